@@ -1,0 +1,265 @@
+"""Array namespaces, random streams and chunked sources of samples."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol, TypeAlias, runtime_checkable
+
+import numpy as np
+
+from solvable.errors import InvalidData, InvalidParameter
+
+Array: TypeAlias = Any
+"""An array of any library that follows the array API (NumPy array, torch tensor)."""
+
+GENERATION_ROWS = 4096
+"""Rows per block of a regenerated source: part of what defines the samples, never of how they are read."""
+
+
+def namespace(*arrays: Array) -> Any:
+    """Array-API namespace shared by the arrays.
+
+    Parameters
+    ----------
+    *arrays : array
+        Arrays of one library.
+
+    Returns
+    -------
+    module
+        The array-API-compatible namespace.
+
+    Examples
+    --------
+    >>> namespace(np.zeros(2)).sum(np.ones(3))
+    np.float64(3.0)
+    """
+    from array_api_compat import array_namespace
+
+    return array_namespace(*arrays)
+
+
+def to_numpy(array: Array) -> np.ndarray:
+    """Copy an array to the host as NumPy (no copy if it already is).
+
+    Parameters
+    ----------
+    array : array
+        NumPy array, torch tensor on any device, or another array-API array.
+
+    Returns
+    -------
+    ndarray
+        The same values.
+
+    Examples
+    --------
+    >>> to_numpy([1, 2])
+    array([1, 2])
+    """
+    if isinstance(array, np.ndarray):
+        return array
+    if hasattr(array, "detach"):
+        return np.asarray(array.detach().cpu())
+    if hasattr(array, "__dlpack__") and not hasattr(array, "__array__"):
+        return np.from_dlpack(array)
+    return np.asarray(array)
+
+
+def random_stream(*key: int | str) -> np.random.Generator:
+    """Counter-based random generator that depends on the key alone.
+
+    Streams with different keys are independent, so that a task, a replicate or a block of samples
+    draws the same numbers whatever was drawn before it and wherever it runs.
+
+    Parameters
+    ----------
+    *key : int or str
+        What the stream is for, for example ``(seed, "teacher")``.
+
+    Returns
+    -------
+    numpy.random.Generator
+        A Philox generator.
+
+    Examples
+    --------
+    >>> bool(random_stream(0, "a").random() == random_stream(0, "a").random())
+    True
+    >>> bool(random_stream(0, "a").random() == random_stream(0, "b").random())
+    False
+    """
+    text = "\x1f".join(f"{type(part).__name__}:{part}" for part in key)
+    digest = hashlib.sha256(text.encode()).digest()
+    return np.random.Generator(
+        np.random.Philox(np.random.SeedSequence(int.from_bytes(digest[:16])))
+    )
+
+
+@runtime_checkable
+class Source(Protocol):
+    """Samples that can be read again and again in chunks of rows.
+
+    Attributes
+    ----------
+    n_samples, n_columns : int
+        Shape of the whole.
+    dtype : numpy dtype or dtype of the array library
+        Type of the entries.
+    """
+
+    n_samples: int
+    n_columns: int
+    dtype: Any
+
+    def chunks(self, rows: int) -> Iterator[tuple[slice, Array]]:
+        """Yield ``(slice, block)`` in order, each block with about ``rows`` rows."""
+        ...
+
+
+@dataclass(frozen=True)
+class ArraySource:
+    """Samples held in an array: in memory, memory-mapped, or on a GPU.
+
+    Parameters
+    ----------
+    array : array of shape (n, d)
+        The samples. Nothing is copied; a memory-mapped array is read chunk by chunk.
+
+    Examples
+    --------
+    >>> [rows for rows, block in ArraySource(np.zeros((5, 2))).chunks(3)]
+    [slice(0, 3, None), slice(3, 5, None)]
+    """
+
+    array: Array
+
+    def __post_init__(self) -> None:
+        if getattr(self.array, "ndim", None) != 2:
+            raise InvalidData(
+                "samples must be a two-dimensional array of shape (n, d); got shape "
+                f"{tuple(getattr(self.array, 'shape', ()))}. Reshape with X.reshape(n, d)."
+            )
+
+    @property
+    def n_samples(self) -> int:
+        """Number of rows."""
+        return int(self.array.shape[0])
+
+    @property
+    def n_columns(self) -> int:
+        """Number of columns."""
+        return int(self.array.shape[1])
+
+    @property
+    def dtype(self) -> Any:
+        """Type of the entries."""
+        return self.array.dtype
+
+    def chunks(self, rows: int) -> Iterator[tuple[slice, Array]]:
+        """Yield ``(slice, block)`` in order; the blocks are views."""
+        for start in range(0, self.n_samples, rows):
+            part = slice(start, min(start + rows, self.n_samples))
+            yield part, self.array[part, :]
+
+
+@dataclass(frozen=True)
+class GeneratedSource:
+    """Samples drawn again from their seed at each reading: memory of one block, whatever ``n``.
+
+    Rows are drawn in fixed blocks of :data:`GENERATION_ROWS`, each from its own stream, so that the
+    samples do not depend on the chunk size they are read with.
+
+    Parameters
+    ----------
+    draw : callable
+        ``draw(rows, rng) -> array of shape (rows, d)``.
+    n_samples, n_columns : int
+        Shape of the whole.
+    seed : int
+        Seed of the samples.
+    dtype : numpy dtype
+        Type of the entries that ``draw`` returns.
+
+    Examples
+    --------
+    >>> source = GeneratedSource(lambda rows, rng: rng.standard_normal((rows, 2)), 5000, 2, seed=0)
+    >>> sum(len(block) for rows, block in source.chunks(1000))
+    5000
+    """
+
+    draw: Callable[[int, np.random.Generator], np.ndarray]
+    n_samples: int
+    n_columns: int
+    seed: int
+    dtype: Any = np.dtype(np.float64)
+
+    def chunks(self, rows: int) -> Iterator[tuple[slice, Array]]:
+        """Yield ``(slice, block)`` in order, at most ``rows`` rows of one generated block each."""
+        for block in range(-(-self.n_samples // GENERATION_ROWS)):
+            start = block * GENERATION_ROWS
+            # The whole block is always drawn, so that n_samples does not change earlier rows.
+            values = self.draw(GENERATION_ROWS, random_stream(self.seed, "samples", block))
+            stop = min(start + GENERATION_ROWS, self.n_samples)
+            for low in range(start, stop, rows):
+                high = min(low + rows, stop)
+                yield slice(low, high), values[low - start : high - start]
+
+
+def as_source(samples: Array | Source | str | Path) -> Source:
+    """Make a chunked source of an array, of a ``.npy`` file, or of a source.
+
+    Parameters
+    ----------
+    samples : array of shape (n, d), path to a ``.npy`` file, or Source
+        A file is memory-mapped and never unpickled.
+
+    Returns
+    -------
+    Source
+        The same samples.
+
+    Raises
+    ------
+    InvalidData
+        If the array is not two-dimensional or the file is not a plain ``.npy`` array.
+
+    Examples
+    --------
+    >>> as_source(np.zeros((4, 3))).n_columns
+    3
+    """
+    if isinstance(samples, (str, Path)):
+        try:
+            return ArraySource(np.load(samples, mmap_mode="r", allow_pickle=False))
+        except (ValueError, EOFError) as error:
+            raise InvalidData(
+                f"{samples} is not a plain .npy array ({error}). Save it with numpy.save."
+            ) from error
+    if isinstance(samples, Source):
+        return samples
+    return ArraySource(samples)
+
+
+def check_positive(**values: float) -> None:
+    """Raise :class:`InvalidParameter` unless every value is a finite number above zero.
+
+    Parameters
+    ----------
+    **values : float
+        Values by the name they have for the user.
+
+    Examples
+    --------
+    >>> check_positive(samples=10)
+    >>> check_positive(samples=0)
+    Traceback (most recent call last):
+    ...
+    solvable.errors.InvalidParameter: samples is 0; allowed: a finite number above 0.
+    """
+    for name, value in values.items():
+        if not (np.isfinite(value) and value > 0):
+            raise InvalidParameter(f"{name} is {value}; allowed: a finite number above 0.")

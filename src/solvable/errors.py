@@ -1,0 +1,112 @@
+"""The errors that solvable raises on purpose.
+
+The tree::
+
+    SolvableError
+    ├── InvalidParameter (ValueError)     a value outside its documented range
+    │   ├── DegenerateReadout             a readout that hides the features from the learner
+    │   └── UnknownSystem                 a system name that no entry point provides
+    ├── InvalidData (ValueError)          an array that cannot be learned from
+    ├── MemoryLimitExceeded (MemoryError) a route that does not fit into memory
+    ├── NotConverged (RuntimeError)       a solver stopped before its tolerance
+    └── StudyError                        a study on disk
+        ├── StudyConflict                 the directory holds another study
+        ├── StudyTooNew                   the file was written by a newer version
+        └── StorageFailed                 the store could not be written or read
+
+Every message says what is wrong, what was seen, what is allowed and what to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+from typing import Any
+
+
+class SolvableError(Exception):
+    """Base class of every error that solvable raises on purpose."""
+
+
+class InvalidParameter(SolvableError, ValueError):
+    """A parameter has a value outside its documented range."""
+
+
+class DegenerateReadout(InvalidParameter):
+    """The readout has information exponent above one: no linear trace of the index is left.
+
+    The spectral estimator weights samples by the label. If :math:`E[g'(z)] = 0` the population matrix
+    carries no spike at leading order, so no sample size recovers the features.
+    """
+
+
+class UnknownSystem(InvalidParameter):
+    """No installed package provides a system of this name."""
+
+
+class InvalidData(SolvableError, ValueError):
+    """The arrays given cannot be learned from (NaN, infinity, constant labels, wrong shape)."""
+
+
+class MemoryLimitExceeded(SolvableError, MemoryError):
+    """The chosen route needs more memory than the machine has; the message states how much."""
+
+
+class NotConverged(SolvableError, RuntimeError):
+    """A solver stopped before it reached its tolerance.
+
+    Parameters
+    ----------
+    message : str
+        What was solved, how far it came, and what to change.
+    diagnostics : mapping, optional
+        What the solver reached: residual, iterations, bracket; kept as ``.diagnostics``.
+    """
+
+    def __init__(self, message: str, diagnostics: Mapping[str, Any] | None = None) -> None:
+        super().__init__(message)
+        self.diagnostics: dict[str, Any] = dict(diagnostics or {})
+
+
+class StudyError(SolvableError):
+    """A study on disk cannot be used as asked."""
+
+
+class StudyConflict(StudyError):
+    """The run directory already holds another study."""
+
+
+class StudyTooNew(StudyError):
+    """The study was written by a newer version of solvable."""
+
+
+class StorageFailed(StudyError):
+    """The store of a study could not be written or read (full disk, damaged file, permissions)."""
+
+
+def unknown_choice(kind: str, value: object, allowed: Iterable[str]) -> str:
+    """Say that a value is not among the allowed ones, with the nearest match.
+
+    Parameters
+    ----------
+    kind : str
+        What the value is, for example ``"label_map"``.
+    value : object
+        What was seen.
+    allowed : iterable of str
+        Every value that is allowed.
+
+    Returns
+    -------
+    str
+        One sentence for an error message.
+
+    Examples
+    --------
+    >>> unknown_choice("label_map", "tan", ["identity", "tanh", "clip"])
+    "label_map is 'tan'; allowed: identity, tanh, clip. Did you mean 'tanh'?"
+    """
+    names = list(allowed)
+    near = get_close_matches(str(value), names, n=1)
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    return f"{kind} is {value!r}; allowed: {', '.join(names)}.{hint}"

@@ -1,0 +1,1 @@
+"""spectra of solvable."""

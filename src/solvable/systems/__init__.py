@@ -1,0 +1,1 @@
+"""Systems: target + learner + theory + claims under one name."""
