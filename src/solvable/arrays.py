@@ -16,7 +16,7 @@ Array: TypeAlias = Any
 """An array of any library that follows the array API (NumPy array, torch tensor)."""
 
 GENERATION_ROWS = 4096
-"""Rows per block of a regenerated source: part of what defines the samples, never of how they are read."""
+"""Rows per block of a regenerated source: part of what defines the samples."""
 
 
 def namespace(*arrays: Array) -> Any:
@@ -195,7 +195,7 @@ class GeneratedSource:
     n_samples: int
     n_columns: int
     seed: int
-    dtype: Any = np.dtype(np.float64)
+    dtype: Any = np.float64
 
     def chunks(self, rows: int) -> Iterator[tuple[slice, Array]]:
         """Yield ``(slice, block)`` in order, at most ``rows`` rows of one generated block each."""

@@ -35,8 +35,8 @@ class InvalidParameter(SolvableError, ValueError):
 class DegenerateReadout(InvalidParameter):
     """The readout has information exponent above one: no linear trace of the index is left.
 
-    The spectral estimator weights samples by the label. If :math:`E[g'(z)] = 0` the population matrix
-    carries no spike at leading order, so no sample size recovers the features.
+    The spectral estimator weights samples by the label. If :math:`E[g'(z)] = 0` the population
+    matrix carries no spike at leading order, so no sample size recovers the features.
     """
 
 

@@ -14,15 +14,15 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
-Metrics = dict[str, float | None | list[float | None]]
-"""Named results of one replicate or one prediction: numbers, lists of numbers, or None where not measured."""
+Metrics = dict[str, float | list[float | None] | None]
+"""Named results of a replicate or a prediction: numbers, lists, or None where not measured."""
 
 
 class Parameters(BaseModel):
     """Base of the parameters of a system: frozen, unknown names rejected.
 
-    Each field carries its range, its unit and one line of meaning; the help of the command line is made
-    from them.
+    Each field carries its range, its unit and one line of meaning; the help of the command line is
+    made from them.
     """
 
     model_config = ConfigDict(
@@ -89,7 +89,7 @@ class Point:
         return len(self.metrics)
 
     def values(self, name: str) -> np.ndarray:
-        """Measured values of a metric, shape (replicates,) or (replicates, length); None becomes NaN."""
+        """Measured values, shape (replicates,) or (replicates, length); None becomes NaN."""
         return np.array([np.asarray(one[name], dtype=float) for one in self.metrics])
 
     def mean(self, name: str) -> np.ndarray:
@@ -153,7 +153,8 @@ class Finding:
     ----------
     measured, expected, tolerance : float
         The claim holds if ``|measured - expected| <= tolerance``; for ``kind="at least"`` if
-        ``measured >= expected - tolerance``; for ``kind="at most"`` if ``measured <= expected + tolerance``.
+        ``measured >= expected - tolerance``; for ``kind="at most"`` if
+        ``measured <= expected + tolerance``.
     standard_error : float or None
         Of the measured value.
     replicates : int
@@ -251,7 +252,7 @@ class Series:
     label : str
         Name in the legend.
     x, y : sequence of float
-        Coordinates; NaN leaves a gap. For a histogram, ``x`` has one entry more than ``y`` (bin edges).
+        Coordinates; NaN leaves a gap. For a histogram, ``x`` holds the bin edges: one more than ``y``.
     kind : {"line", "dashed", "points", "histogram"}
         Theory is a line (or dashed for a variant), measurement is points.
     error : sequence of float, optional
@@ -324,8 +325,8 @@ class Figure:
 class System(ABC):
     """Target + learner + theory + claims: one solvable model of the literature.
 
-    A user's own system is a subclass in one file, an instance of which is named in the entry-point group
-    ``solvable.systems``.
+    A user's own system is a subclass in one file, an instance of which is named in the entry-point
+    group ``solvable.systems``.
 
     Attributes
     ----------
