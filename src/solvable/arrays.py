@@ -111,12 +111,23 @@ class Source(Protocol):
         Type of the entries.
     """
 
-    n_samples: int
-    n_columns: int
-    dtype: Any
+    @property
+    def n_samples(self) -> int:
+        """Number of rows."""
+        ...
+
+    @property
+    def n_columns(self) -> int:
+        """Number of columns."""
+        ...
+
+    @property
+    def dtype(self) -> Any:
+        """Type of the entries."""
+        ...
 
     def chunks(self, rows: int) -> Iterator[tuple[slice, Array]]:
-        """Yield ``(slice, block)`` in order, each block with about ``rows`` rows."""
+        """Yield ``(slice, block)`` in order, each block with at most ``rows`` rows."""
         ...
 
 

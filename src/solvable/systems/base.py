@@ -252,7 +252,8 @@ class Series:
     label : str
         Name in the legend.
     x, y : sequence of float
-        Coordinates; NaN leaves a gap. For a histogram, ``x`` holds the bin edges: one more than ``y``.
+        Coordinates; NaN leaves a gap. For a histogram, ``x`` holds the bin edges, one more than
+        ``y``.
     kind : {"line", "dashed", "points", "histogram"}
         Theory is a line (or dashed for a variant), measurement is points.
     error : sequence of float, optional
