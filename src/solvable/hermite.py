@@ -1,0 +1,389 @@
+r"""Orthonormal Hermite polynomials, Hermite coefficients of functions, and the dual kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from math import factorial, sqrt
+from typing import Any
+
+import numpy as np
+
+from solvable.arrays import Array
+from solvable.errors import InvalidParameter, NotConverged
+
+Function = Callable[[np.ndarray], Any]
+"""A function of one real variable that acts entry by entry on a float64 array."""
+
+GAUSSIAN_RANGE = 14.0
+"""Standard deviations kept by the panels: the mass beyond is below 1e-43."""
+
+
+def hermite_polynomials(z: Array, max_degree: int) -> np.ndarray:
+    r"""Orthonormal Hermite polynomials of degree 0 to ``max_degree``.
+
+    .. math:: h_k(z) = \mathrm{He}_k(z) / \sqrt{k!}, \qquad E[h_j(z) h_k(z)] = \delta_{jk},
+        \quad z \sim \mathcal N(0, 1).
+
+    Parameters
+    ----------
+    z : array_like of float, any shape
+        Points.
+    max_degree : int
+        Largest degree, at least 0.
+
+    Returns
+    -------
+    ndarray of float64, shape (max_degree + 1, \*z.shape)
+        One row per degree.
+
+    Raises
+    ------
+    InvalidParameter
+        If ``max_degree`` is negative.
+
+    Notes
+    -----
+    Three-term recurrence, stable at every degree; derived; ``tests/test_hermite.py`` checks it
+    against NumPy's unnormalised polynomials.
+
+    Examples
+    --------
+    >>> hermite_polynomials(2.0, 2).round(4)
+    array([1.    , 2.    , 2.1213])
+    """
+    if max_degree < 0:
+        raise InvalidParameter(f"max_degree is {max_degree}; allowed: an integer of at least 0.")
+    points = np.asarray(z, dtype=np.float64)
+    values = np.empty((max_degree + 1, *points.shape))
+    values[0] = 1.0
+    if max_degree >= 1:
+        values[1] = points
+    for k in range(1, max_degree):
+        values[k + 1] = (points * values[k] - sqrt(k) * values[k - 1]) / sqrt(k + 1)
+    return values
+
+
+@lru_cache(maxsize=32)
+def gaussian_quadrature(
+    n_nodes: int, breakpoints: tuple[float, ...] = ()
+) -> tuple[np.ndarray, np.ndarray]:
+    r"""Nodes and weights with :math:`\sum_j w_j f(z_j) \simeq E[f(z)]` for Gaussian z.
+
+    Parameters
+    ----------
+    n_nodes : int
+        Nodes of the Gauss-Hermite rule, or of each panel if there are break points.
+    breakpoints : tuple of float
+        Points where the function or a derivative jumps. With any, the rule is Gauss-Legendre on the
+        panels between them (and at most 2 wide), which is exact to rounding for piecewise smooth
+        functions where Gauss-Hermite converges like a power of the number of nodes.
+
+    Returns
+    -------
+    nodes, weights : ndarray of float64
+        Read-only; the weights sum to one.
+
+    Notes
+    -----
+    Derived; ``tests/test_hermite.py`` checks moments.
+
+    Examples
+    --------
+    >>> nodes, weights = gaussian_quadrature(8)
+    >>> round(float(weights @ nodes**4), 12)
+    3.0
+    """
+    if n_nodes < 1:
+        raise InvalidParameter(f"n_nodes is {n_nodes}; allowed: an integer of at least 1.")
+    if breakpoints:
+        inner = [point for point in breakpoints if abs(point) < GAUSSIAN_RANGE]
+        grid = np.linspace(-GAUSSIAN_RANGE, GAUSSIAN_RANGE, int(GAUSSIAN_RANGE) + 1)
+        edges = np.unique(np.concatenate([grid, inner]))
+        unit, unit_weights = np.polynomial.legendre.leggauss(n_nodes)
+        half = np.diff(edges)[:, None] / 2
+        nodes = (edges[:-1, None] + half * (unit + 1)).ravel()
+        weights = (half * unit_weights).ravel() * np.exp(-(nodes**2) / 2)
+    else:
+        from scipy.special import roots_hermitenorm
+
+        nodes, weights = roots_hermitenorm(n_nodes)
+    weights = weights / weights.sum()
+    nodes.setflags(write=False)
+    weights.setflags(write=False)
+    return nodes, weights
+
+
+def _evaluate(function: Function, nodes: np.ndarray) -> np.ndarray:
+    values = np.asarray(function(nodes.copy()), dtype=np.float64)
+    if values.shape != nodes.shape:
+        values = np.broadcast_to(values, nodes.shape) if values.ndim == 0 else values
+    if values.shape != nodes.shape:
+        raise InvalidParameter(
+            f"the function returned shape {values.shape} for {nodes.shape[0]} points; it must act "
+            "entry by entry on a NumPy array."
+        )
+    if not np.isfinite(values).all():
+        where = float(nodes[~np.isfinite(values)][0])
+        raise InvalidParameter(
+            f"the function is not finite at z = {where:.4g}; it must be finite on the real line."
+        )
+    return values
+
+
+def _converged(
+    compute: Callable[[int], np.ndarray], scale: Callable[[int], float], what: str, tolerance: float
+) -> np.ndarray:
+    """Double the nodes until two rules agree; at most 512 nodes."""
+    n_nodes, difference = 32, np.inf
+    previous = compute(n_nodes)
+    while n_nodes < 512:
+        n_nodes *= 2
+        current = compute(n_nodes)
+        difference = float(np.max(np.abs(current - previous))) / max(scale(n_nodes), 1e-300)
+        if difference <= tolerance:
+            return current
+        previous = current
+    raise NotConverged(
+        f"{what}: {n_nodes // 2} and {n_nodes} quadrature nodes differ by {difference:.2e} of the "
+        f"function's norm, above the tolerance {tolerance:.2e}. If the function has kinks or "
+        "jumps, name them in breakpoints; else raise the tolerance.",
+        {"difference": difference, "nodes": n_nodes, "tolerance": tolerance},
+    )
+
+
+def gaussian_moment(
+    function: Function, *, breakpoints: Sequence[float] = (), tolerance: float = 1e-9
+) -> float:
+    r"""Gaussian expectation :math:`E[g(z)]`, :math:`z \sim \mathcal N(0,1)`.
+
+    Parameters
+    ----------
+    function : callable
+        :math:`g`, entry by entry on a float64 array.
+    breakpoints : sequence of float
+        Points where :math:`g` or a derivative jumps.
+    tolerance : float
+        Allowed difference between a rule and the rule with twice the nodes, relative to
+        :math:`E|g|`.
+
+    Returns
+    -------
+    float
+        The expectation.
+
+    Raises
+    ------
+    NotConverged
+        If 256 and 512 nodes disagree.
+    InvalidParameter
+        If the function is not finite or does not act entry by entry.
+
+    Notes
+    -----
+    Derived; ``tests/test_hermite.py`` compares with closed forms.
+
+    Examples
+    --------
+    >>> round(gaussian_moment(np.cos), 10) == round(float(np.exp(-0.5)), 10)
+    True
+    """
+    points = tuple(float(point) for point in breakpoints)
+
+    def compute(n_nodes: int) -> np.ndarray:
+        nodes, weights = gaussian_quadrature(n_nodes, points)
+        return np.atleast_1d(weights @ _evaluate(function, nodes))
+
+    def scale(n_nodes: int) -> float:
+        nodes, weights = gaussian_quadrature(n_nodes, points)
+        return float(weights @ np.abs(_evaluate(function, nodes)))
+
+    return float(_converged(compute, scale, "Gaussian expectation", tolerance)[0])
+
+
+def second_moment(
+    function: Function, *, breakpoints: Sequence[float] = (), tolerance: float = 1e-9
+) -> float:
+    r"""Second moment :math:`E[g(z)^2]`, :math:`z \sim \mathcal N(0,1)`.
+
+    Parameters
+    ----------
+    function : callable
+        :math:`g`, entry by entry on a float64 array.
+    breakpoints, tolerance
+        As in :func:`gaussian_moment`.
+
+    Returns
+    -------
+    float
+        The moment.
+
+    Examples
+    --------
+    >>> round(second_moment(np.tanh), 4)
+    0.3943
+    """
+    return gaussian_moment(
+        lambda z: np.square(np.asarray(function(z), dtype=np.float64)),
+        breakpoints=breakpoints,
+        tolerance=tolerance,
+    )
+
+
+def hermite_coefficients(
+    function: Function,
+    max_degree: int = 10,
+    *,
+    breakpoints: Sequence[float] = (),
+    tolerance: float = 1e-8,
+) -> np.ndarray:
+    r"""Coefficients in the orthonormal Hermite basis.
+
+    .. math:: g_k = E[g(z) h_k(z)], \qquad g = \sum_k g_k h_k, \qquad \sum_k g_k^2 = E[g^2].
+
+    In particular :math:`g_0` is the mean and :math:`g_1 = E[g'(z)] = \nu_1`.
+
+    Parameters
+    ----------
+    function : callable
+        :math:`g`, entry by entry on a float64 array.
+    max_degree : int
+        Largest :math:`k`.
+    breakpoints : sequence of float
+        Points where :math:`g` or a derivative jumps.
+    tolerance : float
+        Allowed difference of any coefficient when the nodes are doubled, relative to
+        :math:`\sqrt{E[g^2]}`.
+
+    Returns
+    -------
+    ndarray of float64, shape (max_degree + 1,)
+        :math:`g_0, \dots, g_{k_{\max}}`.
+
+    Raises
+    ------
+    NotConverged
+        If 256 and 512 nodes disagree.
+    InvalidParameter
+        If the function is not finite or does not act entry by entry.
+
+    Notes
+    -----
+    Derived; ``tests/test_hermite.py`` compares with closed forms (ReLU, exponential, sine).
+
+    Examples
+    --------
+    >>> hermite_coefficients(lambda z: z**2, 3).round(6) + 0.0
+    array([1.      , 0.      , 1.414214, 0.      ])
+    """
+    points = tuple(float(point) for point in breakpoints)
+
+    def compute(n_nodes: int) -> np.ndarray:
+        nodes, weights = gaussian_quadrature(n_nodes, points)
+        # A rule of N nodes is exact below degree 2 N: too few nodes would alias high degrees.
+        return hermite_polynomials(nodes, max_degree) @ (weights * _evaluate(function, nodes))
+
+    def scale(n_nodes: int) -> float:
+        nodes, weights = gaussian_quadrature(n_nodes, points)
+        return sqrt(float(weights @ _evaluate(function, nodes) ** 2))
+
+    return _converged(compute, scale, "Hermite coefficients", tolerance)
+
+
+def information_exponent(
+    function: Function,
+    *,
+    max_degree: int = 10,
+    threshold: float = 1e-6,
+    breakpoints: Sequence[float] = (),
+) -> int | None:
+    r"""Smallest :math:`k \ge 1` with :math:`|g_k| > \text{threshold} \times \sqrt{E[g^2]}`.
+
+    Parameters
+    ----------
+    function : callable
+        :math:`g`, entry by entry on a float64 array.
+    max_degree : int
+        Largest degree looked at.
+    threshold : float
+        Relative size below which a coefficient counts as zero; above the quadrature tolerance 1e-8.
+    breakpoints : sequence of float
+        Points where :math:`g` or a derivative jumps.
+
+    Returns
+    -------
+    int or None
+        The exponent; None if every coefficient up to ``max_degree`` vanishes (a constant function).
+
+    Raises
+    ------
+    NotConverged
+        If the quadrature does not converge.
+
+    Notes
+    -----
+    Derived; ``tests/test_hermite.py``.
+
+    Examples
+    --------
+    >>> information_exponent(np.tanh), information_exponent(np.cos)
+    (1, 2)
+    >>> information_exponent(lambda z: 1.0) is None
+    True
+    """
+    coefficients = hermite_coefficients(function, max_degree, breakpoints=breakpoints)
+    size = sqrt(second_moment(function, breakpoints=breakpoints))
+    large = np.flatnonzero(np.abs(coefficients[1:]) > threshold * size)
+    return int(large[0]) + 1 if large.size else None
+
+
+def hermite_kernel(
+    inner: Array, squared_norm_x: Array, squared_norm_y: Array, dimension: int, degree: int
+) -> Array:
+    r"""Dual kernel of the orthonormal degree-q Hermite features.
+
+    .. math::
+        \langle F(x), F(x')\rangle = \begin{cases} x\cdot x' & q = 1\\
+        \tfrac12[(x\cdot x')^2 - \|x\|^2 - \|x'\|^2 + d] & q = 2\\
+        \tfrac16[(x\cdot x')^3 - 3 (x\cdot x')(\|x\|^2 + \|x'\|^2) + 3 (d + 2)\, x\cdot x'] & q = 3
+        \end{cases}
+
+    Parameters
+    ----------
+    inner : array
+        :math:`x \cdot x'`, any shape.
+    squared_norm_x, squared_norm_y : array
+        :math:`\|x\|^2` and :math:`\|x'\|^2`, broadcast against ``inner``.
+    dimension : int
+        :math:`d`.
+    degree : int
+        :math:`q \in \{1, 2, 3\}`.
+
+    Returns
+    -------
+    array
+        The kernel, shape of ``inner``.
+
+    Raises
+    ------
+    InvalidParameter
+        If the degree is not 1, 2 or 3.
+
+    Notes
+    -----
+    arXiv:2605.14567, the features of eq. 2.1; the kernels derived;
+    ``tests/operators/test_features.py`` compares with explicit features.
+
+    Examples
+    --------
+    >>> hermite_kernel(2.0, 4.0, 4.0, 1, 2)
+    -1.5
+    """
+    if degree == 1:
+        return inner
+    norms = squared_norm_x + squared_norm_y
+    if degree == 2:
+        return (inner**2 - norms + dimension) / factorial(2)
+    if degree == 3:
+        return (inner**3 - 3 * inner * norms + 3 * (dimension + 2) * inner) / factorial(3)
+    raise InvalidParameter(f"degree is {degree}; allowed: 1, 2, 3.")

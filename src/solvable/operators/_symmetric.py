@@ -1,0 +1,49 @@
+"""Quadratic forms and weighted Gram matrices with half the arithmetic of a GEMM (NumPy only)."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.linalg.blas import get_blas_funcs
+
+
+def triangles(symmetric: np.ndarray, dtype: np.dtype) -> list[np.ndarray]:
+    """Upper triangles with the same quadratic forms, in the column order that BLAS wants."""
+    upper = np.triu(symmetric)
+    upper += np.triu(symmetric, 1)
+    return [np.asfortranarray(matrix, dtype=dtype) for matrix in upper]
+
+
+def quadratic_forms(X: np.ndarray, triangle: np.ndarray) -> np.ndarray:
+    """Row-wise x^T L x for upper triangular L, by a triangular product."""
+    (trmm,) = get_blas_funcs(("trmm",), (X,))
+    # X.T in row order is X in the column order of BLAS; the copy is what trmm overwrites.
+    product = trmm(1.0, triangle, X.T.copy(order="F"), overwrite_b=1)
+    forms: np.ndarray = np.einsum("ij,ij->i", product.T, X)
+    return forms
+
+
+def weighted_gram(X: np.ndarray, weights: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+    """Upper triangle of sum_mu w_mu x_mu x_mu^T: one rank update for each sign of the weights.
+
+    ``out``, in column order and of the type of ``X``, is added to in place.
+    """
+    (syrk,) = get_blas_funcs(("syrk",), (X,))
+    size = np.sqrt(np.abs(weights))
+    width = X.shape[1]
+    gram = np.zeros((width, width), dtype=X.dtype, order="F") if out is None else out
+    for sign, rows in ((1.0, np.flatnonzero(weights > 0)), (-1.0, np.flatnonzero(weights < 0))):
+        if rows.size:
+            part = X[rows]
+            part *= size[rows, None]
+            gram = syrk(sign, part.T, beta=1.0, c=gram, overwrite_c=1)
+    return gram
+
+
+def mirror(upper: np.ndarray) -> np.ndarray:
+    """Fill the lower triangle from the upper one, in place."""
+    for start in range(0, len(upper), 512):
+        stop = min(start + 512, len(upper))
+        block = upper[start:stop, start:stop]
+        block[:] = np.triu(block) + np.triu(block, 1).T
+        upper[stop:, start:stop] = upper[start:stop, stop:].T
+    return upper

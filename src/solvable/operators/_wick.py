@@ -1,0 +1,79 @@
+r"""The lower chaoses of a product of two features, to be subtracted from the moment operator.
+
+With U, V read as symmetric tensors of q indices and f_U = <U, F>, the product formula of Wiener
+chaos is
+
+    f_U f_V = sum_r r! C(q, r)^2 / q!  I_{2q - 2r}(U (x)_r V),
+
+where (x)_r contracts r indices and I_m(S) = <S, He_m(x)>. The term r = q is <U, V>; the term r = 0
+is what the corrected operator keeps; the others are contracted here with the label-weighted means
+of He_2 and He_4. For q = 2 only 2 I_2(UV) is left; for q = 3, (3/2) I_4(U (x)_1 V) + 3 I_2(U (x)_2 V).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from solvable.arrays import Array, namespace
+from solvable.operators._engines import Cubic, Quadratic, as_like
+
+if TYPE_CHECKING:
+    from solvable.operators.moment import MomentOperator
+
+Contraction: TypeAlias = Callable[[Array], Array]
+"""Linear map on vectors (D, k): what is subtracted."""
+
+
+def contraction_of(operator: MomentOperator, second_moment: np.ndarray) -> Contraction:
+    """Contractions that the correction subtracts, for degree 2 or 3.
+
+    ``second_moment`` is B_1 = (1/n) sum T (x x^T - I), shape (d, d).
+    """
+    features: Any = operator.features
+    if features.degree == 2:
+        return _quadratic(features._engine, second_moment)
+    from solvable.operators.features import HermiteFeatures
+    from solvable.operators.moment import MomentOperator
+
+    # <U, C_W V> of degree 2 is half the mean of <U (x) V, He_4>, so that its matrix holds He_4.
+    fourth = MomentOperator(
+        operator.source,
+        operator.weights,
+        HermiteFeatures(2, features.dimension),
+        correction="wick",
+        chunk_rows=operator.chunk_rows,
+    ).dense()
+    return _cubic(features._engine, second_moment, fourth)
+
+
+def _quadratic(engine: Quadratic, second_moment: np.ndarray) -> Contraction:
+    def apply(U: Array) -> Array:
+        xp = namespace(U)
+        matrices = engine.to_symmetric(U)
+        half = xp.matmul(matrices, as_like(second_moment, U))
+        return engine.from_symmetric(half + xp.matrix_transpose(half))
+
+    return apply
+
+
+def _cubic(engine: Cubic, second_moment: np.ndarray, fourth: np.ndarray) -> Contraction:
+    d = engine.dimension
+
+    def apply(U: Array) -> Array:
+        xp = namespace(U)
+        count = U.shape[1]
+        flat = engine.to_tensor(U)
+        slices = xp.reshape(flat, (d * d, d * count))
+        pairs = engine.pairs.from_symmetric(
+            xp.permute_dims(xp.reshape(slices, (d, d, d * count)), (2, 0, 1))
+        )
+        of_fourth = engine.pairs.to_symmetric(as_like(fourth, U) @ pairs)
+        of_fourth = xp.permute_dims(of_fourth, (1, 2, 0))
+        of_second = as_like(second_moment, U) @ xp.reshape(flat, (d, d * d * count))
+        total = xp.reshape(of_fourth, (d**3, count)) + xp.reshape(of_second, (d**3, count))
+        return 3 * engine.from_tensor(total)
+
+    return apply

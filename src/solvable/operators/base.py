@@ -1,0 +1,189 @@
+"""What every moment operator offers: products, their count, and the statistics of its noise."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from solvable.arrays import Array, namespace
+from solvable.errors import InvalidData
+from solvable.operators.features import FeatureMap
+
+Correction: TypeAlias = Literal["none", "wick"]
+"""Names of the corrections of the moment operator."""
+
+
+@dataclass(frozen=True)
+class MomentStatistics:
+    r"""Sample averages that set the noise of a moment operator.
+
+    Parameters
+    ----------
+    n_samples, n_features : int
+        :math:`n` and :math:`D`.
+    mean_weight : float
+        :math:`E_n[T]`, zero for centred weights.
+    weight_second_moment : float
+        :math:`E_n[T^2]`.
+    weighted_norm_mean : float
+        :math:`E_n[T \|F\|^2] / D`; minus ``mean_weight`` it is the shift of the bulk.
+    weighted_norm_second : float
+        :math:`E_n[T^2 \|F\|^2] / D`.
+    weighted_norm_fourth : float
+        :math:`\tau_2 = E_n[T^2 \|F\|^4] / D^2`: the noise variance per sample at finite dimension.
+    largest_weighted_norm : float
+        :math:`\max_\mu |T_\mu| \|F_\mu\|^2 / D`.
+    """
+
+    n_samples: int
+    n_features: int
+    mean_weight: float
+    weight_second_moment: float
+    weighted_norm_mean: float
+    weighted_norm_second: float
+    weighted_norm_fourth: float
+    largest_weighted_norm: float
+
+    @property
+    def noise_scale(self) -> float:
+        r""":math:`s = \sqrt{D \tau_2 / n}`; the bulk spans about :math:`\pm 2 s`."""
+        return float(np.sqrt(self.n_features * self.weighted_norm_fourth / self.n_samples))
+
+    @property
+    def shift(self) -> float:
+        r""":math:`E_n[T (\|F\|^2 / D - 1)]`, the mean eigenvalue of the uncorrected operator."""
+        return self.weighted_norm_mean - self.mean_weight
+
+
+def statistics_of(
+    weights: np.ndarray, squared_norms: np.ndarray, n_features: int
+) -> MomentStatistics:
+    r"""Averages that set the noise, from the weights and the squared norms of the features.
+
+    Parameters
+    ----------
+    weights, squared_norms : ndarray of shape (n,)
+        :math:`T` and :math:`\|F\|^2`.
+    n_features : int
+        :math:`D`.
+
+    Returns
+    -------
+    MomentStatistics
+        The averages.
+    """
+    norms = squared_norms / n_features
+    weighted = weights * norms
+    return MomentStatistics(
+        n_samples=weights.size,
+        n_features=n_features,
+        mean_weight=float(weights.mean()),
+        weight_second_moment=float(np.mean(weights**2)),
+        weighted_norm_mean=float(weighted.mean()),
+        weighted_norm_second=float(np.mean(weights * weighted)),
+        weighted_norm_fourth=float(np.mean(weighted**2)),
+        largest_weighted_norm=float(np.max(np.abs(weighted))),
+    )
+
+
+class SymmetricOperator(ABC):
+    """A symmetric operator on feature space that counts its products."""
+
+    n_samples: int
+    features: FeatureMap
+    correction: Correction
+    products: int = 0
+    dtype = np.dtype(np.float64)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(D, D)."""
+        return self.features.n_features, self.features.n_features
+
+    @property
+    @abstractmethod
+    def weighted_norms(self) -> np.ndarray:
+        r""":math:`T_\mu \|F_\mu\|^2 / D` of every sample, shape (n,)."""
+
+    @property
+    @abstractmethod
+    def statistics(self) -> MomentStatistics:
+        """Averages that set the noise; one pass over the samples at first use."""
+
+    @abstractmethod
+    def _apply(self, U: Array) -> Array:
+        """Product with a block of vectors."""
+
+    @abstractmethod
+    def dense(self) -> np.ndarray:
+        """The operator as a matrix, shape (D, D)."""
+
+    def matmat(self, U: Array) -> Array:
+        """Product with a block of vectors.
+
+        Parameters
+        ----------
+        U : array of shape (D, k)
+            Vectors; NumPy, or of the library of the samples.
+
+        Returns
+        -------
+        array of shape (D, k)
+            In float64; NumPy if ``U`` is.
+
+        Raises
+        ------
+        InvalidData
+            If the shape is wrong or the samples are not finite.
+        """
+        if U.ndim != 2 or U.shape[0] != self.shape[0]:
+            raise InvalidData(f"U has shape {tuple(U.shape)}; allowed: ({self.shape[0]}, k).")
+        if U.shape[1] == 0:
+            return U
+        result = self._apply(U)
+        self.products += int(U.shape[1])
+        xp = namespace(result)
+        if not bool(xp.all(xp.isfinite(result))):
+            raise InvalidData(
+                "the product is NaN or infinite, so the samples or the vectors are; allowed: "
+                "finite numbers. Drop or impute such rows."
+            )
+        return result
+
+    def matvec(self, u: Array) -> Array:
+        """Product with one vector.
+
+        Parameters
+        ----------
+        u : array of shape (D,) or (D, 1)
+            Vector.
+
+        Returns
+        -------
+        array of the shape of ``u``
+            In float64.
+        """
+        xp = namespace(u)
+        return xp.reshape(self.matmat(xp.reshape(u, (-1, 1))), tuple(u.shape))
+
+    def as_linear_operator(self) -> Any:
+        """Interface to SciPy's solvers.
+
+        Returns
+        -------
+        scipy.sparse.linalg.LinearOperator
+            The same operator, on float64 NumPy vectors.
+        """
+        from scipy.sparse.linalg import LinearOperator
+
+        return LinearOperator(
+            self.shape,
+            matvec=self.matvec,
+            rmatvec=self.matvec,
+            matmat=self.matmat,
+            rmatmat=self.matmat,
+            dtype=self.dtype,
+        )

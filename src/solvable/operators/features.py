@@ -1,0 +1,411 @@
+r"""Feature maps as linear operators: products with :math:`F(X)` without forming it."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from math import comb
+from typing import Protocol
+
+import numpy as np
+
+from solvable.arrays import Array, namespace
+from solvable.errors import InvalidData, InvalidParameter
+from solvable.hermite import hermite_kernel
+from solvable.operators._engines import Cubic, Linear, Quadratic, as_like
+
+_ENGINES = {1: Linear, 2: Quadratic, 3: Cubic}
+
+
+class FeatureMap(Protocol):
+    r"""A map :math:`F: \mathbb R^d \to \mathbb R^D` known by its products.
+
+    Subclass it and write ``project``, ``adjoint``, ``transform`` and ``squared_norm``; the rest
+    follows. ``X`` is a NumPy array or any array of the array API, and the results live where it
+    lives.
+
+    Attributes
+    ----------
+    dimension : int
+        Columns of ``X``, :math:`d`.
+    n_features : int
+        :math:`D`.
+    """
+
+    dimension: int
+
+    @property
+    def n_features(self) -> int:
+        """Number of features."""
+        ...
+
+    @abstractmethod
+    def transform(self, X: Array) -> Array:
+        """Explicit features, shape (n, D): for small problems and tests."""
+
+    @abstractmethod
+    def project(self, X: Array, U: Array) -> Array:
+        """:math:`F(X) U`, shape (n, k)."""
+
+    @abstractmethod
+    def adjoint(self, X: Array, W: Array) -> Array:
+        """:math:`F(X)^T W`, shape (D, k)."""
+
+    @abstractmethod
+    def squared_norm(self, X: Array) -> Array:
+        r""":math:`\|F(x)\|^2` row by row, shape (n,)."""
+
+    def kernel(self, X: Array, Y: Array | None = None) -> Array:
+        r""":math:`\langle F(x), F(y) \rangle`, shape (n, m)."""
+        features = self.transform(X)
+        return features @ (features if Y is None else self.transform(Y)).T
+
+    def weighted_product(self, X: Array, weights: Array, U: Array) -> Array:
+        r""":math:`F^T \mathrm{diag}(w) F U`, shape (D, k)."""
+        return self.adjoint(X, as_like(weights, X, X.dtype)[:, None] * self.project(X, U))
+
+    def weighted_sum(self, blocks: Iterable[tuple[Array, np.ndarray]], U: Array) -> Array:
+        """Sum of :meth:`weighted_product` over blocks ``(X, weights)``, shape (D, k)."""
+        return sum(self.weighted_product(X, weights, U) for X, weights in blocks)
+
+    def block_rows(self, n_vectors: int = 1) -> int:
+        """Rows per block that keep the intermediates in cache."""
+        return 2048
+
+
+@dataclass(frozen=True)
+class HermiteFeatures(FeatureMap):
+    r"""Orthonormal Hermite features of one degree.
+
+    .. math:: F_\alpha(x) = \prod_j \frac{\mathrm{He}_{\alpha_j}(x_j)}{\sqrt{\alpha_j!}},
+        \quad |\alpha| = q, \qquad E[F F^T] = I_D, \quad D = \binom{d+q-1}{q},
+        \quad x \sim N(0, I_d).
+
+    Multi-indices run over :math:`i \le j` (:math:`i \le j \le k`) in row-major order, for q = 2
+    that of ``numpy.triu_indices``. For q = 1, :math:`F(x) = x`: also the Gaussian-equivalent model,
+    whose samples are the features.
+
+    Parameters
+    ----------
+    degree : {1, 2, 3}
+        :math:`q`.
+    dimension : int
+        :math:`d`, at least 1.
+
+    Raises
+    ------
+    InvalidParameter
+        If the degree or the dimension is out of range.
+
+    Notes
+    -----
+    Products cost :math:`4 n D`, :math:`4 n d^2` (NumPy: half of it, by triangular products and rank
+    updates) and :math:`2 n d^3` flops per vector for q = 1, 2, 3; memory is that of one block. The
+    features are arXiv:2605.14567 eq. 2.1; the matrix-free forms are derived and tested against
+    :meth:`transform` in ``tests/operators/test_features.py``.
+
+    Examples
+    --------
+    >>> features = HermiteFeatures(2, 3)
+    >>> features.n_features
+    6
+    >>> features.transform(np.array([[1.0, 2.0, 3.0]])).round(3)
+    array([[0.   , 2.   , 3.   , 2.121, 6.   , 5.657]])
+    """
+
+    degree: int
+    dimension: int
+
+    def __post_init__(self) -> None:
+        if self.degree not in _ENGINES:
+            raise InvalidParameter(f"degree is {self.degree!r}; allowed: 1, 2, 3.")
+        if self.dimension < 1:
+            raise InvalidParameter(
+                f"dimension is {self.dimension!r}; allowed: an integer of at least 1."
+            )
+
+    @property
+    def n_features(self) -> int:
+        """Number of features, D."""
+        return comb(self.dimension + self.degree - 1, self.degree)
+
+    @cached_property
+    def _engine(self) -> Linear:
+        return _ENGINES[self.degree](self.dimension)
+
+    def block_rows(self, n_vectors: int = 1) -> int:
+        """Rows per block that keep the intermediates in cache.
+
+        Parameters
+        ----------
+        n_vectors : int
+            Vectors multiplied at once.
+
+        Returns
+        -------
+        int
+            Rows.
+        """
+        return self._engine.rows(n_vectors)
+
+    def _check(self, X: Array, **vectors: tuple[Array, int]) -> None:
+        if X.ndim != 2 or X.shape[1] != self.dimension:
+            raise InvalidData(
+                f"X has shape {tuple(X.shape)}; allowed: (n, {self.dimension}), as the features "
+                "were made for that dimension."
+            )
+        for name, (array, rows) in vectors.items():
+            if array.ndim != 2 or array.shape[0] != rows:
+                raise InvalidData(f"{name} has shape {tuple(array.shape)}; allowed: ({rows}, k).")
+
+    def _blocks(self, X: Array, n_vectors: int) -> Iterator[tuple[slice, Array]]:
+        rows = self.block_rows(n_vectors)
+        for start in range(0, X.shape[0], rows):
+            part = slice(start, min(start + rows, X.shape[0]))
+            yield part, floating(X[part, :])
+
+    def transform(self, X: Array) -> Array:
+        """Explicit features, for small problems and tests.
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+            Samples.
+
+        Returns
+        -------
+        array of shape (n, D)
+            :math:`F(X)`, in the type of ``X``.
+        """
+        self._check(X)
+        return self._engine.transform(floating(X))
+
+    def project(self, X: Array, U: Array) -> Array:
+        """Features along given directions, :math:`F(X) U`.
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+            Samples.
+        U : array of shape (D, k)
+            Directions.
+
+        Returns
+        -------
+        array of shape (n, k)
+            In the type of ``X``.
+        """
+        self._check(X, U=(U, self.n_features))
+        xp = namespace(X)
+        state = None
+        parts = []
+        for _, block in self._blocks(X, U.shape[1]):
+            state = self._engine.prepare(U, block) if state is None else state
+            parts.append(self._engine.project(block, state))
+        return xp.concat(parts, axis=0) if parts else floating(X)[:, :0] @ U[:0, :]
+
+    def adjoint(self, X: Array, W: Array) -> Array:
+        """Weighted sums of features, :math:`F(X)^T W`.
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+            Samples.
+        W : array of shape (n, k)
+            Weights.
+
+        Returns
+        -------
+        array of shape (D, k)
+            In float64.
+        """
+        self._check(X, W=(W, X.shape[0]))
+        sums = _add_up(
+            self._engine.accumulate(block, as_like(W[rows, :], block, block.dtype))
+            for rows, block in self._blocks(X, W.shape[1])
+        )
+        return self._engine.finish(sums)
+
+    def weighted_product(self, X: Array, weights: Array, U: Array) -> Array:
+        r"""Product :math:`\sum_\mu w_\mu F(x_\mu) F(x_\mu)^T U` without forming F.
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+            Samples, float32 or float64; GEMMs run in that type and blocks add up in float64.
+        weights : array of shape (n,)
+            :math:`w`, of any sign.
+        U : array of shape (D, k)
+            Vectors.
+
+        Returns
+        -------
+        array of shape (D, k)
+            In float64, where ``X`` lives.
+        """
+        self._check(X)
+        if tuple(weights.shape) != (X.shape[0],):
+            raise InvalidData(
+                f"weights have shape {tuple(weights.shape)}; allowed: ({X.shape[0]},)."
+            )
+        blocks = ((block, weights[rows]) for rows, block in self._blocks(X, U.shape[1]))
+        return self.weighted_sum(blocks, U)
+
+    def weighted_sum(self, blocks: Iterable[tuple[Array, np.ndarray]], U: Array) -> Array:
+        """Sum of :meth:`weighted_product` over blocks, with one preparation of the vectors.
+
+        Parameters
+        ----------
+        blocks : iterable of (array of shape (rows, d), array of shape (rows,))
+            Samples and weights, at least one block.
+        U : array of shape (D, k)
+            Vectors.
+
+        Returns
+        -------
+        array of shape (D, k)
+            In float64, where the samples live.
+        """
+        engine = self._engine
+
+        def parts() -> Iterator[tuple[Array, ...]]:
+            state = None
+            for block, weights in blocks:
+                X = floating(block)
+                if state is None:
+                    self._check(X, U=(U, self.n_features))
+                    state = engine.prepare(U, X)
+                yield engine.weighted(X, as_like(weights, X, X.dtype), state)
+
+        return engine.finish(_add_up(parts()))
+
+    def squared_norm(self, X: Array) -> Array:
+        """Squared norm of the features, by the dual kernel.
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+            Samples.
+
+        Returns
+        -------
+        array of shape (n,)
+            In float64.
+        """
+        self._check(X)
+        xp = namespace(X)
+        squares = xp.sum(floating(X) ** 2, axis=1, dtype=xp.float64)
+        return hermite_kernel(squares, squares, squares, self.dimension, self.degree)
+
+    def kernel(self, X: Array, Y: Array | None = None) -> Array:
+        """Dual kernel of two sets of samples.
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+            Samples.
+        Y : array of shape (m, d), optional
+            Other samples; ``X`` if left out.
+
+        Returns
+        -------
+        array of shape (n, m)
+            In the type of ``X``; memory of the result.
+        """
+        Y = X if Y is None else Y
+        self._check(X)
+        self._check(Y)
+        xp = namespace(X, Y)
+        X, Y = floating(X), floating(Y)
+        return hermite_kernel(
+            X @ Y.T,
+            xp.sum(X**2, axis=1)[:, None],
+            xp.sum(Y**2, axis=1)[None, :],
+            self.dimension,
+            self.degree,
+        )
+
+    def to_symmetric(self, U: Array) -> Array:
+        r"""Vectors as symmetric matrices of the same norm (q = 2).
+
+        :math:`V_{ii} = u_{ii}`, :math:`V_{ij} = u_{ij} / \sqrt 2` for :math:`i < j`, so that
+        :math:`\|V\|_F = \|u\|` and
+        :math:`\langle u, F(x) \rangle = (x^T V x - \mathrm{tr} V)/\sqrt 2`.
+
+        Parameters
+        ----------
+        U : array of shape (D, k)
+            Vectors; entries in the order of ``numpy.triu_indices``.
+
+        Returns
+        -------
+        array of shape (k, d, d)
+            Symmetric matrices.
+
+        Raises
+        ------
+        InvalidParameter
+            If the degree is not 2.
+        """
+        return self._quadratic().to_symmetric(U)
+
+    def from_symmetric(self, V: Array) -> Array:
+        r"""Inverse of :meth:`to_symmetric`: off-diagonal entries times :math:`\sqrt 2` (q = 2).
+
+        Parameters
+        ----------
+        V : array of shape (k, d, d)
+            Symmetric matrices; only the upper triangles are read.
+
+        Returns
+        -------
+        array of shape (D, k)
+            Vectors.
+
+        Raises
+        ------
+        InvalidParameter
+            If the degree is not 2.
+        """
+        return self._quadratic().from_symmetric(V)
+
+    def _quadratic(self) -> Quadratic:
+        if not isinstance(self._engine, Quadratic):
+            raise InvalidParameter(
+                f"degree is {self.degree}; symmetric matrices stand for features of degree 2 only."
+            )
+        return self._engine
+
+
+def floating(X: Array) -> Array:
+    """Float32 and float64 as they are, everything else as float64.
+
+    Parameters
+    ----------
+    X : array
+        Numbers.
+
+    Returns
+    -------
+    array
+        Floating-point numbers; no copy if they already were.
+    """
+    xp = namespace(X)
+    return X if X.dtype in (xp.float32, xp.float64) else xp.astype(X, xp.float64)
+
+
+def _add_up(parts: Iterable[tuple[Array, ...]]) -> tuple[Array, ...]:
+    """Sum in float64."""
+    total: list[Array] | None = None
+    for part in parts:
+        if total is None:
+            xp = namespace(part[0])
+            total = [xp.astype(array, xp.float64, copy=True) for array in part]
+        else:
+            for accumulator, array in zip(total, part, strict=True):
+                accumulator += array
+    if total is None:
+        raise InvalidData("there are no samples; at least one row is needed.")
+    return tuple(total)

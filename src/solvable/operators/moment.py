@@ -1,0 +1,234 @@
+r"""The label-weighted moment operator, matrix-free, over any source of samples."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from solvable.arrays import Array, Source, as_source, to_numpy
+from solvable.errors import InvalidData, InvalidParameter, unknown_choice
+from solvable.operators._engines import as_like
+from solvable.operators._symmetric import mirror, weighted_gram
+from solvable.operators._wick import Contraction, contraction_of
+from solvable.operators.base import Correction, MomentStatistics, SymmetricOperator, statistics_of
+from solvable.operators.features import FeatureMap, HermiteFeatures, floating
+from solvable.operators.shards import ShardSum
+
+DEVICE_ROWS = 65536
+"""Rows per block on an accelerator, where launches cost more than cache misses."""
+
+
+class MomentOperator(SymmetricOperator):
+    r"""Label-weighted second Hermite moment of the features, never formed.
+
+    .. math:: \hat C[U] = \frac1n \sum_\mu T_\mu (F_\mu F_\mu^T - I_D)\, U .
+
+    With ``correction="wick"`` only the part of :math:`F F^T - I` of highest chaos (degree 2 q in x)
+    is kept, which removes the largest O(1/d) bias: for q = 2, with
+    :math:`\hat B_1 = \frac1n \sum_\mu T_\mu (x_\mu x_\mu^T - I_d)` and vectors read as matrices,
+
+    .. math:: \hat C_W[U] = \hat C[U] - (\hat B_1 U + U \hat B_1),
+
+    for q = 3 the contractions of one and of two indices are subtracted, and for q = 1 there is
+    nothing to subtract.
+
+    Parameters
+    ----------
+    source : array of shape (n, d), path to a ``.npy`` file, or Source
+        Samples. Nothing is copied; products run where the samples live.
+    weights : array of shape (n,)
+        :math:`T`, finite. Centre them first (:func:`apply_label_map` does).
+    features : FeatureMap
+        :math:`F`; :class:`HermiteFeatures` if corrected.
+    correction : {"none", "wick"}
+        What is subtracted.
+    chunk_rows : int, optional
+        Rows per block; by default what keeps a block in cache. It does not change the result beyond
+        rounding.
+
+    Raises
+    ------
+    InvalidData
+        If shapes disagree or weights are not finite.
+    InvalidParameter
+        If the correction is unknown or does not exist for these features.
+
+    Notes
+    -----
+    One product costs what :meth:`FeatureMap.weighted_product` costs, plus :math:`O(d^3)` (q = 2) or
+    :math:`O(d^5)` (q = 3) for the correction; memory is one block plus O(D k). float32 samples are
+    multiplied in float32 and added up in float64. arXiv:2605.14567 eq. 2.6 (operator); the
+    correction is derived and tested in ``tests/operators/test_wick.py``.
+
+    Examples
+    --------
+    >>> X = np.array([[1.0, 0.0], [0.0, 2.0], [1.0, 1.0]])
+    >>> operator = MomentOperator(X, np.array([1.0, -1.0, 0.0]), HermiteFeatures(1, 2))
+    >>> operator.matmat(np.eye(2)).round(3)
+    array([[ 0.333,  0.   ],
+           [ 0.   , -1.333]])
+    """
+
+    def __init__(
+        self,
+        source: Array | Source | str | Path,
+        weights: Array,
+        features: FeatureMap,
+        *,
+        correction: Correction = "none",
+        chunk_rows: int | None = None,
+    ) -> None:
+        self.source = as_source(source)
+        self.features = features
+        self.weights = np.asarray(to_numpy(weights), dtype=np.float64)
+        self.n_samples = self.source.n_samples
+        self.correction = correction
+        self.chunk_rows = chunk_rows
+        if self.n_samples < 1:
+            raise InvalidData("there are no samples; at least one row is needed.")
+        if self.source.n_columns != features.dimension:
+            raise InvalidData(
+                f"the samples have {self.source.n_columns} columns and the features are of "
+                f"dimension {features.dimension}; they must agree."
+            )
+        if self.weights.shape != (self.n_samples,):
+            raise InvalidData(
+                f"weights have shape {self.weights.shape}; allowed: ({self.n_samples},), one per "
+                "sample."
+            )
+        if not np.isfinite(self.weights).all():
+            raise InvalidData("some weights are NaN or infinite; allowed: finite numbers.")
+        if chunk_rows is not None and chunk_rows < 1:
+            raise InvalidParameter(
+                f"chunk_rows is {chunk_rows}; allowed: an integer of at least 1."
+            )
+        if correction not in ("none", "wick"):
+            raise InvalidParameter(unknown_choice("correction", correction, ["none", "wick"]))
+        if correction == "wick" and not isinstance(features, HermiteFeatures):
+            raise InvalidParameter(
+                f"correction 'wick' exists for HermiteFeatures only; got {type(features).__name__}."
+            )
+
+    def _rows(self, n_vectors: int) -> int:
+        if self.chunk_rows is not None:
+            return self.chunk_rows
+        array = getattr(self.source, "array", None)
+        kind = getattr(getattr(array, "device", "cpu"), "type", "cpu")
+        return self.features.block_rows(n_vectors) if kind == "cpu" else DEVICE_ROWS
+
+    def _blocks(self, rows: int) -> Iterator[tuple[Array, np.ndarray]]:
+        for part, block in self.source.chunks(rows):
+            yield block, self.weights[part]
+
+    @cached_property
+    def _mean_weight(self) -> float:
+        return float(self.weights.mean())
+
+    @cached_property
+    def _contraction(self) -> Contraction | None:
+        if self.correction == "none" or self.features.degree == 1:  # type: ignore[attr-defined]
+            return None
+        _, second_moment = self._survey
+        assert second_moment is not None
+        return contraction_of(self, second_moment)
+
+    def _apply(self, U: Array) -> Array:
+        total = self.features.weighted_sum(self._blocks(self._rows(U.shape[1])), U)
+        on_host = isinstance(U, np.ndarray)
+        result = to_numpy(total) if on_host else total
+        vectors = np.asarray(U, dtype=np.float64) if on_host else as_like(U, total)
+        result = result / self.n_samples - self._mean_weight * vectors
+        return result if self._contraction is None else result - self._contraction(vectors)
+
+    @cached_property
+    def _survey(self) -> tuple[np.ndarray, np.ndarray | None]:
+        """Squared norms and, for the correction, the second moment of x: one pass."""
+        squared_norms = np.empty(self.n_samples)
+        d = self.features.dimension
+        second_moment = np.zeros((d, d)) if self.correction == "wick" else None
+        for part, block in self.source.chunks(self._rows(1)):
+            squared_norms[part] = to_numpy(self.features.squared_norm(block))
+            if second_moment is not None:
+                second_moment += _second_moment(block, self.weights[part])
+        bad = np.flatnonzero(~np.isfinite(squared_norms))
+        if bad.size:
+            raise InvalidData(
+                f"{bad.size} of {self.n_samples} samples hold NaN or infinite entries (first: row "
+                f"{bad[0]}); allowed: finite numbers. Drop or impute such rows."
+            )
+        if second_moment is not None:
+            second_moment = second_moment / self.n_samples - self._mean_weight * np.eye(d)
+        return squared_norms, second_moment
+
+    @property
+    def weighted_norms(self) -> np.ndarray:
+        r""":math:`T_\mu \|F_\mu\|^2 / D` of every sample, shape (n,)."""
+        return self.weights * self._survey[0] / self.features.n_features
+
+    @cached_property
+    def statistics(self) -> MomentStatistics:
+        """Averages that set the noise; one pass over the samples at first use."""
+        return statistics_of(self.weights, self._survey[0], self.features.n_features)
+
+    def dense(self) -> np.ndarray:
+        r"""The operator as a matrix.
+
+        Returns
+        -------
+        ndarray of float64, shape (D, D)
+            Symmetric.
+
+        Notes
+        -----
+        :math:`n D^2` flops and :math:`8 D^2` bytes; explicit features of one block at a time.
+        """
+        size = self.features.n_features
+        total = np.zeros((size, size), order="F")
+        rows = self.chunk_rows or int(max(64, min(4096, 8_000_000 // size)))
+        for block, weights in self._blocks(rows):
+            explicit = to_numpy(self.features.transform(floating(block))).astype(np.float64)
+            weighted_gram(np.ascontiguousarray(explicit), weights, out=total)
+        mirror(total)
+        total /= self.n_samples
+        total[np.diag_indices(size)] -= self._mean_weight
+        if self._contraction is not None:
+            for start in range(0, size, 256):
+                columns = np.zeros((size, min(256, size - start)))
+                columns[np.arange(start, start + columns.shape[1]), np.arange(columns.shape[1])] = 1
+                total[:, start : start + columns.shape[1]] -= self._contraction(columns)
+        if not np.isfinite(total).all():
+            raise InvalidData("some samples are NaN or infinite; allowed: finite numbers.")
+        return total
+
+    @staticmethod
+    def sum_of_shards(shards: Sequence[SymmetricOperator]) -> ShardSum:
+        r"""The operator of all samples from operators of disjoint parts.
+
+        .. math:: \hat C = \sum_s \frac{n_s}{n} \hat C_s ,
+
+        exact to rounding, whatever the correction.
+
+        Parameters
+        ----------
+        shards : sequence of operators
+            Same features and correction; weights centred over all samples, not per shard.
+
+        Returns
+        -------
+        ShardSum
+            The sum, with the interface of :class:`MomentOperator`.
+        """
+        return ShardSum(shards)
+
+
+def _second_moment(block: Array, weights: np.ndarray) -> np.ndarray:
+    """Sum of T x x^T over a block, in float64 on the host."""
+    X = floating(block)
+    if isinstance(X, np.ndarray):
+        return mirror(weighted_gram(np.ascontiguousarray(X), weights.astype(X.dtype))).astype(
+            np.float64
+        )
+    return to_numpy((X * as_like(weights, X, X.dtype)[:, None]).T @ X).astype(np.float64)
