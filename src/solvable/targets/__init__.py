@@ -1,1 +1,25 @@
-"""targets of solvable."""
+"""Targets: distributions over (x, y) whose latent features are known."""
+
+from solvable.targets.base import LatentTarget
+from solvable.targets.compositional import CompositionalTarget
+from solvable.targets.hierarchical import HierarchicalTarget
+from solvable.targets.random_features import ReluFeatures, relu_covariance
+from solvable.targets.readouts import Readout, resolve_readout
+from solvable.targets.symmetric import (
+    degree_two_energy,
+    quadratic_index_variance,
+    weighted_square,
+)
+
+__all__ = [
+    "CompositionalTarget",
+    "HierarchicalTarget",
+    "LatentTarget",
+    "Readout",
+    "ReluFeatures",
+    "degree_two_energy",
+    "quadratic_index_variance",
+    "relu_covariance",
+    "resolve_readout",
+    "weighted_square",
+]

@@ -1,0 +1,368 @@
+"""Compositional targets of any depth (arXiv:2602.10867)."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from math import comb
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from solvable.arrays import Array, Source, random_stream, to_numpy
+from solvable.errors import InvalidParameter, unknown_choice
+from solvable.operators.features import HermiteFeatures
+from solvable.targets.base import CHUNK_ROWS, LatentTarget
+from solvable.targets.first_layer import check_integer, check_real, draw_directions, freeze
+from solvable.targets.persistence import construct, load_teacher, save_teacher, take
+from solvable.targets.quadratic_layers import (
+    draw_dense_layer,
+    draw_diagonal_layer,
+    draw_quadratic_layer,
+    quadratic_forms,
+)
+from solvable.targets.random_features import ReluFeatures
+from solvable.targets.readouts import ReadoutFunction
+
+SECOND_LAYERS = ("dense", "diagonal")
+"""Shapes of the last quadratic layer."""
+
+COMPOSITIONAL_FIRST_LAYERS = ("orthonormal", "random", "random-features")
+"""Ways to draw the first layer."""
+
+STANDARDISATION_DRAWS = 100_000
+"""Draws behind the mean and deviation that standardise the labels."""
+
+
+@dataclass(frozen=True)
+class CompositionalTarget(LatentTarget):
+    r"""A chain of quadratic layers on features of degree q, with a dense or diagonal last layer.
+
+    .. math::
+        h^{(1)}_i = \langle A_i, F(x)\rangle,\qquad
+        h^{(l+1)}_j = \frac{h^{(l)\top}M^{(l)}_jh^{(l)}-\mathrm{tr}M^{(l)}_j}{\sqrt2},\qquad
+        s = h^{(L)\top}Bh^{(L)}-\mathrm{tr}B,\qquad y = \frac{g(s)-\mu}{\sigma},
+
+    with Frobenius-orthonormal :math:`M^{(l)}_j`. Three layers have one representation
+    (:math:`L=1`), four layers two, and so on. The last layer is, with :math:`p` the width of the
+    last representation,
+
+    * dense: :math:`B=(G+G^\top)/2` scaled to :math:`\|B\|_F=\beta/\sqrt p`;
+    * diagonal: :math:`b_i=z_ii^{-\gamma}` times :math:`\beta/p` (:math:`\gamma=0`),
+      :math:`p^{2\gamma-1}` (:math:`0<\gamma\le\frac12`) or :math:`\beta` (:math:`\gamma>\frac12`).
+
+    Parameters
+    ----------
+    dimension : int
+        :math:`d \ge 2`, number of input coordinates.
+    degree : {1, 2, 3}
+        :math:`q`, degree of the first layer.
+    features : int or tuple of int, optional
+        Width of each representation; a single number is three layers.
+    epsilon : float or tuple of float, optional
+        Instead of ``features``: widths :math:`\mathrm{round}(d^{\varepsilon})`.
+    second_layer : {"dense", "diagonal"}
+        Shape of the last layer B.
+    decay : float
+        :math:`\gamma \ge 0`, of a diagonal B.
+    beta : float
+        :math:`\beta > 0`, scale of the index: the saturation of a nonlinear readout.
+    readout : {"identity", "tanh"} or callable
+        :math:`g`, applied to s as it is (of standard deviation :math:`\sqrt2\|B\|_F`).
+    first_layer : {"orthonormal", "random", "random-features"}
+        Hermite features, or random ReLU features less their constant and linear parts, mixed so
+        that :math:`\mathrm{Cov}(h^{(1)})=I` (degree 2 only).
+    width : int
+        Number of random features.
+    seed : int
+        Seed of the teacher.
+
+    Raises
+    ------
+    InvalidParameter
+        For a value out of range or an unknown choice, on construction.
+    DegenerateReadout
+        For a readout with :math:`E[g'(z)]=0`.
+
+    Notes
+    -----
+    arXiv:2602.10867. Two normalisations differ from :class:`HierarchicalTarget` (arXiv:2605.14567):
+    s has no factor :math:`1/\sqrt2` and no unit variance; and labels are standardised, here by the
+    mean and deviation of the population (Monte Carlo, from the teacher's seed), so that training
+    and test samples share them, where the paper takes those of the training set. Tested in
+    ``tests/targets/test_compositional.py``.
+
+    Examples
+    --------
+    >>> target = CompositionalTarget(dimension=12, features=(6, 3))
+    >>> target.layers, target.widths
+    (4, (6, 3))
+    >>> X, y = target.sample(100, random_stream(0))
+    >>> target.latent(X).shape, target.latent(X, layer=1).shape
+    ((100, 3), (100, 6))
+    """
+
+    dimension: int
+    degree: int = 2
+    features: int | tuple[int, ...] | None = None
+    epsilon: float | tuple[float, ...] | None = None
+    second_layer: Literal["dense", "diagonal"] = "dense"
+    decay: float = 0.0
+    beta: float = 1.0
+    readout: str | ReadoutFunction = "identity"
+    first_layer: Literal["orthonormal", "random", "random-features"] = "orthonormal"
+    width: int = 4096
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_integer("dimension", self.dimension, 2)
+        check_integer("degree", self.degree, 1, 3)
+        check_integer("seed", self.seed, 0)
+        check_integer("width", self.width, 1)
+        check_real("decay", self.decay, 0.0)
+        check_real("beta", self.beta, 0.0)
+        for kind, value, allowed in (
+            ("second_layer", self.second_layer, SECOND_LAYERS),
+            ("first_layer", self.first_layer, COMPOSITIONAL_FIRST_LAYERS),
+        ):
+            if value not in allowed:
+                raise InvalidParameter(unknown_choice(kind, value, allowed))
+        if self.beta == 0:
+            raise InvalidParameter("beta is 0; allowed: a finite number above 0.")
+        if (self.features is None) == (self.epsilon is None):
+            raise InvalidParameter(
+                f"features is {self.features!r} and epsilon is {self.epsilon!r}; exactly one "
+                "of them sets the widths. Give features=8, or epsilon=0.5."
+            )
+        if self.first_layer == "random-features" and self.degree != 2:
+            raise InvalidParameter(
+                f"degree is {self.degree} with first_layer='random-features'; allowed: 2, as a "
+                "ReLU less its linear part starts at degree 2 and has no degree 3."
+            )
+        self._check_widths()
+        _ = self.readout_function
+
+    def _check_widths(self) -> None:
+        available = self.n_features_total
+        if self.first_layer == "random-features":
+            available = min(available, self.width)
+        for layer, width in enumerate(self.widths, start=1):
+            check_integer(f"features of layer {layer}", width, 1)
+            if width > available:
+                raise InvalidParameter(
+                    f"layer {layer} has {width} features, more than the {available} coordinates "
+                    f"it is made of; allowed: 1 to {available}. Lower features or epsilon."
+                )
+            available = comb(width + 1, 2)
+
+    @cached_property
+    def widths(self) -> tuple[int, ...]:
+        """Width of each representation, from the input to the index."""
+        if self.features is not None:
+            given = tuple(np.atleast_1d(np.asarray(self.features, dtype=object)).tolist())
+        else:
+            exponents = np.atleast_1d(np.asarray(self.epsilon, dtype=object)).tolist()
+            for value in exponents:
+                check_real("epsilon", value, 0.0)
+            given = tuple(round(self.dimension ** float(value)) for value in exponents)
+        if not given:
+            raise InvalidParameter(
+                "there are no representations; allowed: at least one width, for example features=8."
+            )
+        return given
+
+    @property
+    def layers(self) -> int:
+        """Number of layers: the representations, the last quadratic layer, and the readout."""
+        return len(self.widths) + 2
+
+    @property
+    def n_features_total(self) -> int:
+        r""":math:`D=\binom{d+q-1}{q}`, number of features of the input."""
+        return comb(self.dimension + self.degree - 1, self.degree)
+
+    @property
+    def input_columns(self) -> int:
+        """Number of columns of X."""
+        return self.dimension
+
+    @cached_property
+    def feature_map(self) -> HermiteFeatures:
+        """Hermite features of the input, in whose coordinates :attr:`directions` are given."""
+        return HermiteFeatures(self.degree, self.dimension)
+
+    @cached_property
+    def random_features(self) -> ReluFeatures:
+        """The random features of ``first_layer="random-features"``."""
+        return ReluFeatures(self.dimension, self.width, self.seed)
+
+    @cached_property
+    def first_layer_columns(self) -> np.ndarray:
+        """Columns :math:`A_i`, shape (D or width, p), in coordinates of what they act on."""
+        key = (self.seed, "teacher", "first layer")
+        if self.first_layer == "random-features":
+            drawn = draw_directions(self.width, self.widths[0], "orthonormal", *key)
+            return self.random_features.whiten(drawn)
+        return draw_directions(self.n_features_total, self.widths[0], self.first_layer, *key)
+
+    @cached_property
+    def directions(self) -> np.ndarray:
+        """Columns :math:`A_i`, shape (D, p), in coordinates of the Hermite features.
+
+        For random features this is the degree-2 part, whose squared norm is below 1: the share of
+        the latent feature's variance that Hermite features of degree 2 can express.
+        """
+        if self.first_layer == "random-features":
+            return freeze(self.random_features.hermite_directions(self.first_layer_columns))
+        return self.first_layer_columns
+
+    @cached_property
+    def hidden_layers(self) -> tuple[np.ndarray, ...]:
+        """Symmetric matrices of each hidden quadratic layer, shapes (next width, width, width)."""
+        steps = enumerate(zip(self.widths[:-1], self.widths[1:], strict=True), start=2)
+        return tuple(
+            draw_quadratic_layer(width, following, self.seed, "teacher", "layer", layer)
+            for layer, (width, following) in steps
+        )
+
+    @cached_property
+    def matrix(self) -> np.ndarray:
+        """The last quadratic layer B, symmetric, shape (p, p), read-only."""
+        key = (self.seed, "teacher", "last layer")
+        if self.second_layer == "dense":
+            return draw_dense_layer(self.widths[-1], self.beta, *key)
+        return draw_diagonal_layer(self.widths[-1], self.beta, self.decay, *key)
+
+    @property
+    def index_scale(self) -> float:
+        r"""Standard deviation :math:`\sqrt2\|B\|_F` of s if the last representation is Gaussian."""
+        return float(np.sqrt(2) * np.linalg.norm(self.matrix))
+
+    @cached_property
+    def label_standardisation(self) -> tuple[float, float]:
+        r"""Mean :math:`\mu` and deviation :math:`\sigma` of :math:`g(s)`, by Monte Carlo.
+
+        100,000 draws from a stream of the teacher's own seed; kept in a saved teacher.
+        """
+        latent = self.draw_latent(STANDARDISATION_DRAWS, random_stream(self.seed, "standardise"))
+        values = self.readout_function(self._index_of(latent))
+        return float(values.mean()), float(values.std())
+
+    def label(self, index: np.ndarray) -> np.ndarray:
+        """Standardised label of an index, elementwise, float64."""
+        mean, scale = self.label_standardisation
+        return (self.readout_function(index) - mean) / scale
+
+    def latent(self, X: Array | Source, layer: int | None = None) -> np.ndarray:
+        """Representation of samples at a layer, in chunks; nothing is n x D.
+
+        Parameters
+        ----------
+        X : array of shape (n, d), path to a ``.npy`` file, or Source
+            The samples.
+        layer : int, optional
+            1 for the first representation, up to ``len(widths)``; the last one if left out.
+
+        Returns
+        -------
+        ndarray of shape (n, width of the layer)
+            Float64.
+        """
+        depth = len(self.widths) if layer is None else layer
+        check_integer("layer", depth, 1, len(self.widths))
+        source = self._checked(X)
+        blocks = [
+            self._representation(to_numpy(block), depth) for _, block in source.chunks(CHUNK_ROWS)
+        ]
+        return np.concatenate(blocks)
+
+    def _representation(self, block: np.ndarray, depth: int) -> np.ndarray:
+        columns = self.first_layer_columns.astype(block.dtype, copy=False)
+        if self.first_layer == "random-features":
+            representation = self.random_features.transform(block) @ columns
+        else:
+            representation = self.feature_map.project(block, columns)
+        representation = np.asarray(representation, dtype=np.float64)
+        for matrices in self.hidden_layers[: depth - 1]:
+            representation = quadratic_forms(representation, matrices) / np.sqrt(2)
+        return representation
+
+    def _latent_block(self, block: np.ndarray) -> np.ndarray:
+        return self._representation(block, len(self.widths))
+
+    def _index_of(self, latent: np.ndarray) -> np.ndarray:
+        return quadratic_forms(latent, self.matrix[None])[:, 0]
+
+    def save(self, path: str | Path, *, overwrite: bool = False) -> Path:
+        """Write the teacher, its standardisation included, to a ``.npz`` file without pickle.
+
+        Parameters
+        ----------
+        path : path
+            File to write; ``.npz`` is appended if missing.
+        overwrite : bool
+            Replace an existing file.
+
+        Returns
+        -------
+        Path
+            The file.
+
+        Raises
+        ------
+        InvalidParameter
+            If the readout is a callable, or the file exists.
+        """
+        arrays: dict[str, np.ndarray] = {
+            "first_layer_columns": self.first_layer_columns,
+            "matrix": self.matrix,
+            "label_standardisation": np.array(self.label_standardisation),
+        }
+        arrays |= {f"layer_{k}": layer for k, layer in enumerate(self.hidden_layers, start=2)}
+        if self.first_layer == "random-features":
+            arrays["random_rows"] = self.random_features.rows
+        return save_teacher(path, type(self).__name__, asdict(self), arrays, overwrite=overwrite)
+
+    @classmethod
+    def load(cls, path: str | Path) -> CompositionalTarget:
+        """Read a teacher as it was saved, its arrays included (nothing is drawn again).
+
+        Parameters
+        ----------
+        path : path
+            File written by :meth:`save`.
+
+        Returns
+        -------
+        CompositionalTarget
+            The same teacher.
+
+        Raises
+        ------
+        InvalidData
+            If the file is damaged, holds another target, or comes from a newer version.
+        """
+        parameters, arrays = load_teacher(path, cls.__name__)
+        for name in ("features", "epsilon"):
+            if isinstance(parameters.get(name), list):
+                parameters[name] = tuple(parameters[name])
+        target = construct(path, cls, parameters)
+        p = target.widths
+        coordinates = target.n_features_total
+        if target.first_layer == "random-features":
+            coordinates = target.width
+            rows = take(path, arrays, "random_rows", (target.width, target.dimension))
+            target.random_features.__dict__["rows"] = rows
+        stored = target.__dict__
+        stored["first_layer_columns"] = take(
+            path, arrays, "first_layer_columns", (coordinates, p[0])
+        )
+        stored["matrix"] = take(path, arrays, "matrix", (p[-1], p[-1]))
+        stored["hidden_layers"] = tuple(
+            take(path, arrays, f"layer_{k}", (p[k - 1], p[k - 2], p[k - 2]))
+            for k in range(2, len(p) + 1)
+        )
+        mean, scale = take(path, arrays, "label_standardisation", (2,)).tolist()
+        stored["label_standardisation"] = (mean, scale)
+        return target

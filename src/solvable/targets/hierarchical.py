@@ -1,0 +1,330 @@
+"""The hierarchical target of sequential feature recovery (arXiv:2605.14567)."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from math import comb
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from solvable.arrays import random_stream
+from solvable.errors import InvalidParameter, unknown_choice
+from solvable.operators.features import HermiteFeatures
+from solvable.targets.base import CHUNK_ROWS, LatentTarget, draw_normals
+from solvable.targets.first_layer import (
+    FIRST_LAYERS,
+    check_integer,
+    check_real,
+    draw_directions,
+    freeze,
+)
+from solvable.targets.persistence import construct, load_teacher, save_teacher, take
+from solvable.targets.readouts import ReadoutFunction
+from solvable.targets.symmetric import degree_two_energy, quadratic_index_variance
+
+INPUTS = ("hermite", "gaussian")
+"""True Hermite features of Gaussian inputs, or their Gaussian equivalent."""
+
+SIGNS = ("random", "alternating", "positive")
+"""How the signs of the second-layer weights are chosen."""
+
+CUBIC_DRAWS = 200_000
+"""Draws behind the variance of an index of cubic features."""
+
+
+@dataclass(frozen=True)
+class HierarchicalTarget(LatentTarget):
+    r"""Features of degree q, a diagonal quadratic second layer, and a scalar readout.
+
+    .. math::
+        h_i = \langle A_i, F(x)\rangle,\qquad
+        h^{(2)} = \frac1{\sqrt2}\sum_{i=1}^{p}\lambda_i(h_i^2-1),\qquad y = g(h^{(2)}),
+
+    with :math:`x\sim N(0, I_d)`, :math:`F(x)\in\mathbb R^D` the orthonormal Hermite features of
+    degree q (:math:`E[FF^\top]=I_D`, :math:`D=\binom{d+q-1}{q}`), and
+    :math:`\lambda_i = Z_\gamma z_i i^{-\gamma}`, :math:`\sum_i\lambda_i^2=1`.
+
+    Parameters
+    ----------
+    dimension : int
+        :math:`d \ge 2`, number of input coordinates.
+    degree : {1, 2, 3}
+        :math:`q`, degree of the features; the label has leading degree 2q.
+    features : int
+        :math:`p`, number of latent features, from 1 to D.
+    decay : float
+        :math:`\gamma \ge 0`, exponent of the weights.
+    inputs : {"hermite", "gaussian"}
+        ``"gaussian"`` replaces F(x) by :math:`Z\sim N(0,I_D)`: X then has D columns and the learner
+        has degree 1. It is the limit object of the theory.
+    readout : {"identity", "tanh"} or callable
+        :math:`g`; its mean under N(0, 1) is removed. Must have :math:`E[g'(z)]\ne0`.
+    signs : {"random", "alternating", "positive"}
+        :math:`z_i`: Rademacher, +-+-..., or all one.
+    first_layer : {"orthonormal", "random"}
+        Orthonormal :math:`A_i` (the authors' code) or independent Gaussian entries of variance 1/D
+        (their text).
+    seed : int
+        Seed of the teacher; the stream is ``random_stream(seed, "teacher", ...)``.
+
+    Raises
+    ------
+    InvalidParameter
+        For a value out of range or an unknown choice, on construction.
+    DegenerateReadout
+        For a readout with :math:`E[g'(z)]=0`.
+
+    Notes
+    -----
+    arXiv:2605.14567, eqs. 2.1 to 2.5; Var(h^(2)) is 1 only up to O(1/d), see
+    :attr:`index_variance`. Tested in ``tests/targets/test_hierarchical.py``.
+
+    Examples
+    --------
+    >>> target = HierarchicalTarget(dimension=10, features=3, signs="alternating")
+    >>> target.n_features_total, target.weights.round(3)
+    (55, array([ 0.857, -0.429,  0.286]))
+    >>> X, y = target.sample(1000, random_stream(0))
+    >>> X.shape, y.shape, target.latent(X).shape
+    ((1000, 10), (1000,), (1000, 3))
+    """
+
+    dimension: int
+    degree: int = 2
+    features: int = 8
+    decay: float = 1.0
+    inputs: Literal["hermite", "gaussian"] = "hermite"
+    readout: str | ReadoutFunction = "identity"
+    signs: Literal["random", "alternating", "positive"] = "random"
+    first_layer: Literal["orthonormal", "random"] = "orthonormal"
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_integer("dimension", self.dimension, 2)
+        check_integer("degree", self.degree, 1, 3)
+        check_integer("features", self.features, 1)
+        check_integer("seed", self.seed, 0)
+        check_real("decay", self.decay, 0.0)
+        for kind, value, allowed in (
+            ("inputs", self.inputs, INPUTS),
+            ("signs", self.signs, SIGNS),
+            ("first_layer", self.first_layer, FIRST_LAYERS),
+        ):
+            if value not in allowed:
+                raise InvalidParameter(unknown_choice(kind, value, allowed))
+        if self.features > self.n_features_total:
+            raise InvalidParameter(
+                f"features is {self.features}, more than the D = {self.n_features_total} features "
+                f"of degree {self.degree} in dimension {self.dimension}; allowed: 1 to "
+                f"{self.n_features_total}. Lower features or raise the dimension."
+            )
+        # Evaluated here so that a degenerate readout is refused on construction.
+        _ = self.readout_function
+
+    @property
+    def n_features_total(self) -> int:
+        r""":math:`D=\binom{d+q-1}{q}`, number of features of the input."""
+        return comb(self.dimension + self.degree - 1, self.degree)
+
+    @property
+    def input_columns(self) -> int:
+        """Number of columns of X: d, or D in the Gaussian-equivalent mode."""
+        return self.dimension if self.inputs == "hermite" else self.n_features_total
+
+    @cached_property
+    def feature_map(self) -> HermiteFeatures:
+        """The map from X to the D features; the identity in the Gaussian-equivalent mode."""
+        if self.inputs == "gaussian":
+            return HermiteFeatures(1, self.n_features_total)
+        return HermiteFeatures(self.degree, self.dimension)
+
+    @cached_property
+    def weights(self) -> np.ndarray:
+        r""":math:`\lambda_i`, shape (p,): signed, descending modulus, :math:`\sum\lambda_i^2=1`."""
+        rank = np.arange(1, self.features + 1)
+        modulus = rank ** -float(self.decay)
+        signs = np.ones(self.features)
+        if self.signs == "alternating":
+            signs[1::2] = -1.0
+        elif self.signs == "random":
+            stream = random_stream(self.seed, "teacher", "signs")
+            signs = stream.choice([-1.0, 1.0], self.features)
+        return freeze(signs * modulus / np.linalg.norm(modulus))
+
+    @cached_property
+    def directions(self) -> np.ndarray:
+        """Columns :math:`A_i`, shape (D, p), in the flattened coordinates of the feature map."""
+        key = (self.seed, "teacher", "first layer")
+        return draw_directions(self.n_features_total, self.features, self.first_layer, *key)
+
+    @cached_property
+    def gram(self) -> np.ndarray:
+        r""":math:`A^\top A`, shape (p, p), the covariance of the latent features."""
+        return freeze(self.directions.T @ self.directions)
+
+    def symmetric_matrices(self) -> np.ndarray:
+        r"""Matrices :math:`M_i`, shape (p, d, d): :math:`h_i=(x^\top M_ix-\mathrm{tr}M_i)/\sqrt2`.
+
+        Raises
+        ------
+        InvalidParameter
+            Unless the inputs are true Hermite features of degree 2.
+        """
+        if self.inputs != "hermite" or self.degree != 2:
+            raise InvalidParameter(
+                f"inputs is {self.inputs!r} and degree is {self.degree}; symmetric matrices stand "
+                "for the directions of inputs='hermite' and degree=2 only."
+            )
+        return np.asarray(self.feature_map.to_symmetric(self.directions))
+
+    def _latent_block(self, block: np.ndarray) -> np.ndarray:
+        directions = self.directions.astype(block.dtype, copy=False)
+        return np.asarray(self.feature_map.project(block, directions), dtype=np.float64)
+
+    def _index_of(self, latent: np.ndarray) -> np.ndarray:
+        return np.asarray((latent**2 - 1) @ self.weights / np.sqrt(2))
+
+    @property
+    def _features_are_gaussian(self) -> bool:
+        return self.inputs == "gaussian" or self.degree == 1
+
+    @cached_property
+    def index_variance(self) -> float:
+        r"""Exact :math:`\mathrm{Var}(h^{(2)})` for degree 1, 2 and Gaussian inputs.
+
+        Degree 3 falls back on Monte Carlo as in :attr:`label_variance`. With orthonormal
+        directions it is 1 for Gaussian features, and of degree 2
+        :math:`1+4\|S\|_F^2+2\sum\lambda_i\lambda_j\mathrm{tr}(M_iM_jM_iM_j)`.
+        """
+        if self._features_are_gaussian:
+            return float(self.weights @ self.gram**2 @ self.weights)
+        if self.degree == 2:
+            return quadratic_index_variance(self.symmetric_matrices(), self.weights)
+        latent = self.draw_latent(CUBIC_DRAWS, random_stream(self.seed, "index variance"))
+        return float(self._index_of(latent).var())
+
+    @cached_property
+    def label_variance(self) -> float:
+        """Variance of the label at this finite size.
+
+        Equal to :attr:`index_variance` for the identity readout; else Monte Carlo, documented at
+        :meth:`label_moments`.
+        """
+        if self.readout == "identity":
+            return self.index_variance
+        return self.label_moments()[1]
+
+    @property
+    def degree_two_energy(self) -> float:
+        r"""Energy of the index in Hermite degree 2, :math:`4\|\sum_i\lambda_iM_i^2\|_F^2`.
+
+        What a rotation-invariant kernel learns at :math:`n\gg d^2`; true features of degree 2 only.
+        """
+        return degree_two_energy(self.symmetric_matrices(), self.weights)
+
+    def draw_latent(self, n: int, rng: np.random.Generator) -> np.ndarray:
+        """Latent features of ``n`` fresh samples, shape (n, p).
+
+        Gaussian features are drawn in their p dimensions, so that D does not enter the cost.
+        """
+        if self._features_are_gaussian:
+            return self._draw_gaussian(n, rng)[1]
+        return super().draw_latent(n, rng)
+
+    def draw_moments(
+        self, n: int, rng: np.random.Generator
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        r"""Draw what the theory's moments are made of.
+
+        Parameters
+        ----------
+        n : int
+            Number of draws.
+        rng : numpy.random.Generator
+            Where they come from.
+
+        Returns
+        -------
+        y : ndarray of shape (n,)
+            Labels.
+        h : ndarray of shape (n, p)
+            Latent features.
+        squared_norm : ndarray of shape (n,)
+            :math:`\|F(x)\|^2`, of mean D.
+
+        Notes
+        -----
+        Memory O(n p). Gaussian features cost O(n p): the norm outside the span of the directions
+        is an independent chi-square variable with D - p degrees of freedom.
+        """
+        check_integer("n", n, 1)
+        if self._features_are_gaussian:
+            coordinates, latent = self._draw_gaussian(n, rng)
+            rest = self.n_features_total - self.features
+            outside = rng.chisquare(rest, n) if rest else 0.0
+            squared_norm = np.sum(coordinates**2, axis=1) + outside
+        else:
+            latent, squared_norm = np.empty((n, self.features)), np.empty(n)
+            for start in range(0, n, CHUNK_ROWS):
+                rows = slice(start, min(start + CHUNK_ROWS, n))
+                block = draw_normals(np.float64, self.dimension, rows.stop - start, rng)
+                latent[rows] = self._latent_block(block)
+                squared_norm[rows] = self.feature_map.squared_norm(block)
+        return self.label(self._index_of(latent)), latent, squared_norm
+
+    def _draw_gaussian(self, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        """Coordinates in an orthonormal basis of the directions' span, and latent features."""
+        coordinates = rng.standard_normal((n, self.features))
+        return coordinates, coordinates @ np.linalg.cholesky(self.gram).T
+
+    def save(self, path: str | Path, *, overwrite: bool = False) -> Path:
+        """Write the teacher to a ``.npz`` file without pickle.
+
+        Parameters
+        ----------
+        path : path
+            File to write; ``.npz`` is appended if missing.
+        overwrite : bool
+            Replace an existing file.
+
+        Returns
+        -------
+        Path
+            The file.
+
+        Raises
+        ------
+        InvalidParameter
+            If the readout is a callable (only named readouts can be stored), or the file exists.
+        """
+        arrays = {"weights": self.weights, "directions": self.directions}
+        return save_teacher(path, type(self).__name__, asdict(self), arrays, overwrite=overwrite)
+
+    @classmethod
+    def load(cls, path: str | Path) -> HierarchicalTarget:
+        """Read a teacher as it was saved, its arrays included (nothing is drawn again).
+
+        Parameters
+        ----------
+        path : path
+            File written by :meth:`save`.
+
+        Returns
+        -------
+        HierarchicalTarget
+            The same teacher.
+
+        Raises
+        ------
+        InvalidData
+            If the file is damaged, holds another target, or comes from a newer version.
+        """
+        parameters, arrays = load_teacher(path, cls.__name__)
+        target = construct(path, cls, parameters)
+        shape = (target.n_features_total, target.features)
+        target.__dict__["directions"] = take(path, arrays, "directions", shape)
+        target.__dict__["weights"] = take(path, arrays, "weights", shape[1:])
+        return target

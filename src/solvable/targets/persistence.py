@@ -1,0 +1,160 @@
+"""Teachers on disk: one ``.npz`` of plain arrays, never a pickle."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections.abc import Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+from solvable.errors import InvalidData, InvalidParameter
+from solvable.targets.first_layer import freeze
+
+Target = TypeVar("Target")
+
+FORMAT = 1
+"""Version of the layout; a file with a higher one was written by a newer solvable."""
+
+
+def save_teacher(
+    path: str | Path,
+    kind: str,
+    parameters: Mapping[str, Any],
+    arrays: Mapping[str, np.ndarray],
+    *,
+    overwrite: bool = False,
+) -> Path:
+    """Write the parameters and the drawn arrays of a target.
+
+    Parameters
+    ----------
+    path : path
+        File to write; ``.npz`` is appended if it is missing.
+    kind : str
+        Name of the target's class; :func:`load_teacher` refuses another one.
+    parameters : mapping
+        Values that JSON can hold.
+    arrays : mapping of ndarray
+        What was drawn.
+    overwrite : bool
+        Replace an existing file.
+
+    Returns
+    -------
+    Path
+        The file written.
+
+    Raises
+    ------
+    InvalidParameter
+        If the readout is a callable, or the file exists and ``overwrite`` is false.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     path = save_teacher(f"{folder}/a", "Demo", {"seed": 0}, {"w": np.ones(2)})
+    ...     load_teacher(path, "Demo")
+    ({'seed': 0}, {'w': array([1., 1.])})
+    """
+    path = Path(path)
+    if path.suffix != ".npz":
+        path = path.with_name(path.name + ".npz")
+    if path.exists() and not overwrite:
+        raise InvalidParameter(
+            f"{path} exists already. Choose another name, or pass overwrite=True."
+        )
+    if callable(parameters.get("readout")):
+        raise InvalidParameter(
+            "the readout is a callable, which cannot be written without pickle; allowed: a named "
+            "readout. Keep the callable in your script, and save the drawn arrays."
+        )
+    content = {"format": FORMAT, "kind": kind, "parameters": dict(parameters)}
+    header = json.dumps(content, default=_plain)
+    np.savez(path, allow_pickle=False, header=np.array(header), **arrays)
+    return path
+
+
+def _plain(value: Any) -> Any:
+    """Numbers of NumPy as numbers of Python."""
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"{value!r} cannot be written to a teacher file")
+
+
+def load_teacher(path: str | Path, kind: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Read what :func:`save_teacher` wrote; nothing in the file is executed.
+
+    Parameters
+    ----------
+    path : path
+        The ``.npz`` file.
+    kind : str
+        Name of the class that is expected.
+
+    Returns
+    -------
+    parameters : dict
+        As saved.
+    arrays : dict of ndarray
+        As saved, float64, all finite.
+
+    Raises
+    ------
+    InvalidData
+        If the file is damaged, holds something else, or comes from a newer version.
+    """
+    try:
+        with np.load(path, allow_pickle=False) as stored:
+            header = json.loads(str(stored["header"]))
+            found = {
+                name: np.asarray(stored[name], dtype=np.float64)
+                for name in stored.files
+                if name != "header"
+            }
+        saved_kind, version = header["kind"], int(header["format"])
+        parameters = dict(header["parameters"])
+    except (ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
+        raise InvalidData(
+            f"{path} is not a saved {kind} ({error}). Write it with {kind}.save."
+        ) from error
+    if version > FORMAT:
+        raise InvalidData(
+            f"{path} has format {version}; this version of solvable reads up to {FORMAT}. "
+            "Install a newer solvable."
+        )
+    if saved_kind != kind:
+        raise InvalidData(f"{path} holds a {saved_kind}, not a {kind}. Use {saved_kind}.load.")
+    for name, values in found.items():
+        if not np.isfinite(values).all():
+            raise InvalidData(f"{path}: array {name!r} holds NaN or infinity; the file is damaged.")
+    return parameters, found
+
+
+def construct(path: str | Path, cls: type[Target], parameters: Mapping[str, Any]) -> Target:
+    """Make a target of stored parameters; an unknown name raises :class:`InvalidData`."""
+    known = {field.name for field in fields(cls) if field.init}  # type: ignore[arg-type]
+    unknown = sorted(set(parameters) - known)
+    if unknown:
+        raise InvalidData(
+            f"{path} has the parameters {', '.join(unknown)}, which {cls.__name__} does not know; "
+            "the file is damaged, or was written by another version."
+        )
+    return cls(**parameters)
+
+
+def take(
+    path: str | Path, arrays: Mapping[str, np.ndarray], name: str, shape: tuple[int, ...]
+) -> np.ndarray:
+    """Return a stored array read-only, or raise :class:`InvalidData` if its shape is another."""
+    found = arrays[name].shape if name in arrays else None
+    if found != shape:
+        seen = "is missing" if found is None else f"has shape {found}"
+        raise InvalidData(
+            f"{path}: array {name!r} {seen}, its parameters ask for {shape}; the file is damaged."
+        )
+    return freeze(arrays[name])

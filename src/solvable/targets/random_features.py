@@ -1,0 +1,132 @@
+r"""Latent features made of random ReLU features, with their exact covariance."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from solvable.arrays import random_stream
+from solvable.operators.features import HermiteFeatures
+from solvable.targets.first_layer import freeze
+
+COVARIANCE_ROWS = 1024
+"""Rows of the width x width covariance that are held at a time."""
+
+DEGREE_TWO = 1 / np.sqrt(4 * np.pi)
+"""Coefficient of the ReLU in the orthonormal Hermite polynomial of degree 2."""
+
+
+@dataclass(frozen=True)
+class ReluFeatures:
+    r"""Random features :math:`\phi_j(x)=\mathrm{relu}(u_j)-\frac1{\sqrt{2\pi}}-\frac{u_j}2`.
+
+    With :math:`u_j = w_j\cdot x`, :math:`\|w_j\|=1`: the constant and the linear part of the ReLU
+    are removed, what is left starts at Hermite degree 2.
+
+    Parameters
+    ----------
+    dimension : int
+        Number of inputs.
+    width : int
+        Number of random features.
+    seed : int
+        Seed of the rows :math:`w_j`.
+
+    Notes
+    -----
+    arXiv:2602.10867 (random-feature variant of the first layer). The covariance is the arc-cosine
+    kernel of degree 1 less its first two Hermite terms; tested by simulation in
+    ``tests/targets/test_random_features.py``.
+
+    Examples
+    --------
+    >>> ReluFeatures(3, 5).transform(np.zeros((1, 3))).round(4)
+    array([[-0.3989, -0.3989, -0.3989, -0.3989, -0.3989]])
+    """
+
+    dimension: int
+    width: int
+    seed: int = 0
+
+    @cached_property
+    def rows(self) -> np.ndarray:
+        """Unit rows :math:`w_j`, shape (width, d), read-only."""
+        stream = random_stream(self.seed, "teacher", "random features")
+        gaussian = stream.standard_normal((self.width, self.dimension))
+        return freeze(gaussian / np.linalg.norm(gaussian, axis=1, keepdims=True))
+
+    def transform(self, X: np.ndarray) -> np.ndarray:
+        """Random features of a block of rows, shape (n, width), in the type of X."""
+        projected = X @ self.rows.T.astype(X.dtype, copy=False)
+        return np.maximum(projected, 0) - projected / 2 - X.dtype.type(1 / np.sqrt(2 * np.pi))
+
+    def covariance_product(self, A: np.ndarray) -> np.ndarray:
+        r"""Exact :math:`E[\phi\phi^\top]A`, in blocks of rows of the covariance.
+
+        Parameters
+        ----------
+        A : ndarray of shape (width, p)
+            Columns to multiply.
+
+        Returns
+        -------
+        ndarray of shape (width, p)
+            The product; costs O(width^2 (d + p)) operations, O(1024 width) memory.
+        """
+        out = np.empty_like(A)
+        for start in range(0, self.width, COVARIANCE_ROWS):
+            part = slice(start, min(start + COVARIANCE_ROWS, self.width))
+            out[part] = relu_covariance(self.rows[part] @ self.rows.T) @ A
+        return out
+
+    def whiten(self, A: np.ndarray) -> np.ndarray:
+        r"""Combine columns so that :math:`A^\top E[\phi\phi^\top]A = I`."""
+        covariance = A.T @ self.covariance_product(A)
+        inverse = np.linalg.inv(np.linalg.cholesky((covariance + covariance.T) / 2))
+        return freeze(A @ inverse.T)
+
+    def hermite_directions(self, A: np.ndarray) -> np.ndarray:
+        r"""Degree-2 part of the latent features, in coordinates of the Hermite features.
+
+        .. math:: E[h_i(x) F(x)] = \frac1{\sqrt{4\pi}}\sum_j A_{ji}\,\mathrm{vec}(w_jw_j^\top) .
+
+        Parameters
+        ----------
+        A : ndarray of shape (width, p)
+            Columns of the first layer.
+
+        Returns
+        -------
+        ndarray of shape (D, p)
+            Columns whose squared norm is the share of the variance in degree 2.
+        """
+        weighted = A.T[:, :, None] * self.rows
+        matrices = DEGREE_TWO * (weighted.transpose(0, 2, 1) @ self.rows)
+        return np.asarray(HermiteFeatures(2, self.dimension).from_symmetric(matrices))
+
+
+def relu_covariance(cosine: np.ndarray) -> np.ndarray:
+    r"""Covariance of two such features whose rows have the given inner product.
+
+    .. math:: \frac{\sqrt{1-\rho^2}+(\pi-\arccos\rho)\rho}{2\pi}-\frac1{2\pi}-\frac\rho4 .
+
+    Parameters
+    ----------
+    cosine : ndarray
+        :math:`\rho\in[-1,1]`; rounding beyond is clipped.
+
+    Returns
+    -------
+    ndarray
+        Same shape; :math:`\frac14-\frac1{2\pi}` at :math:`\rho=1`.
+
+    Examples
+    --------
+    >>> relu_covariance(np.array([0.0, 1.0])).round(4)
+    array([0.    , 0.0908])
+    """
+    rho = np.clip(cosine, -1.0, 1.0)
+    kernel = np.sqrt(1 - rho**2) + (np.pi - np.arccos(rho)) * rho
+    return np.asarray((kernel - 1) / (2 * np.pi) - rho / 4)

@@ -1,0 +1,220 @@
+r"""Scalar readouts :math:`y = g(h^{(2)})`, centred, with an information exponent of one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from solvable.errors import DegenerateReadout, InvalidParameter, NotConverged, unknown_choice
+from solvable.hermite import gaussian_quadrature, hermite_coefficients
+
+ReadoutFunction = Callable[[np.ndarray], np.ndarray]
+
+
+def _identity(index: np.ndarray) -> np.ndarray:
+    return index
+
+
+NAMED_READOUTS: dict[str, ReadoutFunction] = {
+    "identity": _identity,
+    "tanh": np.tanh,
+}
+"""Readouts that a saved target and the command line can name."""
+
+MINIMAL_SLOPE = 1e-6
+"""Smallest size of ``E[g'] / sqrt(E[g^2])``: below it, only quadrature error is left."""
+
+EXPANSION_DEGREE = 12
+"""Highest Hermite degree that is computed of a readout."""
+
+QUADRATURE_NODES = 512
+"""Nodes per panel of width two for the second moment."""
+
+ROUGH_TOLERANCE = 1e-2
+"""Relative quadrature error accepted of a readout with jumps or kinks away from zero."""
+
+
+@dataclass(frozen=True, eq=False)
+class Readout:
+    r"""A readout, centred under :math:`z \sim N(0,1)`, with its Hermite coefficients.
+
+    .. math:: g(z) = \sum_{k\ge1} g_k \frac{\mathrm{He}_k(z)}{\sqrt{k!}},
+        \qquad \nu_1 = E[g'(z)] = g_1 .
+
+    Parameters
+    ----------
+    name : str or None
+        Name among :data:`NAMED_READOUTS`; None for a user's callable.
+    function : callable
+        Maps an array to an array of the same shape.
+    coefficients : ndarray
+        :math:`g_0, g_1, \dots` of the function as given, before centring.
+    second_moment : float
+        :math:`E[g(z)^2]` after centring.
+
+    Examples
+    --------
+    >>> round(resolve_readout("identity").slope, 6)
+    1.0
+    >>> round(resolve_readout("tanh").cost, 3)
+    1.075
+    """
+
+    name: str | None
+    function: ReadoutFunction
+    coefficients: np.ndarray
+    second_moment: float
+
+    @property
+    def mean(self) -> float:
+        """Mean of the function as given, which is removed."""
+        return float(self.coefficients[0])
+
+    @property
+    def slope(self) -> float:
+        r""":math:`\nu_1 = E[g'(z)]`, the linear trace of the index in the label."""
+        return float(self.coefficients[1])
+
+    @property
+    def cost(self) -> float:
+        r""":math:`E[g^2]/\nu_1^2 \ge 1`: what the readout costs in samples."""
+        return self.second_moment / self.slope**2
+
+    def __call__(self, index: np.ndarray) -> np.ndarray:
+        """Label of an index, float64, shape kept."""
+        return evaluate(self.function, index) - self.mean
+
+
+def evaluate(function: ReadoutFunction, index: np.ndarray) -> np.ndarray:
+    """Apply a readout and check what it returns.
+
+    Parameters
+    ----------
+    function : callable
+        Maps an array to an array of the same shape.
+    index : ndarray
+        Where to evaluate.
+
+    Returns
+    -------
+    ndarray
+        Values in float64.
+
+    Raises
+    ------
+    InvalidParameter
+        If the result has another shape, or holds NaN or infinity.
+
+    Examples
+    --------
+    >>> evaluate(abs, np.array([-1.0, 2.0]))
+    array([1., 2.])
+    """
+    index = np.asarray(index, dtype=np.float64)
+    values = np.asarray(function(index), dtype=np.float64)
+    if values.shape != index.shape:
+        raise InvalidParameter(
+            f"the readout returned shape {values.shape} for an input of shape {index.shape}; it "
+            "must work elementwise. Wrap a scalar function in numpy.vectorize."
+        )
+    if not np.isfinite(values).all():
+        worst = float(index[~np.isfinite(values)].flat[0])
+        raise InvalidParameter(
+            f"the readout is not finite at index {worst:.4g}; it must be finite on the whole line. "
+            "Clip its argument."
+        )
+    return values
+
+
+def resolve_readout(readout: str | ReadoutFunction) -> Readout:
+    r"""Make a centred readout of a name or of a callable.
+
+    Parameters
+    ----------
+    readout : {"identity", "tanh"} or callable
+        A callable works elementwise on float64 arrays and is finite everywhere.
+
+    Returns
+    -------
+    Readout
+        With its Hermite coefficients up to degree 12.
+
+    Raises
+    ------
+    InvalidParameter
+        For an unknown name, or a callable that is not elementwise, finite and of finite variance.
+    DegenerateReadout
+        If :math:`E[g'(z)] = 0`, for example for an even function.
+
+    Examples
+    --------
+    >>> round(resolve_readout(lambda z: z + z**2).mean, 6)
+    1.0
+    """
+    if isinstance(readout, str):
+        if readout not in NAMED_READOUTS:
+            raise InvalidParameter(
+                unknown_choice("readout", readout, NAMED_READOUTS) + " Or pass a callable."
+            )
+        name, function = readout, NAMED_READOUTS[readout]
+    elif callable(readout):
+        name, function = None, readout
+    else:
+        raise InvalidParameter(
+            unknown_choice("readout", readout, NAMED_READOUTS) + " Or pass a callable."
+        )
+    return _expand(name, function)
+
+
+def _expand(name: str | None, function: ReadoutFunction) -> Readout:
+    coefficients, tolerance = _coefficients(partial(evaluate, function))
+    mean = float(coefficients[0])
+    nodes, weights = gaussian_quadrature(QUADRATURE_NODES, (0.0,))
+    second_moment = float(weights @ (evaluate(function, nodes) - mean) ** 2)
+    coefficients.setflags(write=False)
+    size = np.sqrt(second_moment)
+    if size <= tolerance * max(1.0, abs(mean)):
+        raise DegenerateReadout(
+            f"the readout is constant ({mean:.4g}) under N(0, 1): the labels carry nothing about "
+            "the index. Choose a readout that varies, for example 'identity' or 'tanh'."
+        )
+    if abs(coefficients[1]) <= max(MINIMAL_SLOPE, tolerance) * size:
+        raise DegenerateReadout(_why_degenerate(coefficients, size, tolerance))
+    return Readout(name, function, coefficients, second_moment)
+
+
+def _coefficients(function: ReadoutFunction) -> tuple[np.ndarray, float]:
+    """Hermite coefficients, and the tolerance that the quadrature met."""
+    try:
+        return hermite_coefficients(function, EXPANSION_DEGREE, breakpoints=(0.0,)), 1e-8
+    except NotConverged:
+        # Jumps and kinks anywhere: the panels still give two digits, enough to centre and to judge.
+        tolerance = ROUGH_TOLERANCE
+    coefficients = hermite_coefficients(
+        function, EXPANSION_DEGREE, breakpoints=(0.0,), tolerance=tolerance
+    )
+    return coefficients, tolerance
+
+
+def _why_degenerate(coefficients: np.ndarray, size: float, tolerance: float) -> str:
+    large = np.abs(coefficients) > max(MINIMAL_SLOPE, tolerance) * size
+    odd_part = large[1::2].any()
+    exponent = int(np.flatnonzero(large[1:])[0]) + 1 if large[1:].any() else None
+    known = f"is {exponent}" if exponent else f"is above {EXPANSION_DEGREE}"
+    message = (
+        f"the readout has E[g'(z)] = {coefficients[1]:.2e} against a standard deviation of "
+        f"{size:.3g}: its information exponent {known}, and the population matrix E[y (F F^T - I)] "
+        "has no spike, so no number of samples recovers the features. Allowed: E[g'(z)] != 0. "
+    )
+    if odd_part:
+        return message + (
+            "Compose it with a label map T for which E[T(g(z)) z] != 0, for example "
+            "readout=lambda z: np.tanh(g(z)), or add a linear part."
+        )
+    return message + (
+        "An even readout has E[T(g(z)) z] = 0 for every label map T, so none can help: add a "
+        "linear part (g(z) + c z), or choose an odd or monotone readout such as 'tanh'."
+    )
