@@ -11,6 +11,7 @@ The tree::
     ├── NotConverged (RuntimeError)       a solver stopped before its tolerance
     └── StudyError                        a study on disk
         ├── StudyConflict                 the directory holds another study
+        ├── StudyBusy                     another process writes to the directory
         ├── StudyTooNew                   the file was written by a newer version
         └── StorageFailed                 the store could not be written or read
 
@@ -74,6 +75,10 @@ class StudyError(SolvableError):
 
 class StudyConflict(StudyError):
     """The run directory already holds another study."""
+
+
+class StudyBusy(StudyError):
+    """Another process is writing to the run directory."""
 
 
 class StudyTooNew(StudyError):

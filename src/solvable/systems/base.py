@@ -363,6 +363,14 @@ class System(ABC):
     def predict(self, parameters: Any) -> Metrics:
         """Predict the same metrics, and quantities that only theory knows."""
 
+    def teacher(self, parameters: Any, rng: np.random.Generator) -> Mapping[str, np.ndarray]:
+        """Arrays that define the target of one replicate, stored with the study; none by default.
+
+        The generator starts in the state in which :meth:`measure` receives it, so a system whose
+        ``measure`` draws its target first returns here exactly the target that was measured.
+        """
+        return {}
+
     def figures(self, points: Sequence[Point]) -> list[Figure]:
         """Figures of a study; none unless a system defines them."""
         return []

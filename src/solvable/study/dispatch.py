@@ -1,0 +1,231 @@
+"""Where jobs run: in this process, in local worker processes, or on a Dask cluster.
+
+Each function yields outcomes as they finish, in any order, and drops what is not finished when it
+is closed.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from typing import Any
+
+from solvable.errors import InvalidParameter, StudyError
+from solvable.study.execute import Job, Outcome, execute, execute_in_worker
+
+log = logging.getLogger("solvable.study")
+
+_SUSPECT_AFTER = 2  # breakdowns of the pool that a job may be part of before it runs alone
+
+
+class _Stop(BaseException):
+    """Ends joblib's generator; closing it would warn about the results that nobody reads."""
+
+
+def count_workers(workers: int | None) -> int:
+    """Number of local workers: what was asked, at most one per core.
+
+    Parameters
+    ----------
+    workers : int or None
+        At least 1; None is one per core. Each runs one BLAS thread, so that workers times threads
+        never exceed the cores.
+
+    Returns
+    -------
+    int
+        From 1 to the number of cores that this process may use.
+
+    Raises
+    ------
+    InvalidParameter
+        If ``workers`` is not a whole number of at least 1.
+    """
+    import joblib
+
+    cores = joblib.cpu_count()
+    if workers is None:
+        return cores
+    if isinstance(workers, bool) or not isinstance(workers, int) or workers < 1:
+        raise InvalidParameter(f"workers is {workers!r}; allowed: whole numbers from 1.")
+    if workers > cores:
+        log.info("%d workers asked; %d cores: running %d workers", workers, cores, cores)
+    return min(workers, cores)
+
+
+def outcomes(jobs: Sequence[Job], workers: int | None, scheduler: str | None) -> Iterator[Outcome]:
+    """Run jobs and yield their outcomes as they finish.
+
+    Parameters
+    ----------
+    jobs : sequence of Job
+        What to run, in the order of dispatch.
+    workers : int or None
+        Local worker processes; 1 runs in this process.
+    scheduler : str or None
+        Address of a Dask scheduler to use instead.
+
+    Yields
+    ------
+    Outcome
+        One per job.
+    """
+    if scheduler is not None:
+        yield from on_cluster(jobs, scheduler)
+    elif count_workers(workers) == 1:
+        yield from map(execute, jobs)
+    else:
+        yield from in_processes(jobs, count_workers(workers))
+
+
+def in_processes(jobs: Sequence[Job], workers: int) -> Iterator[Outcome]:
+    """Run jobs in local worker processes; those of a worker that was killed run again.
+
+    A job that was under way in more than one breakdown of the pool runs alone, and if its worker
+    is killed again it is reported as failed, so that one job cannot hold up the others.
+
+    Parameters
+    ----------
+    jobs : sequence of Job
+        What to run.
+    workers : int
+        At least 2.
+
+    Yields
+    ------
+    Outcome
+        One per job.
+    """
+    from joblib.externals.loky.process_executor import TerminatedWorkerError
+
+    pending = {job.identity: job for job in jobs}
+    breakdowns: Counter[str] = Counter()
+    while pending:
+        suspects = [one for one in pending if breakdowns[one] >= _SUSPECT_AFTER]
+        batch = [pending[suspects[0]]] if suspects else list(pending.values())
+        started: list[str] = []
+        try:
+            with closing(_pool(batch, workers, started)) as results:
+                for outcome in results:
+                    del pending[outcome.identity]
+                    yield outcome
+        except TerminatedWorkerError:
+            lost = [one for one in started if one in pending]
+            log.warning("a worker process was killed; %d tasks run again", len(lost))
+            breakdowns.update(lost)
+            if suspects and batch[0].identity in pending:
+                job = pending.pop(batch[0].identity)
+                yield Outcome(
+                    job.kind,
+                    job.identity,
+                    error="its worker process was killed three times (out of memory, or a crash "
+                    "in compiled code?)",
+                )
+
+
+def _pool(jobs: Sequence[Job], workers: int, started: list[str]) -> Iterator[Outcome]:
+    import joblib
+
+    def feed() -> Iterator[Any]:
+        for job in jobs:
+            started.append(job.identity)
+            yield joblib.delayed(execute_in_worker)(job, os.getpid())
+
+    with (
+        joblib.parallel_config(backend="loky", n_jobs=workers, inner_max_num_threads=1),
+        _interrupts_blocked(),
+    ):
+        # One job per batch, because each is committed on its own.
+        results = joblib.Parallel(return_as="generator_unordered", batch_size=1, max_nbytes=None)(
+            feed()
+        )
+    finished = False
+    try:
+        for outcome in results:
+            yield outcome
+        finished = True
+    except GeneratorExit:
+        try:
+            results.throw(_Stop())
+        except _Stop:
+            finished = True
+        raise
+    finally:
+        if not finished:
+            results.close()
+
+
+@contextmanager
+def _interrupts_blocked() -> Iterator[None]:
+    """Let processes that start here inherit a blocked Ctrl-C: only the parent answers it."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    previous = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, previous)
+
+
+def on_cluster(jobs: Sequence[Job], scheduler: str) -> Iterator[Outcome]:
+    """Run jobs on a Dask cluster; Dask runs those of a worker that was killed again.
+
+    Parameters
+    ----------
+    jobs : sequence of Job
+        What to run.
+    scheduler : str
+        Address such as ``tcp://host:8786``.
+
+    Yields
+    ------
+    Outcome
+        One per job.
+
+    Raises
+    ------
+    InvalidParameter
+        If nothing answers at the address, or ``distributed`` is not installed.
+    StudyError
+        If the connection was lost.
+    """
+    try:
+        from distributed import CancelledError, Client, as_completed
+        from distributed.scheduler import KilledWorker
+    except ImportError as error:
+        raise InvalidParameter(
+            f"scheduler is {scheduler!r}, but Dask cannot be imported ({error}). Install it: "
+            "pip install 'solvable[cluster]'."
+        ) from error
+    try:
+        client = Client(scheduler, set_as_default=False)
+    except (OSError, ValueError) as error:
+        raise InvalidParameter(
+            f"scheduler is {scheduler!r}: no Dask scheduler answers there ({error}). Start one "
+            "with `dask scheduler`, and workers with `dask worker ADDRESS`."
+        ) from error
+    with client:
+        futures = {client.submit(execute_in_worker, job, pure=False): job for job in jobs}
+        try:
+            for future in as_completed(list(futures)):
+                job = futures.pop(future)
+                try:
+                    outcome = future.result()
+                except KilledWorker as error:
+                    outcome = Outcome(
+                        job.kind, job.identity, error=f"its workers were killed: {error}"
+                    )
+                except CancelledError as error:
+                    raise StudyError(
+                        f"the Dask scheduler at {scheduler} was lost. Finished tasks are kept; "
+                        "run the same command again to resume."
+                    ) from error
+                future.release()
+                yield outcome
+        finally:
+            client.cancel(list(futures))

@@ -1,0 +1,264 @@
+"""What a worker does: one task or one prediction, on one BLAS thread, timed."""
+
+from __future__ import annotations
+
+import io
+import math
+import os
+import threading
+import time
+import traceback
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from numbers import Real
+from typing import Any, Literal
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from solvable import __version__
+from solvable.errors import InvalidData
+from solvable.study.grid import canonical_json, task_stream
+from solvable.systems.base import Metrics, System
+
+
+@dataclass(frozen=True)
+class Job:
+    """What is sent to a worker.
+
+    Parameters
+    ----------
+    kind : {"task", "prediction"}
+        A replicate to measure, or a point to predict.
+    identity : str
+        Of the task, or of the point.
+    system : System
+        What is run.
+    version : str
+        Version of the system that the study asks for.
+    parameters : mapping
+        In JSON form.
+    """
+
+    kind: Literal["task", "prediction"]
+    identity: str
+    system: System
+    version: str
+    parameters: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What comes back: metrics, or the error that was raised.
+
+    Parameters
+    ----------
+    kind, identity
+        As in :class:`Job`.
+    metrics : mapping or None
+        Measured or predicted values; None if the job failed.
+    arrays : mapping
+        The teacher's arrays as ``.npy`` bytes by name.
+    error : str or None
+        One line.
+    trace : str
+        Traceback of the error.
+    provenance : mapping
+        Library versions, dtype, seconds, CPU seconds and peak memory in bytes.
+    """
+
+    kind: Literal["task", "prediction"]
+    identity: str
+    metrics: Metrics | None = None
+    arrays: Mapping[str, bytes] = field(default_factory=dict)
+    error: str | None = None
+    trace: str = ""
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+
+
+def execute(job: Job) -> Outcome:
+    """Run one job in this process with one BLAS thread, and restore the threads afterwards.
+
+    Parameters
+    ----------
+    job : Job
+        What to run.
+
+    Returns
+    -------
+    Outcome
+        Whatever the system raises is returned as an error, so that other tasks go on.
+    """
+    _load_blas()
+    with threadpool_limits(limits=1):
+        return _run(job)
+
+
+def execute_in_worker(job: Job, parent: int | None = None) -> Outcome:
+    """Run one job in a process that exists to run jobs.
+
+    The BLAS of the process stays at one thread: restoring it would race with another job in
+    another thread of the same process.
+
+    Parameters
+    ----------
+    job : Job
+        What to run.
+    parent : int, optional
+        Process id of the parent; the worker ends itself once that process is gone.
+
+    Returns
+    -------
+    Outcome
+        As :func:`execute`.
+    """
+    _load_blas()
+    threadpool_limits(limits=1)
+    if parent is not None:
+        _follow(parent)
+    return _run(job)
+
+
+@cache
+def _load_blas() -> None:
+    """Load NumPy's and SciPy's BLAS, because only loaded libraries can be limited."""
+    import scipy.linalg  # noqa: F401
+
+
+@cache
+def _follow(parent: int) -> None:
+    """End this process when its parent is gone, as after ``kill -9``, instead of working on."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(0.5)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True, name="solvable-follow-parent").start()
+
+
+def _run(job: Job) -> Outcome:
+    system = job.system
+    _reset_peak_memory()
+    wall, cpu = time.perf_counter(), time.process_time()
+    try:
+        if system.version != job.version:
+            raise InvalidData(
+                f"this worker has version {system.version} of {system.name}; the study asks for "
+                f"{job.version}. Install the same package on every worker."
+            )
+        parameters = system.parameters.model_validate_json(canonical_json(job.parameters))
+        arrays: dict[str, bytes] = {}
+        if job.kind == "prediction":
+            metrics = plain_metrics(system.predict(parameters))
+        else:
+            metrics = plain_metrics(system.measure(parameters, task_stream(job.identity)))
+            seconds, used = time.perf_counter() - wall, time.process_time() - cpu
+            teacher = system.teacher(parameters, task_stream(job.identity))
+            arrays = {name: _npy(name, array) for name, array in teacher.items()}
+    except (Exception, SystemExit) as error:  # a system may raise anything; the study goes on
+        first = (str(error).strip() or "no message").splitlines()[0]
+        return Outcome(
+            job.kind,
+            job.identity,
+            error=f"{type(error).__name__}: {first}",
+            trace=traceback.format_exc(),
+        )
+    if job.kind == "prediction":
+        seconds, used = time.perf_counter() - wall, time.process_time() - cpu
+    provenance = {
+        "library": __version__,
+        "numpy": np.__version__,
+        "dtype": str(getattr(parameters, "dtype", "float64")),
+        "seconds": seconds,
+        "cpu_seconds": used,
+        "peak_memory": _peak_memory(),
+    }
+    return Outcome(job.kind, job.identity, metrics, arrays, provenance=provenance)
+
+
+def plain_metrics(metrics: Mapping[str, Any]) -> Metrics:
+    """Turn the metrics of a system into numbers, lists of numbers and None.
+
+    Parameters
+    ----------
+    metrics : mapping
+        Numbers, one-dimensional arrays or lists, or None by name. What is not finite becomes None:
+        not measured.
+
+    Returns
+    -------
+    dict
+        Python floats, lists of floats and None.
+
+    Raises
+    ------
+    InvalidData
+        On any other value.
+
+    Examples
+    --------
+    >>> plain_metrics({"error": np.float32(0.5), "overlap": np.array([1.0, np.nan])})
+    {'error': 0.5, 'overlap': [1.0, None]}
+    """
+    if not isinstance(metrics, Mapping):
+        raise InvalidData(f"the metrics are a {type(metrics).__name__}; allowed: a mapping.")
+    return {str(name): _plain(str(name), value) for name, value in metrics.items()}
+
+
+def _plain(name: str, value: Any) -> float | list[float | None] | None:
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        value = value.item()
+    if isinstance(value, (list, tuple)) or (isinstance(value, np.ndarray) and value.ndim == 1):
+        return [_number(name, item) for item in value]
+    return _number(name, value)
+
+
+def _number(name: str, value: Any) -> float | None:
+    if value is None:
+        return None
+    if not isinstance(value, (Real, np.bool_)):
+        shape = f" of shape {value.shape}" if isinstance(value, np.ndarray) else ""
+        raise InvalidData(
+            f"metric {name!r} holds a {type(value).__name__}{shape}; allowed: a number, None, or a "
+            "one-dimensional list of these. Return larger arrays from `teacher`."
+        )
+    return float(value) if math.isfinite(value) else None
+
+
+def _npy(name: str, array: Any) -> bytes:
+    array = np.asarray(array)
+    if array.dtype.hasobject:
+        raise InvalidData(
+            f"teacher array {name!r} has dtype object; allowed: numbers, booleans and text."
+        )
+    buffer = io.BytesIO()
+    np.save(buffer, array, allow_pickle=False)
+    return buffer.getvalue()
+
+
+def _reset_peak_memory() -> None:
+    try:
+        with open("/proc/self/clear_refs", "w") as file:
+            file.write("5")
+    except OSError:
+        pass  # no such interface: the peak is then that of the process so far
+
+
+def _peak_memory() -> int | None:
+    """Largest resident memory of this process in bytes since the last reset (Linux)."""
+    try:
+        with open("/proc/self/status") as file:
+            for line in file:
+                if line.startswith("VmHWM:"):
+                    return int(line.split()[1]) * 1024
+    except OSError:
+        pass
+    try:
+        import resource
+        import sys
+    except ImportError:
+        return None
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024

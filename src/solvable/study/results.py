@@ -1,0 +1,224 @@
+"""Results of a study: records, points, verdicts, and the CSV of the records."""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from solvable.study.database import reported
+from solvable.study.snapshot import Snapshot, read, read_arrays
+from solvable.systems.base import Point, System, Verdict
+
+RECORDS_NAME = "records.csv"
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A task or a prediction that raised.
+
+    Parameters
+    ----------
+    parameters : mapping
+        Every parameter of the system.
+    replicate : int or None
+        None if it is the prediction that failed.
+    error : str
+        One line.
+    """
+
+    parameters: Mapping[str, Any]
+    replicate: int | None
+    error: str
+
+
+@dataclass(frozen=True)
+class StudyResult:
+    """What a study has found so far.
+
+    Parameters
+    ----------
+    directory : Path
+        Run directory.
+    system : System
+        What was studied; its claims give the verdicts.
+    snapshot : Snapshot
+        Content of the store.
+    interrupted : bool
+        Whether the run was stopped by Ctrl-C before it was complete.
+    """
+
+    directory: Path
+    system: System
+    snapshot: Snapshot
+    interrupted: bool = False
+
+    @property
+    def planned(self) -> int:
+        """Number of tasks that the study asks for."""
+        return self.snapshot.planned
+
+    @property
+    def missing(self) -> int:
+        """Number of tasks without a result: still to be run, or failed."""
+        return self.planned - len(self.snapshot.tasks)
+
+    @property
+    def complete(self) -> bool:
+        """Whether every task and every prediction has a result."""
+        predicted = all(prediction is not None for _, _, prediction in self.snapshot.points)
+        return self.missing == 0 and predicted
+
+    @cached_property
+    def failures(self) -> list[Failure]:
+        """Tasks and predictions that raised, with their errors."""
+        return [
+            Failure(self._parameters[point], replicate, error)
+            for point, replicate, error in self.snapshot.failures
+        ]
+
+    @cached_property
+    def _parameters(self) -> dict[str, dict[str, Any]]:
+        return {identity: parameters for identity, parameters, _ in self.snapshot.points}
+
+    @cached_property
+    def records(self) -> list[dict[str, Any]]:
+        """One mapping per finished task, by point, then replicate.
+
+        Keys: ``task``, ``system``, ``version``, ``parameters``, ``replicate``, ``metrics``,
+        ``prediction`` (None until it is there), ``library``, ``numpy``, ``dtype``, ``seconds``,
+        ``cpu_seconds``, ``peak_memory`` (bytes).
+        """
+        predictions = {identity: metrics for identity, _, metrics in self.snapshot.points}
+        return [
+            {
+                "task": row["identity"],
+                "system": self.snapshot.meta["system"],
+                "version": self.snapshot.meta["version"],
+                "parameters": self._parameters[row["point"]],
+                "replicate": row["replicate"],
+                "metrics": row["metrics"],
+                "prediction": predictions[row["point"]],
+                **{name: row[name] for name in _PROVENANCE},
+            }
+            for row in self.snapshot.tasks
+        ]
+
+    @cached_property
+    def points(self) -> list[Point]:
+        """Points in canonical order that have a prediction and at least one replicate."""
+        metrics: dict[str, list[Any]] = {}
+        for row in self.snapshot.tasks:
+            metrics.setdefault(row["point"], []).append(row["metrics"])
+        return [
+            Point(parameters, metrics[identity], prediction)
+            for identity, parameters, prediction in self.snapshot.points
+            if identity in metrics and prediction is not None
+        ]
+
+    @cached_property
+    def verdicts(self) -> list[Verdict]:
+        """One verdict per claim of the system, on the points that are there."""
+        if not self.points:
+            return [
+                Verdict(
+                    claim.name,
+                    claim.statement,
+                    "not testable",
+                    reason="no task of this study has finished",
+                    source=claim.source,
+                )
+                for claim in self.system.claims
+            ]
+        return [claim.verdict(self.points) for claim in self.system.claims]
+
+    def teacher(self, task: str) -> dict[str, np.ndarray]:
+        """Arrays that define the target of a task, as stored; see :meth:`System.teacher`."""
+        return read_arrays(self.directory, task)
+
+    def write_records(self) -> Path:
+        """Write ``records.csv`` into the run directory: one row per record, lists as ``name[i]``.
+
+        Returns
+        -------
+        Path
+            The file; it is replaced in one step, so that a reader never sees half of it.
+        """
+        columns, rows = _table(self.records)
+        path = self.directory / RECORDS_NAME
+        part = path.with_name(f".{RECORDS_NAME}.part")
+        with reported(path):
+            with part.open("w", newline="", encoding="utf-8") as file:
+                writer = csv.DictWriter(file, columns, lineterminator="\n")
+                writer.writeheader()
+                writer.writerows(rows)
+            os.replace(part, path)
+        return path
+
+
+_PROVENANCE = ("library", "numpy", "dtype", "seconds", "cpu_seconds", "peak_memory")
+
+
+def _table(records: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[dict[str, Any]]]:
+    """Columns and rows: identity, parameters, metrics, predictions, provenance."""
+    groups: list[dict[str, dict[str, None]]] = [{}, {}, {}, {}, {}]
+    rows = []
+    for record in records:
+        parameters, metrics = record["parameters"], record["metrics"]
+        parts: list[Mapping[str, Any]] = [
+            {name: record[name] for name in ("system", "version", "task", "replicate")},
+            parameters,
+            {f"measured.{n}" if n in parameters else n: value for n, value in metrics.items()},
+            {f"predicted.{n}": value for n, value in (record["prediction"] or {}).items()},
+            {name: record[name] for name in _PROVENANCE},
+        ]
+        row: dict[str, Any] = {}
+        for group, part in zip(groups, parts, strict=True):
+            for name, value in part.items():
+                several = isinstance(value, Sequence) and not isinstance(value, str)
+                cells = (
+                    {f"{name}[{i}]": x for i, x in enumerate(value)} if several else {name: value}
+                )
+                row.update(cells)
+                group.setdefault(name, {}).update(dict.fromkeys(cells))
+        rows.append(row)
+    columns = [column for group in groups for cells in group.values() for column in cells]
+    return list(dict.fromkeys(columns)), rows
+
+
+def load(directory: str | Path, system: System | None = None) -> StudyResult:
+    """Read the results of a study, finished or not.
+
+    Parameters
+    ----------
+    directory : path
+        Run directory.
+    system : System, optional
+        The system, if no installed package provides it.
+
+    Returns
+    -------
+    StudyResult
+        Records, points and verdicts; the latter by the claims of the installed system.
+
+    Raises
+    ------
+    StorageFailed
+        If there is no store or it is damaged.
+    StudyTooNew
+        If it was written by a newer version.
+    UnknownSystem
+        If no installed package provides the system.
+    """
+    snapshot = read(directory)
+    if system is None:
+        from solvable.systems import registry
+
+        system = registry.load(snapshot.meta["system"])
+    return StudyResult(Path(directory), system, snapshot)

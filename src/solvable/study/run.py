@@ -1,0 +1,156 @@
+"""Running a study: what is missing is run, each result is committed as it comes."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable
+from contextlib import closing
+from pathlib import Path
+from typing import Any, Protocol
+
+from solvable.study.database import reported
+from solvable.study.dispatch import count_workers, outcomes
+from solvable.study.execute import Job, Outcome
+from solvable.study.grid import Study, Task
+from solvable.study.results import StudyResult, load
+from solvable.study.store import Store
+
+
+class Progress(Protocol):
+    """What :func:`run_study` calls after each task."""
+
+    def __call__(self, done: int, total: int, seconds_left: float | None) -> None:
+        """Take the tasks that are done, all tasks, and an estimate (None until there is one)."""
+
+
+def run_study(
+    study: Study,
+    directory: str | Path,
+    *,
+    workers: int | None = None,
+    scheduler: str | None = None,
+    progress: Progress | Callable[[int, int, float | None], None] | None = None,
+) -> StudyResult:
+    """Run a study, or what is missing of it.
+
+    Results are committed to ``study.sqlite`` in the run directory one by one, so that a run that
+    was interrupted or killed resumes with what is missing and recomputes nothing. They do not
+    depend, bit by bit, on the number of workers or on how often the run was resumed.
+
+    Parameters
+    ----------
+    study : Study
+        What to run.
+    directory : path
+        Run directory; created if missing. ``study.toml`` and ``records.csv`` are written too.
+    workers : int, optional
+        Local processes of one BLAS thread each; default and most: one per core. 1 runs in this
+        process.
+    scheduler : str, optional
+        Address of a Dask scheduler whose workers run the tasks instead.
+    progress : callable, optional
+        ``progress(done, total, seconds_left)``, called at the start and after each task.
+
+    Returns
+    -------
+    StudyResult
+        With ``interrupted=True`` after Ctrl-C. A task that raised is in ``failures`` and runs
+        again when the study is resumed.
+
+    Raises
+    ------
+    StudyConflict, StudyBusy, StudyTooNew, StorageFailed
+        If the directory cannot be used as asked.
+    InvalidParameter
+        If ``workers`` is not a whole number of at least 1, or no scheduler answers.
+    """
+    directory = Path(directory)
+    lanes = count_workers(workers)
+    interrupted = False
+    with Store(directory, study) as store:
+        _write_description(study, directory)
+        finished = store.finished()
+        meter = _Meter(study, finished, 1 if scheduler else lanes, progress)
+        try:
+            with closing(outcomes(_jobs(study, finished), lanes, scheduler)) as stream:
+                meter.report()
+                for outcome in stream:
+                    store.commit(outcome)
+                    meter.add(outcome)
+        except KeyboardInterrupt:
+            interrupted = True
+    found = load(directory, study.system)
+    result = StudyResult(directory, study.system, found.snapshot, interrupted)
+    result.write_records()
+    return result
+
+
+def _jobs(study: Study, finished: set[str]) -> list[Job]:
+    """Predictions first (they are quick and each serves all replicates), then tasks."""
+    system = study.system
+    points = study.tasks[: len(study.points)]
+    jobs = [Job("prediction", one.point, system, system.version, one.parameters) for one in points]
+    jobs += [
+        Job("task", one.identity, system, system.version, one.parameters) for one in study.tasks
+    ]
+    return [job for job in jobs if job.identity not in finished]
+
+
+def _write_description(study: Study, directory: Path) -> None:
+    path = directory / "study.toml"
+    if path.exists():
+        return
+    part = directory / ".study.toml.part"
+    with reported(path):
+        part.write_text(study.to_toml(), encoding="utf-8")
+        os.replace(part, path)
+
+
+class _Meter:
+    """Counts tasks and estimates the time left from the mean time per point."""
+
+    def __init__(
+        self, study: Study, finished: set[str], lanes: int, progress: Callable[..., Any] | None
+    ) -> None:
+        self.tasks: dict[str, Task] = {task.identity: task for task in study.tasks}
+        self.left = Counter(task.point for task in study.tasks if task.identity not in finished)
+        self.spent: defaultdict[str, list[float]] = defaultdict(list)
+        self.progress = progress
+        self.lanes = lanes
+        self.started = time.perf_counter()
+
+    def add(self, outcome: Outcome) -> None:
+        """Count an outcome."""
+        task = self.tasks.get(outcome.identity)
+        if task is None:
+            return
+        self.left[task.point] -= 1
+        if outcome.metrics is not None:
+            self.spent[task.point].append(float(outcome.provenance["seconds"]))
+        self.report()
+
+    def report(self) -> None:
+        """Call the user's progress."""
+        if self.progress is not None:
+            total = len(self.tasks)
+            self.progress(total - self.left.total(), total, self.seconds_left())
+
+    def seconds_left(self) -> float | None:
+        """Sum over what is left of the mean seconds at its point, or of all so far, per lane."""
+        if self.left.total() == 0:
+            return 0.0
+        if not self.spent:
+            return None
+        overall = _mean([one for values in self.spent.values() for one in values])
+        work = sum(
+            count * (_mean(self.spent[point]) if point in self.spent else overall)
+            for point, count in self.left.items()
+        )
+        return work / self.lanes
+
+
+def _mean(values: Iterable[float]) -> float:
+    values = list(values)
+    return sum(values) / len(values)

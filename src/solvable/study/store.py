@@ -1,0 +1,230 @@
+"""The writer of a study's store: one process, one commit per task.
+
+What the tasks computed (``points``, ``tasks``, ``results``, ``predictions``, ``arrays``) is kept
+apart from when and where (``provenance``, ``failures``): the former is equal bit by bit however
+often the run was killed and resumed, and on however many workers.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+
+from solvable.errors import StorageFailed, StudyBusy, StudyConflict
+from solvable.study.database import (
+    APPLICATION,
+    FORMAT,
+    SCHEMA,
+    STORE_NAME,
+    check_format,
+    is_empty,
+    reported,
+    transaction,
+)
+from solvable.study.execute import Outcome
+from solvable.study.grid import Study
+from solvable.study.toml import parse_study
+
+LOCK_NAME = ".study.lock"
+
+
+class Store:
+    """Writer of a study's store; use it as a context manager.
+
+    Parameters
+    ----------
+    directory : path
+        Run directory; created if missing.
+    study : Study
+        What is run there. A store of the same study is resumed.
+
+    Raises
+    ------
+    StudyConflict
+        If the directory holds another study, or files of another run.
+    StudyBusy
+        If another process writes there.
+    StudyTooNew
+        If the store was written by a newer version.
+    StorageFailed
+        If the disk is full, the directory is read-only, or the file is damaged.
+
+    Notes
+    -----
+    A commit is on the disk when :meth:`commit` returns: a few milliseconds per task.
+    """
+
+    def __init__(self, directory: str | Path, study: Study) -> None:
+        self.directory = Path(directory)
+        self.path = self.directory / STORE_NAME
+        with reported(self.directory):
+            self.directory.mkdir(parents=True, exist_ok=True)
+        self._lock = _acquire(self.directory)
+        try:
+            self._connection = self._open(study)
+        except BaseException:
+            self._lock.close()
+            raise
+
+    def _open(self, study: Study) -> sqlite3.Connection:
+        with reported(self.path):
+            connection = sqlite3.connect(self.path, isolation_level=None)
+        try:
+            with reported(self.path):
+                check_format(connection, self.path)
+                if is_empty(connection):
+                    _refuse_leftovers(self.directory, study)
+                    _create(connection, study)
+                connection.execute("PRAGMA journal_mode = WAL")
+                connection.execute("PRAGMA synchronous = FULL")
+                _check_whole(connection, self.path)
+                _check_same(connection, self.directory, study)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def finished(self) -> set[str]:
+        """Identities of the tasks and points whose result is stored."""
+        with reported(self.path):
+            rows = self._connection.execute(
+                "SELECT task FROM results UNION SELECT point FROM predictions"
+            )
+            return {identity for (identity,) in rows}
+
+    def commit(self, outcome: Outcome) -> None:
+        """Write one outcome in one transaction.
+
+        Parameters
+        ----------
+        outcome : Outcome
+            A result replaces an earlier failure of the same task; a second result of a task is
+            refused by the database, because no task may count twice.
+        """
+        execute = self._connection.execute
+        with reported(self.path), transaction(self._connection):
+            if outcome.metrics is None:
+                execute(
+                    "INSERT OR REPLACE INTO failures VALUES (?, ?, ?)",
+                    (outcome.identity, outcome.error, outcome.trace),
+                )
+                return
+            table = "results" if outcome.kind == "task" else "predictions"
+            text = json.dumps(outcome.metrics, separators=(",", ":"), allow_nan=False)
+            execute(f"INSERT INTO {table} VALUES (?, ?)", (outcome.identity, text))
+            for name, content in sorted(outcome.arrays.items()):
+                execute("INSERT INTO arrays VALUES (?, ?, ?)", (outcome.identity, name, content))
+            names = ("library", "numpy", "dtype", "seconds", "cpu_seconds", "peak_memory")
+            row = (outcome.identity, *(outcome.provenance.get(name) for name in names))
+            execute("INSERT OR REPLACE INTO provenance VALUES (?, ?, ?, ?, ?, ?, ?)", row)
+            execute("DELETE FROM failures WHERE identity = ?", (outcome.identity,))
+
+    def close(self) -> None:
+        """Fold the log into the file, so that it can be read alone, and release the directory."""
+        try:
+            # Refused while somebody reads, or on a full disk: the log then stays beside the file.
+            with suppress(sqlite3.Error):
+                self._connection.execute("PRAGMA journal_mode = DELETE")
+            self._connection.close()
+        finally:
+            self._lock.close()
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def _acquire(directory: Path) -> sqlite3.Connection:
+    """Lock the directory for this process; the system frees the lock however the process ends."""
+    path = directory / LOCK_NAME
+    with reported(path):
+        lock = sqlite3.connect(path, timeout=0, isolation_level=None)
+        try:
+            lock.execute("BEGIN EXCLUSIVE")
+        except sqlite3.OperationalError as error:
+            lock.close()
+            if error.sqlite_errorcode == sqlite3.SQLITE_BUSY:
+                raise StudyBusy(
+                    f"{directory}: another process is running a study there. Wait for it to end, "
+                    "or use another directory."
+                ) from None
+            raise
+    return lock
+
+
+def _check_whole(connection: sqlite3.Connection, path: Path) -> None:
+    found = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+    if found != "ok":
+        raise StorageFailed(
+            f"{path}: the file is damaged ({found.splitlines()[-1]}). Restore a copy, or move it "
+            "away and run again."
+        )
+
+
+def _refuse_leftovers(directory: Path, study: Study) -> None:
+    asked = directory / "study.toml"
+    if asked.exists() and parse_study(asked.read_text("utf-8")) != parse_study(study.to_toml()):
+        raise StudyConflict(
+            f"{directory}: holds the study.toml of another study. Use another directory."
+        )
+    if (directory / "records.csv").exists():
+        raise StudyConflict(
+            f"{directory}: holds a records.csv but no {STORE_NAME}; it would be overwritten. Use "
+            "another directory, or move the file away."
+        )
+
+
+def _create(connection: sqlite3.Connection, study: Study) -> None:
+    """Write the tables and the plan of the study in one transaction."""
+    with transaction(connection):
+        for statement in SCHEMA.split(";")[:-1]:
+            connection.execute(statement)
+        meta = {
+            "fingerprint": study.fingerprint,
+            "study": study.to_toml(),
+            "system": study.system.name,
+            "version": study.system.version,
+        }
+        connection.executemany("INSERT INTO meta VALUES (?, ?)", meta.items())
+        first = study.tasks[: len(study.points)]
+        connection.executemany(
+            "INSERT INTO points VALUES (?, ?, ?)",
+            [(one.point, row, json.dumps(one.parameters)) for row, one in enumerate(first)],
+        )
+        connection.executemany(
+            "INSERT INTO tasks VALUES (?, ?, ?)",
+            [(one.identity, one.point, one.replicate) for one in study.tasks],
+        )
+        connection.execute(f"PRAGMA application_id = {APPLICATION}")
+        connection.execute(f"PRAGMA user_version = {FORMAT}")
+
+
+def _check_same(connection: sqlite3.Connection, directory: Path, study: Study) -> None:
+    meta = dict(connection.execute("SELECT key, value FROM meta"))
+    if meta.get("fingerprint") == study.fingerprint:
+        return
+    old, new = parse_study(meta["study"]), parse_study(study.to_toml())
+    told = [
+        f"{name} {getattr(old, name)} there, {getattr(new, name)} asked"
+        for name in ("system", "version", "replicates", "seed")
+        if getattr(old, name) != getattr(new, name)
+    ]
+    told += [
+        f"{name} {old.grid.get(name, 'default')} there, {new.grid.get(name, 'default')} asked"
+        for name in sorted({*old.grid, *new.grid})
+        if old.grid.get(name) != new.grid.get(name)
+    ]
+    raise StudyConflict(
+        f"{directory}: holds another study ({'; '.join(told) or 'other defaults'}). Use another "
+        "directory, or ask for the same study to resume it."
+    )

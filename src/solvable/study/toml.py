@@ -1,0 +1,124 @@
+"""Reading and writing of ``study.toml``."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from solvable.errors import InvalidParameter
+
+
+class StudyFile(BaseModel):
+    """Content of a ``study.toml``."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    system: str
+    version: str | None = None
+    preset: str | None = None
+    replicates: int = 1
+    seed: int = 0
+    grid: dict[str, Any] = {}
+
+
+def format_study(header: Mapping[str, Any], grid: Mapping[str, Sequence[Any]]) -> str:
+    """Write a study as TOML.
+
+    Parameters
+    ----------
+    header : mapping
+        Text and whole numbers by name; entries that are None are left out.
+    grid : mapping
+        Values by parameter name: numbers, text, booleans, or lists of these.
+
+    Returns
+    -------
+    str
+        The text.
+
+    Raises
+    ------
+    InvalidParameter
+        On a value that TOML cannot hold (None, a mapping).
+
+    Examples
+    --------
+    >>> print(format_study({"system": "toy", "seed": 0}, {"samples": [10, 20]}))
+    system = "toy"
+    seed = 0
+    <BLANKLINE>
+    [grid]
+    samples = [10, 20]
+    <BLANKLINE>
+    """
+    lines = [f"{key} = {_value(key, item)}" for key, item in header.items() if item is not None]
+    lines += ["", "[grid]"]
+    lines += [f"{_key(name)} = {_value(name, list(values))}" for name, values in grid.items()]
+    return "\n".join(lines) + "\n"
+
+
+def _text(value: str) -> str:
+    # TOML's basic strings are JSON's, except that they must escape DEL and know no surrogates.
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _key(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _text(name)
+
+
+def _value(name: str, value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        return str(value)
+    if isinstance(value, float):
+        return repr(value)
+    if isinstance(value, str):
+        return _text(value)
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(_value(name, item) for item in value) + "]"
+    raise InvalidParameter(
+        f"{name} takes the value {value!r}, which study.toml cannot hold; allowed in a grid: "
+        "numbers, text, booleans and lists of these. Leave the parameter out to use its default."
+    )
+
+
+def parse_study(text: str) -> StudyFile:
+    """Read a study from TOML.
+
+    Parameters
+    ----------
+    text : str
+        Content of a ``study.toml``.
+
+    Returns
+    -------
+    StudyFile
+        Its fields; the grid is not yet checked against the system.
+
+    Raises
+    ------
+    InvalidParameter
+        If the text is not TOML, or a field is missing, unknown or of the wrong type.
+
+    Examples
+    --------
+    >>> parse_study('system = "toy"').replicates
+    1
+    """
+    try:
+        return StudyFile.model_validate(tomllib.loads(text))
+    except tomllib.TOMLDecodeError as error:
+        raise InvalidParameter(f"study.toml is not valid TOML: {error}.") from None
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = ".".join(map(str, first["loc"]))
+        allowed = ", ".join(StudyFile.model_fields)
+        raise InvalidParameter(
+            f"study.toml, entry {name!r}: {first['msg']}; allowed entries: {allowed}."
+        ) from None
