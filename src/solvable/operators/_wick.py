@@ -7,7 +7,8 @@ chaos is
 
 where (x)_r contracts r indices and I_m(S) = <S, He_m(x)>. The term r = q is <U, V>; the term r = 0
 is what the corrected operator keeps; the others are contracted here with the label-weighted means
-of He_2 and He_4. For q = 2 only 2 I_2(UV) is left; for q = 3, (3/2) I_4(U (x)_1 V) + 3 I_2(U (x)_2 V).
+of He_2 and He_4. For q = 2 only 2 I_2(UV) is left; for q = 3,
+(3/2) I_4(U (x)_1 V) + 3 I_2(U (x)_2 V).
 """
 
 from __future__ import annotations
