@@ -1,0 +1,153 @@
+"""The program: its commands, and one line for everything that goes wrong."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+from cyclopts import App, CycloptsError, Parameter
+
+from solvable import __version__
+from solvable.cli.cite import cite
+from solvable.cli.list import list_systems
+from solvable.cli.report import report
+from solvable.cli.run import run
+from solvable.cli.theory import theory
+from solvable.cli.verify import verify
+from solvable.errors import SolvableError
+
+BAD_INPUT = 2
+"""Exit status: what was asked cannot be done."""
+
+BROKEN_PIPE = 141
+"""Exit status as of a program that SIGPIPE ended."""
+
+INTERRUPTED = 130
+"""Exit status as of a program that Ctrl-C ended."""
+
+HELP = """\
+Solvable models of feature learning: theory and experiment on the same axes.
+
+Examples:
+  solvable list                           systems that are installed
+  solvable run sequential-recovery        under a minute: verdicts and a report
+  solvable run sequential-recovery --set dimension=60,120 --seeds 5
+  solvable run sequential-recovery --help its parameters and presets
+  solvable theory sequential-recovery     the prediction alone
+  solvable verify solvable-runs/...       the claims, judged on stored records
+
+Exit status: 0 success; 1 a claim or a task failed; 2 bad input, one line says
+which; 130 Ctrl-C, finished work is kept and the same command resumes.
+"""
+
+_COMMANDS_ABOUT_A_SYSTEM = ("run", "theory")
+
+
+def build_app() -> App:
+    """Assemble the commands.
+
+    Returns
+    -------
+    cyclopts.App
+        Raises on bad input instead of printing; see :func:`main`.
+    """
+    app = App(
+        name="solvable",
+        help=HELP,
+        help_format="plaintext",
+        version=f"solvable {__version__}",
+        default_parameter=Parameter(negative=()),
+        suppress_keyboard_interrupt=False,
+    )
+    commands = (list_systems, run, theory, report, verify, cite)
+    for position, command in enumerate(commands):
+        # Shown in the order in which a new user needs them.
+        app.command(command, name=command.__name__.split("_")[0], sort_key=position)
+    return app
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        Words after the program's name; default those of this process.
+
+    Returns
+    -------
+    int
+        0 success, 1 a claim or a task failed, 2 bad input, 130 Ctrl-C, 141 the reader of a pipe
+        left. Everything on purpose is one line on standard error.
+    """
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            # A terminal that lacks a character such as "±" shows a question mark in its place.
+            stream.reconfigure(errors="replace")
+    try:
+        status = _call(words)
+        sys.stdout.flush()
+    except SolvableError as error:
+        return _refuse(str(error))
+    except CycloptsError as error:
+        return _refuse(_explain(error, words))
+    except BrokenPipeError:
+        # Python flushes once more when it ends; that must not fail again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return BROKEN_PIPE
+    except KeyboardInterrupt:
+        print("solvable: interrupted.", file=sys.stderr)
+        return INTERRUPTED
+    return status
+
+
+def _call(words: list[str]) -> int:
+    app = build_app()
+    named = _system_of_help(words)
+    if named is not None:
+        from solvable.cli.describe import write_description
+        from solvable.systems.registry import load
+
+        system = load(named)
+        app([words[0], "--help"], result_action="return_value")
+        write_description(system, command=words[0])
+        return 0
+    status = app(words, exit_on_error=False, print_error=False, result_action="return_value")
+    return status if isinstance(status, int) else 0
+
+
+def _system_of_help(words: list[str]) -> str | None:
+    """System whose parameters are wanted: ``run SYSTEM --help`` in any order of the words."""
+    if not words or words[0] not in _COMMANDS_ABOUT_A_SYSTEM:
+        return None
+    if not {"--help", "-h"} & set(words):
+        return None
+    from solvable.systems.registry import available
+
+    installed = {one.name for one in available()}
+    found = [word for word in words[1:] if word in installed]
+    if not found and not words[1].startswith("-"):
+        return words[1]
+    return found[0] if found else None
+
+
+def _refuse(message: str) -> int:
+    print(f"solvable: {' '.join(message.split())}", file=sys.stderr)
+    return BAD_INPUT
+
+
+def _explain(error: CycloptsError, words: list[str]) -> str:
+    """Say what cyclopts found, and what to do about it."""
+    from cyclopts import MissingArgumentError
+
+    message = str(error)
+    if isinstance(error, MissingArgumentError) and "SYSTEM" in message:
+        from solvable.systems.registry import available
+
+        names = ", ".join(one.name for one in available())
+        hint = " Write it before --set." if any(word.startswith("--set") for word in words) else ""
+        return f"{words[0]} needs the name of a system; installed: {names}.{hint}"
+    known = words[:1] if words and words[0] in build_app() else []
+    return f"{message} See `{' '.join(['solvable', *known])} --help`."

@@ -1,0 +1,141 @@
+"""What a system offers: its parameters, presets, claims and examples."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from rich.table import Table
+
+from solvable.cli.settings import format_settings
+from solvable.cli.terminal import write
+from solvable.report.content import parameter_rows
+from solvable.systems.base import Preset, System
+
+
+def description(system: System) -> dict[str, Any]:
+    """Describe a system for a program.
+
+    Parameters
+    ----------
+    system : System
+        What to describe.
+
+    Returns
+    -------
+    dict
+        Name, title, version, parameters (default, allowed, meaning), presets, claims, references.
+    """
+    fields = system.parameters.model_fields
+    return {
+        "name": system.name,
+        "title": system.title,
+        "version": system.version,
+        "parameters": {
+            row.name: {
+                "required": fields[row.name].is_required(),
+                "default": None
+                if fields[row.name].is_required()
+                else fields[row.name].get_default(call_default_factory=True),
+                "allowed": row.allowed,
+                "meaning": row.meaning,
+            }
+            for row in parameter_rows(system.parameters, {})
+        },
+        "presets": {
+            name: {
+                "description": preset.description,
+                "grid": {key: list(values) for key, values in preset.grid.items()},
+                "replicates": preset.replicates,
+            }
+            for name, preset in system.presets.items()
+        },
+        "claims": {
+            claim.name: {"statement": claim.statement, "source": claim.source}
+            for claim in system.claims
+        },
+        "references": [reference.key for reference in system.references],
+    }
+
+
+def write_description(system: System, command: str | None = None) -> None:
+    """Describe a system for a reader at the terminal.
+
+    Parameters
+    ----------
+    system : System
+        What to describe.
+    command : {"run", "theory"}, optional
+        Leave out what does not matter to this command, and show examples of it.
+    """
+    write(_heading(f"{system.name}: {system.title}"), "")
+    write(_heading("Parameters, for --set"), _parameters(system), "")
+    if command != "theory":
+        write(_heading("Presets"), _presets(system), "")
+    if command is None:
+        if system.claims:
+            write(_heading("Claims"), _claims(system), "")
+    else:
+        examples = [f"  {line}" for line in _examples(system, command)]
+        write(_heading("Examples"), *examples)
+
+
+def _heading(text: str) -> Any:
+    from rich.text import Text
+
+    return Text(text, style="bold")
+
+
+def _table(*columns: str) -> Table:
+    table = Table(box=None, pad_edge=True, header_style="dim", padding=(0, 1))
+    for index, column in enumerate(columns):
+        table.add_column(column, overflow="fold", no_wrap=index == 0)
+    return table
+
+
+def _parameters(system: System) -> Table:
+    table = _table("name", "default", "allowed", "meaning")
+    for row in parameter_rows(system.parameters, {}):
+        required = system.parameters.model_fields[row.name].is_required()
+        table.add_row(row.name, "required" if required else row.values, row.allowed, row.meaning)
+    return table
+
+
+def _presets(system: System) -> Table:
+    table = _table("name", "tasks", "description")
+    for name, preset in system.presets.items():
+        points = math.prod(len(values) for values in preset.grid.values())
+        tasks = f"{points} points x {preset.replicates}"
+        table.add_row(name, tasks, preset.description)
+    return table
+
+
+def _claims(system: System) -> Table:
+    table = _table("name", "statement", "source")
+    for claim in system.claims:
+        table.add_row(claim.name, claim.statement, claim.source)
+    return table
+
+
+def _examples(system: System, command: str) -> list[str]:
+    axis = _axis(next(iter(system.presets.values()), None))
+    settings = f" --set {format_settings(axis)}" if axis else ""
+    if command == "theory":
+        return [
+            f"solvable theory {system.name}",
+            f"solvable theory {system.name}{settings} --json",
+        ]
+    last = list(system.presets)[-1] if system.presets else "quick"
+    return [
+        f"solvable run {system.name}",
+        f"solvable run {system.name}{settings} --seeds 5",
+        f"solvable run {system.name} --preset {last} --output results/{system.name}",
+    ]
+
+
+def _axis(preset: Preset | None) -> dict[str, list[Any]]:
+    """Two values of the longest axis of a preset, as an example of a grid."""
+    if preset is None or not preset.grid:
+        return {}
+    name, values = max(preset.grid.items(), key=lambda item: len(item[1]))
+    return {name: sorted({values[0], values[-1]}, key=list(values).index)}

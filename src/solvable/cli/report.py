@@ -1,0 +1,49 @@
+"""``solvable report``: the files of a run directory, made again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from solvable.cli.options import Flag
+
+
+def report(directory: Path, /, *, json: Flag = False) -> int:
+    """Write report.html, figures and records.csv of a run directory again.
+
+    Examples:
+      solvable report solvable-runs/sequential-recovery-1a2b3c4d
+
+    Nothing is computed anew. A run that is still under way can be reported too.
+
+    Parameters
+    ----------
+    directory
+        Run directory, as `solvable run` printed it.
+    json
+        Print {"report", "records", "figures"}: the paths.
+    """
+    from solvable.cli.outputs import check_directory, write_outputs
+    from solvable.cli.terminal import write, write_json
+    from solvable.cli.verdicts import note_gaps
+    from solvable.errors import StudyError
+    from solvable.study import load
+
+    result = load(directory)
+    check_directory(directory)
+    if not result.points:
+        raise StudyError(
+            f"{directory}: no task has finished, so there is nothing to report. Run it first."
+        )
+    written = write_outputs(result)
+    note_gaps(result)
+    if json:
+        write_json(
+            {
+                "report": str(written.report),
+                "records": str(written.records),
+                "figures": [str(path) for path in written.figures],
+            }
+        )
+    else:
+        write(*(str(path) for path in (written.report, written.records, *written.figures)))
+    return 0

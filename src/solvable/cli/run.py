@@ -1,0 +1,160 @@
+"""``solvable run``: measure a system, compare with theory, judge its claims."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from solvable.cli.options import Flag, Settings
+
+if TYPE_CHECKING:
+    from solvable.study import Study, StudyResult
+    from solvable.systems.base import System
+
+NO_PRESET = "none"
+"""Starts from the defaults of the parameters."""
+
+
+def run(
+    system: str,
+    /,
+    *,
+    preset: str = "quick",
+    set_: Settings = None,
+    seeds: int | None = None,
+    seed: int = 0,
+    workers: int | None = None,
+    scheduler: str | None = None,
+    output: Path | None = None,
+    json: Flag = False,
+    quiet: Flag = False,
+) -> int:
+    """Measure a system, compare with theory, and judge its claims.
+
+    Examples:
+      solvable run sequential-recovery
+      solvable run sequential-recovery --set dimension=60,120 --seeds 5
+      solvable run sequential-recovery --preset paper --output results/paper
+      solvable run sequential-recovery --set samples=1e4,1e5 --json > results.json
+
+    The grid is that of the preset. --set replaces the values of the parameters
+    it names; the others keep those of the preset. `solvable run SYSTEM --help`
+    lists the parameters of a system.
+
+    The run directory holds study.sqlite, study.toml, report.html, figures/ and
+    records.csv. The same command resumes a run that was stopped and recomputes
+    nothing; a directory that holds another study is refused.
+
+    Parameters
+    ----------
+    system
+        Name of a system, as in `solvable list`.
+    preset
+        Grid to start from; `none` starts from the parameters' defaults.
+    set_
+        Parameters as name=value; commas make a grid: samples=1000,2000.
+    seeds
+        Replicates per point of the grid. [default: the preset's]
+    seed
+        Another seed repeats the study with independent random numbers.
+    workers
+        Local processes. [default: one per core]
+    scheduler
+        Address of a Dask scheduler whose workers run the tasks, such as tcp://host:8786.
+    output
+        Run directory. [default: solvable-runs/SYSTEM-FINGERPRINT]
+    json
+        Print {"records": [...], "verdicts": [...]} and nothing else.
+    quiet
+        Print nothing but errors (and the JSON).
+    """
+    from solvable.cli.outputs import check_directory
+    from solvable.cli.settings import read_settings
+    from solvable.systems import registry
+
+    loaded = registry.load(system)
+    study = _study(loaded, preset, read_settings(loaded, set_), seeds, seed)
+    directory = output or Path("solvable-runs") / f"{loaded.name}-{study.fingerprint[:8]}"
+    check_directory(directory)
+    result = _measure(study, directory, workers, scheduler, quiet)
+    if result.interrupted:
+        return _say_interrupted(result)
+    try:
+        return _conclude(result, json, quiet)
+    except KeyboardInterrupt:
+        return _say_interrupted(result)
+
+
+def _study(
+    system: System, preset: str, grid: dict[str, list], seeds: int | None, seed: int
+) -> Study:
+    from solvable.errors import InvalidParameter, unknown_choice
+    from solvable.study import Study
+
+    if preset not in system.presets and preset != NO_PRESET:
+        allowed = [*system.presets, NO_PRESET]
+        raise InvalidParameter(unknown_choice("--preset", preset, allowed))
+    chosen = preset if preset in system.presets else None
+    for name, value, least in (("--seeds", seeds, 1), ("--seed", seed, 0)):
+        if value is not None and value < least:
+            raise InvalidParameter(f"{name} is {value}; allowed: whole numbers from {least}.")
+    return Study(system, grid, seeds, preset=chosen, seed=seed)
+
+
+def _measure(
+    study: Study, directory: Path, workers: int | None, scheduler: str | None, quiet: bool
+) -> StudyResult:
+    from solvable.cli.terminal import note, progress_bar
+    from solvable.study import run_study
+    from solvable.study.dispatch import count_workers
+
+    lanes = count_workers(workers)
+    where = f"on {scheduler}" if scheduler else f"{lanes} worker{'s' if lanes > 1 else ''}"
+    points, tasks = len(study.points), len(study.tasks)
+    if not quiet:
+        preset = f", preset {study.preset}" if study.preset else ""
+        shape = f"{points} point{'s' if points > 1 else ''} x {study.replicates}"
+        note(f"{study.system.name}{preset}: {shape} = {tasks} tasks, {where}, in {directory}")
+    resumed = False
+    with progress_bar(shown=not quiet) as show:
+
+        def progress(done: int, total: int, seconds_left: float | None) -> None:
+            nonlocal resumed
+            if not resumed and done and not quiet:
+                note(f"{done} of {total} tasks are there already.")
+            resumed = True
+            show(done, total, seconds_left)
+
+        return run_study(study, directory, workers=workers, scheduler=scheduler, progress=progress)
+
+
+def _conclude(result: StudyResult, json: bool, quiet: bool) -> int:
+    """Write the files, print the results, and give the exit status."""
+    from solvable.cli.outputs import write_outputs
+    from solvable.cli.terminal import status_line, write, write_json
+    from solvable.cli.verdicts import note_gaps, plain_verdicts, status_of, write_verdicts
+
+    written = None
+    if result.points:
+        with status_line("writing figures and report", shown=not quiet):
+            written = write_outputs(result)
+    note_gaps(result)
+    if json:
+        write_json({"records": result.records, "verdicts": plain_verdicts(result.verdicts)})
+    elif not quiet:
+        write_verdicts(result.verdicts)
+        if written is not None:
+            write("", f"report   {written.report}", f"figures  {written.report.parent / 'figures'}")
+            write(f"records  {written.records}")
+    return status_of(result)
+
+
+def _say_interrupted(result: StudyResult) -> int:
+    from solvable.cli.terminal import note
+
+    done = result.planned - result.missing
+    note(
+        f"solvable: interrupted; {done} of {result.planned} tasks are kept in {result.directory}. "
+        "The same command resumes; `solvable report` shows what is there."
+    )
+    return 130
