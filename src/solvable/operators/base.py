@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -102,6 +103,15 @@ class SymmetricOperator(ABC):
     def shape(self) -> tuple[int, int]:
         """(D, D)."""
         return self.features.n_features, self.features.n_features
+
+    @property
+    @abstractmethod
+    def itemsize(self) -> int:
+        """Bytes per entry of the samples as they are multiplied: 4 or 8."""
+
+    @abstractmethod
+    def blocks(self, rows: int) -> Iterator[tuple[Array, np.ndarray]]:
+        """Samples and weights in order, at most ``rows`` rows at a time."""
 
     @property
     @abstractmethod

@@ -119,7 +119,13 @@ class MomentOperator(SymmetricOperator):
         kind = getattr(getattr(array, "device", "cpu"), "type", "cpu")
         return self.features.block_rows(n_vectors) if kind == "cpu" else DEVICE_ROWS
 
-    def _blocks(self, rows: int) -> Iterator[tuple[Array, np.ndarray]]:
+    @property
+    def itemsize(self) -> int:
+        """Bytes per entry of the samples as they are multiplied: 4 or 8."""
+        return 4 if "float32" in str(self.source.dtype) else 8
+
+    def blocks(self, rows: int) -> Iterator[tuple[Array, np.ndarray]]:
+        """Samples and weights in order, at most ``rows`` rows at a time."""
         for part, block in self.source.chunks(rows):
             yield block, self.weights[part]
 
@@ -136,7 +142,7 @@ class MomentOperator(SymmetricOperator):
         return contraction_of(self, second_moment)
 
     def _apply(self, U: Array) -> Array:
-        total = self.features.weighted_sum(self._blocks(self._rows(U.shape[1])), U)
+        total = self.features.weighted_sum(self.blocks(self._rows(U.shape[1])), U)
         on_host = isinstance(U, np.ndarray)
         result = to_numpy(total) if on_host else total
         vectors = np.asarray(U, dtype=np.float64) if on_host else as_like(U, total)
@@ -188,7 +194,7 @@ class MomentOperator(SymmetricOperator):
         size = self.features.n_features
         total = np.zeros((size, size), order="F")
         rows = self.chunk_rows or int(max(64, min(4096, 8_000_000 // size)))
-        for block, weights in self._blocks(rows):
+        for block, weights in self.blocks(rows):
             explicit = to_numpy(self.features.transform(floating(block))).astype(np.float64)
             weighted_gram(np.ascontiguousarray(explicit), weights, out=total)
         mirror(total)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -44,6 +44,16 @@ class ShardSum(SymmetricOperator):
     def _apply(self, U: Array) -> Array:
         terms = [shard.matmat(U) * (shard.n_samples / self.n_samples) for shard in self.shards]
         return sum(terms[1:], terms[0])
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes per entry of the samples as they are multiplied: 4 or 8."""
+        return max(shard.itemsize for shard in self.shards)
+
+    def blocks(self, rows: int) -> Iterator[tuple[Array, np.ndarray]]:
+        """Samples and weights in order, shard after shard."""
+        for shard in self.shards:
+            yield from shard.blocks(rows)
 
     @property
     def weighted_norms(self) -> np.ndarray:

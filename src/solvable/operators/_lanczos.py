@@ -1,0 +1,150 @@
+"""Both ends of a spectrum by thick-restart Lanczos with full orthogonalisation.
+
+It differs from SciPy's ``eigsh`` where products are dear and vectors are short: one Krylov space
+serves both ends, convergence is looked at after every few products and not once per restart, the
+images of the basis are kept so that residuals are exact and cost no product, and pairs that did not
+converge are returned with their residual instead of being dropped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+CHECK_EVERY = 4
+"""Products between two looks at convergence."""
+
+
+@dataclass(frozen=True)
+class RitzPairs:
+    """Ritz pairs of both ends, values descending, with exact residual norms."""
+
+    values: np.ndarray
+    vectors: np.ndarray
+    residuals: np.ndarray
+    scale: float
+    products: int
+
+
+def both_ends(size: int, n_upper: int, n_lower: int) -> np.ndarray:
+    """Positions of both ends in ascending order, listed by descending value."""
+    upper = np.arange(size - 1, size - 1 - n_upper, -1)
+    return np.concatenate([upper, np.arange(n_lower - 1, -1, -1)])
+
+
+class _Basis:
+    """Orthonormal vectors, their images, and the operator projected on them."""
+
+    def __init__(self, size: int, capacity: int) -> None:
+        self.vectors = np.empty((size, capacity), order="F")
+        self.images = np.empty((size, capacity), order="F")
+        self.projected = np.zeros((capacity, capacity))
+        self.count = 0
+
+    def orthogonalise(self, vector: np.ndarray) -> np.ndarray:
+        """Remove the span of the basis, twice, which is enough for full orthogonality."""
+        held = self.vectors[:, : self.count]
+        for _ in range(2):
+            vector = vector - held @ (held.T @ vector)
+        return vector
+
+    def append(self, vector: np.ndarray, image: np.ndarray) -> None:
+        k = self.count
+        self.vectors[:, k] = vector
+        self.images[:, k] = image
+        self.count = k + 1
+        row = self.vectors[:, : k + 1].T @ image
+        self.projected[k, : k + 1] = self.projected[: k + 1, k] = row
+
+    def ritz(self) -> tuple[np.ndarray, np.ndarray]:
+        values, coefficients = np.linalg.eigh(self.projected[: self.count, : self.count])
+        return values, coefficients
+
+    def compress(self, values: np.ndarray, coefficients: np.ndarray) -> None:
+        """Keep some Ritz vectors only (thick restart)."""
+        k = values.size
+        self.vectors[:, :k] = self.vectors[:, : self.count] @ coefficients
+        self.images[:, :k] = self.images[:, : self.count] @ coefficients
+        self.projected[:k, :k] = np.diag(values)
+        self.count = k
+
+    def pairs(self, n_upper: int, n_lower: int, products: int) -> RitzPairs:
+        values, coefficients = self.ritz()
+        ends = both_ends(self.count, n_upper, n_lower)
+        chosen = coefficients[:, ends]
+        vectors = self.vectors[:, : self.count] @ chosen
+        residuals = self.images[:, : self.count] @ chosen - vectors * values[ends]
+        return RitzPairs(
+            values=values[ends],
+            vectors=vectors,
+            residuals=np.linalg.norm(residuals, axis=0),
+            scale=float(np.max(np.abs(values))),
+            products=products,
+        )
+
+
+def _next_direction(
+    basis: _Basis, image: np.ndarray, scale: float, rng: np.random.Generator
+) -> np.ndarray:
+    """Unit vector that extends the Krylov space, or a random one if the space is invariant."""
+    candidate = basis.orthogonalise(image)
+    norm = float(np.linalg.norm(candidate))
+    while norm <= 1e-12 * scale or norm == 0:
+        candidate = basis.orthogonalise(rng.standard_normal(image.size))
+        norm, scale = float(np.linalg.norm(candidate)), 0.0
+    unit = basis.orthogonalise(candidate / norm)
+    return unit / np.linalg.norm(unit)
+
+
+def lanczos(
+    apply: Callable[[np.ndarray], np.ndarray],
+    size: int,
+    n_upper: int,
+    n_lower: int,
+    *,
+    tolerance: float,
+    max_products: int,
+    capacity: int,
+    rng: np.random.Generator,
+) -> RitzPairs:
+    """Ritz pairs of both ends, at most ``max_products`` products.
+
+    ``capacity`` vectors are held before a restart; with ``capacity == size`` the whole space is
+    spanned and the result is exact. Stops once every residual is below ``tolerance`` times the
+    largest modulus of a Ritz value.
+    """
+    wanted = n_upper + n_lower
+    capacity = min(size, max(capacity, wanted + 8))
+    basis = _Basis(size, capacity)
+    direction = rng.standard_normal(size)
+    direction /= np.linalg.norm(direction)
+    products = 0
+    while True:
+        image = apply(direction)
+        products += 1
+        basis.append(direction, image)
+        finished = basis.count == size or products >= max_products
+        due = products % CHECK_EVERY == 0 or basis.count == capacity
+        if basis.count >= wanted and (finished or due):
+            pairs = basis.pairs(n_upper, n_lower, products)
+            if finished or np.all(pairs.residuals <= tolerance * pairs.scale):
+                return pairs
+        direction = _next_direction(basis, image, float(np.linalg.norm(image)), rng)
+        if basis.count == capacity:
+            _restart(basis, n_upper, n_lower)
+
+
+def _restart(basis: _Basis, n_upper: int, n_lower: int) -> None:
+    """Keep the wanted ends and about half of the rest of what they leave, which converge next."""
+    values, coefficients = basis.ritz()
+    spare = max(1, (basis.count - n_upper - n_lower) // 3)
+    total = n_upper + n_lower
+    extra_upper = -(-spare * n_upper // total)
+    extra_lower = -(-spare * n_lower // total)
+    keep_upper, keep_lower = n_upper + extra_upper, n_lower + extra_lower
+    if keep_upper + keep_lower >= basis.count:
+        keep_upper, keep_lower = n_upper, n_lower
+    kept = np.sort(both_ends(basis.count, keep_upper, keep_lower))
+    basis.compress(values[kept], coefficients[:, kept])

@@ -1,0 +1,218 @@
+r"""Leading eigenpairs of a moment operator at both ends of its spectrum."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from solvable.errors import InvalidParameter, NotConverged, unknown_choice
+from solvable.operators._explicit import dense_pairs, gram_pairs
+from solvable.operators._lanczos import RitzPairs, lanczos
+from solvable.operators.base import SymmetricOperator
+from solvable.operators.routes import Route, RouteName, basis_capacity, choose_route
+
+__all__ = ["Eigenpairs", "choose_route", "leading_eigenpairs"]
+
+
+@dataclass(frozen=True)
+class Eigenpairs:
+    r"""Eigenpairs of both ends of a spectrum, with what is known about their accuracy.
+
+    Parameters
+    ----------
+    values : ndarray of shape (k,)
+        Eigenvalues, descending: the upper end first, then the lower end.
+    vectors : ndarray of shape (D, k)
+        Orthonormal columns.
+    residuals : ndarray of shape (k,)
+        :math:`\|\hat C v - \lambda v\|`; the nearest eigenvalue is at most that far, and the sine
+        of the angle to the eigenvector at most that over the gap.
+    products : int
+        Products with the operator that were made.
+    route : {"lanczos", "dense", "gram"}
+        How they were found.
+    converged : ndarray of bool, shape (k,)
+        Whether the residual is below the tolerance times ``scale``.
+    scale : float
+        Largest modulus of an eigenvalue seen, about the norm of the operator.
+    n_upper : int
+        How many of the pairs belong to the upper end.
+    """
+
+    values: np.ndarray
+    vectors: np.ndarray
+    residuals: np.ndarray
+    products: int
+    route: RouteName
+    converged: np.ndarray
+    scale: float
+    n_upper: int
+
+
+def leading_eigenpairs(
+    operator: SymmetricOperator,
+    n_upper: int,
+    n_lower: int,
+    *,
+    route: Literal["auto"] | RouteName = "auto",
+    tolerance: float = 1e-4,
+    max_products: int | None = None,
+    rng: np.random.Generator | int,
+    unconverged: Literal["mark", "raise"] = "mark",
+    available_memory: float | None = None,
+) -> Eigenpairs:
+    r"""Eigenpairs at both ends: the algebraically largest and the algebraically smallest.
+
+    .. math:: \hat C v_j = \lambda_j v_j, \qquad
+        \|\hat C v_j - \lambda_j v_j\| \le \text{tolerance} \times \max_i |\lambda_i| .
+
+    Both ends come from one Krylov space, so that spikes of both signs cost no more than spikes of
+    one. Pairs are not ranked by modulus, as the bulk is shifted and skewed.
+
+    Parameters
+    ----------
+    operator : MomentOperator or ShardSum
+        The operator.
+    n_upper, n_lower : int
+        Pairs at the upper and at the lower end; together 1 to :math:`D`.
+    route : {"auto", "lanczos", "dense", "gram"}
+        By default the cheapest of :func:`choose_route`. "dense" forms the matrix (D, D), "gram" the
+        dual one (n, n) and exists for uncorrected operators with fewer samples than features; both
+        are exact to rounding.
+    tolerance : float
+        Of the residual, relative to the largest modulus of an eigenvalue; for "lanczos".
+    max_products : int, optional
+        Products with the operator after which Lanczos stops; by default 200 + 40 (n_upper +
+        n_lower).
+    rng : Generator or int
+        For the starting vector; results depend on it only within the tolerance.
+    unconverged : {"mark", "raise"}
+        Whether pairs that did not converge are returned, marked in ``converged``, or raised about.
+    available_memory : float, optional
+        Bytes that may be taken; by default what the machine has left.
+
+    Returns
+    -------
+    Eigenpairs
+        Values descending, vectors, residuals, and which of them converged.
+
+    Raises
+    ------
+    NotConverged
+        If pairs did not converge and ``unconverged="raise"``, or if ``max_products`` is below
+        ``n_upper + n_lower``, so that there is nothing to return.
+    MemoryLimitExceeded
+        If the route does not fit into memory.
+    InvalidParameter
+        If a parameter is out of range, or the route does not exist for this operator.
+
+    Notes
+    -----
+    Lanczos orthogonalises fully and restarts thickly; it needs about 30 products for well separated
+    spikes and about :math:`40 + 8 (n_\text{upper} + n_\text{lower})` where some of the pairs lie at
+    the bulk edge. An eigenvalue that is repeated exactly is found once by Lanczos, with its
+    multiplicity by the other routes. arXiv:2605.14567 step 4 of Algorithm 1, with two-sided
+    selection; ``tests/operators/test_eigen.py`` compares the routes with numpy's ``eigh``.
+
+    Examples
+    --------
+    >>> from solvable.operators import HermiteFeatures, MomentOperator
+    >>> X = np.array([[2.0, 0.0], [0.0, 1.0], [0.0, 3.0]])
+    >>> operator = MomentOperator(X, np.array([1.0, 0.0, -1.0]), HermiteFeatures(1, 2))
+    >>> leading_eigenpairs(operator, 1, 1, rng=0).values.round(4)
+    array([ 1.3333, -3.    ])
+    """
+    wanted = _check(operator, n_upper, n_lower, tolerance, max_products, unconverged)
+    chosen = choose_route(
+        operator.n_samples,
+        operator.features,
+        wanted,
+        available_memory,
+        correction=operator.correction,
+        itemsize=operator.itemsize,
+        route=route,
+    )
+    start = operator.products
+    if chosen.name == "dense":
+        pairs = dense_pairs(operator, n_upper, n_lower)
+    elif chosen.name == "gram":
+        pairs = gram_pairs(operator, n_upper, n_lower, np.random.default_rng(rng))
+    else:
+        limit = 200 + 40 * wanted if max_products is None else max_products
+        if limit < wanted:
+            raise NotConverged(
+                f"max_products is {limit} for {wanted} eigenpairs: a Krylov space of that size "
+                "does not hold them. Allow at least a few products per pair.",
+                {"products": 0, "max_products": limit},
+            )
+        pairs = lanczos(
+            operator.matvec,
+            operator.shape[0],
+            n_upper,
+            n_lower,
+            tolerance=tolerance,
+            max_products=limit,
+            capacity=basis_capacity(operator.shape[0], wanted),
+            rng=np.random.default_rng(rng),
+        )
+    # The explicit routes are exact to rounding, which a tolerance of 1e-16 must not deny them.
+    allowed = max(tolerance, 1e-10 if chosen.name != "lanczos" else 0.0) * pairs.scale
+    converged = pairs.residuals <= allowed
+    if unconverged == "raise" and not converged.all():
+        raise NotConverged(_message(pairs, converged, allowed, chosen), _diagnostics(pairs))
+    return Eigenpairs(
+        values=pairs.values,
+        vectors=pairs.vectors,
+        residuals=pairs.residuals,
+        products=operator.products - start,
+        route=chosen.name,
+        converged=converged,
+        scale=pairs.scale,
+        n_upper=n_upper,
+    )
+
+
+def _check(
+    operator: SymmetricOperator,
+    n_upper: int,
+    n_lower: int,
+    tolerance: float,
+    max_products: int | None,
+    unconverged: str,
+) -> int:
+    """Number of pairs asked for, if the parameters make sense."""
+    size = operator.shape[0]
+    if n_upper < 0 or n_lower < 0 or not 1 <= n_upper + n_lower <= size:
+        raise InvalidParameter(
+            f"n_upper is {n_upper} and n_lower is {n_lower}; allowed: integers of at least 0 whose "
+            f"sum is 1 to the {size} features."
+        )
+    if not 0 <= tolerance < 1:
+        raise InvalidParameter(f"tolerance is {tolerance}; allowed: at least 0 and below 1.")
+    if max_products is not None and max_products < 1:
+        raise InvalidParameter(
+            f"max_products is {max_products}; allowed: an integer of at least 1."
+        )
+    if unconverged not in ("mark", "raise"):
+        raise InvalidParameter(unknown_choice("unconverged", unconverged, ["mark", "raise"]))
+    return n_upper + n_lower
+
+
+def _message(pairs: RitzPairs, converged: np.ndarray, allowed: float, route: Route) -> str:
+    return (
+        f"{np.count_nonzero(~converged)} of {converged.size} eigenpairs did not converge by "
+        f"{route.name} in {pairs.products} products: the largest residual is "
+        f"{pairs.residuals.max():.2e}, allowed {allowed:.2e}. Raise max_products or the tolerance, "
+        "or ask for fewer pairs: those at the bulk edge converge last."
+    )
+
+
+def _diagnostics(pairs: RitzPairs) -> dict[str, Any]:
+    return {
+        "values": pairs.values,
+        "residuals": pairs.residuals,
+        "products": pairs.products,
+        "scale": pairs.scale,
+    }

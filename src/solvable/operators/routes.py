@@ -1,0 +1,261 @@
+r"""Which way to the leading eigenpairs is cheapest, and whether it fits into memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from solvable.errors import InvalidParameter, MemoryLimitExceeded, unknown_choice
+from solvable.operators._memory import available_bytes, gigabytes
+from solvable.operators.base import Correction
+from solvable.operators.features import FeatureMap
+
+RouteName: TypeAlias = Literal["lanczos", "dense", "gram"]
+"""Names of the ways to the leading eigenpairs."""
+
+CALL_FLOPS = 2e7
+"""What one product costs at least (calls from Python), in flops of a GEMM."""
+
+BASIS_BYTES = 256_000_000
+"""Memory that Lanczos vectors and their images may fill before a restart."""
+
+
+@dataclass(frozen=True)
+class Route:
+    """A way to the leading eigenpairs, with its estimated cost.
+
+    Parameters
+    ----------
+    name : {"lanczos", "dense", "gram"}
+        Matrix-free Lanczos, explicit matrix of shape (D, D), or dual matrix of shape (n, n).
+    flops : float
+        Estimated cost in float64 flops at the rate of a large GEMM.
+    bytes : float
+        Estimated memory beyond the samples.
+    alternatives : tuple of Route
+        The other routes that exist for this problem, cheapest first.
+    """
+
+    name: RouteName
+    flops: float
+    bytes: float
+    alternatives: tuple[Route, ...] = ()
+
+    def __str__(self) -> str:
+        """Name, work and memory in one line."""
+        return f"{self.name} ({self.flops:.2g} flops, {gigabytes(self.bytes)})"
+
+
+def basis_capacity(n_features: int, n_vectors: int) -> int:
+    """Vectors that Lanczos holds before it restarts.
+
+    Parameters
+    ----------
+    n_features, n_vectors : int
+        :math:`D` and the number of eigenpairs.
+
+    Returns
+    -------
+    int
+        At least twice the pairs and 20 more; at most :math:`D`; within :data:`BASIS_BYTES` if that
+        leaves enough.
+    """
+    return min(n_features, max(2 * n_vectors + 20, min(400, BASIS_BYTES // (16 * n_features))))
+
+
+def expected_products(n_features: int, n_vectors: int) -> int:
+    """Products that Lanczos is expected to need when some of the pairs lie at the bulk edge.
+
+    Parameters
+    ----------
+    n_features, n_vectors : int
+        :math:`D` and the number of eigenpairs.
+
+    Returns
+    -------
+    int
+        Products; outliers alone need about a fifth of it.
+    """
+    return min(n_features, 40 + 8 * n_vectors)
+
+
+def _product_flops(n: int, features: FeatureMap) -> float:
+    """Flops of one product; the factors are measured against a GEMM of size 1500."""
+    d, degree = features.dimension, getattr(features, "degree", 1)
+    if degree == 2:
+        return CALL_FLOPS + 4.0 * n * d**2 * (0.8 + 2000 / d**2)
+    if degree == 3:
+        return CALL_FLOPS + 2.0 * n * d**3 * (2 + 1000 / d**2)
+    return CALL_FLOPS + 10 * 4.0 * n * features.n_features
+
+
+def _lanczos(n: int, features: FeatureMap, k: int, wick: bool, itemsize: int) -> Route:
+    d, size = features.dimension, features.n_features
+    degree = getattr(features, "degree", 1)
+    products = expected_products(size, k)
+    flops = products * (_product_flops(n, features) * itemsize / 8 + 50.0 * products * size)
+    memory = 16.0 * size * (basis_capacity(size, k) + 2 * k) + 8.0 * 4096 * d
+    if degree == 3:
+        memory += 8.0 * d**2 * (3 * d + 2 * min(2048, max(64, 4_000_000 // d**2)))
+    if wick and degree == 2:
+        flops += products * 10.0 * d**3
+    if wick and degree == 3:
+        pairs = d * (d + 1) // 2
+        flops += 1.5 * n * pairs**2 + products * 4.0 * pairs**2 * d
+        memory += 16.0 * pairs**2
+    return Route("lanczos", flops, memory)
+
+
+def _dense(n: int, features: FeatureMap, wick: bool) -> Route:
+    d, size = features.dimension, features.n_features
+    flops = CALL_FLOPS + 1.5 * n * size**2 + 20.0 * n * size + 8.0 * size**3
+    memory = 16.0 * size**2 + 24.0 * max(64, min(4096, 8_000_000 // size)) * size
+    if wick and getattr(features, "degree", 1) == 3:
+        pairs = d * (d + 1) // 2
+        flops += 1.5 * n * pairs**2 + 4.0 * size * pairs**2 * d
+        memory += 16.0 * pairs**2
+    return Route("dense", flops, memory)
+
+
+def _gram(n: int, features: FeatureMap) -> Route:
+    flops = CALL_FLOPS + 10.0 * n**3 + 2.0 * n**2 * (features.dimension + 25)
+    return Route("gram", flops, 40.0 * n**2 + 16.0 * n * features.dimension)
+
+
+def possible_routes(
+    n_samples: int,
+    features: FeatureMap,
+    n_vectors: int,
+    *,
+    correction: Correction = "none",
+    itemsize: int = 8,
+) -> tuple[Route, ...]:
+    """Routes that exist for a problem, cheapest first.
+
+    Parameters
+    ----------
+    n_samples, features, n_vectors, correction, itemsize
+        As in :func:`choose_route`.
+
+    Returns
+    -------
+    tuple of Route
+        Without alternatives of their own.
+    """
+    wick = correction == "wick" and getattr(features, "degree", 1) > 1
+    routes = [
+        _lanczos(n_samples, features, n_vectors, wick, itemsize),
+        _dense(n_samples, features, wick),
+    ]
+    if n_samples < features.n_features and not wick:
+        routes.append(_gram(n_samples, features))
+    return tuple(sorted(routes, key=lambda route: route.flops))
+
+
+def choose_route(
+    n_samples: int,
+    features: FeatureMap,
+    n_vectors: int,
+    available_memory: float | None = None,
+    *,
+    correction: Correction = "none",
+    itemsize: int = 8,
+    route: Literal["auto"] | RouteName = "auto",
+) -> Route:
+    r"""Cheapest route to the leading eigenpairs that fits into memory.
+
+    Costs in flops at the rate of a large float64 GEMM, with measured factors for what is slower:
+    Lanczos :math:`m \cdot 4 n d^2` (q = 2; :math:`4nD` and :math:`2nd^3` for q = 1, 3) for
+    :math:`m = \min(D, 40 + 8k)` products, dense :math:`1.5\,n D^2 + 8 D^3`, dual
+    :math:`10\,n^3 + 2 n^2 d`.
+
+    Parameters
+    ----------
+    n_samples : int
+        :math:`n`, at least 1.
+    features : FeatureMap
+        :math:`F`, which knows :math:`d` and :math:`D`.
+    n_vectors : int
+        Eigenpairs asked for on both sides together, :math:`k`.
+    available_memory : float, optional
+        Bytes that may be taken; by default what the machine (or its container) has left.
+    correction : {"none", "wick"}
+        The corrected operator has no dual form: what is subtracted is not of rank n.
+    itemsize : {4, 8}
+        Bytes per entry of the samples: products in float32 take half the time.
+    route : {"auto", "lanczos", "dense", "gram"}
+        A route that is to be taken whatever it costs; it is checked against memory all the same.
+
+    Returns
+    -------
+    Route
+        The chosen one; the others in its ``alternatives``.
+
+    Raises
+    ------
+    MemoryLimitExceeded
+        If the forced route, or every route, needs more memory than is available.
+    InvalidParameter
+        If the route is unknown, or has no meaning here (dual form of a corrected operator, or with
+        at least as many samples as features).
+
+    Notes
+    -----
+    Derived; ``tests/operators/test_routes.py`` checks the order at sizes where it is clear, and
+    ``benchmarks/routes.py`` times all three.
+
+    Examples
+    --------
+    >>> from solvable.operators import HermiteFeatures
+    >>> choose_route(100_000, HermiteFeatures(2, 120), 11).name
+    'lanczos'
+    >>> choose_route(100_000, HermiteFeatures(1, 50), 11).name
+    'dense'
+    """
+    if n_samples < 1:
+        raise InvalidParameter(f"n_samples is {n_samples}; allowed: an integer of at least 1.")
+    if not 1 <= n_vectors <= features.n_features:
+        raise InvalidParameter(
+            f"n_vectors is {n_vectors}; allowed: 1 to the {features.n_features} features."
+        )
+    limit = available_bytes() if available_memory is None else float(available_memory)
+    routes = possible_routes(
+        n_samples, features, n_vectors, correction=correction, itemsize=itemsize
+    )
+    if route != "auto":
+        _check_forced(route, routes, n_samples, features, correction)
+        candidates = tuple(one for one in routes if one.name == route)
+    else:
+        candidates = routes
+    for one in candidates:
+        if one.bytes <= limit:
+            others = tuple(other for other in routes if other.name != one.name)
+            return Route(one.name, one.flops, one.bytes, others)
+    smallest = min(routes, key=lambda one: one.bytes)
+    raise MemoryLimitExceeded(
+        f"{', '.join(map(str, candidates))} for n = {n_samples}, D = {features.n_features} "
+        f"exceeds the {gigabytes(limit)} available. The smallest route is {smallest}; else lower "
+        "the dimension or the degree, or ask for fewer eigenpairs."
+    )
+
+
+def _check_forced(
+    route: str,
+    routes: tuple[Route, ...],
+    n_samples: int,
+    features: FeatureMap,
+    correction: Correction,
+) -> None:
+    if route not in ("lanczos", "dense", "gram"):
+        raise InvalidParameter(unknown_choice("route", route, ["auto", "lanczos", "dense", "gram"]))
+    if any(one.name == route for one in routes):
+        return
+    if correction == "wick" and getattr(features, "degree", 1) > 1:
+        raise InvalidParameter(
+            "route 'gram' needs correction 'none': what the Wick correction subtracts is not of "
+            "rank n, so that the corrected operator has no dual form. Allowed here: lanczos, dense."
+        )
+    raise InvalidParameter(
+        f"route 'gram' needs fewer samples than features; got n = {n_samples} and "
+        f"D = {features.n_features}. Allowed here: lanczos, dense."
+    )
