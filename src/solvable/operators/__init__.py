@@ -2,7 +2,8 @@
 
 from solvable.operators.base import Correction, MomentStatistics, SymmetricOperator
 from solvable.operators.eigen import Eigenpairs, leading_eigenpairs
-from solvable.operators.features import FeatureMap, HermiteFeatures
+from solvable.operators.feature_map import FeatureMap
+from solvable.operators.features import HermiteFeatures
 from solvable.operators.labels import LabelMap, apply_label_map, standardise
 from solvable.operators.moment import MomentOperator
 from solvable.operators.routes import Route, choose_route

@@ -16,6 +16,9 @@ import numpy as np
 CHECK_EVERY = 4
 """Products between two looks at convergence."""
 
+BULK_TOLERANCE = 5e-3
+"""Relative residual at which the pair at the edge of the bulk is known well enough to reject it."""
+
 
 @dataclass(frozen=True)
 class RitzPairs:
@@ -32,6 +35,31 @@ def both_ends(size: int, n_upper: int, n_lower: int) -> np.ndarray:
     """Positions of both ends in ascending order, listed by descending value."""
     upper = np.arange(size - 1, size - 1 - n_upper, -1)
     return np.concatenate([upper, np.arange(n_lower - 1, -1, -1)])
+
+
+def settled(
+    pairs: RitzPairs, n_upper: int, tolerance: float, bulk: tuple[float, float] | None
+) -> bool:
+    """Whether more products would tell anything that was asked for.
+
+    Without ``bulk`` every pair must have converged. With it, the pairs outside must, and on each
+    side the one nearest to the edge from inside must be known to :data:`BULK_TOLERANCE`: Ritz
+    values move outwards, so that those further inside are of no concern.
+    """
+    good = pairs.residuals <= tolerance * pairs.scale
+    if bulk is None or good.all():
+        return bool(good.all())
+    inside = (pairs.values >= bulk[0]) & (pairs.values <= bulk[1])
+    near = pairs.residuals <= max(tolerance, BULK_TOLERANCE) * pairs.scale
+    nearest = [
+        side[0]
+        for side in (
+            np.flatnonzero(inside[:n_upper]),
+            n_upper + np.flatnonzero(inside[n_upper:])[::-1],
+        )
+        if side.size
+    ]
+    return bool(good[~inside].all() and near[nearest].all())
 
 
 class _Basis:
@@ -108,12 +136,12 @@ def lanczos(
     max_products: int,
     capacity: int,
     rng: np.random.Generator,
+    bulk: tuple[float, float] | None = None,
 ) -> RitzPairs:
     """Ritz pairs of both ends, at most ``max_products`` products.
 
     ``capacity`` vectors are held before a restart; with ``capacity == size`` the whole space is
-    spanned and the result is exact. Stops once every residual is below ``tolerance`` times the
-    largest modulus of a Ritz value.
+    spanned and the result is exact. Stops once the pairs are :func:`settled`.
     """
     wanted = n_upper + n_lower
     capacity = min(size, max(capacity, wanted + 8))
@@ -129,7 +157,7 @@ def lanczos(
         due = products % CHECK_EVERY == 0 or basis.count == capacity
         if basis.count >= wanted and (finished or due):
             pairs = basis.pairs(n_upper, n_lower, products)
-            if finished or np.all(pairs.residuals <= tolerance * pairs.scale):
+            if finished or settled(pairs, n_upper, tolerance, bulk):
                 return pairs
         direction = _next_direction(basis, image, float(np.linalg.norm(image)), rng)
         if basis.count == capacity:

@@ -11,7 +11,7 @@ import numpy as np
 
 from solvable.arrays import Array, namespace
 from solvable.errors import InvalidData
-from solvable.operators.features import FeatureMap
+from solvable.operators.feature_map import FeatureMap
 
 Correction: TypeAlias = Literal["none", "wick"]
 """Names of the corrections of the moment operator."""

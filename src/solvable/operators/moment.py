@@ -14,7 +14,8 @@ from solvable.operators._engines import as_like
 from solvable.operators._symmetric import mirror, weighted_gram
 from solvable.operators._wick import Contraction, contraction_of
 from solvable.operators.base import Correction, MomentStatistics, SymmetricOperator, statistics_of
-from solvable.operators.features import FeatureMap, HermiteFeatures, floating
+from solvable.operators.feature_map import FeatureMap, floating
+from solvable.operators.features import HermiteFeatures
 from solvable.operators.shards import ShardSum
 
 DEVICE_ROWS = 65536

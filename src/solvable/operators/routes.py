@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 from solvable.errors import InvalidParameter, MemoryLimitExceeded, unknown_choice
 from solvable.operators._memory import available_bytes, gigabytes
 from solvable.operators.base import Correction
-from solvable.operators.features import FeatureMap
+from solvable.operators.feature_map import FeatureMap
 
 RouteName: TypeAlias = Literal["lanczos", "dense", "gram"]
 """Names of the ways to the leading eigenpairs."""

@@ -1,0 +1,85 @@
+r"""What every feature map offers: products with :math:`F(X)` without forming it."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable
+from typing import Protocol
+
+import numpy as np
+
+from solvable.arrays import Array, namespace
+from solvable.operators._engines import as_like
+
+
+class FeatureMap(Protocol):
+    r"""A map :math:`F: \mathbb R^d \to \mathbb R^D` known by its products.
+
+    Subclass it and write ``project``, ``adjoint``, ``transform`` and ``squared_norm``; the rest
+    follows. ``X`` is a NumPy array or any array of the array API, and the results live where it
+    lives.
+
+    Attributes
+    ----------
+    dimension : int
+        Columns of ``X``, :math:`d`.
+    n_features : int
+        :math:`D`.
+    """
+
+    dimension: int
+
+    @property
+    def n_features(self) -> int:
+        """Number of features."""
+        ...
+
+    @abstractmethod
+    def transform(self, X: Array) -> Array:
+        """Explicit features, shape (n, D): for small problems and tests."""
+
+    @abstractmethod
+    def project(self, X: Array, U: Array) -> Array:
+        """:math:`F(X) U`, shape (n, k)."""
+
+    @abstractmethod
+    def adjoint(self, X: Array, W: Array) -> Array:
+        """:math:`F(X)^T W`, shape (D, k)."""
+
+    @abstractmethod
+    def squared_norm(self, X: Array) -> Array:
+        r""":math:`\|F(x)\|^2` row by row, shape (n,)."""
+
+    def kernel(self, X: Array, Y: Array | None = None) -> Array:
+        r""":math:`\langle F(x), F(y) \rangle`, shape (n, m)."""
+        features = self.transform(X)
+        return features @ (features if Y is None else self.transform(Y)).T
+
+    def weighted_product(self, X: Array, weights: Array, U: Array) -> Array:
+        r""":math:`F^T \mathrm{diag}(w) F U`, shape (D, k)."""
+        return self.adjoint(X, as_like(weights, X, X.dtype)[:, None] * self.project(X, U))
+
+    def weighted_sum(self, blocks: Iterable[tuple[Array, np.ndarray]], U: Array) -> Array:
+        """Sum of :meth:`weighted_product` over blocks ``(X, weights)``, shape (D, k)."""
+        return sum(self.weighted_product(X, weights, U) for X, weights in blocks)
+
+    def block_rows(self, n_vectors: int = 1) -> int:
+        """Rows per block that keep the intermediates in cache."""
+        return 2048
+
+
+def floating(X: Array) -> Array:
+    """Float32 and float64 as they are, everything else as float64.
+
+    Parameters
+    ----------
+    X : array
+        Numbers.
+
+    Returns
+    -------
+    array
+        Floating-point numbers; no copy if they already were.
+    """
+    xp = namespace(X)
+    return X if X.dtype in (xp.float32, xp.float64) else xp.astype(X, xp.float64)
