@@ -29,7 +29,7 @@ INTERRUPTED = 130
 HELP = """\
 Solvable models of feature learning: theory and experiment on the same axes.
 
-Examples:
+For example:
   solvable list                           systems that are installed
   solvable run sequential-recovery        under a minute: verdicts and a report
   solvable run sequential-recovery --set dimension=60,120 --seeds 5
@@ -140,14 +140,23 @@ def _refuse(message: str) -> int:
 
 def _explain(error: CycloptsError, words: list[str]) -> str:
     """Say what cyclopts found, and what to do about it."""
-    from cyclopts import MissingArgumentError
+    from cyclopts import MissingArgumentError, UnusedCliTokensError
 
+    command = words[0] if words and words[0] in build_app() else None
     message = str(error)
-    if isinstance(error, MissingArgumentError) and "SYSTEM" in message:
-        from solvable.systems.registry import available
+    if isinstance(error, MissingArgumentError) and error.argument is not None:
+        name = error.argument.name
+        if name == "SYSTEM":
+            return _name_a_system(words)
+        message = f"{name} needs a value." if name.startswith("-") else f"{command} needs a {name}."
+    elif isinstance(error, UnusedCliTokensError):
+        message = f"{command} cannot use {' '.join(error.unused_tokens or [])!r}."
+    return f"{message} See `{' '.join(filter(None, ['solvable', command]))} --help`."
 
-        names = ", ".join(one.name for one in available())
-        hint = " Write it before --set." if any(word.startswith("--set") for word in words) else ""
-        return f"{words[0]} needs the name of a system; installed: {names}.{hint}"
-    known = words[:1] if words and words[0] in build_app() else []
-    return f"{message} See `{' '.join(['solvable', *known])} --help`."
+
+def _name_a_system(words: list[str]) -> str:
+    from solvable.systems.registry import available
+
+    names = ", ".join(one.name for one in available())
+    hint = " Write it before --set." if any(word.startswith("--set") for word in words) else ""
+    return f"{words[0]} needs the name of a system; installed: {names}.{hint}"

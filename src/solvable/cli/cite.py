@@ -14,7 +14,7 @@ def cite(
 ) -> int:
     """Print the BibTeX entries that systems rest on, each once.
 
-    Examples:
+    For example:
       solvable cite sequential-recovery
       solvable cite sequential-recovery compositional-target > references.bib
 

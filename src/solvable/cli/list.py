@@ -8,7 +8,7 @@ from solvable.cli.options import Flag
 def list_systems(*systems: str, json: Flag = False) -> int:
     """List the installed systems, or the parameters, presets and claims of some.
 
-    Examples:
+    For example:
       solvable list
       solvable list sequential-recovery
       solvable list --json

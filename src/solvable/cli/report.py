@@ -10,7 +10,7 @@ from solvable.cli.options import Flag
 def report(directory: Path, /, *, json: Flag = False) -> int:
     """Write report.html, figures and records.csv of a run directory again.
 
-    Examples:
+    For example:
       solvable report solvable-runs/sequential-recovery-1a2b3c4d
 
     Nothing is computed anew. A run that is still under way can be reported too.

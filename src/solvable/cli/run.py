@@ -31,7 +31,7 @@ def run(
 ) -> int:
     """Measure a system, compare with theory, and judge its claims.
 
-    Examples:
+    For example:
       solvable run sequential-recovery
       solvable run sequential-recovery --set dimension=60,120 --seeds 5
       solvable run sequential-recovery --preset paper --output results/paper

@@ -19,6 +19,7 @@ WIDEST_LIST = 8
 """Entries of a list that are shown side by side for each point of a grid."""
 
 _STYLES = {"holds": "green", "fails": "bold red", "not testable": "yellow"}
+_COUNTED = {"fails": "failed", "not testable": "not testable on these records"}
 
 
 def verdict_table(verdicts: Sequence[Verdict]) -> Table:
@@ -70,9 +71,9 @@ def verdict_lines(verdicts: Sequence[Verdict]) -> list[Text]:
     if lines:
         lines.append(Text(""))
     counts = verdict_summary(verdicts)
-    words = {"holds": "hold", "fails": "fail", "not testable": "not testable on these records"}
-    parts = [f"{counts[status]} {words[status]}" for status in counts if counts[status]]
-    lines.append(Text(f"Claims: {', '.join(parts) or 'none'}.", style="bold"))
+    parts = [f"{counts['holds']} of {len(verdicts)} claims hold"]
+    parts += [f"{counts[one]} {word}" for one, word in _COUNTED.items() if counts[one]]
+    lines.append(Text(f"{', '.join(parts)}.", style="bold"))
     return lines
 
 

@@ -8,7 +8,7 @@ from solvable.cli.options import Flag, Settings
 def theory(system: str, /, *, set_: Settings = None, json: Flag = False) -> int:
     """Print what theory predicts, without running anything.
 
-    Examples:
+    For example:
       solvable theory sequential-recovery
       solvable theory sequential-recovery --set dimension=60 features=8 --json
       solvable theory sequential-recovery --set samples=1e4,1e5,1e6

@@ -10,7 +10,7 @@ from solvable.cli.options import Flag
 def verify(directory: Path, /, *, json: Flag = False) -> int:
     """Judge the claims of a system again on the records of a run directory.
 
-    Examples:
+    For example:
       solvable verify solvable-runs/sequential-recovery-1a2b3c4d
 
     Exit status 1 if a claim fails. Nothing is measured anew and nothing is written.

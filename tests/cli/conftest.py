@@ -1,0 +1,184 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PROBE = '''\
+from __future__ import annotations
+
+import os
+import time
+from typing import Literal
+
+import numpy as np
+from pydantic import Field
+
+from solvable.systems.base import (
+    Claim, Figure, Finding, NotTestable, Parameters, Preset, Reference, Series, System,
+)
+
+
+class ProbeParameters(Parameters):
+    samples: int = Field(10, ge=2, le=100_000)
+    """Number n of samples."""
+    noise: float = Field(1.0, ge=0.0, le=10.0)
+    """Standard deviation of a sample, in units of the signal."""
+    kind: Literal["mean", "median"] = "mean"
+    """Estimator."""
+    widths: tuple[int, ...] = (1, 2)
+    """Widths of the layers."""
+    pause: float = Field(0.0, ge=0.0, le=10.0)
+    """Seconds that a task takes."""
+    bias: float = 0.0
+    """Makes the claim fail."""
+    fault: bool = False
+    """Makes every second task raise."""
+
+
+def error_agrees(points):
+    if min(one.replicates for one in points) < 2:
+        return NotTestable("Needs at least two replicates.")
+    ratio = np.concatenate([one.values("error") / one.predicted("error") for one in points])
+    # chi^2 with one degree of freedom: variance 2, so five standard errors.
+    return Finding(
+        float(ratio.mean()), 1.0, 5 * float(np.sqrt(2 / ratio.size)), replicates=ratio.size
+    )
+
+
+class Probe(System):
+    """Mean of Gaussian samples."""
+
+    name = "probe"
+    title = "Mean of Gaussian samples"
+    version = "1"
+    parameters = ProbeParameters
+    references = (
+        Reference("gauss1809", "@book{gauss1809, author = {Gauss, C. F.}, year = {1809}}"),
+    )
+    presets = {
+        "quick": Preset("three sizes", {"samples": [10, 40, 160]}, 4),
+        "slow": Preset("slow tasks", {"samples": list(range(10, 20)), "pause": [0.15]}, 3),
+    }
+    claims = (
+        Claim("error-is-variance", "The squared error is s^2 / n.", "derived", "5 s.e.",
+              error_agrees),
+    )
+
+    def measure(self, parameters, rng):
+        key = "-".join(str(int(part)) for part in rng.bit_generator.state["state"]["key"])
+        if "PROBE_LOG" in os.environ:
+            with open(os.environ["PROBE_LOG"], "a") as log:
+                log.write(key + "\\n")
+        time.sleep(parameters.pause)
+        if parameters.fault and rng.random() < 0.5:
+            raise ArithmeticError("the probe was asked to fail\\nwith two lines")
+        draws = parameters.bias + parameters.noise * rng.standard_normal(parameters.samples)
+        return {"error": float(draws.mean() ** 2), "draws": draws[:3]}
+
+    def predict(self, parameters):
+        return {
+            "error": parameters.noise**2 / parameters.samples,
+            "draws": [0.0, 0.0, 0.0],
+            "spectrum": np.linspace(2.0, 1.0, 30),
+        }
+
+    def figures(self, points):
+        x = [one.parameters["samples"] for one in points]
+        return [Figure("error", "Squared error", "samples n", "squared error", [
+            Series("theory", x, [float(one.predicted("error")) for one in points]),
+            Series("measured", x, [float(one.mean("error")) for one in points], kind="points",
+                   error=[float(one.standard_error("error")) for one in points]),
+        ], x_scale="log", y_scale="log")]
+'''
+
+
+@pytest.fixture(scope="session")
+def site(tmp_path_factory) -> Path:
+    """A directory with an installed package that provides the system `probe`."""
+    site = tmp_path_factory.mktemp("site")
+    (site / "probe_system.py").write_text(PROBE)
+    info = site / "probe_system-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: probe-system\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[solvable.systems]\nprobe = probe_system:Probe\n")
+    return site
+
+
+class Terminal:
+    """Runs the program in processes of its own, in a directory of its own."""
+
+    def __init__(self, site: Path, cwd: Path) -> None:
+        self.cwd = cwd
+        self.log = cwd / "probe.log"
+        self.environment = os.environ | {
+            "PYTHONPATH": os.pathsep.join(filter(None, (str(site), os.environ.get("PYTHONPATH")))),
+            "PYTHONWARNINGS": "error",
+            "PROBE_LOG": str(self.log),
+            "COLUMNS": "100",
+            "OPENBLAS_NUM_THREADS": "1",
+        }
+
+    def __call__(self, *words: object, **options) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "solvable", *map(str, words)],
+            cwd=self.cwd,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            encoding="utf-8",
+            timeout=120,
+            check=False,
+            **options,
+        )
+
+    def start(self, *words: object, **options) -> subprocess.Popen[str]:
+        options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | options
+        return subprocess.Popen(
+            [sys.executable, "-m", "solvable", *map(str, words)],
+            cwd=self.cwd,
+            env=self.environment,
+            text=True,
+            encoding="utf-8",
+            start_new_session=True,
+            **options,
+        )
+
+    def logged(self) -> list[str]:
+        """One entry per replicate that was begun: the key of its random stream."""
+        return self.log.read_text().split() if self.log.exists() else []
+
+
+@pytest.fixture
+def solvable(site, tmp_path) -> Terminal:
+    return Terminal(site, tmp_path)
+
+
+@pytest.fixture(scope="module")
+def finished(site, tmp_path_factory):
+    """A terminal in whose directory `run` the quick preset of `probe` has been run."""
+    terminal = Terminal(site, tmp_path_factory.mktemp("finished"))
+    answer = terminal("run", "probe", "--output", "run", "--workers", 1, "--json")
+    assert answer.returncode == 0, answer.stderr
+    terminal.answer = answer
+    return terminal
+
+
+@pytest.fixture
+def call(site, tmp_path, monkeypatch, capfd):
+    """Calls the program in this process: status, standard output, standard error."""
+    from solvable.cli import main
+
+    monkeypatch.syspath_prepend(str(site))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "100")
+
+    def call(*words: object) -> tuple[int, str, str]:
+        capfd.readouterr()
+        status = main([str(word) for word in words])
+        return (status, *capfd.readouterr())
+
+    return call

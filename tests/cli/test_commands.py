@@ -1,0 +1,222 @@
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from importlib.metadata import entry_points
+
+import pytest
+
+import solvable as package
+from solvable.cli.settings import format_settings, parse_settings
+
+HEAVY = ("numpy", "scipy", "pydantic", "matplotlib", "plotly", "sklearn", "joblib", "jinja2")
+
+
+def test_the_script_is_installed():
+    (script,) = entry_points(group="console_scripts", name="solvable")
+    assert script.value == "solvable.cli:main"
+
+
+def test_version(solvable):
+    answer = solvable("--version")
+    assert (answer.returncode, answer.stdout) == (0, f"solvable {package.__version__}\n")
+
+
+@pytest.mark.parametrize("words", [[], ["--help"], ["run", "--help"], ["list"], ["list", "--json"]])
+def test_help_and_list_load_no_numpy(site, words):
+    code = (
+        f"import sys; from solvable.cli import main; status = main({words!r}); "
+        f"print(sorted(set({HEAVY!r}) & set(sys.modules)), file=sys.stderr); sys.exit(status)"
+    )
+    answer = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"PYTHONPATH": str(site)},
+        check=False,
+    )
+    assert (answer.returncode, answer.stderr) == (0, "[]\n")
+
+
+def test_help_teaches_by_example(call):
+    status, printed, _ = call("--help")
+    assert status == 0
+    assert "solvable run sequential-recovery" in printed
+    commands = re.findall(r"^│ (\w+) ", printed, flags=re.MULTILINE)
+    assert commands == ["list", "run", "theory", "report", "verify", "cite"]
+    for command in commands:
+        status, printed, error = call(command, "--help")
+        assert (status, error) == (0, "")
+        assert f"solvable {command} " in printed
+        assert all(len(line) <= 100 for line in printed.splitlines())
+
+
+@pytest.mark.parametrize("words", [("run", "probe", "--help"), ("run", "-h", "--json", "probe")])
+def test_help_of_a_system_shows_its_parameters(call, words):
+    status, printed, _ = call(*words)
+    assert status == 0
+    shown = " ".join(printed.split())
+    assert "samples 10 ≥ 2 and ≤ 100000 Number n of samples." in shown
+    assert "kind mean mean | median Estimator." in shown
+    assert "slow 10 points x 3 slow tasks" in shown
+    assert "solvable run probe --set samples=10,160 --seeds 5" in shown
+
+
+def test_help_of_theory_has_no_presets(call):
+    status, printed, _ = call("theory", "probe", "--help")
+    assert status == 0
+    assert "Number n of samples." in printed
+    assert "slow tasks" not in printed
+    assert "solvable theory probe --set samples=10,160 --json" in printed
+
+
+def test_list(solvable):
+    answer = solvable("list")
+    assert answer.returncode == 0, answer.stderr
+    rows = dict(line.split(maxsplit=1) for line in answer.stdout.splitlines() if line[0] != " ")
+    assert rows["probe"].startswith("Mean of Gaussian samples")
+    assert {"system", "probe", "sequential-recovery", "compositional-target"} <= set(rows)
+    listed = json.loads(solvable("list", "--json").stdout)["systems"]
+    probe = next(one for one in listed if one["name"] == "probe")
+    assert probe == {
+        "name": "probe",
+        "title": "Mean of Gaussian samples",
+        "package": "probe-system 1.0",
+    }
+
+
+def test_list_of_a_system_describes_it(call):
+    status, printed, _ = call("list", "probe")
+    assert status == 0
+    assert "error-is-variance" in printed
+    assert "The squared error is s^2 / n." in printed
+    status, printed, _ = call("list", "probe", "--json")
+    (told,) = json.loads(printed)["systems"]
+    assert told["parameters"]["samples"] == {
+        "required": False,
+        "default": 10,
+        "allowed": "≥ 2 and ≤ 100000",
+        "meaning": "Number n of samples.",
+    }
+    assert told["presets"]["quick"]["grid"] == {"samples": [10, 40, 160]}
+    assert told["claims"]["error-is-variance"]["source"] == "derived"
+    assert told["references"] == ["gauss1809"]
+
+
+def test_theory_at_one_point(solvable):
+    answer = solvable("theory", "probe", "--set", "samples=50", "noise=2", "--json")
+    assert answer.returncode == 0, answer.stderr
+    told = json.loads(answer.stdout)
+    assert set(told) == {"system", "parameters", "prediction"}
+    assert told["system"] == "probe"
+    assert told["parameters"]["samples"] == 50
+    assert told["parameters"]["kind"] == "mean"
+    assert told["prediction"]["error"] == pytest.approx(4 / 50)
+    assert told["prediction"]["draws"] == [0.0, 0.0, 0.0]
+    assert solvable.logged() == []
+
+
+def test_theory_starts_from_the_defaults_and_not_from_a_preset(call):
+    status, printed, _ = call("theory", "probe", "--json")
+    assert status == 0
+    assert json.loads(printed)["parameters"]["samples"] == 10
+
+
+def test_theory_on_a_grid_is_a_list(call):
+    status, printed, _ = call("theory", "probe", "--set", "samples=40,10", "noise=1,2", "--json")
+    assert status == 0
+    told = json.loads(printed)
+    settings = [(one["parameters"]["samples"], one["parameters"]["noise"]) for one in told]
+    assert settings == [(10, 1.0), (10, 2.0), (40, 1.0), (40, 2.0)]
+    for one in told:
+        assert one["prediction"]["error"] == pytest.approx(
+            one["parameters"]["noise"] ** 2 / one["parameters"]["samples"]
+        )
+
+
+def test_theory_as_a_table(call):
+    _, printed, _ = call("theory", "probe")
+    rows = [line.split() for line in printed.splitlines()]
+    assert ["error", "0.1"] in rows
+    assert ["3", "0"] in rows  # third entry of the list of length three
+    assert ["...", "6", "more"] in rows  # 30 entries, 24 shown
+    _, printed, _ = call("theory", "probe", "--set", "samples=10,40")
+    rows = [line.split() for line in printed.splitlines()]
+    assert ["samples", "error"] in rows
+    assert ["40", "0.025"] in rows
+    assert "spectrum (first 8 of 30)" in printed
+
+
+def test_cite_prints_each_entry_once(call):
+    status, printed, _ = call("cite", "probe", "probe")
+    assert status == 0
+    assert printed.count("@book{gauss1809") == 1
+    status, printed, _ = call("cite", "probe", "--json")
+    assert [one["key"] for one in json.loads(printed)["references"]] == ["gauss1809"]
+
+
+def test_verify(finished):
+    answer = finished("verify", "run")
+    assert answer.returncode == 0, answer.stderr
+    assert "error-is-variance" in answer.stdout
+    told = json.loads(finished("verify", "run", "--json").stdout)
+    assert told["verdicts"] == json.loads(finished.answer.stdout)["verdicts"]
+
+
+def test_report_makes_the_files_again(finished):
+    directory = finished.cwd / "run"
+    names = ("report.html", "records.csv", "figures/error.svg", "figures/error.pdf")
+    before = {name: (directory / name).read_bytes() for name in names[1:]}
+    for name in names:
+        (directory / name).unlink()
+    answer = finished("report", "run", "--json")
+    assert answer.returncode == 0, answer.stderr
+    told = json.loads(answer.stdout)
+    assert told["report"] == "run/report.html"
+    assert sorted([told["report"], told["records"], *told["figures"]]) == sorted(
+        f"run/{name}" for name in names
+    )
+    assert {name: (directory / name).read_bytes() for name in names[1:]} == before
+    assert (directory / "report.html").stat().st_size > 1000
+    plain = finished("report", "run")
+    assert plain.stdout.splitlines()[0] == "run/report.html"
+
+
+def test_a_closed_pipe_is_no_error(solvable):
+    process = solvable.start("list")
+    process.stdout.close()
+    assert process.wait(timeout=60) == 141
+    assert process.stderr.read() == ""
+    process.stderr.close()
+
+
+def test_a_closed_pipe_keeps_the_results(solvable):
+    process = solvable.start("run", "probe", "--set", "samples=20", "--output", "run", "--quiet",
+                             "--json")  # fmt: skip
+    process.stdout.close()
+    process.wait(timeout=60)
+    process.stderr.close()
+    assert process.returncode == 141
+    assert (solvable.cwd / "run" / "report.html").exists()
+
+
+def test_text_that_a_terminal_lacks_is_replaced(solvable):
+    solvable.environment |= {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
+    answer = solvable("list", "probe")
+    assert answer.returncode == 0, answer.stderr
+    assert "? 2 and ? 100000" in answer.stdout
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"samples": ["10"]},
+        {"samples": ["10", "20"], "kind": ["mean", "median"]},
+        {"widths": [[1, 2], [3]], "noise": ["1e-3"]},
+    ],
+)
+def test_settings_are_read_as_they_are_written(settings):
+    assert parse_settings(format_settings(settings).split()) == settings

@@ -1,0 +1,269 @@
+from __future__ import annotations
+
+import csv
+import json
+import os
+import signal
+import sqlite3
+import sys
+import time
+import tomllib
+
+import pytest
+
+FIELDS = {
+    "task", "system", "version", "parameters", "replicate", "metrics", "prediction", "library",
+    "numpy", "dtype", "seconds", "cpu_seconds", "peak_memory",
+}  # fmt: skip
+
+DETERMINISTIC = ("task", "parameters", "replicate", "metrics", "prediction")
+
+
+def deterministic(text):
+    return [{name: one[name] for name in DETERMINISTIC} for one in json.loads(text)["records"]]
+
+
+def wait_for(condition, seconds=30.0):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it never happened"
+        time.sleep(0.02)
+
+
+def test_run_prints_records_and_verdicts_as_json(finished):
+    answer = json.loads(finished.answer.stdout)
+    assert set(answer) == {"records", "verdicts"}
+    assert len(answer["records"]) == 3 * 4
+    for record in answer["records"]:
+        assert set(record) == FIELDS
+        assert set(record["metrics"]) <= set(record["prediction"])
+        assert isinstance(record["metrics"]["error"], float)
+        assert len(record["metrics"]["draws"]) == 3
+    (verdict,) = answer["verdicts"]
+    assert verdict["claim"] == "error-is-variance"
+    assert verdict["status"] == "holds"
+    assert verdict["kind"] == "equal"
+    assert verdict["replicates"] == 12
+
+
+def test_run_directory_holds_all_files(finished):
+    directory = finished.cwd / "run"
+    shown = sorted(str(p.relative_to(directory)) for p in directory.rglob("[!.]*") if p.is_file())
+    assert shown == [
+        "figures/error.pdf", "figures/error.svg", "records.csv", "report.html", "study.sqlite",
+        "study.toml",
+    ]  # fmt: skip
+    asked = tomllib.loads((directory / "study.toml").read_text())
+    assert asked["preset"] == "quick"
+    assert asked["grid"] == {"samples": [10, 40, 160]}
+    with (directory / "records.csv").open() as file:
+        assert len(list(csv.DictReader(file))) == 12
+    report = (directory / "report.html").read_text()
+    assert "Mean of Gaussian samples" in report
+    assert "solvable run probe" in report
+
+
+def test_run_in_a_pipe_shows_a_table_and_no_progress(solvable):
+    answer = solvable("run", "probe", "--set", "samples=20", "--seeds", 2)
+    assert answer.returncode == 0, answer.stderr
+    assert "\x1b" not in answer.stdout + answer.stderr
+    assert "error-is-variance" in answer.stdout
+    assert "1 of 1 claims hold." in answer.stdout
+    note = answer.stderr.strip()
+    assert "\n" not in note
+    assert "1 point x 2 = 2 tasks" in note
+    # The default directory is named by the study, and the output says where it is.
+    (directory,) = (solvable.cwd / "solvable-runs").iterdir()
+    assert directory.name.startswith("probe-")
+    assert f"solvable-runs/{directory.name}/report.html" in answer.stdout
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="pseudo-terminals")
+def test_run_on_a_terminal_shows_time_left(solvable):
+    import pty
+
+    ours, theirs = pty.openpty()
+    process = solvable.start(
+        "run", "probe", "--set", "pause=0.4", "--workers", 1, "--json", stderr=theirs
+    )
+    os.close(theirs)
+    seen = b""
+    while True:
+        try:
+            read = os.read(ours, 4096)
+        except OSError:  # Linux reports the end of a pseudo-terminal so
+            break
+        if not read:
+            break
+        seen += read
+    os.close(ours)
+    printed, _ = process.communicate(timeout=60)
+    assert process.returncode == 0
+    shown = seen.decode()
+    assert "estimating time left" in shown
+    assert "s left" in shown
+    assert "/12" in shown
+    assert len(json.loads(printed)["records"]) == 12
+
+
+def test_quiet_prints_nothing(solvable):
+    answer = solvable("run", "probe", "--set", "samples=20", "--seeds", 2, "--quiet")
+    assert (answer.returncode, answer.stdout, answer.stderr) == (0, "", "")
+
+
+def test_a_finished_study_is_not_run_again(finished):
+    before = len(finished.logged())
+    again = finished("run", "probe", "--output", "run", "--json")
+    assert again.returncode == 0
+    assert "12 of 12 tasks are there already" in again.stderr
+    assert again.stdout == finished.answer.stdout
+    assert len(finished.logged()) == before == 12
+
+
+def test_two_workers_give_the_same_numbers_as_one(finished):
+    both = finished("run", "probe", "--output", "both", "--workers", 2, "--json")
+    assert both.returncode == 0
+    assert deterministic(both.stdout) == deterministic(finished.answer.stdout)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--seed", "1"),
+        ("--seeds", "5"),
+        ("--set", "samples=10,40"),
+        ("--preset", "slow"),
+    ],
+)
+def test_another_study_is_refused(finished, call, words):
+    status, printed, error = call("run", "probe", "--output", finished.cwd / "run", *words)
+    assert status == 2
+    assert printed == ""
+    assert "holds another study" in error
+    # The first line says what was to be run.
+    assert len(error.splitlines()) == 2
+
+
+def test_a_failing_claim_exits_with_1(solvable):
+    answer = solvable("run", "probe", "--set", "bias=3", "--seeds", 2, "--workers", 1)
+    assert answer.returncode == 1
+    assert "fails" in answer.stdout
+    assert "The squared error is s^2 / n." in answer.stdout
+    assert "0 of 1 claims hold, 1 failed." in answer.stdout
+    (directory,) = (solvable.cwd / "solvable-runs").iterdir()
+    assert solvable("verify", directory).returncode == 1
+
+
+def test_failed_tasks_are_told_and_exit_with_1(solvable):
+    words = ("run", "probe", "--set", "fault=true", "--seeds", 8, "--workers", 1)
+    answer = solvable(*words, "--json", "--output", "run")
+    assert answer.returncode == 1
+    done = len(json.loads(answer.stdout)["records"])
+    assert 0 < done < 24
+    assert f"{24 - done} failed: ArithmeticError: the probe was asked to fail" in answer.stderr
+    assert "fault=True" in answer.stderr
+
+
+def test_a_study_without_any_result_says_so(call):
+    status, printed, error = call(
+        "run", "probe", "--set", "samples=10", "noise=0", "fault=1", "--seeds", 1,
+        "--seed", 3, "--workers", 1, "--output", "run",
+    )  # fmt: skip
+    if status == 0:
+        pytest.fail("this seed was chosen so that the only task raises")
+    assert "not testable" in printed
+    assert "report " not in printed
+    assert "1 failed: ArithmeticError" in error
+    status, _, error = call("report", "run")
+    assert status == 2
+    assert "no task has finished" in error
+
+
+def test_scientific_notation_and_lists(call):
+    status, printed, _ = call(
+        "run", "probe", "--preset", "none", "--set", "samples=1e1,2e1", "widths=[3,4],[5]",
+        "--workers", 1, "--json", "--quiet", "--output", "run",
+    )  # fmt: skip
+    assert status == 0
+    found = {
+        (one["parameters"]["samples"], tuple(one["parameters"]["widths"]))
+        for one in json.loads(printed)["records"]
+    }
+    assert found == {(10, (3, 4)), (10, (5,)), (20, (3, 4)), (20, (5,))}
+
+
+def test_ctrl_c_keeps_finished_tasks_and_resumes(solvable):
+    words = ("run", "probe", "--preset", "slow", "--workers", 2, "--output", "run", "--json")
+    process = solvable.start(*words)
+    wait_for(lambda: len(solvable.logged()) >= 6)
+    # As the terminal does: to the whole group, workers included.
+    os.killpg(process.pid, signal.SIGINT)
+    printed, error = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert printed == ""
+    kept = int(error.split("interrupted; ")[1].split()[0])
+    assert 1 <= kept < 30
+    assert "The same command resumes" in error
+    assert "Traceback" not in error
+
+    looked = solvable("verify", "run")
+    assert f"{30 - kept} of 30 tasks have not been run" in looked.stderr
+
+    resumed = solvable(*words)
+    assert resumed.returncode == 0, resumed.stderr
+    assert f"{kept} of 30 tasks are there already" in resumed.stderr
+    assert len(json.loads(resumed.stdout)["records"]) == 30
+    # A task that was finished is never run twice: only the ones under way, at most one per worker.
+    assert len(solvable.logged()) <= 30 + 2
+    assert len(set(solvable.logged())) == 30
+
+
+def test_kill_9_keeps_finished_tasks_and_resumes(solvable):
+    words = ("run", "probe", "--set", "pause=0.1", "--workers", 1, "--output", "run", "--json")
+    process = solvable.start(*words)
+    wait_for(lambda: len(solvable.logged()) >= 4)
+    process.kill()
+    process.communicate(timeout=60)
+    resumed = solvable(*words)
+    assert resumed.returncode == 0, resumed.stderr
+    assert "of 12 tasks are there already" in resumed.stderr
+    assert len(solvable.logged()) <= 12 + 1
+    whole = solvable(*words[:-3], "--output", "whole", "--json")
+    assert deterministic(resumed.stdout) == deterministic(whole.stdout)
+
+
+def test_a_busy_directory_is_refused(solvable):
+    process = solvable.start("run", "probe", "--preset", "slow", "--workers", 1, "--output", "run")
+    wait_for(lambda: len(solvable.logged()) >= 1)
+    answer = solvable("run", "probe", "--preset", "slow", "--output", "run")
+    process.kill()
+    process.communicate(timeout=60)
+    assert answer.returncode == 2
+    assert "another process is running a study there" in answer.stderr
+
+
+def test_a_newer_study_is_refused(finished, call, tmp_path):
+    (tmp_path / "newer").mkdir()
+    path = tmp_path / "newer" / "study.sqlite"
+    path.write_bytes((finished.cwd / "run" / "study.sqlite").read_bytes())
+    with sqlite3.connect(path) as connection:
+        connection.execute("PRAGMA user_version = 99")
+    connection.close()
+    for words in (("run", "probe", "--output", "newer"), ("verify", "newer"), ("report", "newer")):
+        status, printed, error = call(*words)
+        assert (status, printed) == (2, "")
+        assert "newer" in error.splitlines()[-1]
+        assert "pip install --upgrade solvable" in error.splitlines()[-1]
+
+
+@pytest.mark.parametrize("name", ["report.html", "figures", "records.csv", "study.sqlite"])
+def test_files_of_others_are_never_overwritten(call, tmp_path, name):
+    (tmp_path / "mine").mkdir()
+    path = tmp_path / "mine" / name
+    path.mkdir() if name == "figures" else path.write_text("mine")
+    status, printed, error = call("run", "probe", "--output", "mine", "--quiet")
+    assert (status, printed) == (2, "")
+    assert len(error.splitlines()) == 1
+    assert name in error
+    if name != "figures":
+        assert path.read_text() == "mine"

@@ -1,0 +1,160 @@
+"""The public surface: importable, documented, light, and free of code that runs what it reads."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import pkgutil
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from numpydoc.validate import validate
+
+import solvable
+
+SOURCE = Path(solvable.__file__).parent
+FILES = sorted(SOURCE.rglob("*.py"))
+
+PACKAGES = [
+    "solvable",
+    *(f"solvable.{one.name}" for one in pkgutil.iter_modules(solvable.__path__) if one.ispkg),
+]
+
+WHOLE_MODULES = [
+    "solvable.arrays",
+    "solvable.errors",
+    "solvable.hermite",
+    "solvable.systems.base",
+    "solvable.systems.registry",
+]
+"""Modules without ``__all__``: what they define under a public name is public."""
+
+
+def surface():
+    """Dotted names of the public functions and classes, where they are defined."""
+    found = {}
+    for package in PACKAGES:
+        module = importlib.import_module(package)
+        for name in getattr(module, "__all__", ()):
+            # A name that does not resolve fails its own test below, and no other.
+            with suppress(ImportError, AttributeError):
+                value = getattr(module, name)
+                found[id(value)] = value
+    for name in WHOLE_MODULES:
+        module = importlib.import_module(name)
+        for public, value in vars(module).items():
+            if not public.startswith("_") and getattr(value, "__module__", None) == name:
+                found[id(value)] = value
+    documented = [one for one in found.values() if inspect.isfunction(one) or inspect.isclass(one)]
+    return sorted(f"{one.__module__}.{one.__qualname__}" for one in documented)
+
+
+def named(path):
+    module, _, name = path.rpartition(".")
+    return getattr(importlib.import_module(module), name)
+
+
+def complaints(path, codes):
+    return [text for code, text in validate(path)["errors"] if code in codes]
+
+
+SURFACE = surface()
+FUNCTIONS = [path for path in SURFACE if inspect.isfunction(named(path))]
+CLASSES = [path for path in SURFACE if inspect.isclass(named(path))]
+
+MISSING, UNDOCUMENTED, UNKNOWN, RETURNS, YIELDS = "GL08", "PR01", "PR02", "RT01", "YD01"
+
+
+def test_the_surface_is_not_empty():
+    assert len(FUNCTIONS) > 20
+    assert len(CLASSES) > 30
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_all_names_resolve_and_are_sorted(package):
+    module = importlib.import_module(package)
+    names = getattr(module, "__all__", [])
+    assert len(set(names)) == len(names)
+    for name in names:
+        assert getattr(module, name) is not None
+    with pytest.raises(AttributeError, match="no_such_name"):
+        _ = module.no_such_name
+
+
+def test_parts_are_listed_and_load_on_first_use():
+    parts = {one.name for one in pkgutil.iter_modules(solvable.__path__)}
+    assert set(solvable.__all__) == (parts - {"cli", "__main__"}) | {"__version__"}
+    assert set(solvable.__all__) <= set(dir(solvable))
+    assert solvable.study is importlib.import_module("solvable.study")
+
+
+@pytest.mark.parametrize("path", FUNCTIONS)
+def test_functions_document_every_argument_and_result(path):
+    assert complaints(path, {MISSING, UNDOCUMENTED, UNKNOWN, RETURNS, YIELDS}) == []
+
+
+@pytest.mark.parametrize("path", CLASSES)
+def test_classes_document_their_arguments(path):
+    # Abstract bases, protocols, pydantic models and plain errors have no arguments of their own.
+    own = "__init__" in vars(named(path)) and not getattr(named(path), "_is_protocol", False)
+    model = hasattr(named(path), "model_fields")
+    # A class that only the library makes may list its attributes instead.
+    result = "Attributes\n" in (named(path).__doc__ or "")
+    codes = {MISSING, UNKNOWN} | ({UNDOCUMENTED} if own and not model and not result else set())
+    assert complaints(path, codes) == []
+
+
+@pytest.mark.parametrize("path", CLASSES)
+def test_methods_are_documented_and_name_only_arguments_that_exist(path):
+    cls = named(path)
+    for name, member in vars(cls).items():
+        kinds = (property, classmethod, staticmethod)
+        if name.startswith("_") or not (inspect.isfunction(member) or isinstance(member, kinds)):
+            continue
+        if not inspect.getdoc(getattr(cls, name)):
+            pytest.fail(f"{path}.{name} has no docstring")
+        text = getattr(member, "__doc__", None) or ""
+        # One line is enough for a method with plain arguments; a list of them must be complete.
+        codes = {UNDOCUMENTED, UNKNOWN} if "Parameters\n" in text else set()
+        assert complaints(f"{path}.{name}", codes) == [], name
+
+
+def test_import_is_light():
+    heavy = ("numpy", "scipy", "pydantic", "sklearn", "matplotlib", "rich", "cyclopts")
+    code = f"import sys, solvable; sys.exit(repr(set({heavy!r}) & set(sys.modules)))"
+    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
+    assert answer.stderr.decode().strip() == "set()"
+
+
+FORBIDDEN_MODULES = {"pickle", "cPickle", "dill", "cloudpickle", "shelve", "marshal"}
+FORBIDDEN_CALLS = {"eval", "exec", "compile", "__import__"}
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SOURCE)))
+def test_nothing_that_is_read_can_run_code(path):
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            assert not {one.name.split(".")[0] for one in node.names} & FORBIDDEN_MODULES
+        elif isinstance(node, ast.ImportFrom):
+            assert (node.module or "").split(".")[0] not in FORBIDDEN_MODULES
+        elif isinstance(node, ast.Call):
+            if isinstance(node.func, ast.Name):
+                assert node.func.id not in FORBIDDEN_CALLS
+            for keyword in node.keywords:
+                if keyword.arg == "allow_pickle":
+                    assert isinstance(keyword.value, ast.Constant)
+                    assert keyword.value.value is False
+            if ast.unparse(node.func) in {"np.load", "numpy.load"}:
+                assert "allow_pickle" in {keyword.arg for keyword in node.keywords}
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SOURCE)))
+def test_files_are_short_and_annotations_are_lazy(path):
+    text = path.read_text("utf-8")
+    assert len(text.splitlines()) <= 600
+    if any(isinstance(node, ast.FunctionDef) for node in ast.walk(ast.parse(text))):
+        assert "from __future__ import annotations" in text
