@@ -285,7 +285,10 @@ def hermite_coefficients(
 
     def scale(n_nodes: int) -> float:
         nodes, weights = gaussian_quadrature(n_nodes, points)
-        return sqrt(float(weights @ _evaluate(function, nodes) ** 2))
+        values = np.abs(_evaluate(function, nodes))
+        peak = float(values.max()) or 1.0
+        # Dividing first keeps the squares of very small or very large functions in range.
+        return peak * sqrt(float(weights @ (values / peak) ** 2))
 
     return _converged(compute, scale, "Hermite coefficients", tolerance)
 

@@ -126,7 +126,8 @@ class Quadratic(Linear):
         return (X * weights[:, None]).T @ X
 
     def project(self, X: Array, state: Any) -> Array:
-        return namespace(X).stack([self._form(X, state, k) for k in range(len(state[0]))], axis=1)
+        forms = [self._form(X, state, k) for k in range(state[1].shape[0])]
+        return namespace(X).stack(forms, axis=1)
 
     def accumulate(self, X: Array, W: Array) -> tuple[Array, ...]:
         xp = namespace(X)
@@ -137,7 +138,7 @@ class Quadratic(Linear):
         # One vector at a time, so that its forms and its rank updates share the cached block.
         xp = namespace(X)
         grams, totals = [], []
-        for k in range(len(state[0])):
+        for k in range(state[1].shape[0]):
             w = weights * self._form(X, state, k)
             grams.append(self._gram(X, w))
             totals.append(xp.sum(w, dtype=xp.float64))
