@@ -35,8 +35,8 @@ class ProbeParameters(Parameters):
     """Seconds that a task takes."""
     bias: float = 0.0
     """Makes the claim fail."""
-    fault: bool = False
-    """Makes every second task raise."""
+    fault: float = Field(0.0, ge=0.0, le=1.0)
+    """Probability that a task raises."""
 
 
 def error_agrees(points):
@@ -74,7 +74,7 @@ class Probe(System):
             with open(os.environ["PROBE_LOG"], "a") as log:
                 log.write(key + "\\n")
         time.sleep(parameters.pause)
-        if parameters.fault and rng.random() < 0.5:
+        if rng.random() < parameters.fault:
             raise ArithmeticError("the probe was asked to fail\\nwith two lines")
         draws = parameters.bias + parameters.noise * rng.standard_normal(parameters.samples)
         return {"error": float(draws.mean() ** 2), "draws": draws[:3]}

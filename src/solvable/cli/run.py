@@ -109,12 +109,12 @@ def _measure(
     from solvable.study.dispatch import count_workers
 
     lanes = count_workers(workers)
-    where = f"on {scheduler}" if scheduler else f"{lanes} worker{'s' if lanes > 1 else ''}"
-    points, tasks = len(study.points), len(study.tasks)
+    where = f"on {scheduler}" if scheduler else _count(lanes, "worker")
+    points = len(study.points)
     if not quiet:
         preset = f", preset {study.preset}" if study.preset else ""
-        shape = f"{points} point{'s' if points > 1 else ''} x {study.replicates}"
-        note(f"{study.system.name}{preset}: {shape} = {tasks} tasks, {where}, in {directory}")
+        shape = f"{_count(points, 'point')} x {_count(study.replicates, 'replicate')}"
+        note(f"{study.system.name}{preset}: {shape}, {where}, in {directory}")
     resumed = False
     with progress_bar(shown=not quiet) as show:
 
@@ -128,10 +128,14 @@ def _measure(
         return run_study(study, directory, workers=workers, scheduler=scheduler, progress=progress)
 
 
+def _count(number: int, thing: str) -> str:
+    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
+
+
 def _conclude(result: StudyResult, json: bool, quiet: bool) -> int:
     """Write the files, print the results, and give the exit status."""
     from solvable.cli.outputs import write_outputs
-    from solvable.cli.terminal import status_line, write, write_json
+    from solvable.cli.terminal import status_line, write, write_json, write_title
     from solvable.cli.verdicts import note_gaps, plain_verdicts, status_of, write_verdicts
 
     written = None
@@ -142,6 +146,8 @@ def _conclude(result: StudyResult, json: bool, quiet: bool) -> int:
     if json:
         write_json({"records": result.records, "verdicts": plain_verdicts(result.verdicts)})
     elif not quiet:
+        write_title(result.system.title)
+        write("")
         write_verdicts(result.verdicts)
         if written is not None:
             write("", f"report   {written.report}", f"figures  {written.report.parent / 'figures'}")

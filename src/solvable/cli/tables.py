@@ -22,13 +22,15 @@ _STYLES = {"holds": "green", "fails": "bold red", "not testable": "yellow"}
 _COUNTED = {"fails": "failed", "not testable": "not testable on these records"}
 
 
-def verdict_table(verdicts: Sequence[Verdict]) -> Table:
+def verdict_table(verdicts: Sequence[Verdict], *, with_replicates: bool = True) -> Table:
     """Draw the outcome of each claim with its numbers.
 
     Parameters
     ----------
     verdicts : sequence of Verdict
         Outcomes of the claims.
+    with_replicates : bool
+        Whether to say how many replicates are behind each measured value.
 
     Returns
     -------
@@ -36,10 +38,12 @@ def verdict_table(verdicts: Sequence[Verdict]) -> Table:
         One row per claim.
     """
     table = _table("verdict", "claim")
-    for column in ("measured", "predicted", "tolerance", "replicates"):
-        table.add_column(column, justify="right", no_wrap=column != "replicates")
+    names = ("measured", "predicted", "tolerance", "replicates")
+    for name in names if with_replicates else names[:-1]:
+        table.add_column(name, justify="right", no_wrap=True)
     for row in verdict_rows(verdicts):
-        numbers = (row.measured, row.expected, row.tolerance, row.replicates)
+        numbers = [row.measured, row.expected, row.tolerance]
+        numbers += [row.replicates] if with_replicates else []
         status = Text(row.status, style=_STYLES[row.status], no_wrap=True)
         table.add_row(status, row.claim, *numbers)
     return table

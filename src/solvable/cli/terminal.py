@@ -59,21 +59,23 @@ def write(*parts: RenderableType) -> None:
     sys.stdout.write("".join(f"{line}\n" for line in lines))
 
 
-def write_title(title: str, settings: Mapping[str, Sequence[Any]]) -> None:
-    """Write a heading, and below it the settings that it is about.
+def write_title(title: str, settings: Mapping[str, Sequence[Any]] | None = None) -> None:
+    """Write a heading, and below it the settings that it is about, if any.
 
     Parameters
     ----------
     title : str
         One line.
-    settings : mapping
+    settings : mapping, optional
         Values by parameter name.
     """
     from rich.text import Text
 
     from solvable.cli.settings import format_settings
 
-    write(Text(title, style="bold"), Text(format_settings(settings), style="dim"))
+    write(Text(title, style="bold"))
+    if settings:
+        write(Text(format_settings(settings), style="dim"))
 
 
 @contextmanager

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections import Counter
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from solvable.cli.terminal import note, write
+from solvable.cli.terminal import console_for, note, write
 
 if TYPE_CHECKING:
     from solvable.study import StudyResult
@@ -15,6 +16,10 @@ if TYPE_CHECKING:
 
 FAILED = 1
 """Exit status: a claim or a task failed."""
+
+
+ROOMY = 100
+"""Columns of a terminal that has room for every column of the table of verdicts."""
 
 
 def status_of(result: StudyResult) -> int:
@@ -67,7 +72,8 @@ def write_verdicts(verdicts: list[Verdict]) -> None:
     from solvable.cli.tables import verdict_lines, verdict_table
 
     if verdicts:
-        write(verdict_table(verdicts), "", *verdict_lines(verdicts))
+        wide = console_for(sys.stdout).width >= ROOMY
+        write(verdict_table(verdicts, with_replicates=wide), "", *verdict_lines(verdicts))
     else:
         write("The system makes no claims.")
 

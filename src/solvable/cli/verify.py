@@ -22,7 +22,7 @@ def verify(directory: Path, /, *, json: Flag = False) -> int:
     json
         Print {"verdicts": [...]}.
     """
-    from solvable.cli.terminal import write_json
+    from solvable.cli.terminal import write, write_json, write_title
     from solvable.cli.verdicts import note_gaps, plain_verdicts, status_of, write_verdicts
     from solvable.study import load
 
@@ -31,5 +31,7 @@ def verify(directory: Path, /, *, json: Flag = False) -> int:
     if json:
         write_json({"verdicts": plain_verdicts(result.verdicts)})
     else:
+        write_title(result.system.title)
+        write("")
         write_verdicts(result.verdicts)
     return status_of(result)
