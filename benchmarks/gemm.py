@@ -1,0 +1,62 @@
+"""What the other benchmarks measure against: the rate of a GEMM of size 2000 in this process.
+
+Machines are shared and clocks vary, so figures are CPU seconds as ratios to a GEMM that is timed in
+the same process before and after, on one BLAS thread, best of several repeats.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+SIZE = 2000
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """One BLAS thread, and one of torch if it is loaded."""
+    from threadpoolctl import threadpool_limits
+
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        torch.set_num_threads(1)
+    with threadpool_limits(limits=1):
+        yield
+
+
+def cpu_seconds(work: Callable[[], Any], repeats: int = 5) -> float:
+    """Least CPU seconds of several repeats."""
+    best = float("inf")
+    for _ in range(repeats):
+        start = time.process_time()
+        work()
+        best = min(best, time.process_time() - start)
+    return best
+
+
+def gemm_rate(xp: Any = np, dtype: Any = None, repeats: int = 5) -> float:
+    """Flops per CPU second of a GEMM of size 2000 in float32 or the type given."""
+    dtype = xp.float32 if dtype is None else dtype
+    left, right = (xp.ones((SIZE, SIZE), dtype=dtype) for _ in range(2))
+    return 2 * SIZE**3 / cpu_seconds(lambda: left @ right, repeats)
+
+
+def ratio(work: Callable[[], Any], flops: float, xp: Any = np, repeats: int = 7) -> float:
+    """Flops per CPU second of the work, over the faster of two GEMMs around it."""
+    work()
+    before = gemm_rate(xp)
+    seconds = cpu_seconds(work, repeats)
+    return flops / seconds / max(before, gemm_rate(xp))
+
+
+def show(what: str, value: float, bound: float, *, at_least: bool = True, unit: str = "") -> bool:
+    """Print a figure with its bound; whether it holds."""
+    holds = value >= bound if at_least else value <= bound
+    sign = ">=" if at_least else "<="
+    print(f"{what:<66} {value:8.3g}{unit}  ({sign} {bound:g}{unit}) {'ok' if holds else 'MISSED'}")
+    return holds

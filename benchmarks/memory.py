@@ -1,0 +1,23 @@
+"""Peak memory of a piece of work, measured in a process of its own."""
+
+from __future__ import annotations
+
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+UNIT = 1 if sys.platform == "darwin" else 1024
+
+
+def peak_bytes() -> int:
+    """Largest resident memory of this process so far."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * UNIT
+
+
+def peak_of(script: Path | str, *arguments: str) -> int:
+    """Run ``script arguments`` and read the peak that it prints as its last word."""
+    done = subprocess.run(
+        [sys.executable, str(script), *arguments], check=True, capture_output=True, text=True
+    )
+    return int(done.stdout.split()[-1])
