@@ -14,22 +14,7 @@ from __future__ import annotations
 
 from importlib import import_module
 from importlib.metadata import version as _version
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from solvable import (
-        arrays,
-        errors,
-        hermite,
-        learners,
-        operators,
-        report,
-        spectra,
-        study,
-        systems,
-        targets,
-        theory,
-    )
+from typing import Any
 
 __version__ = _version("solvable")
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import shutil
 import signal
 import sqlite3
 import sys
@@ -116,9 +117,9 @@ def test_run_on_a_terminal_shows_time_left(solvable):
     assert len(json.loads(printed)["records"]) == 3
 
 
-def test_quiet_prints_nothing(solvable):
-    answer = solvable("run", "probe", "--set", "samples=20", "--seeds", 2, "--quiet")
-    assert (answer.returncode, answer.stdout, answer.stderr) == (0, "", "")
+def test_quiet_prints_nothing(call):
+    words = ("--seeds", 2, "--workers", 1, "--quiet")
+    assert call("run", "probe", "--set", "samples=20", *words) == (0, "", "")
 
 
 def test_a_finished_study_is_not_run_again(finished):
@@ -154,24 +155,24 @@ def test_another_study_is_refused(finished, call, words):
     assert len(error.splitlines()) == 2
 
 
-def test_a_failing_claim_exits_with_1(solvable):
-    answer = solvable("run", "probe", "--set", "bias=3", "--seeds", 2, "--workers", 1)
-    assert answer.returncode == 1
-    assert "fails" in answer.stdout
-    assert "The squared error is s^2 / n." in answer.stdout
-    assert "0 of 1 claims hold, 1 failed." in answer.stdout
-    (directory,) = (solvable.cwd / "solvable-runs").iterdir()
-    assert solvable("verify", directory).returncode == 1
+def test_a_failing_claim_exits_with_1(call, tmp_path):
+    status, printed, _ = call("run", "probe", "--set", "bias=3", "--seeds", 2, "--workers", 1)
+    assert status == 1
+    assert "fails" in printed
+    assert "The squared error is s^2 / n." in printed
+    assert "0 of 1 claims hold, 1 failed." in printed
+    (directory,) = (tmp_path / "solvable-runs").iterdir()
+    assert call("verify", directory)[0] == 1
 
 
-def test_failed_tasks_are_told_and_exit_with_1(solvable):
-    words = ("run", "probe", "--set", "fault=0.5", "--seeds", 8, "--workers", 1)
-    answer = solvable(*words, "--json", "--output", "run")
-    assert answer.returncode == 1
-    done = len(json.loads(answer.stdout)["records"])
+def test_failed_tasks_are_told_and_exit_with_1(call):
+    words = ("--seeds", 8, "--workers", 1, "--json", "--output", "run")
+    status, printed, error = call("run", "probe", "--set", "fault=0.5", *words)
+    assert status == 1
+    done = len(json.loads(printed)["records"])
     assert 0 < done < 24
-    assert f"{24 - done} failed: ArithmeticError: the probe was asked to fail" in answer.stderr
-    assert "fault=0.5" in answer.stderr
+    assert f"{24 - done} failed: ArithmeticError: the probe was asked to fail" in error
+    assert "fault=0.5" in error
 
 
 def test_a_study_without_any_result_says_so(call):
@@ -230,7 +231,7 @@ def test_ctrl_c_keeps_finished_tasks_and_resumes(solvable):
     assert {begun[key] for key in committed} == {1}
 
 
-def test_kill_9_keeps_finished_tasks_and_resumes(solvable):
+def test_kill_9_keeps_finished_tasks_and_resumes(solvable, call):
     words = ("run", "probe", "--set", "pause=0.1", "--workers", 1, "--output", "run", "--json")
     process = solvable.start(*words)
     wait_for(lambda: len(solvable.logged()) >= 4)
@@ -240,8 +241,8 @@ def test_kill_9_keeps_finished_tasks_and_resumes(solvable):
     assert resumed.returncode == 0, resumed.stderr
     assert "of 12 tasks are there already" in resumed.stderr
     assert len(solvable.logged()) <= 12 + 1
-    whole = solvable(*words[:-3], "--output", "whole", "--json")
-    assert deterministic(resumed.stdout) == deterministic(whole.stdout)
+    _, whole, _ = call(*words[:-3], "--output", "whole", "--json")
+    assert deterministic(resumed.stdout) == deterministic(whole)
 
 
 def test_a_busy_directory_is_refused(solvable):
@@ -266,6 +267,19 @@ def test_a_newer_study_is_refused(finished, call, tmp_path):
         assert (status, printed) == (2, "")
         assert "newer" in error.splitlines()[-1]
         assert "pip install --upgrade solvable" in error.splitlines()[-1]
+
+
+def test_results_are_printed_although_the_report_cannot_be_written(call, tmp_path):
+    words = ("run", "probe", "--set", "samples=20", "--seeds", 2, "--workers", 1, "--output", "run")
+    assert call(*words, "--quiet")[0] == 0
+    shutil.rmtree(tmp_path / "run" / "figures")
+    (tmp_path / "run" / "figures").write_text("a file in the way")
+    status, printed, error = call(*words)
+    assert status == 2
+    assert "1 of 1 claims hold." in printed
+    last = error.splitlines()[-1]
+    assert last.startswith("solvable: ")
+    assert "figures" in last
 
 
 @pytest.mark.parametrize("name", ["report.html", "figures", "records.csv", "study.sqlite"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from cyclopts import App, CycloptsError, Parameter
 
@@ -41,6 +41,14 @@ Exit status: 0 success; 1 a claim or a task failed; 2 bad input, one line says
 which; 130 Ctrl-C, finished work is kept and the same command resumes.
 """
 
+_COMMANDS: dict[str, Callable[..., int]] = {
+    "list": list_systems,
+    "run": run,
+    "theory": theory,
+    "report": report,
+    "verify": verify,
+    "cite": cite,
+}
 _COMMANDS_ABOUT_A_SYSTEM = ("run", "theory")
 
 
@@ -60,10 +68,9 @@ def build_app() -> App:
         default_parameter=Parameter(negative=()),
         suppress_keyboard_interrupt=False,
     )
-    commands = (list_systems, run, theory, report, verify, cite)
-    for position, command in enumerate(commands):
+    for position, (name, command) in enumerate(_COMMANDS.items()):
         # Shown in the order in which a new user needs them.
-        app.command(command, name=command.__name__.split("_")[0], sort_key=position)
+        app.command(command, name=name, sort_key=position)
     return app
 
 
@@ -142,7 +149,7 @@ def _explain(error: CycloptsError, words: list[str]) -> str:
     """Say what cyclopts found, and what to do about it."""
     from cyclopts import MissingArgumentError, UnusedCliTokensError
 
-    command = words[0] if words and words[0] in build_app() else None
+    command = words[0] if words and words[0] in _COMMANDS else None
     message = str(error)
     if isinstance(error, MissingArgumentError) and error.argument is not None:
         name = error.argument.name

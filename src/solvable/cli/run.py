@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from solvable.cli.options import Flag, Settings
 
 if TYPE_CHECKING:
+    from solvable.cli.outputs import Outputs
     from solvable.study import Study, StudyResult
     from solvable.systems.base import System
 
@@ -137,11 +138,17 @@ def _conclude(result: StudyResult, json: bool, quiet: bool) -> int:
     from solvable.cli.outputs import write_outputs
     from solvable.cli.terminal import status_line, write, write_json, write_title
     from solvable.cli.verdicts import note_gaps, plain_verdicts, status_of, write_verdicts
+    from solvable.errors import SolvableError
 
-    written = None
+    written: Outputs | None = None
+    fault: SolvableError | None = None
     if result.points:
-        with status_line("writing figures and report", shown=not quiet):
-            written = write_outputs(result)
+        try:
+            with status_line("writing figures and report", shown=not quiet):
+                written = write_outputs(result)
+        except SolvableError as error:
+            # What was measured is printed all the same.
+            fault = error
     note_gaps(result)
     if json:
         write_json({"records": result.records, "verdicts": plain_verdicts(result.verdicts)})
@@ -152,6 +159,8 @@ def _conclude(result: StudyResult, json: bool, quiet: bool) -> int:
         if written is not None:
             write("", f"report   {written.report}", f"figures  {written.report.parent / 'figures'}")
             write(f"records  {written.records}")
+    if fault is not None:
+        raise fault
     return status_of(result)
 
 
