@@ -38,12 +38,13 @@ def surface():
     """Dotted names of the public functions and classes, where they are defined."""
     found = {}
     for package in PACKAGES:
-        module = importlib.import_module(package)
-        for name in getattr(module, "__all__", ()):
-            # A name that does not resolve fails its own test below, and no other.
-            with suppress(ImportError, AttributeError):
-                value = getattr(module, name)
-                found[id(value)] = value
+        # What does not resolve fails its own test below, and no other.
+        with suppress(ImportError):
+            module = importlib.import_module(package)
+            for name in getattr(module, "__all__", ()):
+                with suppress(ImportError, AttributeError):
+                    value = getattr(module, name)
+                    found[id(value)] = value
     for name in WHOLE_MODULES:
         module = importlib.import_module(name)
         for public, value in vars(module).items():

@@ -13,10 +13,7 @@ The parts load on first use, so that ``import solvable`` costs next to nothing:
 from __future__ import annotations
 
 from importlib import import_module
-from importlib.metadata import version as _version
 from typing import Any
-
-__version__ = _version("solvable")
 
 __all__ = [
     "__version__",
@@ -35,6 +32,10 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("solvable")
     if name in __all__:
         return import_module(f"solvable.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

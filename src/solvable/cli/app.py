@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 
 from cyclopts import App, CycloptsError, Parameter
 
-from solvable import __version__
 from solvable.cli.cite import cite
 from solvable.cli.list import list_systems
 from solvable.cli.report import report
@@ -64,7 +63,7 @@ def build_app() -> App:
         name="solvable",
         help=HELP,
         help_format="plaintext",
-        version=f"solvable {__version__}",
+        version=_version,
         default_parameter=Parameter(negative=()),
         suppress_keyboard_interrupt=False,
     )
@@ -72,6 +71,12 @@ def build_app() -> App:
         # Shown in the order in which a new user needs them.
         app.command(command, name=name, sort_key=position)
     return app
+
+
+def _version() -> str:
+    from solvable import __version__
+
+    return f"solvable {__version__}"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
