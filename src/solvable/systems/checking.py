@@ -1,0 +1,37 @@
+"""What the claims of several systems share: grouping points, and the finding that decides."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from solvable.systems.base import Finding, Point
+
+BOOKKEEPING = ("samples", "kernel_samples", "spectrum_samples")
+"""Parameters in which the points of one curve may differ."""
+
+
+def spread(point: Point, name: str) -> np.ndarray:
+    """Standard error of a metric, zero where one replicate cannot tell."""
+    return np.nan_to_num(point.standard_error(name))
+
+
+def groups(points: Iterable[Point]) -> list[list[Point]]:
+    """Points that differ in the sample size alone, each group sorted by it."""
+    found: dict[tuple[object, ...], list[Point]] = {}
+    for point in points:
+        key = tuple(value for name, value in point.parameters.items() if name not in BOOKKEEPING)
+        found.setdefault(key, []).append(point)
+    return [sorted(group, key=lambda one: one.parameters["samples"]) for group in found.values()]
+
+
+def worst(findings: Sequence[Finding]) -> Finding:
+    """The finding that is closest to failing, or furthest beyond it."""
+
+    def margin(one: Finding) -> float:
+        difference = one.measured - one.expected
+        excess = {"equal": abs(difference), "at least": -difference, "at most": difference}
+        return excess[one.kind] / one.tolerance if one.tolerance else excess[one.kind]
+
+    return max(findings, key=margin)

@@ -1,0 +1,179 @@
+"""One replicate of sequential feature recovery: draw, fit, score."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from solvable.arrays import ArraySource, Source, random_stream
+from solvable.systems.base import Metrics
+
+if TYPE_CHECKING:
+    from solvable.learners import LayerwiseSpectralRegressor
+    from solvable.systems.sequential_recovery import SequentialParameters
+    from solvable.targets import HierarchicalTarget
+
+MEMORY_BYTES = 1.5e9
+"""Samples beyond this size are drawn again from their seed at each pass instead of being stored."""
+
+HELD_BACK_ROWS = (4_000, 20_000)
+"""Fewest and most fresh rows behind the second layer and the readout."""
+
+SPECTRUM_FEATURES = 2_000
+"""Largest D for which the whole spectrum is computed."""
+
+
+def sign_pattern(parameters: SequentialParameters) -> tuple[int, ...]:
+    """Signs of the weights: one pattern for all replicates, so that features can be averaged."""
+    count = parameters.features
+    if parameters.signs == "positive":
+        return (1,) * count
+    if parameters.signs == "alternating":
+        return tuple(1 - 2 * (rank % 2) for rank in range(count))
+    stream = random_stream("sequential-recovery", "signs", count)
+    return tuple(int(sign) for sign in stream.choice((-1, 1), count))
+
+
+def make_target(parameters: SequentialParameters, seed: int) -> HierarchicalTarget:
+    """Target of a seed: the directions differ between replicates, the weights do not."""
+    from solvable.targets import HierarchicalTarget
+
+    return HierarchicalTarget(
+        dimension=parameters.dimension,
+        degree=parameters.degree,
+        features=parameters.features,
+        decay=parameters.decay,
+        inputs=parameters.inputs,
+        readout=parameters.readout,
+        signs=sign_pattern(parameters),
+        first_layer=parameters.first_layer,
+        seed=seed,
+    )
+
+
+def draw_target(parameters: SequentialParameters, rng: np.random.Generator) -> HierarchicalTarget:
+    """Target of one replicate, the first thing that is drawn."""
+    return make_target(parameters, int(rng.integers(2**31)))
+
+
+def measure(parameters: SequentialParameters, rng: np.random.Generator) -> Metrics:
+    """Metrics of one replicate."""
+    target = draw_target(parameters, rng)
+    fresh = int(np.clip(parameters.samples, *HELD_BACK_ROWS))
+    X, y = _samples(target, parameters.samples + fresh, rng)
+    X_test, y_test = target.sample(parameters.test_samples, rng, dtype=np.float32)
+    learner = _fit(parameters, X, y, fresh, int(rng.integers(2**31)))
+    error = np.mean((learner.predict(X_test) - y_test) ** 2) / y_test.var()
+    return {
+        **score_directions(target, learner),
+        "normalised_mse": float(error),
+        "label_variance": float(y_test.var()),
+        "spectrum": _spectrum(parameters, target, X, y),
+        **_kernels(parameters, X, y, X_test, y_test),
+    }
+
+
+def _samples(
+    target: HierarchicalTarget, rows: int, rng: np.random.Generator
+) -> tuple[Any, np.ndarray]:
+    if rows * target.input_columns * 4 > MEMORY_BYTES:
+        return target.source(rows, int(rng.integers(2**31)), dtype=np.float32)
+    return target.sample(rows, rng, dtype=np.float32)
+
+
+def _fit(
+    parameters: SequentialParameters, X: Any, y: np.ndarray, fresh: int, seed: int
+) -> LayerwiseSpectralRegressor:
+    from solvable.learners import LayerwiseSpectralRegressor
+
+    learner = LayerwiseSpectralRegressor(
+        degree=parameters.degree if parameters.inputs == "hermite" else 1,
+        n_directions=parameters.features,
+        label_map=parameters.label_map,
+        correction=parameters.correction,
+        second_layer=parameters.second_layer,
+        held_back=fresh,
+        shuffle=False,
+        selection="forced",
+        random_state=seed,
+    )
+    return learner.fit(X, y)
+
+
+def score_directions(target: HierarchicalTarget, learner: LayerwiseSpectralRegressor) -> Metrics:
+    """Overlaps of the learned with the true directions, and the eigenvalue behind each feature."""
+    from scipy.optimize import linear_sum_assignment
+
+    truth = target.directions / np.linalg.norm(target.directions, axis=0)
+    squared = (truth.T @ learner.directions_) ** 2
+    feature, vector = linear_sum_assignment(squared, maximize=True)
+    order = np.full(target.features, -1)
+    order[feature] = vector
+    eigenvalues = [float(learner.eigenvalues_[k]) if k >= 0 else None for k in order]
+    mixing = [
+        float((squared[i, after] + squared[i + 1, before]) / 2) if min(before, after) >= 0 else None
+        for i, (before, after) in enumerate(pairwise(order))
+    ]
+    lower, upper = learner.bulk_edges_
+    found = learner.eigenvalues_
+    return {
+        "squared_overlap": squared.sum(axis=1).tolist(),
+        "mean_squared_overlap": float(squared.sum() / target.features),
+        "eigenvalues": eigenvalues,
+        "bulk_edges": [float(lower), float(upper)],
+        "detected_features": float(np.sum((found > upper) | (found < lower))),
+        "neighbour_mixing": cast("list[float | None]", mixing),
+    }
+
+
+def _spectrum(
+    parameters: SequentialParameters, target: HierarchicalTarget, X: Any, y: np.ndarray
+) -> list[float | None] | None:
+    """All eigenvalues of the moment operator, where they are asked for and affordable."""
+    wanted = parameters.samples <= parameters.spectrum_samples
+    if not wanted or target.n_features_total > SPECTRUM_FEATURES:
+        return None
+    from solvable.operators import MomentOperator, apply_label_map, standardise
+
+    rows = parameters.samples
+    labels = standardise(y[:rows])[0]
+    operator = MomentOperator(
+        _head(X, rows),
+        apply_label_map(labels, parameters.label_map),
+        target.feature_map,
+        correction=parameters.correction,
+    )
+    return [float(value) for value in np.linalg.eigvalsh(operator.dense())]
+
+
+def _head(X: Any, rows: int) -> Source:
+    """First rows of the samples: a view of an array, a shorter regenerated source."""
+    if isinstance(X, np.ndarray):
+        return ArraySource(X[:rows])
+    from dataclasses import replace
+
+    return cast("Source", replace(X, n_samples=rows))
+
+
+def _kernels(
+    parameters: SequentialParameters,
+    X: Any,
+    y: np.ndarray,
+    X_test: np.ndarray,
+    y_test: np.ndarray,
+) -> Metrics:
+    """Error of kernel ridge regression on the rows of the spectral step."""
+    names = ("polynomial", "rbf")
+    if parameters.samples > parameters.kernel_samples or parameters.inputs != "hermite":
+        return {f"{name}_kernel_normalised_mse": None for name in names}
+    from solvable.learners import kernel_ridge_baseline
+
+    rows, found = parameters.samples, {}
+    train = next(block for _, block in _head(X, rows).chunks(rows))
+    for name in names:
+        model = kernel_ridge_baseline(kind=name, degree=2 * parameters.degree)
+        residual = model.fit(train, y[:rows]).predict(X_test) - y_test
+        found[f"{name}_kernel_normalised_mse"] = float(np.mean(residual**2) / y_test.var())
+    return cast("Metrics", found)
