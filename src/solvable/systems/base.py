@@ -131,6 +131,8 @@ class Verdict:
         Where the claim comes from.
     replicates : int
         Number of replicates behind the measured value.
+    kind : {"equal", "at least", "at most"}
+        How measured and expected are compared, as in :class:`Finding`.
     """
 
     claim: str
@@ -143,6 +145,7 @@ class Verdict:
     reason: str = ""
     source: str = ""
     replicates: int = 0
+    kind: Literal["equal", "at least", "at most"] = "equal"
 
 
 @dataclass(frozen=True)
@@ -240,6 +243,7 @@ class Claim:
             reason=reason,
             source=self.source,
             replicates=found.replicates,
+            kind=found.kind,
         )
 
 
@@ -263,10 +267,10 @@ class Series:
     """
 
     label: str
-    x: Sequence[float]
-    y: Sequence[float]
+    x: Sequence[float] | np.ndarray
+    y: Sequence[float] | np.ndarray
     kind: Literal["line", "dashed", "points", "histogram"] = "line"
-    error: Sequence[float] | None = None
+    error: Sequence[float] | np.ndarray | None = None
     colour: int = 0
 
 

@@ -124,7 +124,7 @@ def score_directions(target: HierarchicalTarget, learner: LayerwiseSpectralRegre
         "eigenvalues": eigenvalues,
         "bulk_edges": [float(lower), float(upper)],
         "detected_features": float(np.sum((found > upper) | (found < lower))),
-        "neighbour_mixing": cast("list[float | None]", mixing),
+        "neighbour_mixing": mixing,
     }
 
 

@@ -62,8 +62,8 @@ class HierarchicalTarget(LatentTarget):
         has degree 1. It is the limit object of the theory.
     readout : {"identity", "tanh"} or callable
         :math:`g`; its mean under N(0, 1) is removed. Must have :math:`E[g'(z)]\ne0`.
-    signs : {"random", "alternating", "positive"}
-        :math:`z_i`: Rademacher, +-+-..., or all one.
+    signs : {"random", "alternating", "positive"} or tuple of int
+        :math:`z_i`: Rademacher, +-+-..., all one, or +1 and -1 feature by feature.
     first_layer : {"orthonormal", "random"}
         Orthonormal :math:`A_i` (the authors' code) or independent Gaussian entries of variance 1/D
         (their text).
@@ -98,7 +98,7 @@ class HierarchicalTarget(LatentTarget):
     decay: float = 1.0
     inputs: Literal["hermite", "gaussian"] = "hermite"
     readout: str | ReadoutFunction = "identity"
-    signs: Literal["random", "alternating", "positive"] = "random"
+    signs: Literal["random", "alternating", "positive"] | tuple[int, ...] = "random"
     first_layer: Literal["orthonormal", "random"] = "orthonormal"
     seed: int = 0
 
@@ -110,7 +110,6 @@ class HierarchicalTarget(LatentTarget):
         check_real("decay", self.decay, 0.0)
         for kind, value, allowed in (
             ("inputs", self.inputs, INPUTS),
-            ("signs", self.signs, SIGNS),
             ("first_layer", self.first_layer, FIRST_LAYERS),
         ):
             if value not in allowed:
@@ -121,8 +120,22 @@ class HierarchicalTarget(LatentTarget):
                 f"of degree {self.degree} in dimension {self.dimension}; allowed: 1 to "
                 f"{self.n_features_total}. Lower features or raise the dimension."
             )
+        self._check_signs()
         # Evaluated here so that a degenerate readout is refused on construction.
         _ = self.readout_function
+
+    def _check_signs(self) -> None:
+        if isinstance(self.signs, str):
+            if self.signs not in SIGNS:
+                raise InvalidParameter(unknown_choice("signs", self.signs, SIGNS))
+            return
+        # A list read back from a file is as good as the tuple that was saved.
+        object.__setattr__(self, "signs", tuple(self.signs))
+        if len(self.signs) != self.features or any(sign not in (-1, 1) for sign in self.signs):
+            raise InvalidParameter(
+                f"signs is {self.signs}; allowed: {', '.join(SIGNS)}, or one +1 or -1 for each of "
+                f"the {self.features} features."
+            )
 
     @property
     def n_features_total(self) -> int:
@@ -147,7 +160,9 @@ class HierarchicalTarget(LatentTarget):
         rank = np.arange(1, self.features + 1)
         modulus = rank ** -float(self.decay)
         signs = np.ones(self.features)
-        if self.signs == "alternating":
+        if not isinstance(self.signs, str):
+            signs[:] = self.signs
+        elif self.signs == "alternating":
             signs[1::2] = -1.0
         elif self.signs == "random":
             stream = random_stream(self.seed, "teacher", "signs")

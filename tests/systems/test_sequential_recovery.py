@@ -1,0 +1,199 @@
+"""The system `sequential-recovery`: parameters, one replicate, prediction, figures."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from solvable.arrays import random_stream
+from solvable.systems.base import Point
+from solvable.systems.sequential_experiment import draw_target, sign_pattern
+from solvable.systems.sequential_recovery import PRESETS, SequentialParameters, system
+
+SMALL = {"dimension": 12, "features": 2, "samples": 3000, "test_samples": 500}
+
+MEASURED = {
+    "squared_overlap",
+    "mean_squared_overlap",
+    "eigenvalues",
+    "bulk_edges",
+    "detected_features",
+    "neighbour_mixing",
+    "normalised_mse",
+    "label_variance",
+    "spectrum",
+    "polynomial_kernel_normalised_mse",
+    "rbf_kernel_normalised_mse",
+}
+
+
+@pytest.fixture(scope="module")
+def record():
+    return system.measure(SequentialParameters(**SMALL), random_stream("one", 0))
+
+
+@pytest.mark.parametrize(
+    ("setting", "correction"),
+    [
+        ({}, "wick"),
+        ({"degree": 3, "dimension": 10}, "wick"),
+        ({"inputs": "gaussian"}, "none"),
+        ({"degree": 1, "dimension": 500}, "none"),
+        ({"inputs": "hermite", "correction": "none"}, "none"),
+    ],
+)
+def test_the_correction_is_on_where_there_is_something_to_correct(setting, correction):
+    assert SequentialParameters(**setting).correction == correction
+
+
+@pytest.mark.parametrize(
+    ("setting", "words"),
+    [
+        ({"features": 1000, "dimension": 5}, "allowed: 1 to 15"),
+        ({"inputs": "gaussian", "correction": "wick"}, "no lower chaos"),
+        ({"dimension": 1}, "greater than or equal to 2"),
+        ({"decay": float("nan")}, "finite"),
+        ({"samples": 1}, "greater than or equal to 2"),
+        ({"degree": 4}, "less than or equal to 3"),
+        ({"readout": "even"}, "'identity' or 'tanh'"),
+        ({"dimensions": 5}, "Extra inputs"),
+    ],
+)
+def test_bad_parameters_are_refused(setting, words):
+    with pytest.raises(ValidationError, match=words):
+        SequentialParameters(**setting)
+
+
+def test_every_parameter_says_what_it_means():
+    for name, field in SequentialParameters.model_fields.items():
+        assert field.description, name
+
+
+@pytest.mark.parametrize("name", sorted(PRESETS))
+def test_presets_are_valid_at_every_point(name):
+    grid = PRESETS[name].grid
+    for key, values in grid.items():
+        for value in values:
+            setting = {one: some[0] for one, some in grid.items()} | {key: value}
+            SequentialParameters(**setting)
+
+
+def test_metrics_are_plain_and_named_alike(record):
+    prediction = system.predict(SequentialParameters(**SMALL))
+    assert set(record) == set(prediction) & MEASURED == MEASURED
+    for metrics in (record, prediction):
+        assert json.loads(json.dumps(metrics, allow_nan=False)) == metrics
+    for name, value in record.items():
+        if isinstance(value, list) and isinstance(prediction[name], list):
+            assert len(value) == len(prediction[name]), name
+
+
+def test_a_replicate_depends_on_its_stream_alone(record):
+    parameters = SequentialParameters(**SMALL)
+    assert system.measure(parameters, random_stream("one", 0)) == record
+    assert system.measure(parameters, random_stream("one", 1)) != record
+
+
+def test_the_teacher_is_the_target_that_was_measured():
+    parameters = SequentialParameters(**SMALL)
+    teacher = system.teacher(parameters, random_stream("one", 0))
+    target = draw_target(parameters, random_stream("one", 0))
+    np.testing.assert_array_equal(teacher["directions"], target.directions)
+    np.testing.assert_array_equal(teacher["weights"], target.weights)
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        {"degree": 1, "dimension": 40},
+        {"degree": 3, "dimension": 6},
+        {"inputs": "gaussian", "dimension": 8},
+        {"readout": "tanh"},
+        {"first_layer": "random"},
+        {"label_map": "clip"},
+        {"label_map": "identity"},
+        {"signs": "random"},
+        {"signs": "positive"},
+        {"second_layer": "in-sample"},
+        {"second_layer": "shrinkage"},
+        {"kernel_samples": 3000},
+        {"spectrum_samples": 3000},
+        {"features": 1},
+        {"samples": 2},
+        {"samples": 60},
+    ],
+    ids=str,
+)
+def test_every_variant_runs(setting):
+    parameters = SequentialParameters(**(SMALL | setting))
+    record, prediction = (
+        system.measure(parameters, random_stream(5)),
+        system.predict(parameters),
+    )
+    overlaps = np.asarray(record["squared_overlap"])
+    assert overlaps.shape == (parameters.features,)
+    assert (overlaps >= 0).all() and (overlaps <= 1 + 1e-6).all()
+    assert record["normalised_mse"] > 0
+    assert np.isfinite(prediction["squared_overlap"]).all()
+    assert prediction["normalised_mse"] > 0
+    wanted = "spectrum_samples" in setting
+    assert (record["spectrum"] is not None) == wanted
+    if wanted:
+        assert len(record["spectrum"]) == parameters.n_features_total
+
+
+def test_regenerated_samples_give_a_like_result(monkeypatch):
+    from solvable.systems import sequential_experiment
+
+    parameters = SequentialParameters(**(SMALL | {"samples": 20_000}))
+    stored = system.measure(parameters, random_stream(3))
+    monkeypatch.setattr(sequential_experiment, "MEMORY_BYTES", 0)
+    streamed = system.measure(parameters, random_stream(3))
+    # Other samples of the same target: both recover it nearly wholly.
+    np.testing.assert_allclose(streamed["squared_overlap"], stored["squared_overlap"], atol=0.1)
+
+
+@given(
+    st.sampled_from(["random", "alternating", "positive"]), st.integers(min_value=1, max_value=40)
+)
+@settings(max_examples=30, deadline=None)
+def test_signs_are_fixed_by_the_parameters(signs, count):
+    parameters = SequentialParameters(dimension=20, features=count, signs=signs)
+    pattern = sign_pattern(parameters)
+    assert pattern == sign_pattern(parameters)
+    assert len(pattern) == count and set(pattern) <= {-1, 1}
+
+
+@given(st.integers(min_value=200, max_value=200_000))
+@settings(max_examples=20, deadline=None)
+def test_predictions_improve_with_samples(samples):
+    less = system.predict(SequentialParameters(dimension=20, features=3, samples=samples))
+    more = system.predict(SequentialParameters(dimension=20, features=3, samples=2 * samples))
+    assert np.all(np.asarray(more["squared_overlap"]) >= np.asarray(less["squared_overlap"]))
+    assert more["normalised_mse"] <= less["normalised_mse"]
+    assert more["threshold_samples"] == less["threshold_samples"]
+
+
+def test_figures_draw_theory_and_measurement(record):
+    parameters = SequentialParameters(**SMALL)
+    points = [
+        Point(
+            {**parameters.model_dump(), "samples": n},
+            [dict(record, spectrum=[0.0, 0.1, 0.3])] * 2,
+            system.predict(SequentialParameters(**(SMALL | {"samples": n}))),
+        )
+        for n in (1500, 3000, 6000)
+    ]
+    overlap, error, spectrum = system.figures(points)
+    assert [one.kind for one in overlap.series] == ["line", "points"] * 2
+    lines = [one for one in overlap.series if one.kind == "line"]
+    for i, line in enumerate(lines):
+        at = np.interp(math.log(3000), np.log(line.x), line.y)
+        assert at == pytest.approx(points[1].prediction["squared_overlap"][i], abs=0.03)
+    assert error.series[1].y == pytest.approx([record["normalised_mse"]] * 3)
+    assert sum(spectrum.series[0].y) == pytest.approx(3)
+    assert system.figures([]) == []
