@@ -109,7 +109,8 @@ def load_teacher(path: str | Path, kind: str) -> tuple[dict[str, Any], dict[str,
         If the file is damaged, holds something else, or comes from a newer version.
     """
     try:
-        with np.load(path, allow_pickle=False) as stored:
+        # Opened here, as np.load leaves the file open when it is no archive.
+        with open(path, "rb") as file, np.load(file, allow_pickle=False) as stored:
             header = json.loads(str(stored["header"]))
             found = {
                 name: np.asarray(stored[name], dtype=np.float64)
