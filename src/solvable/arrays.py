@@ -208,16 +208,19 @@ class GeneratedSource:
     seed: int
     dtype: Any = np.float64
 
-    def chunks(self, rows: int) -> Iterator[tuple[slice, Array]]:
-        """Yield ``(slice, block)`` in order, at most ``rows`` rows of one generated block each."""
-        for block in range(-(-self.n_samples // GENERATION_ROWS)):
-            start = block * GENERATION_ROWS
+    def chunks(self, rows: int, *, start: int = 0) -> Iterator[tuple[slice, Array]]:
+        """Yield ``(slice, block)`` in order, at most ``rows`` rows of one generated block each.
+
+        Blocks that end at or before row ``start`` are not drawn.
+        """
+        for block in range(start // GENERATION_ROWS, -(-self.n_samples // GENERATION_ROWS)):
+            first = block * GENERATION_ROWS
             # The whole block is always drawn, so that n_samples does not change earlier rows.
             values = self.draw(GENERATION_ROWS, random_stream(self.seed, "samples", block))
-            stop = min(start + GENERATION_ROWS, self.n_samples)
-            for low in range(start, stop, rows):
+            stop = min(first + GENERATION_ROWS, self.n_samples)
+            for low in range(first, stop, rows):
                 high = min(low + rows, stop)
-                yield slice(low, high), values[low - start : high - start]
+                yield slice(low, high), values[low - first : high - first]
 
 
 def as_source(samples: Array | Source | str | Path) -> Source:

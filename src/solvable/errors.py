@@ -15,6 +15,8 @@ The tree::
         ├── StudyTooNew                   the file was written by a newer version
         └── StorageFailed                 the store could not be written or read
 
+and one warning, NoFeatureFound (UserWarning): a learner that found nothing predicts a constant.
+
 Every message says what is wrong, what was seen, what is allowed and what to do.
 """
 
@@ -87,6 +89,14 @@ class StudyTooNew(StudyError):
 
 class StorageFailed(StudyError):
     """The store of a study could not be written or read (full disk, damaged file, permissions)."""
+
+
+class NoFeatureFound(UserWarning):
+    """No eigenvalue stands out of the noise, so that the learner predicts the mean of the labels.
+
+    ``rejected_`` of the learner says why for each direction. More samples, a bounded label map or
+    another degree may help; ``selection="forced"`` returns directions all the same.
+    """
 
 
 def unknown_choice(kind: str, value: object, allowed: Iterable[str]) -> str:

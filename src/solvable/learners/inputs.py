@@ -1,0 +1,161 @@
+"""What a learner accepts as samples: arrays after scikit-learn's rules, files, sources, tensors."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from solvable.arrays import Array, Source, as_source, to_numpy
+from solvable.errors import InvalidData, InvalidParameter
+
+
+def is_source_like(X: Any) -> bool:
+    """Whether samples bypass scikit-learn's validation: sources, paths, tensors of other libraries.
+
+    Parameters
+    ----------
+    X : object
+        Samples.
+
+    Returns
+    -------
+    bool
+        True for a Source, a path, or an array-API array that is not NumPy's.
+    """
+    if isinstance(X, (str, Path, Source)):
+        return True
+    if isinstance(X, np.ndarray) or not hasattr(X, "__dlpack__"):
+        return False
+    from array_api_compat import is_array_api_obj
+
+    return bool(is_array_api_obj(X))
+
+
+def validated_fit_input(estimator: Any, X: Array | Source, y: Array) -> tuple[Source, np.ndarray]:
+    """Samples as a source and labels as float64, checked; sets ``n_features_in_``.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Whose attributes are set.
+    X : array of shape (n, d), path to a ``.npy`` file, or Source
+        Samples; arrays are not copied if they are float32 or float64.
+    y : array of shape (n,)
+        Labels.
+
+    Returns
+    -------
+    source : Source
+        Samples.
+    labels : ndarray of float64, shape (n,)
+        Labels.
+
+    Raises
+    ------
+    InvalidData
+        For shapes that disagree, NaN, infinity, or fewer than two samples.
+    """
+    from sklearn.utils.validation import column_or_1d, validate_data
+
+    if is_source_like(X):
+        source = as_source(X)
+        try:
+            labels = column_or_1d(to_numpy(y), dtype=np.float64, warn=True)
+        except ValueError as error:
+            raise InvalidData(str(error)) from error
+        if labels.size != source.n_samples:
+            raise InvalidData(
+                f"X has {source.n_samples} samples and y has {labels.size}; they must agree."
+            )
+        if source.n_samples < 2:
+            raise InvalidData(f"X has n_samples={source.n_samples}; at least 2 samples are needed.")
+        estimator.n_features_in_ = source.n_columns
+        return source, labels
+    if y is None:
+        raise InvalidData(
+            f"{type(estimator).__name__} requires y to be passed, but the target y is None."
+        )
+    try:
+        array, labels = validate_data(
+            estimator,
+            X,
+            y,
+            dtype=[np.float64, np.float32],
+            y_numeric=True,
+            ensure_min_samples=2,
+        )
+    except ValueError as error:
+        raise InvalidData(str(error)) from error
+    return as_source(array), np.asarray(labels, dtype=np.float64)
+
+
+def validated_input(estimator: Any, X: Array | Source) -> Source:
+    """Samples to predict for, as a source, checked against those of the fit.
+
+    Parameters
+    ----------
+    estimator : estimator
+        A fitted one.
+    X : array of shape (n, d), path to a ``.npy`` file, or Source
+        Samples.
+
+    Returns
+    -------
+    Source
+        Samples.
+
+    Raises
+    ------
+    InvalidData
+        For a wrong number of columns, NaN or infinity.
+    """
+    from sklearn.utils.validation import validate_data
+
+    if is_source_like(X):
+        source = as_source(X)
+        if source.n_columns != estimator.n_features_in_:
+            raise InvalidData(
+                f"X has {source.n_columns} features, but {type(estimator).__name__} is expecting "
+                f"{estimator.n_features_in_} features as input."
+            )
+        return source
+    try:
+        array = validate_data(estimator, X, dtype=[np.float64, np.float32], reset=False)
+    except ValueError as error:
+        raise InvalidData(str(error)) from error
+    return as_source(array)
+
+
+def seed_from(random_state: Any) -> int:
+    """Seed of the streams of one fit.
+
+    Parameters
+    ----------
+    random_state : int, RandomState, Generator or None
+        As in scikit-learn, or a NumPy Generator.
+
+    Returns
+    -------
+    int
+        Fixed for an integer, drawn otherwise.
+
+    Examples
+    --------
+    >>> seed_from(3) == seed_from(3)
+    True
+    """
+    from sklearn.utils import check_random_state
+
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(2**31 - 1))
+    if isinstance(random_state, (int, np.integer)):
+        return int(random_state)
+    try:
+        return int(check_random_state(random_state).randint(2**31 - 1))
+    except ValueError as error:
+        raise InvalidParameter(
+            f"random_state is {random_state!r}; allowed: an integer, a RandomState, a Generator, "
+            "or None."
+        ) from error

@@ -1,0 +1,276 @@
+"""Parts of a source of samples, without copying it: ranges, subsets, and the split into roles."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from solvable.arrays import GENERATION_ROWS, Array, ArraySource, GeneratedSource, Source, namespace
+from solvable.errors import InvalidParameter
+
+
+@dataclass(frozen=True)
+class RowSubset:
+    """Some rows of a source, gathered chunk by chunk.
+
+    Parameters
+    ----------
+    source : Source
+        All samples.
+    rows : ndarray of int, shape (m,)
+        Positions in ascending order, so that the source is read front to back.
+
+    Examples
+    --------
+    >>> subset = RowSubset(ArraySource(np.arange(6.0).reshape(6, 1)), np.array([1, 4, 5]))
+    >>> [block.ravel().tolist() for _, block in subset.chunks(2)]
+    [[1.0, 4.0], [5.0]]
+    """
+
+    source: Source
+    rows: np.ndarray
+
+    @property
+    def n_samples(self) -> int:
+        """Number of rows."""
+        return int(self.rows.size)
+
+    @property
+    def n_columns(self) -> int:
+        """Number of columns."""
+        return self.source.n_columns
+
+    @property
+    def dtype(self) -> Any:
+        """Type of the entries."""
+        return self.source.dtype
+
+    def chunks(self, rows: int) -> Iterator[tuple[slice, Array]]:
+        """Yield ``(slice, block)`` in order."""
+        if isinstance(self.source, ArraySource):
+            for start in range(0, self.n_samples, rows):
+                part = slice(start, min(start + rows, self.n_samples))
+                yield part, _take(self.source.array, self.rows[part])
+            return
+        for part, block in self.source.chunks(rows):
+            low, high = np.searchsorted(self.rows, (part.start, part.stop))
+            if high > low:
+                local = self.rows[low:high] - part.start
+                yield slice(int(low), int(high)), _take(block, local)
+
+
+@dataclass(frozen=True)
+class GeneratedRange:
+    """A range of rows of a regenerated source; blocks before it are not drawn.
+
+    Parameters
+    ----------
+    source : GeneratedSource
+        All samples.
+    start, stop : int
+        The range.
+    """
+
+    source: GeneratedSource
+    start: int
+    stop: int
+
+    @property
+    def n_samples(self) -> int:
+        """Number of rows."""
+        return self.stop - self.start
+
+    @property
+    def n_columns(self) -> int:
+        """Number of columns."""
+        return self.source.n_columns
+
+    @property
+    def dtype(self) -> Any:
+        """Type of the entries."""
+        return self.source.dtype
+
+    def chunks(self, rows: int) -> Iterator[tuple[slice, Array]]:
+        """Yield ``(slice, block)`` in order."""
+        first = self.start // GENERATION_ROWS * GENERATION_ROWS
+        for part, block in self.source.chunks(rows, start=first):
+            low, high = max(part.start, self.start), min(part.stop, self.stop)
+            if low >= self.stop:
+                return
+            if high > low:
+                here = slice(low - self.start, high - self.start)
+                yield here, block[low - part.start : high - part.start]
+
+
+def _take(block: Array, rows: np.ndarray) -> Array:
+    """Rows of a block, in its own library."""
+    if isinstance(block, np.ndarray):
+        return block.take(rows, axis=0)
+    from array_api_compat import device
+
+    xp = namespace(block)
+    return xp.take(block, xp.asarray(rows, device=device(block)), axis=0)
+
+
+def take_range(source: Source, start: int, stop: int) -> Source:
+    """Rows ``start`` to ``stop`` of a source, nothing copied.
+
+    Parameters
+    ----------
+    source : Source
+        All samples.
+    start, stop : int
+        The range, inside the source.
+
+    Returns
+    -------
+    Source
+        A view of an array, a shorter or later part of a regenerated source, else a subset.
+
+    Examples
+    --------
+    >>> take_range(ArraySource(np.zeros((5, 2))), 1, 4).n_samples
+    3
+    """
+    if start == 0 and stop == source.n_samples:
+        return source
+    if isinstance(source, ArraySource):
+        return ArraySource(source.array[start:stop, :])
+    if isinstance(source, GeneratedSource):
+        if start == 0:
+            return replace(source, n_samples=stop)
+        return GeneratedRange(source, start, stop)
+    return RowSubset(source, np.arange(start, stop))
+
+
+@dataclass(frozen=True)
+class Part:
+    """Samples and labels of one role.
+
+    Parameters
+    ----------
+    source : Source
+        Samples.
+    labels : ndarray of float64, shape (m,)
+        Their labels.
+    """
+
+    source: Source
+    labels: np.ndarray
+
+
+def count_held_back(held_back: float | int, n_samples: int) -> int:
+    """Number of held-back rows.
+
+    Parameters
+    ----------
+    held_back : float or int
+        Fraction in [0, 1), rounded and at least one row if above zero; or a number of rows.
+    n_samples : int
+        Rows in all.
+
+    Returns
+    -------
+    int
+        Rows; at least two are left over.
+
+    Raises
+    ------
+    InvalidParameter
+        If the value is out of range.
+
+    Examples
+    --------
+    >>> count_held_back(0.25, 100), count_held_back(10, 100)
+    (25, 10)
+    """
+    if isinstance(held_back, (bool, np.bool_)) or not np.isreal(held_back):
+        raise InvalidParameter(
+            f"held_back is {held_back!r}; allowed: a fraction in [0, 1) or a number of rows."
+        )
+    if isinstance(held_back, (int, np.integer)):
+        rows = int(held_back)
+        allowed = f"an integer from 0 to n - 2 = {n_samples - 2}"
+    else:
+        if not 0 <= held_back < 1:
+            raise InvalidParameter(
+                f"held_back is {held_back}; allowed: a fraction in [0, 1), or an integer number "
+                "of rows."
+            )
+        rows = min(max(1, round(held_back * n_samples)), n_samples - 2) if held_back > 0 else 0
+        allowed = "a fraction that leaves two rows"
+    if not 0 <= rows <= max(n_samples - 2, 0):
+        raise InvalidParameter(
+            f"held_back is {held_back} with n = {n_samples} samples; allowed: {allowed}."
+        )
+    return rows
+
+
+def part_sizes(n_samples: int, held_back: int, n_layers: int) -> list[int]:
+    """Rows of each spectral layer, then of the second layer.
+
+    Deeper layers have far fewer features than the first, so that each gets as many rows as are
+    held back, but together at most half of the spectral rows. Layers that would get fewer than two
+    rows get none, and read those of the first layer instead.
+
+    Parameters
+    ----------
+    n_samples, held_back, n_layers : int
+        Rows in all, rows of the second layer, spectral layers.
+
+    Returns
+    -------
+    list of int
+        ``n_layers + 1`` sizes that add up to ``n_samples``.
+
+    Examples
+    --------
+    >>> part_sizes(1000, 200, 2), part_sizes(1000, 200, 1)
+    ([600, 200, 200], [800, 200])
+    """
+    spectral = n_samples - held_back
+    deeper = 0
+    if n_layers > 1:
+        share = spectral // (2 * (n_layers - 1))
+        deeper = min(held_back, share) if held_back else share
+        deeper = deeper if deeper >= 2 else 0
+    return [spectral - deeper * (n_layers - 1), *[deeper] * (n_layers - 1), held_back]
+
+
+def split_rows(
+    source: Source, labels: np.ndarray, sizes: list[int], rng: np.random.Generator | None
+) -> list[Part]:
+    """Give every row one role: in order, or at random.
+
+    Parameters
+    ----------
+    source : Source
+        All samples; not copied.
+    labels : ndarray of shape (n,)
+        All labels.
+    sizes : list of int
+        Rows of each role, adding up to n.
+    rng : Generator, optional
+        Draws the roles; in order of the rows if left out.
+
+    Returns
+    -------
+    list of Part
+        One per role.
+    """
+    if rng is None or np.count_nonzero(sizes) < 2:
+        stops = np.cumsum(sizes)
+        return [
+            Part(take_range(source, int(stop) - size, int(stop)), labels[stop - size : stop])
+            for stop, size in zip(stops, sizes, strict=True)
+        ]
+    roles = np.repeat(np.arange(len(sizes), dtype=np.uint8), sizes)
+    rng.shuffle(roles)
+    parts = []
+    for role in range(len(sizes)):
+        rows = np.flatnonzero(roles == role)
+        parts.append(Part(RowSubset(source, rows), labels[rows]))
+    return parts

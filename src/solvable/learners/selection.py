@@ -1,0 +1,205 @@
+"""Which eigenvalues are features: two-sided, against predicted edges, with a reason for each no."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from solvable.operators import Eigenpairs
+
+Reason: TypeAlias = Literal["below threshold", "inside population bulk", "solver not converged"]
+"""Why a direction does not count as a feature."""
+
+Edges: TypeAlias = tuple[float, float]
+"""Lower and upper edge of a bulk."""
+
+MAX_ROUNDS = 10
+"""Rounds between the features found and the edges that they predict."""
+
+SHOWN = 3
+"""Rejected directions that are told about when none was asked for by number."""
+
+
+@dataclass(frozen=True)
+class Rejection:
+    """A direction that does not count as a feature, and why.
+
+    Parameters
+    ----------
+    rank : int
+        Place among all candidates by the distance of their eigenvalue beyond the nearer edge, from
+        1.
+    eigenvalue : float
+        Its eigenvalue.
+    reason : {"below threshold", "inside population bulk", "solver not converged"}
+        Inside the edges of the noise: more samples may lift it out. Outside of them but inside the
+        bulk of the population operator, which no number of samples shrinks. Or the solver stopped
+        before the eigenvector was accurate.
+    message : str
+        The same with the numbers.
+    returned : bool
+        Whether the direction is returned all the same (``selection="forced"``).
+    """
+
+    rank: int
+    eigenvalue: float
+    reason: Reason
+    message: str
+    returned: bool = False
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Outcome of the test of all candidates.
+
+    Parameters
+    ----------
+    order : ndarray of int, shape (k,)
+        Candidates that are returned, most significant first.
+    outliers : ndarray of bool, shape (k,)
+        Whether each of them counts as a feature.
+    bulk_edges : tuple of float
+        The edges tested against, features found included.
+    rejected : tuple of Rejection
+        Candidates asked for that do not count.
+    """
+
+    order: np.ndarray
+    outliers: np.ndarray
+    bulk_edges: Edges
+    rejected: tuple[Rejection, ...]
+
+
+def beyond(values: np.ndarray, edges: Edges) -> np.ndarray:
+    """Distance of values beyond the nearer edge, negative inside.
+
+    Parameters
+    ----------
+    values : ndarray of shape (k,)
+        Eigenvalues.
+    edges : tuple of float
+        Lower and upper edge.
+
+    Returns
+    -------
+    ndarray of shape (k,)
+        Distances.
+
+    Examples
+    --------
+    >>> beyond(np.array([3.0, 0.5, -2.0]), (-1.0, 2.0))
+    array([ 1. , -1.5,  1. ])
+    """
+    return np.maximum(values - edges[1], edges[0] - values)
+
+
+def select_outliers(
+    pairs: Eigenpairs,
+    noise_edges: Edges,
+    edges_with: Callable[[np.ndarray, np.ndarray], Edges],
+    *,
+    wanted: int | None,
+    forced: bool = False,
+) -> Selection:
+    """Test every candidate against the edges that the features themselves predict.
+
+    The strongest candidate outside the noise is a feature; features widen the population bulk,
+    against which the others are tested, until nothing changes.
+
+    Parameters
+    ----------
+    pairs : Eigenpairs
+        Candidates of both ends.
+    noise_edges : tuple of float
+        Edges of the noise alone.
+    edges_with : callable
+        ``edges_with(values, vectors) -> (lower, upper)``, the edges given features.
+    wanted : int, optional
+        Largest number of directions; all features if left out.
+    forced : bool
+        Return exactly ``wanted`` directions, features or not.
+
+    Returns
+    -------
+    Selection
+        What is returned, and the reasons for the rest.
+    """
+    values = pairs.values
+    edges = noise_edges
+    accurate = pairs.converged
+    chosen = np.zeros(values.size, dtype=bool)
+    if values.size:
+        strongest = int(np.argmax(np.where(accurate, beyond(values, edges), -np.inf)))
+        chosen[strongest] = accurate[strongest] and beyond(values, edges)[strongest] > 0
+    for _ in range(MAX_ROUNDS if chosen.any() else 0):
+        edges = edges_with(values[chosen], pairs.vectors[:, chosen])
+        # A feature once found stays: it is what predicts the edges.
+        now = chosen | (accurate & (beyond(values, edges) > 0))
+        if np.array_equal(now, chosen):
+            break
+        chosen = now
+    outside = chosen & (beyond(values, edges) > 0) if chosen.sum() > 1 else chosen
+    ranking = np.argsort(-beyond(values, edges), kind="stable")
+    if forced:
+        order = ranking[:wanted]
+    else:
+        order = np.array([k for k in ranking if outside[k]][:wanted], dtype=int)
+    rejected = _reasons(pairs, noise_edges, edges, ranking, order, outside, wanted)
+    return Selection(order, outside[order], edges, rejected)
+
+
+def _reasons(
+    pairs: Eigenpairs,
+    noise_edges: Edges,
+    edges: Edges,
+    ranking: np.ndarray,
+    order: np.ndarray,
+    outside: np.ndarray,
+    wanted: int | None,
+) -> tuple[Rejection, ...]:
+    """Say why the candidates asked for that are not features are none."""
+    in_bulk = beyond(pairs.values, noise_edges) > 0
+    missing = [(place, int(k)) for place, k in enumerate(ranking, start=1) if not outside[k]]
+    if wanted is None:
+        # Nobody asked for a number: what stands out of the noise, and the next few.
+        missing = [one for n, one in enumerate(missing) if in_bulk[one[1]] or n < SHOWN]
+    else:
+        missing = missing[: max(0, wanted - int(np.count_nonzero(outside)))]
+    returned = set(order.tolist())
+    return tuple(
+        _reason(pairs, noise_edges, edges, place, k, k in returned) for place, k in missing
+    )
+
+
+def _reason(
+    pairs: Eigenpairs, noise_edges: Edges, edges: Edges, rank: int, k: int, returned: bool
+) -> Rejection:
+    value, residual = float(pairs.values[k]), float(pairs.residuals[k])
+    name = f"eigenvalue {value:.4g} (rank {rank})"
+    reason: Reason
+    if beyond(np.array([value]), noise_edges)[0] <= 0:
+        reason = "below threshold"
+        message = (
+            f"{name} lies inside the noise, [{noise_edges[0]:.4g}, {noise_edges[1]:.4g}]: it "
+            "cannot be told from chance. The noise shrinks as 1/sqrt(n); more samples or a bounded "
+            "label map may lift the feature out."
+        )
+    elif beyond(np.array([value]), edges)[0] <= 0:
+        reason = "inside population bulk"
+        message = (
+            f"{name} lies outside the noise, [{noise_edges[0]:.4g}, {noise_edges[1]:.4g}], but "
+            f"inside the bulk that the features found predict at this dimension, "
+            f"[{edges[0]:.4g}, {edges[1]:.4g}]. More samples do not help; correction='wick' or a "
+            "larger dimension does."
+        )
+    else:
+        reason = "solver not converged"
+        message = (
+            f"{name} lies outside the bulk, [{edges[0]:.4g}, {edges[1]:.4g}], but its residual is "
+            f"{residual:.2e} after {pairs.products} products (largest eigenvalue "
+            f"{pairs.scale:.4g}). Raise max_products or the tolerance."
+        )
+    return Rejection(rank, value, reason, message, returned)

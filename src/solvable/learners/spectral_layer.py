@@ -1,0 +1,254 @@
+"""One spectral layer: directions of a moment operator that stand out of its bulk."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from solvable.arrays import Array, Source, to_numpy
+from solvable.errors import InvalidParameter
+from solvable.learners.bulk import PredictedBulk
+from solvable.learners.rows import Part
+from solvable.learners.selection import Edges, Rejection, Selection, select_outliers
+from solvable.operators import (
+    Correction,
+    HermiteFeatures,
+    LabelMap,
+    MomentOperator,
+    apply_label_map,
+    leading_eigenpairs,
+)
+from solvable.operators.feature_map import floating
+from solvable.operators.routes import RouteName
+
+FIRST_CANDIDATES = 16
+"""Candidates per side when any number of features is allowed; doubled while all are features."""
+
+PREDICT_ROWS = 4096
+"""Rows that are projected at a time."""
+
+
+@dataclass(frozen=True)
+class LayerSettings:
+    """What one spectral layer is asked for.
+
+    Parameters
+    ----------
+    n_directions : "auto" or int
+        Largest number of directions.
+    selection : {"outliers", "forced"}
+        Only features, or exactly that many directions.
+    label_map, correction, solver, tolerance, max_products
+        As in :class:`solvable.learners.LayerwiseSpectralRegressor`.
+    """
+
+    n_directions: int | Literal["auto"]
+    selection: Literal["outliers", "forced"]
+    label_map: LabelMap
+    correction: Correction
+    solver: Literal["auto"] | RouteName
+    tolerance: float
+    max_products: int | None
+
+
+@dataclass(frozen=True)
+class SpectralLayer:
+    r"""Directions found in one layer, with what they were tested against.
+
+    Parameters
+    ----------
+    features : HermiteFeatures
+        :math:`F`, of the inputs of this layer.
+    centre, scale : ndarray of shape (d,), or None
+        The inputs are :math:`(x - \text{centre})/\text{scale}`; None for the first layer, whose
+        inputs are taken as they are.
+    directions : ndarray of shape (D, k)
+        Orthonormal columns :math:`\hat A_i`, most significant first.
+    eigenvalues : ndarray of shape (k,)
+        Their eigenvalues.
+    outliers : ndarray of bool, shape (k,)
+        Whether each lies beyond ``bulk_edges``; all do unless the number was forced.
+    converged : ndarray of bool, shape (k,)
+        Whether the solver reached its tolerance.
+    noise_edges : tuple of float
+        Edges of the noise, with a margin that noise exceeds in one of a hundred cases per side.
+    bulk_edges : tuple of float
+        The same with the population bulk that the features predict.
+    noise_scale : float
+        :math:`s`, the standard deviation of the noise spectrum.
+    noise_centre : float
+        Mean of the noise spectrum: zero up to O(1/d), and exactly for the corrected operator.
+    rejected : tuple of Rejection
+        Directions asked for that are no features, and why.
+    products : int
+        Products with the operator.
+    route : {"lanczos", "dense", "gram"}
+        How the eigenpairs were found.
+    n_samples : int
+        Rows that the layer was fitted to.
+    """
+
+    features: HermiteFeatures
+    centre: np.ndarray | None
+    scale: np.ndarray | None
+    directions: np.ndarray
+    eigenvalues: np.ndarray
+    outliers: np.ndarray
+    converged: np.ndarray
+    noise_edges: Edges
+    bulk_edges: Edges
+    noise_scale: float
+    noise_centre: float
+    rejected: tuple[Rejection, ...]
+    products: int
+    route: RouteName
+    n_samples: int
+
+    def transform(self, X: Array) -> np.ndarray:
+        r"""Latent features :math:`\hat h_i(x) = \langle \hat A_i, F(x) \rangle`.
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+            Inputs of this layer; multiplied in their own type, where they live.
+
+        Returns
+        -------
+        ndarray of float64, shape (n, k)
+            Latent features.
+        """
+        if not self.directions.shape[1]:
+            return np.empty((int(X.shape[0]), 0))
+        inputs = X if self.centre is None else (X - self.centre) / self.scale
+        return to_numpy(self.features.project(floating(inputs), self.directions)).astype(np.float64)
+
+
+def latent_chunks(
+    source: Source, layers: list[SpectralLayer], rows: int = PREDICT_ROWS
+) -> Iterator[tuple[slice, np.ndarray]]:
+    """Latent features of the last of some layers, chunk by chunk.
+
+    Parameters
+    ----------
+    source : Source
+        Samples.
+    layers : list of SpectralLayer
+        Applied one after the other.
+    rows : int
+        Rows per chunk.
+
+    Yields
+    ------
+    tuple of (slice, ndarray of shape (rows, k))
+        Rows and latent features.
+    """
+    for part, block in source.chunks(rows):
+        latent: Any = block
+        for layer in layers:
+            latent = layer.transform(latent)
+        yield part, latent
+
+
+def fit_spectral_layer(
+    part: Part,
+    degree: int,
+    settings: LayerSettings,
+    rng: np.random.Generator,
+    *,
+    centre: np.ndarray | None = None,
+    scale: np.ndarray | None = None,
+) -> SpectralLayer:
+    """Find the directions of one layer.
+
+    Parameters
+    ----------
+    part : Part
+        Inputs (centred and scaled already) and labels.
+    degree : {1, 2, 3}
+        Degree of the features.
+    settings : LayerSettings
+        What is asked for.
+    rng : Generator
+        For the starting vectors of the solvers.
+    centre, scale : ndarray of shape (d,), optional
+        How the inputs were made of the outputs of the layer before.
+
+    Returns
+    -------
+    SpectralLayer
+        Directions, edges and reasons.
+    """
+    features = HermiteFeatures(degree, part.source.n_columns)
+    wanted = None if settings.n_directions == "auto" else settings.n_directions
+    if wanted is not None and wanted > features.n_features:
+        raise InvalidParameter(
+            f"n_directions is {wanted}, more than the D = {features.n_features} features of degree "
+            f"{degree} in {features.dimension} inputs; allowed: 1 to {features.n_features}."
+        )
+    operator = MomentOperator(
+        part.source,
+        apply_label_map(part.labels, settings.label_map),
+        features,
+        correction=settings.correction,
+    )
+    bulk = PredictedBulk(operator, rng)
+    pairs, selection = _search(operator, bulk, settings, wanted, rng)
+    return SpectralLayer(
+        features=features,
+        centre=centre,
+        scale=scale,
+        directions=np.ascontiguousarray(pairs.vectors[:, selection.order]),
+        eigenvalues=pairs.values[selection.order],
+        outliers=selection.outliers,
+        converged=pairs.converged[selection.order],
+        noise_edges=bulk.noise_edges,
+        bulk_edges=selection.bulk_edges,
+        noise_scale=bulk.noise_scale,
+        noise_centre=bulk.centre,
+        rejected=selection.rejected,
+        products=operator.products,
+        route=pairs.route,
+        n_samples=operator.n_samples,
+    )
+
+
+def _search(
+    operator: MomentOperator,
+    bulk: PredictedBulk,
+    settings: LayerSettings,
+    wanted: int | None,
+    rng: np.random.Generator,
+) -> tuple[Any, Selection]:
+    """Eigenpairs of both ends, enough of them, and the selection among them."""
+    size = operator.shape[0]
+    forced = settings.selection == "forced"
+    per_side = FIRST_CANDIDATES if wanted is None else wanted
+    inside: Edges | None = bulk.noise_edges
+    while True:
+        n_upper, n_lower = min(per_side, size - size // 2), min(per_side, size // 2)
+        pairs = leading_eigenpairs(
+            operator,
+            n_upper,
+            n_lower,
+            route=settings.solver,
+            tolerance=settings.tolerance,
+            max_products=settings.max_products,
+            rng=rng,
+            bulk=inside,
+        )
+        selection = select_outliers(
+            pairs, bulk.noise_edges, bulk.edges_with, wanted=wanted, forced=forced
+        )
+        kept = np.zeros(pairs.values.size, dtype=bool)
+        kept[selection.order[selection.outliers]] = True
+        full = kept[:n_upper].all() or (n_lower > 0 and kept[n_upper:].all())
+        if wanted is None and full and n_upper + n_lower < size:
+            per_side *= 2
+        elif forced and inside is not None and not pairs.converged[selection.order].all():
+            # Some of those asked for lie in the bulk, which the solver was told to leave alone.
+            inside = None
+        else:
+            return pairs, selection
