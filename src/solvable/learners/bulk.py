@@ -1,8 +1,8 @@
 r"""Edges beyond which an eigenvalue of the moment operator is a feature: noise and population.
 
 The null is :math:`P + N`: noise :math:`N = \frac1n\sum_\mu w_\mu g_\mu g_\mu^\top - \bar w I` with
-:math:`w = T\|F\|^2/D`, and the population operator :math:`P` of the true features of degree 2, which
-does not shrink with n. Both are taken as free.
+:math:`w = T\|F\|^2/D`, and the population operator :math:`P` of true features of degree 2, which
+does not shrink with n. The two are taken as free.
 """
 
 from __future__ import annotations
@@ -13,8 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
-from solvable.operators import HermiteFeatures
-from solvable.operators.base import SymmetricOperator
+from solvable.operators import HermiteFeatures, MomentOperator
 from solvable.spectra.edges import BulkEdges, upper_edge
 
 NOISE_INSIDE = 0.99
@@ -199,7 +198,7 @@ class PredictedBulk:
         For the quadrature of the population operator.
     """
 
-    def __init__(self, operator: SymmetricOperator, rng: np.random.Generator) -> None:
+    def __init__(self, operator: MomentOperator, rng: np.random.Generator) -> None:
         self.features = operator.features
         self.corrected = operator.correction == "wick"
         self.n_features = operator.shape[0]
@@ -208,7 +207,9 @@ class PredictedBulk:
         # The correction removes the mean eigenvalue together with the rest of the bias.
         self.centre = 0.0 if self.corrected else operator.statistics.shift
         self.atoms, self.chance = weight_law(operator.weighted_norms)
-        self._rng = rng
+        self._operator = operator
+        # One seed for all rounds, so that edges change with the features only.
+        self._seed = int(rng.integers(2**31))
 
     @cached_property
     def _noise(self) -> BulkEdges:
@@ -224,15 +225,22 @@ class PredictedBulk:
         lower, upper = self._noise.with_margin(dimension=self.n_features, probability=NOISE_INSIDE)
         return lower + self.centre, upper + self.centre
 
+    @cached_property
+    def edges(self) -> tuple[float, float]:
+        """Edges before any feature is known: those of the noise and of the bias read off the data."""
+        nothing = np.empty((self.n_features, 0))
+        return self.edges_with(np.empty(0), nothing)
+
     def edges_with(self, values: np.ndarray, vectors: np.ndarray) -> tuple[float, float]:
         r"""Edges when the population operator of the features found is added to the noise.
 
         With :math:`\theta_i` the spikes behind the eigenvalues, :math:`M_i` the features as
-        matrices and :math:`S=\sum_i\theta_iM_i^2`,
+        matrices and :math:`B_1=E[T(xx^\top-I)]`,
 
-        .. math:: P[U] = 2\Big[SU + US + \sum_i\theta_iM_iUM_i\Big],
+        .. math:: P[U] = B_1U + UB_1 + 2\sum_i\theta_iM_iUM_i,
 
-        of which the Wick correction leaves the last term.
+        of which the Wick correction leaves the last term. For :math:`T=h^{(2)}`,
+        :math:`B_1=2\sum_i\theta_iM_i^2`; here it is measured.
 
         Parameters
         ----------
@@ -252,9 +260,11 @@ class PredictedBulk:
         Derived (note 3.6); backed by ``tests/learners/test_bulk.py``.
         """
         known = isinstance(self.features, HermiteFeatures) and self.features.degree == 2
-        if not known or values.size == 0 or self.n_features - values.size < 2:
+        nothing = self.corrected and values.size == 0
+        if not known or nothing or self.n_features - values.size < 2:
             return self.noise_edges
-        measure = quadrature_of(self._population(values, vectors), vectors, self._rng)
+        rng = np.random.default_rng(self._seed)
+        measure = quadrature_of(self._population(values, vectors), vectors, rng)
         mean = float(np.dot(self.chance, self.atoms))
         upper = free_upper_edge(measure, self.atoms, self.chance, self.aspect_ratio) - mean
         mirrored = measure.flipped()
@@ -264,10 +274,17 @@ class PredictedBulk:
         return min(moved[0], self.noise_edges[0]), max(moved[1], self.noise_edges[1])
 
     def spikes(self, values: np.ndarray) -> np.ndarray:
-        r"""Spike heights behind eigenvalues, :math:`\hat\lambda = \theta + s^2/\theta`."""
+        r"""Spike heights behind eigenvalues, from :math:`\hat\lambda = \theta + s^2/\theta`."""
         moved = values - self.centre
         root = np.sqrt(np.maximum(moved**2 - 4 * self.noise_scale**2, 0.0))
-        return (moved + np.sign(moved) * root) / 2
+        return np.asarray((moved + np.sign(moved) * root) / 2)
+
+    @cached_property
+    def _contraction(self) -> np.ndarray:
+        """B_1, the bias of the uncorrected operator: the moment of the inputs themselves."""
+        inputs = HermiteFeatures(1, self.features.dimension)
+        moment = MomentOperator(self._operator.source, self._operator.weights, inputs)
+        return np.asarray(moment.matmat(np.eye(inputs.dimension)))
 
     def _population(
         self, values: np.ndarray, vectors: np.ndarray
@@ -275,14 +292,13 @@ class PredictedBulk:
         features = self.features
         assert isinstance(features, HermiteFeatures)
         matrices = np.asarray(features.to_symmetric(vectors))
-        heights = self.spikes(values)
-        squares = np.einsum("k,kij,kjl->il", heights, matrices, matrices, optimize=True)
+        heights = 2 * self.spikes(values)
 
         def apply(vector: np.ndarray) -> np.ndarray:
             U = np.asarray(features.to_symmetric(vector[:, None]))[0]
             image = np.tensordot(heights, matrices @ U @ matrices, axes=1)
             if not self.corrected:
-                image = image + squares @ U + U @ squares
-            return 2 * np.asarray(features.from_symmetric(image[None]))[:, 0]
+                image = image + self._contraction @ U + U @ self._contraction
+            return np.asarray(features.from_symmetric(image[None]))[:, 0]
 
         return apply

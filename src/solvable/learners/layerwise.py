@@ -146,11 +146,11 @@ class LayerwiseSpectralRegressor(
 
     Notes
     -----
-    Inputs should have mean 0 and covariance I (put a ``StandardScaler`` or whitening in front). Each
-    product costs about :math:`4nd^2` flops (q = 2), a fit 50 to 120 of them; memory beyond X is a
-    chunk plus :math:`O(n + kD)`. float32 inputs are multiplied in float32. X may also be a path to a
-    ``.npy`` file, a :class:`solvable.arrays.Source` regenerated chunk by chunk, or a torch tensor,
-    which stays on its device.
+    Inputs should have mean 0 and covariance I (put a ``StandardScaler`` or whitening in front).
+    Each product costs about :math:`4nd^2` flops (q = 2), a fit 50 to 120 of them; memory beyond X
+    is a chunk plus :math:`O(n + kD)`. float32 inputs are multiplied in float32. X may also be a
+    path to a ``.npy`` file, a :class:`solvable.arrays.Source` regenerated chunk by chunk, or a
+    torch tensor, which stays on its device.
 
     Each deeper layer gets rows of its own where there are enough: as many as are held back, all
     together at most half of the spectral rows. Its inputs are centred and scaled on them.

@@ -1,4 +1,4 @@
-"""Bounded one-dimensional readout: a penalised spline, constant outside the range it was fitted to."""
+"""Bounded one-dimensional readout: a penalised spline, constant outside its training range."""
 
 from __future__ import annotations
 

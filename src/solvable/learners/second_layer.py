@@ -1,4 +1,4 @@
-r"""The second layer: a quadratic function of the latent features, fitted or read off the spectrum."""
+r"""The second layer: a quadratic function of latent features, fitted or read off the spectrum."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from solvable.errors import InvalidParameter
+from solvable.errors import InvalidData, InvalidParameter
 from solvable.learners.spectral_layer import SpectralLayer
 
 ROWS_PER_COLUMN = 10
@@ -217,7 +217,8 @@ def fit_least_squares(
         moment += centred.T @ centred + np.outer(step, step) * (count * len(table) / total)
         mean = mean + step * (len(table) / total)
         count = total
-    assert mean is not None and moment is not None
+    if mean is None or moment is None:
+        raise InvalidData("there are no held-back rows; at least one is needed.")
     coefficients = _ridge(moment / count, regularisation)
     k = rows_i.size
     quadratic = np.zeros((n_latent, n_latent))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
@@ -16,11 +17,8 @@ Reason: TypeAlias = Literal["below threshold", "inside population bulk", "solver
 Edges: TypeAlias = tuple[float, float]
 """Lower and upper edge of a bulk."""
 
-MAX_ROUNDS = 10
-"""Rounds between the features found and the edges that they predict."""
-
 SHOWN = 3
-"""Rejected directions that are told about when none was asked for by number."""
+"""Rejected directions of each reason that are told about when no number was asked for."""
 
 
 @dataclass(frozen=True)
@@ -106,8 +104,8 @@ def select_outliers(
 ) -> Selection:
     """Test every candidate against the edges that the features themselves predict.
 
-    The strongest candidate outside the noise is a feature; features widen the population bulk,
-    against which the others are tested, until nothing changes.
+    The strongest candidates outside are features; features widen the population bulk, against
+    which the weaker ones are tested, until none is left outside.
 
     Parameters
     ----------
@@ -128,21 +126,18 @@ def select_outliers(
         What is returned, and the reasons for the rest.
     """
     values = pairs.values
-    edges = noise_edges
-    accurate = pairs.converged
     chosen = np.zeros(values.size, dtype=bool)
-    if values.size:
-        strongest = int(np.argmax(np.where(accurate, beyond(values, edges), -np.inf)))
-        chosen[strongest] = accurate[strongest] and beyond(values, edges)[strongest] > 0
-    for _ in range(MAX_ROUNDS if chosen.any() else 0):
+    while True:
         edges = edges_with(values[chosen], pairs.vectors[:, chosen])
-        # A feature once found stays: it is what predicts the edges.
-        now = chosen | (accurate & (beyond(values, edges) > 0))
-        if np.array_equal(now, chosen):
+        distance = beyond(values, edges)
+        open_ones = ~chosen & pairs.converged & (distance > 0)
+        if not open_ones.any():
             break
-        chosen = now
-    outside = chosen & (beyond(values, edges) > 0) if chosen.sum() > 1 else chosen
-    ranking = np.argsort(-beyond(values, edges), kind="stable")
+        # The strongest first: eigenvectors at the edge of a population bulk are no features, and
+        # would predict a bulk of their own if they were taken for some.
+        chosen |= open_ones & (distance >= distance[open_ones].max() / 2)
+    outside = chosen & (distance > 0)
+    ranking = np.argsort(-distance, kind="stable")
     if forced:
         order = ranking[:wanted]
     else:
@@ -161,17 +156,18 @@ def _reasons(
     wanted: int | None,
 ) -> tuple[Rejection, ...]:
     """Say why the candidates asked for that are not features are none."""
-    in_bulk = beyond(pairs.values, noise_edges) > 0
     missing = [(place, int(k)) for place, k in enumerate(ranking, start=1) if not outside[k]]
-    if wanted is None:
-        # Nobody asked for a number: what stands out of the noise, and the next few.
-        missing = [one for n, one in enumerate(missing) if in_bulk[one[1]] or n < SHOWN]
-    else:
+    if wanted is not None:
         missing = missing[: max(0, wanted - int(np.count_nonzero(outside)))]
     returned = set(order.tolist())
-    return tuple(
-        _reason(pairs, noise_edges, edges, place, k, k in returned) for place, k in missing
-    )
+    told = [_reason(pairs, noise_edges, edges, place, k, k in returned) for place, k in missing]
+    if wanted is None:
+        seen: Counter[str] = Counter()
+        for one in list(told):
+            seen[one.reason] += 1
+            if seen[one.reason] > SHOWN:
+                told.remove(one)
+    return tuple(told)
 
 
 def _reason(

@@ -80,25 +80,27 @@ def directions_per_layer(
     >>> directions_per_layer((12, "auto"), "outliers")
     [12, 'auto']
     """
-    if isinstance(n_directions, (tuple, list)):
-        entries = list(n_directions)
-    else:
-        entries = [n_directions]
+    entries = list(n_directions) if isinstance(n_directions, (tuple, list)) else [n_directions]
     if not entries:
         raise InvalidParameter("n_directions is empty; allowed: one entry per spectral layer.")
+    checked: list[int | Literal["auto"]] = []
     for entry in entries:
         whole = isinstance(entry, (int, np.integer)) and not isinstance(entry, (bool, np.bool_))
-        if not (whole and entry >= 1) and not (isinstance(entry, str) and entry == "auto"):
+        if whole and entry >= 1:
+            checked.append(int(entry))
+        elif not (isinstance(entry, str) and entry == "auto"):
             raise InvalidParameter(
                 f"n_directions is {n_directions!r}; allowed: 'auto', an integer of at least 1, or "
                 "a tuple of these, one per spectral layer."
             )
-        if entry == "auto" and selection == "forced":
+        elif selection == "forced":
             raise InvalidParameter(
                 "n_directions is 'auto' with selection='forced'; allowed there: integers of at "
                 "least 1. Say how many directions to force, or use selection='outliers'."
             )
-    return [entry if isinstance(entry, str) else int(entry) for entry in entries]
+        else:
+            checked.append("auto")
+    return checked
 
 
 def correction_for(correction: str, degree: int) -> Correction:

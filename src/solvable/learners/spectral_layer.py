@@ -226,7 +226,7 @@ def _search(
     size = operator.shape[0]
     forced = settings.selection == "forced"
     per_side = FIRST_CANDIDATES if wanted is None else wanted
-    inside: Edges | None = bulk.noise_edges
+    inside: Edges | None = bulk.edges
     while True:
         n_upper, n_lower = min(per_side, size - size // 2), min(per_side, size // 2)
         pairs = leading_eigenpairs(
