@@ -70,7 +70,7 @@ def measure(parameters: SequentialParameters, rng: np.random.Generator) -> Metri
         **score_directions(target, learner),
         "normalised_mse": float(error),
         "label_variance": float(y_test.var()),
-        "spectrum": _spectrum(parameters, target, X, y),
+        **_spectrum(parameters, target, X, y),
         **_kernels(parameters, X, y, X_test, y_test),
     }
 
@@ -88,12 +88,16 @@ def _fit(
 ) -> LayerwiseSpectralRegressor:
     from solvable.learners import LayerwiseSpectralRegressor
 
+    # The index is the label itself, unless the label is mapped and the eigenvalues with it.
+    fitted = parameters.second_layer == "least-squares" or parameters.label_map == "identity"
+    in_units = parameters.readout == "identity" and fitted
     learner = LayerwiseSpectralRegressor(
         degree=parameters.degree if parameters.inputs == "hermite" else 1,
         n_directions=parameters.features,
         label_map=parameters.label_map,
         correction=parameters.correction,
         second_layer=parameters.second_layer,
+        readout="none" if in_units else "spline",
         held_back=fresh,
         shuffle=False,
         selection="forced",
@@ -122,7 +126,7 @@ def score_directions(target: HierarchicalTarget, learner: LayerwiseSpectralRegre
         "squared_overlap": squared.sum(axis=1).tolist(),
         "mean_squared_overlap": float(squared.sum() / target.features),
         "eigenvalues": eigenvalues,
-        "bulk_edges": [float(lower), float(upper)],
+        "detection_edges": [float(lower), float(upper)],
         "detected_features": float(np.sum((found > upper) | (found < lower))),
         "neighbour_mixing": mixing,
     }
@@ -130,22 +134,31 @@ def score_directions(target: HierarchicalTarget, learner: LayerwiseSpectralRegre
 
 def _spectrum(
     parameters: SequentialParameters, target: HierarchicalTarget, X: Any, y: np.ndarray
-) -> list[float | None] | None:
-    """All eigenvalues of the moment operator, where they are asked for and affordable."""
+) -> Metrics:
+    """All eigenvalues of the moment operator, and where those of its noise end."""
     wanted = parameters.samples <= parameters.spectrum_samples
     if not wanted or target.n_features_total > SPECTRUM_FEATURES:
-        return None
+        return {"spectrum": None, "bulk_edges": None}
     from solvable.operators import MomentOperator, apply_label_map, standardise
 
     rows = parameters.samples
     labels = standardise(y[:rows])[0]
-    operator = MomentOperator(
+    matrix = MomentOperator(
         _head(X, rows),
         apply_label_map(labels, parameters.label_map),
         target.feature_map,
         correction=parameters.correction,
-    )
-    return [float(value) for value in np.linalg.eigvalsh(operator.dense())]
+    ).dense()
+    features = np.linalg.qr(target.directions)[0]
+    images = matrix @ features
+    # (1 - A A^T) C (1 - A A^T): what is left of the spectrum without the true directions.
+    rest = matrix - images @ features.T - features @ images.T
+    rest += features @ (features.T @ images) @ features.T
+    bulk = np.linalg.eigvalsh(rest)
+    return {
+        "spectrum": np.linalg.eigvalsh(matrix).tolist(),
+        "bulk_edges": [float(bulk[0]), float(bulk[-1])],
+    }
 
 
 def _head(X: Any, rows: int) -> Source:
@@ -165,14 +178,16 @@ def _kernels(
     y_test: np.ndarray,
 ) -> Metrics:
     """Error of kernel ridge regression on the rows of the spectral step."""
-    if parameters.samples > parameters.kernel_samples:
-        return {f"{name}_kernel_normalised_mse": None for name in ("polynomial", "rbf")}
-    from solvable.learners import KernelRidgeBaseline
-
+    limits = {"polynomial": parameters.kernel_samples, "rbf": parameters.kernel_samples // 2}
     rows, found = parameters.samples, {}
-    train = next(block for _, block in _head(X, rows).chunks(rows))
-    for name in ("polynomial", "rbf"):
-        model = KernelRidgeBaseline(kind=name, degree=2 * parameters.degree)
-        residual = model.fit(train, y[:rows]).predict(X_test) - y_test
-        found[f"{name}_kernel_normalised_mse"] = float(np.mean(residual**2) / y_test.var())
+    for name, limit in limits.items():
+        error = None
+        if rows <= limit:
+            from solvable.learners import KernelRidgeBaseline
+
+            train = next(block for _, block in _head(X, rows).chunks(rows))
+            model = KernelRidgeBaseline(kind=name, degree=2 * parameters.degree)
+            residual = model.fit(train, y[:rows]).predict(X_test) - y_test
+            error = float(np.mean(residual**2) / y_test.var())
+        found[f"{name}_kernel_normalised_mse"] = error
     return cast("Metrics", found)

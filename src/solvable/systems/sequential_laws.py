@@ -40,28 +40,24 @@ def outlier_positions(points: Sequence[Point]) -> Finding | NotTestable:
 
 
 def bulk_edges(points: Sequence[Point]) -> Finding | NotTestable:
-    """Share of the bulk that lies beyond its predicted edges, in units of the bulk's width."""
+    """How far the bulk reaches beyond its predicted edges, in units of its predicted width."""
     findings = []
     for point in points:
-        spectra = [one["spectrum"] for one in point.metrics if one["spectrum"]]
-        if not spectra or ratio(point) < ASYMPTOTIC:
+        if point.metrics[0]["bulk_edges"] is None or ratio(point) < ASYMPTOTIC:
             continue
         lower, upper = point.predicted("bulk_edges")
-        placed = point.predicted("eigenvalues")
-        above, below = int(np.sum(placed > upper)), int(np.sum(placed < lower))
-        excess = []
-        for spectrum in spectra:
-            values = np.sort(np.asarray(spectrum, dtype=float))
-            bulk = values[below : values.size - above]
-            excess.append(max(bulk[-1] - upper, lower - bulk[0]) / (upper - lower))
+        outward = np.array([-1.0, 1.0])
+        excess = outward * (point.values("bulk_edges") - [lower, upper]) / (upper - lower)
+        side = int(np.argmax(np.abs(excess.mean(axis=0))))
+        error = float(spread(point, "bulk_edges")[side] / (upper - lower))
         findings.append(
             Finding(
-                float(np.mean(excess)),
+                float(excess[:, side].mean()),
                 0.0,
-                0.05,
-                float(np.std(excess, ddof=1) / np.sqrt(len(excess))) if len(excess) > 1 else None,
-                len(excess),
-                detail=f"Largest deviation: {where(point)}.",
+                0.04 + 3 * error,
+                error,
+                point.replicates,
+                detail=f"Largest deviation: {('lower', 'upper')[side]} edge, {where(point)}.",
             )
         )
     if not findings:

@@ -64,7 +64,7 @@ class SequentialParameters(Parameters):
     test_samples: int = Field(5_000, ge=2, le=10**7)
     """Number of fresh samples behind the test error."""
     kernel_samples: int = Field(0, ge=0, le=50_000)
-    """Largest n at which the kernel baselines are fitted too; 0 for never."""
+    """Largest n with a polynomial kernel beside the learner (RBF: half of it); 0 for never."""
     spectrum_samples: int = Field(0, ge=0)
     """Largest n at which the whole spectrum is stored too (at most 2,000 features); 0 for never."""
 
