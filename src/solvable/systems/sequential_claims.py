@@ -86,9 +86,10 @@ CLAIMS = (
     ),
     Claim(
         "threshold-exponent",
-        "The sample size at which feature i crosses one half grows as i^(2 gamma).",
-        f"{PAPER} eq. 2.10",
-        "0.15: interpolation between sizes and the constant offset 2D of the crossing.",
+        "The sample size at which feature i crosses one half grows as a power of i: i^(2 gamma) "
+        "in the limit, with the predicted effective exponent here.",
+        f"{PAPER} eq. 2.10 at finite size",
+        "0.15: interpolation between sizes and seed fluctuations of each crossing.",
         laws.threshold_exponent,
     ),
     Claim(
@@ -128,11 +129,11 @@ CLAIMS = (
         laws.neighbour_mixing,
     ),
     Claim(
-        "correction-saves-features",
-        "The Wick correction finds features of negative sign that the plain operator loses.",
+        "correction-helps",
+        "The Wick correction of the moment operator raises the mean squared overlap.",
         "derived",
-        "At least half of a squared overlap is gained.",
-        laws.correction_saves,
+        "A one-sided statement, up to two standard errors of the difference.",
+        laws.correction_helps,
     ),
     Claim(
         "rounding-at-threshold",

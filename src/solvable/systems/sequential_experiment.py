@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 
@@ -178,7 +178,10 @@ def _kernels(
     y_test: np.ndarray,
 ) -> Metrics:
     """Error of kernel ridge regression on the rows of the spectral step."""
-    limits = {"polynomial": parameters.kernel_samples, "rbf": parameters.kernel_samples // 2}
+    limits: dict[Literal["polynomial", "rbf"], int] = {
+        "polynomial": parameters.kernel_samples,
+        "rbf": parameters.kernel_samples // 2,
+    }
     rows, found = parameters.samples, {}
     for name, limit in limits.items():
         error = None

@@ -35,6 +35,7 @@ def predict(parameters: SequentialParameters) -> Metrics:
         "threshold_samples": [float(n) if np.isfinite(n) else None for n in thresholds],
         "eigenvalues": spikes.eigenvalues.tolist(),
         "bulk_edges": [float(edge) for edge in spikes.bulk_edges],
+        "detection_edges": None,
         "noise_scale": noise,
         "detected_features": float(spikes.recovered.sum()),
         "neighbour_mixing": (held.mixing / n).tolist(),

@@ -137,8 +137,6 @@ PRESETS = {
             "decay": (0.75, 1.0),
             "samples": tuple(round(16 * 465 * 2 ** (k / 2)) for k in range(11)),
             "inputs": ("gaussian",),
-            "label_map": ("identity",),
-            "signs": ("random",),
             "test_samples": (10_000,),
         },
         replicates=4,

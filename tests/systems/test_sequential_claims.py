@@ -1,0 +1,175 @@
+"""Every claim of `sequential-recovery` can hold, can fail, and says when it cannot be tested."""
+
+import numpy as np
+import pytest
+
+from solvable.systems.base import Point
+from solvable.systems.sequential_claims import CLAIMS
+from solvable.systems.sequential_laws import crossings
+from solvable.systems.sequential_recovery import SequentialParameters, system
+
+BY_NAME = {claim.name: claim for claim in CLAIMS}
+
+HERMITE = {"dimension": 40, "kernel_samples": 13120, "spectrum_samples": 10**6}
+GAUSSIAN = {
+    "inputs": "gaussian",
+    "dimension": 30,
+    "features": 16,
+    "decay": 1.0,
+    "label_map": "identity",
+    "signs": "positive",
+}
+
+
+def perfect(setting, **changes):
+    """A point whose replicates are what is predicted, but for the changes."""
+    parameters = SequentialParameters(**setting)
+    prediction = system.predict(parameters)
+    metrics = dict(prediction)
+    metrics["bulk_edges"] = prediction["bulk_edges"]
+    for name in ("polynomial", "rbf"):
+        limit = parameters.kernel_samples // (1 if name == "polynomial" else 2)
+        key = f"{name}_kernel_normalised_mse"
+        metrics[key] = 0.95 if parameters.samples <= limit else None
+    for name, change in changes.items():
+        metrics[name] = change(metrics[name])
+    return Point(parameters.model_dump(), [metrics] * 3, prediction)
+
+
+def scaled(factor):
+    return lambda value: (
+        (np.asarray(value) * factor).tolist() if isinstance(value, list) else value * factor
+    )
+
+
+def points(base, ratios, total, **changes):
+    return [perfect(base | {"samples": round(ratio * total)}, **changes) for ratio in ratios]
+
+
+def hermite(**changes):
+    return points(HERMITE, (2, 4, 8, 16, 32, 64, 128, 256), 820, **changes)
+
+
+def gaussian(**changes):
+    ratios = 2.0 ** np.arange(3, 10.5, 0.5)
+    second = changes.pop("second_layer", "least-squares")
+    return points(GAUSSIAN | {"second_layer": second}, ratios, 465, **changes)
+
+
+def corrections(gain):
+    def lower(values):
+        return [value - gain for value in values]
+
+    setting = {"dimension": 40, "samples": 32 * 820}
+    plain = perfect(setting | {"correction": "none"}, squared_overlap=lower)
+    return [plain, perfect(setting)]
+
+
+CASES = {
+    "overlap-of-each-feature": (hermite, {"squared_overlap": scaled(0.9)}),
+    "mean-overlap": (hermite, {"mean_squared_overlap": scaled(0.95)}),
+    "nothing-below-threshold": (hermite, {"squared_overlap": lambda v: [0.3] * len(v)}),
+    "loss-far-above-threshold": (
+        hermite,
+        {"squared_overlap": lambda v: [1 - 1.3 * (1 - c) for c in v]},
+    ),
+    "error-is-a-sum": (hermite, {"normalised_mse": scaled(1.1)}),
+    "error-exceeds-tail": (gaussian, {"normalised_mse": scaled(0.2)}),
+    "outlier-positions": (hermite, {"eigenvalues": scaled(1.1)}),
+    "bulk-edges": (hermite, {"bulk_edges": scaled(1.15)}),
+    "kernel-sees-nothing": (hermite, {"polynomial_kernel_normalised_mse": lambda v: v and 0.8}),
+    "kernel-ceiling": (hermite, {"rbf_kernel_normalised_mse": lambda v: v and 0.5}),
+    "error-exponent": (gaussian, {}),
+    "threshold-exponent": (gaussian, {}),
+    "in-sample-error": (
+        lambda **c: gaussian(second_layer="in-sample", **c),
+        {"normalised_mse": scaled(0.85)},
+    ),
+    "in-sample-diverges": (
+        lambda **c: gaussian(second_layer="in-sample", **c),
+        {"normalised_mse": scaled(0.1)},
+    ),
+    "shrinkage-error": (
+        lambda **c: gaussian(second_layer="shrinkage", **c),
+        {"normalised_mse": scaled(1.2)},
+    ),
+    "neighbour-mixing": (gaussian, {"neighbour_mixing": scaled(2.5)}),
+}
+
+
+@pytest.mark.parametrize("name", sorted(CASES))
+def test_a_study_that_is_as_predicted_holds(name):
+    make, _ = CASES[name]
+    verdict = BY_NAME[name].verdict(make())
+    assert verdict.status == "holds", verdict
+
+
+@pytest.mark.parametrize("name", sorted(name for name, case in CASES.items() if case[1]))
+def test_a_study_that_is_not_fails(name):
+    make, changes = CASES[name]
+    verdict = BY_NAME[name].verdict(make(**changes))
+    assert verdict.status == "fails", verdict
+
+
+def test_the_exponents_can_fail():
+    study = gaussian()
+    for point in study:
+        share = point.parameters["samples"] / study[0].parameters["samples"]
+        for metrics in point.metrics:
+            metrics["normalised_mse"] *= share**0.1
+            ranks = np.arange(1, 17)
+            crossing = 465 * 16 * ranks**1.0
+            metrics["squared_overlap"] = list(
+                point.parameters["samples"] / (point.parameters["samples"] + crossing)
+            )
+    assert BY_NAME["error-exponent"].verdict(study).status == "fails"
+    found = BY_NAME["threshold-exponent"].verdict(study)
+    assert found.status == "fails"
+    assert found.measured == pytest.approx(1.0, abs=0.05)
+    assert 1.4 < found.expected < 2.0
+
+
+@pytest.mark.parametrize(("gain", "status"), [(0.03, "holds"), (-0.3, "fails")])
+def test_the_correction_must_gain_what_is_predicted(gain, status):
+    study = corrections(0.0)
+    expected = float(
+        study[1].predicted("mean_squared_overlap") - study[0].predicted("mean_squared_overlap")
+    )
+    for metrics in study[0].metrics:
+        metrics["mean_squared_overlap"] = (
+            float(study[1].predicted("mean_squared_overlap")) - expected - gain
+        )
+    assert BY_NAME["correction-helps"].verdict(study).status == status
+
+
+def test_rounding_at_threshold():
+    setting = GAUSSIAN | {"features": 16}
+    n = system.predict(SequentialParameters(**setting))["threshold_samples"][10]
+    point = perfect(setting | {"samples": round(n)})
+    assert BY_NAME["rounding-at-threshold"].verdict([point]).status == "holds"
+    far = perfect(setting | {"samples": round(n)}, squared_overlap=lambda v: [0.6] * len(v))
+    assert BY_NAME["rounding-at-threshold"].verdict([far]).status == "fails"
+
+
+@pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.name)
+def test_every_claim_says_when_it_cannot_be_tested(claim):
+    # One small point with every feature in its transition: nothing is asymptotic here.
+    setting = {"dimension": 20, "features": 2, "samples": 2000, "second_layer": "shrinkage"}
+    verdict = claim.verdict([perfect(setting)])
+    if verdict.status == "not testable":
+        assert len(verdict.reason) > 20
+    else:
+        assert claim.name == "nothing-below-threshold"
+
+
+def test_every_claim_is_tested_here():
+    named = set(CASES) | {"correction-helps", "rounding-at-threshold"}
+    assert named == set(BY_NAME)
+
+
+def test_crossings_are_interpolated_in_the_logarithm():
+    samples = np.array([100.0, 1000.0, 10_000.0])
+    overlaps = np.array([[0.6, 0.1, 0.1], [0.7, 0.4, 0.2], [0.9, 0.6, 0.3]])
+    found = crossings(samples, overlaps)
+    assert np.isnan(found[[0, 2]]).all()
+    assert found[1] == pytest.approx(10**3.5)
