@@ -47,6 +47,21 @@ def test_simulated_spectrum():
     assert np.abs(cumulative - empirical).max() < 3 * np.log(columns) / columns
 
 
+def test_free_semicircle_alone_and_added():
+    # Nearly no weight: the semicircle itself.
+    found = weighted_density(
+        weights=np.array([1e-9]), aspect_ratio=2.0, background_variance=0.25, points=400
+    )
+    exact = np.sqrt(1 - found.x**2) * 2 / np.pi
+    np.testing.assert_allclose(found.density, exact, atol=1e-6)
+    added = weighted_density(
+        weights=np.array([-1.0, 2.0]), aspect_ratio=5.0, background_variance=0.1, points=2000
+    )
+    # Variances of free variables add.
+    second = np.trapezoid(added.density * added.x**2, added.x)
+    assert second == pytest.approx(2.5 / 5 + 0.1, rel=1e-3)
+
+
 @pytest.mark.parametrize(
     ("weights", "message"),
     [
@@ -64,5 +79,7 @@ def test_bad_weights(weights, message):
 def test_bad_numbers():
     with pytest.raises(InvalidParameter, match="aspect_ratio"):
         weighted_density(weights=np.ones(2), aspect_ratio=0.0)
+    with pytest.raises(InvalidParameter, match="background_variance"):
+        weighted_density(weights=np.ones(2), aspect_ratio=1.0, background_variance=-1.0)
     with pytest.raises(InvalidParameter, match="points"):
         weighted_density(weights=np.ones(2), aspect_ratio=1.0, points=1)

@@ -34,17 +34,24 @@ class SpectralDensity:
 
 
 def weighted_density(
-    *, weights: np.ndarray, aspect_ratio: float, centre: bool = True, points: int = 200
+    *,
+    weights: np.ndarray,
+    aspect_ratio: float,
+    centre: bool = True,
+    background_variance: float = 0.0,
+    points: int = 200,
 ) -> SpectralDensity:
     r"""Density of :math:`\frac1n\sum_\mu w_\mu g_\mu g_\mu^\top-\bar w I` for given weights.
 
-    With :math:`g_\mu\sim N(0,I_D)`, :math:`\delta=n/D` and the Stieltjes transform :math:`G=\delta/b`,
+    With :math:`g_\mu\sim N(0,I_D)`, :math:`\delta=n/D` and Stieltjes transform :math:`G=\delta/b`,
 
-    .. math:: z(b)=\frac b\delta+E[w]+E\Big[\frac{w^2}{b-w}\Big].
+    .. math:: z(b)=\frac b\delta+E[w]+E\Big[\frac{w^2}{b-w}\Big]+\sigma^2\frac\delta b,
 
-    On the spectrum :math:`b=u+iv` and z is real, which holds where
-    :math:`E[w^2/((u-w)^2+v^2)]=1/\delta`: the left side falls in v, so each u has at most one
-    v > 0. The density at :math:`z(b)` is :math:`\frac\delta\pi\frac{v}{u^2+v^2}`.
+    the last term for a free semicircle of variance :math:`\sigma^2`. On the spectrum
+    :math:`b=u+iv` and z is real, which holds where
+    :math:`E[w^2/((u-w)^2+v^2)]+\sigma^2\delta/(u^2+v^2)=1/\delta`: the left side falls in v, so
+    each u has at most one v > 0. The density at :math:`z(b)` is
+    :math:`\frac\delta\pi\frac{v}{u^2+v^2}`.
 
     Parameters
     ----------
@@ -54,6 +61,8 @@ def weighted_density(
         :math:`\delta=n/D`, above 0.
     centre : bool
         Whether the mean weight is subtracted.
+    background_variance : float
+        :math:`\sigma^2`, at least 0.
     points : int
         Places u at which the density is evaluated, at least 2; those outside the support drop out.
 
@@ -67,7 +76,7 @@ def weighted_density(
     InvalidData
         If the weights are not a finite, non-empty vector, or all are zero.
     InvalidParameter
-        If ``aspect_ratio`` or ``points`` is out of range.
+        If ``aspect_ratio``, ``background_variance`` or ``points`` is out of range.
 
     Notes
     -----
@@ -90,17 +99,22 @@ def weighted_density(
         raise InvalidData("all weights are zero: the matrix has no spectrum.")
     if points < 2:
         raise InvalidParameter(f"points is {points}; allowed: an integer of at least 2.")
-    # The mass of w^2 within reach of u bounds v: v <= sqrt(delta E[w^2]) =: radius.
-    radius = float(np.sqrt(aspect_ratio * np.mean(values**2)))
+    if not 0 <= background_variance < np.inf:
+        raise InvalidParameter(
+            f"background_variance is {background_variance}; allowed: a finite number of at least 0."
+        )
+    extra = background_variance * aspect_ratio
+    # The mass of w^2 within reach of u bounds v: v <= sqrt(delta (E[w^2] + extra)).
+    radius = float(np.sqrt(aspect_ratio * (np.mean(values**2) + extra)))
     # Even in the angle: the density is smooth in it up to both edges.
     angles = (np.arange(points) + 0.5) * np.pi / points
-    middle, half = _reach(values, aspect_ratio, radius)
+    middle, half = _reach(values, aspect_ratio, radius, extra)
     x, density = [], []
     for u in middle - half * np.cos(angles):
-        v = _imaginary_part(values, float(u), aspect_ratio, radius)
+        v = _imaginary_part(values, float(u), aspect_ratio, radius, extra)
         if v > 0:
             b = complex(u, v)
-            place = b / aspect_ratio + values.mean() + np.mean(values**2 / (b - values))
+            place = b / aspect_ratio + values.mean() + np.mean(values**2 / (b - values)) + extra / b
             x.append(place.real)
             density.append(aspect_ratio / np.pi * v / abs(b) ** 2)
     shift = values.mean() if centre else 0.0
@@ -113,36 +127,42 @@ def weighted_density(
     )
 
 
-def _excess(values: np.ndarray, u: float, v: float, aspect_ratio: float) -> float:
-    with np.errstate(divide="ignore"):
-        terms = values**2 / ((u - values) ** 2 + v**2)
-    return float(np.mean(np.where(values == 0, 0.0, terms)) - 1 / aspect_ratio)
+def _excess(values: np.ndarray, u: float, v: float, aspect_ratio: float, extra: float) -> float:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        terms = np.where(values == 0, 0.0, values**2 / ((u - values) ** 2 + v**2))
+        own = np.float64(extra) / (u**2 + v**2) if extra else 0.0
+    return float(np.mean(terms) + own - 1 / aspect_ratio)
 
 
-def _imaginary_part(values: np.ndarray, u: float, aspect_ratio: float, radius: float) -> float:
+def _imaginary_part(
+    values: np.ndarray, u: float, aspect_ratio: float, radius: float, extra: float
+) -> float:
     """The v > 0 of a place u, or 0 outside the support."""
-    if _excess(values, u, 0.0, aspect_ratio) <= 0:
+    if _excess(values, u, 0.0, aspect_ratio, extra) <= 0:
         return 0.0
     low, high = 0.0, radius
     for _ in range(BISECTIONS):
         v = (low + high) / 2
-        if _excess(values, u, v, aspect_ratio) > 0:
+        if _excess(values, u, v, aspect_ratio, extra) > 0:
             low = v
         else:
             high = v
     return (low + high) / 2
 
 
-def _reach(values: np.ndarray, aspect_ratio: float, radius: float) -> tuple[float, float]:
+def _reach(
+    values: np.ndarray, aspect_ratio: float, radius: float, extra: float
+) -> tuple[float, float]:
     """Middle and half-width of the interval of u that holds the whole support."""
 
     def edge(sign: int) -> float:
         inner = float(np.max(sign * values[values != 0]))
+        inner = max(inner, 0.0) if extra else inner
         outer = inner + 2 * radius
         low, high = inner, outer
         for _ in range(BISECTIONS):
             u = (low + high) / 2
-            if _excess(values, sign * u, 0.0, aspect_ratio) > 0:
+            if _excess(values, sign * u, 0.0, aspect_ratio, extra) > 0:
                 low = u
             else:
                 high = u

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from solvable.spectra.density import SpectralDensity
 from solvable.systems.base import Figure, Marker, Point, Series
 from solvable.systems.checking import BOOKKEEPING, groups
 
@@ -59,6 +60,13 @@ def shown(features: int) -> list[int]:
     return sorted({round(rank) - 1 for rank in np.geomspace(1, features, SHOWN_FEATURES)})
 
 
+def _density(point: Point) -> SpectralDensity | None:
+    from solvable.systems.sequential_prediction import bulk_density
+    from solvable.systems.sequential_recovery import SequentialParameters
+
+    return bulk_density(SequentialParameters(**point.parameters))
+
+
 def _measured(group: Sequence[Point], name: str) -> tuple[np.ndarray, np.ndarray]:
     values = np.array([point.mean(name) for point in group])
     return values, np.array([point.standard_error(name) for point in group])
@@ -77,7 +85,7 @@ def _overlap(group: Sequence[Point], suffix: str, title: str) -> Figure:
         series.append(Series(f"{label}, theory", grid, predicted[:, i], "line", colour=colour))
         series.append(Series(label, sizes, values[:, i], "points", errors[:, i], colour))
         if grid[0] < thresholds[i] < grid[-1]:
-            markers.append(Marker(float(thresholds[i]), f"n of {label}", colour))
+            markers.append(Marker(float(thresholds[i]), f"threshold {i + 1}", colour))
     return Figure(
         f"overlap{suffix}",
         f"Features appear one after another{title}",
@@ -113,6 +121,8 @@ def _error(group: Sequence[Point], suffix: str, title: str) -> Figure:
         ),
     ]
     ceiling = line("polynomial_kernel_normalised_mse")
+    # A bound from counting samples: where it has used up a quarter of them it says little.
+    ceiling = np.where(ceiling > 0.75 * ceiling[0], ceiling, np.nan)
     for colour, name in ((2, "polynomial"), (3, "rbf")):
         kernel, kernel_errors = _measured(group, f"{name}_kernel_normalised_mse")
         if np.isfinite(kernel).any():
@@ -130,6 +140,7 @@ def _error(group: Sequence[Point], suffix: str, title: str) -> Figure:
         "ones alone and is too low. Kernels see no sequential recovery.",
         x_scale="log",
         y_scale="log",
+        y_range=(0.5 * float(np.nanmin(values)), 2 * float(np.nanmax(values))),
     )
 
 
@@ -145,11 +156,16 @@ def _spectrum(group: Sequence[Point], suffix: str, title: str) -> list[Figure]:
     )
     replicates = sum(bool(one["spectrum"]) for one in point.metrics)
     counts, edges = np.histogram(values, bins=BINS)
+    series = [Series("measured", edges, counts / replicates, "histogram", colour=0)]
+    density = _density(point)
+    if density is not None:
+        count = density.density * values.size / replicates * (edges[1] - edges[0])
+        series.append(Series("bulk, theory", density.x, count, "line", colour=1))
     lower, upper = point.predicted("bulk_edges")
     markers = [Marker(float(lower), "bulk edge"), Marker(float(upper), "bulk edge")]
     overlaps, placed = point.predicted("squared_overlap"), point.predicted("eigenvalues")
     for colour, i in enumerate(shown(placed.size)):
-        if overlaps[i] > 0 and not lower <= placed[i] <= upper:
+        if overlaps[i] > 0.1 and not lower <= placed[i] <= upper:
             markers.append(Marker(float(placed[i]), f"feature {i + 1}", colour))
     samples = point.parameters["samples"]
     return [
@@ -158,9 +174,9 @@ def _spectrum(group: Sequence[Point], suffix: str, title: str) -> list[Figure]:
             f"Features leave the bulk of the spectrum at n = {samples:,}{title}",
             "eigenvalue of the moment operator",
             "eigenvalues per replicate",
-            [Series("measured", edges, counts / replicates, "histogram", colour=0)],
-            "Histogram: measured eigenvalues. Grey lines: predicted edges of the bulk. Coloured "
-            "lines: predicted places of the features.",
+            series,
+            "Histogram: measured eigenvalues; curve: predicted bulk. Grey lines: predicted edges. "
+            "Coloured lines: predicted places of the features.",
             markers,
             y_scale="log",
         )

@@ -8,12 +8,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from solvable.spectra.density import SpectralDensity, weighted_density
 from solvable.spectra.spikes import SpikePrediction, predict_spikes
 from solvable.systems.base import Metrics
 from solvable.systems.sequential_moments import Moments, draw_moments
 
 if TYPE_CHECKING:
     from solvable.systems.sequential_recovery import SequentialParameters
+
+DENSITY_WEIGHTS = 2_000
+"""Weights that stand for their law in a density."""
 
 THRESHOLD_SIZES = 48
 """Sample sizes between which thresholds are interpolated."""
@@ -50,6 +54,20 @@ def predict(parameters: SequentialParameters) -> Metrics:
         "polynomial_kernel_normalised_mse": kernel,
         "rbf_kernel_normalised_mse": kernel,
     }
+
+
+def bulk_density(parameters: SequentialParameters) -> SpectralDensity | None:
+    """Predicted density of the bulk; None where the background has more than a semicircle."""
+    held, _ = _moments(_key(parameters))
+    if held.background is not None and held.background.contraction is not None:
+        return None
+    chances = np.cumsum(held.sample.probabilities)
+    places = (np.arange(DENSITY_WEIGHTS) + 0.5) / DENSITY_WEIGHTS
+    return weighted_density(
+        weights=np.interp(places, chances, held.sample.clipped(parameters.samples)),
+        aspect_ratio=parameters.samples / held.n_features,
+        background_variance=held.background.variance if held.background else 0.0,
+    )
 
 
 def _spikes(held: Moments, samples: float) -> SpikePrediction:
