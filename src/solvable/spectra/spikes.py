@@ -114,12 +114,16 @@ class Background:
     variance : float
         Variance of a further semicircle, free of the atoms.
     couplings : ndarray of shape (p,)
-        Squared norm of what it takes from each spike to the complement.
+        Squared norm of what the semicircle takes from each spike to the complement.
+    profiles : ndarray of shape (p, k), optional
+        Weight of each spike on each atom, rows summing to 1: spikes need not be eigenvectors of
+        the part with these atoms. Without it they are.
     """
 
     atoms: np.ndarray
     variance: float
     couplings: np.ndarray
+    profiles: np.ndarray | None = None
 
     @classmethod
     def empty(cls, features: int) -> Background:
@@ -174,9 +178,11 @@ def predict_spikes(
 
     .. math::
         z=L(\zeta)=\zeta+E\Big[\frac{w}{1-wa}\Big]-E[w]+b^2G,\qquad
-        R_i(\zeta)=\theta_i+E\Big[\frac{u_ia}{1-wa}\Big]+b_i^2G .
+        R_i(\zeta)=\theta_i+E\Big[\frac{u_ia}{1-wa}\Big]+b_i^2G
+        +\zeta-\langle x\rangle_i-\frac1{\langle1/(\zeta-x)\rangle_i},
 
-    The edge is the minimum of L, spike i is out where :math:`L=R_i` has a root beyond it, and
+    where :math:`\langle\cdot\rangle_i` is the mean over the profile of spike i on the atoms of B
+    (the last three terms vanish for an eigenvector). The edge is the minimum of L, spike i is out where :math:`L=R_i` has a root beyond it, and
     there :math:`c_i^2=L'/(L'-R_i')`. The transition is rounded on the scale
     :math:`D^{-1/3}` of the edge: with :math:`y=\zeta_i-\zeta_\star`, or its linear continuation
     below threshold, y becomes :math:`(y+\sqrt{y^2+4y_0^2})/2`, with :math:`y_0` such that a weak
@@ -188,7 +194,7 @@ def predict_spikes(
         Law of the weights and couplings. Weights that no sample of this size is expected to exceed
         are clipped: one such sample makes an eigenvalue of its own, not a bulk.
     heights : ndarray of shape (p,)
-        :math:`\theta_i` of either sign, not zero.
+        :math:`\theta_i=\langle A_i,E[C]A_i\rangle` of either sign, not zero.
     n_samples : float
         :math:`n`, above 0.
     n_features : int
@@ -237,9 +243,9 @@ def predict_spikes(
     places, overlaps, sharp, excess = np.empty((4, heights.size))
     for i, height in enumerate(heights):
         sign = 1 if height >= 0 else -1
-        side = sides[sign]
-        place, overlaps[i], sharp[i], excess[i] = side.spike(
-            abs(float(height)), sample.couplings[:, i], float(held.couplings[i])
+        profile = None if held.profiles is None else held.profiles[i]
+        place, overlaps[i], sharp[i], excess[i] = sides[sign].spike(
+            abs(float(height)), sample.couplings[:, i], float(held.couplings[i]), profile
         )
         places[i] = sign * place
     edges = (-sides[-1].edge, sides[1].edge)
@@ -311,8 +317,17 @@ class _Side:
         cubic = 2 * float(self.probabilities @ share**3) / self.delta**2
         return second * quadratic + change**2 * cubic
 
+    def _through_atoms(self, offset: float, profile: np.ndarray | None) -> tuple[float, float]:
+        """What a spike gains through atoms of which it is no eigenvector, and the derivative."""
+        if profile is None:
+            return 0.0, 0.0
+        inverse = 1 / (self.start + offset - self.atoms)
+        own, change = float(profile @ inverse), -float(profile @ inverse**2)
+        gain = self.start + offset - float(profile @ self.atoms) - 1 / own
+        return gain, 1 + change / own**2
+
     def spike(
-        self, height: float, coupling: np.ndarray, background: float
+        self, height: float, coupling: np.ndarray, background: float, profile: np.ndarray | None
     ) -> tuple[float, float, float, float]:
         """Place, rounded overlap, sharp overlap and excess of one spike."""
         chance = self.probabilities * coupling
@@ -321,9 +336,10 @@ class _Side:
             """R and R'."""
             G, change = self.resolvent(offset)
             inverse = 1 / (1 - self.weights * G / self.delta)
+            gain, slope = self._through_atoms(offset, profile)
             value = float(chance @ inverse) * G / self.delta + background * G
             rate = float(chance @ inverse**2) / self.delta + background
-            return height + value, rate * change
+            return height + value + gain, rate * change + slope
 
         def excess(offset: float) -> float:
             return self.place(offset) - target(offset)[0]

@@ -8,7 +8,14 @@ import numpy as np
 
 from solvable.systems.base import Finding, NotTestable, Point
 from solvable.systems.checking import groups, spread, worst
-from solvable.systems.sequential_checks import ASYMPTOTIC, RESOLVED, ratio, total, where
+from solvable.systems.sequential_checks import (
+    ASYMPTOTIC,
+    RESOLVED,
+    asymptotic,
+    ratio,
+    total,
+    where,
+)
 
 CROSSING_FEATURES = 5
 """Fewest features with a crossing from which an exponent is fitted."""
@@ -17,9 +24,7 @@ CROSSING_FEATURES = 5
 def outlier_positions(points: Sequence[Point]) -> Finding | NotTestable:
     """Worst relative deviation of the eigenvalue of a recovered feature."""
     findings = []
-    for point in points:
-        if ratio(point) < ASYMPTOTIC:
-            continue
+    for point in asymptotic(points):
         measured, predicted = point.mean("eigenvalues"), point.predicted("eigenvalues")
         errors = spread(point, "eigenvalues")
         for i in np.flatnonzero(point.predicted("squared_overlap") > RESOLVED):

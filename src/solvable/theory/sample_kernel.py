@@ -168,7 +168,9 @@ class QuadraticBackground:
     variance : float
         Of the semicircle.
     couplings : ndarray of shape (p,)
-        Squared norm of what the mean takes from each feature to the complement.
+        Squared norm of what the semicircle takes from each feature to the complement.
+    matrices : ndarray of shape (p, d, d)
+        :math:`M_i`.
     contraction : ndarray of shape (d, d), optional
         :math:`\beta S`; None where the operator is corrected.
     contraction_noise : float
@@ -177,25 +179,30 @@ class QuadraticBackground:
 
     variance: float
     couplings: np.ndarray
+    matrices: np.ndarray
     contraction: np.ndarray | None = None
     contraction_noise: float = 0.0
 
     def at(self, n_samples: float) -> Background:
-        """Background at a sample size; at most :data:`BACKGROUND_ATOMS` atoms, O(d^3)."""
+        """Background at a sample size; at most :data:`BACKGROUND_ATOMS` atoms, O(p d^3)."""
         if self.contraction is None:
             return Background(np.zeros(1), self.variance, self.couplings)
         dimension = len(self.contraction)
-        noise = self.contraction_noise / n_samples
         root = random_stream("quadratic background", dimension).standard_normal((dimension,) * 2)
-        wigner = (root + root.T) * np.sqrt(noise / (2 * dimension))
-        values = np.linalg.eigvalsh(self.contraction + wigner)
+        scale = np.sqrt(self.contraction_noise / n_samples / (2 * dimension))
+        values, vectors = np.linalg.eigh(self.contraction + scale * (root + root.T))
         rows, columns = np.triu_indices(dimension)
-        atoms = np.sort(values[rows] + values[columns])
-        if atoms.size > BACKGROUND_ATOMS:
-            places = (np.arange(BACKGROUND_ATOMS) + 0.5) / BACKGROUND_ATOMS
-            atoms = np.quantile(atoms, places)
-        # E||N M + M N||^2 = 2 times the variance of N, for a unit matrix M.
-        return Background(atoms, self.variance, self.couplings + 2 * noise)
+        atoms = values[rows] + values[columns]
+        turned = vectors.T @ self.matrices @ vectors
+        profiles = turned[:, rows, columns] ** 2 * np.where(rows == columns, 1, 2)
+        order = np.argsort(atoms)
+        # Groups of neighbouring atoms of equal size: their mean stands for them.
+        size = -(-atoms.size // BACKGROUND_ATOMS)
+        starts = np.arange(0, atoms.size, size)
+        sizes = np.diff(np.append(starts, atoms.size))
+        grouped = np.add.reduceat(atoms[order], starts) / sizes
+        weights = np.add.reduceat(profiles[:, order], starts, axis=1)
+        return Background(grouped, self.variance, self.couplings, weights)
 
 
 def quadratic_background(
@@ -229,7 +236,7 @@ def quadratic_background(
 
     Notes
     -----
-    O(p d^3). Derived to leading order in 1/d for the semicircle; backed by
+    O(p d^2). Derived to leading order in 1/d for the semicircle; backed by
     ``tests/theory/test_sample_kernel.py`` (the exact population matrix).
 
     Examples
@@ -241,10 +248,7 @@ def quadratic_background(
     features, dimension = matrices.shape[:2]
     variance = 8 * attenuation**2 / dimension**2
     couplings = np.full(features, variance)
-    if second_chaos is None:
-        return QuadraticBackground(variance, couplings)
-    B = second_chaos * np.einsum("i,iab,ibc->ac", weights, matrices, matrices, optimize=True)
-    for i, M in enumerate(matrices):
-        moved = B @ M + M @ B
-        couplings[i] += np.sum(moved**2) - np.sum(moved * M) ** 2
-    return QuadraticBackground(variance, couplings, B, contraction_noise)
+    B = None
+    if second_chaos is not None:
+        B = second_chaos * np.einsum("i,iab,ibc->ac", weights, matrices, matrices, optimize=True)
+    return QuadraticBackground(variance, couplings, matrices, B, contraction_noise)
