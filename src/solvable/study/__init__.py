@@ -6,7 +6,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from solvable.study.grid import Study, Task, validate_parameters
+    from solvable.study.grid import Study, Task
+    from solvable.study.parameters import validate_parameters
     from solvable.study.results import Failure, StudyResult, load
     from solvable.study.run import run_study
     from solvable.study.store import Store
@@ -19,7 +20,7 @@ _HOMES = {
     "Task": "grid",
     "load": "results",
     "run_study": "run",
-    "validate_parameters": "grid",
+    "validate_parameters": "parameters",
 }
 
 __all__ = [

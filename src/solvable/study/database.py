@@ -46,7 +46,7 @@ DETERMINISTIC_TABLES = ("meta", "points", "tasks", "results", "predictions", "ar
 
 @contextmanager
 def reported(path: Path) -> Iterator[None]:
-    """Turn what SQLite and the file system raise into one line."""
+    """Turn what SQLite and the file system raise into one line of :class:`StorageFailed`."""
     try:
         yield
     except sqlite3.Error as error:
@@ -73,6 +73,7 @@ def reported(path: Path) -> Iterator[None]:
 
 @contextmanager
 def transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    """Commit everything in the block, or nothing."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         yield
@@ -85,10 +86,12 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
 
 
 def is_empty(connection: sqlite3.Connection) -> bool:
+    """Whether the file holds no table, as after a run that was killed while it made the store."""
     return connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0
 
 
 def check_format(connection: sqlite3.Connection, path: Path) -> None:
+    """Refuse the databases of other programs and of newer versions."""
     if is_empty(connection):
         return
     application = connection.execute("PRAGMA application_id").fetchone()[0]

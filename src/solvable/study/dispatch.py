@@ -10,8 +10,8 @@ import logging
 import os
 import signal
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
 from typing import Any
 
 from solvable.errors import InvalidParameter, StudyError
@@ -57,7 +57,9 @@ def count_workers(workers: int | None) -> int:
     return min(workers, cores)
 
 
-def outcomes(jobs: Sequence[Job], workers: int | None, scheduler: str | None) -> Iterator[Outcome]:
+def outcomes(
+    jobs: Sequence[Job], workers: int | None, scheduler: str | None
+) -> Generator[Outcome, None, None]:
     """Run jobs and yield their outcomes as they finish.
 
     Parameters
@@ -82,7 +84,7 @@ def outcomes(jobs: Sequence[Job], workers: int | None, scheduler: str | None) ->
         yield from in_processes(jobs, count_workers(workers))
 
 
-def in_processes(jobs: Sequence[Job], workers: int) -> Iterator[Outcome]:
+def in_processes(jobs: Sequence[Job], workers: int) -> Generator[Outcome, None, None]:
     """Run jobs in local worker processes; those of a worker that was killed run again.
 
     A job that was under way in more than one breakdown of the pool runs alone, and if its worker
@@ -127,7 +129,7 @@ def in_processes(jobs: Sequence[Job], workers: int) -> Iterator[Outcome]:
                 )
 
 
-def _pool(jobs: Sequence[Job], workers: int, started: list[str]) -> Iterator[Outcome]:
+def _pool(jobs: Sequence[Job], workers: int, started: list[str]) -> Generator[Outcome, None, None]:
     import joblib
 
     def feed() -> Iterator[Any]:
@@ -143,20 +145,13 @@ def _pool(jobs: Sequence[Job], workers: int, started: list[str]) -> Iterator[Out
         results = joblib.Parallel(return_as="generator_unordered", batch_size=1, max_nbytes=None)(
             feed()
         )
-    finished = False
     try:
-        for outcome in results:
+        for outcome in results:  # noqa: UP028 (`yield from` closes joblib's generator: it warns)
             yield outcome
-        finished = True
     except GeneratorExit:
-        try:
+        with suppress(_Stop):
             results.throw(_Stop())
-        except _Stop:
-            finished = True
         raise
-    finally:
-        if not finished:
-            results.close()
 
 
 @contextmanager
@@ -172,7 +167,7 @@ def _interrupts_blocked() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, previous)
 
 
-def on_cluster(jobs: Sequence[Job], scheduler: str) -> Iterator[Outcome]:
+def on_cluster(jobs: Sequence[Job], scheduler: str) -> Generator[Outcome, None, None]:
     """Run jobs on a Dask cluster; Dask runs those of a worker that was killed again.
 
     Parameters

@@ -19,7 +19,8 @@ from threadpoolctl import threadpool_limits
 
 from solvable import __version__
 from solvable.errors import InvalidData
-from solvable.study.grid import canonical_json, task_stream
+from solvable.study.grid import task_stream
+from solvable.study.parameters import canonical_json
 from solvable.systems.base import Metrics, System
 
 
@@ -139,43 +140,42 @@ def _follow(parent: int) -> None:
 
 
 def _run(job: Job) -> Outcome:
-    system = job.system
-    _reset_peak_memory()
-    wall, cpu = time.perf_counter(), time.process_time()
     try:
-        if system.version != job.version:
-            raise InvalidData(
-                f"this worker has version {system.version} of {system.name}; the study asks for "
-                f"{job.version}. Install the same package on every worker."
-            )
-        parameters = system.parameters.model_validate_json(canonical_json(job.parameters))
-        arrays: dict[str, bytes] = {}
-        if job.kind == "prediction":
-            metrics = plain_metrics(system.predict(parameters))
-        else:
-            metrics = plain_metrics(system.measure(parameters, task_stream(job.identity)))
-            seconds, used = time.perf_counter() - wall, time.process_time() - cpu
-            teacher = system.teacher(parameters, task_stream(job.identity))
-            arrays = {name: _npy(name, array) for name, array in teacher.items()}
+        metrics, arrays, provenance = _compute(job)
     except (Exception, SystemExit) as error:  # a system may raise anything; the study goes on
         first = (str(error).strip() or "no message").splitlines()[0]
-        return Outcome(
-            job.kind,
-            job.identity,
-            error=f"{type(error).__name__}: {first}",
-            trace=traceback.format_exc(),
+        line = f"{type(error).__name__}: {first}"
+        return Outcome(job.kind, job.identity, error=line, trace=traceback.format_exc())
+    return Outcome(job.kind, job.identity, metrics, arrays, provenance=provenance)
+
+
+def _compute(job: Job) -> tuple[Metrics, dict[str, bytes], dict[str, Any]]:
+    system = job.system
+    if system.version != job.version:
+        raise InvalidData(
+            f"this worker has version {system.version} of {system.name}; the study asks for "
+            f"{job.version}. Install the same package on every worker."
         )
+    parameters = system.parameters.model_validate_json(canonical_json(job.parameters))
+    _reset_peak_memory()
+    wall, cpu = time.perf_counter(), time.process_time()
     if job.kind == "prediction":
-        seconds, used = time.perf_counter() - wall, time.process_time() - cpu
+        metrics = system.predict(parameters)
+    else:
+        metrics = system.measure(parameters, task_stream(job.identity))
     provenance = {
         "library": __version__,
         "numpy": np.__version__,
         "dtype": str(getattr(parameters, "dtype", "float64")),
-        "seconds": seconds,
-        "cpu_seconds": used,
+        "seconds": time.perf_counter() - wall,
+        "cpu_seconds": time.process_time() - cpu,
         "peak_memory": _peak_memory(),
     }
-    return Outcome(job.kind, job.identity, metrics, arrays, provenance=provenance)
+    arrays: Mapping[str, Any] = {}
+    if job.kind == "task":
+        arrays = system.teacher(parameters, task_stream(job.identity))
+    stored = {str(name): _npy(str(name), array) for name, array in arrays.items()}
+    return plain_metrics(metrics), stored, provenance
 
 
 def plain_metrics(metrics: Mapping[str, Any]) -> Metrics:

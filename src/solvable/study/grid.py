@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-from pydantic import ValidationError
 
 from solvable.arrays import random_stream
-from solvable.errors import InvalidParameter, SolvableError, unknown_choice
+from solvable.errors import InvalidParameter, unknown_choice
+from solvable.study.parameters import canonical_json, validate_parameters, without_negative_zero
 from solvable.study.toml import format_study, parse_study
-from solvable.systems.base import Parameters, System
+from solvable.systems.base import System
 
 MAX_TASKS = 1_000_000
 """Largest study that is accepted: beyond it the grid is more likely a slip than a wish."""
@@ -70,86 +69,8 @@ def task_stream(identity: str) -> np.random.Generator:
     return random_stream("task", identity)
 
 
-def canonical_json(value: Any) -> str:
-    """JSON text that is equal for equal parameters: sorted keys, no spaces, no negative zero.
-
-    Parameters
-    ----------
-    value : object
-        Numbers, strings, booleans, None, and lists or mappings of these.
-
-    Returns
-    -------
-    str
-        The text; floats in their shortest form that reads back exactly.
-
-    Examples
-    --------
-    >>> canonical_json({"b": -0.0, "a": [1, 2.5]})
-    '{"a":[1,2.5],"b":0.0}'
-    """
-    return json.dumps(
-        _without_negative_zero(value), sort_keys=True, separators=(",", ":"), allow_nan=False
-    )
-
-
-def _without_negative_zero(value: Any) -> Any:
-    if isinstance(value, float):
-        return value + 0.0
-    if isinstance(value, Mapping):
-        return {key: _without_negative_zero(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_without_negative_zero(item) for item in value]
-    return value
-
-
 def _hash(*parts: Any) -> str:
     return hashlib.sha256(canonical_json(list(parts)).encode()).hexdigest()[:32]
-
-
-def validate_parameters(system: System, values: Mapping[str, Any]) -> Parameters:
-    """Check the parameters of a system; text such as ``"60"`` is read as the field's type.
-
-    Parameters
-    ----------
-    system : System
-        Whose parameters.
-    values : mapping
-        Value by parameter name; the others keep their defaults.
-
-    Returns
-    -------
-    Parameters
-        The validated model.
-
-    Raises
-    ------
-    InvalidParameter
-        On an unknown name or a value out of range, in one line.
-    """
-    fields = system.parameters.model_fields
-    for name in values:
-        if name not in fields:
-            raise InvalidParameter(unknown_choice(f"a parameter of {system.name}", name, fields))
-    try:
-        return system.parameters.model_validate(dict(values))
-    except ValidationError as error:
-        details = error.errors()
-        for detail in details:
-            cause = detail.get("ctx", {}).get("error")
-            if isinstance(cause, SolvableError):
-                raise cause from None
-        raise InvalidParameter("; ".join(map(_describe, details))) from None
-
-
-def _describe(detail: Any) -> str:
-    message = str(detail["msg"]).removeprefix("Value error, ")
-    if not detail["loc"]:
-        return message
-    name = ".".join(map(str, detail["loc"]))
-    if detail["type"] == "missing":
-        return f"{name} is required and has no default"
-    return f"{name} is {detail['input']!r}: {message[:1].lower()}{message[1:]}"
 
 
 def _axis(name: str, values: Any) -> list[Any]:
@@ -314,7 +235,7 @@ def _whole(name: str, value: Any, least: int) -> int:
 
 def _product(
     system: System, grid: Mapping[str, Any], replicates: int
-) -> tuple[tuple[Mapping[str, Any], ...], dict[str, Sequence[Any]]]:
+) -> tuple[tuple[Mapping[str, Any], ...], dict[str, list[Any]]]:
     axes = {name: _axis(name, values) for name, values in grid.items()}
     count = math.prod(len(values) for values in axes.values()) * replicates
     if count > MAX_TASKS:
@@ -326,7 +247,7 @@ def _product(
     found: dict[str, Mapping[str, Any]] = {}
     for combination in itertools.product(*axes.values()):
         model = validate_parameters(system, dict(zip(axes, combination, strict=True)))
-        point = _without_negative_zero(model.model_dump(mode="json"))
+        point = without_negative_zero(model.model_dump(mode="json"))
         found[canonical_json(point)] = point
     names = list(system.parameters.model_fields)
     points = sorted(found.values(), key=lambda point: [_order(point[name]) for name in names])

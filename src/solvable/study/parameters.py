@@ -1,0 +1,91 @@
+"""Checked parameters of a system, and their canonical JSON text."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import ValidationError
+
+from solvable.errors import InvalidParameter, SolvableError, unknown_choice
+from solvable.systems.base import Parameters, System
+
+
+def canonical_json(value: Any) -> str:
+    """JSON text that is equal for equal parameters: sorted keys, no spaces, no negative zero.
+
+    Parameters
+    ----------
+    value : object
+        Numbers, strings, booleans, None, and lists or mappings of these.
+
+    Returns
+    -------
+    str
+        The text; floats in their shortest form that reads back exactly.
+
+    Examples
+    --------
+    >>> canonical_json({"b": -0.0, "a": [1, 2.5]})
+    '{"a":[1,2.5],"b":0.0}'
+    """
+    return json.dumps(
+        without_negative_zero(value), sort_keys=True, separators=(",", ":"), allow_nan=False
+    )
+
+
+def without_negative_zero(value: Any) -> Any:
+    """Copy of a JSON value with every -0.0 made 0.0, because the two are equal settings."""
+    if isinstance(value, float):
+        return value + 0.0
+    if isinstance(value, Mapping):
+        return {key: without_negative_zero(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [without_negative_zero(item) for item in value]
+    return value
+
+
+def validate_parameters(system: System, values: Mapping[str, Any]) -> Parameters:
+    """Check the parameters of a system; text such as ``"60"`` is read as the field's type.
+
+    Parameters
+    ----------
+    system : System
+        Whose parameters.
+    values : mapping
+        Value by parameter name; the others keep their defaults.
+
+    Returns
+    -------
+    solvable.systems.base.Parameters
+        The validated model.
+
+    Raises
+    ------
+    InvalidParameter
+        On an unknown name or a value out of range, in one line.
+    """
+    fields = system.parameters.model_fields
+    for name in values:
+        if name not in fields:
+            raise InvalidParameter(unknown_choice(f"a parameter of {system.name}", name, fields))
+    try:
+        return system.parameters.model_validate(dict(values))
+    except ValidationError as error:
+        details = error.errors()
+        for detail in details:
+            cause = detail.get("ctx", {}).get("error")
+            if isinstance(cause, SolvableError):
+                raise cause from None
+        raise InvalidParameter("; ".join(map(_describe, details))) from None
+
+
+def _describe(detail: Any) -> str:
+    message = str(detail["msg"]).removeprefix("Value error, ")
+    if not detail["loc"]:
+        return message
+    name = ".".join(map(str, detail["loc"]))
+    if detail["type"] == "missing":
+        return f"{name} is required and has no default"
+    return f"{name} is {detail['input']!r}: {message[:1].lower()}{message[1:]}"
