@@ -33,12 +33,17 @@ def draw_figures(points: Sequence[Point]) -> list[Figure]:
         words = ", ".join(f"{name} {group[0].parameters[name]}" for name in varying)
         suffix = "".join(f"-{group[0].parameters[name]}" for name in varying)
         title = f" ({words})" if words else ""
-        figures += [_overlap(group, suffix, title), _error(group, suffix, title)]
+        curve = dense_curve(group)
+        figures += [_overlap(group, curve, suffix, title), _error(group, curve, suffix, title)]
         figures += _spectrum(group, suffix, title)
     return figures
 
 
-def dense_curve(group: Sequence[Point]) -> tuple[np.ndarray, list[dict[str, np.ndarray]]]:
+Curve = tuple[np.ndarray, list[dict[str, np.ndarray]]]
+"""Sample sizes, and the prediction at each."""
+
+
+def dense_curve(group: Sequence[Point]) -> Curve:
     """Predictions on a fine grid of sample sizes around those of a curve."""
     from solvable.systems.sequential_prediction import predict
     from solvable.systems.sequential_recovery import SequentialParameters
@@ -72,10 +77,10 @@ def _measured(group: Sequence[Point], name: str) -> tuple[np.ndarray, np.ndarray
     return values, np.array([point.standard_error(name) for point in group])
 
 
-def _overlap(group: Sequence[Point], suffix: str, title: str) -> Figure:
+def _overlap(group: Sequence[Point], dense: Curve, suffix: str, title: str) -> Figure:
     sizes = [float(point.parameters["samples"]) for point in group]
     values, errors = _measured(group, "squared_overlap")
-    grid, curve = dense_curve(group)
+    grid, curve = dense
     predicted = np.array([one["squared_overlap"] for one in curve])
     thresholds = curve[0]["threshold_samples"]
     series: list[Series] = []
@@ -100,10 +105,10 @@ def _overlap(group: Sequence[Point], suffix: str, title: str) -> Figure:
     )
 
 
-def _error(group: Sequence[Point], suffix: str, title: str) -> Figure:
+def _error(group: Sequence[Point], dense: Curve, suffix: str, title: str) -> Figure:
     sizes = [float(point.parameters["samples"]) for point in group]
     values, errors = _measured(group, "normalised_mse")
-    grid, curve = dense_curve(group)
+    grid, curve = dense
 
     def line(name: str) -> np.ndarray:
         return np.array([float(one[name]) for one in curve])

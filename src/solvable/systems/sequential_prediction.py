@@ -25,7 +25,7 @@ THRESHOLD_SIZES = 48
 
 def predict(parameters: SequentialParameters) -> Metrics:
     """Predicted metrics of a parameter set, under the names of the measured ones and more."""
-    held, thresholds = _moments(_key(parameters))
+    held, thresholds, floor = _moments(_key(parameters))
     spikes = _spikes(held, parameters.samples)
     n, features = parameters.samples, parameters.features
     chance = features / held.n_features
@@ -48,7 +48,7 @@ def predict(parameters: SequentialParameters) -> Metrics:
         "normalised_mse_least_squares": errors["least-squares"],
         "normalised_mse_in_sample": errors["in-sample"],
         "normalised_mse_shrinkage": errors["shrinkage"],
-        "population_floor": _floor(held).tolist(),
+        "population_floor": floor.tolist(),
         "label_variance": held.label_variance,
         "spectrum": None,
         "polynomial_kernel_normalised_mse": kernel,
@@ -58,7 +58,7 @@ def predict(parameters: SequentialParameters) -> Metrics:
 
 def bulk_density(parameters: SequentialParameters) -> SpectralDensity | None:
     """Predicted density of the bulk; None where the background has more than a semicircle."""
-    held, _ = _moments(_key(parameters))
+    held, *_ = _moments(_key(parameters))
     if held.background is not None and held.background.contraction is not None:
         return None
     chances = np.cumsum(held.sample.probabilities)
@@ -87,10 +87,10 @@ def _key(parameters: SequentialParameters) -> SequentialParameters:
 
 
 @lru_cache(maxsize=64)
-def _moments(parameters: SequentialParameters) -> tuple[Moments, np.ndarray]:
-    """Moments of a parameter set, and the thresholds that follow from them."""
+def _moments(parameters: SequentialParameters) -> tuple[Moments, np.ndarray, np.ndarray]:
+    """Moments of a parameter set, and the thresholds and floors that follow from them."""
     held = draw_moments(parameters)
-    return held, _thresholds(held)
+    return held, _thresholds(held), _floor(held)
 
 
 def _kernel_floor(held: Moments, parameters: SequentialParameters) -> float | None:

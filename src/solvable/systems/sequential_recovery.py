@@ -167,7 +167,13 @@ PRESETS = {
 
 
 class SequentialRecovery(System):
-    """Sequential feature recovery (arXiv:2605.14567), at any size, with finite-size theory."""
+    """Sequential feature recovery (arXiv:2605.14567), at any size, with finite-size theory.
+
+    The label is a quadratic form of a few hidden features, themselves quadratic in the input. A
+    layer-wise spectral learner finds the features as outliers in the spectrum of one label-weighted
+    moment of the data, the strongest first, each at its own sample size. Every curve below is
+    predicted from the parameters alone, for this very dimension; nothing is fitted.
+    """
 
     name: ClassVar[str] = "sequential-recovery"
     title: ClassVar[str] = "Hidden features appear one after another as the samples grow"

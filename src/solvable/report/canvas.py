@@ -1,0 +1,118 @@
+"""The contract of a back end: what it is asked to draw."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+import numpy as np
+
+from solvable.report.layout import Limits, Scale
+from solvable.report.palette import Style
+
+
+@dataclass(frozen=True)
+class Frame:
+    """Axes to draw in.
+
+    Parameters
+    ----------
+    title, x_label, y_label : str
+        Texts.
+    x_scale, y_scale : {"linear", "log"}
+        Scales.
+    x_limits, y_limits : tuple of float
+        Limits in the units of the data.
+    marker_rows : int
+        Rows of marker labels above the axes.
+    overhang : float
+        How far marker labels reach beyond the right end, as a fraction of the width of the axes.
+    """
+
+    title: str
+    x_label: str
+    y_label: str
+    x_scale: Scale
+    y_scale: Scale
+    x_limits: Limits
+    y_limits: Limits
+    marker_rows: int = 0
+    overhang: float = 0.0
+
+
+@dataclass(frozen=True)
+class LegendEntry:
+    """One line of the legend.
+
+    Parameters
+    ----------
+    label : str
+        Text.
+    style : Style
+        Colour and symbol.
+    line : {"solid", "dashed", None}
+        Whether a line is shown.
+    symbol, patch : bool
+        Whether a symbol, or a filled patch, is shown.
+    """
+
+    label: str
+    style: Style
+    line: Literal["solid", "dashed"] | None = None
+    symbol: bool = False
+    patch: bool = False
+
+    @property
+    def group(self) -> str:
+        """What ties drawn series to this entry."""
+        return f"{self.style.colour} {self.label}"
+
+
+class Canvas(Protocol):
+    """What a back end has to draw. Coordinates are float arrays; NaN leaves a gap."""
+
+    def begin(self, frame: Frame) -> None:
+        """Set up the axes; called first."""
+        ...
+
+    def line(self, x: np.ndarray, y: np.ndarray, *, label: str, style: Style, dashed: bool) -> None:
+        """Draw a curve."""
+        ...
+
+    def band(
+        self, x: np.ndarray, lower: np.ndarray, upper: np.ndarray, *, label: str, style: Style
+    ) -> None:
+        """Shade the error of a curve."""
+        ...
+
+    def points(
+        self,
+        x: np.ndarray,
+        y: np.ndarray,
+        *,
+        error: np.ndarray,
+        lower: np.ndarray,
+        upper: np.ndarray,
+        label: str,
+        style: Style,
+    ) -> None:
+        """Draw symbols with error bars from ``lower`` to ``upper``; no bar where they are NaN."""
+        ...
+
+    def histogram(
+        self, edges: np.ndarray, heights: np.ndarray, *, label: str, style: Style
+    ) -> None:
+        """Draw bars between the edges."""
+        ...
+
+    def marker(self, x: float, label: str, *, colour: str, row: int) -> None:
+        """Draw a vertical line with its label in a row above the axes (row -1: no label)."""
+        ...
+
+    def legend(self, entries: list[LegendEntry], *, beside: bool) -> None:
+        """Draw the legend beside the axes or below them."""
+        ...
+
+    def note(self, text: str) -> None:
+        """Write a remark under the axes."""
+        ...

@@ -1,0 +1,221 @@
+"""What a report says, gathered from a system and its study."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from solvable.report.tables import format_value
+from solvable.systems.base import Figure, Parameters, Point, Reference, System, Verdict
+
+
+@dataclass(frozen=True)
+class ParameterRow:
+    """One parameter of a study as text.
+
+    Parameters
+    ----------
+    name : str
+        Name on the command line.
+    values : str
+        The value, or the values it took, separated by commas.
+    meaning : str
+        One line: what it is.
+    varied : bool
+        Whether the study varied it.
+    allowed : str
+        Its range.
+    """
+
+    name: str
+    values: str
+    meaning: str = ""
+    varied: bool = False
+    allowed: str = ""
+
+
+@dataclass(frozen=True)
+class ReportContent:
+    """Everything that :func:`solvable.report.render_report` writes.
+
+    Parameters
+    ----------
+    title : str
+        One line for a reader.
+    system : str
+        Name of the system on the command line.
+    summary : str
+        A paragraph for someone who has never seen the system; blank lines part paragraphs.
+    parameters : sequence of ParameterRow
+        What was set and varied.
+    command : str
+        The command that repeats the study.
+    figures : sequence of Figure
+        Neutral descriptions.
+    verdicts : sequence of Verdict
+        Outcomes of the claims.
+    points : sequence of Point
+        Measured and predicted metrics.
+    references : sequence of Reference
+        Sources.
+    facts : mapping of str to str
+        More that a reader needs to repeat the study: replicates, seed, versions, date.
+    figures_directory : str or None
+        Where the same figures lie as SVG and PDF, seen from the report; None if they were not written.
+    """
+
+    title: str
+    system: str
+    summary: str = ""
+    parameters: Sequence[ParameterRow] = ()
+    command: str = ""
+    figures: Sequence[Figure] = ()
+    verdicts: Sequence[Verdict] = ()
+    points: Sequence[Point] = ()
+    references: Sequence[Reference] = ()
+    facts: Mapping[str, str] = field(default_factory=dict)
+    figures_directory: str | None = "figures"
+
+
+def parameter_rows(
+    model: type[Parameters], grid: Mapping[str, Sequence[Any]]
+) -> list[ParameterRow]:
+    """Parameters of a study with their meaning, the varied ones first.
+
+    Parameters
+    ----------
+    model : type
+        Parameters of the system; their meanings and ranges are those of its fields.
+    grid : mapping
+        Parameter name to the values it took; others have their default.
+
+    Returns
+    -------
+    list of ParameterRow
+        One row per parameter of the model, and one per name of the grid that the model lacks.
+
+    Examples
+    --------
+    >>> from pydantic import Field
+    >>> class Example(Parameters):
+    ...     samples: int = Field(100, ge=2, description="Number of samples.")
+    >>> parameter_rows(Example, {"samples": [10, 20]})[0].values
+    '10, 20'
+    """
+    rows = []
+    for name, info in model.model_fields.items():
+        default = None if info.is_required() else info.get_default(call_default_factory=True)
+        values = list(grid.get(name, [default]))
+        text = ", ".join(format_value(value) for value in values)
+        meaning = " ".join((info.description or "").split())
+        rows.append(ParameterRow(name, text, meaning, len(values) > 1, _allowed(info)))
+    unknown = [name for name in grid if name not in model.model_fields]
+    rows += [
+        ParameterRow(name, format_value(list(grid[name])), varied=len(grid[name]) > 1)
+        for name in unknown
+    ]
+    return sorted(rows, key=lambda row: not row.varied)
+
+
+def _allowed(info: Any) -> str:
+    """Range of a pydantic field in words."""
+    from typing import Literal, get_args, get_origin
+
+    if get_origin(info.annotation) is Literal:
+        return " | ".join(str(one) for one in get_args(info.annotation))
+    signs = {"gt": ">", "ge": "≥", "lt": "<", "le": "≤"}
+    bounds = [
+        f"{sign} {format_value(getattr(rule, name))}"
+        for rule in info.metadata
+        for name, sign in signs.items()
+        if getattr(rule, name, None) is not None
+    ]
+    return " and ".join(bounds)
+
+
+def report_content(
+    system: System,
+    *,
+    grid: Mapping[str, Sequence[Any]],
+    replicates: int,
+    seed: int,
+    points: Sequence[Point],
+    verdicts: Sequence[Verdict],
+    command: str = "",
+    facts: Mapping[str, str] | None = None,
+    figures_directory: str | None = "figures",
+) -> ReportContent:
+    """Gather the content of a report from a system and the results of a study.
+
+    Parameters
+    ----------
+    system : System
+        What was studied; its title, docstring, parameters, figures and references are used.
+    grid : mapping
+        Parameter name to the values it took.
+    replicates, seed : int
+        As in the study.
+    points : sequence of Point
+        Measured and predicted metrics.
+    verdicts : sequence of Verdict
+        Outcomes of the claims.
+    command : str
+        The command that repeats the study.
+    facts : mapping of str to str, optional
+        More that a reader needs, such as date or run time.
+    figures_directory : str or None
+        Where the SVG and PDF files lie, seen from the report.
+
+    Returns
+    -------
+    ReportContent
+        For :func:`solvable.report.render_report`. The summary is the docstring of the system's class
+        up to its first numpydoc section.
+    """
+    known = {
+        "system": f"{system.name}, version {system.version}",
+        "replicates per point": str(replicates),
+        "seed": str(seed),
+        **_versions(),
+        **(facts or {}),
+    }
+    return ReportContent(
+        title=system.title,
+        system=system.name,
+        summary=_summary(system),
+        parameters=parameter_rows(system.parameters, grid),
+        command=command,
+        figures=list(system.figures(points)),
+        verdicts=list(verdicts),
+        points=list(points),
+        references=list(system.references),
+        facts=known,
+        figures_directory=figures_directory,
+    )
+
+
+def _summary(system: System) -> str:
+    import inspect
+
+    text = inspect.cleandoc(type(system).__doc__ or "")
+    lines = text.splitlines()
+    for index, line in enumerate(lines):
+        # A numpydoc section is a title underlined with dashes.
+        if line and set(line) == {"-"} and index:
+            lines = lines[: index - 1]
+            break
+    return "\n".join(lines).strip()
+
+
+def _versions() -> dict[str, str]:
+    import platform
+    from importlib.metadata import PackageNotFoundError, version
+
+    found = {"Python": platform.python_version()}
+    for package in ("solvable", "numpy", "scipy"):
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return found

@@ -1,0 +1,317 @@
+"""Figures as SVG and PDF, drawn by matplotlib without any global state."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from solvable.report.canvas import Frame, LegendEntry
+from solvable.report.drawing import draw
+from solvable.report.palette import NEUTRAL, Style
+from solvable.systems.base import Figure
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as MatplotlibFigure
+
+AXES_WIDTH, AXES_HEIGHT = 5.2, 3.5
+LEFT, RIGHT, TOP, BOTTOM = 0.85, 0.2, 0.45, 0.6
+ROW_HEIGHT = 0.165
+"""Sizes in inches: of the axes, of the margins, of a row of labels, legend or notes."""
+
+LEGEND_CHARACTER = 0.066
+"""Width of a character of the legend in inches."""
+
+INK = "#222222"
+SYMBOLS = {
+    "circle": "o",
+    "square": "s",
+    "diamond": "D",
+    "triangle-up": "^",
+    "triangle-down": "v",
+    "pentagon": "p",
+    "star": "*",
+}
+SETTINGS = {
+    "font.size": 9.0,
+    "axes.labelsize": 9.0,
+    "axes.edgecolor": "#888888",
+    "axes.labelcolor": INK,
+    "text.color": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": "#E4E4E4",
+    "grid.linewidth": 0.6,
+    "legend.fontsize": 8.0,
+    "legend.frameon": False,
+    "svg.fonttype": "path",
+    "svg.hashsalt": "solvable",
+    "pdf.fonttype": 42,
+}
+
+
+class MatplotlibCanvas:
+    """Canvas on one matplotlib figure, kept as ``.figure``."""
+
+    def __init__(self) -> None:
+        from matplotlib.figure import Figure as MatplotlibFigure
+
+        self.figure: Any = MatplotlibFigure()
+        self.axes: Any = None
+        self._below = 0
+
+    def begin(self, frame: Frame) -> None:
+        """Set up axes of fixed size, with room above them for the marker labels."""
+        right = max(RIGHT, frame.overhang * AXES_WIDTH + 0.1)
+        top = TOP + frame.marker_rows * ROW_HEIGHT
+        width, height = LEFT + AXES_WIDTH + right, BOTTOM + AXES_HEIGHT + top
+        self.figure.set_size_inches(width, height)
+        self.axes = self.figure.add_axes(
+            (LEFT / width, BOTTOM / height, AXES_WIDTH / width, AXES_HEIGHT / height)
+        )
+        self.axes.set(xscale=frame.x_scale, yscale=frame.y_scale)
+        self.axes.set(xlim=frame.x_limits, ylim=frame.y_limits)
+        self.axes.set_xlabel(frame.x_label, parse_math=False)
+        self.axes.set_ylabel(frame.y_label, parse_math=False)
+        self._text(
+            frame.title,
+            (0.0, 1.0),
+            (0.0, 8.0 + 72 * ROW_HEIGHT * frame.marker_rows),
+            fontsize=10.5,
+            fontweight="bold",
+        )
+
+    def line(self, x: np.ndarray, y: np.ndarray, *, label: str, style: Style, dashed: bool) -> None:
+        """Draw a curve."""
+        linestyle = (0, (5, 2.5)) if dashed else "solid"
+        self.axes.plot(x, y, color=style.colour, linestyle=linestyle, linewidth=1.5, zorder=2.5)
+
+    def band(
+        self, x: np.ndarray, lower: np.ndarray, upper: np.ndarray, *, label: str, style: Style
+    ) -> None:
+        """Shade the error of a curve."""
+        self.axes.fill_between(x, lower, upper, color=style.colour, alpha=0.18, linewidth=0)
+
+    def points(
+        self,
+        x: np.ndarray,
+        y: np.ndarray,
+        *,
+        error: np.ndarray,
+        lower: np.ndarray,
+        upper: np.ndarray,
+        label: str,
+        style: Style,
+    ) -> None:
+        """Draw symbols with error bars."""
+        self.axes.errorbar(
+            x,
+            y,
+            yerr=np.vstack([y - lower, upper - y]) if np.isfinite(error).any() else None,
+            linestyle="none",
+            color=style.colour,
+            elinewidth=1.1,
+            capsize=2.2,
+            zorder=3.5,
+            **_symbol(style),
+        )
+
+    def histogram(
+        self, edges: np.ndarray, heights: np.ndarray, *, label: str, style: Style
+    ) -> None:
+        """Draw bars between the edges."""
+        if len(heights) == 0 or not np.isfinite(edges).all():
+            return
+        baseline = self.axes.get_ylim()[0] if self.axes.get_yscale() == "log" else 0.0
+        self.axes.stairs(
+            heights,
+            edges,
+            baseline=baseline,
+            fill=True,
+            facecolor=style.colour,
+            alpha=0.35,
+        )
+        self.axes.stairs(heights, edges, baseline=baseline, color=style.colour, linewidth=0.8)
+
+    def marker(self, x: float, label: str, *, colour: str, row: int) -> None:
+        """Draw a vertical line with its label above the axes."""
+        self.axes.axvline(x, color=colour, linewidth=0.9, linestyle=(0, (2, 2)), zorder=2.2)
+        if row < 0:
+            return
+        high = 72 * ROW_HEIGHT * (row + 0.85)
+        self.axes.annotate(
+            "",
+            (x, 1.0),
+            (0.0, high),
+            xycoords=("data", "axes fraction"),
+            textcoords="offset points",
+            arrowprops={
+                "arrowstyle": "-",
+                "color": colour,
+                "linewidth": 0.6,
+                "shrinkA": 0,
+                "shrinkB": 0,
+            },
+            annotation_clip=False,
+        )
+        self._text(
+            label,
+            (x, 1.0),
+            (2.5, high - 8.0),
+            xycoords=("data", "axes fraction"),
+            fontsize=8.0,
+            color=colour,
+        )
+
+    def legend(self, entries: list[LegendEntry], *, beside: bool) -> None:
+        """Draw the legend outside the axes."""
+        if not entries:
+            return
+        handles = [_handle(entry) for entry in entries]
+        longest = max(len(entry.label) for entry in entries) * LEGEND_CHARACTER + 0.45
+        if beside:
+            where: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.02), "ncols": 1}
+            width, _ = self.figure.get_size_inches()
+            self._resize(width=max(width, LEFT + AXES_WIDTH + longest + 0.1))
+        else:
+            columns = max(1, min(len(entries), int(AXES_WIDTH / longest)))
+            rows = -(-len(entries) // columns)
+            where = {
+                "loc": "upper left",
+                "bbox_to_anchor": (-0.02, -0.42 / AXES_HEIGHT),
+                "ncols": columns,
+            }
+            self._below += rows
+            self._resize(lower=rows * ROW_HEIGHT + 0.1)
+        legend = self.axes.legend(handles=handles, borderaxespad=0.3, **where)
+        for text in legend.get_texts():
+            text.set_parse_math(False)
+
+    def note(self, text: str) -> None:
+        """Write a remark under the axes and the legend."""
+        import textwrap
+
+        lines = textwrap.wrap(text, 95)
+        for line in lines:
+            offset = -72 * (0.56 + ROW_HEIGHT * (self._below + 0.6))
+            self._text(line, (0.0, 0.0), (0.0, offset), fontsize=8.0, color=NEUTRAL)
+            self._below += 1
+        self._resize(lower=len(lines) * ROW_HEIGHT)
+
+    def _text(
+        self,
+        text: str,
+        at: tuple[float, float],
+        offset: tuple[float, float],
+        *,
+        xycoords: Any = "axes fraction",
+        **properties: Any,
+    ) -> None:
+        note = self.axes.annotate(
+            text,
+            at,
+            offset,
+            xycoords=xycoords,
+            textcoords="offset points",
+            annotation_clip=False,
+            **properties,
+        )
+        note.set_parse_math(False)
+
+    def _resize(self, *, width: float | None = None, lower: float = 0.0) -> None:
+        """Widen the figure, or add room at its lower end, and keep the size of the axes."""
+        old_width, old_height = self.figure.get_size_inches()
+        new_width, new_height = width or old_width, old_height + lower
+        box = self.axes.get_position(original=True)
+        self.figure.set_size_inches(new_width, new_height)
+        self.axes.set_position(
+            (
+                box.x0 * old_width / new_width,
+                (box.y0 * old_height + lower) / new_height,
+                AXES_WIDTH / new_width,
+                AXES_HEIGHT / new_height,
+            )
+        )
+
+
+def _symbol(style: Style) -> dict[str, Any]:
+    size = {"star": 8.5, "diamond": 4.6, "square": 4.8}.get(style.symbol, 5.4)
+    return {
+        "marker": SYMBOLS[style.symbol],
+        "markersize": size,
+        "markeredgecolor": "white",
+        "markeredgewidth": 0.5,
+        "markerfacecolor": style.colour,
+    }
+
+
+def _handle(entry: LegendEntry) -> Any:
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
+    colour = entry.style.colour
+    if entry.patch:
+        return Patch(facecolor=colour, edgecolor=colour, alpha=0.45, label=entry.label)
+    linestyle: Any = {None: "none", "solid": "solid", "dashed": (0, (4, 2))}[entry.line]
+    symbol = _symbol(entry.style) if entry.symbol else {}
+    return Line2D(
+        [], [], color=colour, linestyle=linestyle, linewidth=1.5, label=entry.label, **symbol
+    )
+
+
+def settings() -> Any:
+    """Context in which matplotlib has its own defaults and ours, whatever the user's file says.
+
+    Returns
+    -------
+    context manager
+        Restores the settings at its end.
+
+    Examples
+    --------
+    >>> with settings():
+    ...     import matplotlib
+    ...
+    ...     matplotlib.rcParams["svg.hashsalt"]
+    'solvable'
+    """
+    from matplotlib import style
+
+    return style.context(["default", SETTINGS])
+
+
+def draw_matplotlib(figure: Figure) -> MatplotlibFigure:
+    """Draw a figure with matplotlib, for print.
+
+    Parameters
+    ----------
+    figure : Figure
+        Neutral description. Texts are taken literally: ``$`` starts no formula.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        Not registered with pyplot; save it with ``savefig`` or :func:`solvable.report.write_figures`.
+
+    Raises
+    ------
+    InvalidParameter
+        If the figure cannot be drawn.
+
+    Examples
+    --------
+    >>> from solvable.systems.base import Series
+    >>> curve = Series("theory", [1, 2], [3, 4])
+    >>> drawn = draw_matplotlib(Figure("f", "Title", "n", "error", [curve]))
+    >>> [axes.get_xlabel() for axes in drawn.axes]
+    ['n']
+    """
+    with settings():
+        canvas = MatplotlibCanvas()
+        draw(figure, canvas)
+    drawn: MatplotlibFigure = canvas.figure
+    return drawn

@@ -1,0 +1,112 @@
+"""Numbers as text, with as many digits as their error allows."""
+
+from __future__ import annotations
+
+import math
+from decimal import ROUND_HALF_EVEN, Decimal
+
+DOUBLE_DIGITS = 15
+"""Significant decimal digits that a double always holds."""
+
+MISSING = "–"
+"""What stands where nothing was measured or predicted."""
+
+_SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+_PLAIN_ABOVE, _PLAIN_BELOW = 6, -4
+"""Decimal exponents of the first digit between which numbers are written without a power of ten."""
+
+
+def _exponent(value: float, digits: int) -> int:
+    """Decimal exponent of the first digit once the value is rounded to so many digits."""
+    return int(f"{value:.{digits - 1}e}".partition("e")[2])
+
+
+def _fixed(value: float | Decimal, last: int) -> str:
+    """Value rounded at the decimal place ``10**last``, without a power of ten, minus zero avoided."""
+    place = Decimal(1).scaleb(last)
+    rounded = (Decimal(value) / place).to_integral_value(ROUND_HALF_EVEN) * place
+    text = format(rounded if rounded else abs(rounded), f".{max(-last, 0)}f")
+    return text.replace("-", "−")
+
+
+def _scaled(value: float, power: int) -> Decimal:
+    return Decimal(value).scaleb(-power)
+
+
+def _not_finite(value: float) -> str:
+    if math.isnan(value):
+        return MISSING
+    return "∞" if value > 0 else "−∞"
+
+
+def format_number(value: float | None, digits: int = 4) -> str:
+    """Write a number with a fixed count of significant digits.
+
+    Parameters
+    ----------
+    value : float or None
+        None and NaN give a dash.
+    digits : int
+        Significant digits; zeros at the end are left out.
+
+    Returns
+    -------
+    str
+        Plain between 0.0001 and a million, with a power of ten outside.
+
+    Examples
+    --------
+    >>> format_number(0.123456), format_number(410950), format_number(1.5e-7), format_number(None)
+    ('0.1235', '410950', '1.5 × 10⁻⁷', '–')
+    """
+    if value is None or not math.isfinite(value):
+        return MISSING if value is None else _not_finite(value)
+    if value == 0:
+        return "0"
+    if float(value).is_integer() and abs(value) < 10**_PLAIN_ABOVE:
+        return f"{int(value)}".replace("-", "−")
+    first = _exponent(value, digits)
+    if _PLAIN_BELOW <= first < _PLAIN_ABOVE:
+        text = _fixed(value, min(first - digits + 1, 0))
+        return text.rstrip("0").rstrip(".") if "." in text else text
+    text = _fixed(_scaled(value, first), 1 - digits)
+    text = text.rstrip("0").rstrip(".") if "." in text else text
+    return f"{text} × 10{str(first).translate(_SUPERSCRIPTS)}"
+
+
+def format_with_error(value: float | None, error: float | None) -> str:
+    """Write a value with its standard error, both rounded at the error's second digit.
+
+    Parameters
+    ----------
+    value : float or None
+        None and NaN give a dash.
+    error : float or None
+        Standard error, not negative. If it is unknown, four digits of the value are shown without it.
+
+    Returns
+    -------
+    str
+        ``value ± error``.
+
+    Examples
+    --------
+    >>> format_with_error(0.93127, 0.0123), format_with_error(410950.0, 1234.0)
+    ('0.931 ± 0.012', '411000 ± 1200')
+    >>> format_with_error(1.2345e8, 2.1e6), format_with_error(0.5, None)
+    ('(1.234 ± 0.021) × 10⁸', '0.5')
+    """
+    if value is None or not math.isfinite(value) or error is None or math.isnan(error):
+        return format_number(value)
+    if error == 0 or math.isinf(error):
+        return f"{format_number(value)} ± {'0' if error == 0 else '∞'}"
+    error = abs(error)
+    last = _exponent(error, 2) - 1
+    first = max(_exponent(value, 4) if value else last, last + 1)
+    if first - last > DOUBLE_DIGITS:
+        return f"{format_number(value, DOUBLE_DIGITS)} ± {format_number(error, 2)}"
+    if _PLAIN_BELOW <= first < _PLAIN_ABOVE and last >= -9:
+        return f"{_fixed(value, last)} ± {_fixed(error, last)}"
+    mantissa = f"{_fixed(_scaled(value, first), last - first)} ± "
+    mantissa += _fixed(_scaled(error, first), last - first)
+    return f"({mantissa}) × 10{str(first).translate(_SUPERSCRIPTS)}"

@@ -1,0 +1,373 @@
+"""Interactive figures drawn by plotly: values and errors can be read off by pointing."""
+
+from __future__ import annotations
+
+import itertools
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from solvable.report.canvas import Frame, LegendEntry
+from solvable.report.drawing import draw
+from solvable.report.palette import NEUTRAL, Style
+from solvable.systems.base import Figure
+
+AXES_HEIGHT = 380
+ROW_HEIGHT = 17
+LEFT, RIGHT, TOP, BOTTOM = 76, 24, 14, 56
+TITLE_HEIGHT = 34
+NOMINAL_WIDTH = 640
+"""Pixels; the width of the axes follows the window, this one sets the room for marker labels."""
+
+INK = "#222222"
+FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
+
+
+class PlotlyCanvas:
+    """Canvas on one plotly figure, kept as ``.figure``.
+
+    Parameters
+    ----------
+    title : bool
+        Whether the figure carries its title.
+    """
+
+    def __init__(self, *, title: bool = True) -> None:
+        from plotly.graph_objects import Figure as PlotlyFigure
+
+        self.figure: Any = PlotlyFigure()
+        self._title = title
+        self._x_label = self._y_label = ""
+        self._top = self._below = 0.0
+
+    def begin(self, frame: Frame) -> None:
+        """Set up the axes, with room above them for the marker labels."""
+        self._x_label, self._y_label = _text(frame.x_label), _text(frame.y_label)
+        self._top = TOP + frame.marker_rows * ROW_HEIGHT + (TITLE_HEIGHT if self._title else 0)
+        right = max(RIGHT, frame.overhang * NOMINAL_WIDTH)
+        self.figure.update_layout(
+            template="none",
+            font={"family": FONT, "size": 13, "color": INK},
+            paper_bgcolor="white",
+            plot_bgcolor="white",
+            margin={"l": LEFT, "r": right, "t": self._top, "b": BOTTOM},
+            height=AXES_HEIGHT + self._top + BOTTOM,
+            hovermode="closest",
+            hoverlabel={"font": {"family": FONT, "size": 12}},
+            barmode="overlay",
+            xaxis=_axis(frame.x_label, frame.x_scale, frame.x_limits),
+            yaxis=_axis(frame.y_label, frame.y_scale, frame.y_limits),
+        )
+        if self._title:
+            self.figure.update_layout(
+                title={
+                    "text": f"<b>{_text(frame.title)}</b>",
+                    "font": {"size": 15},
+                    "x": 0,
+                    "xref": "paper",
+                    "xanchor": "left",
+                    "y": 1,
+                    "yref": "container",
+                    "yanchor": "top",
+                    "pad": {"t": 10},
+                }
+            )
+
+    def _hover(self, label: str, value: str) -> str:
+        head = f"<b>{_text(label)}</b><br>" if label else ""
+        return f"{head}{self._x_label}: %{{x:.5~g}}<br>{self._y_label}: {value}<extra></extra>"
+
+    def _trace(self, kind: str, label: str, style: Style, **properties: Any) -> None:
+        import plotly.graph_objects
+
+        self.figure.add_trace(
+            getattr(plotly.graph_objects, kind)(
+                name=_text(label),
+                legendgroup=LegendEntry(label, style).group,
+                showlegend=False,
+                **properties,
+            )
+        )
+
+    def line(self, x: np.ndarray, y: np.ndarray, *, label: str, style: Style, dashed: bool) -> None:
+        """Draw a curve."""
+        self._trace(
+            "Scatter",
+            label,
+            style,
+            x=x,
+            y=y,
+            mode="lines",
+            line={"color": style.colour, "width": 2, "dash": "dash" if dashed else "solid"},
+            hovertemplate=self._hover(label, "%{y:.4~g} (theory)"),
+        )
+
+    def band(
+        self, x: np.ndarray, lower: np.ndarray, upper: np.ndarray, *, label: str, style: Style
+    ) -> None:
+        """Shade the error of a curve."""
+        for low, high in _runs(np.isfinite(x) & np.isfinite(lower) & np.isfinite(upper)):
+            part = slice(low, high)
+            self._trace(
+                "Scatter",
+                label,
+                style,
+                x=np.concatenate([x[part], x[part][::-1]]),
+                y=np.concatenate([upper[part], lower[part][::-1]]),
+                mode="lines",
+                fill="toself",
+                fillcolor=_faint(style.colour, 0.18),
+                line={"width": 0},
+                hoverinfo="skip",
+            )
+
+    def points(
+        self,
+        x: np.ndarray,
+        y: np.ndarray,
+        *,
+        error: np.ndarray,
+        lower: np.ndarray,
+        upper: np.ndarray,
+        label: str,
+        style: Style,
+    ) -> None:
+        """Draw symbols with error bars; pointing at one reads off value and error."""
+        bars = None
+        read = ["no error" if np.isnan(one) else f"± {one:.2g}" for one in error]
+        if np.isfinite(error).any():
+            bars = {
+                "type": "data",
+                "symmetric": False,
+                # plotly draws no bar of length zero, and knows no NaN here.
+                "array": np.nan_to_num(upper - y),
+                "arrayminus": np.nan_to_num(y - lower),
+                "thickness": 1.4,
+                "width": 3,
+                "color": style.colour,
+            }
+        self._trace(
+            "Scatter",
+            label,
+            style,
+            x=x,
+            y=y,
+            mode="markers",
+            marker=_symbol(style),
+            error_y=bars,
+            customdata=read,
+            hovertemplate=self._hover(label, "%{y:.4~g} %{customdata} (measured)"),
+        )
+
+    def histogram(
+        self, edges: np.ndarray, heights: np.ndarray, *, label: str, style: Style
+    ) -> None:
+        """Draw bars between the edges."""
+        if len(heights) == 0:
+            return
+        head = f"<b>{_text(label)}</b><br>" if label else ""
+        read = [f"{low:.4g} to {high:.4g}" for low, high in itertools.pairwise(edges)]
+        self._trace(
+            "Bar",
+            label,
+            style,
+            x=(edges[:-1] + edges[1:]) / 2,
+            y=heights,
+            width=np.diff(edges),
+            marker={
+                "color": _faint(style.colour, 0.4),
+                "line": {"color": style.colour, "width": 0.8},
+            },
+            customdata=read,
+            hovertemplate=(
+                f"{head}{self._x_label}: %{{customdata}}<br>{self._y_label}: %{{y:.4~g}}"
+                "<extra></extra>"
+            ),
+        )
+
+    def marker(self, x: float, label: str, *, colour: str, row: int) -> None:
+        """Draw a vertical line with its label above the axes."""
+        line = {"color": colour, "width": 1.2, "dash": "dot"}
+        self.figure.add_shape(
+            type="line", xref="x", yref="paper", x0=x, x1=x, y0=0, y1=1, line=line
+        )
+        if row < 0:
+            return
+        high = ROW_HEIGHT * (row + 0.85)
+        self.figure.add_shape(
+            type="line",
+            xref="x",
+            yref="paper",
+            x0=x,
+            x1=x,
+            y0=1,
+            y1=1 + high / AXES_HEIGHT,
+            line={"color": colour, "width": 1},
+        )
+        logarithmic = self.figure.layout.xaxis.type == "log"
+        self.figure.add_annotation(
+            text=_text(label),
+            # Shapes take data on a logarithmic axis, annotations its logarithm.
+            x=float(np.log10(x)) if logarithmic else x,
+            xref="x",
+            xanchor="left",
+            y=1,
+            yref="paper",
+            yanchor="bottom",
+            yshift=high - ROW_HEIGHT + 2,
+            xshift=1,
+            showarrow=False,
+            font={"size": 11.5, "color": colour},
+            hovertext=f"{_text(label)}: {self._x_label} = {x:.5g}",
+        )
+
+    def legend(self, entries: list[LegendEntry], *, beside: bool) -> None:
+        """Draw the legend outside the axes; a click on an entry hides all that belongs to it."""
+        for entry in entries:
+            self._legend_trace(entry)
+        where: dict[str, Any] = {"x": 1.01, "xanchor": "left", "y": 1, "yanchor": "top"}
+        if not beside:
+            where = {
+                "orientation": "h",
+                "x": 0,
+                "xanchor": "left",
+                "y": -(BOTTOM - 6) / AXES_HEIGHT,
+                "yanchor": "top",
+            }
+            self._lower(1.4 * ROW_HEIGHT * (1 + len(entries) // 3))
+        self.figure.update_layout(
+            showlegend=bool(entries),
+            legend={**where, "font": {"size": 12}, "tracegroupgap": 0, "traceorder": "normal"},
+        )
+
+    def _legend_trace(self, entry: LegendEntry) -> None:
+        import plotly.graph_objects
+
+        colour = entry.style.colour
+        shared = {"name": _text(entry.label), "legendgroup": entry.group, "showlegend": True}
+        if entry.patch:
+            patch = {"color": _faint(colour, 0.4), "line": {"color": colour, "width": 0.8}}
+            self.figure.add_trace(
+                plotly.graph_objects.Bar(x=[None], y=[None], marker=patch, **shared)
+            )
+            return
+        mode = "+".join(
+            name for name, shown in (("lines", entry.line), ("markers", entry.symbol)) if shown
+        )
+        dash = "dash" if entry.line == "dashed" else "solid"
+        self.figure.add_trace(
+            plotly.graph_objects.Scatter(
+                x=[None],
+                y=[None],
+                mode=mode,
+                line={"color": colour, "width": 2, "dash": dash},
+                marker=_symbol(entry.style),
+                **shared,
+            )
+        )
+
+    def note(self, text: str) -> None:
+        """Write a remark under the axes and the legend."""
+        self.figure.add_annotation(
+            text=_text(text),
+            x=0,
+            xref="paper",
+            xanchor="left",
+            y=0,
+            yref="paper",
+            yanchor="top",
+            yshift=-(BOTTOM + self._below - 6),
+            showarrow=False,
+            align="left",
+            font={"size": 11.5, "color": NEUTRAL},
+        )
+        self._lower(ROW_HEIGHT)
+
+    def _lower(self, more: float) -> None:
+        self._below += more
+        bottom = BOTTOM + self._below
+        self.figure.update_layout(height=AXES_HEIGHT + self._top + bottom, margin_b=bottom)
+
+
+def _text(text: str) -> str:
+    """Take a text literally: plotly reads a little HTML and %{...} otherwise."""
+    return escape(text, quote=False).replace("%{", "%&#123;").replace("$", "&#36;")
+
+
+def _axis(label: str, scale: str, limits: tuple[float, float]) -> dict[str, Any]:
+    logarithmic = scale == "log"
+    bounds = np.log10(limits) if logarithmic else np.asarray(limits)
+    axis = {
+        "title": {"text": _text(label), "standoff": 10},
+        "type": scale,
+        "range": [float(bound) for bound in bounds],
+        "gridcolor": "#E4E4E4",
+        "linecolor": "#888888",
+        "showline": True,
+        "zeroline": False,
+        "ticks": "outside",
+        "tickcolor": "#888888",
+        "ticklen": 4,
+        "automargin": False,
+    }
+    if logarithmic:
+        axis["exponentformat"] = "power"
+        # Whole decades are labelled; a short axis also needs the digits between.
+        axis["dtick"] = (
+            1 if bounds[1] - bounds[0] > 1.5 else "D1" if bounds[1] - bounds[0] > 1 else "D2"
+        )
+    return axis
+
+
+def _symbol(style: Style) -> dict[str, Any]:
+    size = 10 if style.symbol in ("star", "diamond") else 8
+    return {
+        "color": style.colour,
+        "symbol": style.symbol,
+        "size": size,
+        "line": {"color": "white", "width": 0.8},
+    }
+
+
+def _faint(colour: str, alpha: float) -> str:
+    red, green, blue = (int(colour[start : start + 2], 16) for start in (1, 3, 5))
+    return f"rgba({red},{green},{blue},{alpha})"
+
+
+def _runs(mask: np.ndarray) -> list[tuple[int, int]]:
+    """Half-open intervals of consecutive true entries."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[0], mask.astype(int), [0]])))
+    return [(int(low), int(high)) for low, high in zip(edges[::2], edges[1::2], strict=True)]
+
+
+def draw_plotly(figure: Figure, *, title: bool = True) -> Any:
+    """Draw a figure with plotly, for the screen.
+
+    Parameters
+    ----------
+    figure : Figure
+        Neutral description. Texts are taken literally: no HTML, no formula.
+    title : bool
+        Whether the drawing carries its title; a page may have it as a heading instead.
+
+    Returns
+    -------
+    plotly.graph_objects.Figure
+        Its width follows the page.
+
+    Raises
+    ------
+    InvalidParameter
+        If the figure cannot be drawn.
+
+    Examples
+    --------
+    >>> from solvable.systems.base import Series
+    >>> curve = Series("theory", [1, 2], [3, 4])
+    >>> draw_plotly(Figure("f", "Title", "n", "error", [curve])).layout.xaxis.title.text
+    'n'
+    """
+    canvas = PlotlyCanvas(title=title)
+    draw(figure, canvas)
+    return canvas.figure

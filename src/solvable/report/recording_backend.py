@@ -1,0 +1,130 @@
+"""A back end that draws nothing and keeps what it was asked to draw, for tests of figures."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from solvable.report.canvas import Frame, LegendEntry
+from solvable.report.drawing import draw
+from solvable.report.palette import Style
+from solvable.systems.base import Figure
+
+
+@dataclass(frozen=True)
+class Call:
+    """One request to the canvas.
+
+    Parameters
+    ----------
+    name : str
+        Method of :class:`solvable.report.canvas.Canvas`.
+    arguments : dict
+        What it was called with, by name.
+    """
+
+    name: str
+    arguments: dict[str, Any]
+
+    def __getitem__(self, name: str) -> Any:
+        return self.arguments[name]
+
+
+@dataclass
+class RecordingCanvas:
+    """Canvas that keeps every call.
+
+    Parameters
+    ----------
+    calls : list of Call
+        What was asked, in order.
+    """
+
+    calls: list[Call] = field(default_factory=list)
+
+    def named(self, name: str) -> list[Call]:
+        """Calls of one method."""
+        return [call for call in self.calls if call.name == name]
+
+    def _keep(self, name: str, **arguments: Any) -> None:
+        self.calls.append(Call(name, arguments))
+
+    def begin(self, frame: Frame) -> None:
+        """Keep the axes."""
+        self._keep("begin", frame=frame)
+
+    def line(self, x: np.ndarray, y: np.ndarray, *, label: str, style: Style, dashed: bool) -> None:
+        """Keep a curve."""
+        self._keep("line", x=x, y=y, label=label, style=style, dashed=dashed)
+
+    def band(
+        self, x: np.ndarray, lower: np.ndarray, upper: np.ndarray, *, label: str, style: Style
+    ) -> None:
+        """Keep the error of a curve."""
+        self._keep("band", x=x, lower=lower, upper=upper, label=label, style=style)
+
+    def points(
+        self,
+        x: np.ndarray,
+        y: np.ndarray,
+        *,
+        error: np.ndarray,
+        lower: np.ndarray,
+        upper: np.ndarray,
+        label: str,
+        style: Style,
+    ) -> None:
+        """Keep symbols with error bars."""
+        self._keep(
+            "points", x=x, y=y, error=error, lower=lower, upper=upper, label=label, style=style
+        )
+
+    def histogram(
+        self, edges: np.ndarray, heights: np.ndarray, *, label: str, style: Style
+    ) -> None:
+        """Keep bars."""
+        self._keep("histogram", edges=edges, heights=heights, label=label, style=style)
+
+    def marker(self, x: float, label: str, *, colour: str, row: int) -> None:
+        """Keep a vertical line."""
+        self._keep("marker", x=x, label=label, colour=colour, row=row)
+
+    def legend(self, entries: list[LegendEntry], *, beside: bool) -> None:
+        """Keep the legend."""
+        self._keep("legend", entries=entries, beside=beside)
+
+    def note(self, text: str) -> None:
+        """Keep a remark."""
+        self._keep("note", text=text)
+
+
+def record(figure: Figure) -> RecordingCanvas:
+    """Record what drawing a figure asks of a back end.
+
+    Parameters
+    ----------
+    figure : Figure
+        Neutral description.
+
+    Returns
+    -------
+    RecordingCanvas
+        The calls.
+
+    Raises
+    ------
+    InvalidParameter
+        If the figure cannot be drawn.
+
+    Examples
+    --------
+    >>> from solvable.systems.base import Series
+    >>> canvas = record(Figure("f", "Title", "n", "error", [Series("theory", [1, 2], [3, 4])]))
+    >>> canvas.named("line")[0]["y"]
+    array([3., 4.])
+    """
+    canvas = RecordingCanvas()
+    draw(figure, canvas)
+    return canvas
