@@ -1,0 +1,3 @@
+"""Claims."""
+
+CLAIMS = ()

@@ -1,0 +1,5 @@
+"""Figures."""
+
+
+def draw_figures(points):
+    return []

@@ -1,0 +1,264 @@
+"""Prediction of compositional targets: the spike law first, latent draws for the later layers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from solvable.arrays import random_stream
+from solvable.operators import apply_label_map, standardise
+from solvable.systems.base import Metrics
+from solvable.systems.compositional_experiment import (
+    make_target,
+    rotated_basis,
+    rotated_directions,
+)
+from solvable.theory.compositional import (
+    FirstLayerLaw,
+    composed_background,
+    crossing_samples,
+    first_layer_law,
+    thresholds,
+)
+from solvable.theory.compositional_scaling import (
+    degree_two_share,
+    kernel_samples,
+    recovery_exponent,
+)
+from solvable.theory.latent_layers import LatentDraws, fit_last_layer, inner_layer
+from solvable.theory.sample_kernel import corrected_kernel, plain_kernel
+
+if TYPE_CHECKING:
+    from solvable.systems.compositional_target import CompositionalParameters
+    from solvable.targets import CompositionalTarget
+
+TEACHERS = 4
+"""First layers over which a prediction is averaged, as the replicates of a study are."""
+
+DRAWS = 80_000
+"""Monte-Carlo draws over all first layers."""
+
+DRAW_FLOPS = 2e11
+"""Arithmetic that the draws of a large dimension may cost."""
+
+CHUNK_ROWS = 4_096
+"""Rows drawn at a time."""
+
+
+@dataclass(frozen=True)
+class _Draw:
+    """What one first layer contributes; arrays have one row per draw."""
+
+    labels: np.ndarray
+    signal: np.ndarray
+    noise: np.ndarray
+    squared_norm: np.ndarray
+    squared_input_norm: np.ndarray
+    images: np.ndarray
+    second_moment: np.ndarray
+    matrices: np.ndarray | None
+
+
+@dataclass(frozen=True)
+class Model:
+    """All that a prediction needs and that does not depend on the sample size."""
+
+    law: FirstLayerLaw
+    draws: LatentDraws
+    weights: np.ndarray
+    thresholds: np.ndarray
+    crossing: float
+    degree_two_share: float
+
+
+def predict(parameters: CompositionalParameters) -> Metrics:
+    """Predicted metrics of a parameter set, under the names of the measured ones and more."""
+    model = _model(_key(parameters))
+    spikes = model.law.spikes(parameters.samples)
+    chance = parameters.widths[0] / model.law.n_features
+    overlap = spikes.squared_overlap + (1 - spikes.squared_overlap) * chance
+    inner, last, error = _later_layers(parameters, model, spikes.squared_overlap)
+    kernel = _kernel_floor(parameters, model)
+    crossing = model.crossing
+    return {
+        "squared_overlap": overlap.tolist(),
+        "subspace_overlap": float(overlap.mean()),
+        "inner_squared_overlap": inner,
+        "eigenvalues": spikes.eigenvalues.tolist(),
+        "detected_features": float(spikes.recovered.sum()),
+        "last_layer_eigenvalues": last,
+        "normalised_mse": error,
+        "polynomial_kernel_normalised_mse": kernel,
+        "rbf_kernel_normalised_mse": kernel,
+        "bulk_edges": [float(edge) for edge in spikes.bulk_edges],
+        "heights": model.law.heights.tolist(),
+        "weights": rotated_basis(parameters).weights.tolist(),
+        "last_layer_eigenvalues_of_target": _true_last_layer(parameters),
+        "threshold_samples": [float(n) if np.isfinite(n) else None for n in model.thresholds],
+        "crossing_samples": crossing if np.isfinite(crossing) else None,
+        "kernel_threshold_samples": kernel_samples(
+            dimension=parameters.dimension, degree=parameters.label_degree
+        ),
+        "recovery_exponent": recovery_exponent(
+            degree=parameters.degree,
+            epsilon=float(np.log(parameters.widths[0]) / np.log(parameters.dimension)),
+            layers=parameters.layers,
+        ),
+    }
+
+
+def _later_layers(
+    parameters: CompositionalParameters, model: Model, squared_overlap: np.ndarray
+) -> tuple[list[float | None] | None, list[float | None], float]:
+    """Overlaps of the second representation, eigenvalues of the last layer, and the error."""
+    features = model.draws.learned(squared_overlap)
+    shares: list[float | None] | None = None
+    if parameters.layers == 4:
+        basis = rotated_basis(parameters).rotation
+        (hidden,) = make_target(parameters, 0).hidden_layers
+        found = inner_layer(
+            features=features,
+            weights=apply_label_map(model.draws.labels, parameters.label_map),
+            layers=np.einsum("ak,jab,bl->jkl", basis, hidden, basis),
+            alignment=np.diag(np.sqrt(squared_overlap)),
+            correction=parameters.correction,
+        )
+        features, shares = found.features, found.squared_overlap.tolist()
+    fit = fit_last_layer(features, model.draws.labels, readout=parameters.readout != "identity")
+    values = np.linalg.eigvalsh(fit.matrix)[::-1]
+    return shares, values.tolist(), fit.normalised_mse
+
+
+def _true_last_layer(parameters: CompositionalParameters) -> list[float | None] | None:
+    """Eigenvalues of B in the units of the labels; None for a nonlinear readout."""
+    if parameters.readout != "identity":
+        return None
+    target = make_target(parameters, 0)
+    _, scale = target.label_standardisation
+    return list((np.linalg.eigvalsh(target.matrix)[::-1] / scale).tolist())
+
+
+def _kernel_floor(parameters: CompositionalParameters, model: Model) -> float:
+    """Least error of a rotation-invariant kernel: all of degree 2, n of the D_4 of degree 4."""
+    top = kernel_samples(dimension=parameters.dimension, degree=4)
+    learned = min(1.0, parameters.samples / top)
+    return float((1 - model.degree_two_share) * (1 - learned))
+
+
+def _key(parameters: CompositionalParameters) -> CompositionalParameters:
+    """The same parameters with everything reset that the model does not depend on."""
+    return parameters.model_copy(update={"samples": 2, "test_samples": 2, "kernel_samples": 0})
+
+
+@lru_cache(maxsize=64)
+def _model(parameters: CompositionalParameters) -> Model:
+    targets = [make_target(parameters, seed) for seed in range(TEACHERS)]
+    parts = [_draw(target, parameters) for target in targets]
+    weights = [apply_label_map(standardise(one.labels)[0], parameters.label_map) for one in parts]
+    law = _law(parameters, parts, np.concatenate(weights))
+    labels = np.concatenate([one.labels for one in parts])
+    share = np.mean(
+        [
+            degree_two_share(
+                one.second_moment, draws=one.labels.size, label_variance=float(one.labels.var())
+            )
+            for one in parts
+        ]
+    )
+    return Model(
+        law=law,
+        draws=LatentDraws(
+            labels,
+            np.concatenate([one.signal for one in parts]),
+            np.concatenate([one.noise for one in parts]),
+        ),
+        weights=rotated_basis(parameters).weights,
+        thresholds=thresholds(law),
+        crossing=crossing_samples(law),
+        degree_two_share=float(share),
+    )
+
+
+def _law(parameters: CompositionalParameters, parts: list[_Draw], T: np.ndarray) -> FirstLayerLaw:
+    """Law of the first step from the draws of all first layers."""
+    D, d = parameters.n_features_total, parameters.dimension
+    signal = np.concatenate([one.signal for one in parts])
+    squared_norm = np.concatenate([one.squared_norm for one in parts])
+    plain = plain_kernel(latent=signal, squared_norm=squared_norm, n_features=D)
+    if parameters.degree != 2:
+        return first_layer_law(weights=T, kernel=plain, n_features=D)
+    kernels = [
+        corrected_kernel(
+            latent=one.signal,
+            squared_input_norm=one.squared_input_norm,
+            squared_images=one.images,
+            traces=np.trace(one.matrices, axis1=1, axis2=2),
+            dimension=d,
+        )
+        for one in parts
+        if one.matrices is not None
+    ]
+    corrected = type(plain)(
+        np.concatenate([one.size for one in kernels]),
+        np.concatenate([one.diagonal for one in kernels]),
+        np.concatenate([one.coupling for one in kernels]),
+    )
+    wick = parameters.correction == "wick"
+    moved = plain.diagonal - corrected.diagonal
+    first = parts[0].matrices
+    assert first is not None
+    background = composed_background(
+        heights=T @ corrected.diagonal / T.size,
+        matrices=first,
+        contracted=None if wick else T @ moved / T.size,
+        contraction_noise=float(np.mean(T**2 * 2 * squared_norm) / d),
+    )
+    return first_layer_law(
+        weights=T,
+        kernel=corrected,
+        n_features=D,
+        diagonal=corrected.diagonal if wick else plain.diagonal,
+        background=background,
+    )
+
+
+def _draw(target: CompositionalTarget, parameters: CompositionalParameters) -> _Draw:
+    """Labels, latent features and noise of fresh samples of one target."""
+    d, p, q = parameters.dimension, parameters.widths[0], parameters.degree
+    count = int(np.clip(DRAW_FLOPS / (8 * p * d**q), DRAWS / 10, DRAWS)) // TEACHERS
+    rng = random_stream("compositional-target", "moments", target.seed)
+    features = target.feature_map
+    truth = rotated_directions(target, rotated_basis(parameters))
+    rest = min(p, features.n_features - p)
+    random = rng.standard_normal((features.n_features, rest))
+    random -= truth @ (truth.T @ random)
+    directions = np.hstack([truth, np.linalg.qr(random)[0]])
+    matrices = features.to_symmetric(truth) if q == 2 else None
+    projected = np.zeros((count, 2 * p))
+    images = np.zeros((count, p))
+    labels, squared_norm, squared_input_norm = np.empty((3, count))
+    second_moment = np.zeros((d, d))
+    for start in range(0, count, CHUNK_ROWS):
+        rows = slice(start, min(start + CHUNK_ROWS, count))
+        X = rng.standard_normal((rows.stop - start, d))
+        projected[rows, : p + rest] = features.project(X, directions)
+        squared_norm[rows] = features.squared_norm(X)
+        squared_input_norm[rows] = np.sum(X**2, axis=1)
+        labels[rows] = target.label(target.index(X))
+        second_moment += (X * labels[rows, None]).T @ X
+        if matrices is not None:
+            images[rows] = np.stack([np.sum((X @ M) ** 2, axis=1) for M in matrices], axis=1)
+    second_moment = second_moment / count - labels.mean() * np.eye(d)
+    return _Draw(
+        labels,
+        projected[:, :p],
+        projected[:, p:],
+        squared_norm,
+        squared_input_norm,
+        images,
+        second_moment,
+        None if matrices is None else np.asarray(matrices),
+    )

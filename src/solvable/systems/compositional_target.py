@@ -1,0 +1,194 @@
+"""The system `compositional-target`: a chain of quadratic layers, learned layer by layer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import comb
+from typing import ClassVar, Literal
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from solvable.systems.base import (
+    Claim,
+    Figure,
+    Metrics,
+    Parameters,
+    Point,
+    Preset,
+    Reference,
+    System,
+)
+from solvable.systems.compositional_claims import CLAIMS
+from solvable.systems.compositional_figures import draw_figures
+
+COMPOSITIONAL = Reference(
+    key="tabanelli2026deep",
+    bibtex="""@article{tabanelli2026deep,
+  title   = {Deep Learning of Compositional Targets with Hierarchical Spectral Methods},
+  author  = {Tabanelli, Hugo and Dandi, Yatin and Pesce, Luca and Krzakala, Florent},
+  journal = {arXiv preprint arXiv:2602.10867},
+  year    = {2026}
+}""",
+)
+
+
+class CompositionalParameters(Parameters):
+    """Parameters of a compositional target."""
+
+    dimension: int = Field(40, ge=2, le=20_000)
+    """Number d of input coordinates."""
+    degree: int = Field(2, ge=1, le=3)
+    """Degree q of the first representation in the input."""
+    layers: Literal[3, 4] = 3
+    """Layers of the target: one or two representations, the last quadratic layer, the readout."""
+    features: int = Field(0, ge=0, le=10_000)
+    """Width p of the first representation; 0 for the rounded power d^epsilon."""
+    epsilon: float = Field(0.5, ge=0, le=3)
+    """Exponent of the width where features is 0."""
+    inner_features: int = Field(1, ge=1, le=1_000)
+    """Width of the second representation of a target of four layers."""
+    second_layer: Literal["dense", "diagonal"] = "dense"
+    """Last quadratic layer B: dense with Gaussian entries, or diagonal with a power law."""
+    decay: float = Field(0.4, ge=0, le=10)
+    """Exponent gamma of a diagonal last layer, b_i ~ i^-gamma with random signs."""
+    beta: float = Field(1.0, gt=0, le=100)
+    """Scale of the last layer: how far a nonlinear readout saturates."""
+    readout: Literal["identity", "tanh"] = "identity"
+    """Readout g of the label y = g(s), standardised."""
+    first_layer: Literal["orthonormal", "random", "random-features"] = "orthonormal"
+    """Directions of the first layer: orthonormal, Gaussian, or made of random ReLU features."""
+    width: int = Field(4096, ge=1, le=100_000)
+    """Number of random ReLU features."""
+    teacher: int = Field(0, ge=0)
+    """Seed of the layers above the first, which all replicates share."""
+    samples: int = Field(26_240, ge=4, le=10**9)
+    """Number n of samples behind the first spectral step; later steps have rows of their own."""
+    label_map: Literal["identity", "tanh", "clip"] = "tanh"
+    """Map of the standardised label inside the moment operator."""
+    correction: Literal["none", "wick"] = "wick"
+    """Whether the moment operators keep the part of highest degree alone."""
+    test_samples: int = Field(5_000, ge=2, le=10**7)
+    """Number of fresh samples behind the test error."""
+    kernel_samples: int = Field(0, ge=0, le=30_000)
+    """Largest n at which a polynomial kernel is fitted too (RBF: half of it); 0 for never."""
+
+    @model_validator(mode="after")
+    def _check(self) -> CompositionalParameters:
+        available, name = self.n_features_total, "features"
+        if self.first_layer == "random-features":
+            if self.degree != 2:
+                raise ValueError(
+                    f"degree is {self.degree} and first_layer is 'random-features'; allowed: 2, as "
+                    "a ReLU less its linear part starts at degree 2 and has no degree 3"
+                )
+            available = min(available, self.width)
+        for width in self.widths:
+            if not 1 <= width <= available:
+                raise ValueError(
+                    f"{name} is {width}, more than the {available} coordinates that this layer is "
+                    f"made of; allowed: 1 to {available}"
+                )
+            available, name = comb(width + 1, 2), "inner_features"
+        return self
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """Width of each representation."""
+        first = self.features or round(self.dimension**self.epsilon)
+        return (first,) if self.layers == 3 else (first, self.inner_features)
+
+    @property
+    def n_features_total(self) -> int:
+        """Number D of Hermite features."""
+        return comb(self.dimension + self.degree - 1, self.degree)
+
+    @property
+    def label_degree(self) -> int:
+        """Degree of the index in the input: 2q or 4q."""
+        return 2 ** (self.layers - 2) * self.degree
+
+
+PRESETS = {
+    "quick": Preset(
+        "d = 20 and 40, dense and diagonal last layer, kernels beside them; under a minute.",
+        {
+            "dimension": (20, 28, 40),
+            "second_layer": ("dense", "diagonal"),
+            "samples": (3_280, 6_560, 13_120, 26_240, 52_480, 104_960),
+            "kernel_samples": (6_560,),
+        },
+        replicates=3,
+    ),
+    "four-layers": Preset(
+        "d = 40, four layers of widths 40, 4, 1: the first representation before the second.",
+        {
+            "dimension": (40,),
+            "layers": (4,),
+            "features": (4,),
+            "samples": tuple(round(3_280 * 2 ** (k / 2)) for k in range(13)),
+        },
+        replicates=4,
+    ),
+    "scaling": Preset(
+        "Recovery against the dimension, d = 16 to 64 at epsilon = 1/2; about five minutes.",
+        {
+            "dimension": (16, 24, 36, 49, 64),
+            "second_layer": ("dense", "diagonal"),
+            "samples": tuple(round(1_000 * 2 ** (k / 2)) for k in range(16)),
+        },
+        replicates=4,
+    ),
+    "paper": Preset(
+        "d = 120, 11 features, tanh readout, dense and diagonal, up to 1.7 million samples; "
+        "about half an hour on two cores.",
+        {
+            "dimension": (120,),
+            "second_layer": ("dense", "diagonal"),
+            "readout": ("tanh",),
+            "samples": (60_550, 97_732, 157_744, 254_608, 410_950, 663_296, 1_070_596, 1_728_000),
+        },
+        replicates=2,
+    ),
+}
+
+
+class CompositionalSystem(System):
+    """Compositional targets of three and four layers (arXiv:2602.10867), with finite-size theory."""
+
+    name: ClassVar[str] = "compositional-target"
+    title: ClassVar[str] = "A chain of quadratic layers is learned at the price of its first one"
+    version: ClassVar[str] = "1"
+    references: ClassVar[tuple[Reference, ...]] = (COMPOSITIONAL,)
+    parameters: ClassVar[type[Parameters]] = CompositionalParameters
+    presets: ClassVar[Mapping[str, Preset]] = PRESETS
+    claims: ClassVar[tuple[Claim, ...]] = CLAIMS
+
+    def measure(self, parameters: CompositionalParameters, rng: np.random.Generator) -> Metrics:
+        """Draw a target and samples, fit the layer-wise learner, and score every layer."""
+        from solvable.systems import compositional_experiment
+
+        return compositional_experiment.measure(parameters, rng)
+
+    def predict(self, parameters: CompositionalParameters) -> Metrics:
+        """Predict the same metrics from the finite-size theory."""
+        from solvable.systems.compositional_prediction import predict
+
+        return predict(parameters)
+
+    def teacher(
+        self, parameters: CompositionalParameters, rng: np.random.Generator
+    ) -> Mapping[str, np.ndarray]:
+        """Layers of the target that :meth:`measure` draws first."""
+        from solvable.systems.compositional_experiment import draw_target
+
+        target = draw_target(parameters, rng)
+        arrays = {"directions": target.directions, "matrix": target.matrix}
+        return arrays | {f"layer_{k}": one for k, one in enumerate(target.hidden_layers, start=2)}
+
+    def figures(self, points: Sequence[Point]) -> list[Figure]:
+        """Overlaps, error and last layer against n, theory and measurement on the same axes."""
+        return draw_figures(points)
+
+
+system = CompositionalSystem()
