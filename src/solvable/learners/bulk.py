@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeAlias
 
 import numpy as np
 
@@ -187,8 +188,31 @@ def free_upper_edge(
     return float(min(found.fun, values[best]))
 
 
+Edges: TypeAlias = tuple[float, float]
+"""Lower and upper edge of a bulk."""
+
+
+@dataclass(frozen=True)
+class NullEdges:
+    """What eigenvalues are tested against.
+
+    Parameters
+    ----------
+    noise : tuple of float
+        Edges of the noise alone.
+    bulk : tuple of float
+        Edges of the noise and the population operator together, never inside ``noise``.
+    centre : float
+        Mean of the noise spectrum.
+    """
+
+    noise: Edges
+    bulk: Edges
+    centre: float
+
+
 class PredictedBulk:
-    r"""Bulk edges of a moment operator without features, and with those that were found.
+    r"""Bulk edges of a moment operator, given the features found in it.
 
     Parameters
     ----------
@@ -199,39 +223,49 @@ class PredictedBulk:
     """
 
     def __init__(self, operator: MomentOperator, rng: np.random.Generator) -> None:
+        self.operator = operator
         self.features = operator.features
         self.corrected = operator.correction == "wick"
         self.n_features = operator.shape[0]
         self.aspect_ratio = operator.n_samples / self.n_features
-        self.noise_scale = operator.statistics.noise_scale
-        # The correction removes the mean eigenvalue together with the rest of the bias.
-        self.centre = 0.0 if self.corrected else operator.statistics.shift
+        # Infinite samples are an error of the operator's; NumPy need not warn of them before.
+        with np.errstate(invalid="ignore", over="ignore"):
+            self.noise_scale = operator.statistics.noise_scale
         self.atoms, self.chance = weight_law(operator.weighted_norms)
-        self._operator = operator
+        self.mean = float(np.dot(self.chance, self.atoms))
         # One seed for all rounds, so that edges change with the features only.
         self._seed = int(rng.integers(2**31))
 
     @cached_property
     def _noise(self) -> BulkEdges:
         """Noise around zero mean."""
-        mean = float(np.dot(self.chance, self.atoms))
         upper, upper_scale, _ = upper_edge(self.atoms, self.aspect_ratio, self.chance)
         lower, lower_scale, _ = upper_edge(-self.atoms, self.aspect_ratio, self.chance)
-        return BulkEdges(-lower - mean, upper - mean, lower_scale, upper_scale)
+        return BulkEdges(-lower - self.mean, upper - self.mean, lower_scale, upper_scale)
 
-    @cached_property
-    def noise_edges(self) -> tuple[float, float]:
-        """Edges of the noise, with a margin for its fluctuations."""
-        lower, upper = self._noise.with_margin(dimension=self.n_features, probability=NOISE_INSIDE)
-        return lower + self.centre, upper + self.centre
+    def centre(self, values: np.ndarray) -> float:
+        """Mean of the eigenvalues that are no features, from the trace.
 
-    @cached_property
-    def edges(self) -> tuple[float, float]:
-        """Edges before any feature is known: those of the noise and of the bias read off the data."""
-        nothing = np.empty((self.n_features, 0))
-        return self.edges_with(np.empty(0), nothing)
+        Parameters
+        ----------
+        values : ndarray of shape (k,)
+            Eigenvalues of the features.
 
-    def edges_with(self, values: np.ndarray, vectors: np.ndarray) -> tuple[float, float]:
+        Returns
+        -------
+        float
+            Zero for the corrected operator, which has lost its mean with the rest of the bias.
+        """
+        rest = self.n_features - values.size
+        if self.corrected or rest == 0:
+            return 0.0
+        trace = self.n_features * self.operator.statistics.shift
+        return float((trace - values.sum()) / rest)
+
+    def _with_margin(self, edges: BulkEdges) -> Edges:
+        return edges.with_margin(dimension=self.n_features, probability=NOISE_INSIDE)
+
+    def edges(self, values: np.ndarray, vectors: np.ndarray) -> NullEdges:
         r"""Edges when the population operator of the features found is added to the noise.
 
         With :math:`\theta_i` the spikes behind the eigenvalues, :math:`M_i` the features as
@@ -245,37 +279,57 @@ class PredictedBulk:
         Parameters
         ----------
         values : ndarray of shape (k,)
-            Eigenvalues of the features.
+            Eigenvalues of the features, none to begin with.
         vectors : ndarray of shape (D, k)
             Their eigenvectors.
 
         Returns
         -------
-        tuple of float
-            Lower and upper edge, never inside :attr:`noise_edges`; equal to them for features that
-            are not quadratic, whose population operator has no known bulk here.
+        NullEdges
+            Both edges equal for features that are not quadratic, whose population operator has no
+            known bulk here.
 
         Notes
         -----
-        Derived (note 3.6); backed by ``tests/learners/test_bulk.py``.
+        Each has a margin that noise alone exceeds in one of a hundred cases per side. Derived (note
+        3.6); backed by ``tests/learners/test_bulk.py``.
         """
+        centre = self.centre(values)
+        lower, upper = self._with_margin(self._noise)
+        noise = lower + centre, upper + centre
         known = isinstance(self.features, HermiteFeatures) and self.features.degree == 2
         nothing = self.corrected and values.size == 0
         if not known or nothing or self.n_features - values.size < 2:
-            return self.noise_edges
+            return NullEdges(noise, noise, centre)
+        heights = self.spikes(values, centre)
         rng = np.random.default_rng(self._seed)
-        measure = quadrature_of(self._population(values, vectors), vectors, rng)
-        mean = float(np.dot(self.chance, self.atoms))
-        upper = free_upper_edge(measure, self.atoms, self.chance, self.aspect_ratio) - mean
-        mirrored = measure.flipped()
-        lower = -free_upper_edge(mirrored, -self.atoms, self.chance, self.aspect_ratio) - mean
-        free = BulkEdges(lower, upper, self._noise.lower_scale, self._noise.upper_scale)
-        moved = free.with_margin(dimension=self.n_features, probability=NOISE_INSIDE)
-        return min(moved[0], self.noise_edges[0]), max(moved[1], self.noise_edges[1])
+        measure = quadrature_of(self._population(heights, vectors), vectors, rng)
+        lower, upper = self._with_margin(self._free_edges(measure))
+        return NullEdges(noise, (min(lower, noise[0]), max(upper, noise[1])), centre)
 
-    def spikes(self, values: np.ndarray) -> np.ndarray:
-        r"""Spike heights behind eigenvalues, from :math:`\hat\lambda = \theta + s^2/\theta`."""
-        moved = values - self.centre
+    def _free_edges(self, measure: SpectralMeasure) -> BulkEdges:
+        """Edges of the free sum of a population and the noise."""
+        law = self.chance, self.aspect_ratio
+        upper = free_upper_edge(measure, self.atoms, *law) - self.mean
+        lower = -free_upper_edge(measure.flipped(), -self.atoms, *law) - self.mean
+        return BulkEdges(lower, upper, self._noise.lower_scale, self._noise.upper_scale)
+
+    def spikes(self, values: np.ndarray, centre: float) -> np.ndarray:
+        r"""Spike heights behind eigenvalues, from :math:`\hat\lambda = \theta + s^2/\theta`.
+
+        Parameters
+        ----------
+        values : ndarray of shape (k,)
+            Eigenvalues.
+        centre : float
+            Mean of the noise spectrum.
+
+        Returns
+        -------
+        ndarray of shape (k,)
+            Heights; half the eigenvalue for one inside the noise.
+        """
+        moved = values - centre
         root = np.sqrt(np.maximum(moved**2 - 4 * self.noise_scale**2, 0.0))
         return np.asarray((moved + np.sign(moved) * root) / 2)
 
@@ -283,20 +337,19 @@ class PredictedBulk:
     def _contraction(self) -> np.ndarray:
         """B_1, the bias of the uncorrected operator: the moment of the inputs themselves."""
         inputs = HermiteFeatures(1, self.features.dimension)
-        moment = MomentOperator(self._operator.source, self._operator.weights, inputs)
+        moment = MomentOperator(self.operator.source, self.operator.weights, inputs)
         return np.asarray(moment.matmat(np.eye(inputs.dimension)))
 
     def _population(
-        self, values: np.ndarray, vectors: np.ndarray
+        self, heights: np.ndarray, vectors: np.ndarray
     ) -> Callable[[np.ndarray], np.ndarray]:
         features = self.features
         assert isinstance(features, HermiteFeatures)
         matrices = np.asarray(features.to_symmetric(vectors))
-        heights = 2 * self.spikes(values)
 
         def apply(vector: np.ndarray) -> np.ndarray:
             U = np.asarray(features.to_symmetric(vector[:, None]))[0]
-            image = np.tensordot(heights, matrices @ U @ matrices, axes=1)
+            image = 2 * np.tensordot(heights, matrices @ U @ matrices, axes=1)
             if not self.corrected:
                 image = image + self._contraction @ U + U @ self._contraction
             return np.asarray(features.from_symmetric(image[None]))[:, 0]

@@ -64,7 +64,12 @@ def validated_fit_input(estimator: Any, X: Array | Source, y: Array) -> tuple[So
         try:
             labels = column_or_1d(to_numpy(y), dtype=np.float64, warn=True)
         except ValueError as error:
-            raise InvalidData(str(error)) from error
+            raise InvalidData(f"y must be a 1d array of numbers: {error}") from error
+        if not np.isfinite(labels).all():
+            raise InvalidData(
+                f"{np.count_nonzero(~np.isfinite(labels))} of {labels.size} labels are NaN or "
+                "infinite; allowed: finite numbers. Drop or impute them."
+            )
         if labels.size != source.n_samples:
             raise InvalidData(
                 f"X has {source.n_samples} samples and y has {labels.size}; they must agree."
@@ -86,9 +91,9 @@ def validated_fit_input(estimator: Any, X: Array | Source, y: Array) -> tuple[So
             y_numeric=True,
             ensure_min_samples=2,
         )
+        return as_source(array), np.asarray(labels, dtype=np.float64)
     except ValueError as error:
         raise InvalidData(str(error)) from error
-    return as_source(array), np.asarray(labels, dtype=np.float64)
 
 
 def validated_input(estimator: Any, X: Array | Source) -> Source:

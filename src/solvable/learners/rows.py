@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -187,7 +188,7 @@ def count_held_back(held_back: float | int, n_samples: int) -> int:
     >>> count_held_back(0.25, 100), count_held_back(10, 100)
     (25, 10)
     """
-    if isinstance(held_back, (bool, np.bool_)) or not np.isreal(held_back):
+    if isinstance(held_back, (bool, np.bool_)) or not isinstance(held_back, Real):
         raise InvalidParameter(
             f"held_back is {held_back!r}; allowed: a fraction in [0, 1) or a number of rows."
         )

@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from solvable.errors import InvalidData, InvalidParameter
+from solvable.errors import InvalidData
 from solvable.learners.spectral_layer import SpectralLayer
 
 ROWS_PER_COLUMN = 10
@@ -150,18 +150,11 @@ def wants_cross_terms(
     -------
     bool
         For "auto", whether there are :data:`ROWS_PER_COLUMN` rows per coefficient.
-
-    Raises
-    ------
-    InvalidParameter
-        If the value is not allowed.
     """
     if cross_terms == "auto":
         columns = count_columns(n_latent, cross_terms=True, linear_terms=linear_terms)
         return columns * ROWS_PER_COLUMN <= n_rows
-    if not isinstance(cross_terms, (bool, np.bool_)):
-        raise InvalidParameter(f"cross_terms is {cross_terms!r}; allowed: 'auto', True, False.")
-    return bool(cross_terms)
+    return cross_terms
 
 
 def fit_least_squares(
@@ -191,6 +184,11 @@ def fit_least_squares(
     -------
     SecondLayer
         The fit.
+
+    Raises
+    ------
+    InvalidData
+        If there are no rows.
 
     Notes
     -----

@@ -9,13 +9,11 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
+from solvable.learners.bulk import Edges, NullEdges
 from solvable.operators import Eigenpairs
 
 Reason: TypeAlias = Literal["below threshold", "inside population bulk", "solver not converged"]
 """Why a direction does not count as a feature."""
-
-Edges: TypeAlias = tuple[float, float]
-"""Lower and upper edge of a bulk."""
 
 SHOWN = 3
 """Rejected directions of each reason that are told about when no number was asked for."""
@@ -59,15 +57,15 @@ class Selection:
         Candidates that are returned, most significant first.
     outliers : ndarray of bool, shape (k,)
         Whether each of them counts as a feature.
-    bulk_edges : tuple of float
-        The edges tested against, features found included.
+    edges : NullEdges
+        What was tested against, given the features found.
     rejected : tuple of Rejection
         Candidates asked for that do not count.
     """
 
     order: np.ndarray
     outliers: np.ndarray
-    bulk_edges: Edges
+    edges: NullEdges
     rejected: tuple[Rejection, ...]
 
 
@@ -96,8 +94,7 @@ def beyond(values: np.ndarray, edges: Edges) -> np.ndarray:
 
 def select_outliers(
     pairs: Eigenpairs,
-    noise_edges: Edges,
-    edges_with: Callable[[np.ndarray, np.ndarray], Edges],
+    edges_with: Callable[[np.ndarray, np.ndarray], NullEdges],
     *,
     wanted: int | None,
     forced: bool = False,
@@ -111,10 +108,8 @@ def select_outliers(
     ----------
     pairs : Eigenpairs
         Candidates of both ends.
-    noise_edges : tuple of float
-        Edges of the noise alone.
     edges_with : callable
-        ``edges_with(values, vectors) -> (lower, upper)``, the edges given features.
+        ``edges_with(values, vectors)``, the edges given features.
     wanted : int, optional
         Largest number of directions; all features if left out.
     forced : bool
@@ -129,7 +124,7 @@ def select_outliers(
     chosen = np.zeros(values.size, dtype=bool)
     while True:
         edges = edges_with(values[chosen], pairs.vectors[:, chosen])
-        distance = beyond(values, edges)
+        distance = beyond(values, edges.bulk)
         open_ones = ~chosen & pairs.converged & (distance > 0)
         if not open_ones.any():
             break
@@ -142,14 +137,13 @@ def select_outliers(
         order = ranking[:wanted]
     else:
         order = np.array([k for k in ranking if outside[k]][:wanted], dtype=int)
-    rejected = _reasons(pairs, noise_edges, edges, ranking, order, outside, wanted)
+    rejected = _reasons(pairs, edges, ranking, order, outside, wanted)
     return Selection(order, outside[order], edges, rejected)
 
 
 def _reasons(
     pairs: Eigenpairs,
-    noise_edges: Edges,
-    edges: Edges,
+    edges: NullEdges,
     ranking: np.ndarray,
     order: np.ndarray,
     outside: np.ndarray,
@@ -160,7 +154,7 @@ def _reasons(
     if wanted is not None:
         missing = missing[: max(0, wanted - int(np.count_nonzero(outside)))]
     returned = set(order.tolist())
-    told = [_reason(pairs, noise_edges, edges, place, k, k in returned) for place, k in missing]
+    told = [_reason(pairs, edges, place, k, k in returned) for place, k in missing]
     if wanted is None:
         seen: Counter[str] = Counter()
         for one in list(told):
@@ -170,32 +164,30 @@ def _reasons(
     return tuple(told)
 
 
-def _reason(
-    pairs: Eigenpairs, noise_edges: Edges, edges: Edges, rank: int, k: int, returned: bool
-) -> Rejection:
+def _reason(pairs: Eigenpairs, edges: NullEdges, rank: int, k: int, returned: bool) -> Rejection:
     value, residual = float(pairs.values[k]), float(pairs.residuals[k])
     name = f"eigenvalue {value:.4g} (rank {rank})"
+    noise = f"[{edges.noise[0]:.4g}, {edges.noise[1]:.4g}]"
+    bulk = f"[{edges.bulk[0]:.4g}, {edges.bulk[1]:.4g}]"
     reason: Reason
-    if beyond(np.array([value]), noise_edges)[0] <= 0:
+    if beyond(pairs.values[k : k + 1], edges.noise)[0] <= 0:
         reason = "below threshold"
         message = (
-            f"{name} lies inside the noise, [{noise_edges[0]:.4g}, {noise_edges[1]:.4g}]: it "
-            "cannot be told from chance. The noise shrinks as 1/sqrt(n); more samples or a bounded "
-            "label map may lift the feature out."
+            f"{name} lies inside the noise, {noise}: it cannot be told from chance. The noise "
+            "shrinks as 1/sqrt(n); more samples or a bounded label map may lift the feature out."
         )
-    elif beyond(np.array([value]), edges)[0] <= 0:
+    elif beyond(pairs.values[k : k + 1], edges.bulk)[0] <= 0:
         reason = "inside population bulk"
         message = (
-            f"{name} lies outside the noise, [{noise_edges[0]:.4g}, {noise_edges[1]:.4g}], but "
-            f"inside the bulk that the features found predict at this dimension, "
-            f"[{edges[0]:.4g}, {edges[1]:.4g}]. More samples do not help; correction='wick' or a "
+            f"{name} lies outside the noise, {noise}, but inside the bulk that the features found "
+            f"predict at this dimension, {bulk}. More samples do not help; correction='wick' or a "
             "larger dimension does."
         )
     else:
         reason = "solver not converged"
         message = (
-            f"{name} lies outside the bulk, [{edges[0]:.4g}, {edges[1]:.4g}], but its residual is "
-            f"{residual:.2e} after {pairs.products} products (largest eigenvalue "
-            f"{pairs.scale:.4g}). Raise max_products or the tolerance."
+            f"{name} lies outside the bulk, {bulk}, but its residual is {residual:.2e} after "
+            f"{pairs.products} products (largest eigenvalue {pairs.scale:.4g}). Raise max_products "
+            "or the tolerance."
         )
     return Rejection(rank, value, reason, message, returned)

@@ -47,10 +47,12 @@ def check_settings(estimator: Any) -> None:
         raise InvalidParameter(
             f"tolerance is {estimator.tolerance!r}; allowed: at least 0 and below 1."
         )
-    for name in ("shuffle", "linear_terms"):
+    for name in ("shuffle", "linear_terms", "cross_terms"):
         value = getattr(estimator, name)
-        if not isinstance(value, (bool, np.bool_)):
-            raise InvalidParameter(f"{name} is {value!r}; allowed: True, False.")
+        automatic = name == "cross_terms" and isinstance(value, str) and value == "auto"
+        if not automatic and not isinstance(value, (bool, np.bool_)):
+            allowed = "'auto', True, False" if name == "cross_terms" else "True, False"
+            raise InvalidParameter(f"{name} is {value!r}; allowed: {allowed}.")
 
 
 def directions_per_layer(
@@ -104,7 +106,7 @@ def directions_per_layer(
 
 
 def correction_for(correction: str, degree: int) -> Correction:
-    """Correction of a layer: nothing is to be corrected at degree 1.
+    """Correction of a layer: nothing is to be corrected at degree 1, too much is lost at degree 3.
 
     Parameters
     ----------
@@ -118,7 +120,9 @@ def correction_for(correction: str, degree: int) -> Correction:
     {"none", "wick"}
         What the operator is told.
     """
-    return "none" if correction == "none" or degree == 1 else "wick"
+    if correction == "auto":
+        return "wick" if degree == 2 else "none"
+    return "wick" if correction == "wick" and degree > 1 else "none"
 
 
 def _is_real(value: Any) -> bool:

@@ -9,12 +9,13 @@ from typing import Any, Literal
 import numpy as np
 
 from solvable.arrays import Array, Source, to_numpy
-from solvable.errors import InvalidParameter
-from solvable.learners.bulk import PredictedBulk
+from solvable.errors import InvalidData, InvalidParameter
+from solvable.learners.bulk import Edges, PredictedBulk
 from solvable.learners.rows import Part
-from solvable.learners.selection import Edges, Rejection, Selection, select_outliers
+from solvable.learners.selection import Rejection, Selection, beyond, select_outliers
 from solvable.operators import (
     Correction,
+    Eigenpairs,
     HermiteFeatures,
     LabelMap,
     MomentOperator,
@@ -144,11 +145,21 @@ def latent_chunks(
     ------
     tuple of (slice, ndarray of shape (rows, k))
         Rows and latent features.
+
+    Raises
+    ------
+    InvalidData
+        If samples are not finite, which is not known of a source before it is read.
     """
     for part, block in source.chunks(rows):
         latent: Any = block
         for layer in layers:
             latent = layer.transform(latent)
+        if not np.isfinite(latent).all():
+            raise InvalidData(
+                f"some of the samples {part.start} to {part.stop - 1} are NaN, infinite, or too "
+                "large for their type; allowed: finite numbers. Drop or impute such rows."
+            )
         yield part, latent
 
 
@@ -186,7 +197,8 @@ def fit_spectral_layer(
     if wanted is not None and wanted > features.n_features:
         raise InvalidParameter(
             f"n_directions is {wanted}, more than the D = {features.n_features} features of degree "
-            f"{degree} in {features.dimension} inputs; allowed: 1 to {features.n_features}."
+            f"{degree} of the inputs (n_features={features.dimension}); allowed: 1 to "
+            f"{features.n_features}."
         )
     operator = MomentOperator(
         part.source,
@@ -204,10 +216,10 @@ def fit_spectral_layer(
         eigenvalues=pairs.values[selection.order],
         outliers=selection.outliers,
         converged=pairs.converged[selection.order],
-        noise_edges=bulk.noise_edges,
-        bulk_edges=selection.bulk_edges,
+        noise_edges=selection.edges.noise,
+        bulk_edges=selection.edges.bulk,
         noise_scale=bulk.noise_scale,
-        noise_centre=bulk.centre,
+        noise_centre=selection.edges.centre,
         rejected=selection.rejected,
         products=operator.products,
         route=pairs.route,
@@ -221,14 +233,14 @@ def _search(
     settings: LayerSettings,
     wanted: int | None,
     rng: np.random.Generator,
-) -> tuple[Any, Selection]:
+) -> tuple[Eigenpairs, Selection]:
     """Eigenpairs of both ends, enough of them, and the selection among them."""
     size = operator.shape[0]
     forced = settings.selection == "forced"
-    per_side = FIRST_CANDIDATES if wanted is None else wanted
-    inside: Edges | None = bulk.edges
+    upper = lower = FIRST_CANDIDATES if wanted is None else wanted
+    inside: Edges | None = bulk.edges(np.empty(0), np.empty((size, 0))).bulk
     while True:
-        n_upper, n_lower = min(per_side, size - size // 2), min(per_side, size // 2)
+        n_upper, n_lower = min(upper, size - size // 2), min(lower, size // 2)
         pairs = leading_eigenpairs(
             operator,
             n_upper,
@@ -239,16 +251,15 @@ def _search(
             rng=rng,
             bulk=inside,
         )
-        selection = select_outliers(
-            pairs, bulk.noise_edges, bulk.edges_with, wanted=wanted, forced=forced
-        )
-        kept = np.zeros(pairs.values.size, dtype=bool)
-        kept[selection.order[selection.outliers]] = True
-        full = kept[:n_upper].all() or (n_lower > 0 and kept[n_upper:].all())
+        selection = select_outliers(pairs, bulk.edges, wanted=wanted, forced=forced)
+        outside = beyond(pairs.values, selection.edges.bulk) > 0
+        found_upper, found_lower = int(outside[:n_upper].sum()), int(outside[n_upper:].sum())
+        full = found_upper == n_upper or 0 < n_lower == found_lower
         if wanted is None and full and n_upper + n_lower < size:
-            per_side *= 2
-        elif forced and inside is not None and not pairs.converged[selection.order].all():
+            upper, lower = 2 * upper, 2 * lower
+        elif wanted and forced and inside and not pairs.converged[selection.order].all():
             # Some of those asked for lie in the bulk, which the solver was told to leave alone.
-            inside = None
+            missing = max(0, wanted - found_upper - found_lower)
+            upper, lower, inside = found_upper + missing, found_lower + missing, None
         else:
             return pairs, selection

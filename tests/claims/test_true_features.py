@@ -1,0 +1,138 @@
+"""Acceptance checks 15 and 16 of the note: the layer-wise learner on true Hermite features.
+
+Check 15 compares the mean squared overlap with the closed form for true features (3.6 of the note),
+its moments from fresh draws of the target, less the floor of the corrected operator. Check 16 is the
+size of the authors' committed rows.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+from solvable.arrays import random_stream
+from solvable.learners import LayerwiseSpectralRegressor
+from solvable.operators import MomentOperator, apply_label_map, leading_eigenpairs
+from solvable.targets import HierarchicalTarget
+
+MOMENT_DRAWS = 200_000
+
+
+def predicted_overlaps(target, n_samples, floor):
+    r"""Closed form of note 3.6, :math:`(\\nu-\\tau_2)_+ / ((\\nu-\\tau_2)_+ + \\tau_{2h})`."""
+    y, h, squared_norm = target.draw_moments(MOMENT_DRAWS, random_stream(target.seed, "moments"))
+    size = target.n_features_total
+    weights = apply_label_map(y, "tanh")
+    ratio = squared_norm / size
+    heights = weights @ (h**2 - 1) / len(y) - np.mean(weights * (ratio - 1))
+    noise = np.mean((weights * ratio) ** 2)
+    spread = (weights**2 * ratio) @ h**2 / len(y)
+    excess = np.maximum(n_samples / size * heights**2 - noise, 0.0)
+    return np.clip(excess / (excess + spread) - floor, 0.0, None)
+
+
+def overlaps(target, directions):
+    """Squared overlap of each true feature with the space of the learned ones."""
+    return np.sum((target.directions.T @ directions) ** 2, axis=1)
+
+
+@cache
+def fits_at_40(ratio, seed):
+    """Corrected fit and normalised error, and the ranking by modulus of the plain operator."""
+    target = HierarchicalTarget(40, features=6, decay=0.4, signs="alternating", seed=seed)
+    n_samples, fresh = ratio * target.n_features_total, 20_000
+    X, y = target.sample(n_samples + fresh, random_stream(seed, "train", ratio))
+    learner = LayerwiseSpectralRegressor(
+        2,
+        n_directions=6,
+        selection="forced",
+        correction="wick",
+        held_back=fresh,
+        shuffle=False,
+        random_state=seed,
+    ).fit(X, y)
+    Z, truth = target.sample(10_000, random_stream(seed, "test"))
+    error = np.mean((learner.predict(Z) - truth) ** 2) / np.var(truth)
+    plain = MomentOperator(
+        X[:n_samples], apply_label_map(y[:n_samples], "tanh"), target.feature_map
+    )
+    pairs = leading_eigenpairs(plain, 6, 6, rng=seed)
+    largest = np.argsort(-np.abs(pairs.values))[:6]
+    return target, learner, error, overlaps(target, pairs.vectors[:, largest])
+
+
+def check_at_40(ratio, seeds):
+    measured, expected, errors, predicted_errors = [], [], [], []
+    for seed in seeds:
+        target, learner, error, _ = fits_at_40(ratio, seed)
+        # Floor of the corrected operator at infinite n: 4 / (lambda d)^2 (note 3.6).
+        floor = 4 / (target.weights * target.dimension) ** 2
+        prediction = predicted_overlaps(target, ratio * target.n_features_total, floor)
+        measured.append(overlaps(target, learner.directions_).mean())
+        expected.append(prediction.mean())
+        errors.append(error)
+        predicted_errors.append(1 - np.sum(target.weights**2 * prediction**2))
+    return map(np.mean, (measured, expected, errors, predicted_errors))
+
+
+@pytest.mark.parametrize("ratio", [32, 64])
+def test_check_15_overlaps_at_40(ratio):
+    measured, expected, error, predicted_error = check_at_40(ratio, (0, 1, 2))
+    # The note's tolerance; seeds deviate by 0.02 each.
+    assert measured == pytest.approx(expected, abs=0.03)
+    # Heavy tails at finite d: the note sees 8 % at n = 32 D and 5 % at 64 D.
+    assert error == pytest.approx(predicted_error, rel=0.12)
+
+
+@pytest.mark.slow
+def test_check_15_overlaps_at_40_with_many_samples():
+    measured, expected, error, predicted_error = check_at_40(128, (0, 1, 2))
+    assert measured == pytest.approx(expected, abs=0.03)
+    assert error == pytest.approx(predicted_error, rel=0.08)
+
+
+def test_check_15_plain_ranking_by_modulus_loses_a_feature():
+    lost = 0
+    for seed in (0, 1, 2):
+        target, learner, _, plain = fits_at_40(32, seed)
+        corrected = overlaps(target, learner.directions_)
+        assert corrected.min() > 0.55
+        lost += plain.min() < 0.05
+        # Two-sided selection against the predicted edges: every one found is a feature.
+        assert learner.layers_[0].outliers.sum() >= 5
+    # In the note one feature is lost in the run shown; which one depends on the signs.
+    assert lost >= 1
+
+
+@pytest.mark.slow
+def test_check_16_the_size_of_the_committed_rows():
+    target = HierarchicalTarget(120, features=11, decay=0.4, readout="tanh", seed=0)
+    n_samples, fresh = 410_950, 20_000
+    X, y = target.sample(n_samples + fresh, random_stream(0, "train"), dtype=np.float32)
+    options = {"n_directions": 11, "held_back": fresh, "shuffle": False, "random_state": 0}
+    learner = LayerwiseSpectralRegressor(
+        2, selection="forced", correction="wick", **options
+    ).fit(X, y)
+    found = overlaps(target, learner.directions_)
+    floor = 4 / (target.weights * 120) ** 2
+    expected = predicted_overlaps(target, n_samples, floor)
+    assert found.mean() == pytest.approx(0.81, abs=0.03)
+    np.testing.assert_allclose(found, expected, atol=0.04)
+    assert learner.layers_[0].outliers.all()
+
+    Z, truth = target.sample(5000, random_stream(0, "test"))
+    error = np.mean((learner.predict(Z) - truth) ** 2) / np.var(truth)
+    # The authors' rows at this size: 0.518 and 0.483, at overlaps of 0.673 and 0.720.
+    assert error < 0.45
+
+    plain = MomentOperator(
+        X[:n_samples], apply_label_map(y[:n_samples], "tanh"), target.feature_map
+    )
+    pairs = leading_eigenpairs(plain, 11, 11, rng=0, tolerance=1e-3)
+    largest = np.argsort(-np.abs(pairs.values))[:11]
+    ranked = overlaps(target, pairs.vectors[:, largest]).mean()
+    # Ranked by modulus the plain operator loses negative spikes; how many depends on the signs.
+    assert 0.62 <= ranked <= 0.82
+    assert ranked < found.mean()
