@@ -12,6 +12,7 @@ import signal
 from collections import Counter
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
+from pickle import PicklingError
 from typing import Any
 
 from solvable.errors import InvalidParameter, StudyError
@@ -101,8 +102,13 @@ def in_processes(jobs: Sequence[Job], workers: int) -> Generator[Outcome, None, 
     ------
     Outcome
         One per job.
+
+    Raises
+    ------
+    StudyError
+        If the system cannot be sent to another process.
     """
-    from joblib.externals.loky.process_executor import TerminatedWorkerError
+    from joblib.externals.loky.process_executor import BrokenProcessPool, TerminatedWorkerError
 
     pending = {job.identity: job for job in jobs}
     breakdowns: Counter[str] = Counter()
@@ -115,6 +121,8 @@ def in_processes(jobs: Sequence[Job], workers: int) -> Generator[Outcome, None, 
                 for outcome in results:
                     del pending[outcome.identity]
                     yield outcome
+        except PicklingError as error:
+            raise _unsendable(jobs[0], error.__cause__ or error) from error
         except TerminatedWorkerError:
             lost = [one for one in started if one in pending]
             log.warning("a worker process was killed; %d tasks run again", len(lost))
@@ -127,6 +135,17 @@ def in_processes(jobs: Sequence[Job], workers: int) -> Generator[Outcome, None, 
                     error="its worker process was killed three times (out of memory, or a crash "
                     "in compiled code?)",
                 )
+        except BrokenProcessPool as error:  # a worker could not load what it was sent
+            raise _unsendable(jobs[0], error.__cause__ or error) from error
+
+
+def _unsendable(job: Job, error: BaseException) -> StudyError:
+    name = job.system.name
+    cause = str(error).strip().strip("'\"").splitlines()[-1].strip()
+    return StudyError(
+        f"the system {name!r} cannot be loaded in worker processes ({cause}). Define it in a "
+        "module that they can import and keep plain data on it, or run with one local worker."
+    )
 
 
 def _pool(jobs: Sequence[Job], workers: int, started: list[str]) -> Generator[Outcome, None, None]:
@@ -187,7 +206,7 @@ def on_cluster(jobs: Sequence[Job], scheduler: str) -> Generator[Outcome, None, 
     InvalidParameter
         If nothing answers at the address, or ``distributed`` is not installed.
     StudyError
-        If the connection was lost.
+        If the connection was lost, or the workers cannot load the system.
     """
     try:
         from distributed import CancelledError, Client, as_completed
@@ -205,9 +224,12 @@ def on_cluster(jobs: Sequence[Job], scheduler: str) -> Generator[Outcome, None, 
             "with `dask scheduler`, and workers with `dask worker ADDRESS`."
         ) from error
     with client:
+        if not client.nthreads():
+            log.warning("no Dask worker has joined %s yet; waiting", scheduler)
         futures = {client.submit(execute_in_worker, job, pure=False): job for job in jobs}
         try:
-            for future in as_completed(list(futures)):
+            # The client is nobody's default: its loop has to be named.
+            for future in as_completed(list(futures), loop=client.loop):
                 job = futures.pop(future)
                 try:
                     outcome = future.result()
@@ -220,6 +242,8 @@ def on_cluster(jobs: Sequence[Job], scheduler: str) -> Generator[Outcome, None, 
                         f"the Dask scheduler at {scheduler} was lost. Finished tasks are kept; "
                         "run the same command again to resume."
                     ) from error
+                except Exception as error:  # what a job raises is in its outcome: this is Dask's
+                    raise _unsendable(job, error.__cause__ or error) from error
                 future.release()
                 yield outcome
         finally:

@@ -72,7 +72,7 @@ def run_study(
     with Store(directory, study) as store:
         _write_description(study, directory)
         finished = store.finished()
-        meter = _Meter(study, finished, 1 if scheduler else lanes, progress)
+        meter = _Meter(study, finished, None if scheduler else lanes, progress)
         try:
             with closing(outcomes(_jobs(study, finished), lanes, scheduler)) as stream:
                 meter.report()
@@ -88,13 +88,16 @@ def run_study(
 
 
 def _jobs(study: Study, finished: set[str]) -> list[Job]:
-    """Predictions first (they are quick and each serves all replicates), then tasks."""
+    """Predictions first (they are quick and each serves all replicates), then tasks.
+
+    Within a replicate the large settings come first: they show early whether memory suffices, and
+    no worker waits at the end for a long task that another one began last.
+    """
     system = study.system
     points = study.tasks[: len(study.points)]
+    tasks = sorted(reversed(study.tasks), key=lambda one: one.replicate)
     jobs = [Job("prediction", one.point, system, system.version, one.parameters) for one in points]
-    jobs += [
-        Job("task", one.identity, system, system.version, one.parameters) for one in study.tasks
-    ]
+    jobs += [Job("task", one.identity, system, system.version, one.parameters) for one in tasks]
     return [job for job in jobs if job.identity not in finished]
 
 
@@ -112,7 +115,11 @@ class _Meter:
     """Counts tasks and estimates the time left from the mean time per point."""
 
     def __init__(
-        self, study: Study, finished: set[str], lanes: int, progress: Callable[..., Any] | None
+        self,
+        study: Study,
+        finished: set[str],
+        lanes: int | None,
+        progress: Callable[..., Any] | None,
     ) -> None:
         self.tasks: dict[str, Task] = {task.identity: task for task in study.tasks}
         self.left = Counter(task.point for task in study.tasks if task.identity not in finished)
@@ -138,7 +145,10 @@ class _Meter:
             self.progress(total - self.left.total(), total, self.seconds_left())
 
     def seconds_left(self) -> float | None:
-        """Sum over what is left of the mean seconds at its point, or of all so far, per lane."""
+        """Sum over what is left of the mean seconds at its point, or of all so far, per lane.
+
+        The lanes of a cluster come and go: there it is the mean number that worked so far.
+        """
         if self.left.total() == 0:
             return 0.0
         if not self.spent:
@@ -148,7 +158,9 @@ class _Meter:
             count * (_mean(self.spent[point]) if point in self.spent else overall)
             for point, count in self.left.items()
         )
-        return work / self.lanes
+        busy = sum(sum(values) for values in self.spent.values())
+        lanes = self.lanes or busy / (time.perf_counter() - self.started) or 1.0
+        return work / min(lanes, self.left.total())
 
 
 def _mean(values: Iterable[float]) -> float:

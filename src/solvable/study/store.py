@@ -78,10 +78,10 @@ class Store:
                 if is_empty(connection):
                     _refuse_leftovers(self.directory, study)
                     _create(connection, study)
-                connection.execute("PRAGMA journal_mode = WAL")
-                connection.execute("PRAGMA synchronous = FULL")
                 _check_whole(connection, self.path)
                 _check_same(connection, self.directory, study)
+                connection.execute("PRAGMA journal_mode = WAL")
+                connection.execute("PRAGMA synchronous = FULL")
         except BaseException:
             connection.close()
             raise
