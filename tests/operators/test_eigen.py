@@ -247,16 +247,25 @@ def test_a_known_bulk_spares_products_and_loses_no_outlier() -> None:
 
 def test_what_counts_as_settled() -> None:
     def pairs(residuals: list[float]) -> RitzPairs:
-        values = np.array([3.0, 1.9, 1.8, -1.9, -3.0])
-        return RitzPairs(values, np.zeros((1, 5)), np.array(residuals), 1.0, 0)
+        values = np.array([3.0, 1.9, 1.8, -1.8, -1.9, -3.0])
+        return RitzPairs(values, np.zeros((1, 6)), np.array(residuals), 1.0, 0)
 
     bulk, half = (-2.0, 2.0), BULK_TOLERANCE / 2
-    assert settled(pairs([0.0] * 5), 3, 1e-4, None)
-    assert not settled(pairs([0, 0, 1, 0, 0]), 3, 1e-4, None)
-    assert settled(pairs([0, half, 1, half, 0]), 3, 1e-4, bulk)
-    assert not settled(pairs([1e-3, half, 1, half, 0]), 3, 1e-4, bulk)
-    assert not settled(pairs([0, 1, 0, half, 0]), 3, 1e-4, bulk)
-    assert not settled(pairs([0, half, 1, 1, 0]), 3, 1e-4, bulk)
+    assert settled(pairs([0.0] * 6), 3, 1e-4, None)
+    assert not settled(pairs([0, 0, 1, 0, 0, 0]), 3, 1e-4, None)
+    assert settled(pairs([0, half, 1, 1, half, 0]), 3, 1e-4, bulk)
+    # An outlier, or the pair next to the edge on either side, that is not known well enough.
+    assert not settled(pairs([1e-3, half, 1, 1, half, 0]), 3, 1e-4, bulk)
+    assert not settled(pairs([0, half, 1, 1, half, 1e-3]), 3, 1e-4, bulk)
+    assert not settled(pairs([0, 1, 0, 0, half, 0]), 3, 1e-4, bulk)
+    assert not settled(pairs([0, half, 0, 0, 1, 0]), 3, 1e-4, bulk)
+
+
+def test_a_tolerance_of_zero_spans_the_whole_space_and_stops() -> None:
+    matrix = spiked(30, [2.5])
+    pairs = solve(matrix, 2, 2, tolerance=0.0)
+    assert pairs.products == 30
+    np.testing.assert_allclose(pairs.values, np.linalg.eigvalsh(matrix)[[-1, -2, 1, 0]], atol=1e-12)
 
 
 def test_bulk_through_the_public_function() -> None:
