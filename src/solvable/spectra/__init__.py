@@ -1,7 +1,8 @@
-"""Laws of random matrices: bulk edges, outliers, overlaps and rounding at threshold."""
+"""Laws of random matrices: bulk edges, densities, outliers, overlaps and rounding at threshold."""
 
 from __future__ import annotations
 
+from solvable.spectra.density import SpectralDensity, weighted_density
 from solvable.spectra.edges import (
     BulkEdges,
     semicircle,
@@ -10,12 +11,46 @@ from solvable.spectra.edges import (
     weighted_bulk,
     weighted_bulk_edges,
 )
+from solvable.spectra.outliers import resolvent_outliers
+from solvable.spectra.spiked import (
+    critical_profile,
+    overlap_at_threshold,
+    rounding_width,
+    spiked_overlap,
+    spiked_positions,
+    threshold_ratio,
+    transition_width,
+    with_chance,
+)
+from solvable.spectra.spikes import (
+    Background,
+    SpikePrediction,
+    WeightedSample,
+    compress_sample,
+    predict_spikes,
+)
 
 __all__ = [
+    "Background",
     "BulkEdges",
+    "SpectralDensity",
+    "SpikePrediction",
+    "WeightedSample",
+    "compress_sample",
+    "critical_profile",
+    "overlap_at_threshold",
+    "predict_spikes",
+    "resolvent_outliers",
+    "rounding_width",
     "semicircle",
     "semicircle_edges",
+    "spiked_overlap",
+    "spiked_positions",
+    "threshold_ratio",
     "tracy_widom_quantile",
+    "transition_width",
     "weighted_bulk",
     "weighted_bulk_edges",
+    "weighted_density",
+    "with_chance",
 ]

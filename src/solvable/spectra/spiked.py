@@ -1,0 +1,405 @@
+r"""Closed forms for spikes in noise that is close to a semicircle, smooth through the threshold.
+
+The label-weighted moment matrix at :math:`n\gg D`: spike i has height :math:`\theta_i`, the noise is
+a semicircle of half-width :math:`2s`, :math:`s^2=D\tau_2/n`, and the rows of the noise at the spike
+have :math:`\tau_{2h,i}` in place of :math:`\tau_2`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+
+import numpy as np
+
+from solvable.arrays import check_positive
+from solvable.errors import InvalidData, InvalidParameter
+
+PROFILE = np.array(
+    [
+        [-6.0928, 0.0901], [-5.0641, 0.1209], [-4.0408, 0.1678], [-3.5312, 0.2005],
+        [-3.0228, 0.2412], [-2.5158, 0.2932], [-2.0101, 0.3589], [-1.5057, 0.4422],
+        [-1.0025, 0.5477], [-0.5006, 0.6814], [0.0, 0.8500], [0.5, 1.0589], [1.0, 1.3143],
+        [1.5, 1.6207], [2.0, 1.9799], [2.5, 2.3907], [3.0, 2.8430], [3.5, 3.3301], [4.0, 3.8391],
+        [5.0, 4.8971], [6.0, 5.9358], [8.0, 7.9705], [10.0, 9.9846], [14.0, 13.9898],
+    ]
+)  # fmt: skip
+"""The critical profile: places w and values f(w), to about half a percent."""
+
+
+def _check_spikes(
+    heights: np.ndarray, noise: float, couplings: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Heights and couplings as vectors of one length, checked."""
+    check_positive(noise=noise)
+    theta = np.atleast_1d(np.asarray(heights, dtype=np.float64))
+    rows = np.full(theta.shape, noise) if couplings is None else np.asarray(couplings, np.float64)
+    if theta.ndim != 1 or rows.shape != theta.shape:
+        raise InvalidData(
+            f"heights have shape {theta.shape} and couplings {rows.shape}; allowed: (p,) for both."
+        )
+    if not (np.isfinite(theta).all() and np.isfinite(rows).all() and (rows >= 0).all()):
+        raise InvalidData("heights must be finite, couplings finite and at least 0.")
+    return theta, rows
+
+
+def _column(aspect_ratio: float | np.ndarray) -> np.ndarray:
+    """Aspect ratio n / D with an axis for the features."""
+    delta = np.asarray(aspect_ratio, dtype=np.float64)
+    if not (np.isfinite(delta).all() and (delta > 0).all()):
+        raise InvalidParameter(f"aspect_ratio is {aspect_ratio}; allowed: finite, above 0 (n / D).")
+    return delta[..., None]
+
+
+def threshold_ratio(*, heights: np.ndarray, noise: float) -> np.ndarray:
+    r"""Samples per feature at which each spike leaves the bulk.
+
+    .. math:: n_i/D=\tau_2/\theta_i^2
+
+    Parameters
+    ----------
+    heights : array of shape (p,)
+        :math:`\theta_i`, either sign; 0 gives infinity.
+    noise : float
+        :math:`\tau_2`, above 0.
+
+    Returns
+    -------
+    ndarray of shape (p,)
+        :math:`n_i/D`; for :math:`T=y=h^{(2)}`, where :math:`\theta_i=\sqrt2\lambda_i` and
+        :math:`\tau_2=1`, this is :math:`1/(2\lambda_i^2)`.
+
+    Raises
+    ------
+    InvalidData, InvalidParameter
+        If a height is not finite or the noise not positive.
+
+    Notes
+    -----
+    Cost O(p). Valid for :math:`n_i\gg D`. arXiv:2605.14567 eq. 2.10 with its constant, derived;
+    backed by ``tests/spectra/test_spiked.py``.
+
+    Examples
+    --------
+    >>> threshold_ratio(heights=np.array([0.5, -0.25]), noise=1.0)
+    array([ 4., 16.])
+    """
+    theta, _ = _check_spikes(heights, noise, None)
+    with np.errstate(divide="ignore"):
+        return np.asarray(noise / theta**2)
+
+
+def spiked_overlap(
+    *,
+    heights: np.ndarray,
+    noise: float,
+    aspect_ratio: float | np.ndarray,
+    couplings: np.ndarray | None = None,
+    n_features: int | None = None,
+) -> np.ndarray:
+    r"""Squared overlap of the eigenvector of each spike with its direction.
+
+    .. math::
+        c_i^2=\frac{(\nu_i-\tau_2)_+}{(\nu_i-\tau_2)_++\tau_{2h,i}},\qquad
+        \nu_i=\frac nD\theta_i^2,
+
+    in the limit of many features. At finite D the corner is replaced by its universal rounding
+    (:func:`critical_profile`), :math:`(\nu-\tau_2)_+\to\tau_2D^{-1/3}f(D^{1/3}(\nu/\tau_2-1))`: the
+    mean overlap of the extreme eigenvector is then smooth and positive through the threshold.
+
+    Parameters
+    ----------
+    heights : array of shape (p,)
+        :math:`\theta_i`, either sign.
+    noise : float
+        :math:`\tau_2`, above 0.
+    aspect_ratio : float or array of shape (m,)
+        :math:`n/D`, above 0.
+    couplings : array of shape (p,), optional
+        :math:`\tau_{2h,i}`, at least 0; by default those of a weak spike, :math:`\tau_2`.
+    n_features : int, optional
+        D; without it the sharp transition of infinite D.
+
+    Returns
+    -------
+    ndarray of shape (p,) or (m, p)
+        :math:`c_i^2` in [0, 1).
+
+    Raises
+    ------
+    InvalidData, InvalidParameter
+        If shapes disagree, a value is not finite or out of range.
+
+    Notes
+    -----
+    Cost O(m p). Within 0.02 of simulation for :math:`c^2\gtrsim0.5` and :math:`n/D\gtrsim30`. With
+    :math:`\tau_{2h}=\tau_2` the spiked Wigner law :math:`1-n_i/n`. Derived; backed by
+    ``tests/spectra/test_spiked.py`` (simulated matrices, perturbation theory).
+
+    Examples
+    --------
+    >>> heights = np.sqrt(2) * np.array([0.8, 0.6])
+    >>> couplings = 1 + 2 * heights**2
+    >>> spiked_overlap(heights=heights, noise=1.0, aspect_ratio=32.0, couplings=couplings).round(3)
+    array([0.918, 0.9  ])
+    """
+    theta, rows = _check_spikes(heights, noise, couplings)
+    beyond = _column(aspect_ratio) * theta**2 / noise - 1
+    if n_features is None:
+        kept = np.maximum(beyond, 0.0)
+    else:
+        check_positive(n_features=n_features)
+        unit = float(n_features) ** (-1 / 3)
+        # Below threshold the profile depends on theta / s, above it on its square: equal at 1.
+        place = np.where(beyond < 0, 2 * np.sqrt(beyond + 1) - 2, beyond)
+        kept = unit * critical_profile(place / unit)
+    with np.errstate(invalid="ignore"):
+        overlap = noise * kept / (noise * kept + rows)
+    return np.asarray(np.where(kept == 0, 0.0, overlap))
+
+
+def spiked_positions(
+    *,
+    heights: np.ndarray,
+    noise: float,
+    aspect_ratio: float | np.ndarray,
+    couplings: np.ndarray | None = None,
+) -> np.ndarray:
+    r"""Eigenvalue that belongs to each spike.
+
+    .. math:: \hat\lambda_i=\theta_i+\frac{D\,\tau_{2h,i}}{n\,\theta_i}\quad(\nu_i>\tau_2),\qquad
+        \pm2s\quad\text{below threshold,}\qquad s^2=D\tau_2/n .
+
+    Parameters
+    ----------
+    heights : array of shape (p,)
+        :math:`\theta_i`, either sign.
+    noise : float
+        :math:`\tau_2`, above 0.
+    aspect_ratio : float or array of shape (m,)
+        :math:`n/D`, above 0.
+    couplings : array of shape (p,), optional
+        :math:`\tau_{2h,i}`; by default :math:`\tau_2`, which gives :math:`\theta+s^2/\theta`.
+
+    Returns
+    -------
+    ndarray of shape (p,) or (m, p)
+        Never inside the bulk :math:`(-2s,2s)`.
+
+    Raises
+    ------
+    InvalidData, InvalidParameter
+        If shapes disagree, a value is not finite or out of range.
+
+    Notes
+    -----
+    Cost O(m p). The shift is the squared norm of what the noise takes from the spike to its
+    complement over :math:`\theta_i`: the coupling sets it, not the noise of the bulk (for
+    :math:`T=y` a factor :math:`1+4\lambda_i^2`). Derived; backed by
+    ``tests/spectra/test_spiked.py`` (simulated matrices).
+
+    Examples
+    --------
+    >>> spiked_positions(heights=np.array([1.0, -0.2]), noise=1.0, aspect_ratio=4.0)
+    array([ 1.25, -1.  ])
+    """
+    theta, rows = _check_spikes(heights, noise, couplings)
+    delta = _column(aspect_ratio)
+    edge = 2 * np.sqrt(noise / delta)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        moved = np.abs(theta) + rows / (delta * np.abs(theta))
+    out = delta * theta**2 > noise
+    side = np.where(theta < 0, -1.0, 1.0)
+    return np.asarray(side * np.where(out, np.maximum(moved, edge), edge))
+
+
+def critical_profile(place: float | np.ndarray) -> np.ndarray:
+    r"""Universal rounding of the transition of a rank-one spike in real symmetric noise.
+
+    .. math::
+        \frac{E[c^2]}{1-E[c^2]}=D^{-1/3}f(w),\qquad w=D^{1/3}\Big(\frac n{n_i}-1\Big),
+
+    with :math:`f=w-2/w^2` far above threshold and :math:`(4/w^2)(1-6/w^2)` far below, where
+    :math:`w=2D^{1/3}(\sqrt{n/n_i}-1)` is the better variable at finite D. Between, monotone cubic
+    interpolation of :math:`\ln f` between values computed from 18,000 spiked tridiagonal matrices of
+    size :math:`10^6`.
+
+    Parameters
+    ----------
+    place : float or array
+        :math:`w`.
+
+    Returns
+    -------
+    ndarray
+        :math:`f(w)>0`, increasing, of the shape of ``place``.
+
+    Notes
+    -----
+    Cost O(1) per place; about 0.5 % accurate. The overlap itself fluctuates by as much as its mean at
+    threshold. The place of the corner and :math:`f(0)=0.85` are known; the table, the tails' second
+    terms and the choice of variables are from simulation here, backed by
+    ``tests/spectra/test_spiked.py`` (another simulation, at other sizes).
+
+    Examples
+    --------
+    >>> critical_profile(np.array([-20.0, 0.0, 20.0])).round(4)
+    array([9.8000e-03, 8.5000e-01, 1.9995e+01])
+    """
+    w = np.asarray(place, dtype=np.float64)
+    with np.errstate(divide="ignore"):
+        far = np.where(w < 0, 4 / w**2 * (1 - 6 / w**2), w - 2 / w**2)
+    inner = np.exp(_profile_interpolation()(np.clip(w, PROFILE[0, 0], PROFILE[-1, 0])))
+    return np.asarray(np.where((w < PROFILE[0, 0]) | (w > PROFILE[-1, 0]), far, inner))
+
+
+@cache
+def _profile_interpolation() -> Callable[[np.ndarray], np.ndarray]:
+    from scipy.interpolate import PchipInterpolator
+
+    interpolation: Callable[[np.ndarray], np.ndarray] = PchipInterpolator(
+        PROFILE[:, 0], np.log(PROFILE[:, 1])
+    )
+    return interpolation
+
+
+def overlap_at_threshold(n_features: int) -> float:
+    r"""Mean squared overlap :math:`\approx0.85\,D^{-1/3}` of a weak spike at its threshold.
+
+    Parameters
+    ----------
+    n_features : int
+        D, at least 1.
+
+    Returns
+    -------
+    float
+        From :func:`critical_profile` at 0.
+
+    Raises
+    ------
+    InvalidParameter
+        If D is not positive.
+
+    Notes
+    -----
+    Derived; backed by ``tests/claims/test_theory_only.py``.
+
+    Examples
+    --------
+    >>> round(overlap_at_threshold(1000), 3)
+    0.078
+    """
+    ratio = rounding_width(n_features) * float(critical_profile(0.0))
+    return ratio / (1 + ratio)
+
+
+def rounding_width(n_features: int) -> float:
+    r"""Width :math:`D^{-1/3}` of the rounded transition, in units of :math:`n/n_i`.
+
+    Parameters
+    ----------
+    n_features : int
+        D, at least 1.
+
+    Returns
+    -------
+    float
+        :math:`D^{-1/3}`.
+
+    Raises
+    ------
+    InvalidParameter
+        If D is not positive.
+
+    Examples
+    --------
+    >>> round(rounding_width(8000), 6)
+    0.05
+    """
+    check_positive(n_features=n_features)
+    return float(n_features) ** (-1 / 3)
+
+
+def transition_width(dimension: int, lower: float = 0.1, upper: float = 0.9) -> float:
+    r"""Width of the law :math:`c^2=1-n_i/n` itself in :math:`\alpha=\log_dn`.
+
+    .. math:: \Delta\alpha=\frac{1}{\ln d}\ln\frac{1-c_-^2}{1-c_+^2},
+
+    :math:`\ln9/\ln d` from 0.1 to 0.9: what makes curves look smooth in powers of d, and a step only
+    as :math:`\ln d\to\infty`.
+
+    Parameters
+    ----------
+    dimension : int
+        d, at least 2.
+    lower, upper : float
+        Squared overlaps :math:`0\le c_-^2<c_+^2<1` between which the width is taken.
+
+    Returns
+    -------
+    float
+        :math:`\Delta\alpha`.
+
+    Raises
+    ------
+    InvalidParameter
+        If an argument is out of range.
+
+    Notes
+    -----
+    Derived; backed by ``tests/spectra/test_spiked.py``.
+
+    Examples
+    --------
+    >>> round(transition_width(40), 2), round(transition_width(400), 2)
+    (0.6, 0.37)
+    """
+    if dimension < 2 or not 0 <= lower < upper < 1:
+        raise InvalidParameter(
+            f"dimension is {dimension}, lower {lower} and upper {upper}; allowed: dimension >= 2 "
+            "and 0 <= lower < upper < 1."
+        )
+    return float(np.log((1 - lower) / (1 - upper)) / np.log(dimension))
+
+
+def with_chance(squared_overlap: np.ndarray, *, n_directions: int, n_features: int) -> np.ndarray:
+    r"""Overlap of a direction with the span of several vectors, chance included.
+
+    .. math:: \|\hat U^\top u_i\|^2\approx c_i^2+(1-c_i^2)\frac kD
+
+    Parameters
+    ----------
+    squared_overlap : array
+        :math:`c_i^2` with the vector of its own spike.
+    n_directions : int
+        k, number of vectors that span the subspace.
+    n_features : int
+        D, at least k.
+
+    Returns
+    -------
+    ndarray
+        Of the shape of ``squared_overlap``.
+
+    Raises
+    ------
+    InvalidParameter
+        Unless 1 <= k <= D.
+
+    Notes
+    -----
+    Derived to leading order in k/D; backed by ``tests/spectra/test_spiked.py``.
+
+    Examples
+    --------
+    >>> with_chance(np.array([0.0, 1.0]), n_directions=10, n_features=1000)
+    array([0.01, 1.  ])
+    """
+    if not 1 <= n_directions <= n_features:
+        raise InvalidParameter(
+            f"n_directions is {n_directions} and n_features {n_features}; allowed: "
+            "1 <= n_directions <= n_features."
+        )
+    overlap = np.asarray(squared_overlap, dtype=np.float64)
+    return np.asarray(overlap + (1 - overlap) * n_directions / n_features)
