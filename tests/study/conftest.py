@@ -31,9 +31,9 @@ def toys(logs):
 
 
 @pytest.fixture
-def toy(toys):
+def toy(toys, logs):
     """The system itself."""
-    return toys.system
+    return toys.Toy(logs)
 
 
 @pytest.fixture(scope="session")

@@ -162,11 +162,11 @@ def test_a_second_writer_is_refused(study, tmp_path):
     code = textwrap.dedent(
         """
         import sys
-        from toy_system import system
+        from toy_system import Toy
         from solvable.errors import StudyBusy
         from solvable.study import Store, Study
         try:
-            Store(sys.argv[1], Study(system, {"size": [10, 20]}, 2))
+            Store(sys.argv[1], Study(Toy(), {"size": [10, 20]}, 2))
         except StudyBusy as error:
             print(error)
         """
@@ -293,13 +293,13 @@ def test_full_disk_keeps_what_is_finished(study, tmp_path):
 
 FULL = """
 import resource, signal, sys
-from toy_system import system
+from toy_system import Toy
 from solvable.errors import StorageFailed
 from solvable.study import Study, run_study
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 limit = int(sys.argv[2])
 resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
-study = Study(system, {"size": list(range(1, 21))}, 2)
+study = Study(Toy(), {"size": list(range(1, 21))}, 2)
 try:
     run_study(study, sys.argv[1], workers=int(sys.argv[3]))
 except StorageFailed as error:

@@ -21,6 +21,7 @@ from solvable.study.execute import Job, Outcome, execute, execute_in_worker
 log = logging.getLogger("solvable.study")
 
 _SUSPECT_AFTER = 2  # breakdowns of the pool that a job may be part of before it runs alone
+_GIVEN_UP_AFTER = 4  # breakdowns after which it fails: it was alone in the last two
 
 
 class _Stop(BaseException):
@@ -88,8 +89,9 @@ def outcomes(
 def in_processes(jobs: Sequence[Job], workers: int) -> Generator[Outcome, None, None]:
     """Run jobs in local worker processes; those of a worker that was killed run again.
 
-    A job that was under way in more than one breakdown of the pool runs alone, and if its worker
-    is killed again it is reported as failed, so that one job cannot hold up the others.
+    A job that was sent out before more than one breakdown of the pool runs alone, and if its
+    worker is killed twice then, it is reported as failed, so that one job cannot hold up the
+    others.
 
     Parameters
     ----------
@@ -125,15 +127,15 @@ def in_processes(jobs: Sequence[Job], workers: int) -> Generator[Outcome, None, 
             raise _unsendable(jobs[0], error.__cause__ or error) from error
         except TerminatedWorkerError:
             lost = [one for one in started if one in pending]
-            log.warning("a worker process was killed; %d tasks run again", len(lost))
+            log.warning("a worker process was killed; tasks that were sent to it run again")
             breakdowns.update(lost)
-            if suspects and batch[0].identity in pending:
-                job = pending.pop(batch[0].identity)
+            given_up = [one for one in lost if suspects and breakdowns[one] >= _GIVEN_UP_AFTER]
+            for job in [pending.pop(one) for one in given_up]:
                 yield Outcome(
                     job.kind,
                     job.identity,
-                    error="its worker process was killed three times (out of memory, or a crash "
-                    "in compiled code?)",
+                    error="its worker process was killed each time, twice while it ran alone (out "
+                    "of memory, or a crash in compiled code?)",
                 )
         except BrokenProcessPool as error:  # a worker could not load what it was sent
             raise _unsendable(jobs[0], error.__cause__ or error) from error

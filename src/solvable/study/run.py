@@ -95,7 +95,7 @@ def _jobs(study: Study, finished: set[str]) -> list[Job]:
     """
     system = study.system
     points = study.tasks[: len(study.points)]
-    tasks = sorted(reversed(study.tasks), key=lambda one: one.replicate)
+    tasks = sorted(study.tasks[::-1], key=lambda one: one.replicate)
     jobs = [Job("prediction", one.point, system, system.version, one.parameters) for one in points]
     jobs += [Job("task", one.identity, system, system.version, one.parameters) for one in tasks]
     return [job for job in jobs if job.identity not in finished]

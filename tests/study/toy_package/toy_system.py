@@ -45,17 +45,15 @@ def key_of(rng: np.random.Generator) -> str:
     return "-".join(str(int(part)) for part in rng.bit_generator.state["state"]["key"])
 
 
-def note(kind: str, name: str) -> None:
-    """Append a line to the log; short appends are atomic, so that processes may share it."""
-    if WHERE in os.environ:
-        with open(Path(os.environ[WHERE]) / f"{kind}.log", "a") as log:
-            log.write(f"{name} {os.getpid()}\n")
+def lines(directory: Path, kind: str) -> list[list[str]]:
+    """Name and process of each entry of a log, in order."""
+    path = Path(directory) / f"{kind}.log"
+    return [line.split() for line in path.read_text().splitlines()] if path.exists() else []
 
 
 def notes(directory: Path, kind: str) -> list[str]:
     """Names in a log, in order."""
-    path = Path(directory) / f"{kind}.log"
-    return [line.split()[0] for line in path.read_text().splitlines()] if path.exists() else []
+    return [name for name, _ in lines(directory, kind)]
 
 
 def check(points) -> Finding:
@@ -76,9 +74,18 @@ class Toy(System):
     }
     claims = (Claim("mean", "The mean is zero.", "derived", "any", check),)
 
+    def __init__(self, directory: str | Path | None = None) -> None:
+        # An attribute, because worker processes outlive a test and keep their environment.
+        self.directory = Path(directory or os.environ.get(WHERE, "."))
+
+    def note(self, kind: str, name: str) -> None:
+        """Append a line to a log; short appends are atomic, so that processes may share it."""
+        with open(self.directory / f"{kind}.log", "a") as log:
+            log.write(f"{name} {os.getpid()}\n")
+
     def measure(self, parameters, rng):
         name = key_of(rng)
-        note("begun", name)
+        self.note("begun", name)
         self._misbehave(parameters.action, name)
         if parameters.megabytes:
             np.ones(parameters.megabytes << 17)
@@ -87,7 +94,7 @@ class Toy(System):
         while time.process_time() < end:
             sum(range(1000))
         draws = parameters.scale * rng.standard_normal((parameters.size, 30))
-        note("ended", name)
+        self.note("ended", name)
         return {
             "mean": draws.mean(),
             "spectrum": np.linalg.eigvalsh(draws.T @ draws)[-3:],
@@ -103,12 +110,12 @@ class Toy(System):
         if action == "interrupt":
             os.kill(os.getpid(), signal.SIGINT)
             time.sleep(10)
-        begun = notes(Path(os.environ.get(WHERE, ".")), "begun")
+        begun = notes(self.directory, "begun")
         if action == "kill always" or (action == "kill once" and begun.count(name) == 1):
             os.kill(os.getpid(), signal.SIGKILL)
 
     def predict(self, parameters):
-        note("predicted", str(parameters.size))
+        self.note("predicted", str(parameters.size))
         if parameters.action == "predict":
             raise ArithmeticError("no theory here")
         if parameters.action == "object":
@@ -119,6 +126,3 @@ class Toy(System):
         if parameters.action == "teacher":
             return {"names": np.array([object()])}
         return {"first": rng.standard_normal(4), "labels": np.array(["a", "b"])}
-
-
-system = Toy()
