@@ -18,15 +18,15 @@ if TYPE_CHECKING:
     from solvable.report.plotly_backend import draw_plotly
     from solvable.report.recording_backend import record
     from solvable.report.tables import (
-        MetricRow,
+        MetricTable,
         VerdictRow,
-        metric_rows,
+        metric_tables,
         verdict_rows,
         verdict_summary,
     )
 
 _HOME = {
-    "MetricRow": "tables",
+    "MetricTable": "tables",
     "ParameterRow": "content",
     "ReportContent": "content",
     "VerdictRow": "tables",
@@ -35,7 +35,7 @@ _HOME = {
     "format_number": "numbers",
     "format_with_error": "numbers",
     "is_report": "html",
-    "metric_rows": "tables",
+    "metric_tables": "tables",
     "parameter_rows": "content",
     "record": "recording_backend",
     "render_report": "html",
@@ -46,7 +46,7 @@ _HOME = {
 }
 
 __all__ = [
-    "MetricRow",
+    "MetricTable",
     "ParameterRow",
     "ReportContent",
     "VerdictRow",
@@ -55,7 +55,7 @@ __all__ = [
     "format_number",
     "format_with_error",
     "is_report",
-    "metric_rows",
+    "metric_tables",
     "parameter_rows",
     "record",
     "render_report",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from solvable.report.tables import format_value
 from solvable.systems.base import Figure, Parameters, Point, Reference, System, Verdict
@@ -35,6 +35,25 @@ class ParameterRow:
     allowed: str = ""
 
 
+class FailedTask(Protocol):
+    """A replicate or a prediction that raised, such as :class:`solvable.study.Failure`."""
+
+    @property
+    def parameters(self) -> Mapping[str, Any]:
+        """Every parameter."""
+        ...
+
+    @property
+    def replicate(self) -> int | None:
+        """Number of the replicate; None if the prediction failed."""
+        ...
+
+    @property
+    def error(self) -> str:
+        """One line."""
+        ...
+
+
 @dataclass(frozen=True)
 class ReportContent:
     """Everything that :func:`solvable.report.render_report` writes.
@@ -62,7 +81,10 @@ class ReportContent:
     facts : mapping of str to str
         More that a reader needs to repeat the study: replicates, seed, versions, date.
     figures_directory : str or None
-        Where the same figures lie as SVG and PDF, seen from the report; None if they were not written.
+        Where the same figures lie as SVG and PDF, seen from the report; None if they were not
+        written.
+    failures : sequence of FailedTask
+        Tasks and predictions that raised.
     """
 
     title: str
@@ -76,6 +98,7 @@ class ReportContent:
     references: Sequence[Reference] = ()
     facts: Mapping[str, str] = field(default_factory=dict)
     figures_directory: str | None = "figures"
+    failures: Sequence[FailedTask] = ()
 
 
 def parameter_rows(
@@ -145,6 +168,7 @@ def report_content(
     command: str = "",
     facts: Mapping[str, str] | None = None,
     figures_directory: str | None = "figures",
+    failures: Sequence[FailedTask] = (),
 ) -> ReportContent:
     """Gather the content of a report from a system and the results of a study.
 
@@ -166,6 +190,8 @@ def report_content(
         More that a reader needs, such as date or run time.
     figures_directory : str or None
         Where the SVG and PDF files lie, seen from the report.
+    failures : sequence of FailedTask
+        Tasks and predictions that raised, as ``StudyResult.failures``.
 
     Returns
     -------
@@ -192,6 +218,7 @@ def report_content(
         references=list(system.references),
         facts=known,
         figures_directory=figures_directory,
+        failures=list(failures),
     )
 
 

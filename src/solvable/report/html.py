@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from solvable.report.content import ReportContent
 from solvable.report.files import check_names, saved, write_atomically
 from solvable.report.tables import (
-    metric_rows,
-    varying_parameters,
+    format_value,
+    long_metrics,
+    metric_tables,
     verdict_rows,
     verdict_summary,
 )
@@ -107,18 +108,19 @@ def _html(content: ReportContent) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters["setting"] = _setting
     verdicts = verdict_rows(content.verdicts)
     return environment.get_template("report.html.jinja").render(
         content=content,
         generator=f"{GENERATOR} {version('solvable')}",
         paragraphs=_paragraphs(content.summary),
         counts=verdict_summary(content.verdicts),
-        verdicts=verdicts,
+        tested=[row for row in verdicts if row.status != "not testable"],
+        untestable=[row for row in verdicts if row.status == "not testable"],
         failed=[row for row in verdicts if row.status == "fails"],
-        metrics=metric_rows(content.points),
-        varying=varying_parameters(content.points),
+        metrics=metric_tables(content.points),
+        long_metrics=long_metrics(content.points),
         pictures=[_picture(figure) for figure in content.figures],
-        # Needed by no page without figures.
         drawings=_drawings(content.figures),
         plotly=get_plotlyjs() if content.figures else "",
     )
@@ -128,6 +130,10 @@ def _paragraphs(text: str) -> list[str]:
     """Paragraphs of a docstring without the marks that a reader of plain text stumbles over."""
     plain = _ROLE.sub(r"\1", text).replace("``", "")
     return [" ".join(part.split()) for part in re.split(r"\n\s*\n", plain) if part.strip()]
+
+
+def _setting(parameters: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} = {format_value(value)}" for name, value in parameters.items())
 
 
 def _drawings(figures: Sequence[Figure]) -> str:

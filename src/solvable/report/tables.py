@@ -13,7 +13,7 @@ from solvable.systems.base import Point, Verdict
 STATUSES = ("holds", "fails", "not testable")
 
 LONGEST_LIST = 24
-"""Entries of a list of numbers that a table of metrics shows; a spectrum has thousands."""
+"""Entries of the longest list that a table of metrics shows; a spectrum has thousands."""
 
 
 class VerdictRow(NamedTuple):
@@ -46,24 +46,43 @@ class VerdictRow(NamedTuple):
     source: str
 
 
-class MetricRow(NamedTuple):
-    """One metric at one setting of the parameters as text.
+class MetricCell(NamedTuple):
+    """One metric at one point as text.
 
     Parameters
     ----------
-    setting : tuple of str
-        Values of the parameters that vary in the study, in the order of :func:`varying_parameters`.
-    metric : str
-        Name, with the index from 1 if the metric is a list.
-    predicted, measured, replicates : str
-        Numbers.
+    measured : str
+        Mean over replicates ± its standard error, or a dash.
+    predicted : str
+        Prediction, or a dash.
     """
 
-    setting: tuple[str, ...]
-    metric: str
-    predicted: str
     measured: str
-    replicates: str
+    predicted: str
+
+
+class MetricTable(NamedTuple):
+    """A metric that is a list, or all that are numbers, at every point of a study.
+
+    Parameters
+    ----------
+    name : str
+        Name of the list; empty for the table of the numbers.
+    columns : tuple of str
+        Index in the list, from 1; or names of the numbers.
+    settings : list of dict
+        For each point, the parameters that vary in the study, as text by name.
+    replicates : list of str
+        For each point, the number of replicates.
+    cells : list of list of MetricCell
+        For each point, one per column.
+    """
+
+    name: str
+    columns: tuple[str, ...]
+    settings: list[dict[str, str]]
+    replicates: list[str]
+    cells: list[list[MetricCell]]
 
 
 def verdict_rows(verdicts: Sequence[Verdict]) -> list[VerdictRow]:
@@ -186,8 +205,8 @@ def format_value(value: Any) -> str:
     return str(value)
 
 
-def metric_rows(points: Sequence[Point]) -> list[MetricRow]:
-    """Predicted and measured metrics of every point as rows of text.
+def metric_tables(points: Sequence[Point]) -> list[MetricTable]:
+    """Predicted and measured metrics of every point as tables of text.
 
     Parameters
     ----------
@@ -196,70 +215,95 @@ def metric_rows(points: Sequence[Point]) -> list[MetricRow]:
 
     Returns
     -------
-    list of MetricRow
-        One row per number; of a list, the first :data:`LONGEST_LIST` entries and a row that counts the
-        rest. Replicates that lack a value are left out of its mean, and of its count.
+    list of MetricTable
+        First the numbers, then each list, measured ones before those that only theory knows; lists
+        longer than :data:`LONGEST_LIST` are left out (:func:`long_metrics`). Replicates that lack a
+        value are left out of its mean.
 
     Examples
     --------
     >>> point = Point({"n": 10}, [{"error": 0.5}, {"error": 0.7}], {"error": 0.61, "threshold": 3.0})
-    >>> for row in metric_rows([point]):
-    ...     print(row.metric, row.predicted, row.measured, row.replicates)
-    error 0.61 0.60 ± 0.10 2
-    threshold 3 – –
+    >>> table = metric_tables([point])[0]
+    >>> dict(zip(table.columns, table.cells[0], strict=True))["error"]
+    MetricCell(measured='0.60 ± 0.10', predicted='0.61')
     """
+    lengths = _lengths(points)
     varying = varying_parameters(points)
-    rows = []
-    for point in points:
-        setting = tuple(format_value(point.parameters.get(name)) for name in varying)
-        names = dict.fromkeys(point.prediction)
-        for one in point.metrics:
-            names.update(dict.fromkeys(one))
-        # Measured metrics first: what only theory knows is of less interest beside a measurement.
-        measured = {name for one in point.metrics for name in one}
-        for name in sorted(names, key=lambda name: name not in measured):
-            rows += _rows_of(point, name, setting)
-    return rows
-
-
-def _rows_of(point: Point, name: str, setting: tuple[str, ...]) -> list[MetricRow]:
-    predicted = point.prediction.get(name)
-    found = [one.get(name) for one in point.metrics]
-    lists = [one for one in (predicted, *found) if isinstance(one, (list, tuple))]
-    if not lists:
-        return [_metric_row(setting, name, predicted, found)]
-    length = max(len(one) for one in lists)
-    rows = [
-        _metric_row(
-            setting, f"{name}[{i + 1}]", _entry(predicted, i), [_entry(one, i) for one in found]
-        )
-        for i in range(min(length, LONGEST_LIST))
+    settings = [
+        {name: format_value(point.parameters.get(name)) for name in varying} for point in points
     ]
-    if length > LONGEST_LIST:
-        rest = f"{name}[{LONGEST_LIST + 1} to {length}]"
-        rows.append(MetricRow(setting, rest, "in the records", "in the records", ""))
-    return rows
+    replicates = [str(point.replicates) for point in points]
+    tables = []
+    numbers = [name for name, length in lengths.items() if length is None]
+    if numbers:
+        cells = [[_cell(point, name, None) for name in numbers] for point in points]
+        tables.append(MetricTable("", tuple(numbers), settings, replicates, cells))
+    for name, length in lengths.items():
+        if length is None or not 0 < length <= LONGEST_LIST:
+            continue
+        columns = tuple(str(index + 1) for index in range(length))
+        cells = [[_cell(point, name, index) for index in range(length)] for point in points]
+        tables.append(MetricTable(name, columns, settings, replicates, cells))
+    return tables
 
 
-def _entry(values: Any, index: int) -> float | None:
-    """Entry of a list; None beyond its end and for a metric that is no list in this replicate."""
-    if not isinstance(values, (list, tuple)) or index >= len(values):
-        return None
-    entry: float | None = values[index]
-    return entry
+def long_metrics(points: Sequence[Point]) -> dict[str, int]:
+    """Lists with more than :data:`LONGEST_LIST` entries, and how many they have.
+
+    Parameters
+    ----------
+    points : sequence of Point
+        Points of a study.
+
+    Returns
+    -------
+    dict
+        Name of the metric to its largest number of entries.
+
+    Examples
+    --------
+    >>> long_metrics([Point({}, [{"spectrum": [0.0] * 400}], {})])
+    {'spectrum': 400}
+    """
+    return {
+        name: length
+        for name, length in _lengths(points).items()
+        if length is not None and length > LONGEST_LIST
+    }
 
 
-def _metric_row(
-    setting: tuple[str, ...], metric: str, predicted: Any, found: Sequence[Any]
-) -> MetricRow:
+def _lengths(points: Sequence[Point]) -> dict[str, int | None]:
+    """Longest length of each metric, None for a number; measured metrics first."""
+    measured: dict[str, int | None] = {}
+    predicted: dict[str, int | None] = {}
+    for found, metrics in [
+        *((measured, one) for point in points for one in point.metrics),
+        *((predicted, point.prediction) for point in points),
+    ]:
+        for name, value in metrics.items():
+            length = found.setdefault(name, None)
+            if isinstance(value, (list, tuple)):
+                found[name] = max(length or 0, len(value))
+    both = measured | {name: None for name in predicted if name not in measured}
+    return {
+        name: max((one for one in (length, predicted.get(name)) if one is not None), default=None)
+        for name, length in both.items()
+    }
+
+
+def _entry(value: Any, index: int | None) -> float | None:
+    """Value, or entry of a list; None where it is missing or the metric is of the other kind."""
+    if isinstance(value, (list, tuple)):
+        entry: float | None = value[index] if index is not None and index < len(value) else None
+        return entry
+    return value if index is None else None
+
+
+def _cell(point: Point, name: str, index: int | None) -> MetricCell:
+    found = (_entry(one.get(name), index) for one in point.metrics)
     values = np.array([one for one in found if one is not None], dtype=float)
     values = values[~np.isnan(values)]
     mean = float(values.mean()) if len(values) else None
     error = float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else None
-    return MetricRow(
-        setting,
-        metric,
-        format_number(predicted),
-        format_with_error(mean, error),
-        str(len(values)) if len(values) else MISSING,
-    )
+    predicted = _entry(point.prediction.get(name), index)
+    return MetricCell(format_with_error(mean, error), format_number(predicted))

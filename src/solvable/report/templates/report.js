@@ -1,0 +1,56 @@
+"use strict";
+/* Replace each picture by its interactive drawing; what cannot be drawn stays a picture. */
+(function () {
+  const drawings = JSON.parse(document.getElementById("drawings").textContent);
+  const narrow = 620;
+  const settings = {
+    responsive: true,
+    displaylogo: false,
+    modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"],
+  };
+
+  function layoutFor(place, drawing) {
+    const layout = structuredClone(drawing.layout);
+    if (place.clientWidth >= narrow) return layout;
+    /* On a phone the legend goes below, where it takes no width from the axes. */
+    layout.margin.l = 56;
+    layout.margin.r = Math.min(layout.margin.r, 24);
+    if (layout.legend && layout.legend.orientation !== "h") {
+      const rows = drawing.data.filter((trace) => trace.showlegend).length / 2;
+      const room = 24 * Math.ceil(rows + 1);
+      layout.legend = Object.assign(layout.legend, {
+        orientation: "h", x: 0, xanchor: "left", y: 0, yref: "container", yanchor: "bottom",
+      });
+      layout.margin.b += room;
+      layout.height += room;
+    }
+    return layout;
+  }
+
+  /* What is folded would be missing on paper. */
+  window.addEventListener("beforeprint", function () {
+    document.querySelectorAll("details").forEach((one) => { one.open = true; });
+  });
+
+  let drawn = 0;
+  const places = Array.from(document.querySelectorAll(".drawing"));
+  const done = places.map(function (place) {
+    const drawing = drawings[Number(place.dataset.index)];
+    const picture = place.parentElement.querySelector(".picture");
+    place.hidden = false;
+    return Promise.resolve()
+      .then(() => Plotly.newPlot(place, drawing.data, layoutFor(place, drawing), settings))
+      .then(function () {
+        place.dataset.traces = String(place.data.length);
+        picture.classList.add("replaced");
+        drawn += 1;
+      })
+      .catch(function (error) {
+        place.hidden = true;
+        place.dataset.error = String(error);
+      });
+  });
+  Promise.all(done).then(function () {
+    document.body.dataset.drawn = String(drawn);
+  });
+})();
