@@ -21,7 +21,7 @@ MOMENT_DRAWS = 200_000
 
 
 def predicted_overlaps(target, n_samples, floor):
-    r"""Closed form of note 3.6, :math:`(\\nu-\\tau_2)_+ / ((\\nu-\\tau_2)_+ + \\tau_{2h})`."""
+    r"""Closed form of note 3.6, :math:`(\nu-\tau_2)_+ / ((\nu-\tau_2)_+ + \tau_{2h})`."""
     y, h, squared_norm = target.draw_moments(MOMENT_DRAWS, random_stream(target.seed, "moments"))
     size = target.n_features_total
     weights = apply_label_map(y, "tanh")
@@ -40,9 +40,10 @@ def overlaps(target, directions):
 
 @cache
 def fits_at_40(ratio, seed):
-    """Corrected fit and normalised error, and the ranking by modulus of the plain operator."""
+    """Target, samples, corrected fit and its normalised error."""
     target = HierarchicalTarget(40, features=6, decay=0.4, signs="alternating", seed=seed)
-    n_samples, fresh = ratio * target.n_features_total, 20_000
+    fresh = 20_000
+    n_samples = ratio * target.n_features_total
     X, y = target.sample(n_samples + fresh, random_stream(seed, "train", ratio))
     learner = LayerwiseSpectralRegressor(
         2,
@@ -55,18 +56,22 @@ def fits_at_40(ratio, seed):
     ).fit(X, y)
     Z, truth = target.sample(10_000, random_stream(seed, "test"))
     error = np.mean((learner.predict(Z) - truth) ** 2) / np.var(truth)
-    plain = MomentOperator(
-        X[:n_samples], apply_label_map(y[:n_samples], "tanh"), target.feature_map
-    )
-    pairs = leading_eigenpairs(plain, 6, 6, rng=seed)
-    largest = np.argsort(-np.abs(pairs.values))[:6]
-    return target, learner, error, overlaps(target, pairs.vectors[:, largest])
+    return target, (X[:-fresh], y[:-fresh]), learner, error
+
+
+def plain_by_modulus(target, X, y):
+    """Overlaps of the published algorithm: the plain operator, eigenvalues ranked by modulus."""
+    plain = MomentOperator(X, apply_label_map(y, "tanh"), target.feature_map)
+    count = target.features
+    pairs = leading_eigenpairs(plain, count, count, rng=0, tolerance=1e-3)
+    largest = np.argsort(-np.abs(pairs.values))[:count]
+    return overlaps(target, pairs.vectors[:, largest])
 
 
 def check_at_40(ratio, seeds):
     measured, expected, errors, predicted_errors = [], [], [], []
     for seed in seeds:
-        target, learner, error, _ = fits_at_40(ratio, seed)
+        target, _, learner, error = fits_at_40(ratio, seed)
         # Floor of the corrected operator at infinite n: 4 / (lambda d)^2 (note 3.6).
         floor = 4 / (target.weights * target.dimension) ** 2
         prediction = predicted_overlaps(target, ratio * target.n_features_total, floor)
@@ -96,25 +101,29 @@ def test_check_15_overlaps_at_40_with_many_samples():
 def test_check_15_plain_ranking_by_modulus_loses_a_feature():
     lost = 0
     for seed in (0, 1, 2):
-        target, learner, _, plain = fits_at_40(32, seed)
+        target, samples, learner, _ = fits_at_40(32, seed)
         corrected = overlaps(target, learner.directions_)
         assert corrected.min() > 0.55
-        lost += plain.min() < 0.05
+        lost += plain_by_modulus(target, *samples).min() < 0.05
         # Two-sided selection against the predicted edges: every one found is a feature.
         assert learner.layers_[0].outliers.sum() >= 5
-    # In the note one feature is lost in the run shown; which one depends on the signs.
+    # The weakest negative spike lies at the edge of the shifted bulk: whether it is lost depends on
+    # the samples (two of ten draws; in the note's run too), while the corrected operator never
+    # loses it.
     assert lost >= 1
 
 
 @pytest.mark.slow
 def test_check_16_the_size_of_the_committed_rows():
-    target = HierarchicalTarget(120, features=11, decay=0.4, readout="tanh", seed=0)
+    target = HierarchicalTarget(
+        120, features=11, decay=0.4, readout="tanh", signs="alternating", seed=0
+    )
     n_samples, fresh = 410_950, 20_000
     X, y = target.sample(n_samples + fresh, random_stream(0, "train"), dtype=np.float32)
     options = {"n_directions": 11, "held_back": fresh, "shuffle": False, "random_state": 0}
-    learner = LayerwiseSpectralRegressor(
-        2, selection="forced", correction="wick", **options
-    ).fit(X, y)
+    learner = LayerwiseSpectralRegressor(2, selection="forced", correction="wick", **options).fit(
+        X, y
+    )
     found = overlaps(target, learner.directions_)
     floor = 4 / (target.weights * 120) ** 2
     expected = predicted_overlaps(target, n_samples, floor)
@@ -127,12 +136,7 @@ def test_check_16_the_size_of_the_committed_rows():
     # The authors' rows at this size: 0.518 and 0.483, at overlaps of 0.673 and 0.720.
     assert error < 0.45
 
-    plain = MomentOperator(
-        X[:n_samples], apply_label_map(y[:n_samples], "tanh"), target.feature_map
-    )
-    pairs = leading_eigenpairs(plain, 11, 11, rng=0, tolerance=1e-3)
-    largest = np.argsort(-np.abs(pairs.values))[:11]
-    ranked = overlaps(target, pairs.vectors[:, largest]).mean()
+    ranked = plain_by_modulus(target, X[:n_samples], y[:n_samples]).mean()
     # Ranked by modulus the plain operator loses negative spikes; how many depends on the signs.
     assert 0.62 <= ranked <= 0.82
     assert ranked < found.mean()

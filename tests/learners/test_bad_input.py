@@ -127,7 +127,7 @@ def test_sparse_text_and_missing_labels():
 
 
 def test_files_are_never_unpickled(tmp_path):
-    X, y = data()
+    _, y = data()
     np.save(tmp_path / "objects.npy", np.array([{}], dtype=object), allow_pickle=True)
     with pytest.raises(InvalidData, match=r"not a plain \.npy array"):
         LayerwiseSpectralRegressor().fit(tmp_path / "objects.npy", y)

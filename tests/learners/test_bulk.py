@@ -16,7 +16,6 @@ from solvable.learners.bulk import (
 from solvable.operators import HermiteFeatures, MomentOperator, apply_label_map
 from solvable.spectra.edges import upper_edge, weighted_bulk
 
-
 NO_VALUES = np.empty(0)
 
 

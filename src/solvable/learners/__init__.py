@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from solvable.learners.baselines import (
+        KernelRidgeBaseline,
         RandomFeatureRidge,
         block_power_iteration,
-        kernel_ridge_baseline,
     )
     from solvable.learners.layerwise import LayerwiseSpectralRegressor
     from solvable.learners.readout import SplineReadout
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from solvable.learners.spectral_layer import SpectralLayer
 
 _HOMES = {
+    "KernelRidgeBaseline": "baselines",
     "LayerwiseSpectralRegressor": "layerwise",
     "RandomFeatureRidge": "baselines",
     "Rejection": "selection",
@@ -25,10 +26,10 @@ _HOMES = {
     "SpectralLayer": "spectral_layer",
     "SplineReadout": "readout",
     "block_power_iteration": "baselines",
-    "kernel_ridge_baseline": "baselines",
 }
 
 __all__ = [
+    "KernelRidgeBaseline",
     "LayerwiseSpectralRegressor",
     "RandomFeatureRidge",
     "Rejection",
@@ -36,7 +37,6 @@ __all__ = [
     "SpectralLayer",
     "SplineReadout",
     "block_power_iteration",
-    "kernel_ridge_baseline",
 ]
 
 

@@ -103,14 +103,13 @@ def fit_spline_readout(index: np.ndarray, labels: np.ndarray) -> SplineReadout |
     gram = (design.T @ design).toarray() / index.size
     target = np.asarray(design.T @ centred) / index.size
     power = float(np.mean(centred**2))
-    penalty = _roughness(knots)
-    coefficients, freedom = _choose(gram, target, power, penalty, index.size)
+    coefficients, freedom = _choose(gram, target, power, _roughness(knots), index.size)
     # B-splines add up to one, so that the offset goes into every coefficient.
     return SplineReadout(low, high, knots, coefficients + offset, freedom)
 
 
 def _roughness(knots: np.ndarray) -> np.ndarray:
-    """Matrix of the integral of the squared second derivative."""
+    """Matrix L of which L^T L is the integral of the squared second derivative."""
     from scipy.interpolate import BSpline
 
     count = knots.size - DEGREE - 1
@@ -119,19 +118,25 @@ def _roughness(knots: np.ndarray) -> np.ndarray:
     middle, half = (borders[1:] + borders[:-1]) / 2, np.diff(borders) / 2
     # Second derivatives are linear on each piece: two Gauss points integrate their products.
     points = np.concatenate([middle - half / np.sqrt(3), middle + half / np.sqrt(3)])
-    values = second(points)
-    return np.asarray(values.T @ (np.concatenate([half, half])[:, None] * values))
+    return np.asarray(np.sqrt(np.concatenate([half, half]))[:, None] * second(points))
 
 
 def _choose(
-    gram: np.ndarray, target: np.ndarray, power: float, penalty: np.ndarray, n_rows: int
+    gram: np.ndarray, target: np.ndarray, power: float, rough: np.ndarray, n_rows: int
 ) -> tuple[np.ndarray, float]:
     """Coefficients at the penalty of least cross-validation score, and degrees of freedom."""
-    from scipy.linalg import eigh
+    from scipy.linalg import cholesky, solve_triangular
 
     ridge = 1e-10 * np.trace(gram) / len(gram)
-    roughness, basis = eigh(penalty, gram + ridge * np.eye(len(gram)))
-    roughness = np.maximum(roughness, 0.0)
+    factor = cholesky(gram + ridge * np.eye(len(gram)))
+    # Singular values instead of eigenvalues of the product: quantile knots of a heavy-tailed index
+    # lie so close together that roughnesses range over twelve orders of magnitude.
+    _, singular, right = np.linalg.svd(solve_triangular(factor, rough.T, trans="T").T)
+    roughness = np.zeros(len(gram))
+    roughness[: singular.size] = singular**2
+    basis = solve_triangular(factor, right.T)
+    order = np.argsort(roughness)
+    roughness, basis = roughness[order], basis[:, order]
     projections = basis.T @ target
     # In units of the third roughness: the first two belong to straight lines and vanish.
     weights = PENALTIES / max(float(roughness[2]), 1e-300)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -163,7 +162,7 @@ class Part:
     labels: np.ndarray
 
 
-def count_held_back(held_back: float | int, n_samples: int) -> int:
+def count_held_back(held_back: Any, n_samples: int) -> int:
     """Number of held-back rows.
 
     Parameters
@@ -188,7 +187,8 @@ def count_held_back(held_back: float | int, n_samples: int) -> int:
     >>> count_held_back(0.25, 100), count_held_back(10, 100)
     (25, 10)
     """
-    if isinstance(held_back, (bool, np.bool_)) or not isinstance(held_back, Real):
+    number = isinstance(held_back, (int, float, np.integer, np.floating))
+    if not number or isinstance(held_back, (bool, np.bool_)):
         raise InvalidParameter(
             f"held_back is {held_back!r}; allowed: a fraction in [0, 1) or a number of rows."
         )

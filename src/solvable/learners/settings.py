@@ -51,8 +51,8 @@ def check_settings(estimator: Any) -> None:
         value = getattr(estimator, name)
         automatic = name == "cross_terms" and isinstance(value, str) and value == "auto"
         if not automatic and not isinstance(value, (bool, np.bool_)):
-            allowed = "'auto', True, False" if name == "cross_terms" else "True, False"
-            raise InvalidParameter(f"{name} is {value!r}; allowed: {allowed}.")
+            choice = "'auto', True, False" if name == "cross_terms" else "True, False"
+            raise InvalidParameter(f"{name} is {value!r}; allowed: {choice}.")
 
 
 def directions_per_layer(
