@@ -1,0 +1,181 @@
+"""Acceptance checks 6 to 12 of the note: Gaussian features, where the theory is exact.
+
+Closed forms with T = y: c_i^2 = (nu - 1)_+/(nu + 4 lambda_i^2), nu = 2 lambda_i^2 n/D, and
+NMSE = 1 - sum lambda_i^2 c_i^4. The reference experiment has D = 465, 16 features, decay 1 and
+signs that are drawn again for every seed: at these sizes the heavy tail of y on one side of the
+spectrum moves the features of one sign a little.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+from solvable.arrays import random_stream
+from solvable.learners import LayerwiseSpectralRegressor
+from solvable.operators import MomentOperator, standardise
+from solvable.systems.sequential_laws import crossings
+from solvable.systems.sequential_recovery import SequentialParameters, system
+from solvable.targets import HierarchicalTarget
+
+TOTAL = 465
+TEST_ROWS = 10_000
+
+
+def draw(ratio, seed, features, decay):
+    target = HierarchicalTarget(30, features=features, decay=decay, inputs="gaussian", seed=seed)
+    fresh = int(np.clip(ratio * TOTAL, 8000, 40_000))
+    X, y = target.sample(round(ratio * TOTAL) + fresh, random_stream(seed, "train"), np.float32)
+    Z, truth = target.sample(TEST_ROWS, random_stream(seed, "test"), np.float32)
+    return target, X, y, fresh, Z, truth
+
+
+@cache
+def records(ratio, seeds, features=16, decay=1.0):
+    """Squared overlaps and normalised error of the layer-wise learner, T = y."""
+    found = []
+    for seed in range(seeds):
+        target, X, y, fresh, Z, truth = draw(ratio, seed, features, decay)
+        learner = LayerwiseSpectralRegressor(
+            1,
+            n_directions=features,
+            label_map="identity",
+            readout="none",
+            selection="forced",
+            held_back=fresh,
+            shuffle=False,
+            cross_terms=False,
+            random_state=seed,
+        ).fit(X, y)
+        overlaps = np.sum((target.directions.T @ learner.directions_) ** 2, axis=1)
+        error = np.mean((learner.predict(Z) - truth) ** 2) / truth.var()
+        found.append({"squared_overlap": overlaps, "normalised_mse": error})
+    return found
+
+
+@cache
+def in_sample_error(ratio, seeds):
+    """Error of the published algorithm: eigenvalues ranked by modulus as the second layer."""
+    errors = []
+    for seed in range(seeds):
+        target, X, y, fresh, Z, truth = draw(ratio, seed, 16, 1.0)
+        labels, centre, scale = standardise(y[:-fresh])
+        matrix = MomentOperator(X[:-fresh], labels, target.feature_map).dense()
+        values, vectors = np.linalg.eigh(matrix)
+        largest = np.argsort(-np.abs(values))[:16]
+        h = Z @ vectors[:, largest]
+        guess = centre + scale / 2 * ((h**2 - 1) @ values[largest])
+        errors.append(np.mean((guess - truth) ** 2) / truth.var())
+    return float(np.mean(errors))
+
+
+def mean(found, name):
+    return np.mean([one[name] for one in found], axis=0)
+
+
+def squared_weights(features=16, decay=1.0):
+    weights = np.arange(1, features + 1) ** (-2 * decay)
+    return weights / weights.sum()
+
+
+def closed_form(ratio, features=16, decay=1.0):
+    squared = squared_weights(features, decay)
+    strength = 2 * squared * ratio
+    return np.maximum(strength - 1, 0) / (strength + 4 * squared)
+
+
+def error_sum(ratio, features=16, decay=1.0):
+    return 1 - squared_weights(features, decay) @ closed_form(ratio, features, decay) ** 2
+
+
+@pytest.mark.parametrize("seeds", [3, pytest.param(5, marks=pytest.mark.slow)])
+def test_check_6_overlaps_at_128(seeds):
+    measured = mean(records(128, seeds), "squared_overlap")
+    np.testing.assert_allclose(measured[:6], closed_form(128)[:6], atol=0.03)
+
+
+@pytest.mark.slow
+def test_check_7_all_overlaps_at_512():
+    measured = mean(records(512, 5), "squared_overlap")
+    np.testing.assert_allclose(measured, closed_form(512), atol=0.02)
+
+
+@pytest.mark.parametrize(
+    ("ratio", "seeds"), [(8, 3), (16, 3), pytest.param(32, 6, marks=pytest.mark.slow)]
+)
+def test_check_8_resolvent_with_a_clipped_label(ratio, seeds):
+    parameters = SequentialParameters(
+        dimension=30, inputs="gaussian", features=6, decay=1.0, label_map="clip",
+        samples=ratio * TOTAL,
+    )  # fmt: skip
+    found = [system.measure(parameters, random_stream("clip", seed)) for seed in range(seeds)]
+    predicted = np.asarray(system.predict(parameters)["squared_overlap"])
+    strong = predicted > 0.5
+    measured = np.array([one["squared_overlap"] for one in found])[:, strong]
+    # The note's 0.03 for six seeds; a seed has a standard deviation of 0.02 to 0.06 here.
+    slack = 0.03 + 2 * measured.std(axis=0, ddof=1) / np.sqrt(seeds) * (seeds < 6)
+    assert np.all(np.abs(measured.mean(axis=0) - predicted[strong]) < slack)
+
+
+@pytest.mark.parametrize(
+    ("ratio", "seeds", "tolerance"),
+    [
+        pytest.param(32, 5, 0.08, marks=pytest.mark.slow),
+        (64, 3, 0.08),
+        (128, 3, 0.04),
+        pytest.param(256, 5, 0.04, marks=pytest.mark.slow),
+        pytest.param(512, 5, 0.04, marks=pytest.mark.slow),
+    ],
+)
+def test_check_9_error_is_the_sum_over_features(ratio, seeds, tolerance):
+    found = records(ratio, seeds)
+    error = np.std([one["normalised_mse"] for one in found], ddof=1) / np.sqrt(seeds)
+    expected = error_sum(ratio)
+    # Tolerance of the note for five seeds, with the standard error of fewer.
+    assert mean(found, "normalised_mse") == pytest.approx(
+        expected, abs=tolerance * expected + (2 * error if seeds < 5 else 0)
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ratio", [64, 128, 256, 512])
+def test_check_10_in_sample_error(ratio):
+    measured = in_sample_error(ratio, 5)
+    squared, overlap = squared_weights(), closed_form(ratio)
+    height = np.sqrt(2 * squared)
+    noise = 1 / ratio
+    eigenvalue = np.where(overlap > 0, height + noise / height, 2 * np.sqrt(noise))
+    raw = 1 - np.sum(height * eigenvalue * overlap) + np.sum(eigenvalue**2) / 2
+    assert measured == pytest.approx(raw, rel=0.08)
+
+
+@pytest.mark.parametrize("ratio", [16, 32])
+def test_check_10_in_sample_is_worse_than_the_mean_label(ratio):
+    assert in_sample_error(ratio, 3) > 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("decay", [1.0, 0.75])
+def test_check_11_thresholds_grow_as_twice_the_decay(decay):
+    ratios = 16 * 2 ** (np.arange(11) / 2)
+    measured = np.array([mean(records(float(r), 3, 64, decay), "squared_overlap") for r in ratios])
+    # Chance level p/D of the subspace, as in trap 7 of the note.
+    chance = 64 / TOTAL
+    crossing = crossings(ratios, np.maximum(measured - chance, 0) / (1 - chance))[1:14]
+    rank = np.arange(2, 15)
+    used = np.isfinite(crossing)
+    assert used.sum() >= 8
+    slope = np.polyfit(np.log(rank[used]), np.log(crossing[used]), 1)[0]
+    assert slope == pytest.approx(2 * decay, abs=0.15)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("decay", [1.0, 0.75])
+def test_check_12_slope_of_the_error_is_that_of_the_sum(decay):
+    ratios = np.array([32.0, 64.0, 128.0, 256.0, 512.0])
+    measured = [mean(records(float(r), 3, 64, decay), "normalised_mse") for r in ratios]
+    expected = [error_sum(r, 64, decay) for r in ratios]
+    slopes = [np.polyfit(np.log(ratios), np.log(one), 1)[0] for one in (measured, expected)]
+    assert slopes[0] == pytest.approx(slopes[1], abs=0.05)
