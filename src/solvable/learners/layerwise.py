@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -15,9 +15,10 @@ from sklearn.base import (
 )
 from sklearn.utils.validation import check_is_fitted
 
-from solvable.arrays import Array, ArraySource, Source, random_stream
+from solvable.arrays import Array, Source, random_stream
 from solvable.errors import InvalidParameter, NoFeatureFound
 from solvable.learners.inputs import seed_from, validated_fit_input, validated_input
+from solvable.learners.latent import StoredLatent, inputs_of_next_layer, latent_chunks
 from solvable.learners.readout import fit_spline_readout
 from solvable.learners.rows import Part, count_held_back, part_sizes, split_rows
 from solvable.learners.second_layer import (
@@ -32,12 +33,8 @@ from solvable.learners.spectral_layer import (
     LayerSettings,
     SpectralLayer,
     fit_spectral_layer,
-    latent_chunks,
 )
 from solvable.operators import LabelMap, standardise
-
-STORED_LATENT_BYTES = 64_000_000
-"""Latent features of the held-back rows that are kept; more are computed again when needed."""
 
 
 class LayerwiseSpectralRegressor(
@@ -277,7 +274,7 @@ class LayerwiseSpectralRegressor(
             part = parts[depth] if parts[depth].labels.size else parts[0]
             centre = scale = None
             if depth:
-                part, centre, scale = _next_inputs(part, layers)
+                part, centre, scale = inputs_of_next_layer(part, layers)
             rng = random_stream(seed, "solver", depth)
             layers.append(
                 fit_spectral_layer(part, degree, settings, rng, centre=centre, scale=scale)
@@ -316,13 +313,13 @@ class LayerwiseSpectralRegressor(
             both = np.concatenate([spectral.labels, fresh.labels])
             self.second_layer_ = constant_layer(float(both.mean()))
             return
-        latent = _StoredLatent(fresh, self.layers_, self._n_features_out)
+        latent = StoredLatent(fresh, self.layers_, self._n_features_out)
         self.second_layer_ = self._fit_second_layer(spectral, latent)
         if self.readout == "spline":
             index = np.concatenate([self.second_layer_(block) for block, _ in latent])
             self.readout_ = fit_spline_readout(index, fresh.labels)
 
-    def _fit_second_layer(self, spectral: Part, latent: _StoredLatent) -> SecondLayer:
+    def _fit_second_layer(self, spectral: Part, latent: StoredLatent) -> SecondLayer:
         if self.second_layer != "least-squares":
             _, mean, scale = standardise(spectral.labels)
             last = self.layers_[-1]
@@ -378,38 +375,3 @@ class LayerwiseSpectralRegressor(
             index = self.second_layer_(block)
             predictions[part] = index if self.readout_ is None else self.readout_(index)
         return predictions
-
-
-class _StoredLatent:
-    """Latent features and labels of some rows, kept if small, computed again if not."""
-
-    def __init__(self, part: Part, layers: list[SpectralLayer], n_latent: int) -> None:
-        self.part = part
-        self.layers = layers
-        self.small = 8 * n_latent * part.labels.size <= STORED_LATENT_BYTES
-        self.stored: list[tuple[np.ndarray, np.ndarray]] = []
-
-    def __iter__(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        if self.stored:
-            yield from self.stored
-            return
-        for rows, block in latent_chunks(self.part.source, self.layers):
-            pair = block, self.part.labels[rows]
-            if self.small:
-                self.stored.append(pair)
-            yield pair
-
-
-def _next_inputs(part: Part, layers: list[SpectralLayer]) -> tuple[Part, np.ndarray, np.ndarray]:
-    """Latent features of the rows of a deeper layer, centred and scaled, and how."""
-    width = layers[-1].eigenvalues.size
-    kind = np.float32 if "float32" in str(part.source.dtype) else np.float64
-    latent = np.empty((part.labels.size, width), dtype=kind)
-    for rows, block in latent_chunks(part.source, layers):
-        latent[rows] = block
-    centre = latent.mean(axis=0, dtype=np.float64)
-    scale = latent.std(axis=0, dtype=np.float64)
-    scale[scale == 0] = 1.0
-    latent -= centre
-    latent /= scale
-    return Part(ArraySource(latent), part.labels), centre, scale

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
-from solvable.arrays import Array, Source, to_numpy
-from solvable.errors import InvalidData, InvalidParameter
+from solvable.arrays import Array, to_numpy
+from solvable.errors import InvalidParameter
 from solvable.learners.bulk import Edges, PredictedBulk
 from solvable.learners.rows import Part
 from solvable.learners.selection import Rejection, Selection, beyond, select_outliers
@@ -27,9 +26,6 @@ from solvable.operators.routes import RouteName
 
 FIRST_CANDIDATES = 16
 """Candidates per side when any number of features is allowed; doubled while all are features."""
-
-PREDICT_ROWS = 4096
-"""Rows that are projected at a time."""
 
 
 @dataclass(frozen=True)
@@ -125,42 +121,6 @@ class SpectralLayer:
             return np.empty((int(X.shape[0]), 0))
         inputs = X if self.centre is None else (X - self.centre) / self.scale
         return to_numpy(self.features.project(floating(inputs), self.directions)).astype(np.float64)
-
-
-def latent_chunks(
-    source: Source, layers: list[SpectralLayer], rows: int = PREDICT_ROWS
-) -> Iterator[tuple[slice, np.ndarray]]:
-    """Latent features of the last of some layers, chunk by chunk.
-
-    Parameters
-    ----------
-    source : Source
-        Samples.
-    layers : list of SpectralLayer
-        Applied one after the other.
-    rows : int
-        Rows per chunk.
-
-    Yields
-    ------
-    tuple of (slice, ndarray of shape (rows, k))
-        Rows and latent features.
-
-    Raises
-    ------
-    InvalidData
-        If samples are not finite, which is not known of a source before it is read.
-    """
-    for part, block in source.chunks(rows):
-        latent: Any = block
-        for layer in layers:
-            latent = layer.transform(latent)
-        if not np.isfinite(latent).all():
-            raise InvalidData(
-                f"some of the samples {part.start} to {part.stop - 1} are NaN, infinite, or too "
-                "large for their type; allowed: finite numbers. Drop or impute such rows."
-            )
-        yield part, latent
 
 
 def fit_spectral_layer(
