@@ -31,7 +31,7 @@ def predict(parameters: SequentialParameters) -> Metrics:
     chance = features / held.n_features
     overlap = spikes.squared_overlap + (1 - spikes.squared_overlap) * chance
     noise = float(np.sqrt(held.noise * held.n_features / n))
-    errors = _errors(held, spikes, noise)
+    errors = _errors(held, spikes, noise, in_units=parameters.label_map == "identity")
     kernel = _kernel_floor(held, parameters)
     return {
         "squared_overlap": overlap.tolist(),
@@ -102,7 +102,9 @@ def _kernel_floor(held: Moments, parameters: SequentialParameters) -> float | No
     return float((1 - held.kernel_energy) * (1 - learned))
 
 
-def _errors(held: Moments, spikes: SpikePrediction, noise: float) -> dict[str, float]:
+def _errors(
+    held: Moments, spikes: SpikePrediction, noise: float, *, in_units: bool
+) -> dict[str, float]:
     """Normalised error for every kind of second layer, and that of the unrecovered tail alone."""
     weights, c2 = held.strengths, spikes.squared_overlap
     explained = float(np.sum(weights**2 * c2**2))
@@ -115,8 +117,8 @@ def _errors(held: Moments, spikes: SpikePrediction, noise: float) -> dict[str, f
     return {
         "least-squares": _after_readout(held, explained),
         "tail-only": _after_readout(held, 1 - tail),
-        "in-sample": _plug_in(held, placed, c2),
-        "shrinkage": _plug_in(held, shrunk, c2),
+        "in-sample": _plug_in(held, placed, c2, in_units),
+        "shrinkage": _plug_in(held, shrunk, c2, in_units),
     }
 
 
@@ -127,10 +129,13 @@ def _after_readout(held: Moments, explained: float) -> float:
     return float(power @ (1 - explained**orders) / power.sum())
 
 
-def _plug_in(held: Moments, second_layer: np.ndarray, c2: np.ndarray) -> float:
-    """Error of the index made of given second-layer moments, T = y."""
-    truth = np.sqrt(2) * held.strengths
-    return float(1 - np.sum(truth * second_layer * c2) + np.sum(second_layer**2) / 2)
+def _plug_in(held: Moments, second_layer: np.ndarray, c2: np.ndarray, in_units: bool) -> float:
+    """Error of the index made of given moments: as it is, or with its scale fitted by a readout."""
+    power = float(np.sum(second_layer**2) / 2)
+    overlap = float(np.sum(np.sqrt(2) * held.strengths * second_layer * c2))
+    if in_units:
+        return 1 - overlap + power
+    return _after_readout(held, overlap**2 / (4 * power) if power else 0.0)
 
 
 def _floor(held: Moments) -> np.ndarray:
