@@ -186,8 +186,8 @@ def predict_spikes(
     (the last three terms vanish for an eigenvector). The edge is the minimum of L, spike i is out
     where :math:`L=R_i` has a root beyond it, and there :math:`c_i^2=L'/(L'-R_i')`. The transition
     is rounded on the scale :math:`D^{-1/3}` of the edge: with :math:`y=\zeta_i-\zeta_\star`, or its
-    linear continuation below threshold, y becomes :math:`(y+\sqrt{y^2+4y_0^2})/2`, with :math:`y_0` such that a weak
-    spike has :math:`c^2=0.85\,D^{-1/3}` at threshold.
+    linear continuation below threshold, y becomes :math:`(y+\sqrt{y^2+4y_0^2})/2`, with :math:`y_0`
+    such that a weak spike has :math:`c^2=0.85\,D^{-1/3}` at threshold.
 
     Parameters
     ----------
