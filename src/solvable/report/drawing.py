@@ -6,22 +6,16 @@ on a logarithmic axis, rows of marker labels, and what stands in the legend.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import get_args
 
 import numpy as np
 
 from solvable.errors import InvalidParameter, unknown_choice
-from solvable.report.canvas import Canvas, Frame, LegendEntry
-from solvable.report.layout import (
-    Limits,
-    Scale,
-    flag_rows,
-    label_width,
-    padded_limits,
-    positions,
-)
+from solvable.report.canvas import Canvas, Frame
+from solvable.report.flags import place_flags
+from solvable.report.layout import Limits, Scale, can_be_shown, padded_limits, positions
+from solvable.report.legend import legend_entries, paired
 from solvable.report.palette import Style, style
 from solvable.systems.base import Figure, Marker, Series
 
@@ -42,14 +36,11 @@ class _Curve:
     """A series as it is drawn: float arrays, NaN where an axis cannot show the value."""
 
     series: Series
+    style: Style
     x: np.ndarray
     y: np.ndarray
     error: np.ndarray
     hidden: int
-
-    @property
-    def style(self) -> Style:
-        return style(self.series.colour)
 
     @property
     def is_histogram(self) -> bool:
@@ -89,16 +80,12 @@ def draw(figure: Figure, canvas: Canvas) -> None:
             raise InvalidParameter(
                 f"figure {figure.name!r}: {unknown_choice(name, scale, get_args(Scale))}"
             )
-    curves = [_curve(one, figure) for one in figure.series]
+    series = paired(figure.series)
+    count = 1 + max((one.colour for one in (*series, *figure.markers)), default=-1)
+    curves = [_curve(one, figure, style(one.colour, count)) for one in series]
     x_limits, markers, outside = _x_axis(figure, curves)
     y_limits = _y_limits(figure, curves)
-    places = [
-        float(place)
-        for place in positions(np.array([marker.x for marker in markers]), figure.x_scale, x_limits)
-    ]
-    widths = [label_width(marker.label) for marker in markers]
-    rows = flag_rows(places, widths)
-    overhang = max((p + w for p, w in zip(places, widths, strict=True)), default=0.0) - 1
+    flags = place_flags(markers, figure.x_scale, x_limits)
     canvas.begin(
         Frame(
             figure.title,
@@ -108,8 +95,8 @@ def draw(figure: Figure, canvas: Canvas) -> None:
             figure.y_scale,
             x_limits,
             y_limits,
-            marker_rows=max(rows, default=-1) + 1,
-            overhang=max(overhang, 0.0),
+            marker_rows=flags.height,
+            overhang=flags.overhang,
         )
     )
     # Histograms lie under curves and curves under points, whatever the order they were given in.
@@ -117,68 +104,16 @@ def draw(figure: Figure, canvas: Canvas) -> None:
         curves, key=lambda one: ("histogram", "line", "dashed", "points").index(one.series.kind)
     ):
         _draw_curve(curve, canvas, figure.y_scale, y_limits)
-    for marker, row in zip(markers, rows, strict=True):
-        colour = style(marker.colour).colour
+    for marker, row in zip(markers, flags.rows, strict=True):
+        colour = style(marker.colour, count).colour
         canvas.marker(float(marker.x), marker.label, colour=colour, row=row)
-    entries = legend_entries(figure.series)
+    entries = legend_entries(series, count)
     canvas.legend(entries, beside=len(entries) > BESIDE_LEGEND)
-    for text in _notes(figure, curves, outside):
+    for text in _notes(curves, outside, flags.note):
         canvas.note(text)
 
 
-def legend_entries(series: Sequence[Series]) -> list[LegendEntry]:
-    """Entries of the legend, in the order of the series.
-
-    A curve and points of the same label and colour share one entry, and two grey entries then say which
-    is the theory and which the measurement.
-
-    Parameters
-    ----------
-    series : sequence of Series
-        Series of a figure; those without a label have no entry.
-
-    Returns
-    -------
-    list of LegendEntry
-        What stands in the legend.
-
-    Examples
-    --------
-    >>> both = [Series("feature 1", [1], [1]), Series("feature 1", [1], [1], kind="points")]
-    >>> [entry.label for entry in legend_entries(both)]
-    ['feature 1', 'line: theory', 'points: measured ± standard error']
-    """
-    found: dict[str, LegendEntry] = {}
-    shared = False
-    for one in series:
-        if not one.label:
-            continue
-        line: Literal["solid", "dashed"] | None = None
-        if one.kind in ("line", "dashed"):
-            line = "solid" if one.kind == "line" else "dashed"
-        entry = LegendEntry(
-            one.label, style(one.colour), line, one.kind == "points", one.kind == "histogram"
-        )
-        earlier = found.get(entry.group)
-        if earlier is not None:
-            shared = shared or (earlier.symbol != entry.symbol and not entry.patch)
-            entry = LegendEntry(
-                entry.label,
-                entry.style,
-                earlier.line or entry.line,
-                earlier.symbol or entry.symbol,
-                earlier.patch or entry.patch,
-            )
-        found[entry.group] = entry
-    entries = list(found.values())
-    if shared:
-        neutral = style(-1)
-        entries.append(LegendEntry("line: theory", neutral, line="solid"))
-        entries.append(LegendEntry("points: measured ± standard error", neutral, symbol=True))
-    return entries
-
-
-def _curve(series: Series, figure: Figure) -> _Curve:
+def _curve(series: Series, figure: Figure, look: Style) -> _Curve:
     where = f"series {series.label!r} of figure {figure.name!r}"
     if series.kind not in KINDS:
         raise InvalidParameter(f"{where}: {unknown_choice('kind', series.kind, KINDS)}")
@@ -192,16 +127,22 @@ def _curve(series: Series, figure: Figure) -> _Curve:
             "as y (bin edges of a histogram: one more) and as many errors. Pass lists of equal length."
         )
     hidden = 0
-    x[~np.isfinite(x)] = np.nan
-    y[~np.isfinite(y)] = np.nan
-    if figure.x_scale == "log":
-        hidden += 0 if extra else int(np.sum(x <= 0))
-        x[x <= 0] = np.nan
-    if figure.y_scale == "log":
-        hidden += 0 if extra else int(np.sum(y <= 0))
-        y[y <= 0] = np.nan
-    error[~(np.isfinite(error) & (error >= 0) & np.isfinite(y))] = np.nan
-    return _Curve(series, x, y, error, hidden)
+    if extra:
+        if not (can_be_shown(x, "linear").all() and np.all(np.diff(x) > 0)):
+            raise InvalidParameter(
+                f"{where} has bin edges {series.x}; allowed: finite numbers in increasing order. "
+                "Pass the edges as numpy.histogram returns them."
+            )
+        # On a logarithmic axis a bar that begins at or below zero has no width.
+        first = int(np.sum(x[:-1] <= 0)) if figure.x_scale == "log" else 0
+        hidden = int(np.count_nonzero(y[:first]))
+        x, y, error = x[first:], y[first:], error[first:]
+    for values, scale in ((x, figure.x_scale), (y, figure.y_scale)):
+        # An empty bar is no loss.
+        hidden += int(np.sum(values <= 0)) if scale == "log" and not extra else 0
+        values[~can_be_shown(values, scale)] = np.nan
+    error[~((error >= 0) & can_be_shown(error, "linear") & np.isfinite(y))] = np.nan
+    return _Curve(series, look, x, y, error, hidden)
 
 
 def _x_axis(figure: Figure, curves: list[_Curve]) -> tuple[Limits, list[Marker], list[Marker]]:
@@ -211,11 +152,7 @@ def _x_axis(figure: Figure, curves: list[_Curve]) -> tuple[Limits, list[Marker],
         [curve.x if curve.is_histogram else curve.x[np.isfinite(curve.y)] for curve in curves]
         + [np.empty(0)]
     )
-    usable = [
-        marker
-        for marker in figure.markers
-        if np.isfinite(marker.x) and (scale == "linear" or marker.x > 0)
-    ]
+    usable = [marker for marker in figure.markers if can_be_shown(np.array(marker.x), scale)]
     places = np.array([marker.x for marker in usable])
     if np.isfinite(values).any() and len(usable):
         tight = padded_limits(values, scale, padding=0.0)
@@ -293,8 +230,8 @@ def _draw_curve(curve: _Curve, canvas: Canvas, y_scale: Scale, y_limits: Limits)
         )
 
 
-def _notes(figure: Figure, curves: list[_Curve], outside: list[Marker]) -> list[str]:
-    notes = []
+def _notes(curves: list[_Curve], outside: list[Marker], flags: str) -> list[str]:
+    notes = [flags] if flags else []
     if not any(np.isfinite(curve.y).any() for curve in curves):
         notes.append("No values to show.")
     hidden = sum(curve.hidden for curve in curves)

@@ -10,6 +10,7 @@ from typing import Any
 
 from solvable.report.content import ReportContent
 from solvable.report.files import check_names, saved, write_atomically
+from solvable.report.recording_backend import record
 from solvable.report.tables import (
     format_value,
     long_metrics,
@@ -121,6 +122,7 @@ def _html(content: ReportContent) -> str:
         metrics=metric_tables(content.points),
         long_metrics=long_metrics(content.points),
         pictures=[_picture(figure) for figure in content.figures],
+        notes=[[call["text"] for call in record(one).named("note")] for one in content.figures],
         drawings=_drawings(content.figures),
         plotly=get_plotlyjs() if content.figures else "",
     )
@@ -140,7 +142,7 @@ def _drawings(figures: Sequence[Figure]) -> str:
     """Plotly's traces and layouts as JSON that can stand inside a script element."""
     from solvable.report.plotly_backend import draw_plotly
 
-    drawn: list[Any] = [json.loads(draw_plotly(one, title=False).to_json()) for one in figures]
+    drawn: list[Any] = [json.loads(draw_plotly(one, texts=False).to_json()) for one in figures]
     text = json.dumps(drawn, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
     for character in "<>&":
         text = text.replace(character, f"\\u{ord(character):04x}")
@@ -153,5 +155,5 @@ def _picture(figure: Figure) -> str:
 
     from solvable.report.matplotlib_backend import draw_matplotlib
 
-    encoded = b64encode(saved(draw_matplotlib(figure), "svg")).decode()
+    encoded = b64encode(saved(draw_matplotlib(figure, texts=False), "svg")).decode()
     return f"data:image/svg+xml;base64,{encoded}"

@@ -17,6 +17,36 @@ FLAG_PADDING = 0.02
 """Space between a marker's line and the next label, as a fraction of the width of the axes."""
 
 
+LARGEST = 1e300
+"""Values beyond this, and below its inverse on a logarithmic axis, are not shown: their differences
+and squares would overflow."""
+
+
+def can_be_shown(values: np.ndarray, scale: Scale) -> np.ndarray:
+    """Which values an axis can show.
+
+    Parameters
+    ----------
+    values : ndarray
+        Coordinates.
+    scale : {"linear", "log"}
+        Scale of the axis.
+
+    Returns
+    -------
+    ndarray of bool
+        False where a value is not finite, absurdly large, or not positive on a logarithmic axis.
+
+    Examples
+    --------
+    >>> can_be_shown(np.array([-1.0, 0.0, 1.0, np.nan]), "log")
+    array([False, False,  True, False])
+    """
+    values = np.asarray(values, dtype=float)
+    shown = np.abs(values) <= LARGEST
+    return shown & (values >= 1 / LARGEST) if scale == "log" else shown
+
+
 def positions(values: np.ndarray, scale: Scale, limits: Limits) -> np.ndarray:
     """Place of values along an axis: 0 at its lower limit, 1 at its upper.
 
@@ -39,10 +69,10 @@ def positions(values: np.ndarray, scale: Scale, limits: Limits) -> np.ndarray:
     >>> positions(np.array([1.0, 10.0, 100.0]), "log", (1.0, 100.0))
     array([0. , 0.5, 1. ])
     """
-    low, high = limits
+    values, ends = np.asarray(values, dtype=float), np.array(limits)
     if scale == "log":
-        return np.log(np.asarray(values) / low) / np.log(high / low)
-    return (np.asarray(values) - low) / (high - low)
+        values, ends = np.log(values), np.log(ends)
+    return (values - ends[0]) / (ends[1] - ends[0])
 
 
 def padded_limits(values: np.ndarray, scale: Scale, padding: float = 0.04) -> Limits:
@@ -51,7 +81,7 @@ def padded_limits(values: np.ndarray, scale: Scale, padding: float = 0.04) -> Li
     Parameters
     ----------
     values : ndarray
-        Entries that are not finite, or not positive on a logarithmic axis, are ignored.
+        Entries that an axis cannot show are ignored.
     scale : {"linear", "log"}
         Scale of the axis.
     padding : float
@@ -70,27 +100,18 @@ def padded_limits(values: np.ndarray, scale: Scale, padding: float = 0.04) -> Li
     (0.1, 1.0)
     """
     values = np.asarray(values, dtype=float)
-    kept = values[np.isfinite(values)]
-    if scale == "log":
-        kept = kept[kept > 0]
-        if len(kept) == 0:
-            return 0.1, 1.0
-        low, high = np.log(kept.min()), np.log(kept.max())
-        air = padding * (high - low) if high > low else np.log(2.0)
-        # The largest and smallest doubles leave no room for air.
-        bounds = np.exp(np.clip([low - air, high + air], -700.0, 709.0))
-        return float(bounds[0]), float(bounds[1])
+    kept = values[can_be_shown(values, scale)]
     if len(kept) == 0:
-        return 0.0, 1.0
+        return (0.1, 1.0) if scale == "log" else (0.0, 1.0)
     low, high = float(kept.min()), float(kept.max())
-    span = high / 2 - low / 2
-    air = 2 * padding * span if span > 0 else max(abs(high) / 2, 0.5)
-    if not (low - air < low and high < high + air):
-        air = max(abs(low), abs(high)) * 1e-9
-    largest = np.finfo(float).max / 4
-    return float(np.clip(low - air, -largest, largest)), float(
-        np.clip(high + air, -largest, largest)
-    )
+    if scale == "log":
+        # Powers before the ratio, which can overflow.
+        factor = high**padding / low**padding if high > low else 2.0
+        return low / factor, high * factor
+    air = padding * (high - low) if high > low else max(abs(high) / 2, 0.5)
+    # Values that differ in their last digits need air of more than these.
+    air = max(air, 1e-9 * max(abs(low), abs(high)))
+    return low - air, high + air
 
 
 def label_width(label: str) -> float:

@@ -55,11 +55,18 @@ SETTINGS = {
 
 
 class MatplotlibCanvas:
-    """Canvas on one matplotlib figure, kept as ``.figure``."""
+    """Canvas on one matplotlib figure, kept as ``.figure``.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    texts : bool
+        Whether the figure carries its title and remarks.
+    """
+
+    def __init__(self, *, texts: bool = True) -> None:
         from matplotlib.figure import Figure as MatplotlibFigure
 
+        self._texts = texts
         self.figure: Any = MatplotlibFigure()
         self.axes: Any = None
         self._below = 0
@@ -77,6 +84,8 @@ class MatplotlibCanvas:
         self.axes.set(xlim=frame.x_limits, ylim=frame.y_limits)
         self.axes.set_xlabel(frame.x_label, parse_math=False)
         self.axes.set_ylabel(frame.y_label, parse_math=False)
+        if not self._texts:
+            return
         self._text(
             frame.title,
             (0.0, 1.0),
@@ -124,7 +133,7 @@ class MatplotlibCanvas:
         self, edges: np.ndarray, heights: np.ndarray, *, label: str, style: Style
     ) -> None:
         """Draw bars between the edges."""
-        if len(heights) == 0 or not np.isfinite(edges).all():
+        if len(heights) == 0:
             return
         baseline = self.axes.get_ylim()[0] if self.axes.get_yscale() == "log" else 0.0
         self.axes.stairs(
@@ -195,6 +204,8 @@ class MatplotlibCanvas:
         """Write a remark under the axes and the legend."""
         import textwrap
 
+        if not self._texts:
+            return
         lines = textwrap.wrap(text, 95)
         for line in lines:
             offset = -72 * (0.56 + ROW_HEIGHT * (self._below + 0.6))
@@ -284,13 +295,15 @@ def settings() -> Any:
     return style.context(["default", SETTINGS])
 
 
-def draw_matplotlib(figure: Figure) -> MatplotlibFigure:
+def draw_matplotlib(figure: Figure, *, texts: bool = True) -> MatplotlibFigure:
     """Draw a figure with matplotlib, for print.
 
     Parameters
     ----------
     figure : Figure
         Neutral description. Texts are taken literally: ``$`` starts no formula.
+    texts : bool
+        Whether the drawing carries its title and remarks; a page may hold them instead.
 
     Returns
     -------
@@ -311,7 +324,7 @@ def draw_matplotlib(figure: Figure) -> MatplotlibFigure:
     ['n']
     """
     with settings():
-        canvas = MatplotlibCanvas()
+        canvas = MatplotlibCanvas(texts=texts)
         draw(figure, canvas)
     drawn: MatplotlibFigure = canvas.figure
     return drawn

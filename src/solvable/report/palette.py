@@ -1,8 +1,10 @@
 """Colours and symbols shared by all back ends.
 
-The colours are those of Okabe and Ito, which stay apart for every common kind of colour blindness,
-with the black and the yellow replaced by a grey and an ochre that also read on white. Series also
-differ by symbol, so that a print in grey can be read.
+A few series have the colours of Okabe and Ito, which stay apart for every common kind of colour
+blindness, with the black replaced by a grey and the yellow left out because it fades on white. Many
+series are a family, such as features by rank, and have a scale from dark to light in their order:
+neighbours are alike, but the order is seen at a glance. Series also differ by symbol, so that a print
+in grey can be read.
 """
 
 from __future__ import annotations
@@ -16,10 +18,11 @@ COLOURS = (
     "#CC79A7",
     "#E69F00",
     "#56B4E9",
-    "#4D4D4D",
-    "#A08C00",
 )
-"""Blue, vermilion, green, purple, orange, sky, dark grey, ochre."""
+"""Blue, vermilion, green, purple, orange, sky."""
+
+SCALE = ("#0D0887", "#5102A3", "#8808A6", "#B6308B", "#D9586A", "#F2844B")
+"""Anchors of the scale for many series: the part of matplotlib's plasma that reads on white."""
 
 SYMBOLS = (
     "circle",
@@ -30,7 +33,7 @@ SYMBOLS = (
     "pentagon",
     "star",
 )
-"""Names that plotly uses; their number is prime to that of the colours, so pairs repeat late."""
+"""Names that plotly uses; seven, so that they do not repeat along with the colours."""
 
 NEUTRAL = "#6B6B6B"
 """Colour of markers and keys that belong to no series."""
@@ -51,13 +54,16 @@ class Style(NamedTuple):
     symbol: str
 
 
-def style(number: int) -> Style:
+def style(number: int, count: int = 0) -> Style:
     """Colour and symbol of a colour number; negative numbers are neutral grey.
 
     Parameters
     ----------
     number : int
-        As in :class:`solvable.systems.base.Series`. The first 56 pairs differ.
+        As in :class:`solvable.systems.base.Series`.
+    count : int
+        How many colour numbers the figure has. More than there are colours of Okabe and Ito are
+        spread along the scale.
 
     Returns
     -------
@@ -70,7 +76,22 @@ def style(number: int) -> Style:
     Style(colour='#0072B2', symbol='circle')
     >>> style(-1).colour
     '#6B6B6B'
+    >>> style(0, count=11).colour, style(10, count=11).colour
+    ('#0D0887', '#F2844B')
     """
     if number < 0:
-        return Style(NEUTRAL, "circle")
-    return Style(COLOURS[number % len(COLOURS)], SYMBOLS[number % len(SYMBOLS)])
+        return Style(NEUTRAL, SYMBOLS[0])
+    symbol = SYMBOLS[number % len(SYMBOLS)]
+    if count <= len(COLOURS):
+        return Style(COLOURS[number % len(COLOURS)], symbol)
+    return Style(_along_scale(number % count / (count - 1)), symbol)
+
+
+def _along_scale(place: float) -> str:
+    """Colour at a place between 0 and 1, linear between the anchors."""
+    left = min(int(place * (len(SCALE) - 1)), len(SCALE) - 2)
+    share = place * (len(SCALE) - 1) - left
+    pairs = [
+        (int(SCALE[left][i : i + 2], 16), int(SCALE[left + 1][i : i + 2], 16)) for i in (1, 3, 5)
+    ]
+    return "#" + "".join(f"{round(low + share * (high - low)):02X}" for low, high in pairs)

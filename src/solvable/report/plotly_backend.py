@@ -15,7 +15,7 @@ from solvable.systems.base import Figure
 
 AXES_HEIGHT = 380
 ROW_HEIGHT = 17
-LEFT, RIGHT, TOP, BOTTOM = 76, 24, 14, 56
+LEFT, RIGHT, TOP, BOTTOM = 76, 24, 34, 56
 TITLE_HEIGHT = 34
 NOMINAL_WIDTH = 640
 """Pixels; the width of the axes follows the window, this one sets the room for marker labels."""
@@ -29,22 +29,22 @@ class PlotlyCanvas:
 
     Parameters
     ----------
-    title : bool
-        Whether the figure carries its title.
+    texts : bool
+        Whether the figure carries its title and remarks.
     """
 
-    def __init__(self, *, title: bool = True) -> None:
+    def __init__(self, *, texts: bool = True) -> None:
         from plotly.graph_objects import Figure as PlotlyFigure
 
         self.figure: Any = PlotlyFigure()
-        self._title = title
+        self._texts = texts
         self._x_label = self._y_label = ""
         self._top = self._below = 0.0
 
     def begin(self, frame: Frame) -> None:
         """Set up the axes, with room above them for the marker labels."""
         self._x_label, self._y_label = _text(frame.x_label), _text(frame.y_label)
-        self._top = TOP + frame.marker_rows * ROW_HEIGHT + (TITLE_HEIGHT if self._title else 0)
+        self._top = TOP + frame.marker_rows * ROW_HEIGHT + (TITLE_HEIGHT if self._texts else 0)
         right = max(RIGHT, frame.overhang * NOMINAL_WIDTH)
         self.figure.update_layout(
             template="none",
@@ -59,7 +59,7 @@ class PlotlyCanvas:
             xaxis=_axis(frame.x_label, frame.x_scale, frame.x_limits),
             yaxis=_axis(frame.y_label, frame.y_scale, frame.y_limits),
         )
-        if self._title:
+        if self._texts:
             self.figure.update_layout(
                 title={
                     "text": f"<b>{_text(frame.title)}</b>",
@@ -269,6 +269,8 @@ class PlotlyCanvas:
 
     def note(self, text: str) -> None:
         """Write a remark under the axes and the legend."""
+        if not self._texts:
+            return
         self.figure.add_annotation(
             text=_text(text),
             x=0,
@@ -313,6 +315,7 @@ def _axis(label: str, scale: str, limits: tuple[float, float]) -> dict[str, Any]
     }
     if logarithmic:
         axis["exponentformat"] = "power"
+        axis["minor"] = {"ticks": "outside", "ticklen": 2, "tickcolor": "#888888"}
         # Whole decades are labelled; a short axis also needs the digits between.
         axis["dtick"] = (
             1 if bounds[1] - bounds[0] > 1.5 else "D1" if bounds[1] - bounds[0] > 1 else "D2"
@@ -341,15 +344,15 @@ def _runs(mask: np.ndarray) -> list[tuple[int, int]]:
     return [(int(low), int(high)) for low, high in zip(edges[::2], edges[1::2], strict=True)]
 
 
-def draw_plotly(figure: Figure, *, title: bool = True) -> Any:
+def draw_plotly(figure: Figure, *, texts: bool = True) -> Any:
     """Draw a figure with plotly, for the screen.
 
     Parameters
     ----------
     figure : Figure
         Neutral description. Texts are taken literally: no HTML, no formula.
-    title : bool
-        Whether the drawing carries its title; a page may have it as a heading instead.
+    texts : bool
+        Whether the drawing carries its title and remarks; a page may hold them instead.
 
     Returns
     -------
@@ -368,6 +371,6 @@ def draw_plotly(figure: Figure, *, title: bool = True) -> Any:
     >>> draw_plotly(Figure("f", "Title", "n", "error", [curve])).layout.xaxis.title.text
     'n'
     """
-    canvas = PlotlyCanvas(title=title)
+    canvas = PlotlyCanvas(texts=texts)
     draw(figure, canvas)
     return canvas.figure

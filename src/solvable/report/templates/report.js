@@ -13,17 +13,23 @@
     const layout = structuredClone(drawing.layout);
     if (place.clientWidth >= narrow) return layout;
     /* On a phone the legend goes below, where it takes no width from the axes. */
-    layout.margin.l = 56;
-    layout.margin.r = Math.min(layout.margin.r, 24);
-    if (layout.legend && layout.legend.orientation !== "h") {
-      const rows = drawing.data.filter((trace) => trace.showlegend).length / 2;
-      const room = 24 * Math.ceil(rows + 1);
-      layout.legend = Object.assign(layout.legend, {
-        orientation: "h", x: 0, xanchor: "left", y: 0, yref: "container", yanchor: "bottom",
-      });
-      layout.margin.b += room;
-      layout.height += room;
-    }
+    const labels = drawing.data.filter((trace) => trace.showlegend).map((trace) => trace.name.length);
+    const columns = 7 * Math.max(0, ...labels) + 56 < place.clientWidth / 2 ? 2 : 1;
+    const room = 20 * Math.ceil(labels.length / columns) + 16;
+    const bottom = 56;
+    layout.height += bottom + room - layout.margin.b;
+    Object.assign(layout.margin, { l: 68, r: 12, b: bottom + room });
+    const axes = layout.height - layout.margin.t - layout.margin.b;
+    layout.legend = Object.assign({}, layout.legend, {
+      orientation: "h", x: 0, xanchor: "left", y: -bottom / axes, yanchor: "top",
+      entrywidthmode: "fraction", entrywidth: 1 / columns,
+    });
+    const [low, high] = layout.xaxis.range;
+    (layout.annotations || []).forEach(function (label) {
+      if (label.xref === "x" && (label.x - low) / (high - low) > 0.7) {
+        Object.assign(label, { xanchor: "right", xshift: -1 });
+      }
+    });
     return layout;
   }
 

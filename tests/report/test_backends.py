@@ -1,0 +1,256 @@
+"""The back ends draw what the recording one was asked to draw."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from solvable.report import draw_matplotlib, draw_plotly, record
+from solvable.report.matplotlib_backend import settings
+from solvable.systems.base import Figure, Marker, Series
+
+NAN = float("nan")
+HOSTILE = "<script>alert(1)</script> $x^2$ %{x} & <b>bold</b>"
+
+
+def kinds_figure(x_scale: Any = "linear", y_scale: Any = "linear") -> Figure:
+    """Every kind of series, gaps, missing errors, markers in and out of range."""
+    return Figure(
+        "all",
+        "Title",
+        "n",
+        "value",
+        [
+            Series("theory", [1, 2, 3, 4], [1.0, 2.0, NAN, 3.0], colour=0),
+            Series("band", [1, 2, 3, 4], [2.0, 2.0, NAN, 3.0], error=[0.1] * 4, colour=1),
+            Series("variant", [1, 4], [1.5, 2.5], "dashed", colour=2),
+            Series("measured", [1, 2, 3], [1.1, NAN, 2.2], "points", [0.1, 0.1, NAN], 3),
+            Series("bare", [1, 2, 3], [0.5, 0.0, 0.6], "points", colour=4),
+            Series("bars", [1, 2, 3], [0.2, 0.4], "histogram", colour=5),
+        ],
+        markers=[Marker(2.5, "edge"), Marker(3.5, "feature", 0), Marker(900.0, "far")],
+        x_scale=x_scale,
+        y_scale=y_scale,
+    )
+
+
+def array(values: Any) -> np.ndarray:
+    """Values of a plotly trace, which keeps some arrays in base64."""
+    if isinstance(values, dict):
+        return np.frombuffer(base64.b64decode(values["bdata"]), values["dtype"]).astype(float)
+    return np.array([np.nan if one is None else one for one in values], dtype=float)
+
+
+def plotly_traces(figure: Figure, mode: str) -> list[Any]:
+    """Traces with data; the legend's own traces hold a single None."""
+    return [
+        trace
+        for trace in draw_plotly(figure).data
+        if trace.type == "scatter" and trace.mode == mode and not trace.showlegend
+    ]
+
+
+@pytest.mark.parametrize("scales", [("linear", "linear"), ("log", "linear"), ("log", "log")])
+def test_curves_agree(scales: tuple[str, str]) -> None:
+    figure = kinds_figure(*scales)
+    asked = record(figure).named("line")
+    with_plotly = [one for one in plotly_traces(figure, "lines") if one.fill is None]
+    with_matplotlib = [
+        line
+        for line in draw_matplotlib(figure).axes[0].lines
+        if line.get_marker() == "None" and line.get_transform() == line.axes.transData
+    ]
+    assert len(asked) == len(with_plotly) == len(with_matplotlib) == 3
+    for call, trace, line in zip(asked, with_plotly, with_matplotlib, strict=True):
+        np.testing.assert_array_equal(array(trace.x), call["x"])
+        np.testing.assert_array_equal(array(trace.y), call["y"])
+        np.testing.assert_array_equal(line.get_xdata(), call["x"])
+        np.testing.assert_array_equal(line.get_ydata(), call["y"])
+        assert trace.line.color == line.get_color() == call["style"].colour
+        assert (trace.line.dash == "dash") == call["dashed"] == line.is_dashed()
+
+
+@pytest.mark.parametrize("y_scale", ["linear", "log"])
+def test_points_and_their_errors_agree(y_scale: str) -> None:
+    figure = kinds_figure("linear", y_scale)
+    asked = record(figure).named("points")
+    traces = plotly_traces(figure, "markers")
+    containers = draw_matplotlib(figure).axes[0].containers
+    assert len(asked) == len(traces) == len(containers) == 2
+    for call, trace, container in zip(asked, traces, containers, strict=True):
+        np.testing.assert_array_equal(array(trace.y), call["y"])
+        np.testing.assert_array_equal(container.lines[0].get_ydata(), call["y"])
+        assert trace.marker.color == container.lines[0].get_color() == call["style"].colour
+        if np.isnan(call["error"]).all():
+            assert trace.error_y.array is None
+            assert not container.has_yerr
+            continue
+        kept = np.isfinite(call["error"])
+        np.testing.assert_allclose(
+            array(trace.y)[kept] + array(trace.error_y.array)[kept], call["upper"][kept]
+        )
+        np.testing.assert_allclose(
+            array(trace.y)[kept] - array(trace.error_y.arrayminus)[kept], call["lower"][kept]
+        )
+        bars = [segment for segment in container.lines[2][0].get_segments() if len(segment)]
+        drawn = [bar for bar in bars if np.isfinite(bar).all()]
+        np.testing.assert_allclose(
+            [bar[:, 1] for bar in drawn], np.c_[call["lower"], call["upper"]][kept]
+        )
+
+
+def test_the_log_axes_agree() -> None:
+    figure = kinds_figure("log", "log")
+    frame = record(figure).named("begin")[0]["frame"]
+    axes, layout = draw_matplotlib(figure).axes[0], draw_plotly(figure).layout
+    assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log")
+    assert (layout.xaxis.type, layout.yaxis.type) == ("log", "log")
+    np.testing.assert_allclose(axes.get_xlim(), frame.x_limits)
+    np.testing.assert_allclose(axes.get_ylim(), frame.y_limits)
+    np.testing.assert_allclose(layout.xaxis.range, np.log10(frame.x_limits))
+    np.testing.assert_allclose(layout.yaxis.range, np.log10(frame.y_limits))
+
+
+@pytest.mark.parametrize("x_scale", ["linear", "log"])
+def test_markers_stand_at_their_places(x_scale: str) -> None:
+    figure = kinds_figure(x_scale)
+    asked = record(figure).named("marker")
+    assert [call["x"] for call in asked] == [2.5, 3.5]
+    layout = draw_plotly(figure).layout
+    assert [one.x0 for one in layout.shapes if one.y1 == 1] == [2.5, 3.5]
+    places = [one.x for one in layout.annotations if one.xref == "x"]
+    # plotly places annotations, unlike shapes, by the logarithm.
+    expected = np.log10([2.5, 3.5]) if x_scale == "log" else [2.5, 3.5]
+    np.testing.assert_allclose(places, expected)
+    axes = draw_matplotlib(figure).axes[0]
+    vertical = [line for line in axes.lines if line.get_transform() != axes.transData]
+    assert [line.get_xdata()[0] for line in vertical] == [2.5, 3.5]
+    assert [line.get_color() for line in vertical] == [call["colour"] for call in asked]
+
+
+@pytest.mark.parametrize("y_scale", ["linear", "log"])
+def test_bars_agree(y_scale: str) -> None:
+    figure = kinds_figure("linear", y_scale)
+    call = record(figure).named("histogram")[0]
+    bars = next(trace for trace in draw_plotly(figure).data if trace.type == "bar")
+    np.testing.assert_allclose(array(bars.x) - array(bars.width) / 2, call["edges"][:-1])
+    np.testing.assert_allclose(array(bars.x) + array(bars.width) / 2, call["edges"][1:])
+    np.testing.assert_array_equal(array(bars.y), call["heights"])
+    stairs = draw_matplotlib(figure).axes[0].patches[0].get_data()
+    np.testing.assert_array_equal(stairs.values, call["heights"])
+    np.testing.assert_array_equal(stairs.edges, call["edges"])
+
+
+def test_legends_agree_and_leave_the_data_free(overlap_figure: Callable[..., Figure]) -> None:
+    figure = overlap_figure(11)
+    entries = [entry.label for entry in record(figure).named("legend")[0]["entries"]]
+    assert len(entries) == 13
+    drawn = draw_matplotlib(figure)
+    legend = drawn.axes[0].get_legend()
+    assert [text.get_text() for text in legend.get_texts()] == entries
+    shown = [trace.name for trace in draw_plotly(figure).data if trace.showlegend]
+    assert shown == entries
+    with settings():
+        drawn.draw_without_rendering()
+        assert not legend.get_window_extent().overlaps(drawn.axes[0].get_window_extent())
+
+
+def test_a_click_on_the_legend_reaches_prediction_and_measurement(
+    overlap_figure: Callable[..., Figure],
+) -> None:
+    groups: dict[str, int] = {}
+    for trace in draw_plotly(overlap_figure(3)).data:
+        groups[trace.legendgroup] = groups.get(trace.legendgroup, 0) + 1
+    # Curve, points and the entry of the legend itself.
+    assert sorted(groups.values()) == [1, 1, 3, 3, 3]
+
+
+def test_texts_stay_on_the_picture(overlap_figure: Callable[..., Figure]) -> None:
+    """Everything but the edge of the paper: title, labels of markers, legend and notes."""
+    drawn = draw_matplotlib(overlap_figure(5))
+    with settings():
+        drawn.draw_without_rendering()
+        box = drawn.get_tightbbox()
+    width, height = drawn.get_size_inches()
+    assert -0.05 < box.x0 < box.x1 < width + 0.05
+    assert -0.05 < box.y0 < box.y1 < height + 0.05
+    # Fits the text width of a two-column paper without being scaled below readability.
+    assert width < 9
+
+
+def test_texts_are_literal() -> None:
+    curve = Series(HOSTILE, [1, 2], [1, 2])
+    figure = Figure("f", HOSTILE, HOSTILE, HOSTILE, [curve], markers=[Marker(1.5, HOSTILE)])
+    axes = draw_matplotlib(figure).axes[0]
+    assert axes.get_xlabel() == HOSTILE
+    assert not axes.xaxis.label.get_parse_math()
+    assert not axes.get_legend().get_texts()[0].get_parse_math()
+    layout = draw_plotly(figure).layout
+    said = [layout.title.text, layout.xaxis.title.text, layout.yaxis.title.text]
+    said += [label.text for label in layout.annotations]
+    for trace in draw_plotly(figure).data:
+        said += [trace.name, trace.hovertemplate or ""]
+    assert len(said) == 3 + 1 + 2 * 2
+    for markup in ("<script", "<b>bold", "$x", "%{x} "):
+        assert not any(markup in one for one in said), markup
+
+
+def test_remarks_and_title_can_be_left_to_the_page() -> None:
+    figure = kinds_figure("log", "log")
+    assert draw_plotly(figure).layout.title.text == "<b>Title</b>"
+    assert draw_plotly(figure, texts=False).layout.title.text is None
+
+    def said(texts: bool) -> str:
+        drawn = draw_matplotlib(figure, texts=texts).axes[0]
+        return " ".join(one.get_text() for one in drawn.texts)
+
+    assert "Title" in said(True)
+    assert "Outside the range shown" in said(True)
+    assert "Title" not in said(False)
+    assert "Outside" not in said(False)
+    assert "edge" in said(False)
+
+
+@pytest.mark.parametrize(
+    "figure",
+    [
+        Figure("f", "", "", "", []),
+        Figure("f", "t", "x", "y", [Series("", [], [])]),
+        Figure("f", "t", "x", "y", [Series("h", [], [], "histogram")], y_scale="log"),
+        Figure("f", "t", "x", "y", [Series("h", [0, 1, 2], [0.0, NAN], "histogram")]),
+        Figure("f", "t", "x", "y", [Series("h", [0, 1, 2], [0, 1], "histogram")], x_scale="log"),
+        Figure("f", "t", "x", "y", [Series("p", [1], [NAN], "points", [NAN])], x_scale="log"),
+        Figure("f", "t", "x", "y", [Series("p", [0.0], [-1.0], "points", [2.0])], y_scale="log"),
+        Figure("f", "t", "x", "y", [Series("b", [1, 2], [NAN, 1.0], error=[1.0, NAN])]),
+        Figure("f", "t", "x", "y", [Series("p", [1e300, -1e300], [1e-300, 1e300], "points")]),
+        Figure("f", "t", "x", "y", [], markers=[Marker(NAN), Marker(float("inf"), "m")]),
+    ],
+    ids=str,
+)
+def test_poor_figures_are_drawn_by_both(figure: Figure) -> None:
+    with settings():
+        draw_matplotlib(figure).draw_without_rendering()
+    assert draw_plotly(figure).to_json()
+
+
+def test_settings_of_the_user_are_ignored_and_restored() -> None:
+    import matplotlib
+
+    figure = Figure("f", "t", "x", "y", [Series("a", [1, 2], [1, 2])])
+    with matplotlib.rc_context({"axes.grid": False, "lines.linewidth": 9, "font.size": 30}):
+        drawn = draw_matplotlib(figure)
+        assert matplotlib.rcParams["font.size"] == 30
+    assert drawn.axes[0].xaxis.label.get_fontsize() == 9
+    assert draw_matplotlib(figure).axes[0].xaxis.get_gridlines()[0].get_visible()
+
+
+def test_drawing_leaves_no_window_behind() -> None:
+    import sys
+
+    draw_matplotlib(Figure("f", "t", "x", "y", [Series("a", [1, 2], [1, 2])]))
+    pyplot = sys.modules.get("matplotlib.pyplot")
+    assert pyplot is None or not pyplot.get_fignums()
