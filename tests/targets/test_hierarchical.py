@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from solvable.arrays import random_stream
 from solvable.errors import DegenerateReadout, InvalidData, InvalidParameter
 from solvable.operators.features import HermiteFeatures
-from solvable.targets import HierarchicalTarget
+from solvable.targets import HierarchicalTarget, random_signs
 
 CASES = [
     {"dimension": 25, "degree": 1, "features": 4},
@@ -362,7 +362,44 @@ def test_signs_feature_by_feature(tmp_path):
     assert again == target
 
 
-@pytest.mark.parametrize("signs", [(1, 1), (1, 0, 1), "plus"])
+@pytest.mark.parametrize("given", [[1, -1, -1], (1.0, -1.0, -1.0), np.array([1, -1, -1])])
+def test_signs_are_kept_as_a_tuple_of_integers(given, tmp_path):
+    target = HierarchicalTarget(dimension=8, features=3, signs=given)
+    assert target.signs == (1, -1, -1)
+    assert {type(sign) for sign in target.signs} == {int}
+    assert hash(target) == hash(dataclasses.replace(target))
+    assert HierarchicalTarget.load(target.save(tmp_path / "teacher")) == target
+
+
+def test_fixed_signs_stay_while_the_directions_are_drawn_again():
+    signs = random_signs(5, seed=7)
+    targets = [HierarchicalTarget(10, features=5, signs=signs, seed=seed) for seed in range(3)]
+    for target in targets:
+        np.testing.assert_array_equal(np.sign(target.weights), signs)
+    assert not np.allclose(targets[0].directions, targets[1].directions)
+    free = HierarchicalTarget(10, features=5, seed=7)
+    np.testing.assert_array_equal(free.weights, targets[0].weights)
+
+
+@given(features=st.integers(1, 40), more=st.integers(0, 40), seed=st.integers(0, 2**31))
+@settings(max_examples=40, deadline=None)
+def test_first_random_signs_do_not_depend_on_how_many_there_are(features, more, seed):
+    signs = random_signs(features + more, seed)
+    assert signs[:features] == random_signs(features, seed)
+    assert set(signs) <= {-1, 1}
+
+
+@pytest.mark.parametrize("arguments", [(0, 1), (3, -1), (2.5, 1)])
+def test_random_signs_of_nonsense(arguments):
+    with pytest.raises(InvalidParameter, match="an integer"):
+        random_signs(*arguments)
+
+
+@pytest.mark.parametrize(
+    "signs",
+    [(1, 1), (1, 0, 1), "plus", None, 3, ("a", "b", "c"), {1, -1}, ((1, 1, 1),), (1, [1], 1),
+     (np.nan, 1, 1)],
+)  # fmt: skip
 def test_bad_signs(signs):
     with pytest.raises(InvalidParameter, match="signs is"):
         HierarchicalTarget(dimension=8, features=3, signs=signs)

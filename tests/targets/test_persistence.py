@@ -86,6 +86,53 @@ def test_a_cut_file_is_refused(saved, keep):
         HierarchicalTarget.load(saved)
 
 
+@pytest.mark.parametrize("kind", ["hierarchical", "compositional"])
+def test_a_flipped_byte_is_refused_or_harmless(kind, tmp_path):
+    """No byte of the file, wherever it is, gives another teacher or another kind of error."""
+    if kind == "hierarchical":
+        target = HierarchicalTarget(dimension=4, features=2)
+    else:
+        target = CompositionalTarget(dimension=4, features=(3, 2))
+    path = target.save(tmp_path / "teacher.npz")
+    content = path.read_bytes()
+    expected = target.sample(3, 1)
+    # The directory at the end is where the reader trips in the most ways.
+    places = [*range(0, len(content) - 400, 7), *range(len(content) - 400, len(content), 2)]
+    refused = 0
+    for place in places:
+        damaged = bytearray(content)
+        damaged[place] ^= 1 << place % 7
+        path.write_bytes(damaged)
+        try:
+            again = type(target).load(path)
+        except InvalidData:
+            refused += 1
+            continue
+        # Names, dates and attributes of the archive carry nothing.
+        assert again == target
+        np.testing.assert_array_equal(again.sample(3, 1)[1], expected[1])
+    assert refused > 0.4 * len(places)
+
+
+def test_a_missing_file_is_no_damaged_one(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        HierarchicalTarget.load(tmp_path / "nothing.npz")
+
+
+def test_a_write_that_fails_leaves_the_older_file(saved, monkeypatch):
+    before = saved.read_bytes()
+
+    def full_disk(file, **_):
+        file.write(b"half")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("numpy.savez", full_disk)
+    with pytest.raises(OSError, match="No space"):
+        HierarchicalTarget(dimension=7, features=2).save(saved, overwrite=True)
+    assert saved.read_bytes() == before
+    assert list(saved.parent.iterdir()) == [saved]
+
+
 def test_a_pickle_is_never_executed(tmp_path):
     class Bomb:
         def __reduce__(self):

@@ -2,7 +2,7 @@
 
 from solvable.targets.base import LatentTarget
 from solvable.targets.compositional import CompositionalTarget
-from solvable.targets.hierarchical import HierarchicalTarget
+from solvable.targets.hierarchical import HierarchicalTarget, random_signs
 from solvable.targets.random_features import ReluFeatures, relu_covariance
 from solvable.targets.readouts import Readout, resolve_readout
 from solvable.targets.symmetric import (
@@ -19,6 +19,7 @@ __all__ = [
     "ReluFeatures",
     "degree_two_energy",
     "quadratic_index_variance",
+    "random_signs",
     "relu_covariance",
     "resolve_readout",
     "weighted_square",

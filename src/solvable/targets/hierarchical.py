@@ -35,6 +35,44 @@ CUBIC_DRAWS = 200_000
 """Draws behind the variance of an index of cubic features."""
 
 
+def random_signs(features: int, seed: int) -> tuple[int, ...]:
+    """Rademacher signs that depend on the seed alone: those of a target with ``signs="random"``.
+
+    Pass them to targets of other seeds to keep the sign pattern while the directions are drawn
+    again. The first signs do not depend on ``features``.
+
+    Parameters
+    ----------
+    features : int
+        Number of signs, at least 1.
+    seed : int
+        Seed of the teacher, at least 0.
+
+    Returns
+    -------
+    tuple of int
+        +1 and -1.
+
+    Raises
+    ------
+    InvalidParameter
+        If a value is no integer in its range.
+
+    Examples
+    --------
+    >>> signs = random_signs(6, seed=1)
+    >>> signs
+    (-1, 1, -1, -1, -1, 1)
+    >>> redrawn = HierarchicalTarget(dimension=10, features=6, signs=signs, seed=2)
+    >>> np.sign(redrawn.weights).astype(int).tolist() == list(signs)
+    True
+    """
+    check_integer("features", features, 1)
+    check_integer("seed", seed, 0)
+    drawn = random_stream(seed, "teacher", "signs").choice([-1.0, 1.0], features)
+    return tuple(int(sign) for sign in drawn)
+
+
 @dataclass(frozen=True)
 class HierarchicalTarget(LatentTarget):
     r"""Features of degree q, a diagonal quadratic second layer, and a scalar readout.
@@ -63,7 +101,8 @@ class HierarchicalTarget(LatentTarget):
     readout : {"identity", "tanh"} or callable
         :math:`g`; its mean under N(0, 1) is removed. Must have :math:`E[g'(z)]\ne0`.
     signs : {"random", "alternating", "positive"} or tuple of int
-        :math:`z_i`: Rademacher, +-+-..., all one, or +1 and -1 feature by feature.
+        :math:`z_i`: Rademacher of the seed (:func:`random_signs`), +-+-..., all one, or +1 and -1
+        feature by feature.
     first_layer : {"orthonormal", "random"}
         Orthonormal :math:`A_i` (the authors' code) or independent Gaussian entries of variance 1/D
         (their text).
@@ -129,13 +168,14 @@ class HierarchicalTarget(LatentTarget):
             if self.signs not in SIGNS:
                 raise InvalidParameter(unknown_choice("signs", self.signs, SIGNS))
             return
-        # A list read back from a file is as good as the tuple that was saved.
-        object.__setattr__(self, "signs", tuple(self.signs))
-        if len(self.signs) != self.features or any(sign not in (-1, 1) for sign in self.signs):
+        pattern = np.asarray(self.signs, dtype=object)
+        if pattern.shape != (self.features,) or not np.isin(pattern, (-1, 1)).all():
             raise InvalidParameter(
                 f"signs is {self.signs}; allowed: {', '.join(SIGNS)}, or one +1 or -1 for each of "
                 f"the {self.features} features."
             )
+        # A list read back from a file is as good as the tuple that was saved.
+        object.__setattr__(self, "signs", tuple(int(sign) for sign in pattern))
 
     @property
     def n_features_total(self) -> int:
@@ -165,8 +205,7 @@ class HierarchicalTarget(LatentTarget):
         elif self.signs == "alternating":
             signs[1::2] = -1.0
         elif self.signs == "random":
-            stream = random_stream(self.seed, "teacher", "signs")
-            signs = stream.choice([-1.0, 1.0], self.features)
+            signs[:] = random_signs(self.features, self.seed)
         return freeze(signs * modulus / np.linalg.norm(modulus))
 
     @cached_property

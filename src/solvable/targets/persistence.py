@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import zipfile
+import zlib
 from collections.abc import Mapping
 from dataclasses import fields
+from io import BytesIO
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -18,6 +21,19 @@ Target = TypeVar("Target")
 
 FORMAT = 1
 """Version of the layout; a file with a higher one was written by a newer solvable."""
+
+DAMAGE = (
+    EOFError,
+    KeyError,
+    NotImplementedError,
+    OSError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
+"""What the reader of an archive raises for a damaged one; the bytes of the archive decide which."""
 
 
 def save_teacher(
@@ -75,7 +91,14 @@ def save_teacher(
         )
     content = {"format": FORMAT, "kind": kind, "parameters": dict(parameters)}
     header = json.dumps(content, default=_plain)
-    np.savez(path, allow_pickle=False, header=np.array(header), **arrays)
+    partial = path.with_name(path.name + ".partial")
+    try:
+        # Put in place when it is whole: a full disk or a kill leaves an older file as it was.
+        with open(partial, "wb") as file:
+            np.savez(file, allow_pickle=False, header=np.array(header), **arrays)
+        os.replace(partial, path)
+    finally:
+        partial.unlink(missing_ok=True)
     return path
 
 
@@ -107,10 +130,13 @@ def load_teacher(path: str | Path, kind: str) -> tuple[dict[str, Any], dict[str,
     ------
     InvalidData
         If the file is damaged, holds something else, or comes from a newer version.
+    OSError
+        If it cannot be read.
     """
+    # Read before it is parsed: an OSError below then tells of damage, not of a missing file.
+    content = BytesIO(Path(path).read_bytes())
     try:
-        # Opened here, as np.load leaves the file open when it is no archive.
-        with open(path, "rb") as file, np.load(file, allow_pickle=False) as stored:
+        with np.load(content, allow_pickle=False) as stored:
             header = json.loads(str(stored["header"]))
             found = {
                 name: np.asarray(stored[name], dtype=np.float64)
@@ -119,7 +145,7 @@ def load_teacher(path: str | Path, kind: str) -> tuple[dict[str, Any], dict[str,
             }
         saved_kind, version = header["kind"], int(header["format"])
         parameters = dict(header["parameters"])
-    except (ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
+    except DAMAGE as error:
         raise InvalidData(
             f"{path} is not a saved {kind} ({error}). Write it with {kind}.save."
         ) from error
