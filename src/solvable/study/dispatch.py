@@ -12,11 +12,12 @@ import signal
 from collections import Counter
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
+from importlib import import_module
 from pickle import PicklingError
 from typing import Any
 
 from solvable.errors import InvalidParameter, StudyError
-from solvable.study.execute import Job, Outcome, execute, execute_in_worker
+from solvable.study.execute import Job, Outcome, execute, execute_in_worker, execute_pickled
 
 log = logging.getLogger("solvable.study")
 
@@ -143,7 +144,7 @@ def in_processes(jobs: Sequence[Job], workers: int) -> Generator[Outcome, None, 
 
 def _unsendable(job: Job, error: BaseException) -> StudyError:
     name = job.system.name
-    cause = str(error).strip().strip("'\"").splitlines()[-1].strip()
+    cause = (str(error).strip('"\n ').splitlines() or [type(error).__name__])[-1]
     return StudyError(
         f"the system {name!r} cannot be loaded in worker processes ({cause}). Define it in a "
         "module that they can import and keep plain data on it, or run with one local worker."
@@ -211,6 +212,7 @@ def on_cluster(jobs: Sequence[Job], scheduler: str) -> Generator[Outcome, None, 
         If the connection was lost, or the workers cannot load the system.
     """
     try:
+        import cloudpickle
         from distributed import CancelledError, Client, as_completed
         from distributed.scheduler import KilledWorker
     except ImportError as error:
@@ -228,7 +230,10 @@ def on_cluster(jobs: Sequence[Job], scheduler: str) -> Generator[Outcome, None, 
     with client:
         if not client.nthreads():
             log.warning("no Dask worker has joined %s yet; waiting", scheduler)
-        futures = {client.submit(execute_in_worker, job, pure=False): job for job in jobs}
+        _check_workers(client)
+        futures = {
+            client.submit(execute_pickled, cloudpickle.dumps(job), pure=False): job for job in jobs
+        }
         try:
             # The client is nobody's default: its loop has to be named.
             for future in as_completed(list(futures), loop=client.loop):
@@ -239,7 +244,7 @@ def on_cluster(jobs: Sequence[Job], scheduler: str) -> Generator[Outcome, None, 
                     outcome = Outcome(
                         job.kind, job.identity, error=f"its workers were killed: {error}"
                     )
-                except CancelledError as error:
+                except (CancelledError, OSError) as error:
                     raise StudyError(
                         f"the Dask scheduler at {scheduler} was lost. Finished tasks are kept; "
                         "run the same command again to resume."
@@ -250,3 +255,13 @@ def on_cluster(jobs: Sequence[Job], scheduler: str) -> Generator[Outcome, None, 
                 yield outcome
         finally:
             client.cancel(list(futures))
+
+
+def _check_workers(client: Any) -> None:
+    """Refuse workers without solvable: they would end as soon as a job reaches them."""
+    for address, found in client.run(import_module, "solvable", on_error="return").items():
+        if isinstance(found, ImportError):
+            raise StudyError(
+                f"the Dask worker at {address} has no solvable ({found}). Install the same version "
+                "of solvable on every worker and on the scheduler."
+            )

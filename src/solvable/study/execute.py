@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import math
 import os
+import pickle
 import threading
 import time
 import traceback
@@ -119,6 +120,25 @@ def execute_in_worker(job: Job, parent: int | None = None) -> Outcome:
     if parent is not None:
         _follow(parent)
     return _run(job)
+
+
+def execute_pickled(job: bytes) -> Outcome:
+    """Run one job that was sent as bytes.
+
+    A Dask worker that cannot load what is sent to it ends without a word, and the next one after
+    it; here it raises, so that the run ends with the reason.
+
+    Parameters
+    ----------
+    job : bytes
+        Pickled :class:`Job`; Dask trusts its peers with pickles all the same.
+
+    Returns
+    -------
+    Outcome
+        As :func:`execute_in_worker`.
+    """
+    return execute_in_worker(pickle.loads(job))
 
 
 @cache

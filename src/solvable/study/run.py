@@ -94,10 +94,17 @@ def _jobs(study: Study, finished: set[str]) -> list[Job]:
     no worker waits at the end for a long task that another one began last.
     """
     system = study.system
-    points = study.tasks[: len(study.points)]
-    tasks = sorted(study.tasks[::-1], key=lambda one: one.replicate)
-    jobs = [Job("prediction", one.point, system, system.version, one.parameters) for one in points]
-    jobs += [Job("task", one.identity, system, system.version, one.parameters) for one in tasks]
+    size = len(study.points)
+    replicates = [study.tasks[start : start + size] for start in range(0, len(study.tasks), size)]
+    jobs = [
+        Job("prediction", one.point, system, system.version, one.parameters)
+        for one in replicates[0]
+    ]
+    jobs += [
+        Job("task", one.identity, system, system.version, one.parameters)
+        for replicate in replicates
+        for one in reversed(replicate)
+    ]
     return [job for job in jobs if job.identity not in finished]
 
 

@@ -1,0 +1,174 @@
+"""Studies on a real Dask cluster: a scheduler and two workers, each a process of its own."""
+
+from __future__ import annotations
+
+import json
+import logging
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+
+import pytest
+
+from solvable.errors import InvalidParameter, StudyError
+from solvable.study import Study, load, run_study
+from solvable.study.dispatch import _check_workers
+
+pytest.importorskip("distributed")
+
+
+class Cluster:
+    def __init__(self, directory):
+        self.file = directory / "scheduler.json"
+        self.directory = directory
+        self.processes = []
+        self.scheduler = self.start("scheduler", "--port", "0", "--no-dashboard", "--no-show")
+        self.wait(self.file.exists)
+        self.address = json.loads(self.file.read_text())["address"]
+
+    def start(self, what, *words):
+        command = [sys.executable, "-m", "dask", what, "--scheduler-file", str(self.file), *words]
+        with (self.directory / f"{what}-{len(self.processes)}.log").open("w") as log:
+            process = subprocess.Popen(
+                command, cwd=self.directory, stdout=log, stderr=log, start_new_session=True
+            )
+        self.processes.append(process)
+        return process
+
+    def start_worker(self):
+        words = ("--no-nanny", "--nthreads", "1", "--no-dashboard", "--death-timeout", "60")
+        return self.start("worker", *words)
+
+    def wait(self, condition, seconds=60):
+        deadline = time.monotonic() + seconds
+        while not condition():
+            for path in self.directory.glob("*.log"):
+                assert time.monotonic() < deadline, path.read_text()
+            time.sleep(0.02)
+
+    def close(self):
+        for process in reversed(self.processes):
+            process.kill()
+        for process in self.processes:
+            process.wait()
+
+
+@pytest.fixture
+def cluster(tmp_path):
+    directory = tmp_path / "cluster"
+    directory.mkdir()
+    cluster = Cluster(directory)
+    yield cluster
+    cluster.close()
+
+
+def in_background(action):
+    thread = threading.Thread(target=action)
+    thread.start()
+    return thread
+
+
+def test_a_study_outlives_one_of_two_workers(cluster, toy, toys, logs, tmp_path, content):
+    workers = [cluster.start_worker(), cluster.start_worker()]
+    study = Study(toy, {"size": [1, 20], "pause": 0.1, "action": ["none", "raise"]}, 10)
+    pids = {str(worker.pid) for worker in workers}
+
+    def kill_one():
+        """Once both have begun, so that the victim has a task under way."""
+        cluster.wait(lambda: {pid for _, pid in toys.lines(logs, "begun")} == pids)
+        workers[0].send_signal(signal.SIGKILL)
+
+    seen = []
+    killer = in_background(kill_one)
+    result = run_study(
+        study,
+        tmp_path / "run",
+        scheduler=cluster.address,
+        progress=lambda *words: seen.append(words),
+    )
+    killer.join()
+    assert workers[0].wait(10) == -signal.SIGKILL
+    assert len(result.records) == len(result.failures) == 20
+    assert {one.error.split(":")[0] for one in result.failures} == {"ArithmeticError"}
+    assert {one["metrics"]["threads"] for one in result.records} == {1.0}
+    # Every task ran somewhere on the cluster; those of the lost worker a second time at most.
+    assert {pid for _, pid in toys.lines(logs, "begun")} == pids
+    counts = Counter(toys.notes(logs, "begun"))
+    assert set(counts) == {toys.key_of(task.stream()) for task in study.tasks}
+    assert [done for done, _, _ in seen] == list(range(41))
+    assert seen[-1] == (40, 40, 0.0)
+    run_study(study, tmp_path / "local", workers=1)
+    assert content(tmp_path / "run") == content(tmp_path / "local")
+
+
+def test_a_lost_scheduler_ends_the_run_and_the_study_resumes(cluster, toy, toys, logs, tmp_path):
+    study = Study(toy, {"pause": 0.1}, 30)
+
+    def lose():
+        cluster.wait(lambda: len(toys.notes(logs, "ended")) >= 3)
+        cluster.scheduler.send_signal(signal.SIGKILL)
+
+    worker = cluster.start_worker()
+    loser = in_background(lose)
+    with pytest.raises(StudyError, match=r"was lost\. Finished tasks are kept") as caught:
+        run_study(study, tmp_path / "run", scheduler=cluster.address)
+    loser.join()
+    assert "\n" not in str(caught.value)
+    worker.kill()
+    worker.wait()
+    kept = {record["task"] for record in load(tmp_path / "run", toy).records}
+    assert 1 <= len(kept) < 30
+    (logs / "begun.log").unlink()
+    assert run_study(study, tmp_path / "run", workers=1).complete
+    again = set(toys.notes(logs, "begun"))
+    keys = {toys.key_of(task.stream()) for task in study.tasks if task.identity not in kept}
+    assert again == keys
+
+
+def test_a_worker_that_comes_late_and_lacks_the_system(cluster, toy, tmp_path, monkeypatch, caplog):
+    def come():
+        cluster.wait(lambda: "no Dask worker has joined" in caplog.text)
+        with monkeypatch.context() as patch:
+            patch.setenv("PYTHONPATH", "")
+            cluster.start_worker()
+
+    comer = in_background(come)
+    with (
+        caplog.at_level(logging.WARNING, logger="solvable.study"),
+        pytest.raises(StudyError, match="cannot be loaded in worker processes") as caught,
+    ):
+        run_study(Study(toy), tmp_path / "run", scheduler=cluster.address)
+    comer.join()
+    assert "No module named 'toy_system'" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_workers_without_solvable_are_refused_before_a_job_ends_them():
+    class Client:
+        def run(self, function, *words, on_error):
+            assert (function(*words).__name__, on_error) == ("solvable", "return")
+            return {"tcp://a:1": function(*words), "tcp://b:2": ModuleNotFoundError("No module")}
+
+    with pytest.raises(StudyError, match=r"tcp://b:2 has no solvable \(No module\)"):
+        _check_workers(Client())
+
+
+@pytest.mark.parametrize("address", ["tcp://127.0.0.1:9", "nonsense://x", ""])
+def test_no_scheduler_at_the_address(toy, tmp_path, address):
+    import dask
+
+    with (
+        dask.config.set({"distributed.comm.timeouts.connect": "300ms"}),
+        pytest.raises(InvalidParameter, match="no Dask scheduler answers there") as caught,
+    ):
+        run_study(Study(toy), tmp_path, scheduler=address)
+    assert "\n" not in str(caught.value)
+
+
+def test_dask_is_not_installed(toy, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(InvalidParameter, match=r"pip install 'solvable\[cluster\]'"):
+        run_study(Study(toy), tmp_path, scheduler="tcp://127.0.0.1:8786")
