@@ -42,3 +42,17 @@ html_theme_options = {
     "page_width": "1080px",
 }
 suppress_warnings = ["config.cache"]
+
+
+def skip_type_aliases(app, what, name, obj, skip, options):
+    """Leave out aliases such as ``Metrics``, which autosummary takes for classes."""
+    import types
+    import typing
+
+    alias = isinstance(obj, types.GenericAlias | types.UnionType) or typing.get_origin(obj)
+    return True if alias else None
+
+
+def setup(app):
+    """Register the hook above."""
+    app.connect("autodoc-skip-member", skip_type_aliases)

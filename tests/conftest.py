@@ -1,0 +1,19 @@
+"""One BLAS thread for all tests, as in the library's workers: two that spin slow each other down."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_thread():
+    """Hold for libraries that were loaded before the variables were set, too."""
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(1):
+        yield
