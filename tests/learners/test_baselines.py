@@ -1,17 +1,24 @@
-"""Kernel ridge, random features and power iteration against independent results."""
+"""Kernel ridge and random features against independent results."""
 
 import numpy as np
 import pytest
 from sklearn.kernel_ridge import KernelRidge
+from sklearn.linear_model import Ridge
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from solvable.arrays import random_stream
-from solvable.errors import InvalidParameter, MemoryLimitExceeded, NotConverged
-from solvable.learners import KernelRidgeBaseline, RandomFeatureRidge, block_power_iteration
-from solvable.operators import HermiteFeatures, MomentOperator
+from solvable.errors import InvalidParameter, MemoryLimitExceeded
+from solvable.learners import KernelRidgeBaseline, RandomFeatureRidge
+from solvable.targets import HierarchicalTarget
 
 
-@parametrize_with_checks([KernelRidgeBaseline(), RandomFeatureRidge(width=30)])
+@parametrize_with_checks(
+    [
+        KernelRidgeBaseline(),
+        RandomFeatureRidge(width=30),
+        RandomFeatureRidge("polynomial", width=30, degree=2),
+    ]
+)
 def test_scikit_learn_conventions(estimator, check):
     check(estimator)
 
@@ -50,7 +57,16 @@ def test_single_precision_stays_single():
 
 @pytest.mark.parametrize(
     ("setting", "words"),
-    [({"kind": "rbff"}, "rbf"), ({"degree": 0}, "degree is 0"), ({"ridge": -1}, "ridge is -1")],
+    [
+        ({"kind": "rbff"}, "Did you mean 'rbf'"),
+        ({"degree": 0}, "degree is 0"),
+        ({"degree": 2.5}, "degree is 2.5"),
+        ({"ridge": -1}, "ridge is -1"),
+        ({"ridge": np.inf}, "ridge is inf"),
+        ({"ridge": "best"}, "ridge is 'best'; .* or 'auto'"),
+        ({"max_samples": 0}, "max_samples is 0"),
+        ({"random_state": "x"}, "random_state is 'x'"),
+    ],
 )
 def test_bad_parameters(setting, words):
     with pytest.raises(InvalidParameter, match=words):
@@ -58,11 +74,54 @@ def test_bad_parameters(setting, words):
 
 
 def test_too_many_samples_are_refused_before_the_matrix_is_made():
-    with pytest.raises(MemoryLimitExceeded, match=r"0\.0 GB; allowed: at most max_samples = 10"):
-        KernelRidgeBaseline(max_samples=10).fit(np.eye(12), np.arange(12.0))
+    # Matrix and factor of a million rows: 2 * 8 * 10^12 bytes.
+    rows = np.broadcast_to(np.eye(2)[:1], (1_000_000, 2))
+    with pytest.raises(MemoryLimitExceeded, match=r"1\.6e\+04 GB; allowed: at most max_samples"):
+        KernelRidgeBaseline().fit(rows, np.zeros(len(rows)))
+    with pytest.raises(MemoryLimitExceeded, match=r"8e\+03 GB; available: .* float32"):
+        KernelRidgeBaseline(max_samples=10**9).fit(rows.astype(np.float32), np.zeros(len(rows)))
+    with pytest.raises(MemoryLimitExceeded, match=r"take 1\.6e\+04 GB; available: .*Lower width"):
+        RandomFeatureRidge(width=1_000_000).fit(rows, np.zeros(len(rows)))
 
 
-@pytest.mark.parametrize("setting", [{"width": 0}, {"ridge": -1.0}, {"ridge": np.nan}])
+def test_the_limit_is_twice_the_kernel_matrix(monkeypatch):
+    X = random_stream(6).standard_normal((100, 3))
+    y = X[:, 0]
+    monkeypatch.setattr("solvable.learners.baselines.available_bytes", lambda: 2 * 8 * 100**2)
+    KernelRidgeBaseline(ridge=1.0).fit(X, y)
+    monkeypatch.setattr("solvable.learners.baselines.available_bytes", lambda: 2 * 8 * 100**2 - 1)
+    with pytest.raises(MemoryLimitExceeded, match=r"100 samples and its factor take 0\.16 MB"):
+        KernelRidgeBaseline(ridge=1.0).fit(X, y)
+    KernelRidgeBaseline(ridge=1.0).fit(X.astype(np.float32), y)
+
+
+@pytest.mark.parametrize("kind", ["rbf", "polynomial"])
+def test_predictions_do_not_depend_on_units_or_shifts_or_constant_columns(kind):
+    rng = random_stream(7)
+    X = rng.standard_normal((200, 3))
+    y = X[:, 0] ** 2 + X[:, 1]
+    for model in (KernelRidgeBaseline(kind, 2), RandomFeatureRidge(width=40)):
+        plain = model.fit(X, y).predict(X)
+        moved = 7 - 1000.0 * X
+        # The median distance and the kernels do not see the sign; random features do.
+        if isinstance(model, RandomFeatureRidge):
+            moved = 7 + 1000.0 * X
+        np.testing.assert_allclose(model.fit(moved, y).predict(moved), plain, atol=1e-7)
+        wide = np.column_stack([X, np.full(len(X), 3.0)])
+        assert np.isfinite(model.fit(wide, y).predict(wide)).all()
+
+
+def test_median_heuristic_is_the_median_over_all_pairs():
+    X = random_stream(8).standard_normal((400, 6))
+    model = KernelRidgeBaseline(ridge=1.0).fit(X, X[:, 0])
+    Z = (X - X.mean(axis=0)) / X.std(axis=0)
+    squares = np.sum((Z[:, None] - Z[None]) ** 2, axis=2)[np.triu_indices(400, 1)]
+    assert model.bandwidth_**2 == pytest.approx(np.median(squares), rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    "setting", [{"width": 0}, {"ridge": -1.0}, {"ridge": np.nan}, {"kind": "cos"}, {"degree": 0}]
+)
 def test_bad_random_features(setting):
     with pytest.raises(InvalidParameter, match="allowed"):
         RandomFeatureRidge(**setting).fit(np.eye(4), np.arange(4.0))
@@ -81,29 +140,52 @@ def test_random_features_approach_a_smooth_function():
     assert wide > 0.99 > narrow
 
 
-def operator_with_spikes(n=4000):
-    rng = random_stream(5)
-    X = rng.standard_normal((n, 30))
-    weights = X[:, 0] ** 2 - X[:, 1] ** 2
-    return MomentOperator(X, weights, HermiteFeatures(1, 30))
+@pytest.mark.parametrize(("kind", "degree"), [("relu", 1), ("polynomial", 2), ("polynomial", 3)])
+def test_random_features_are_ridge_on_the_written_formula(kind, degree):
+    X = 5 + 3 * random_stream(9).standard_normal((150, 4))
+    y = np.sin(X[:, 0])
+    model = RandomFeatureRidge(kind, width=20, degree=degree, ridge=0.7).fit(X, y)
+    U = (X - X.mean(axis=0)) / X.std(axis=0) @ model.weights_ + model.biases_
+    features = U * (U > 0) if kind == "relu" else U**degree
+    other = Ridge(alpha=0.7).fit(features, y)
+    np.testing.assert_allclose(model.predict(X), other.predict(features), rtol=1e-8)
 
 
-def test_power_iteration_converges_with_enough_passes():
-    operator = operator_with_spikes()
-    exact = np.linalg.eigh(operator.dense())
-    order = np.argsort(-np.abs(exact.eigenvalues))[:2]
-    found = block_power_iteration(operator, 2, passes=60, extra=4, rng=random_stream(0))
-    overlap = np.linalg.norm(exact.eigenvectors[:, order].T @ found) ** 2
-    assert overlap == pytest.approx(2, abs=1e-6)
-    early = block_power_iteration(operator, 2, passes=1, extra=4, rng=random_stream(0))
-    assert np.linalg.norm(exact.eigenvectors[:, order].T @ early) ** 2 < overlap
-    np.testing.assert_allclose(found.T @ found, np.eye(2), atol=1e-10)
+def test_random_weights_have_the_stated_variances():
+    X = random_stream(10).standard_normal((10, 50))
+    model = RandomFeatureRidge(width=4000).fit(X, X[:, 0])
+    # Relative standard errors sqrt(2/200,000) and sqrt(2/4000).
+    assert model.weights_.var() == pytest.approx(1 / 50, rel=0.02)
+    assert model.biases_.var() == pytest.approx(1, rel=0.1)
 
 
-def test_power_iteration_says_when_it_cannot():
-    operator = operator_with_spikes(50)
-    with pytest.raises(InvalidParameter, match="at most 30 vectors"):
-        block_power_iteration(operator, 25, rng=random_stream(0))
-    flat = MomentOperator(np.ones((4, 30)), np.zeros(4), HermiteFeatures(1, 30))
-    with pytest.raises(NotConverged, match="rank"):
-        block_power_iteration(flat, 2, extra=1, rng=random_stream(0))
+def test_wide_polynomial_features_learn_what_their_degree_can_express():
+    rng = random_stream(11)
+    X, X_test = rng.standard_normal((2, 2000, 5))
+
+    def label(x):
+        return x[:, 0] * x[:, 1] * x[:, 2]
+
+    def score(degree):
+        model = RandomFeatureRidge("polynomial", width=300, degree=degree, ridge=1e-6)
+        return model.fit(X, label(X)).score(X_test, label(X_test))
+
+    # 300 features span the 56 monomials of degree up to 3; those up to degree 2 are orthogonal.
+    assert score(3) > 0.999
+    assert score(2) < 0.05
+
+
+def test_shallow_baselines_stop_at_the_energy_of_degree_two():
+    """Between d^2 and d^4/24 samples the best error is what degree 2 leaves over (note 3.8)."""
+    target = HierarchicalTarget(40, features=6, decay=0.4, signs="positive")
+    # 6 D samples, the fewest that learn degree 2 well; degree 4 has 123,410 coordinates.
+    X, y = target.sample(5000, random_stream(12), dtype=np.float32)
+    Z, truth = target.sample(4000, random_stream(13), dtype=np.float32)
+    best = 1 - target.degree_two_energy / target.index_variance
+    assert best < 0.75
+    kernel = KernelRidgeBaseline("polynomial", 4).fit(X, y)
+    random = RandomFeatureRidge("polynomial", width=1024, degree=4, ridge=1e5).fit(X, y)
+    for model in (kernel, random):
+        error = np.mean((model.predict(Z) - truth) ** 2) / truth.var()
+        # Standard error of the error: 0.03, as the labels have heavy tails.
+        assert best - 0.09 < error < 1

@@ -6,12 +6,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from solvable.learners.baselines import (
-        KernelRidgeBaseline,
-        RandomFeatureRidge,
-        block_power_iteration,
-    )
+    from solvable.learners.baselines import KernelRidgeBaseline, RandomFeatureRidge
     from solvable.learners.layerwise import LayerwiseSpectralRegressor
+    from solvable.learners.power_iteration import block_power_iteration
     from solvable.learners.readout import SplineReadout
     from solvable.learners.second_layer import SecondLayer
     from solvable.learners.selection import Rejection
@@ -25,7 +22,7 @@ _HOMES = {
     "SecondLayer": "second_layer",
     "SpectralLayer": "spectral_layer",
     "SplineReadout": "readout",
-    "block_power_iteration": "baselines",
+    "block_power_iteration": "power_iteration",
 }
 
 __all__ = [

@@ -1,8 +1,8 @@
-"""What the layer-wise learner is measured against: kernels, random features, power iteration."""
+"""What the layer-wise learner is measured against: kernels and random features."""
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
@@ -11,8 +11,9 @@ from sklearn.linear_model import Ridge
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from solvable.arrays import random_stream
-from solvable.errors import InvalidParameter, MemoryLimitExceeded, NotConverged, unknown_choice
-from solvable.operators import SymmetricOperator
+from solvable.errors import InvalidParameter, MemoryLimitExceeded, unknown_choice
+from solvable.learners.inputs import seed_from
+from solvable.operators._memory import available_bytes, gigabytes
 
 RIDGES = (0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)
 """Ridges between which ``ridge="auto"`` chooses."""
@@ -39,8 +40,9 @@ class KernelRidgeBaseline(RegressorMixin, BaseEstimator):
         Ridge added to the kernel matrix. "auto" takes the best of :data:`RIDGES` on a validation
         half of at most :data:`TUNING_ROWS` training rows, then fits all rows.
     max_samples : int
-        Largest number of training rows: the kernel matrix takes their square times the item size.
-    random_state : int
+        Largest number of training rows: the kernel matrix and its factor take
+        :math:`2n^2` items.
+    random_state : int, RandomState, Generator or None
         For the choice of the tuning rows.
 
     Attributes
@@ -50,9 +52,14 @@ class KernelRidgeBaseline(RegressorMixin, BaseEstimator):
     model_ : sklearn.kernel_ridge.KernelRidge
         The fitted model.
 
+    Raises
+    ------
+    InvalidParameter, MemoryLimitExceeded
+        From ``fit``, before any matrix is made.
+
     Notes
     -----
-    Time :math:`n^3/3`, memory :math:`n^2`, in the floating type of X. Labels that a kernel cannot
+    Time :math:`n^3/3`, memory :math:`2n^2`, in the floating type of X. Labels that a kernel cannot
     learn at this sample size act as noise of a fixed variance, so the best ridge hardly depends on
     the number of rows and can be chosen on few. Backed by ``tests/learners/test_baselines.py``.
 
@@ -70,7 +77,7 @@ class KernelRidgeBaseline(RegressorMixin, BaseEstimator):
         degree: int = 4,
         ridge: float | Literal["auto"] = "auto",
         max_samples: int = 30_000,
-        random_state: int = 0,
+        random_state: Any = 0,
     ) -> None:
         self.kind = kind
         self.degree = degree
@@ -98,22 +105,15 @@ class KernelRidgeBaseline(RegressorMixin, BaseEstimator):
         InvalidParameter
             If a parameter is out of range.
         MemoryLimitExceeded
-            If there are more than ``max_samples`` rows.
+            If there are more than ``max_samples`` rows, or more than fit into memory.
         """
         self._check_parameters()
         X, y = validate_data(self, X, y, dtype=[np.float64, np.float32], y_numeric=True)
-        if len(X) > self.max_samples:
-            raise MemoryLimitExceeded(
-                f"there are {len(X)} samples, whose kernel matrix takes "
-                f"{len(X) ** 2 * X.itemsize / 1e9:.1f} GB; allowed: at most max_samples = "
-                f"{self.max_samples}. Fit fewer rows, or raise max_samples if the memory is there."
-            )
-        self.centre_ = X.mean(axis=0)
-        scale = X.std(axis=0)
-        self.scale_ = np.where(scale > 0, scale, 1).astype(X.dtype)
+        self._check_memory(len(X), X.itemsize)
+        self.centre_, self.scale_ = _centre_and_scale(X)
         self.offset_ = float(np.mean(y))
         Z, residual = self._standardised(X), np.asarray(y - self.offset_, dtype=X.dtype)
-        rng = random_stream(int(self.random_state), "kernel ridge")
+        rng = random_stream(seed_from(self.random_state), "kernel ridge")
         rows = rng.permutation(len(X))[:TUNING_ROWS]
         self.bandwidth_ = _median_distance(Z[rows])
         self.ridge_ = self._chosen_ridge(Z[rows], residual[rows])
@@ -144,13 +144,25 @@ class KernelRidgeBaseline(RegressorMixin, BaseEstimator):
     def _check_parameters(self) -> None:
         if self.kind not in ("rbf", "polynomial"):
             raise InvalidParameter(unknown_choice("kind", self.kind, ["rbf", "polynomial"]))
-        if self.degree < 1:
-            raise InvalidParameter(f"degree is {self.degree}; allowed: an integer of at least 1.")
-        if self.ridge != "auto" and not (
-            isinstance(self.ridge, (int, float)) and 0 <= self.ridge < np.inf
-        ):
-            raise InvalidParameter(
-                f"ridge is {self.ridge!r}; allowed: 'auto' or a finite number of at least 0."
+        _check_count("degree", self.degree)
+        _check_count("max_samples", self.max_samples)
+        if self.ridge != "auto":
+            _check_ridge(self.ridge, " or 'auto'")
+
+    def _check_memory(self, rows: int, itemsize: int) -> None:
+        # The solver of scikit-learn keeps the matrix beside its Cholesky factor.
+        size = 2.0 * itemsize * rows**2
+        if rows > self.max_samples:
+            raise MemoryLimitExceeded(
+                f"there are {rows} samples, whose kernel matrix and its factor take "
+                f"{gigabytes(size)}; allowed: at most max_samples = {self.max_samples}. Fit fewer "
+                "rows, or raise max_samples if the memory is there."
+            )
+        if size > available_bytes():
+            raise MemoryLimitExceeded(
+                f"the kernel matrix of {rows} samples and its factor take {gigabytes(size)}; "
+                f"available: {gigabytes(available_bytes())}. Fit fewer rows, or give float32 "
+                "inputs, which take half."
             )
 
     def _standardised(self, X: np.ndarray) -> np.ndarray:
@@ -181,6 +193,13 @@ class KernelRidgeBaseline(RegressorMixin, BaseEstimator):
         )
 
 
+def _centre_and_scale(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and deviation of each column in the type of X; constant columns are not scaled."""
+    scale = X.std(axis=0, dtype=np.float64)
+    scale[scale == 0] = 1
+    return X.mean(axis=0, dtype=np.float64).astype(X.dtype), scale.astype(X.dtype)
+
+
 def _median_distance(Z: np.ndarray) -> float:
     """Square root of the median squared distance between rows; 1 if they coincide."""
     from scipy.spatial.distance import pdist
@@ -189,28 +208,60 @@ def _median_distance(Z: np.ndarray) -> float:
     return float(np.median(distances)) or 1.0
 
 
+def _check_count(name: str, value: Any) -> None:
+    """Refuse what is no integer of at least 1."""
+    if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < 1:
+        raise InvalidParameter(f"{name} is {value!r}; allowed: an integer of at least 1.")
+
+
+def _check_ridge(value: Any, otherwise: str = "") -> None:
+    """Refuse what is no finite number of at least 0."""
+    is_number = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
+    if not is_number or not 0 <= value < np.inf:
+        raise InvalidParameter(
+            f"ridge is {value!r}; allowed: a finite number of at least 0{otherwise}."
+        )
+
+
 class RandomFeatureRidge(RegressorMixin, BaseEstimator):
-    r"""Ridge regression of scikit-learn on random features :math:`\max(0, Wx+b)`.
+    r"""Ridge regression of scikit-learn on random features of standardised inputs.
+
+    .. math:: \phi_j(x)=\max(0,u_j)\quad\text{or}\quad\phi_j(x)=u_j^r,\qquad
+        u_j=w_j\cdot x+b_j,
+
+    with :math:`w_j\sim N(0,I_d/d)` and :math:`b_j\sim N(0,1)`. Many of them approach a
+    rotation-invariant kernel.
 
     Parameters
     ----------
+    kind : {"relu", "polynomial"}
+        The nonlinearity.
     width : int
         Number of features, at least 1.
+    degree : int
+        :math:`r`, at least 1, of the polynomial features.
     ridge : float
-        Ridge of the linear model, at least 0.
-    random_state : int
-        Seed of W and b.
+        Ridge of the linear model, at least 0, on features that are centred but not scaled.
+    random_state : int, RandomState, Generator or None
+        For W and b.
 
     Attributes
     ----------
     weights_, biases_ : ndarray
-        W of shape (d, width) with entries of variance 1/d, b of shape (width,) standard normal.
+        W of shape (d, width), b of shape (width,).
     model_ : sklearn.linear_model.Ridge
         The fitted linear model.
 
+    Raises
+    ------
+    InvalidParameter, MemoryLimitExceeded
+        From ``fit``, before the features are made.
+
     Notes
     -----
-    Time :math:`n\,\text{width}^2`. Backed by ``tests/learners/test_baselines.py``.
+    Time :math:`n\,\text{width}^2`, memory :math:`2n\,\text{width}`, in the floating type of X.
+    Random features of degree 4 are a shallow baseline of arXiv:2605.14567. Backed by
+    ``tests/learners/test_baselines.py``.
 
     Examples
     --------
@@ -220,8 +271,17 @@ class RandomFeatureRidge(RegressorMixin, BaseEstimator):
     True
     """
 
-    def __init__(self, width: int = 1000, ridge: float = 1.0, random_state: int = 0) -> None:
+    def __init__(
+        self,
+        kind: Literal["relu", "polynomial"] = "relu",
+        width: int = 1000,
+        degree: int = 4,
+        ridge: float = 1.0,
+        random_state: Any = 0,
+    ) -> None:
+        self.kind = kind
         self.width = width
+        self.degree = degree
         self.ridge = ridge
         self.random_state = random_state
 
@@ -231,7 +291,7 @@ class RandomFeatureRidge(RegressorMixin, BaseEstimator):
         Parameters
         ----------
         X : array of shape (n, d)
-            Samples, roughly standardised.
+            Samples; float32 is kept.
         y : array of shape (n,)
             Labels.
 
@@ -243,17 +303,26 @@ class RandomFeatureRidge(RegressorMixin, BaseEstimator):
         Raises
         ------
         InvalidParameter
-            If width or ridge is out of range.
+            If a parameter is out of range.
+        MemoryLimitExceeded
+            If the features of all rows do not fit into memory.
         """
-        if self.width < 1:
-            raise InvalidParameter(f"width is {self.width}; allowed: an integer of at least 1.")
-        if not 0 <= self.ridge < np.inf:
-            raise InvalidParameter(
-                f"ridge is {self.ridge}; allowed: a finite number of at least 0."
-            )
+        if self.kind not in ("relu", "polynomial"):
+            raise InvalidParameter(unknown_choice("kind", self.kind, ["relu", "polynomial"]))
+        _check_count("width", self.width)
+        _check_count("degree", self.degree)
+        _check_ridge(self.ridge)
         X, y = validate_data(self, X, y, dtype=[np.float64, np.float32], y_numeric=True)
-        rng = random_stream(int(self.random_state), "random features")
+        # The linear model centres a copy of the features.
+        size = 2.0 * X.itemsize * len(X) * self.width
+        if size > available_bytes():
+            raise MemoryLimitExceeded(
+                f"{self.width} features of {len(X)} samples take {gigabytes(size)}; available: "
+                f"{gigabytes(available_bytes())}. Lower width, or fit fewer rows."
+            )
+        rng = random_stream(seed_from(self.random_state), "random features")
         columns = X.shape[1]
+        self.centre_, self.scale_ = _centre_and_scale(X)
         self.weights_ = (rng.standard_normal((columns, self.width)) / np.sqrt(columns)).astype(
             X.dtype
         )
@@ -262,7 +331,7 @@ class RandomFeatureRidge(RegressorMixin, BaseEstimator):
         return self
 
     def predict(self, X: np.ndarray) -> np.ndarray:
-        """Predict labels.
+        """Predict labels, in blocks of rows.
 
         Parameters
         ----------
@@ -272,86 +341,19 @@ class RandomFeatureRidge(RegressorMixin, BaseEstimator):
         Returns
         -------
         ndarray of shape (n,)
-            Predictions.
+            Float64.
         """
         check_is_fitted(self)
         X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
-        return np.asarray(self.model_.predict(self._features(X)))
+        parts = [
+            self.model_.predict(self._features(X[start : start + PREDICTION_ROWS]))
+            for start in range(0, len(X), PREDICTION_ROWS)
+        ]
+        return np.concatenate(parts).astype(np.float64)
 
     def _features(self, X: np.ndarray) -> np.ndarray:
-        return np.maximum(X @ self.weights_ + self.biases_, 0)
-
-
-def block_power_iteration(
-    operator: SymmetricOperator,
-    n_vectors: int,
-    *,
-    passes: int = 15,
-    extra: int = 10,
-    rng: np.random.Generator,
-) -> np.ndarray:
-    r"""Plain subspace iteration without a Rayleigh-Ritz step: a benchmark partner only.
-
-    Each pass multiplies a block of ``n_vectors + extra`` vectors by the operator and makes it
-    orthonormal by the Cholesky factor of its Gram matrix; the first ``n_vectors`` are returned.
-
-    Parameters
-    ----------
-    operator : SymmetricOperator
-        The moment operator.
-    n_vectors : int
-        Directions wanted.
-    passes : int
-        Passes over the data.
-    extra : int
-        Further vectors of the block.
-    rng : numpy.random.Generator
-        For the start.
-
-    Returns
-    -------
-    ndarray of shape (D, n_vectors)
-        Orthonormal, in general not converged: use :func:`solvable.operators.leading_eigenpairs`.
-
-    Raises
-    ------
-    InvalidParameter
-        If the block does not fit into the feature space or ``passes`` is below 1.
-    NotConverged
-        If the block lost its rank.
-
-    Notes
-    -----
-    What the authors of arXiv:2605.14567 run; note its section 4.2 on why it is not converged.
-
-    Examples
-    --------
-    >>> from solvable.operators import HermiteFeatures, MomentOperator
-    >>> X = np.array([[3.0, 0.0], [0.0, 1.0]])
-    >>> operator = MomentOperator(X, np.array([1.0, 0.0]), HermiteFeatures(1, 2))
-    >>> found = block_power_iteration(operator, 1, extra=0, rng=np.random.default_rng(0))
-    >>> np.abs(found).round(3).ravel()
-    array([1., 0.])
-    """
-    block = n_vectors + extra
-    if not 1 <= n_vectors <= block <= operator.shape[0] or passes < 1:
-        raise InvalidParameter(
-            f"n_vectors is {n_vectors}, extra is {extra} and passes is {passes}; allowed: at least "
-            f"1 vector and pass, and at most {operator.shape[0]} vectors together."
-        )
-    Q = np.linalg.qr(rng.standard_normal((operator.shape[0], block)))[0]
-    for _ in range(passes):
-        Q = _orthonormalised(operator.matmat(Q))
-    return Q[:, :n_vectors]
-
-
-def _orthonormalised(block: np.ndarray) -> np.ndarray:
-    from scipy.linalg import solve_triangular
-
-    if not np.isfinite(block).all() or not block.any():
-        raise NotConverged("the block of power iteration lost its rank.", {"norm": float("nan")})
-    try:
-        factor = np.linalg.cholesky(block.T @ block)
-    except np.linalg.LinAlgError:
-        return np.linalg.qr(block)[0]
-    return solve_triangular(factor, block.T, lower=True).T
+        features = (X - self.centre_) / self.scale_ @ self.weights_
+        features += self.biases_
+        if self.kind == "relu":
+            return np.maximum(features, 0, out=features)
+        return np.power(features, self.degree, out=features)
