@@ -1,25 +1,28 @@
-"""Finding systems of installed packages, and saying what is wrong with one."""
+"""Systems of installed packages, found through entry points of real (tiny) distributions."""
 
+from __future__ import annotations
+
+import subprocess
 import sys
-from importlib.metadata import EntryPoint
 
 import pytest
 
-from solvable.errors import UnknownSystem
+from solvable.errors import SolvableError, UnknownSystem
 from solvable.systems import registry
 from solvable.systems.base import System
 
-MODULE = '''
-from solvable.systems.base import Parameters, System
+SYSTEM = """
+from typing import ClassVar
 
-class Own(System):
-    """Own."""
+from solvable.systems.base import Parameters, Preset, System
 
-    name = "own"
-    title = "My own system"
+TITLE = "not plain text"
+
+
+class Base(System):
     version = "1"
     parameters = Parameters
-    presets = {}
+    presets: ClassVar = {"quick": Preset("nothing", {})}
 
     def measure(self, parameters, rng):
         return {}
@@ -27,62 +30,179 @@ class Own(System):
     def predict(self, parameters):
         return {}
 
-system = Own()
-number = 3
-'''
+
+class Plain(Base):
+    name = "plain"
+    title = "A plain system"
+
+
+class Annotated(Base):
+    name: ClassVar[str] = "annotated"
+    title: ClassVar[str] = "A system with annotations"
+
+
+class Computed(Base):
+    name = "computed"
+    title = TITLE
+
+
+annotated: System = Annotated()
+computed = Computed()
+nothing = 3
+"""
 
 
 @pytest.fixture
-def entries(monkeypatch, tmp_path):
-    (tmp_path / "own_module.py").write_text(MODULE)
-    (tmp_path / "broken_module.py").write_text("import no_such_package")
-    monkeypatch.syspath_prepend(tmp_path)
+def install(tmp_path, monkeypatch):
+    """Function that makes a distribution with modules and entry points importable."""
 
-    def install(*pairs):
-        points = [EntryPoint(name, value, registry.GROUP) for name, value in pairs]
-        monkeypatch.setattr(registry, "entry_points", lambda group: points)
+    def install(package, entries, **modules):
+        site = tmp_path / package
+        site.mkdir()
+        for name, source in modules.items():
+            (site / f"{name}.py").write_text(source)
+            monkeypatch.delitem(sys.modules, name, raising=False)
+        info = site / f"{package}-2.5.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 2.5\n")
+        lines = [f"{name} = {value}" for name, value in entries.items()]
+        (info / "entry_points.txt").write_text("\n".join(["[solvable.systems]", *lines]))
+        monkeypatch.syspath_prepend(str(site))
+        return site
 
     yield install
-    for name in ("own_module", "broken_module"):
+    for name in ("reg_a", "reg_b", "reg_bad"):
         sys.modules.pop(name, None)
 
 
-def test_ours_are_listed_with_their_titles():
-    listed = {one.name: one for one in registry.available()}
-    assert {"sequential-recovery", "compositional-target"} <= set(listed)
-    for name in ("sequential-recovery", "compositional-target"):
-        assert listed[name].title == registry.load(name).title
-        assert listed[name].package.startswith("solvable ")
+def listed():
+    return {one.name: one for one in registry.available()}
 
 
-@pytest.mark.parametrize("value", ["own_module:system", "own_module:Own"])
-def test_an_instance_or_a_class(entries, value):
-    entries(("own", value))
-    assert [one.title for one in registry.available()] == ["My own system"]
-    assert "own_module" not in sys.modules
-    assert isinstance(registry.load("own"), System)
+def refusal(name):
+    with pytest.raises(UnknownSystem) as caught:
+        registry.load(name)
+    message = str(caught.value)
+    assert "\n" not in message
+    assert isinstance(caught.value, SolvableError)
+    return message
+
+
+def test_our_own_systems_come_through_the_same_door():
+    system = registry.load("sequential-recovery")
+    assert isinstance(system, System)
+    assert listed()["sequential-recovery"].title == system.title
+    assert listed()["sequential-recovery"].package.startswith("solvable ")
+
+
+def test_a_package_provides_classes_and_instances(install):
+    entries = {
+        "plain": "reg_a:Plain", "annotated": "reg_a:annotated", "computed": "reg_a:computed",
+    }  # fmt: skip
+    install("some-package", entries, reg_a=SYSTEM)
+    found = listed()
+    for name in entries:
+        system = registry.load(name)
+        assert isinstance(system, System)
+        assert system.name == name
+        assert found[name].package == "some-package 2.5"
+    assert found["plain"].title == "A plain system"
+    assert found["annotated"].title == "A system with annotations"
+    # A title that is not written out cannot be read without running code.
+    assert found["computed"].title == ""
+    assert list(found) == sorted(found)
+
+
+def test_listing_imports_no_system_and_no_numpy(install):
+    site = install("some-package", {"loud": "reg_a:Loud"}, reg_a="raise SystemExit('imported')")
+    code = (
+        "import sys\n"
+        f"sys.path.insert(0, {str(site)!r})\n"
+        "from solvable.systems import registry\n"
+        "names = [one.name for one in registry.available()]\n"
+        "assert 'loud' in names and 'sequential-recovery' in names, names\n"
+        "assert not {'reg_a', 'numpy', 'pydantic'} & set(sys.modules)\n"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert ended.returncode == 0, ended.stderr
+
+
+def test_unknown_names_are_answered_with_suggestions(install):
+    install("some-package", {"plain": "reg_a:Plain"}, reg_a=SYSTEM)
+    message = refusal("plane")
+    assert message.startswith("system is 'plane'; allowed: ")
+    assert "Did you mean 'plain'?" in message
+    assert "sequential-recovery" in message
+    assert "solvable.systems" in message
+    assert "Did you mean" not in refusal("zzz")
 
 
 @pytest.mark.parametrize(
-    ("pairs", "words"),
+    ("source", "entry", "cause"),
     [
-        ([("own", "own_module:missing")], "cannot be imported"),
-        ([("own", "no_module:system")], "cannot be imported"),
-        ([("own", "broken_module:system")], "no_such_package"),
-        ([("own", "own_module:number")], "is a int"),
-        ([("other", "own_module:system")], "must be equal"),
-        ([("own", "own_module:system"), ("own", "own_module:Own")], "more than one package"),
-        ([("owner", "own_module:system")], "allowed: owner"),
+        (None, "reg_bad:system", "ModuleNotFoundError: No module named 'reg_bad'"),
+        ("import no_such_module_here", "reg_bad:system", "No module named 'no_such_module_here'"),
+        ("def broken(:", "reg_bad:system", "SyntaxError"),
+        ("raise RuntimeError('no licence\\nfound')", "reg_bad:system", "RuntimeError: no licence"),
+        ("x = 1", "reg_bad:system", "AttributeError: module 'reg_bad' has no attribute 'system'"),
     ],
+    ids=["missing module", "missing dependency", "syntax", "raises", "missing name"],
 )
-def test_what_is_wrong_is_said(entries, pairs, words):
-    entries(*pairs)
-    name = pairs[0][0] if pairs[0][0] != "owner" else "own"
-    with pytest.raises(UnknownSystem, match=words):
-        registry.load(name)
+def test_systems_that_cannot_be_imported(install, source, entry, cause):
+    install("bad-package", {"bad": entry}, **({} if source is None else {"reg_bad": source}))
+    message = refusal("bad")
+    assert "system 'bad' of package bad-package 2.5 cannot be imported" in message
+    assert cause in message
+    assert "bad" in listed()  # the list goes on
+    if source is None or "(:" in source:
+        assert listed()["bad"].title.startswith("(cannot be imported: ")
 
 
-def test_a_missing_module_is_listed_with_the_reason(entries):
-    entries(("own", "no_module:system"))
-    (listed,) = registry.available()
-    assert "no module named 'no_module'" in listed.title
+def test_a_module_in_a_missing_package(install):
+    install("bad-package", {"bad": "no_such_package_here.module:system"})
+    assert listed()["bad"].title.startswith("(cannot be imported: ")
+    assert "No module named 'no_such_package_here'" in refusal("bad")
+
+
+@pytest.mark.parametrize("attribute", ["nothing", "TITLE", "Parameters"])
+def test_objects_that_are_no_systems(install, attribute):
+    install("bad-package", {"bad": f"reg_a:{attribute}"}, reg_a=SYSTEM)
+    message = refusal("bad")
+    assert "entry point 'bad' of package bad-package 2.5 is " in message
+    assert "allowed: an instance or subclass of solvable.systems.base.System" in message
+
+
+def test_a_class_that_cannot_be_made(install):
+    source = SYSTEM.replace("    def predict(self, parameters):\n        return {}\n", "")
+    source = source[: source.index("annotated: System")]
+    install("bad-package", {"plain": "reg_a:Plain"}, reg_a=source)
+    message = refusal("plain")
+    assert "package bad-package 2.5 cannot be imported" in message
+    assert "TypeError: Can't instantiate abstract class Plain" in message
+    assert "predict" in message
+
+
+def test_names_of_system_and_entry_point_must_agree(install):
+    install("bad-package", {"other": "reg_a:Plain"}, reg_a=SYSTEM)
+    message = refusal("other")
+    assert "entry point 'other'" in message
+    assert "named 'plain'" in message
+
+
+def test_two_packages_with_one_name_are_refused(install):
+    install("first-package", {"plain": "reg_a:Plain"}, reg_a=SYSTEM)
+    install("second-package", {"plain": "reg_b:Plain"}, reg_b=SYSTEM)
+    message = refusal("plain")
+    assert "first-package 2.5" in message
+    assert "second-package 2.5" in message
+    assert "Uninstall one" in message
+    assert "plain" in listed()
+
+
+def test_one_package_that_is_found_twice_is_no_conflict(install, tmp_path):
+    """An editable install and its build folder both show the same entry point."""
+    install("some-package", {"plain": "reg_a:Plain"}, reg_a=SYSTEM)
+    install("some-package-copy", {"plain": "reg_a:Plain"})
+    assert registry.load("plain").name == "plain"

@@ -108,14 +108,14 @@ def _import(entry: EntryPoint) -> System:
     package = _package(entry)
     try:
         loaded = entry.load()
+        if isinstance(loaded, type) and issubclass(loaded, System):
+            loaded = loaded()
     except Exception as error:  # a module of another package may raise anything when imported
         cause = f"{type(error).__name__}: {error}".splitlines()[0]
         raise UnknownSystem(
             f"system {entry.name!r} of package {package} cannot be imported from {entry.value!r} "
             f"({cause}). Reinstall the package with its dependencies."
         ) from error
-    if isinstance(loaded, type) and issubclass(loaded, System):
-        loaded = loaded()
     if not isinstance(loaded, System):
         raise UnknownSystem(
             f"entry point {entry.name!r} of package {package} is a {type(loaded).__name__}; "
