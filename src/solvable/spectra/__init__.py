@@ -28,6 +28,7 @@ from solvable.spectra.spikes import (
     WeightedSample,
     compress_sample,
     predict_spikes,
+    spike_excess,
 )
 
 __all__ = [
@@ -44,6 +45,7 @@ __all__ = [
     "rounding_width",
     "semicircle",
     "semicircle_edges",
+    "spike_excess",
     "spiked_overlap",
     "spiked_positions",
     "threshold_ratio",

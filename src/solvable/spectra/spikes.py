@@ -2,16 +2,13 @@ r"""Spikes in a label-weighted random matrix on a structured background, at fini
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from solvable.arrays import check_positive
-from solvable.errors import InvalidData, NotConverged
-
-ROUNDING = 0.85
-r"""Squared overlap of a weak spike at its threshold, in units of :math:`D^{-1/3}`."""
+from solvable.errors import InvalidData
+from solvable.spectra._side import Side
 
 TAIL_ATOMS = 1_000
 """Largest weights of either sign that a compressed sample keeps one by one."""
@@ -185,9 +182,9 @@ def predict_spikes(
     where :math:`\langle\cdot\rangle_i` is the mean over the profile of spike i on the atoms of B
     (the last three terms vanish for an eigenvector). The edge is the minimum of L, spike i is out
     where :math:`L=R_i` has a root beyond it, and there :math:`c_i^2=L'/(L'-R_i')`. The transition
-    is rounded on the scale :math:`D^{-1/3}` of the edge: with :math:`y=\zeta_i-\zeta_\star`, or its
-    linear continuation below threshold, y becomes :math:`(y+\sqrt{y^2+4y_0^2})/2`, with :math:`y_0`
-    such that a weak spike has :math:`c^2=0.85\,D^{-1/3}` at threshold.
+    is rounded on the scale :math:`D^{-1/3}` of the edge: :math:`L'/(-R_i')`, or below threshold the
+    linear continuation of :math:`\zeta_i-\zeta_\star`, goes through the universal profile
+    :func:`~solvable.spectra.critical_profile`, so that ``squared_overlap`` is the mean over samples.
 
     Parameters
     ----------
@@ -233,14 +230,7 @@ def predict_spikes(
     """
     check_positive(n_samples=n_samples, n_features=n_features)
     held = Background.empty(heights.size) if background is None else background
-    weights = sample.clipped(n_samples)
-    sides = {
-        sign: _Side(
-            sign * weights, sample.probabilities, sign * held.atoms, held.variance, n_samples,
-            n_features,
-        )
-        for sign in (1, -1)
-    }  # fmt: skip
+    sides = _both_sides(sample, n_samples, n_features, held)
     places, overlaps, sharp, excess = np.empty((4, heights.size))
     for i, height in enumerate(heights):
         sign = 1 if height >= 0 else -1
@@ -253,128 +243,70 @@ def predict_spikes(
     return SpikePrediction(edges, places, overlaps, sharp, excess)
 
 
-class _Side:
-    """The upper end of the spectrum; the lower end is that of the negated matrix."""
+def spike_excess(
+    *,
+    sample: WeightedSample,
+    heights: np.ndarray,
+    n_samples: float,
+    n_features: int,
+    background: Background | None = None,
+) -> np.ndarray:
+    r"""How far each spike is beyond its threshold, at a third of the cost of a prediction.
 
-    def __init__(
-        self,
-        weights: np.ndarray,
-        probabilities: np.ndarray,
-        atoms: np.ndarray,
-        variance: float,
-        n_samples: float,
-        n_features: int,
-    ) -> None:
-        self.weights, self.probabilities = weights, probabilities
-        self.atoms, self.variance = atoms, variance
-        self.delta = n_samples / n_features
-        self.mean = float(probabilities @ weights)
-        self.start = float(atoms.max())
-        self.lowest = self._lowest()
-        self.critical = _root(self.slope, self.lowest)
-        self.edge = self.place(self.critical)
-        curvature = self._curvature(self.critical)
-        steepness = np.mean(1 / (self.start + self.critical - atoms) ** 2)
-        fluctuation = np.cbrt(curvature / (2 * steepness**2))
-        self.rounding = (
-            ROUNDING / 2 * n_features ** (-1 / 3) * float(np.sqrt(2 * fluctuation / curvature))
+    .. math:: |R_i|-|L|\text{ at the edge, as in }\texttt{predict\_spikes}
+
+    Parameters
+    ----------
+    sample, heights, n_samples, n_features, background
+        As for :func:`predict_spikes`.
+
+    Returns
+    -------
+    ndarray of shape (p,)
+        Positive for a spike that is out, nearly linear in :math:`n^{-1/2}`.
+
+    Raises
+    ------
+    InvalidParameter, NotConverged
+        As :func:`predict_spikes`.
+
+    Notes
+    -----
+    Derived; backed by ``tests/spectra/test_spikes.py``.
+
+    Examples
+    --------
+    >>> sample = WeightedSample(np.array([-1.0, 1.0]), np.full(2, 0.5), np.ones((2, 1)))
+    >>> spike_excess(
+    ...     sample=sample, heights=np.array([0.2]), n_samples=1e7, n_features=10_000
+    ... ).round(3)
+    array([0.168])
+    """
+    check_positive(n_samples=n_samples, n_features=n_features)
+    held = Background.empty(heights.size) if background is None else background
+    sides = _both_sides(sample, n_samples, n_features, held)
+    excess = np.empty(heights.size)
+    for i, height in enumerate(heights):
+        profile = None if held.profiles is None else held.profiles[i]
+        excess[i] = sides[1 if height >= 0 else -1].excess_at_edge(
+            abs(float(height)), sample.couplings[:, i], float(held.couplings[i]), profile
         )
-
-    def _lowest(self) -> float:
-        """Offset below which the largest weight alone would be an eigenvalue."""
-        largest = float(self.weights.max())
-        if largest <= 0:
-            return 0.0
-
-        def beyond(offset: float) -> float:
-            return 1 / (largest * self.resolvent(offset)[0]) - 1 / self.delta
-
-        return _root(beyond, 0.0)
-
-    def resolvent(self, offset: float) -> tuple[float, float]:
-        """G and its derivative at the largest atom plus an offset."""
-        inverse = 1 / (self.start + offset - self.atoms)
-        return float(np.mean(inverse)), -float(np.mean(inverse**2))
-
-    def place(self, offset: float) -> float:
-        """L: the place in the spectrum."""
-        G = self.resolvent(offset)[0]
-        share = self.weights / (1 - self.weights * G / self.delta)
-        moved = float(self.probabilities @ share) - self.mean
-        return self.start + offset + moved + self.variance * G
-
-    def slope(self, offset: float) -> float:
-        """L', increasing."""
-        G, change = self.resolvent(offset)
-        share = (self.weights / (1 - self.weights * G / self.delta)) ** 2
-        return 1 + change * (float(self.probabilities @ share) / self.delta + self.variance)
-
-    def _curvature(self, offset: float) -> float:
-        """L'' at the edge."""
-        G, change = self.resolvent(offset)
-        second = 2 * float(np.mean(1 / (self.start + offset - self.atoms) ** 3))
-        share = self.weights / (1 - self.weights * G / self.delta)
-        quadratic = float(self.probabilities @ share**2) / self.delta + self.variance
-        cubic = 2 * float(self.probabilities @ share**3) / self.delta**2
-        return second * quadratic + change**2 * cubic
-
-    def _through_atoms(self, offset: float, profile: np.ndarray | None) -> tuple[float, float]:
-        """What a spike gains through atoms of which it is no eigenvector, and the derivative."""
-        if profile is None:
-            return 0.0, 0.0
-        inverse = 1 / (self.start + offset - self.atoms)
-        own, change = float(profile @ inverse), -float(profile @ inverse**2)
-        gain = self.start + offset - float(profile @ self.atoms) - 1 / own
-        return gain, 1 + change / own**2
-
-    def spike(
-        self, height: float, coupling: np.ndarray, background: float, profile: np.ndarray | None
-    ) -> tuple[float, float, float, float]:
-        """Place, rounded overlap, sharp overlap and excess of one spike."""
-        chance = self.probabilities * coupling
-
-        def target(offset: float) -> tuple[float, float]:
-            """R and R'."""
-            G, change = self.resolvent(offset)
-            inverse = 1 / (1 - self.weights * G / self.delta)
-            gain, slope = self._through_atoms(offset, profile)
-            value = float(chance @ inverse) * G / self.delta + background * G
-            rate = float(chance @ inverse**2) / self.delta + background
-            return height + value + gain, rate * change + slope
-
-        def excess(offset: float) -> float:
-            return self.place(offset) - target(offset)[0]
-
-        def overlap(offset: float) -> float:
-            slope = max(self.slope(offset), 0.0)
-            return slope / (slope - target(offset)[1])
-
-        gap = excess(self.critical)
-        if gap < 0:
-            beyond = _root(excess, self.critical) - self.critical
-            sharp = overlap(self.critical + beyond)
-        else:
-            beyond, sharp = gap / target(self.critical)[1], 0.0
-        rounded = (beyond + np.hypot(beyond, 2 * self.rounding)) / 2
-        offset = self.critical + rounded
-        return self.place(offset), overlap(offset), sharp, -gap
+    return excess
 
 
-def _root(function: Callable[[float], float], above: float) -> float:
-    """Root above a point of a function that turns from negative to positive."""
-    from scipy.optimize import brentq
-
-    step = max(abs(above), 1.0) * 1e-9
-    low = above + step
-    if function(low) >= 0:
-        return low
-    for _ in range(200):
-        high = above + step * 2
-        if function(high) > 0:
-            return float(brentq(function, low, high, xtol=1e-14, rtol=1e-12))
-        low, step = high, step * 2
-    raise NotConverged(
-        f"no edge of the bulk was found above {above:.3g}: the condition is still "
-        f"{function(low):.3g} at {low:.3g}. Check the weights for extreme values.",
-        {"above": above, "reached": low},
-    )
+def _both_sides(
+    sample: WeightedSample, n_samples: float, n_features: int, background: Background
+) -> dict[int, Side]:
+    """Upper end of the spectrum and, mirrored, the lower one."""
+    weights = sample.clipped(n_samples)
+    return {
+        sign: Side(
+            sign * weights,
+            sample.probabilities,
+            sign * background.atoms,
+            background.variance,
+            n_samples,
+            n_features,
+        )
+        for sign in (1, -1)
+    }

@@ -10,14 +10,14 @@ import numpy as np
 from solvable.arrays import check_positive
 from solvable.errors import InvalidParameter, unknown_choice
 from solvable.spectra.spiked import spiked_overlap, spiked_positions, threshold_ratio
-from solvable.spectra.spikes import SpikePrediction, predict_spikes
+from solvable.spectra.spikes import SpikePrediction, predict_spikes, spike_excess
 from solvable.theory.finite_size import FiniteSizeMoments
 from solvable.theory.readouts import check_coefficients, limit_couplings, readout_error
 from solvable.theory.sample_kernel import QuadraticBackground
 
 Method = Literal["auto", "closed form", "resolvent"]
 
-THRESHOLD_SIZES = 32
+THRESHOLD_SIZES = 24
 """Sample sizes between which the thresholds of the resolvent formula are interpolated."""
 
 
@@ -161,7 +161,7 @@ def predict_sequential(
     Notes
     -----
     Closed form: O(m p), below 5 ms at a point. Resolvent formula: about 10 ms per sample size, and
-    as much for each of 32 sizes behind the thresholds. arXiv:2605.14567 with constants and finite-size
+    3 ms for each of 24 sizes behind the thresholds. arXiv:2605.14567 with constants and finite-size
     terms derived; backed by ``tests/theory/test_sequential.py`` (simulations and reference tables).
 
     Examples
@@ -303,7 +303,18 @@ def _by_resolvent(
     ]
     closed = threshold_ratio(heights=inputs.heights, noise=inputs.noise) * inputs.n_features
     sizes = np.geomspace(closed.min() / 4, closed.max() * 8, THRESHOLD_SIZES)
-    excess = np.array([spikes(n).excess for n in sizes])
+    excess = np.array(
+        [
+            spike_excess(
+                sample=moments.sample,
+                heights=inputs.heights,
+                n_samples=float(n),
+                n_features=inputs.n_features,
+                background=background.at(float(n)) if background else None,
+            )
+            for n in sizes
+        ]
+    )
     floor = np.zeros(inputs.weights.size)
     if background:
         floor = 1 - spikes(1e6 * inputs.n_features).sharp_squared_overlap
@@ -318,8 +329,9 @@ def _by_resolvent(
 
 
 def _crossings(sizes: np.ndarray, excess: np.ndarray) -> np.ndarray:
-    """Size at which each column turns positive for good, interpolated in logarithms."""
+    r"""Size at which each column turns positive for good; columns are nearly linear in n^(-1/2)."""
     found = np.full(excess.shape[1], np.inf)
+    places = sizes**-0.5
     for i, column in enumerate(excess.T):
         below = np.flatnonzero(column <= 0)
         k = below[-1] + 1 if below.size else 0
@@ -327,7 +339,7 @@ def _crossings(sizes: np.ndarray, excess: np.ndarray) -> np.ndarray:
             found[i] = sizes[0]
         elif k < sizes.size:
             part = column[k - 1] / (column[k - 1] - column[k])
-            found[i] = sizes[k - 1] * (sizes[k] / sizes[k - 1]) ** part
+            found[i] = (places[k - 1] + part * (places[k] - places[k - 1])) ** -2
     return found
 
 
