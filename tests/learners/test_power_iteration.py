@@ -45,23 +45,26 @@ def test_rotation_inside_the_block_gives_eigenvectors_one_by_one():
     assert operator.products == 31 * 11
 
 
-def test_figures_of_the_note_at_sixteen_samples_per_feature():
-    """Exact .598, first vectors after 15 passes .553, with the rotation .593 (note 6.6)."""
-    target = HierarchicalTarget(40, features=6, decay=0.4, signs="alternating", seed=0)
-    X, y = target.sample(16 * 820, random_stream(0, "train"), dtype=np.float32)
-    operator = MomentOperator(X, apply_label_map(y, "tanh"), target.feature_map, correction="wick")
-    pairs = leading_eigenpairs(operator, 6, 6, rng=0)
-    exact = pairs.vectors[:, np.argsort(-np.abs(pairs.values))[:6]]
-    plain, rotated = (
-        block_power_iteration(operator, 6, rayleigh_ritz=ritz, rng=random_stream(1))
-        for ritz in (False, True)
-    )
-    best, first, ritz = (
-        np.sum((target.directions.T @ found) ** 2) / 6 for found in (exact, plain, rotated)
-    )
-    assert first < best - 0.02
-    assert ritz == pytest.approx(best, abs=0.03)
-    assert first < ritz
+def test_first_vectors_of_the_block_are_not_the_leading_ones():
+    """At D = 820 and n = 16 D the note (6.6) has .598 exact, .553 after 15 passes, .593 rotated."""
+    found = []
+    for seed in range(3):
+        target = HierarchicalTarget(
+            40, features=6, decay=0.4, signs="alternating", inputs="gaussian", seed=seed
+        )
+        X, y = target.sample(16 * 820, random_stream(seed, "train"), dtype=np.float32)
+        operator = MomentOperator(X, apply_label_map(y, "tanh"), target.feature_map)
+        pairs = leading_eigenpairs(operator, 6, 6, rng=0)
+        bases = [
+            pairs.vectors[:, np.argsort(-np.abs(pairs.values))[:6]],
+            block_power_iteration(operator, 6, rng=random_stream(1)),
+            block_power_iteration(operator, 6, rayleigh_ritz=True, rng=random_stream(1)),
+        ]
+        found.append([np.sum((target.directions.T @ basis) ** 2) / 6 for basis in bases])
+    exact, first, rotated = np.mean(found, axis=0)
+    # 0.703, 0.675 and 0.696; the same matrices for all three, so that the seeds cancel.
+    assert first < exact - 0.015
+    assert rotated == pytest.approx(exact, abs=0.015)
 
 
 @pytest.mark.parametrize("rank", [1, 2])
