@@ -1,12 +1,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from solvable.report import ParameterRow, ReportContent
+from solvable.report import ParameterRow, ReportContent, render_report
 from solvable.systems.base import Figure, Marker, Point, Reference, Series, Verdict
 
 SIZES = (1500.0, 4000.0, 12000.0, 36000.0, 100000.0, 300000.0)
@@ -62,7 +63,7 @@ def spectrum_figure() -> Figure:
     return _spectrum_figure()
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def verdicts() -> list[Verdict]:
     return [
         Verdict(
@@ -89,7 +90,7 @@ def verdicts() -> list[Verdict]:
     ]
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def points() -> list[Point]:
     rng = np.random.default_rng(3)
     return [
@@ -109,7 +110,7 @@ def points() -> list[Point]:
     ]
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def content(verdicts: list[Verdict], points: list[Point]) -> ReportContent:
     return ReportContent(
         title="Sequential recovery",
@@ -133,3 +134,8 @@ def content(verdicts: list[Verdict], points: list[Point]) -> ReportContent:
             )
         ],
     )
+
+
+@pytest.fixture(scope="session")
+def report(content: ReportContent, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return render_report(content, tmp_path_factory.mktemp("report") / "report.html")

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from solvable.errors import InvalidParameter
@@ -258,6 +258,7 @@ def test_many_flags_become_a_note(overlap_figure: Callable[..., Figure]) -> None
 numbers = st.floats(allow_nan=True, allow_infinity=True, width=64)
 
 
+@settings(max_examples=60, deadline=None)
 @given(
     values=st.lists(st.tuples(numbers, numbers, numbers), max_size=8),
     kind=st.sampled_from(["line", "dashed", "points"]),

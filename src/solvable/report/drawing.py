@@ -81,7 +81,8 @@ def draw(figure: Figure, canvas: Canvas) -> None:
                 f"figure {figure.name!r}: {unknown_choice(name, scale, get_args(Scale))}"
             )
     series = paired(figure.series)
-    count = 1 + max((one.colour for one in (*series, *figure.markers)), default=-1)
+    numbers = [one.colour for one in series] + [marker.colour for marker in figure.markers]
+    count = 1 + max(numbers, default=-1)
     curves = [_curve(one, figure, style(one.colour, count)) for one in series]
     x_limits, markers, outside = _x_axis(figure, curves)
     y_limits = _y_limits(figure, curves)

@@ -17,7 +17,7 @@ FLAG_PADDING = 0.02
 """Space between a marker's line and the next label, as a fraction of the width of the axes."""
 
 
-LARGEST = 1e300
+LARGEST = 1e150
 """Values beyond this, and below its inverse on a logarithmic axis, are not shown: their differences
 and squares would overflow."""
 

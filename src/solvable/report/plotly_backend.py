@@ -246,14 +246,14 @@ class PlotlyCanvas:
 
         colour = entry.style.colour
         shared = {"name": _text(entry.label), "legendgroup": entry.group, "showlegend": True}
+        marker = _symbol(entry.style)
         if entry.patch:
-            patch = {"color": _faint(colour, 0.4), "line": {"color": colour, "width": 0.8}}
-            self.figure.add_trace(
-                plotly.graph_objects.Bar(x=[None], y=[None], marker=patch, **shared)
-            )
-            return
+            outline = {"color": colour, "width": 0.8}
+            marker = {"color": _faint(colour, 0.4), "symbol": "square", "size": 12, "line": outline}
         mode = "+".join(
-            name for name, shown in (("lines", entry.line), ("markers", entry.symbol)) if shown
+            name
+            for name, shown in (("lines", entry.line), ("markers", entry.symbol or entry.patch))
+            if shown
         )
         dash = "dash" if entry.line == "dashed" else "solid"
         self.figure.add_trace(
@@ -262,7 +262,7 @@ class PlotlyCanvas:
                 y=[None],
                 mode=mode,
                 line={"color": colour, "width": 2, "dash": dash},
-                marker=_symbol(entry.style),
+                marker=marker,
                 **shared,
             )
         )

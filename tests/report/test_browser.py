@@ -1,0 +1,199 @@
+"""The report in a real browser, from disk and without network."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+import shutil
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from solvable.report import ReportContent, draw_plotly, render_report
+from solvable.systems.base import Figure
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+BROWSER = next((path for path in map(shutil.which, BROWSERS) if path), None)
+
+pytestmark = pytest.mark.skipif(
+    BROWSER is None, reason=f"no browser is installed; one of {', '.join(BROWSERS)} is needed"
+)
+
+FLAGS = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-dev-shm-usage",
+    # Every name is unknown and every address out of reach.
+    "--host-resolver-rules=MAP * ~NOTFOUND",
+    "--proxy-server=127.0.0.1:9",
+    "--enable-logging=stderr",
+    "--log-level=0",
+)
+
+PROBE = """
+<script>
+window.addEventListener("load", function () {
+  var waited = 0;
+  (function look() {
+    var places = Array.from(document.querySelectorAll(".drawing"));
+    if (document.body.dataset.drawn === undefined && waited++ < 400) {
+      return setTimeout(look, 25);
+    }
+    var found = places.map(function (place) {
+      var box = place.getBoundingClientRect();
+      return {
+        error: place.dataset.error || null,
+        traces: Number(place.dataset.traces || 0),
+        lines: place.querySelectorAll(".scatterlayer .js-line").length,
+        symbols: place.querySelectorAll(".scatterlayer .point").length,
+        bars: place.querySelectorAll(".errorbar").length,
+        rectangles: place.querySelectorAll(".barlayer .point").length,
+        markers: place.querySelectorAll(".shapelayer path").length,
+        entries: Array.from(place.querySelectorAll(".legendtext")).map((one) => one.textContent),
+        width: box.width,
+        height: box.height,
+        picture: getComputedStyle(place.parentElement.querySelector(".picture")).display,
+      };
+    });
+    var out = document.createElement("pre");
+    out.id = "probe";
+    out.textContent = JSON.stringify({
+      drawn: document.body.dataset.drawn,
+      figures: found,
+      page: document.documentElement.scrollWidth,
+      window: window.innerWidth,
+      requests: performance.getEntriesByType("resource")
+        .map((one) => one.name).filter((name) => !name.startsWith("data:")),
+    });
+    document.body.appendChild(out);
+  })();
+});
+</script>
+"""
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What the browser made of a page."""
+
+    probe: dict
+    dom: str
+    console: list[str]
+
+
+@pytest.fixture(scope="session")
+def show(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Shown]:
+    def open_page(report: Path, width: int = 1200) -> Shown:
+        directory = tmp_path_factory.mktemp("browser")
+        page = directory / "page.html"
+        text = report.read_text(encoding="utf-8")
+        page.write_text(text.replace("</body>", f"{PROBE}</body>"), encoding="utf-8")
+        command = [str(BROWSER), *FLAGS, f"--user-data-dir={directory / 'profile'}"]
+        command += [f"--window-size={width},1000", "--virtual-time-budget=12000"]
+        command += ["--dump-dom", page.as_uri()]
+        done = subprocess.run(command, capture_output=True, timeout=90, check=True)
+        dom = done.stdout.decode()
+        console = [
+            line for line in done.stderr.decode(errors="replace").splitlines() if "CONSOLE" in line
+        ]
+        found = re.search(r'<pre id="probe">(.*?)</pre>', dom, re.DOTALL)
+        return Shown(json.loads(html.unescape(found[1])) if found else {}, dom, console)
+
+    return open_page
+
+
+@pytest.fixture(scope="module")
+def shown(report: Path, show: Callable[..., Shown]) -> Shown:
+    return show(report)
+
+
+def test_every_figure_is_drawn_with_its_traces(shown: Shown, content: ReportContent) -> None:
+    figures = shown.probe["figures"]
+    assert shown.probe["drawn"] == str(len(content.figures)) == str(len(figures))
+    for asked, found in zip(content.figures, figures, strict=True):
+        assert found["error"] is None
+        assert found["traces"] == len(draw_plotly(asked, texts=False).data)
+        assert found["width"] > 600
+        assert found["height"] > 350
+        assert found["picture"] == "none"
+
+
+def test_what_is_seen_is_what_was_asked(shown: Shown) -> None:
+    six, eleven, spectrum = shown.probe["figures"]
+    for features, found in ((6, six), (11, eleven)):
+        assert found["lines"] >= features
+        assert found["symbols"] >= 6 * features
+        assert found["bars"] == 6 * features
+        assert len(found["entries"]) == features + 2
+        assert found["entries"][0] == "feature 1"
+    assert spectrum["rectangles"] == 20
+    # Two bulk edges and a feature, each a line and the pole of its label.
+    assert spectrum["markers"] == 6
+
+
+def test_nothing_is_asked_of_the_network_and_nothing_is_complained_about(shown: Shown) -> None:
+    assert shown.probe["requests"] == []
+    assert shown.console == []
+
+
+def test_a_narrow_page_does_not_scroll_sideways(
+    report: Path, show: Callable[..., Shown], content: ReportContent
+) -> None:
+    # The narrowest window that the browser opens without a screen.
+    narrow = show(report, width=500)
+    assert narrow.probe["window"] == 500
+    assert narrow.probe["page"] <= 500
+    assert narrow.probe["drawn"] == str(len(content.figures))
+    assert all(300 < found["width"] <= 500 for found in narrow.probe["figures"])
+    assert not narrow.console
+
+
+def test_pictures_stand_in_where_scripts_are_off(
+    report: Path, show: Callable[..., Shown], tmp_path: Path
+) -> None:
+    text = report.read_text(encoding="utf-8")
+    bare = tmp_path / "report.html"
+    policy = "script-src 'unsafe-inline'"
+    assert text.count(policy) == 1
+    bare.write_text(text.replace(policy, "script-src 'none'"), encoding="utf-8")
+    page = show(bare)
+    assert page.probe == {}
+    assert page.dom.count('class="picture"') == 3
+    assert len(re.findall(r'<div class="drawing"[^>]* hidden="">', page.dom)) == 3
+
+
+def test_a_drawing_that_fails_stays_a_picture(
+    report: Path, show: Callable[..., Shown], tmp_path: Path
+) -> None:
+    text = report.read_text(encoding="utf-8")
+    broken = tmp_path / "report.html"
+    call = "Plotly.newPlot(place"
+    assert text.count(call) == 1
+    failing = 'place.dataset.index === "1" ? Promise.reject(new Error("no")) : ' + call
+    broken.write_text(text.replace(call, failing), encoding="utf-8")
+    figures = show(broken).probe["figures"]
+    assert [one["error"] for one in figures] == [None, "Error: no", None]
+    assert [one["picture"] for one in figures] == ["none", "block", "none"]
+
+
+def test_hostile_texts_do_not_run(tmp_path: Path, show: Callable[..., Shown]) -> None:
+    text = '</script><script>document.title="taken"</script><img src=x onerror="document.title=1">'
+    figure = Figure("f", text, text, text, [], text)
+    content = ReportContent(text, text, text, figures=[figure], command=text)
+    page = show(render_report(content, tmp_path / "report.html"))
+    assert page.probe["drawn"] == "1"
+    title = re.search(r"<title>(.*?)</title>", page.dom, re.DOTALL)
+    assert title is not None
+    assert html.unescape(title[1]) == text
+    assert not page.console
+    assert page.probe["requests"] == []

@@ -1,0 +1,141 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from solvable.report import MetricTable, format_with_error, metric_tables, verdict_rows
+from solvable.report.tables import LONGEST_LIST, format_value, long_metrics, varying_parameters
+from solvable.report.tables import verdict_summary as summary
+from solvable.systems.base import Claim, Finding, NotTestable, Point, Verdict
+
+NAN = float("nan")
+
+
+def table(tables: list[MetricTable], name: str) -> MetricTable:
+    return next(one for one in tables if one.name == name)
+
+
+def test_verdicts_as_text(verdicts: list[Verdict]) -> None:
+    holds, fails, untestable = verdict_rows(verdicts)
+    assert holds.measured == "0.0131 ± 0.0042"
+    assert (holds.expected, holds.tolerance, holds.replicates) == ("0", "± 0.05", "3")
+    assert (fails.status, fails.expected, fails.replicates) == ("fails", "−0.375", "–")
+    assert untestable.reason == "add --set dimension=30"
+    assert {untestable.measured, untestable.expected, untestable.tolerance} == {"–"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected", "tolerance"),
+    [
+        ("equal", "0.5", "± 0.1"),
+        ("at least", "at least 0.5", "− 0.1"),
+        ("at most", "at most 0.5", "+ 0.1"),
+    ],
+)
+def test_a_one_sided_claim_says_so(kind: str, expected: str, tolerance: str) -> None:
+    finding = Finding(0.7, 0.5, 0.1, kind=kind)  # type: ignore[arg-type]
+    claim = Claim("c", "It is so.", "derived", "A reason.", lambda points: finding)
+    row = verdict_rows([claim.verdict([])])[0]
+    assert (row.expected, row.tolerance) == (expected, tolerance)
+    # What is printed must be the rule by which it was judged.
+    assert row.status == ("fails" if kind in ("equal", "at most") else "holds")
+
+
+def test_counts_name_every_status(verdicts: list[Verdict]) -> None:
+    assert summary(verdicts) == {"holds": 1, "fails": 1, "not testable": 1}
+    assert summary([]) == {"holds": 0, "fails": 0, "not testable": 0}
+
+
+def test_a_claim_that_cannot_be_tested_gives_its_reason() -> None:
+    claim = Claim("c", "It is so.", "derived", "", lambda points: NotTestable("one n only"))
+    assert verdict_rows([claim.verdict([])])[0].reason == "one n only"
+
+
+def test_only_what_varies_names_a_row(points: list[Point]) -> None:
+    assert varying_parameters(points) == ["samples"]
+    assert varying_parameters(points[:1]) == []
+    assert varying_parameters([]) == []
+    assert [row["samples"] for row in table(metric_tables(points), "").settings][:2] == [
+        "1500",
+        "4000",
+    ]
+
+
+def test_a_parameter_that_some_points_lack_varies() -> None:
+    apart = [Point({"d": 1}, [], {}), Point({"d": 1, "q": 2}, [], {})]
+    assert varying_parameters(apart) == ["q"]
+
+
+def test_cells_hold_mean_standard_error_and_prediction(points: list[Point]) -> None:
+    numbers = table(metric_tables(points), "")
+    column = numbers.columns.index("normalised_mse")
+    for point, cells in zip(points, numbers.cells, strict=True):
+        mean, error = point.mean("normalised_mse"), point.standard_error("normalised_mse")
+        assert cells[column].measured == format_with_error(float(mean), float(error))
+        assert cells[column].predicted == "0.5"
+    assert numbers.replicates == ["3"] * len(points)
+
+
+def test_measured_metrics_come_before_what_only_theory_knows(points: list[Point]) -> None:
+    assert table(metric_tables(points), "").columns == ("normalised_mse", "threshold_samples")
+    cells = table(metric_tables(points), "").cells[0]
+    assert (cells[1].measured, cells[1].predicted) == ("–", "2000")
+
+
+def test_a_list_is_a_table_of_its_own(points: list[Point]) -> None:
+    overlaps = table(metric_tables(points), "squared_overlap")
+    assert overlaps.columns == ("1", "2", "3")
+    mean, error = points[2].mean("squared_overlap"), points[2].standard_error("squared_overlap")
+    assert overlaps.cells[2][1].measured == format_with_error(mean[1], error[1])
+    # A prediction of None.
+    assert overlaps.cells[2][2].predicted == "–"
+
+
+def test_long_lists_are_counted_not_shown(points: list[Point]) -> None:
+    assert long_metrics(points) == {"spectrum": 40}
+    assert "spectrum" not in [one.name for one in metric_tables(points)]
+    full = [Point({}, [{"a": [1.0] * LONGEST_LIST}], {})]
+    assert long_metrics(full) == {}
+    assert len(metric_tables(full)[0].columns) == LONGEST_LIST
+
+
+def test_what_was_not_measured_is_left_out_of_the_mean() -> None:
+    metrics = [{"a": 1.0, "b": None}, {"a": None, "b": None}, {"a": 3.0, "b": NAN}, {}]
+    cells = metric_tables([Point({}, metrics, {"a": None})])[0].cells[0]
+    # Standard error of 1 and 3: sqrt(2) / sqrt(2).
+    assert [cell.measured for cell in cells] == ["2.0 ± 1.0", "–"]
+
+
+def test_lists_of_unequal_length_and_missing_lists_are_filled_with_dashes() -> None:
+    metrics = [{"a": [1.0, 2.0]}, {"a": [3.0]}, {"a": None}]
+    shown = metric_tables([Point({}, metrics, {}), Point({}, [{}], {"a": [0.5]})])[0]
+    assert shown.columns == ("1", "2")
+    assert [cell.measured for cell in shown.cells[0]] == ["2.0 ± 1.0", "2"]
+    assert [cell.measured for cell in shown.cells[1]] == ["–", "–"]
+    assert [cell.predicted for cell in shown.cells[1]] == ["0.5", "–"]
+
+
+def test_one_replicate_has_no_error() -> None:
+    assert metric_tables([Point({}, [{"a": 0.25}], {})])[0].cells[0][0].measured == "0.25"
+
+
+def test_a_study_without_points_has_no_tables() -> None:
+    assert metric_tables([]) == []
+    assert long_metrics([]) == {}
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (60, "60"),
+        (0.1 + 0.2, "0.3"),
+        (True, "True"),
+        ("tanh", "tanh"),
+        (None, "–"),
+        ((1, 2.5), "1, 2.5"),
+        ([[1, 2], [3]], "1, 2, 3"),
+        (np.float64(0.125), "0.125"),
+    ],
+)
+def test_values_of_parameters(value: object, text: str) -> None:
+    assert format_value(value) == text
