@@ -28,7 +28,7 @@ from solvable.theory.compositional_scaling import (
     kernel_samples,
     recovery_exponent,
 )
-from solvable.theory.latent_layers import LatentDraws, fit_last_layer, inner_layer
+from solvable.theory.latent_layers import LatentDraws, fit_last_layer, inner_layer, transported
 from solvable.theory.sample_kernel import corrected_kernel, plain_kernel
 
 if TYPE_CHECKING:
@@ -68,37 +68,45 @@ class Model:
 
     law: FirstLayerLaw
     draws: LatentDraws
-    weights: np.ndarray
     thresholds: np.ndarray
     crossing: float
     degree_two_share: float
 
 
-def predict(parameters: CompositionalParameters) -> Metrics:
-    """Predicted metrics of a parameter set, under the names of the measured ones and more."""
+def predict_first_layer(parameters: CompositionalParameters) -> Metrics:
+    """Predicted metrics of the first spectral step alone: a hundredth of a second."""
     model = _model(_key(parameters))
     spikes = model.law.spikes(parameters.samples)
     chance = parameters.widths[0] / model.law.n_features
     overlap = spikes.squared_overlap + (1 - spikes.squared_overlap) * chance
-    inner, last, error = _later_layers(parameters, model, spikes.squared_overlap)
-    kernel = _kernel_floor(parameters, model)
-    crossing = model.crossing
     return {
         "squared_overlap": overlap.tolist(),
         "subspace_overlap": float(overlap.mean()),
-        "inner_squared_overlap": inner,
         "eigenvalues": spikes.eigenvalues.tolist(),
         "detected_features": float(spikes.recovered.sum()),
+        "bulk_edges": [float(edge) for edge in spikes.bulk_edges],
+    }
+
+
+def predict(parameters: CompositionalParameters) -> Metrics:
+    """Predicted metrics of a parameter set, under the names of the measured ones and more."""
+    model = _model(_key(parameters))
+    overlap = model.law.spikes(parameters.samples).squared_overlap
+    inner, last, error = _later_layers(parameters, model, overlap)
+    kernel = _kernel_floor(parameters, model)
+    return {
+        **predict_first_layer(parameters),
+        "inner_squared_overlap": inner,
+        "inner_overlap_ceiling": _ceiling(parameters, overlap),
         "last_layer_eigenvalues": last,
+        "last_layer_eigenvalues_of_target": _true_last_layer(parameters),
         "normalised_mse": error,
         "polynomial_kernel_normalised_mse": kernel,
         "rbf_kernel_normalised_mse": kernel,
-        "bulk_edges": [float(edge) for edge in spikes.bulk_edges],
         "heights": model.law.heights.tolist(),
         "weights": rotated_basis(parameters).weights.tolist(),
-        "last_layer_eigenvalues_of_target": _true_last_layer(parameters),
         "threshold_samples": [float(n) if np.isfinite(n) else None for n in model.thresholds],
-        "crossing_samples": crossing if np.isfinite(crossing) else None,
+        "crossing_samples": model.crossing if np.isfinite(model.crossing) else None,
         "kernel_threshold_samples": kernel_samples(
             dimension=parameters.dimension, degree=parameters.label_degree
         ),
@@ -117,12 +125,10 @@ def _later_layers(
     features = model.draws.learned(squared_overlap)
     shares: list[float | None] | None = None
     if parameters.layers == 4:
-        basis = rotated_basis(parameters).rotation
-        (hidden,) = make_target(parameters, 0).hidden_layers
         found = inner_layer(
             features=features,
             weights=apply_label_map(model.draws.labels, parameters.label_map),
-            layers=np.einsum("ak,jab,bl->jkl", basis, hidden, basis),
+            layers=_rotated_hidden(parameters),
             alignment=np.diag(np.sqrt(squared_overlap)),
             correction=parameters.correction,
         )
@@ -130,6 +136,23 @@ def _later_layers(
     fit = fit_last_layer(features, model.draws.labels, readout=parameters.readout != "identity")
     values = np.linalg.eigvalsh(fit.matrix)[::-1]
     return shares, values.tolist(), fit.normalised_mse
+
+
+def _rotated_hidden(parameters: CompositionalParameters) -> np.ndarray:
+    """The hidden layer in the basis of the rotated features."""
+    basis = rotated_basis(parameters).rotation
+    (hidden,) = make_target(parameters, 0).hidden_layers
+    return np.asarray(np.einsum("ak,jab,bl->jkl", basis, hidden, basis))
+
+
+def _ceiling(
+    parameters: CompositionalParameters, squared_overlap: np.ndarray
+) -> list[float | None] | None:
+    """Squared norm of the true quadratic forms in terms of the learned first representation."""
+    if parameters.layers == 3:
+        return None
+    moved = transported(_rotated_hidden(parameters), np.diag(np.sqrt(squared_overlap)))
+    return list(np.sum(moved**2, axis=0).tolist())
 
 
 def _true_last_layer(parameters: CompositionalParameters) -> list[float | None] | None:
@@ -175,7 +198,6 @@ def _model(parameters: CompositionalParameters) -> Model:
             np.concatenate([one.signal for one in parts]),
             np.concatenate([one.noise for one in parts]),
         ),
-        weights=rotated_basis(parameters).weights,
         thresholds=thresholds(law),
         crossing=crossing_samples(law),
         degree_two_share=float(share),

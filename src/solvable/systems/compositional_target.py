@@ -40,7 +40,7 @@ class CompositionalParameters(Parameters):
     """Number d of input coordinates."""
     degree: int = Field(2, ge=1, le=3)
     """Degree q of the first representation in the input."""
-    layers: Literal[3, 4] = 3
+    layers: int = Field(3, ge=3, le=4)
     """Layers of the target: one or two representations, the last quadratic layer, the readout."""
     features: int = Field(0, ge=0, le=10_000)
     """Width p of the first representation; 0 for the rounded power d^epsilon."""

@@ -333,7 +333,7 @@ def thresholds(law: FirstLayerLaw) -> np.ndarray:
     -----
     Forty evaluations of the law. Backed by ``tests/theory/test_compositional.py``.
     """
-    closed = law.threshold_samples
+    closed = np.asarray(law.threshold_samples)
     low, high = closed.min() / 2, min(4 * closed.max(), LARGEST_RATIO * law.n_features)
     sizes = np.geomspace(low, max(high, 2 * low), THRESHOLD_SIZES)
     excess = np.array([law.spikes(n).excess for n in sizes])
