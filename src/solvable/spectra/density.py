@@ -12,6 +12,9 @@ from solvable.errors import InvalidData, InvalidParameter
 BISECTIONS = 60
 """Halvings of the bracket of the imaginary part: full double precision."""
 
+CHUNK_ENTRIES = 200_000
+"""Pairs of a place and a weight that are held at a time."""
+
 
 @dataclass(frozen=True)
 class SpectralDensity:
@@ -109,45 +112,48 @@ def weighted_density(
     # Even in the angle: the density is smooth in it up to both edges.
     angles = (np.arange(points) + 0.5) * np.pi / points
     middle, half = _reach(values, aspect_ratio, radius, extra)
-    x, density = [], []
-    for u in middle - half * np.cos(angles):
-        v = _imaginary_part(values, float(u), aspect_ratio, radius, extra)
-        if v > 0:
-            b = complex(u, v)
-            place = b / aspect_ratio + values.mean() + np.mean(values**2 / (b - values)) + extra / b
-            x.append(place.real)
-            density.append(aspect_ratio / np.pi * v / abs(b) ** 2)
+    places = middle - half * np.cos(angles)
+    heights = np.empty(points)
+    rows = max(1, CHUNK_ENTRIES // values.size)
+    for start in range(0, points, rows):
+        some = slice(start, start + rows)
+        heights[some] = _imaginary_parts(values, places[some], aspect_ratio, radius, extra)
+    inside = heights > 0
+    b = places[inside] + 1j * heights[inside]
+    moved = np.array([np.mean(values**2 / (one - values)) for one in b])
+    x = (b / aspect_ratio + values.mean() + moved + extra / b).real
+    density = aspect_ratio / np.pi * heights[inside] / np.abs(b) ** 2
     shift = values.mean() if centre else 0.0
     share = np.count_nonzero(values) / values.size
     order = np.argsort(x)
     return SpectralDensity(
-        np.asarray(x)[order] - shift,
-        np.asarray(density)[order],
+        x[order] - shift,
+        density[order],
         float(max(0.0, 1 - aspect_ratio * share)),
     )
 
 
-def _excess(values: np.ndarray, u: float, v: float, aspect_ratio: float, extra: float) -> float:
+def _excess(
+    values: np.ndarray, u: np.ndarray, v: np.ndarray, aspect_ratio: float, extra: float
+) -> np.ndarray:
     with np.errstate(divide="ignore", invalid="ignore"):
-        terms = np.where(values == 0, 0.0, values**2 / ((u - values) ** 2 + v**2))
-        own = np.float64(extra) / (u**2 + v**2) if extra else 0.0
-    return float(np.mean(terms) + own - 1 / aspect_ratio)
+        distance = (u[:, None] - values) ** 2 + v[:, None] ** 2
+        terms = np.where(values == 0, 0.0, values**2 / distance)
+        own = extra / (u**2 + v**2) if extra else 0.0
+    return np.asarray(terms.mean(axis=1) + own - 1 / aspect_ratio)
 
 
-def _imaginary_part(
-    values: np.ndarray, u: float, aspect_ratio: float, radius: float, extra: float
-) -> float:
-    """The v > 0 of a place u, or 0 outside the support."""
-    if _excess(values, u, 0.0, aspect_ratio, extra) <= 0:
-        return 0.0
-    low, high = 0.0, radius
+def _imaginary_parts(
+    values: np.ndarray, u: np.ndarray, aspect_ratio: float, radius: float, extra: float
+) -> np.ndarray:
+    """The v > 0 of each place u, or 0 outside the support."""
+    low, high = np.zeros(u.size), np.full(u.size, radius)
+    inside = _excess(values, u, low, aspect_ratio, extra) > 0
     for _ in range(BISECTIONS):
         v = (low + high) / 2
-        if _excess(values, u, v, aspect_ratio, extra) > 0:
-            low = v
-        else:
-            high = v
-    return (low + high) / 2
+        above = _excess(values, u, v, aspect_ratio, extra) > 0
+        low, high = np.where(above, v, low), np.where(above, high, v)
+    return np.where(inside, (low + high) / 2, 0.0)
 
 
 def _reach(
@@ -159,10 +165,10 @@ def _reach(
         inner = float(np.max(sign * values[values != 0]))
         inner = max(inner, 0.0) if extra else inner
         outer = inner + 2 * radius
-        low, high = inner, outer
+        low, high, zero = inner, outer, np.zeros(1)
         for _ in range(BISECTIONS):
             u = (low + high) / 2
-            if _excess(values, sign * u, 0.0, aspect_ratio, extra) > 0:
+            if _excess(values, np.array([sign * u]), zero, aspect_ratio, extra)[0] > 0:
                 low = u
             else:
                 high = u
