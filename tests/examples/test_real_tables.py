@@ -1,4 +1,4 @@
-"""The example on real tables runs, and its numbers are what they must be."""
+"""The example on real tables runs, says what its numbers say, and its numbers are right."""
 
 import importlib.util
 from pathlib import Path
@@ -7,31 +7,84 @@ import numpy as np
 import pytest
 
 PATH = Path(__file__).parents[2] / "examples" / "real_tables.py"
+SPLITS = 3
 
 
 @pytest.fixture(scope="module")
-def results():
+def example():
     spec = importlib.util.spec_from_file_location("real_tables", PATH)
-    example = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(example)
-    return example.main(repeats=1)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def run(example):
+    """Results and what was printed, on fewer folds than the script has."""
+    import contextlib
+    import io
+
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        results = example.main(splits=SPLITS, repeats=1, inner=2)
+    return results, printed.getvalue()
 
 
 @pytest.mark.parametrize("table", ["diabetes", "breast cancer"])
-def test_every_model_beats_the_mean_label(results, table):
-    for name, errors in results[table].items():
-        assert errors.shape == (5,), name
+def test_every_model_beats_the_mean_label(run, table):
+    for name, errors in run[0][table].items():
+        assert errors.shape == (SPLITS,), name
         assert np.isfinite(errors).all(), name
-        assert errors.mean() < 0.8, name
+        assert errors.mean() < 0.9, name
 
 
 @pytest.mark.parametrize("table", ["diabetes", "breast cancer"])
-def test_layers_do_not_spoil_a_linear_model(results, table):
-    loss = results[table]["ridge + layers"] - results[table]["ridge"]
-    # They are fitted on rows that the directions have not seen: what they add is close to unbiased.
-    assert loss.mean() < 0.05
+def test_layers_do_not_spoil_a_linear_model(run, table):
+    loss = run[0][table]["ridge + layers"] - run[0][table]["ridge"]
+    # A false feature comes once in fifty fits or so, and is fitted on rows it has not seen.
+    assert loss.mean() < 0.03
 
 
-def test_known_strength_of_the_baselines(results):
-    assert results["diabetes"]["ridge"].mean() == pytest.approx(0.51, abs=0.05)
-    assert results["breast cancer"]["RBF kernel ridge"].mean() < 0.3
+def test_known_strength_of_the_baselines(run):
+    # The R^2 of ridge on this table is 0.48 to 0.49 in textbooks.
+    assert run[0]["diabetes"]["ridge"].mean() == pytest.approx(0.51, abs=0.04)
+    assert run[0]["breast cancer"]["RBF kernel ridge"].mean() < 0.25
+
+
+def test_prints_a_row_for_each_model_and_the_conclusion_of_its_numbers(run, example):
+    results, printed = run
+    for errors in results.values():
+        for name, values in errors.items():
+            mean, error = example.mean_and_error(values, SPLITS)
+            assert f"  {name:17s} {mean:.3f} +- {error:.3f}\n" in printed
+        for line in example.conclusion(errors, SPLITS):
+            assert line in printed
+    assert "442 rows, 10 columns" in printed
+    assert "569 rows, 30 columns" in printed
+    assert printed.count("outliers on all rows") == 2
+
+
+def test_conclusion_names_the_winner_or_none(example):
+    rng = np.random.default_rng(0)
+    noise = 0.001 * rng.standard_normal((4, 10))
+    errors = {
+        "ridge": 0.5 + noise[0],
+        "RBF kernel ridge": 0.5 + noise[1],
+        "layers": 0.6 + noise[2],
+        "ridge + layers": 0.4 + noise[3],
+    }
+    lines = example.conclusion(errors, 5)
+    assert lines[0] == "lowest error: ridge + layers"
+    assert lines[1].endswith("ridge wins")
+    assert lines[2].endswith("RBF kernel ridge wins")
+    assert lines[3].endswith("ridge + layers wins")
+    tie = dict.fromkeys(errors, np.linspace(0.4, 0.6, 10))
+    assert all("no difference" in line for line in example.conclusion(tie, 5)[1:])
+
+
+def test_standard_error_allows_for_shared_training_rows(example):
+    values = np.array([1.0, 2.0, 3.0, 4.0, 5.0])
+    mean, error = example.mean_and_error(values, 5)
+    assert mean == 3
+    # Nadeau and Bengio: variance 2.5 times 1/5 + 1/4.
+    assert error == pytest.approx(np.sqrt(2.5 * 0.45))
