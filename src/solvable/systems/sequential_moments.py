@@ -29,7 +29,7 @@ TEACHERS = 8
 DRAWS = 200_000
 """Monte-Carlo draws over all targets."""
 
-DRAW_FLOPS = 1e11
+DRAW_FLOPS = 3e10
 """Arithmetic that the draws of a large dimension may cost."""
 
 CHUNK_ROWS = 4_096
