@@ -223,6 +223,7 @@ def test_remarks_and_title_can_be_left_to_the_page() -> None:
         Figure("f", "t", "x", "y", [Series("h", [], [], "histogram")], y_scale="log"),
         Figure("f", "t", "x", "y", [Series("h", [0, 1, 2], [0.0, NAN], "histogram")]),
         Figure("f", "t", "x", "y", [Series("h", [0, 1, 2], [0, 1], "histogram")], x_scale="log"),
+        Figure("f", "t", "x", "y", [Series("h", [-1, 0], [1], "histogram", [1])], x_scale="log"),
         Figure("f", "t", "x", "y", [Series("p", [1], [NAN], "points", [NAN])], x_scale="log"),
         Figure("f", "t", "x", "y", [Series("p", [0.0], [-1.0], "points", [2.0])], y_scale="log"),
         Figure("f", "t", "x", "y", [Series("b", [1, 2], [NAN, 1.0], error=[1.0, NAN])]),

@@ -128,6 +128,20 @@ def test_a_bar_from_zero_leaves_a_logarithmic_axis() -> None:
     assert notes(drawn) == ["1 value at or below zero is not shown on a logarithmic axis."]
 
 
+def test_a_histogram_that_has_no_bar_right_of_zero_is_explained() -> None:
+    drawn = figure(Series("a", [-2, -1, 0], [3.0, 4.0], "histogram"), x_scale="log")
+    assert len(record(drawn).named("histogram")[0]["heights"]) == 0
+    assert notes(drawn) == [
+        "No values to show.",
+        "2 values at or below zero are not shown on a logarithmic axis.",
+    ]
+
+
+def test_a_theory_label_reaches_the_back_end_without_its_end() -> None:
+    drawn = figure(Series("a, theory", [1], [1.0]), Series("a", [1], [1.0], "points", [0.1]))
+    assert record(drawn).named("line")[0]["label"] == "a"
+
+
 def test_errors_of_a_histogram_stand_at_the_centres() -> None:
     drawn = figure(Series("a", [0, 1, 3], [3.0, 4.0], "histogram", [0.5, 0.5]))
     np.testing.assert_array_equal(record(drawn).named("points")[0]["x"], [0.5, 2.0])

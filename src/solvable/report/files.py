@@ -142,7 +142,7 @@ def write_figures(figures: Sequence[Figure], directory: str | Path) -> list[Path
     Returns
     -------
     list of Path
-        The files. About 0.3 seconds a figure.
+        The files. About 0.7 seconds of CPU time a figure.
 
     Raises
     ------

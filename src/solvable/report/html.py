@@ -72,7 +72,7 @@ def render_report(content: ReportContent, path: str | Path) -> Path:
     -------
     Path
         The file: 4.8 MB of plotly.js and about 0.1 MB a figure. The same content gives the same
-        bytes. About half a second and 0.3 seconds a figure.
+        bytes. About one second of CPU time and 0.3 a figure.
 
     Raises
     ------
