@@ -1,0 +1,177 @@
+"""Acceptance checks 5, 8, 13, 14 and 18 of the note: theory against the simplest simulation."""
+
+import numpy as np
+import pytest
+
+from solvable.operators import HermiteFeatures
+from solvable.spectra import overlap_at_threshold, resolvent_outliers, spiked_overlap
+from solvable.theory import (
+    PopulationMatrix,
+    best_kernel_error,
+    degree_energies,
+    normalised_mse_sum,
+    total_to_tail_ratio,
+    unrecovered_tail,
+)
+
+
+def random_matrices(dimension, features, seed):
+    hermite = HermiteFeatures(2, dimension)
+    rng = np.random.default_rng(seed)
+    return hermite.to_symmetric(
+        np.linalg.qr(rng.standard_normal((hermite.n_features, features)))[0]
+    )
+
+
+def power_weights(features, decay):
+    weights = np.arange(1, features + 1) ** -float(decay)
+    return weights / np.linalg.norm(weights)
+
+
+def index_of(X, matrices, weights):
+    moved = X @ matrices.transpose(1, 0, 2).reshape(X.shape[1], -1)
+    moved = moved.reshape(len(X), len(weights), -1)
+    h = (np.einsum("nd,npd->np", X, moved) - np.trace(matrices, axis1=1, axis2=2)) / np.sqrt(2)
+    return (h**2 - 1) @ weights / np.sqrt(2)
+
+
+def monte_carlo_moment(matrices, weights, draws, seed):
+    """(1/n) sum y (F F^T - I) by direct summation, with no use of the library's operator."""
+    d = matrices.shape[1]
+    rows, columns = np.triu_indices(d)
+    scale = np.where(rows == columns, np.sqrt(0.5), 1.0)
+    total, rng = np.zeros((rows.size, rows.size)), np.random.default_rng(seed)
+    labels = 0.0
+    for start in range(0, draws, 10_000):
+        X = rng.standard_normal((min(10_000, draws - start), d))
+        y = index_of(X, matrices, weights)
+        F = (X[:, rows] * X[:, columns] - (rows == columns)) * scale
+        total += (F.T * y) @ F
+        labels += y.sum()
+    return (total - labels * np.eye(rows.size)) / draws
+
+
+def check_population_matrix(dimension, features, draws, with_bias, without):
+    matrices = random_matrices(dimension, features, seed=0)
+    weights = power_weights(features, 1.0)
+    exact = PopulationMatrix(matrices, weights).dense()
+    A = HermiteFeatures(2, dimension).from_symmetric(matrices)
+    spikes = np.sqrt(2) * (A * weights) @ A.T
+    measured = monte_carlo_moment(matrices, weights, draws, seed=1)
+    size = np.linalg.norm(exact - spikes)
+    assert np.linalg.norm(measured - exact) / size < with_bias
+    assert np.linalg.norm(measured - spikes) / size > without
+
+
+def test_check_5_population_matrix():
+    """Smaller: d = 10, where the bias is larger and its noise, D^2 entries, much smaller."""
+    check_population_matrix(10, 3, draws=300_000, with_bias=0.2, without=0.9)
+
+
+@pytest.mark.slow
+def test_check_5_population_matrix_at_full_size():
+    """d = 20, 1.2 million samples: residual 0.117 of the bias, noise alone 0.08 to 0.12."""
+    check_population_matrix(20, 6, draws=1_200_000, with_bias=0.2, without=0.9)
+
+
+REFERENCE = {8: (0.745, 0.574), 16: (0.868, 0.755, 0.512), 32: (0.933, 0.869, 0.762, 0.675)}
+
+
+@pytest.mark.parametrize("ratio", REFERENCE)
+def test_check_8_resolvent_with_a_clipped_label(ratio):
+    """Theory half: six Gaussian features, decay 1, alternating signs, clip at 2 deviations."""
+    weights = power_weights(6, 1.0)
+    weights[1::2] *= -1
+    h = np.random.default_rng(2).standard_normal((300_000, 6))
+    T = np.clip((h**2 - 1) @ weights / np.sqrt(2), -2, 2)
+    found = resolvent_outliers(
+        labels=T - T.mean(), squared_features=h**2, aspect_ratio=float(ratio)
+    )
+    expected = REFERENCE[ratio]
+    # Monte-Carlo errors of two sets of 3e5 draws on c^2 near one half: 0.01; the tolerance of the
+    # check is 0.03.
+    np.testing.assert_allclose(found.sharp_squared_overlap[: len(expected)], expected, atol=0.03)
+
+
+def test_check_13_two_million_features():
+    """Slope of the exact sum towards -1/2, and the recovered features' share of the error."""
+    ratios = np.geomspace(10, 1e6, 11)
+    errors = normalised_mse_sum(decay=1.0, features=2_000_000, aspect_ratio=ratios)
+    slope = np.diff(np.log(errors[-3:])).mean() / np.diff(np.log(ratios[-3:])).mean()
+    assert slope == pytest.approx(-0.504, abs=0.01)
+    tail = unrecovered_tail(decay=1.0, features=2_000_000, aspect_ratio=ratios)
+    assert errors[-1] / tail[-1] == pytest.approx(2.67, abs=0.05)
+    assert total_to_tail_ratio(1.0) == pytest.approx(2.67, abs=0.005)
+
+
+@pytest.mark.parametrize(("decay", "slope"), [(0.75, -0.340), (1.5, -0.686)])
+def test_check_13_other_decays(decay, slope):
+    ratios = np.array([1e5, 1e6])
+    errors = normalised_mse_sum(decay=decay, features=2_000_000, aspect_ratio=ratios)
+    # The note quotes fits over its own top range.
+    assert np.log(errors[1] / errors[0]) / np.log(10) == pytest.approx(slope, abs=0.015)
+
+
+@pytest.mark.parametrize(("size", "repeats"), [(100, 256), (200, 128), (400, 48)])
+def test_check_14_overlap_at_threshold(size, repeats):
+    rng = np.random.default_rng(size)
+    overlaps = np.empty(repeats)
+    for k in range(repeats):
+        root = rng.standard_normal((size, size))
+        matrix = (root + root.T) / np.sqrt(2 * size)
+        matrix[0, 0] += 1
+        overlaps[k] = np.linalg.eigh(matrix)[1][0, -1] ** 2
+    unit = size ** (-1 / 3)
+    error = overlaps.std() / np.sqrt(repeats) / unit
+    mean = overlaps.mean() / unit
+    # The check's 0.1 and three standard errors: single overlaps fluctuate by their own mean.
+    assert mean == pytest.approx(0.85, abs=0.1 + 3 * error)
+    # The same with the known finite-size factor 1/(1 + 0.85 D^(-1/3)), without slack.
+    assert mean == pytest.approx(overlap_at_threshold(size) / unit, abs=3.5 * error)
+
+
+@pytest.mark.slow
+def test_check_14_profile_of_the_transition():
+    """Through the whole transition at D = 300, to a few per cent of its height."""
+    size, repeats, rng = 300, 150, np.random.default_rng(14)
+    for strength in (0.5, 0.75, 1.0, 1.25, 1.5, 2.0):
+        overlaps = np.empty(repeats)
+        for k in range(repeats):
+            root = rng.standard_normal((size, size))
+            matrix = (root + root.T) / np.sqrt(2 * size)
+            matrix[0, 0] += np.sqrt(strength)
+            overlaps[k] = np.linalg.eigh(matrix)[1][0, -1] ** 2
+        found = spiked_overlap(
+            heights=np.ones(1), noise=1.0, aspect_ratio=strength, n_features=size
+        )
+        error = overlaps.std() / np.sqrt(repeats)
+        assert overlaps.mean() == pytest.approx(found[0], abs=3.5 * error + 0.003)
+
+
+@pytest.mark.parametrize(
+    # Positive and alternating signs: with a large and a small sum of the weights.
+    ("alternating", "expected"),
+    [(False, 0.5), (True, 0.2)],
+)
+def test_check_18_energy_of_degree_two(alternating, expected):
+    d, draws = 20, 150_000
+    weights = power_weights(6, 1.0)
+    if alternating:
+        weights[1::2] *= -1
+    matrices = random_matrices(d, 6, seed=3)
+    X = np.random.default_rng(4).standard_normal((draws, d))
+    y = index_of(X, matrices, weights)
+    rows, columns = np.triu_indices(d)
+    F = (X[:, rows] * X[:, columns] - (rows == columns)) * np.where(rows == columns, 0.5**0.5, 1)
+    coefficients = F.T @ y / draws
+    noise = np.mean(F**2 * y[:, None] ** 2, axis=0).sum() / draws
+    energy = np.sum(coefficients**2) - noise
+    found = degree_energies(weights=weights, dimension=d, matrices=matrices)
+    assert energy == pytest.approx(found[2], rel=0.05)
+    assert 0.5 * expected < found[2] < 2 * expected
+    leading = degree_energies(weights=weights, dimension=d)[2]
+    assert leading == pytest.approx(found[2], rel=0.15)
+    assert y.var() == pytest.approx(found[2] + found[4], rel=0.05)
+    # What a kernel is left with between d^2 and d^4/24 samples.
+    floor = best_kernel_error(samples=2 * rows.size, dimension=d, energies=found)
+    assert floor < 1 - 0.9 * energy / y.var()
