@@ -10,6 +10,8 @@ import pytest
 
 from solvable.study.database import DETERMINISTIC_TABLES, STORE_NAME
 
+collect_ignore = ["toy_package"]
+
 PACKAGE = Path(__file__).parent / "toy_package"
 
 

@@ -212,9 +212,7 @@ def on_cluster(jobs: Sequence[Job], scheduler: str) -> Generator[Outcome, None, 
         If the connection was lost, or the workers cannot load the system.
     """
     try:
-        import cloudpickle
-        from distributed import CancelledError, Client, as_completed
-        from distributed.scheduler import KilledWorker
+        from distributed import Client, as_completed
     except ImportError as error:
         raise InvalidParameter(
             f"scheduler is {scheduler!r}, but Dask cannot be imported ({error}). Install it: "
@@ -231,30 +229,32 @@ def on_cluster(jobs: Sequence[Job], scheduler: str) -> Generator[Outcome, None, 
         if not client.nthreads():
             log.warning("no Dask worker has joined %s yet; waiting", scheduler)
         _check_workers(client)
-        futures = {
-            client.submit(execute_pickled, cloudpickle.dumps(job), pure=False): job for job in jobs
-        }
+        dumps = import_module("cloudpickle").dumps  # Dask's own; it knows what a script defines
+        futures = {client.submit(execute_pickled, dumps(job), pure=False): job for job in jobs}
         try:
-            # The client is nobody's default: its loop has to be named.
             for future in as_completed(list(futures), loop=client.loop):
-                job = futures.pop(future)
-                try:
-                    outcome = future.result()
-                except KilledWorker as error:
-                    outcome = Outcome(
-                        job.kind, job.identity, error=f"its workers were killed: {error}"
-                    )
-                except (CancelledError, OSError) as error:
-                    raise StudyError(
-                        f"the Dask scheduler at {scheduler} was lost. Finished tasks are kept; "
-                        "run the same command again to resume."
-                    ) from error
-                except Exception as error:  # what a job raises is in its outcome: this is Dask's
-                    raise _unsendable(job, error.__cause__ or error) from error
+                outcome = _fetch(future, futures.pop(future), scheduler)
                 future.release()
                 yield outcome
         finally:
             client.cancel(list(futures))
+
+
+def _fetch(future: Any, job: Job, scheduler: str) -> Outcome:
+    from distributed import CancelledError
+    from distributed.scheduler import KilledWorker
+
+    try:
+        return future.result()
+    except KilledWorker as error:
+        return Outcome(job.kind, job.identity, error=f"its workers were killed: {error}")
+    except (CancelledError, OSError) as error:
+        raise StudyError(
+            f"the Dask scheduler at {scheduler} was lost. Finished tasks are kept; run the same "
+            "command again to resume."
+        ) from error
+    except Exception as error:  # what a job raises is in its outcome: this is Dask's
+        raise _unsendable(job, error.__cause__ or error) from error
 
 
 def _check_workers(client: Any) -> None:

@@ -115,10 +115,11 @@ def execute_in_worker(job: Job, parent: int | None = None) -> Outcome:
     Outcome
         As :func:`execute`.
     """
-    _load_blas()
-    threadpool_limits(limits=1)
-    if parent is not None:
+    if parent is None:
+        _load_blas()
+    else:  # joblib's processes start with an environment that limits what is loaded later
         _follow(parent)
+    threadpool_limits(limits=1)
     return _run(job)
 
 
