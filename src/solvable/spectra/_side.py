@@ -144,11 +144,11 @@ def root(function: Callable[[float], float], above: float) -> float:
     low = above + step
     if function(low) >= 0:
         return low
-    for _ in range(200):
-        high = above + step * 2
+    for _ in range(100):
+        high = above + step * 8
         if function(high) > 0:
             return float(brentq(function, low, high, xtol=1e-14, rtol=1e-12))
-        low, step = high, step * 2
+        low, step = high, step * 8
     raise NotConverged(
         f"no edge of the bulk was found above {above:.3g}: the condition is still "
         f"{function(low):.3g} at {low:.3g}. Check the weights for extreme values.",
