@@ -1,0 +1,253 @@
+"""Theory of compositional targets: rotation, effective matrix, first-layer law, scaling."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+
+from solvable.arrays import random_stream
+from solvable.errors import InvalidData, InvalidParameter
+from solvable.operators import (
+    HermiteFeatures,
+    MomentOperator,
+    apply_label_map,
+    leading_eigenpairs,
+)
+from solvable.targets import CompositionalTarget
+from solvable.theory.compositional import (
+    composed_background,
+    crossing_samples,
+    effective_matrix,
+    first_layer_law,
+    rotate_layer,
+    thresholds,
+)
+from solvable.theory.compositional_scaling import (
+    degree_two_share,
+    kernel_samples,
+    recovery_exponent,
+)
+from solvable.theory.sample_kernel import corrected_kernel, plain_kernel
+
+entries = arrays.arrays(
+    np.float64, (4, 4), elements=st.floats(-10, 10, allow_nan=False, width=32)
+).filter(lambda B: np.linalg.norm(B + B.T) > 1e-3)
+
+
+@given(entries)
+@settings(max_examples=50, deadline=None)
+def test_a_rotated_layer_is_the_same_function(G):
+    B = (G + G.T) / 2
+    layer = rotate_layer(B)
+    h = np.random.default_rng(0).standard_normal((5, 4))
+    direct = np.einsum("ni,ij,nj->n", h, B, h) - np.trace(B)
+    u = h @ layer.rotation
+    rotated = layer.scale * (u**2 - 1) @ layer.weights
+    np.testing.assert_allclose(rotated, direct, atol=1e-9 * (1 + np.abs(direct).max()))
+    assert layer.weights @ layer.weights == pytest.approx(1)
+    assert (np.diff(np.abs(layer.weights)) <= 1e-9).all()
+    np.testing.assert_allclose(layer.rotation.T @ layer.rotation, np.eye(4), atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("matrix", "words"),
+    [
+        (np.zeros((2, 2)), "zero or not symmetric"),
+        (np.array([[0.0, 1.0], [2.0, 0.0]]), "zero or not symmetric"),
+        (np.ones(3), r"shape \(3,\)"),
+        (np.full((2, 2), np.nan), "finite"),
+    ],
+)
+def test_bad_layers_are_refused(matrix, words):
+    with pytest.raises(InvalidData, match=words):
+        rotate_layer(matrix)
+
+
+def simulated_effective_matrix(target, draws=400_000):
+    """E[y (h h^T - I)] by simulation with Gaussian first representations, and its largest error."""
+    h = random_stream("effective", target.seed).standard_normal((draws, target.widths[0]))
+    inner = h
+    for layer in target.hidden_layers:
+        inner = np.einsum("na,jab,nb->nj", inner, layer, inner, optimize=True)
+        inner = (inner - np.trace(layer, axis1=1, axis2=2)) / np.sqrt(2)
+    index = np.einsum("na,ab,nb->n", inner, target.matrix, inner, optimize=True)
+    y = index - index.mean()
+    y /= y.std()
+    products = y[:, None, None] * h[:, :, None] * h[:, None, :]
+    return products.mean(axis=0), (products.std(axis=0) / np.sqrt(draws)).max()
+
+
+@pytest.mark.parametrize("features", [(5,), (4, 1), (5, 2), (6, 3)], ids=str)
+@pytest.mark.parametrize("kind", ["dense", "diagonal"])
+def test_the_effective_matrix_is_that_of_a_simulation(features, kind):
+    target = CompositionalTarget(
+        dimension=20, features=features, second_layer=kind, decay=0.5, seed=3
+    )
+    hidden = target.hidden_layers[0] if target.hidden_layers else None
+    expected = effective_matrix(target.matrix, hidden)
+    found, error = simulated_effective_matrix(target)
+    # Five standard errors over at most 36 entries, and the sample's own standard deviation of y.
+    np.testing.assert_allclose(found, expected, atol=5 * error + 0.01 * np.abs(expected).max())
+
+
+def test_four_layers_have_weaker_spikes_than_three():
+    """Heights fall as p^(-1/2) with three layers, as 1/p with four."""
+    widths = np.array([32, 64, 128])
+    three, four = [], []
+    for p in widths:
+        target = CompositionalTarget(dimension=40, features=(int(p), 3), seed=1)
+        four.append(np.linalg.norm(effective_matrix(target.matrix, target.hidden_layers[0]), 2))
+        # A semicircle of p eigenvalues of unit Frobenius norm: the edge is 2 / sqrt(p).
+        dense = CompositionalTarget(dimension=20, features=int(p), seed=1).matrix
+        three.append(np.linalg.norm(effective_matrix(dense), 2))
+    slopes = [np.polyfit(np.log(widths), np.log(values), 1)[0] for values in (three, four)]
+    # A narrow second representation is not Gaussian, which raises the variance of the label.
+    assert slopes[0] == pytest.approx(-0.5, abs=0.15)
+    assert slopes[1] == pytest.approx(-1.0, abs=0.2)
+
+
+def test_shapes_of_an_effective_matrix_are_checked():
+    with pytest.raises(InvalidData, match="hidden has shape"):
+        effective_matrix(np.eye(2), np.zeros((3, 4, 4)))
+
+
+def law_of(target, label_map="tanh", correction="wick", draws=40_000):
+    """Law of the first step of a target of degree 2, in the eigenbasis of B."""
+    d, features = target.dimension, target.feature_map
+    truth = target.directions @ rotate_layer(target.matrix).rotation
+    matrices = np.asarray(features.to_symmetric(truth))
+    X = random_stream("law", target.seed).standard_normal((draws, d))
+    latent, squared_norm = features.project(X, truth), features.squared_norm(X)
+    T = apply_label_map(target.label(target.index(X)), label_map)
+    plain = plain_kernel(latent=latent, squared_norm=squared_norm, n_features=features.n_features)
+    corrected = corrected_kernel(
+        latent=latent,
+        squared_input_norm=np.sum(X**2, axis=1),
+        squared_images=np.stack([np.sum((X @ M) ** 2, axis=1) for M in matrices], axis=1),
+        traces=np.trace(matrices, axis1=1, axis2=2),
+        dimension=d,
+    )
+    wick = correction == "wick"
+    background = composed_background(
+        heights=T @ corrected.diagonal / draws,
+        matrices=matrices,
+        contracted=None if wick else T @ (plain.diagonal - corrected.diagonal) / draws,
+        contraction_noise=float(np.mean(T**2 * 2 * squared_norm) / d),
+    )
+    law = first_layer_law(
+        weights=T,
+        kernel=corrected,
+        n_features=features.n_features,
+        diagonal=corrected.diagonal if wick else plain.diagonal,
+        background=background,
+    )
+    return law, truth
+
+
+@pytest.mark.parametrize("ratio", [16, 64])
+@pytest.mark.parametrize("correction", ["wick", "none"])
+def test_the_law_of_the_first_step_is_that_of_a_simulation(ratio, correction):
+    target = CompositionalTarget(dimension=30, features=3, seed=6)
+    law, truth = law_of(target, correction=correction)
+    n = ratio * law.n_features
+    overlaps = []
+    for seed in range(4):
+        X, y = target.sample(n, random_stream("fit", seed), dtype=np.float32)
+        operator = MomentOperator(
+            X, apply_label_map(y, "tanh"), target.feature_map, correction=correction
+        )
+        pairs = leading_eigenpairs(operator, 3, 3, rng=seed, tolerance=1e-3)
+        overlaps.append(np.sum((truth.T @ pairs.vectors) ** 2, axis=1))
+    predicted = law.spikes(n)
+    resolved = predicted.squared_overlap > 0.5
+    assert resolved.any()
+    # Seeds scatter by 0.01 to 0.05; six vectors of D = 465 add up to 0.01 of chance.
+    np.testing.assert_allclose(
+        np.mean(overlaps, axis=0)[resolved], predicted.squared_overlap[resolved], atol=0.06
+    )
+
+
+def test_thresholds_and_crossings_are_consistent_with_the_law():
+    target = CompositionalTarget(dimension=30, features=3, seed=6)
+    law, _ = law_of(target)
+    found = thresholds(law)
+    for k, n in enumerate(found):
+        if np.isfinite(n):
+            assert law.spikes(0.95 * n).sharp_squared_overlap[k] == 0
+            assert law.spikes(1.05 * n).sharp_squared_overlap[k] > 0
+    # The background raises the noise: nothing leaves the bulk before its own threshold.
+    assert (found >= 0.9 * law.threshold_samples).all()
+    for level in (0.3, 0.5):
+        n = crossing_samples(law, level=level)
+        assert law.spikes(n).squared_overlap.mean() == pytest.approx(level, abs=0.01)
+    assert crossing_samples(law, level=0.3) < crossing_samples(law, level=0.5)
+
+
+def test_a_level_that_is_never_reached_is_infinite():
+    target = CompositionalTarget(dimension=16, features=6, seed=0)
+    law, _ = law_of(target)
+    assert crossing_samples(law, level=0.9999) == np.inf
+    with pytest.raises(InvalidParameter, match="strictly between 0 and 1"):
+        crossing_samples(law, level=1.0)
+
+
+def test_a_law_checks_its_draws():
+    kernel = plain_kernel(latent=np.ones((5, 2)), squared_norm=np.ones(5), n_features=4)
+    with pytest.raises(InvalidData, match="one row per draw"):
+        first_layer_law(weights=np.ones(4), kernel=kernel, n_features=4)
+
+
+def test_the_mean_of_the_bulk_is_no_height():
+    """A label that follows the norm alone shifts every eigenvalue and makes no spike."""
+    X = random_stream("norm").standard_normal((100_000, 40))
+    T = np.sum(X**2, axis=1) / 40 - 1
+    kernel = plain_kernel(latent=X[:, :2], squared_norm=np.sum(X**2, axis=1), n_features=40)
+    law = first_layer_law(weights=T - T.mean(), kernel=kernel, n_features=40)
+    raw = np.mean(T[:, None] * (X[:, :2] ** 2 - 1), axis=0)
+    assert raw == pytest.approx(2 / 40, abs=0.01)
+    assert law.heights == pytest.approx(0, abs=0.01)
+
+
+def test_exponents_and_kernel_counts():
+    assert recovery_exponent(degree=3, epsilon=0.25) == pytest.approx(3.25)
+    assert recovery_exponent(degree=2, epsilon=0.25, layers=4) == pytest.approx(2.5)
+    assert kernel_samples(dimension=10, degree=2) == 55
+    ratio = kernel_samples(dimension=2000, degree=4) / (2000**4 / 24)
+    assert ratio == pytest.approx(1, abs=0.01)
+    with pytest.raises(InvalidParameter, match="3 or 4"):
+        recovery_exponent(degree=2, epsilon=0.5, layers=5)
+    with pytest.raises(InvalidParameter, match="at least 0"):
+        recovery_exponent(degree=2, epsilon=-0.5)
+    with pytest.raises(InvalidParameter):
+        kernel_samples(dimension=0, degree=2)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.2, 1.0])
+def test_the_share_of_degree_two_is_that_of_a_known_mixture(share):
+    draws, d = 200_000, 8
+    x = random_stream("share").standard_normal((draws, d))
+    low, high = (x[:, 0] ** 2 - 1) / np.sqrt(2), x[:, 0] * x[:, 1] * x[:, 2] * x[:, 3]
+    y = np.sqrt(share) * low + np.sqrt(1 - share) * high
+    moment = (x * y[:, None]).T @ x / draws - y.mean() * np.eye(d)
+    found = degree_two_share(moment, draws=draws, label_variance=float(y.var()))
+    # The error of a moment of order sqrt(1 / draws), amplified by the heavy tail of the quartic.
+    assert found == pytest.approx(share, abs=0.02)
+
+
+def test_the_dual_of_the_exact_share_is_the_targets_own_energy():
+    from solvable.targets import HierarchicalTarget
+
+    target = HierarchicalTarget(dimension=20, features=4, seed=2)
+    X, y = target.sample(150_000, random_stream("energy"))
+    moment = (X * y[:, None]).T @ X / len(X) - y.mean() * np.eye(20)
+    found = degree_two_share(moment, draws=len(X), label_variance=float(y.var()))
+    assert found == pytest.approx(target.degree_two_energy / target.index_variance, rel=0.08)
+
+
+def test_background_of_a_single_feature_is_that_of_its_height():
+    M = np.asarray(HermiteFeatures(2, 6).to_symmetric(np.eye(21)[:, :1]))
+    one = composed_background(heights=np.array([2.0]), matrices=M)
+    two = composed_background(heights=np.array([4.0]), matrices=M)
+    assert two.variance == pytest.approx(4 * one.variance)
+    assert one.contraction is None

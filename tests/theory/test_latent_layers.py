@@ -1,0 +1,141 @@
+"""Later layers on latent draws against closed forms and simulation."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from solvable.arrays import random_stream
+from solvable.errors import InvalidParameter
+from solvable.operators import HermiteFeatures
+from solvable.targets import CompositionalTarget
+from solvable.theory.compositional import rotate_layer
+from solvable.theory.latent_layers import (
+    LatentDraws,
+    fit_last_layer,
+    inner_layer,
+    transported,
+)
+
+
+def gaussian_draws(weights, draws=60_000, key="draws"):
+    stream = random_stream(key, len(weights))
+    u, z = stream.standard_normal((2, draws, len(weights)))
+    return LatentDraws((u**2 - 1) @ np.asarray(weights) / np.sqrt(2), u, z)
+
+
+def test_gaussian_features_have_the_closed_form_error_and_shrunk_eigenvalues():
+    weights = np.array([0.8, -0.5, 0.33166248])
+    draws = gaussian_draws(weights)
+    overlap = np.array([0.9, 0.6, 0.0])
+    fit = fit_last_layer(draws.learned(overlap), draws.labels, readout=False)
+    expected = 1 - np.sum(weights**2 * overlap**2)
+    # Relative error of a variance of a quadratic form over 30,000 draws is about 3 %.
+    assert fit.normalised_mse == pytest.approx(expected, rel=0.06)
+    np.testing.assert_allclose(fit.matrix, np.diag(weights * overlap) / np.sqrt(2), atol=0.03)
+
+
+def test_a_readout_undoes_a_saturation():
+    draws = gaussian_draws([0.8, 0.6])
+    labels = np.tanh(3 * draws.labels)
+    features = draws.learned(np.ones(2))
+    line = fit_last_layer(features, labels, readout=False).normalised_mse
+    curve = fit_last_layer(features, labels).normalised_mse
+    assert curve < 0.02 < line
+
+
+def test_a_constant_representation_predicts_the_mean():
+    labels = random_stream("constant").standard_normal(4_000)
+    assert fit_last_layer(np.zeros((4_000, 2)), labels).normalised_mse == pytest.approx(1, abs=0.01)
+
+
+@given(st.lists(st.floats(0, 1), min_size=2, max_size=2))
+@settings(max_examples=25, deadline=None)
+def test_learned_features_have_unit_variance_and_the_given_overlap(overlap):
+    draws = gaussian_draws([0.6, 0.8], draws=20_000)
+    features = draws.learned(np.array(overlap))
+    assert features.var(axis=0) == pytest.approx(1, abs=0.06)
+    found = np.mean(features * draws.signal, axis=0)
+    assert found == pytest.approx(np.sqrt(overlap), abs=0.04)
+
+
+@pytest.mark.parametrize("rotate", [False, True])
+def test_transported_forms_are_moments_of_a_simulation(rotate):
+    stream = random_stream("transport", int(rotate))
+    N = stream.standard_normal((2, 3, 3))
+    N = (N + N.transpose(0, 2, 1)) / 2
+    N /= np.linalg.norm(N, axis=(1, 2))[:, None, None]
+    C = np.diag([1.0, 0.7, 0.3])
+    if rotate:
+        C = np.linalg.qr(stream.standard_normal((3, 3)))[0] @ C
+    h, z = stream.standard_normal((2, 300_000, 3))
+    root = np.linalg.cholesky(np.eye(3) - C @ C.T + 1e-12 * np.eye(3))
+    learned = h @ C.T + z @ root.T
+    forms = (np.einsum("na,jab,nb->nj", h, N, h) - np.trace(N, axis1=1, axis2=2)) / np.sqrt(2)
+    found = HermiteFeatures(2, 3).transform(learned).T @ forms / len(h)
+    # Products of two quadratic forms: standard deviation up to 3 over sqrt(300,000).
+    np.testing.assert_allclose(found, transported(N, C), atol=0.03)
+
+
+def test_a_perfect_first_layer_transports_everything():
+    rotation = np.linalg.qr(random_stream("rotation").standard_normal((4, 4)))[0]
+    target = CompositionalTarget(dimension=12, features=(4, 3), seed=0)
+    moved = transported(target.hidden_layers[0], rotation)
+    np.testing.assert_allclose(moved.T @ moved, np.eye(3), atol=1e-12)
+
+
+def inner_draws(layers, overlap, draws=60_000):
+    stream = random_stream("inner", len(layers))
+    u, z = stream.standard_normal((2, draws, layers.shape[1]))
+    w = np.einsum("na,jab,nb->nj", u, layers, u) - np.trace(layers, axis1=1, axis2=2)
+    w /= np.sqrt(2)
+    y = np.sum(w**2 - 1, axis=1)
+    return LatentDraws(y / y.std(), u, z).learned(np.asarray(overlap)), y / y.std()
+
+
+def test_the_second_step_finds_a_wide_form_and_no_more_than_its_ceiling():
+    signs = np.resize([1.0, -1.0], 8)
+    layers = np.diag(signs)[None] / np.sqrt(8)
+    for overlap in (1.0, 0.7):
+        features, y = inner_draws(layers, np.full(8, overlap))
+        alignment = np.sqrt(overlap) * np.eye(8)
+        found = inner_layer(
+            features=features, weights=np.tanh(y), layers=layers, alignment=alignment
+        )
+        ceiling = float(np.sum(transported(layers, alignment) ** 2))
+        assert ceiling == pytest.approx(overlap**2)
+        assert 0.9 * ceiling < found.squared_overlap[0] <= ceiling + 1e-12
+        # The learned feature is the true one up to its overlap: check on the draws themselves.
+        assert found.features.shape == (len(y), 1)
+        assert found.features.var() == pytest.approx(1, abs=0.1)
+
+
+def test_a_blind_first_layer_leaves_nothing_to_the_second():
+    layers = np.diag([1.0, -1.0])[None] / np.sqrt(2)
+    features, y = inner_draws(layers, np.zeros(2))
+    found = inner_layer(features=features, weights=y, layers=layers, alignment=np.zeros((2, 2)))
+    assert found.squared_overlap == pytest.approx(0)
+
+
+def test_an_unknown_correction_is_refused():
+    with pytest.raises(InvalidParameter, match="Did you mean 'wick'"):
+        inner_layer(
+            features=np.ones((4, 1)),
+            weights=np.ones(4),
+            layers=np.ones((1, 1, 1)),
+            alignment=np.eye(1),
+            correction="wik",
+        )
+
+
+@pytest.mark.parametrize("kind", ["dense", "diagonal"])
+def test_the_fit_on_true_features_returns_the_target(kind):
+    target = CompositionalTarget(dimension=15, features=4, second_layer=kind, decay=0.5, seed=4)
+    X, y = target.sample(20_000, random_stream("fit"))
+    fit = fit_last_layer(target.latent(X), y, readout=False)
+    _, scale = target.label_standardisation
+    np.testing.assert_allclose(fit.matrix, target.matrix / scale, atol=1e-8)
+    assert fit.normalised_mse < 1e-12
+    values = np.linalg.eigvalsh(fit.matrix * scale)
+    layer = rotate_layer(target.matrix)
+    np.testing.assert_allclose(values, np.sort(layer.weights * layer.scale), atol=1e-8)
