@@ -75,7 +75,8 @@ CLAIMS = (
     ),
     Claim(
         "kernel-sees-nothing",
-        "Where the layered learner has an error below 0.8, a kernel has above 0.9.",
+        "Where the layered learner has an error below 0.8, a kernel misses at least nine tenths of "
+        "all that is not of degree 2 in the input.",
         PAPER,
         "A one-sided statement.",
         checks.kernel_blind,

@@ -240,7 +240,7 @@ def _kernels(
     rows, found = parameters.samples, {}
     for name, limit in limits.items():
         error = None
-        if rows <= limit:
+        if rows <= limit and parameters.dimension >= parameters.kernel_dimension:
             from solvable.learners import KernelRidgeBaseline
 
             train = next(block for _, block in as_source(X).chunks(rows))

@@ -103,6 +103,7 @@ def predict(parameters: CompositionalParameters) -> Metrics:
         "normalised_mse": error,
         "polynomial_kernel_normalised_mse": kernel,
         "rbf_kernel_normalised_mse": kernel,
+        "degree_two_share": model.degree_two_share,
         "heights": model.law.heights.tolist(),
         "weights": rotated_basis(parameters).weights.tolist(),
         "threshold_samples": [float(n) if np.isfinite(n) else None for n in model.thresholds],

@@ -72,6 +72,8 @@ class CompositionalParameters(Parameters):
     """Number of fresh samples behind the test error."""
     kernel_samples: int = Field(0, ge=0, le=30_000)
     """Largest n at which a polynomial kernel is fitted too (RBF: half of it); 0 for never."""
+    kernel_dimension: int = Field(40, ge=2)
+    """Smallest d at which kernels are fitted: below, degree 4 is within reach of few samples."""
 
     @model_validator(mode="after")
     def _check(self) -> CompositionalParameters:
@@ -111,17 +113,20 @@ class CompositionalParameters(Parameters):
 
 PRESETS = {
     "quick": Preset(
-        "d = 20 and 40, dense and diagonal last layer, kernels beside them; under a minute.",
+        "d = 20, 28 and 40 with d^0.4 features, dense and diagonal last layer; under a minute.",
         {
             "dimension": (20, 28, 40),
+            "epsilon": (0.4,),
             "second_layer": ("dense", "diagonal"),
-            "samples": (3_280, 6_560, 13_120, 26_240, 52_480, 104_960),
-            "kernel_samples": (6_560,),
+            "teacher": (6,),
+            "samples": (4_100, 8_200, 16_400, 32_800, 65_600),
+            "kernel_samples": (8_200,),
         },
         replicates=3,
     ),
     "four-layers": Preset(
-        "d = 40, four layers of widths 40, 4, 1: the first representation before the second.",
+        "d = 40, four layers of widths 40, 4, 1: the first representation before the second; about "
+        "two minutes.",
         {
             "dimension": (40,),
             "layers": (4,),
@@ -135,6 +140,7 @@ PRESETS = {
         {
             "dimension": (16, 24, 36, 49, 64),
             "second_layer": ("dense", "diagonal"),
+            "teacher": (6,),
             "samples": tuple(round(1_000 * 2 ** (k / 2)) for k in range(16)),
         },
         replicates=4,
