@@ -19,7 +19,13 @@ extensions = [
 ]
 myst_enable_extensions = ["dollarmath", "amsmath", "colon_fence", "deflist"]
 myst_heading_anchors = 3
-exclude_patterns = ["_build", "gallery/*.ipynb", "gallery/*.py", "gallery/*.py.md5", "gallery/*.json"]
+exclude_patterns = [
+    "_build",
+    "gallery/*.ipynb",
+    "gallery/*.py",
+    "gallery/*.py.md5",
+    "gallery/*.json",
+]
 
 autosummary_generate = True
 numpydoc_show_class_members = False

@@ -125,6 +125,7 @@ def test_check_8_resolvent_with_a_clipped_label(ratio, seeds):
 @pytest.mark.parametrize(
     ("ratio", "seeds", "tolerance"),
     [
+        pytest.param(32, 10, 0.08, marks=pytest.mark.slow),
         (64, 3, 0.08),
         (128, 3, 0.04),
         pytest.param(256, 5, 0.04, marks=pytest.mark.slow),
@@ -135,9 +136,11 @@ def test_check_9_error_is_the_sum_over_features(ratio, seeds, tolerance):
     found = records(ratio, seeds)
     error = np.std([one["normalised_mse"] for one in found], ddof=1) / np.sqrt(seeds)
     expected = error_sum(ratio)
-    # Tolerance of the note for five seeds, with the standard error of fewer.
+    # The note's tolerance. At n/D = 32 the excess itself is 8.2 % (30 seeds, standard error 1.4 %),
+    # the note's 7 % being five seeds of it: there, and with few seeds, the error of the mean counts.
+    slack = 2 * error if ratio == 32 or seeds < 5 else 0.0
     assert mean(found, "normalised_mse") == pytest.approx(
-        expected, abs=tolerance * expected + (2 * error if seeds < 5 else 0)
+        expected, abs=tolerance * expected + slack
     )
 
 
@@ -194,17 +197,24 @@ def test_check_11_thresholds_grow_as_twice_the_decay(decay):
 @pytest.mark.slow
 @pytest.mark.parametrize("decay", [1.0, 0.75])
 def test_check_12_slope_of_the_error_is_that_of_the_sum(decay):
-    """The sum over features, at finite size: heavy tails steepen the closed form by 0.04."""
-    ratios = np.array([32, 64, 128, 256, 512])
-    measured = [mean(records(float(r), 3, 64, decay), "normalised_mse") for r in ratios]
-    predicted = [
+    """Seeds spread by 8 % at n/D = 32 and by 1 % at 512: most are spent where they are cheap."""
+    seeds = {32: 12, 64: 8, 128: 4, 256: 3, 512: 3}
+    ratios = np.array(list(seeds))
+    measured = [
+        mean(records(float(r), seeds[r], 64, decay), "normalised_mse") for r in ratios.tolist()
+    ]
+    closed = [error_sum(r, 64, decay) for r in ratios]
+    finite = [
         system.predict(
             SequentialParameters(
                 dimension=30, inputs="gaussian", features=64, decay=decay,
-                label_map="identity", signs="random", samples=int(r) * TOTAL,
+                label_map="identity", signs="random", samples=r * TOTAL,
             )
         )["normalised_mse"]
-        for r in ratios
+        for r in ratios.tolist()
     ]  # fmt: skip
-    slopes = [np.polyfit(np.log(ratios), np.log(one), 1)[0] for one in (measured, predicted)]
+    slopes = [np.polyfit(np.log(ratios), np.log(one), 1)[0] for one in (measured, closed, finite)]
     assert slopes[0] == pytest.approx(slopes[1], abs=0.05)
+    assert slopes[0] == pytest.approx(slopes[2], abs=0.05)
+    # The asymptote, -1 + 1/(2 decay), is not visible at these sizes.
+    assert slopes[0] < -1 + 1 / (2 * decay) - 0.05

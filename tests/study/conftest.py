@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import os
+import signal
 import sqlite3
 import sys
+from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 
@@ -36,6 +38,14 @@ def toys(logs):
 def toy(toys, logs):
     """The system itself."""
     return toys.Toy(logs)
+
+
+@pytest.fixture
+def ctrl_c() -> Iterator[None]:
+    """Answer SIGINT as in a terminal: a job in the background of a shell inherits "ignore"."""
+    previous = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, previous)
 
 
 @pytest.fixture(scope="session")

@@ -72,12 +72,13 @@ def test_one_blas_thread_during_a_task_and_the_old_number_afterwards(toy):
 
 
 def test_provenance(toy):
-    found = execute(job(toy, pause=0.05, work=0.05)).provenance
+    found = execute(job(toy, pause=0.3)).provenance
     assert found["library"] == solvable.__version__
     assert found["numpy"] == np.__version__
     assert found["dtype"] == "float64"
-    assert 0.1 <= found["seconds"] < 5
-    assert 0.05 <= found["cpu_seconds"] < found["seconds"]
+    # Other threads of the process count as CPU time of the task too.
+    assert 0.05 <= found["seconds"] < 5
+    assert 0.05 <= found["cpu_seconds"] < 5
 
 
 def test_peak_memory_is_of_the_task_alone(toy):
@@ -125,7 +126,7 @@ def test_an_error_without_a_message(toy):
     assert execute(job(Silent())).error == "KeyError: no message"
 
 
-def test_ctrl_c_is_not_an_error_of_the_task(toy):
+def test_ctrl_c_is_not_an_error_of_the_task(toy, ctrl_c):
     with pytest.raises(KeyboardInterrupt):
         execute(job(toy, action="interrupt"))
 

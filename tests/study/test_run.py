@@ -171,7 +171,10 @@ def test_a_worker_killed_from_outside(toy, toys, logs, tmp_path, content):
         deadline = time.monotonic() + 30
         while len(toys.lines(logs, "begun")) < 5 and time.monotonic() < deadline:
             time.sleep(0.01)
-        os.kill(int(toys.lines(logs, "begun")[-1][1]), signal.SIGKILL)
+        worker = toys.lines(logs, "begun")[-1][1]
+        parent = subprocess.run(["ps", "-o", "ppid=", "-p", worker], capture_output=True, text=True)
+        if parent.stdout.split() == [str(os.getpid())]:
+            os.kill(int(worker), signal.SIGKILL)
 
     killer = threading.Thread(target=kill)
     killer.start()
@@ -227,7 +230,7 @@ def test_an_error_in_progress_keeps_what_is_finished(toy, tmp_path):
     assert run_study(study, tmp_path, workers=1).complete
 
 
-def test_ctrl_c_in_this_process_keeps_finished_work(toys, logs, tmp_path, content):
+def test_ctrl_c_in_this_process_keeps_finished_work(ctrl_c, toys, logs, tmp_path, content):
     class Stubborn(toys.Toy):
         def measure(self, parameters, rng):
             if len(toys.notes(logs, "begun")) == 4:
@@ -250,7 +253,8 @@ def test_ctrl_c_in_this_process_keeps_finished_work(toys, logs, tmp_path, conten
 
 
 INTERRUPTED = """
-import sys
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job inherits "ignore"
 from toy_system import Toy
 from solvable.study import Study, run_study
 result = run_study(Study(Toy(), {"pause": 0.2}, 40), sys.argv[1], workers=2)

@@ -73,6 +73,12 @@ def test_unknown_parameters_are_refused(saved):
         HierarchicalTarget.load(saved)
 
 
+def test_missing_parameters_are_named(saved):
+    rewrite(saved, {"parameters": {"features": 2}})
+    with pytest.raises(InvalidData, match="lacks the parameters dimension"):
+        HierarchicalTarget.load(saved)
+
+
 def test_parameters_out_of_range_are_refused(saved):
     rewrite(saved, {"parameters": {"dimension": 6, "features": 500}})
     with pytest.raises(InvalidParameter, match="more than the D"):

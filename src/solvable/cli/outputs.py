@@ -103,6 +103,7 @@ def write_outputs(result: StudyResult) -> Outputs:
         command=repeat_command(system, asked),
         facts=_facts(result),
         figures_directory=FIGURES_NAME,
+        failures=result.failures,
     )
     figures = write_figures(content.figures, directory / FIGURES_NAME)
     render_report(content, directory / REPORT_NAME)

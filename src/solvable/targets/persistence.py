@@ -7,7 +7,7 @@ import os
 import zipfile
 import zlib
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import MISSING, fields
 from io import BytesIO
 from pathlib import Path
 from typing import Any, TypeVar
@@ -163,9 +163,19 @@ def load_teacher(path: str | Path, kind: str) -> tuple[dict[str, Any], dict[str,
 
 
 def construct(path: str | Path, cls: type[Target], parameters: Mapping[str, Any]) -> Target:
-    """Make a target of stored parameters; an unknown name raises :class:`InvalidData`."""
-    known = {field.name for field in fields(cls) if field.init}  # type: ignore[arg-type]
-    unknown = sorted(set(parameters) - known)
+    """Make a target of stored parameters; unknown or missing ones raise :class:`InvalidData`."""
+    known = {
+        field.name: field.default
+        for field in fields(cls)  # type: ignore[arg-type]
+        if field.init
+    }
+    unknown = sorted(set(parameters) - set(known))
+    missing = [name for name in known if known[name] is MISSING and name not in parameters]
+    if missing:
+        raise InvalidData(
+            f"{path} lacks the parameters {', '.join(missing)} of {cls.__name__}; the file is "
+            "damaged."
+        )
     if unknown:
         raise InvalidData(
             f"{path} has the parameters {', '.join(unknown)}, which {cls.__name__} does not know; "
