@@ -117,10 +117,10 @@ def early_updates(
     seed : int
         For the weights and signs.
 
-    Yields
-    ------
-    EarlyUpdate
-        One per step asked for.
+    Returns
+    -------
+    iterator of EarlyUpdate
+        One per step asked for; the steps are made as it is read.
 
     Raises
     ------
@@ -156,26 +156,7 @@ def early_updates(
         raise InvalidParameter(
             "activation is 'step', whose gradient vanishes; allowed here: any other activation."
         )
-    rng = random_stream(seed, "early gradient")
-    initial = rng.standard_normal((inputs.shape[1], width), dtype=np.float64).astype(inputs.dtype)
-    signs = rng.choice(np.array([-1, 1], dtype=inputs.dtype), width)
-    weights, scale = initial.copy(), float(output_scale) / np.sqrt(width)
-    for step in range(1, wanted[-1] + 1):
-        # Overflow shows in the check below, which says what to do about it.
-        with np.errstate(over="ignore", invalid="ignore"):
-            fields = inputs @ weights
-            residual = labels - scale * (evaluate(activation, fields) @ signs)
-            gate = derivative(activation, fields)
-            gate *= (residual / len(inputs))[:, None]
-            weights += step_size * signs * (inputs.T @ gate)
-        if not np.isfinite(weights).all():
-            raise NotConverged(
-                f"the weights overflowed at step {step} with step_size = {step_size:g}. Lower it, "
-                "or make fewer steps.",
-                {"step": step},
-            )
-        if step in wanted:
-            yield EarlyUpdate(step, weights.copy(), initial, signs)
+    return _updates(inputs, labels, width, activation, wanted, step_size, output_scale, seed)
 
 
 def early_alignment(
@@ -277,6 +258,38 @@ def early_alignment(
         relative_change=table[5],
         eigenvalues=values,
     )
+
+
+def _updates(
+    inputs: np.ndarray,
+    labels: np.ndarray,
+    width: int,
+    activation: str,
+    wanted: tuple[int, ...],
+    step_size: float,
+    output_scale: float,
+    seed: int,
+) -> Iterator[EarlyUpdate]:
+    rng = random_stream(seed, "early gradient")
+    initial = rng.standard_normal((inputs.shape[1], width), dtype=np.float64).astype(inputs.dtype)
+    signs = rng.choice(np.array([-1, 1], dtype=inputs.dtype), width)
+    weights, scale = initial.copy(), float(output_scale) / np.sqrt(width)
+    for step in range(1, wanted[-1] + 1):
+        # Overflow shows in the check below, which says what to do about it.
+        with np.errstate(over="ignore", invalid="ignore"):
+            fields = inputs @ weights
+            residual = labels - scale * (evaluate(activation, fields) @ signs)
+            gate = derivative(activation, fields)
+            gate *= (residual / len(inputs))[:, None]
+            weights += step_size * signs * (inputs.T @ gate)
+        if not np.isfinite(weights).all():
+            raise NotConverged(
+                f"the weights overflowed at step {step} with step_size = {step_size:g}. Lower it, "
+                "or make fewer steps.",
+                {"step": step},
+            )
+        if step in wanted:
+            yield EarlyUpdate(step, weights.copy(), initial, signs)
 
 
 def _filter(
