@@ -1,0 +1,1 @@
+"""Data sets, tables of one's own, and sources larger than memory."""

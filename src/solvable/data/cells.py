@@ -1,0 +1,123 @@
+"""Cells of text: which are missing, which are numbers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?"})
+"""Texts that stand for a missing value, in small letters and without blanks around them."""
+
+_DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+(e[+-]?\d+)?", re.IGNORECASE)
+_TRUTH = {"true": 1.0, "false": 0.0}
+
+
+def is_missing(cell: str) -> bool:
+    """Whether a cell stands for a missing value.
+
+    Examples
+    --------
+    >>> is_missing(" NA "), is_missing("0")
+    (True, False)
+    """
+    return cell.strip().casefold() in MISSING
+
+
+def is_number(cell: str) -> bool:
+    """Whether a cell is a number in the usual notation, an infinity included.
+
+    Examples
+    --------
+    >>> is_number("-1.5e3"), is_number("1_000"), is_number("12 m"), is_number("nan")
+    (True, False, False, False)
+    """
+    cell = cell.strip()
+    return not is_missing(cell) and _numbers([cell]) is not None
+
+
+def first_odd_cell(cells: Iterable[str | None]) -> tuple[int, str] | None:
+    """First cell that is neither a number nor missing, if numbers are the rule.
+
+    Parameters
+    ----------
+    cells : iterable of str or None
+        A column of text.
+
+    Returns
+    -------
+    (row, cell) or None
+        None unless more than half of the cells that are not missing are numbers.
+
+    Examples
+    --------
+    >>> first_odd_cell(["1", "2", "3 m", "4"])
+    (2, '3 m')
+    """
+    present = [(row, cell) for row, cell in enumerate(cells) if cell is not None]
+    odd = [(row, cell) for row, cell in present if not is_number(cell)]
+    return odd[0] if odd and 2 * len(odd) < len(present) else None
+
+
+def parse_cells(cells: Sequence[str], decimal_comma: bool = False) -> tuple[np.ndarray, str]:
+    """Column of numbers if every cell is one or is missing; text otherwise.
+
+    Parameters
+    ----------
+    cells : sequence of str, length n
+        The cells as in the file.
+    decimal_comma : bool
+        Whether 1,5 may stand for 1.5 (where the delimiter is not a comma).
+
+    Returns
+    -------
+    column : ndarray of shape (n,)
+        float64 with NaN where missing; or objects, stripped text with None where missing.
+    note : str
+        What was decided that is not evident; empty otherwise.
+
+    Examples
+    --------
+    >>> parse_cells(["1", "?", "2.5"])
+    (array([1. , nan, 2.5]), '')
+    >>> parse_cells(["red", ""])
+    (array(['red', None], dtype=object), '')
+    >>> parse_cells(["1,5", "2"], decimal_comma=True)
+    (array([1.5, 2. ]), 'decimal commas were read as points')
+    """
+    stripped = [cell.strip() for cell in cells]
+    present = [None if cell.casefold() in MISSING else cell for cell in stripped]
+    numbers = _numbers(present)
+    if numbers is not None:
+        return numbers, ""
+    folded = [None if cell is None else cell.casefold() for cell in present]
+    if all(cell is None or cell in _TRUTH for cell in folded):
+        truth = [np.nan if cell is None else _TRUTH[cell] for cell in folded]
+        return np.array(truth, dtype=np.float64), ""
+    if decimal_comma:
+        pointed = [
+            cell.replace(",", ".") if cell is not None and _DECIMAL_COMMA.fullmatch(cell) else cell
+            for cell in present
+        ]
+        numbers = _numbers(pointed)
+        if numbers is not None:
+            return numbers, "decimal commas were read as points"
+    return np.array(present, dtype=object), ""
+
+
+def _numbers(cells: Sequence[str | None]) -> np.ndarray | None:
+    """Numbers of the cells, or None as soon as one is not a number."""
+    values = np.empty(len(cells))
+    for row, cell in enumerate(cells):
+        if cell is None:
+            values[row] = np.nan
+            continue
+        try:
+            values[row] = float(cell)
+        except ValueError:
+            return None
+        # Python's float takes 1_000 and digits of other scripts, which no other reader does.
+        if "_" in cell or not cell.isascii():
+            return None
+    return values

@@ -1,0 +1,319 @@
+"""A table of named columns: one matrix of numbers, and the columns of text beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+
+import numpy as np
+
+from solvable.errors import InvalidData
+
+SHOWN_NAMES = 5
+"""Column names that a sentence lists before it counts the rest."""
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Rows of data before any treatment, whatever file they came from.
+
+    Parameters
+    ----------
+    numeric : ndarray of shape (n, p)
+        The columns of numbers, NaN where a value is missing. May be memory-mapped; any real dtype.
+    numeric_names : tuple of str, length p
+        Their names.
+    texts : dict from str to ndarray of object, shape (n,)
+        The columns of text; None where a value is missing.
+    order : tuple of str, optional
+        Every name in the order of the file; numbers first by default.
+
+    Raises
+    ------
+    InvalidData
+        If two columns have one name or the columns differ in length.
+
+    Examples
+    --------
+    >>> table = Table(np.array([[1.0], [2.0]]), ("size",),
+    ...               {"colour": np.array(["red", None], dtype=object)})
+    >>> table.n_rows, table.order
+    (2, ('size', 'colour'))
+    >>> table.column("colour")
+    array(['red', None], dtype=object)
+    """
+
+    numeric: np.ndarray
+    numeric_names: tuple[str, ...]
+    texts: dict[str, np.ndarray] = field(default_factory=dict)
+    order: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.order:
+            object.__setattr__(self, "order", (*self.numeric_names, *self.texts))
+        refuse_duplicates(self.order)
+        lengths = {len(self.numeric), *(len(column) for column in self.texts.values())}
+        if len(lengths) > 1:
+            raise InvalidData(
+                f"columns have {sorted(lengths)} rows; allowed: one number of rows for all."
+            )
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return len(self.numeric)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.order
+
+    def rows(self, index: slice | np.ndarray) -> Table:
+        """Rows by slice (views), by position or by mask (copies).
+
+        Parameters
+        ----------
+        index : slice or ndarray
+            Which rows, in which order.
+
+        Returns
+        -------
+        Table
+            The same columns.
+        """
+        texts = {name: column[index] for name, column in self.texts.items()}
+        return Table(self.numeric[index], self.numeric_names, texts, self.order)
+
+    def column(self, name: str) -> np.ndarray:
+        """One column, as numbers or as text.
+
+        Parameters
+        ----------
+        name : str
+            Its name.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Numbers, or objects (str or None).
+
+        Raises
+        ------
+        InvalidData
+            If there is no such column; names the nearest match.
+        """
+        if name in self.texts:
+            return self.texts[name]
+        if name in self.numeric_names:
+            return self.numeric[:, self.numeric_names.index(name)]
+        raise InvalidData(unknown_column("column", name, self.order))
+
+    def without(self, name: str) -> Table:
+        """Every column but one.
+
+        Parameters
+        ----------
+        name : str
+            The column to leave out; it must be there.
+
+        Returns
+        -------
+        Table
+            The rest. Columns of numbers are copied only if the column left out is one of them.
+        """
+        order = tuple(other for other in self.order if other != name)
+        texts = {other: column for other, column in self.texts.items() if other != name}
+        if name in self.texts:
+            return Table(self.numeric, self.numeric_names, texts, order)
+        position = self.numeric_names.index(name)
+        names = self.numeric_names[:position] + self.numeric_names[position + 1 :]
+        return Table(np.delete(self.numeric, position, axis=1), names, texts, order)
+
+
+def from_columns(columns: dict[str, np.ndarray]) -> Table:
+    """Table of columns given one by one.
+
+    Parameters
+    ----------
+    columns : dict from str to ndarray of shape (n,)
+        Numbers (any real dtype), or text as objects with None where a value is missing.
+
+    Returns
+    -------
+    Table
+        float32 if every number fits into it exactly, float64 otherwise.
+
+    Examples
+    --------
+    >>> from_columns({"a": np.array([1, 2]), "b": np.array(["x", None], dtype=object)}).order
+    ('a', 'b')
+    """
+    texts = {name: column for name, column in columns.items() if column.dtype == object}
+    numbers = {name: column for name, column in columns.items() if name not in texts}
+    n_rows = len(next(iter(columns.values()))) if columns else 0
+    dtype = np.result_type(np.float32, *(column.dtype for column in numbers.values()))
+    numeric = np.empty((n_rows, len(numbers)), dtype=dtype)
+    for position, (name, column) in enumerate(numbers.items()):
+        if column.shape != (n_rows,):
+            raise InvalidData(
+                f"column {name!r} has shape {column.shape}; the first column has {n_rows} rows, "
+                "and all must have as many."
+            )
+        numeric[:, position] = column
+    return Table(numeric, tuple(numbers), texts, tuple(columns))
+
+
+def stack_rows(tables: Sequence[Table]) -> Table:
+    """One table below the other; columns are matched by name.
+
+    Parameters
+    ----------
+    tables : sequence of Table
+        At least one. The first gives the order of the columns; a column that is text in one of
+        them becomes text in all.
+
+    Returns
+    -------
+    Table
+        All rows. A single table is returned as it is, memory-mapped or not.
+
+    Raises
+    ------
+    InvalidData
+        If a table lacks a column of the first, or has one more.
+    """
+    first = tables[0]
+    if len(tables) == 1:
+        return first
+    for table in tables:
+        if set(table.order) != set(first.order):
+            odd = sorted(set(table.order) ^ set(first.order))
+            raise InvalidData(
+                f"parts of the data have different columns: {listed(odd)} is in some and not in "
+                "others. Allowed: the same columns in every part."
+            )
+    textual = {name for table in tables for name in table.texts}
+    numbers = tuple(name for name in first.numeric_names if name not in textual)
+    texts = {
+        name: np.concatenate([as_text(table.column(name)) for table in tables])
+        for name in first.order
+        if name in textual
+    }
+    blocks = [
+        table.numeric
+        if table.numeric_names == numbers
+        else table.numeric[:, [table.numeric_names.index(name) for name in numbers]]
+        for table in tables
+    ]
+    return Table(np.concatenate(blocks), numbers, texts, first.order)
+
+
+def as_text(column: np.ndarray) -> np.ndarray:
+    """Column as text, numbers in their shortest form, None where a value is missing.
+
+    Parameters
+    ----------
+    column : ndarray of shape (n,)
+        Numbers or objects.
+
+    Returns
+    -------
+    ndarray of object, shape (n,)
+        Text.
+
+    Examples
+    --------
+    >>> as_text(np.array([3.0, np.nan, 0.5]))
+    array(['3', None, '0.5'], dtype=object)
+    """
+    if column.dtype == object:
+        return column
+    return np.array([None if value != value else number_text(value) for value in column], object)
+
+
+def number_text(value: float) -> str:
+    """Shortest text of a number; whole numbers without a point.
+
+    Examples
+    --------
+    >>> number_text(3.0), number_text(0.1)
+    ('3', '0.1')
+    """
+    value = float(value)
+    return str(int(value)) if value.is_integer() else repr(value)
+
+
+def missing_mask(column: np.ndarray) -> np.ndarray:
+    """Where a value is missing: NaN among numbers, None among text.
+
+    Parameters
+    ----------
+    column : ndarray of shape (n,)
+        Numbers or objects.
+
+    Returns
+    -------
+    ndarray of bool, shape (n,)
+        True where missing.
+
+    Examples
+    --------
+    >>> missing_mask(np.array(["a", None], dtype=object))
+    array([False,  True])
+    """
+    if column.dtype == object:
+        return np.array([value is None for value in column], dtype=bool)
+    return np.isnan(column)
+
+
+def refuse_duplicates(names: Iterable[str]) -> None:
+    """Raise :class:`InvalidData` if a column name occurs twice.
+
+    Examples
+    --------
+    >>> refuse_duplicates(["a", "b", "a"])
+    Traceback (most recent call last):
+    ...
+    solvable.errors.InvalidData: column name 'a' occurs 2 times; ... Rename the columns.
+    """
+    names = list(names)
+    repeated = (
+        sorted({name for name in names if names.count(name) > 1})
+        if len(set(names)) < len(names)
+        else []
+    )
+    if repeated:
+        times = names.count(repeated[0])
+        others = f" (also {listed(repeated[1:])})" if repeated[1:] else ""
+        raise InvalidData(
+            f"column name {repeated[0]!r} occurs {times} times{others}; allowed: each name once. "
+            "Rename the columns."
+        )
+
+
+def listed(names: Iterable[str]) -> str:
+    """Quoted names for a sentence, the first few and a count of the rest.
+
+    Examples
+    --------
+    >>> listed("abcdefg")
+    "'a', 'b', 'c', 'd', 'e' and 2 more"
+    """
+    names = list(names)
+    shown = ", ".join(repr(name) for name in names[:SHOWN_NAMES])
+    rest = len(names) - SHOWN_NAMES
+    return f"{shown} and {rest} more" if rest > 0 else shown
+
+
+def unknown_column(kind: str, name: str, names: Sequence[str]) -> str:
+    """Say that a column is not there, with the nearest match.
+
+    Examples
+    --------
+    >>> unknown_column("target", "prize", ["size", "price"])
+    "target 'prize' is not a column; columns: 'size', 'price'. Did you mean 'price'?"
+    """
+    near = get_close_matches(name, names, n=1) or [
+        other for other in names if other.casefold() == name.casefold()
+    ]
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    return f"{kind} {name!r} is not a column; columns: {listed(names)}.{hint}"

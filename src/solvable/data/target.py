@@ -1,0 +1,298 @@
+"""The target column: a number to predict, or classes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias, get_args
+
+import numpy as np
+
+from solvable.data.table import as_text, listed, missing_mask, number_text
+from solvable.errors import InvalidData, unknown_choice
+
+Kind: TypeAlias = Literal["classification", "regression", "binary"]
+"""What is predicted: one of three classes or more, a number, one of two classes."""
+
+Task: TypeAlias = Literal["auto", "classification", "regression", "binary"]
+"""What the user asks for; "auto" decides by the values."""
+
+MAX_CLASSES = 100
+"""Distinct values above which a target cannot be classes."""
+
+AUTO_CLASSES = 20
+"""Distinct whole numbers up to which "auto" reads a target as classes."""
+
+ROWS_PER_CLASS = 5
+"""Rows per distinct whole number that "auto" wants to see before it reads classes."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """Which column is predicted and how its values are encoded.
+
+    Parameters
+    ----------
+    name : str
+        The column.
+    kind : {"classification", "regression", "binary"}
+        What is predicted.
+    classes : tuple of str
+        Class labels, numbers in numerical order or text in alphabetical order; empty in
+        regression. The code of a label is its position.
+
+    Examples
+    --------
+    >>> target, _ = fit_target("colour", np.array(["red", "blue", "red", "blue"], dtype=object))
+    >>> target.kind, target.classes
+    ('binary', ('blue', 'red'))
+    >>> target.encode(np.array(["red", "green"], dtype=object))
+    array([ 1, -1])
+    """
+
+    name: str
+    kind: Kind
+    classes: tuple[str, ...] = ()
+
+    def encode(self, column: np.ndarray) -> np.ndarray:
+        """Numbers to predict, or codes of the classes.
+
+        Parameters
+        ----------
+        column : ndarray of shape (n,)
+            Values of the target, none missing for classes.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            float64 in regression; int64 codes otherwise, -1 for a label that is no class.
+
+        Raises
+        ------
+        InvalidData
+            In regression, if a value is not a finite number.
+        """
+        if self.kind == "regression":
+            return finite_numbers(self.name, column)
+        if column.dtype != object and all(map(_is_finite_number, self.classes)):
+            values = np.array([float(label) for label in self.classes])
+            codes = np.minimum(np.searchsorted(values, column), len(values) - 1)
+            return np.where(values[codes] == column, codes, -1).astype(np.int64)
+        code = {label: position for position, label in enumerate(self.classes)}
+        return np.array([code.get(label, -1) for label in as_text(column)], dtype=np.int64)
+
+    def decode(self, codes: np.ndarray) -> np.ndarray:
+        """Labels of codes; numbers stay as they are.
+
+        Parameters
+        ----------
+        codes : ndarray of shape (n,)
+            What :meth:`encode` returns, or predictions of such.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Class labels as str, or the numbers in regression.
+        """
+        if self.kind == "regression":
+            return np.asarray(codes)
+        return np.array(self.classes)[np.asarray(codes, dtype=np.int64)]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Fields as JSON values."""
+        return {"name": self.name, "kind": self.kind, "classes": list(self.classes)}
+
+    @classmethod
+    def from_dict(cls, fields: dict[str, Any]) -> Target:
+        """Target of what :meth:`to_dict` returned."""
+        return cls(fields["name"], fields["kind"], tuple(fields["classes"]))
+
+
+@dataclass(frozen=True)
+class TargetValues:
+    """Distinct values of a target and how often each occurs; mergeable over parts of the data.
+
+    Parameters
+    ----------
+    name : str
+        The column.
+    counts : dict from (float or str) to int
+        Rows by value. Kept up to ``MAX_CLASSES + 1`` values; more are only known to exist.
+    n_rows : int
+        Rows with a value.
+    whole : bool
+        Whether every value so far is a whole number (never for text).
+    """
+
+    name: str
+    counts: dict[Any, int]
+    n_rows: int
+    whole: bool
+
+    @classmethod
+    def of(cls, name: str, column: np.ndarray) -> TargetValues:
+        """Values of one part of the data, none of them missing."""
+        textual = column.dtype == object
+        if not textual:
+            column = finite_numbers(name, column)
+        distinct, counts = np.unique(column.astype(str) if textual else column, return_counts=True)
+        whole = not textual and bool(np.all(distinct == np.round(distinct)))
+        kept = zip(distinct[: MAX_CLASSES + 1].tolist(), counts.tolist(), strict=False)
+        return cls(name, dict(kept), len(column), whole)
+
+    def merge(self, other: TargetValues) -> TargetValues:
+        """Values of both parts together."""
+        counts = dict(self.counts)
+        for value, count in other.counts.items():
+            if value in counts or len(counts) <= MAX_CLASSES:
+                counts[value] = counts.get(value, 0) + count
+        return TargetValues(
+            self.name, counts, self.n_rows + other.n_rows, self.whole and other.whole
+        )
+
+
+def finite_numbers(name: str, column: np.ndarray) -> np.ndarray:
+    """Target values as float64; refuses text and infinities.
+
+    Examples
+    --------
+    >>> finite_numbers("price", np.array([1, 2]))
+    array([1., 2.])
+    """
+    if column.dtype == object:
+        texts = [value for value in column if not _is_finite_number(value)]
+        if texts:
+            raise InvalidData(
+                f"target {name!r} holds {texts[0]!r} (and {len(texts) - 1} more values that are not "
+                "numbers); allowed in regression: numbers. Mend the column, or use "
+                "task=classification."
+            )
+        return np.array([float(value) for value in column])
+    values = column.astype(np.float64)
+    infinite = np.isinf(values)
+    if infinite.any():
+        raise InvalidData(
+            f"target {name!r} is infinite in {np.count_nonzero(infinite)} rows, first in row "
+            f"{int(np.argmax(infinite)) + 1}; allowed: finite numbers. Mend or remove these rows."
+        )
+    return values
+
+
+def fit_target(
+    name: str, column: np.ndarray, task: Task = "auto"
+) -> tuple[Target, tuple[str, ...]]:
+    """Decide what is predicted, from all values of the target.
+
+    Parameters
+    ----------
+    name : str
+        The column.
+    column : ndarray of shape (n,)
+        Numbers or text, none missing.
+    task : {"auto", "classification", "regression", "binary"}
+        What to predict. "auto": classes if the values are text, or take two values, or are few
+        whole numbers (at most 20, with five rows each on average); a number otherwise.
+
+    Returns
+    -------
+    target : Target
+        The encoding.
+    notes : tuple of str
+        What was decided that is not evident.
+
+    Raises
+    ------
+    InvalidData
+        If the target is constant, holds infinities, has a class with a single member, or has too
+        many classes.
+
+    Examples
+    --------
+    >>> fit_target("price", np.array([1.5, 2.5, 4.0]))[0].kind
+    'regression'
+    """
+    return decide_target(TargetValues.of(name, column), task)
+
+
+def decide_target(values: TargetValues, task: Task = "auto") -> tuple[Target, tuple[str, ...]]:
+    """Like :func:`fit_target`, from the values merged over parts of the data."""
+    if task not in get_args(Task):
+        raise InvalidData(unknown_choice("task", task, get_args(Task)))
+    name, counts = values.name, values.counts
+    textual = any(isinstance(value, str) for value in counts)
+    if values.n_rows < 2:
+        raise InvalidData(
+            f"target {name!r} has {values.n_rows} rows with a value; at least 2 are needed."
+        )
+    if len(counts) == 1:
+        value = next(iter(counts))
+        raise InvalidData(
+            f"target {name!r} is {_label(value)} in all {values.n_rows} rows; it must take two "
+            "values or more to be learned. Choose another target or add rows."
+        )
+    few_whole = (
+        values.whole
+        and len(counts) <= AUTO_CLASSES
+        and len(counts) * ROWS_PER_CLASS <= values.n_rows
+    )
+    if task == "regression" or (task == "auto" and not (textual or len(counts) == 2 or few_whole)):
+        if textual:
+            finite_numbers(name, np.array(list(counts), dtype=object))
+        return Target(name, "regression"), ()
+    _refuse_classes(values, task, textual)
+    ordered = sorted(counts) if not textual else sorted(map(_label, counts))
+    classes = tuple(_label(value) for value in ordered)
+    notes: tuple[str, ...] = ()
+    if task == "auto" and not textual and len(classes) > 2:
+        notes = (
+            f"target {name!r} takes {len(classes)} whole numbers and was read as classes; "
+            "task=regression reads it as a number",
+        )
+    return Target(name, "binary" if len(classes) == 2 else "classification", classes), notes
+
+
+def _refuse_classes(values: TargetValues, task: Task, textual: bool) -> None:
+    """Raise if the values cannot be classes."""
+    name, counts = values.name, values.counts
+    if task == "binary" and len(counts) != 2:
+        raise InvalidData(
+            f"target {name!r} takes {_count(counts)} values; task=binary allows 2. Use "
+            "task=classification, or make the column two-valued."
+        )
+    if len(counts) > MAX_CLASSES or (len(counts) > 2 and 2 * len(counts) > values.n_rows):
+        advice = (
+            "Choose another target, or group its values."
+            if textual
+            else "Use task=regression, or group its values."
+        )
+        raise InvalidData(
+            f"target {name!r} takes {_count(counts)} distinct values in {values.n_rows} rows "
+            f"({listed(_label(value) for value in list(counts)[:3])}, ...); allowed: at most "
+            f"{MAX_CLASSES} classes with two rows each or more. {advice}"
+        )
+    single = [_label(value) for value, count in counts.items() if count == 1]
+    if single:
+        raise InvalidData(
+            f"class {listed(single)} of target {name!r} has a single row; allowed: at least 2 rows "
+            "per class, so that one can be held back. Remove the row, merge the class with "
+            "another or add rows."
+        )
+
+
+def _label(value: float | str) -> str:
+    return value if isinstance(value, str) else number_text(value)
+
+
+def _count(counts: dict[Any, int]) -> str:
+    return f"more than {MAX_CLASSES}" if len(counts) > MAX_CLASSES else str(len(counts))
+
+
+def _is_finite_number(text: str) -> bool:
+    try:
+        return bool(np.isfinite(float(text)))
+    except (TypeError, ValueError):
+        return False
+
+
+def present_rows(column: np.ndarray) -> np.ndarray:
+    """Rows whose target is not missing, as a mask."""
+    return ~missing_mask(column)
