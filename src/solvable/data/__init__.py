@@ -1,1 +1,29 @@
-"""Data sets, tables of one's own, and sources larger than memory."""
+"""Data sets, tables of one's own, and sources larger than memory.
+
+Nothing heavy is imported until it is used: scikit-learn and pyarrow load with the data that need
+them.
+"""
+
+from __future__ import annotations
+
+from solvable.data.dataset import Dataset, NewData, Split, load, load_new
+from solvable.data.named import DATASETS
+from solvable.data.preparation import Preparation
+from solvable.data.stream import LabelledSource, from_arrays, open_stream
+from solvable.data.table import Table
+from solvable.data.target import Target
+
+__all__ = [
+    "DATASETS",
+    "Dataset",
+    "LabelledSource",
+    "NewData",
+    "Preparation",
+    "Split",
+    "Table",
+    "Target",
+    "from_arrays",
+    "load",
+    "load_new",
+    "open_stream",
+]

@@ -107,6 +107,24 @@ class Table:
             return self.numeric[:, self.numeric_names.index(name)]
         raise InvalidData(unknown_column("column", name, self.order))
 
+    def select(self, names: Sequence[str]) -> Table:
+        """Some of the columns, in the order asked for.
+
+        Parameters
+        ----------
+        names : sequence of str
+            Columns that are there.
+
+        Returns
+        -------
+        Table
+            These columns, copied.
+        """
+        numeric = tuple(name for name in names if name not in self.texts)
+        index = [self.numeric_names.index(name) for name in numeric]
+        texts = {name: self.texts[name] for name in names if name in self.texts}
+        return Table(self.numeric[:, index], numeric, texts, tuple(names))
+
     def without(self, name: str) -> Table:
         """Every column but one.
 

@@ -1,0 +1,282 @@
+"""Loading a data set for learning, and new data for a fitted model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from solvable.data.preparation import Preparation
+from solvable.data.readers import join, read_raw
+from solvable.data.table import Table, missing_mask
+from solvable.data.target import Kind, Task, fit_target
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """Inputs and target of a learning problem, and what was done to get them.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d)
+        Inputs as prepared with all rows: float64, or float32 if the file is no more exact;
+        memory-mapped if the file is and nothing had to be done.
+    y : ndarray of shape (n,)
+        float64 in regression; otherwise int64 codes, positions in ``class_labels``.
+    kind : {"classification", "regression", "binary"}
+        What is predicted.
+    class_labels : tuple of str
+        Labels of the codes; empty in regression.
+    columns : tuple of str, length d
+        Names of the columns of X.
+    target : str
+        Name of the target.
+    image_shape : tuple of int or None
+        Height, width (and channels) if each row is an image.
+    name : str
+        What was loaded.
+    treatments : tuple of str
+        What was done to the data, as sentences without full stop.
+    preparation : Preparation
+        How X was made of the table, fitted on all rows. An honest estimate of an error needs one
+        that was fitted on the training rows: see :meth:`split`.
+    table : Table
+        The inputs before preparation, rows without target left out.
+    keep : tuple of str
+        Columns kept though they look like identifiers.
+    """
+
+    X: np.ndarray
+    y: np.ndarray
+    kind: Kind
+    class_labels: tuple[str, ...]
+    columns: tuple[str, ...]
+    target: str
+    image_shape: tuple[int, ...] | None
+    name: str
+    treatments: tuple[str, ...]
+    preparation: Preparation
+    table: Table
+    keep: tuple[str, ...] = ()
+
+    @property
+    def n_samples(self) -> int:
+        """Number of rows."""
+        return len(self.y)
+
+    @property
+    def n_columns(self) -> int:
+        """Number of columns of X."""
+        return len(self.columns)
+
+    def split(self, train: np.ndarray, test: np.ndarray) -> Split:
+        """Training and test rows, the preparation fitted on the training rows alone.
+
+        Medians, texts and constant columns are those of the training rows, so that the test rows
+        are treated as rows that come later.
+
+        Parameters
+        ----------
+        train, test : ndarray of int or bool
+            Rows, by position or mask.
+
+        Returns
+        -------
+        Split
+            Inputs and targets of both, and the preparation for later rows.
+
+        Examples
+        --------
+        >>> wine = load("wine")
+        >>> part = wine.split(np.arange(0, 178, 2), np.arange(1, 178, 2))
+        >>> part.X_train.shape, part.y_test.shape
+        ((89, 13), (89,))
+        """
+        rows = self.table.rows(train)
+        preparation = Preparation.fit(
+            rows, keep=self.keep, target=self.preparation.target, image_shape=self.image_shape
+        )
+        return Split(
+            preparation.transform(rows),
+            self.y[train],
+            preparation.transform(self.table.rows(test)),
+            self.y[test],
+            preparation,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """Training and test rows of a data set.
+
+    Parameters
+    ----------
+    X_train, y_train, X_test, y_test : ndarray
+        Inputs and targets.
+    preparation : Preparation
+        Fitted on the training rows.
+    """
+
+    X_train: np.ndarray
+    y_train: np.ndarray
+    X_test: np.ndarray
+    y_test: np.ndarray
+    preparation: Preparation
+
+
+@dataclass(frozen=True, eq=False)
+class NewData:
+    """Rows to predict.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d)
+        Inputs as the model takes them.
+    y : ndarray of shape (n,) or None
+        Target if the data have it, encoded as in training: NaN where it is missing in regression,
+        -1 where a class is missing or was not seen in training.
+    labelled : ndarray of bool, shape (n,)
+        Rows whose target is known.
+    treatments : tuple of str
+        What was done, as sentences without full stop.
+    """
+
+    X: np.ndarray
+    y: np.ndarray | None
+    labelled: np.ndarray
+    treatments: tuple[str, ...]
+
+
+def load(
+    name_or_path: str | Path,
+    *,
+    target: str | None = None,
+    task: Task = "auto",
+    keep: Sequence[str] = (),
+) -> Dataset:
+    """Load a data set by name, or from a file or folder, ready to learn from.
+
+    Parameters
+    ----------
+    name_or_path : str or Path
+        One of :data:`~solvable.data.DATASETS`; or a CSV, NPZ, NPY or Parquet file; or a folder of
+        array files, of Parquet files or of class folders with images. A path with the name of a
+        data set is written ``./digits``.
+    target : str, optional
+        Column to predict. May be left out for a data set with a name, for arrays X and y, and if
+        one column is called y, target, label, labels or class.
+    task : {"auto", "classification", "regression", "binary"}
+        What to predict; "auto" decides by the values, see :func:`~solvable.data.target.fit_target`.
+    keep : sequence of str
+        Columns to keep though they look like identifiers.
+
+    Returns
+    -------
+    Dataset
+        Inputs, target and what was done.
+
+    Raises
+    ------
+    InvalidParameter
+        If the name is unknown, nothing is at the path, or a package is not installed.
+    InvalidData
+        If the data cannot be learned from; the message says what to do.
+
+    Notes
+    -----
+    Treatments: constant columns and identifiers are dropped; missing values are replaced by
+    medians; rows without target are dropped; text becomes columns of 0 and 1, or is dropped if it
+    takes many values. Each is told in ``treatments``.
+
+    Examples
+    --------
+    >>> digits = load("digits:even-odd")
+    >>> digits.X.shape, digits.kind, digits.class_labels, digits.image_shape
+    ((1797, 64), 'binary', ('even', 'odd'), (8, 8))
+    >>> load("digit")
+    Traceback (most recent call last):
+    ...
+    solvable.errors.InvalidParameter: data set is 'digit'; allowed: ... Did you mean 'digits'? ...
+    """
+    raw = read_raw(name_or_path, target)
+    table, values = join(raw)
+    assert values is not None
+    missing = missing_mask(values)
+    treatments = list(raw.notes)
+    if missing.any():
+        n_missing = int(np.count_nonzero(missing))
+        treatments.append(
+            f"dropped {n_missing} of {len(values)} rows: target {raw.target!r} missing"
+        )
+        table, values = table.rows(~missing), values[~missing]
+    fitted, notes = fit_target(raw.target, values, task)
+    preparation = Preparation.fit(table, keep=keep, target=fitted, image_shape=raw.image_shape)
+    treatments += [*notes, *preparation.treatments]
+    return Dataset(
+        X=preparation.transform(table),
+        y=fitted.encode(values),
+        kind=fitted.kind,
+        class_labels=fitted.classes,
+        columns=preparation.columns,
+        target=raw.target,
+        image_shape=raw.image_shape,
+        name=str(name_or_path),
+        treatments=tuple(treatments),
+        preparation=replace(preparation, treatments=tuple(treatments)),
+        table=table,
+        keep=tuple(keep),
+    )
+
+
+def load_new(name_or_path: str | Path, preparation: Preparation) -> NewData:
+    """Load rows to predict, treated as the training rows were.
+
+    Parameters
+    ----------
+    name_or_path : str or Path
+        As for :func:`load`. The target need not be there.
+    preparation : Preparation
+        Fitted on the training rows.
+
+    Returns
+    -------
+    NewData
+        Inputs, and the target if there is one.
+
+    Raises
+    ------
+    InvalidData
+        If a column that was learned from is not there, or holds text instead of numbers.
+
+    Examples
+    --------
+    >>> wine = load("wine")
+    >>> bool((load_new("wine", wine.preparation).X == wine.X).all())
+    True
+    """
+    target = preparation.target
+    name = target.name if target else None
+    raw = read_raw(name_or_path, name, required=False, expected=preparation.needed)
+    table, values = join(raw)
+    treatments = [*raw.notes, *preparation.report(table)]
+    X = preparation.transform(table)
+    if values is None or target is None:
+        return NewData(X, None, np.zeros(len(X), dtype=bool), tuple(treatments))
+    missing = missing_mask(values)
+    if missing.any():
+        treatments.append(
+            f"target {target.name!r} is missing in {np.count_nonzero(missing)} of {len(X)} rows, "
+            "which are predicted and not scored"
+        )
+    present = target.encode(values[~missing])
+    unseen = sorted(set(values[~missing][present == -1].tolist())) if target.classes else []
+    if unseen:
+        treatments.append(
+            f"{np.count_nonzero(present == -1)} rows have a class not seen in training "
+            f"({', '.join(map(repr, unseen[:5]))}): no prediction can be right there"
+        )
+    y = np.full(len(X), np.nan if not target.classes else -1, dtype=present.dtype)
+    y[~missing] = present
+    return NewData(X, y, ~missing, tuple(treatments))

@@ -1,0 +1,209 @@
+"""Parquet files, one row group at a time (extra ``data``)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from solvable.data.parts import Part, RawData, choose_target, text_column
+from solvable.data.table import Table, listed, refuse_duplicates
+from solvable.errors import InvalidData, InvalidParameter
+
+INSTALL = 'pip install "solvable[data]"'
+"""The command that installs what reads Parquet and ships MNIST."""
+
+
+class ParquetFile:
+    """A file whose footer is read once.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+
+    Raises
+    ------
+    InvalidParameter
+        If pyarrow is not installed; names the command.
+    InvalidData
+        If the file is damaged or no Parquet file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # An open file does not travel to another process; its path does.
+        return ParquetFile, (self.path,)
+
+    @cached_property
+    def handle(self) -> Any:
+        """The open file."""
+        try:
+            import pyarrow as arrow
+            from pyarrow import parquet
+        except ImportError as error:
+            raise InvalidParameter(
+                f"{self.path} is a Parquet file, and pyarrow cannot be imported ({error}). Install "
+                f"it: {INSTALL}"
+            ) from error
+        try:
+            return parquet.ParquetFile(self.path, memory_map=True)
+        except (arrow.ArrowInvalid, OSError) as error:
+            raise InvalidData(
+                f"{self.path} is damaged or no Parquet file ({error}). Write it anew."
+            ) from error
+
+    @cached_property
+    def kinds(self) -> dict[str, str]:
+        """What each column holds: "number", "text" or something that is not used."""
+        schema = self.handle.schema_arrow
+        refuse_duplicates(schema.names)
+        return {field.name: _kind(field.type) for field in schema}
+
+    def read(self, group: int, columns: Sequence[str]) -> dict[str, np.ndarray]:
+        """Columns of one row group."""
+        import pyarrow as arrow
+
+        try:
+            table = self.handle.read_row_group(group, columns=list(columns), use_threads=False)
+        except (arrow.ArrowInvalid, OSError) as error:
+            raise InvalidData(
+                f"{self.path} is damaged in row group {group} ({error}). Write it anew."
+            ) from error
+        return {name: _to_numpy(table.column(name), self.kinds[name]) for name in columns}
+
+
+@dataclass(frozen=True)
+class RowGroup:
+    """Rows of a Parquet file that are read together.
+
+    Parameters
+    ----------
+    file : ParquetFile
+        The file.
+    group : int
+        Which row group.
+    n_rows : int
+        Its rows.
+    columns : tuple of str
+        Columns besides the target.
+    target_name : str
+        The target; empty if there is none.
+    """
+
+    file: ParquetFile
+    group: int
+    n_rows: int
+    columns: tuple[str, ...]
+    target_name: str
+
+    def read(self, columns: Sequence[str] | None = None) -> tuple[Table, np.ndarray | None]:
+        """The columns besides the target, or some of them; and the target if there is one."""
+        names = self.columns if columns is None else tuple(columns)
+        wanted = [*names, self.target_name] if self.target_name else list(names)
+        found = self.file.read(self.group, wanted)
+        values = found.pop(self.target_name) if self.target_name else None
+        numeric = tuple(name for name in names if self.file.kinds[name] == "number")
+        texts = {name: found[name] for name in names if name not in numeric}
+        dtype = np.result_type(np.float32, *(found[name].dtype for name in numeric))
+        # Written column by column into contiguous memory; rows are strided, which BLAS takes as is.
+        matrix = np.empty((len(numeric), self.n_rows), dtype=dtype)
+        for row, name in zip(matrix, numeric, strict=True):
+            row[:] = found[name]
+        return Table(matrix.T, numeric, texts, names), values
+
+    def target(self) -> np.ndarray | None:
+        """Values of the target, without reading the rest."""
+        return self.read(())[1]
+
+
+def read_parquet(
+    paths: Sequence[Path], target: str | None = None, *, required: bool = True
+) -> RawData:
+    """Row groups of one file or several with the same columns.
+
+    Parameters
+    ----------
+    paths : sequence of Path
+        The files, in order.
+    target : str, optional
+        Column to predict.
+    required : bool
+        Whether a target must be there.
+
+    Returns
+    -------
+    RawData
+        One part per row group; nothing but footers is read.
+
+    Raises
+    ------
+    InvalidData
+        If a file is damaged, has no row, or differs in its columns.
+    """
+    files = [ParquetFile(path) for path in paths]
+    kinds = files[0].kinds
+    for file in files[1:]:
+        if file.kinds != kinds:
+            odd = sorted(dict(file.kinds.items() ^ kinds.items()))
+            raise InvalidData(
+                f"{file.path.name} and {files[0].path.name} differ in {listed(odd)}; allowed: the "
+                "same columns of the same types in every file."
+            )
+    found, notes = choose_target(list(kinds), target, required=required, where=str(paths[0]))
+    if found and kinds[found] not in ("number", "text"):
+        raise InvalidData(
+            f"target {found!r} holds {kinds[found]}; allowed: numbers or text. Choose another."
+        )
+    used = tuple(name for name, kind in kinds.items() if kind in ("number", "text"))
+    columns = tuple(name for name in used if name != found)
+    for name, kind in kinds.items():
+        if name not in used:
+            notes = (*notes, f"dropped column {name!r}: it holds {kind}")
+    parts: list[Part] = []
+    for file in files:
+        metadata = file.handle.metadata
+        for group in range(metadata.num_row_groups):
+            n_rows = metadata.row_group(group).num_rows
+            if n_rows:
+                parts.append(RowGroup(file, group, n_rows, columns, found))
+    if not parts:
+        raise InvalidData(f"{paths[0]} has columns and no rows; at least one row is needed.")
+    return RawData(tuple(parts), found, None, notes)
+
+
+def _kind(type_: Any) -> str:
+    """What a column of this Arrow type is to us."""
+    from pyarrow import types
+
+    if types.is_dictionary(type_):
+        return _kind(type_.value_type)
+    if types.is_integer(type_) or types.is_floating(type_) or types.is_boolean(type_):
+        return "number"
+    if types.is_decimal(type_) or types.is_null(type_):
+        return "number"
+    if types.is_string(type_) or types.is_large_string(type_) or types.is_temporal(type_):
+        return "text"
+    return f"values of type {type_}"
+
+
+def _to_numpy(column: Any, kind: str) -> np.ndarray:
+    """Arrow column as numbers with NaN, or as objects with None, where a value is missing."""
+    import pyarrow as arrow
+    from pyarrow import types
+
+    if types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if kind == "text":
+        return text_column(column.cast(arrow.string()).to_pylist())
+    if types.is_null(column.type) or types.is_decimal(column.type):
+        column = column.cast(arrow.float64())
+    elif types.is_boolean(column.type):
+        column = column.cast(arrow.uint8())
+    return np.asarray(column.to_numpy())

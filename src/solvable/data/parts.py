@@ -1,0 +1,298 @@
+"""Parts of a data set that are read one at a time: a row group, a shard, a stretch of a file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from solvable.data.cells import MISSING
+from solvable.data.table import Table, listed, refuse_duplicates, unknown_column
+from solvable.errors import InvalidData
+
+PART_ROWS = 16_384
+"""Rows per part of an array; a part of a Parquet file is a row group."""
+
+COMMON_TARGETS = ("y", "target", "label", "labels", "class")
+"""Names that a column is taken as target by when none is named."""
+
+
+class Part(Protocol):
+    """Rows that are read together."""
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        ...
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the columns besides the target."""
+        ...
+
+    def read(self, columns: Sequence[str] | None = None) -> tuple[Table, np.ndarray | None]:
+        """The columns besides the target, or some of them; and the target if there is one."""
+        ...
+
+    def target(self) -> np.ndarray | None:
+        """Values of the target, numbers or text, without reading the rest."""
+        ...
+
+
+@dataclass(frozen=True)
+class RawData:
+    """What was found in a file or a folder, before any treatment.
+
+    Parameters
+    ----------
+    parts : tuple of Part
+        At least one, in order.
+    target : str
+        Name of the target; empty if the data have none.
+    image_shape : tuple of int, optional
+        Height, width (and channels) if each row is an image.
+    notes : tuple of str
+        What was decided in reading that is not evident.
+    """
+
+    parts: tuple[Part, ...]
+    target: str
+    image_shape: tuple[int, ...] | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def whole(self) -> Part | None:
+        """The part that all parts are stretches of, if they are."""
+        first = self.parts[0]
+        if len(self.parts) == 1:
+            return first
+        base = first.base if isinstance(first, Stretch) else None
+        same = all(isinstance(part, Stretch) and part.base is base for part in self.parts)
+        return base if same else None
+
+
+@dataclass(frozen=True, eq=False)
+class TablePart:
+    """Part that is in memory as a table.
+
+    Parameters
+    ----------
+    table : Table
+        Columns besides the target.
+    values : ndarray of shape (n,), optional
+        Values of the target.
+    """
+
+    table: Table
+    values: np.ndarray | None = None
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return self.table.n_rows
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the columns besides the target."""
+        return self.table.order
+
+    def read(self, columns: Sequence[str] | None = None) -> tuple[Table, np.ndarray | None]:
+        """The columns besides the target, or some of them; and the target if there is one."""
+        table = self.table if columns is None else self.table.select(columns)
+        return table, self.values
+
+    def target(self) -> np.ndarray | None:
+        """Values of the target."""
+        return self.values
+
+
+@dataclass(frozen=True, eq=False)
+class Stretch:
+    """Consecutive rows of a part whose array stays where it is, on disk or in memory.
+
+    Parameters
+    ----------
+    base : TablePart
+        The whole.
+    span : slice
+        The rows.
+    """
+
+    base: TablePart
+    span: slice
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return int(self.span.stop - self.span.start)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the columns besides the target."""
+        return self.base.columns
+
+    def read(self, columns: Sequence[str] | None = None) -> tuple[Table, np.ndarray | None]:
+        """The columns besides the target, or some of them; and the target if there is one."""
+        table = self.base.table.rows(self.span)
+        return table if columns is None else table.select(columns), self.target()
+
+    def target(self) -> np.ndarray | None:
+        """Values of the target."""
+        return None if self.base.values is None else self.base.values[self.span]
+
+
+def stretches(part: TablePart) -> tuple[Part, ...]:
+    """Parts of ``PART_ROWS`` rows each, views of one."""
+    starts = range(0, part.n_rows, PART_ROWS)
+    if len(starts) == 1:
+        return (part,)
+    return tuple(Stretch(part, slice(i, min(i + PART_ROWS, part.n_rows))) for i in starts)
+
+
+def array_parts(
+    X: np.ndarray, y: np.ndarray | None, names: Sequence[str] = (), where: str = "the data"
+) -> tuple[tuple[Part, ...], tuple[int, ...] | None]:
+    """Parts of an array, views of ``PART_ROWS`` rows each.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d), (n,), (n, height, width) or (n, height, width, channels)
+        Numbers or text; may be memory-mapped.
+    y : ndarray of shape (n,) or (n, 1), optional
+        Target.
+    names : sequence of str
+        Names of the columns; x0, x1, ... by default.
+    where : str
+        What the arrays are from, for messages.
+
+    Returns
+    -------
+    parts : tuple of Part
+        In order.
+    image_shape : tuple of int or None
+        Shape of a row if it is an image.
+
+    Raises
+    ------
+    InvalidData
+        If shapes do not fit together, or the entries are neither real numbers nor text.
+    """
+    if X.ndim == 0 or X.ndim > 4:
+        raise InvalidData(
+            f"X of {where} has shape {X.shape}; allowed: (n, d), or (n, height, width) and "
+            "(n, height, width, channels) for images."
+        )
+    image_shape = tuple(X.shape[1:]) if X.ndim > 2 else None
+    n_columns = int(np.prod(X.shape[1:]))
+    if len(X) == 0 or n_columns == 0:
+        raise InvalidData(
+            f"X of {where} has shape {X.shape}; at least one row and one column are needed."
+        )
+    matrix = X.reshape(len(X), n_columns)
+    if len(names) not in (0, n_columns):
+        raise InvalidData(
+            f"{where} has {len(names)} column names for {n_columns} columns; as many are needed."
+        )
+    names = tuple(map(str, names)) or tuple(f"x{i}" for i in range(n_columns))
+    refuse_duplicates(names)
+    values = None if y is None else _label_column(y, len(X), where)
+    if X.dtype.kind in "US":
+        columns = {name: typed_column(matrix[:, i], name) for i, name in enumerate(names)}
+        return (TablePart(Table(np.empty((len(X), 0)), (), columns), values),), image_shape
+    if X.dtype.kind not in "fiub":
+        raise InvalidData(
+            f"X of {where} has entries of type {X.dtype}; allowed: real numbers or text."
+        )
+    return stretches(TablePart(Table(matrix, names), values)), image_shape
+
+
+def typed_column(column: np.ndarray, name: str) -> np.ndarray:
+    """Column of an array file as numbers, or as text with None where a value is missing.
+
+    Examples
+    --------
+    >>> typed_column(np.array(["red", "NA"]), "colour")
+    array(['red', None], dtype=object)
+    """
+    if column.dtype.kind in "fiub":
+        return column
+    if column.dtype.kind == "S":
+        column = np.char.decode(column, "utf-8", "replace")
+    if column.dtype.kind != "U":
+        raise InvalidData(
+            f"column {name!r} has entries of type {column.dtype}; allowed: real numbers or text."
+        )
+    return text_column(column.tolist())
+
+
+def text_column(values: Sequence[str | None]) -> np.ndarray:
+    """Objects: stripped text, None where it stands for a missing value."""
+    stripped = [None if value is None else value.strip() for value in values]
+    present = [
+        None if value is None or value.casefold() in MISSING else value for value in stripped
+    ]
+    return np.array(present, dtype=object)
+
+
+def _label_column(y: np.ndarray, n_rows: int, where: str) -> np.ndarray:
+    """Target with one value per row."""
+    if y.ndim == 2 and y.shape[1] == 1:
+        y = y[:, 0]
+    if y.shape != (n_rows,):
+        raise InvalidData(
+            f"the target of {where} has shape {y.shape}, and X has {n_rows} rows; allowed: one "
+            f"value per row, shape ({n_rows},)."
+        )
+    return typed_column(y, "target")
+
+
+def choose_target(
+    names: Sequence[str], target: str | None, *, required: bool, where: str
+) -> tuple[str, tuple[str, ...]]:
+    """Name of the target among the columns of a table.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Columns there are.
+    target : str or None
+        Column that was asked for.
+    required : bool
+        Whether there must be one; new data may come without.
+    where : str
+        What the table is from, for messages.
+
+    Returns
+    -------
+    name : str
+        Empty if there is none.
+    notes : tuple of str
+        Says so if the target was found by its name.
+
+    Raises
+    ------
+    InvalidData
+        If the column is not there, or none was asked for and no name tells.
+
+    Examples
+    --------
+    >>> choose_target(["size", "y"], None, required=True, where="a.csv")
+    ('y', ("column 'y' was taken as the target by its name",))
+    """
+    if target is not None:
+        if target in names:
+            return target, ()
+        if required:
+            raise InvalidData(unknown_column("target", target, names))
+        return "", ()
+    if not required:
+        return "", ()
+    found = [name for name in names if name.casefold() in COMMON_TARGETS]
+    if len(found) == 1:
+        return found[0], (f"column {found[0]!r} was taken as the target by its name",)
+    raise InvalidData(
+        f"{where} does not say which column is to be predicted; columns: {listed(names)}. Name it "
+        "with --target COLUMN (target=COLUMN)."
+    )

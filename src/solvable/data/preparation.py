@@ -1,0 +1,390 @@
+"""From a table to the matrix of numbers a learner takes, the same way for new data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from typing import Any
+
+import numpy as np
+
+from solvable.data.cells import first_odd_cell
+from solvable.data.columns import (
+    ColumnStatistics,
+    column_statistics,
+    numbers_the_rows,
+    refuse_infinite,
+    row_blocks,
+    text_reason,
+)
+from solvable.data.table import Table, as_text, listed
+from solvable.data.target import Target
+from solvable.errors import InvalidData
+
+FORMAT = 1
+"""Version of what :meth:`Preparation.to_dict` writes."""
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """How a table becomes a matrix, fitted on training rows.
+
+    Columns of numbers come first, in the order of the table, with medians of the training rows
+    where a value is missing; then one column of 0 and 1 for each text of a column of text, all 0
+    where the text is missing or was not seen in training. Make one with :meth:`fit`.
+
+    Parameters
+    ----------
+    numeric_names : tuple of str
+        Columns of numbers that are used.
+    medians : tuple of float
+        What stands in for their missing values.
+    categories : tuple of (str, tuple of str)
+        Columns of text that are used, each with its texts.
+    dropped : tuple of (str, str)
+        Columns that are not used, each with the reason.
+    dtype : str
+        Type of the matrix, "float64" or "float32".
+    target : Target, optional
+        What is predicted.
+    image_shape : tuple of int, optional
+        Height, width (and channels) if each row is an image.
+    treatments : tuple of str
+        What was done, as sentences without full stop.
+
+    Examples
+    --------
+    >>> table = Table(np.array([[1.0, 7.0], [np.nan, 7.0], [3.0, 7.0]]), ("size", "unit"))
+    >>> preparation = Preparation.fit(table)
+    >>> preparation.transform(table).ravel()
+    array([1., 2., 3.])
+    >>> for sentence in preparation.treatments:
+    ...     print(sentence)
+    dropped column 'unit': constant
+    column 'size': 1 of 3 values missing, replaced by 2, the median of the training rows
+    """
+
+    numeric_names: tuple[str, ...]
+    medians: tuple[float, ...]
+    categories: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    dropped: tuple[tuple[str, str], ...] = ()
+    dtype: str = "float64"
+    target: Target | None = None
+    image_shape: tuple[int, ...] | None = None
+    treatments: tuple[str, ...] = ()
+
+    @classmethod
+    def fit(
+        cls,
+        table: Table,
+        *,
+        keep: Sequence[str] = (),
+        target: Target | None = None,
+        image_shape: tuple[int, ...] | None = None,
+        varying: Iterable[str] = (),
+        further_texts: Mapping[str, frozenset[str]] | None = None,
+    ) -> Preparation:
+        """Decide by the training rows what becomes of each column.
+
+        Parameters
+        ----------
+        table : Table
+            Training rows, without the target.
+        keep : sequence of str
+            Columns of numbers to keep though they look like identifiers.
+        target : Target, optional
+            Carried along, so that new data are scored the same way.
+        image_shape : tuple of int, optional
+            Each row is an image: constant pixels are kept, so that filters can be drawn.
+        varying : iterable of str
+            Columns known to vary outside these rows; not dropped as constant.
+        further_texts : mapping from str to frozenset of str
+            Texts that columns hold outside these rows.
+
+        Returns
+        -------
+        Preparation
+            The fitted treatment.
+
+        Raises
+        ------
+        InvalidData
+            If a value is infinite, no column is numeric, or no column is left.
+        """
+        unknown = [name for name in keep if name not in table]
+        if unknown:
+            raise InvalidData(
+                f"keep names {listed(unknown)}, which is not a column; columns: "
+                f"{listed(table.order)}."
+            )
+        if not table.numeric_names:
+            raise InvalidData(
+                f"no column besides the target is numeric: {listed(table.order)} hold text; at "
+                "least one column of numbers is needed. Replace texts by numbers."
+            )
+        refuse_infinite(table.numeric, table.numeric_names)
+        statistics = column_statistics(table.numeric)
+        kept_constant = set(table.numeric_names) if image_shape else set(varying)
+        dropped = _drop_numeric(table, statistics, set(keep), kept_constant)
+        categories = []
+        for name, column in table.texts.items():
+            others = (further_texts or {}).get(name, frozenset())
+            reason = text_reason(column, others)
+            if reason:
+                dropped[name] = reason
+            else:
+                texts = others.union(value for value in column if value is not None)
+                categories.append((name, tuple(sorted(texts))))
+        used = [i for i, name in enumerate(table.numeric_names) if name not in dropped]
+        if not used and not categories:
+            reasons = "; ".join(f"{name!r}: {reason}" for name, reason in list(dropped.items())[:5])
+            raise InvalidData(
+                f"no column is left to learn from ({reasons}); at least one column that varies is "
+                "needed. Add columns, or keep one with keep=."
+            )
+        preparation = cls(
+            numeric_names=tuple(table.numeric_names[i] for i in used),
+            medians=tuple(float(statistics.medians[i]) for i in used),
+            categories=tuple(categories),
+            dropped=tuple((name, dropped[name]) for name in table.order if name in dropped),
+            dtype=str(np.result_type(table.numeric.dtype, np.float32)),
+            target=target,
+            image_shape=image_shape,
+        )
+        return replace(preparation, treatments=_sentences(preparation, table, statistics, used))
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the columns of the matrix."""
+        ones = (f"{name}={text}" for name, texts in self.categories for text in texts)
+        return (*self.numeric_names, *ones)
+
+    @property
+    def needed(self) -> tuple[str, ...]:
+        """Columns a table must have."""
+        return (*self.numeric_names, *(name for name, _ in self.categories))
+
+    def transform(self, table: Table, *, first_row: int = 0) -> np.ndarray:
+        """Matrix of the rows of a table whose columns have the right names, in any order.
+
+        Parameters
+        ----------
+        table : Table
+            Rows to treat. Columns that are not needed are ignored.
+        first_row : int
+            Position of the first row in the whole, for messages.
+
+        Returns
+        -------
+        ndarray of shape (n, d)
+            The very array of the table, memory-mapped or not, if nothing is to be done to it.
+
+        Raises
+        ------
+        InvalidData
+            If a column is not there, holds text where numbers were learned from, or is infinite.
+        """
+        missing = [name for name in self.needed if name not in table]
+        if missing:
+            near = get_close_matches(missing[0], table.order, n=1)
+            hint = f" Is {near[0]!r} the same as {missing[0]!r}?" if near else ""
+            raise InvalidData(
+                f"{len(missing)} of {len(self.needed)} columns that were learned from are not in "
+                f"the data: {listed(missing)}; columns there: {listed(table.order)}. Add them, by "
+                f"these names.{hint}"
+            )
+        matrix = self._numbers(table)
+        if refuse_infinite(matrix, self.numeric_names, first_row):
+            matrix = np.array(matrix, dtype=self.dtype)
+            medians = np.array(self.medians, dtype=self.dtype)
+            for rows in row_blocks(matrix):
+                block = matrix[rows]
+                np.copyto(block, medians, where=np.isnan(block))
+        if not self.categories:
+            return matrix.astype(self.dtype, copy=False)
+        ones = [
+            as_text(table.column(name))[:, None] == np.array(texts, dtype=object)
+            for name, texts in self.categories
+        ]
+        return np.hstack([matrix.astype(self.dtype, copy=False), *ones], dtype=self.dtype)
+
+    def report(self, table: Table) -> tuple[str, ...]:
+        """What :meth:`transform` does to a table of new rows.
+
+        Parameters
+        ----------
+        table : Table
+            The rows.
+
+        Returns
+        -------
+        tuple of str
+            Sentences without full stop: columns ignored, texts never seen, values missing.
+        """
+        sentences = []
+        known = {*self.needed, *(name for name, _ in self.dropped)}
+        extra = [name for name in table.order if name not in known]
+        if extra:
+            sentences.append(f"ignored columns that were not learned from: {listed(extra)}")
+        present = {name: table.column(name) for name in self.needed if name in table}
+        for name, texts in self.categories:
+            column = as_text(present[name]) if name in present else np.array([], dtype=object)
+            unseen = sorted({value for value in column if value is not None}.difference(texts))
+            if unseen:
+                sentences.append(
+                    f"column {name!r}: texts not seen in training count as none of those seen: "
+                    f"{listed(unseen)}"
+                )
+        for name in self.numeric_names:
+            column = present.get(name, np.empty(0))
+            if column.dtype == object:
+                continue
+            n_missing = int(np.count_nonzero(column != column))
+            if n_missing:
+                sentences.append(
+                    f"column {name!r}: {n_missing} of {len(column)} values missing, replaced by "
+                    "the median of the training rows"
+                )
+        return tuple(sentences)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as JSON values; :meth:`from_dict` reads it back."""
+        return {
+            "format": FORMAT,
+            "numeric_names": list(self.numeric_names),
+            "medians": list(self.medians),
+            "categories": [[name, list(texts)] for name, texts in self.categories],
+            "dropped": [list(pair) for pair in self.dropped],
+            "dtype": self.dtype,
+            "target": self.target.to_dict() if self.target else None,
+            "image_shape": list(self.image_shape) if self.image_shape else None,
+            "treatments": list(self.treatments),
+        }
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> Preparation:
+        """Read back what :meth:`to_dict` returned.
+
+        Parameters
+        ----------
+        fields : mapping
+            JSON values.
+
+        Returns
+        -------
+        Preparation
+            An equal one.
+
+        Raises
+        ------
+        InvalidData
+            If a field is not there, has the wrong form, or the format is newer.
+        """
+        if fields.get("format") != FORMAT:
+            raise InvalidData(
+                f"the preparation stored with the model has format {fields.get('format')!r}; "
+                f"allowed: {FORMAT}. Read it with the version of solvable that wrote it."
+            )
+        try:
+            preparation = cls(
+                numeric_names=tuple(map(str, fields["numeric_names"])),
+                medians=tuple(map(float, fields["medians"])),
+                categories=tuple((name, tuple(texts)) for name, texts in fields["categories"]),
+                dropped=tuple((name, reason) for name, reason in fields["dropped"]),
+                dtype={"float32": "float32", "float64": "float64"}[fields["dtype"]],
+                target=Target.from_dict(fields["target"]) if fields["target"] else None,
+                image_shape=tuple(map(int, fields["image_shape"]))
+                if fields["image_shape"]
+                else None,
+                treatments=tuple(map(str, fields["treatments"])),
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            raise InvalidData(
+                f"the preparation stored with the model is damaged ({error!r}). Fit the model anew."
+            ) from error
+        if len(preparation.medians) != len(preparation.numeric_names):
+            raise InvalidData(
+                f"the preparation stored with the model is damaged: {len(preparation.medians)} "
+                f"medians for {len(preparation.numeric_names)} columns. Fit the model anew."
+            )
+        return preparation
+
+    def _numbers(self, table: Table) -> np.ndarray:
+        """Columns of numbers by name; the array of the table itself if they are all it has."""
+        if table.numeric_names == self.numeric_names:
+            return table.numeric
+        position = {name: i for i, name in enumerate(table.numeric_names)}
+        if all(name in position for name in self.numeric_names):
+            return table.numeric[:, [position[name] for name in self.numeric_names]]
+        matrix = np.empty((table.n_rows, len(self.numeric_names)), dtype=self.dtype)
+        for i, name in enumerate(self.numeric_names):
+            column = table.column(name)
+            if column.dtype == object and any(value is not None for value in column):
+                text = first_odd_cell(column) or next(
+                    (row, value) for row, value in enumerate(column) if value is not None
+                )
+                raise InvalidData(
+                    f"column {name!r} holds text ({text[1]!r} in row {text[0] + 1}) where numbers "
+                    "were learned from; allowed: numbers, or an empty cell. Mend the column."
+                )
+            matrix[:, i] = np.nan if column.dtype == object else column
+        return matrix
+
+
+def _drop_numeric(
+    table: Table, statistics: ColumnStatistics, keep: set[str], kept_constant: set[str]
+) -> dict[str, str]:
+    """Columns of numbers that are not used, with the reason."""
+    dropped: dict[str, str] = {}
+    identifiers = []
+    for i, name in enumerate(table.numeric_names):
+        if name in kept_constant and (statistics.constant[i] or statistics.empty[i]):
+            continue
+        if statistics.empty[i]:
+            dropped[name] = "no value in any row"
+        elif statistics.constant[i]:
+            dropped[name] = "constant"
+        elif name not in keep and numbers_the_rows(table.numeric[:, i]):
+            identifiers.append(name)
+    # A single column that happens to count is data, not a key to data.
+    if len(identifiers) + len(dropped) < len(table.numeric_names):
+        for name in identifiers:
+            dropped[name] = "another whole number in every row, as identifiers have"
+    return dropped
+
+
+def _sentences(
+    preparation: Preparation, table: Table, statistics: ColumnStatistics, used: Sequence[int]
+) -> tuple[str, ...]:
+    """What fitting did, for a reader."""
+    sentences = []
+    by_reason: dict[str, list[str]] = {}
+    for name, reason in preparation.dropped:
+        by_reason.setdefault(reason, []).append(name)
+    for reason, names in by_reason.items():
+        noun = "column" if len(names) == 1 else f"{len(names)} columns"
+        sentences.append(f"dropped {noun} {listed(names)}: {reason}")
+    for name, texts in preparation.categories:
+        sentences.append(f"column {name!r}: text, replaced by {len(texts)} columns of 0 and 1")
+    gaps = [i for i in used if statistics.n_missing[i]]
+    if len(gaps) > 5:
+        total = int(statistics.n_missing[gaps].sum())
+        names = [table.numeric_names[i] for i in gaps]
+        sentences.append(
+            f"{len(gaps)} columns ({listed(names)}) have {total} missing values, replaced by the "
+            "medians of the training rows"
+        )
+        gaps = []
+    for i in gaps:
+        sentences.append(
+            f"column {table.numeric_names[i]!r}: {statistics.n_missing[i]} of "
+            f"{statistics.n_rows} values missing, replaced by {statistics.medians[i]:.6g}, the "
+            "median of the training rows"
+        )
+    n_constant = int(statistics.constant[list(used)].sum())
+    if preparation.image_shape and n_constant:
+        sentences.append(
+            f"{n_constant} pixels are constant and were kept, so that filters can be drawn"
+        )
+    return tuple(sentences)

@@ -1,0 +1,152 @@
+"""Finding the reader for a name, a file or a folder."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from solvable.data.array_files import read_folder, read_npy, read_npz
+from solvable.data.csv_table import read_csv
+from solvable.data.named import DATASETS, read_named
+from solvable.data.parquet import read_parquet
+from solvable.data.parts import RawData, TablePart, choose_target
+from solvable.data.table import Table, as_text, stack_rows
+from solvable.errors import InvalidData, InvalidParameter, unknown_choice
+
+CSV_ENDINGS = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
+"""Endings of delimited text."""
+
+PARQUET_ENDINGS = (".parquet", ".pq")
+"""Endings of Parquet files."""
+
+ENDINGS = (*CSV_ENDINGS, ".npz", ".npy", *PARQUET_ENDINGS)
+"""Endings of every file that can be read."""
+
+
+def read_raw(
+    name_or_path: str | Path,
+    target: str | None = None,
+    *,
+    required: bool = True,
+    expected: Sequence[str] = (),
+) -> RawData:
+    """Parts of a data set by name, or of a file or folder.
+
+    Parameters
+    ----------
+    name_or_path : str or Path
+        See :func:`~solvable.data.load`.
+    target : str, optional
+        Column to predict.
+    required : bool
+        Whether a target must be there.
+    expected : sequence of str
+        Names that are known to be columns.
+
+    Returns
+    -------
+    RawData
+        Parts in order; large files are not read yet.
+
+    Raises
+    ------
+    InvalidParameter
+        If the name is unknown or nothing is at the path.
+    InvalidData
+        If what is there cannot be read.
+    """
+    text = str(name_or_path)
+    if isinstance(name_or_path, str) and text in DATASETS:
+        return _other_target(read_named(text), target, required)
+    path = Path(name_or_path).expanduser()
+    if not path.exists():
+        if isinstance(name_or_path, Path) or os.sep in text or text.lower().endswith(ENDINGS):
+            raise InvalidParameter(
+                f"there is no file or folder {text}; allowed: an existing one, or a data set: "
+                f"{', '.join(DATASETS)}."
+            )
+        raise InvalidParameter(
+            f"{unknown_choice('data set', text, DATASETS)} A file or folder of one's own is given "
+            "by its path."
+        )
+    try:
+        return _read_path(path, target, required, expected)
+    except OSError as error:
+        raise InvalidData(f"{path} cannot be read ({error}). Check the file.") from error
+
+
+def join(raw: RawData) -> tuple[Table, np.ndarray | None]:
+    """All parts in memory; an array that is one file stays memory-mapped.
+
+    Parameters
+    ----------
+    raw : RawData
+        What a reader found.
+
+    Returns
+    -------
+    table : Table
+        The columns besides the target.
+    values : ndarray of shape (n,) or None
+        The target.
+    """
+    if raw.whole is not None:
+        return raw.whole.read()
+    read = [part.read() for part in raw.parts]
+    table = stack_rows([table for table, _ in read])
+    columns = [values for _, values in read if values is not None]
+    if not columns:
+        return table, None
+    if any(column.dtype == object for column in columns):
+        columns = [as_text(column) for column in columns]
+    return table, np.concatenate(columns)
+
+
+def parquet_paths(path: Path) -> list[Path]:
+    """Parquet files in a folder, by name; hidden files are no data."""
+    return sorted(
+        found
+        for found in path.iterdir()
+        if found.suffix in PARQUET_ENDINGS and not found.name.startswith((".", "_"))
+    )
+
+
+def _read_path(path: Path, target: str | None, required: bool, expected: Sequence[str]) -> RawData:
+    if path.is_dir():
+        paths = parquet_paths(path)
+        if paths:
+            return read_parquet(paths, target, required=required)
+        return read_folder(path, target, required=required)
+    name = path.name.lower()
+    if name.endswith(PARQUET_ENDINGS):
+        return read_parquet([path], target, required=required)
+    if name.endswith(".npz"):
+        return read_npz(path, target, required=required)
+    if name.endswith(".npy"):
+        return read_npy(path, target, required=required)
+    if not name.endswith(CSV_ENDINGS):
+        raise InvalidParameter(
+            f"{path} has an unknown ending; allowed: {', '.join(ENDINGS)}, or a folder. Convert or "
+            "rename it."
+        )
+    table, notes = read_csv(path, [*expected, *([target] if target else [])])
+    found, more = choose_target(table.order, target, required=required, where=str(path))
+    if not found:
+        return RawData((TablePart(table),), "", None, notes)
+    part = TablePart(table.without(found), table.column(found))
+    return RawData((part,), found, None, (*notes, *more))
+
+
+def _other_target(raw: RawData, target: str | None, required: bool) -> RawData:
+    """Named data set, with one of its columns as target if that was asked for."""
+    part = raw.parts[0]
+    if target in (None, raw.target) or (not required and target not in part.columns):
+        return raw
+    table, _ = part.read()
+    choose_target([raw.target, *table.order], target, required=True, where="the data set")
+    split = TablePart(table.without(str(target)), table.column(str(target)))
+    note = f"column {raw.target!r} is left out, since {target!r} is the target"
+    return RawData((split,), str(target), None, (*raw.notes, note))
