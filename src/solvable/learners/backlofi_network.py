@@ -1,0 +1,253 @@
+r"""Filter-then-lift networks whose columns may be written by the layers above."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import IntEnum
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from solvable.arrays import random_stream
+from solvable.learners.lofi_filter import FilterSettings, fit_filter
+from solvable.operators.activations import derivative, evaluate
+from solvable.operators.label_moments import SampleSignals
+
+Branch: TypeAlias = Literal["all", "random", "written"]
+"""Which part of a layer's weights: all, those with Gaussian lift rows, those with written rows."""
+
+
+class Column(IntEnum):
+    """Where a filter column comes from; only a written one has a deterministic lift row."""
+
+    FIRST_MOMENT = 0
+    FORWARD = 1
+    READ = 2
+    WRITTEN = 3
+
+
+@dataclass(frozen=True)
+class CoupledLayer:
+    r"""One filter and one lift.
+
+    .. math:: h=\frac1cW^\top V^\top z_{\rm in},\qquad z_{\rm out}=\frac{\sigma(h)}{\sqrt p}.
+
+    Parameters
+    ----------
+    columns : ndarray of shape (P, K)
+        Filter V.
+    lift : ndarray of shape (K, p)
+        Lift rows W: Gaussian, or a unit vector for a written column.
+    kinds : ndarray of int, shape (K,)
+        :class:`Column` of each.
+    born : ndarray of int, shape (K,)
+        Pass in which each was made; 0 for the forward fit.
+    scale : float
+        c, for which pre-activations have variance 1 on the training rows.
+    activation : str
+        :math:`\sigma`.
+    smoothed : tuple of two ndarrays of shape (P, p), optional
+        Weights in use instead of VW/c when passes are damped: random part, written part.
+    """
+
+    columns: np.ndarray
+    lift: np.ndarray
+    kinds: np.ndarray
+    born: np.ndarray
+    scale: float
+    activation: str
+    smoothed: tuple[np.ndarray, np.ndarray] | None = None
+
+    @property
+    def width(self) -> int:
+        """Number of neurons p."""
+        return int(self.lift.shape[1])
+
+    def weights(self, branch: Branch = "all") -> np.ndarray:
+        """Weights from the layer's inputs to its pre-activations, of shape (P, p)."""
+        if self.smoothed is not None:
+            random, written = self.smoothed
+            return (
+                random + written if branch == "all" else random if branch == "random" else written
+            )
+        chosen = self._chosen(branch)
+        return np.asarray(self.columns[:, chosen] @ (self.lift[chosen] / self.scale))
+
+    def preactivation(self, inputs: np.ndarray) -> np.ndarray:
+        """Pre-activations h of shape (n, p)."""
+        if self.smoothed is not None:
+            return np.asarray(inputs @ self.weights())
+        return np.asarray((inputs @ self.columns) @ (self.lift / self.scale))
+
+    def activate(self, fields: np.ndarray) -> np.ndarray:
+        """Features of the pre-activations, of shape (n, p)."""
+        return np.asarray(evaluate(self.activation, fields) / np.sqrt(self.width))
+
+    def gate(self, fields: np.ndarray) -> np.ndarray:
+        r""":math:`\sigma'(h)/\sqrt p`, of shape (n, p)."""
+        return np.asarray(derivative(self.activation, fields) / np.sqrt(self.width))
+
+    def pull_back(self, signal: np.ndarray, branch: Branch = "all") -> np.ndarray:
+        """A gradient at the pre-activations carried to the inputs: (n, p) to (n, P)."""
+        if self.smoothed is not None:
+            return np.asarray(signal @ self.weights(branch).T)
+        chosen = self._chosen(branch)
+        return np.asarray((signal @ (self.lift[chosen].T / self.scale)) @ self.columns[:, chosen].T)
+
+    def amplitude(self, inputs: np.ndarray) -> float:
+        """Mean root mean square of the forward coordinates; 0 if none is left.
+
+        Written columns are left out: their amplitude is a multiple of this one, so that counting
+        them would inflate it from pass to pass.
+        """
+        forward = self.kinds <= Column.FORWARD
+        if not forward.any():
+            return 0.0
+        return float(np.mean(np.sqrt(np.mean((inputs @ self.columns[:, forward]) ** 2, axis=0))))
+
+    def rescaled(self, inputs: np.ndarray) -> CoupledLayer:
+        """The same layer with c such that pre-activations have variance 1 on these inputs."""
+        power = np.mean((inputs @ self.columns) ** 2, axis=0)
+        # A Gaussian row gives each neuron the power of its coordinate, a unit row a part 1/p of it.
+        written = self.kinds == Column.WRITTEN
+        total = float(power[~written].sum() + power[written].sum() / self.width)
+        return replace(self, scale=float(np.sqrt(total)) or 1.0)
+
+    def damped(self, previous: CoupledLayer, damping: float) -> CoupledLayer:
+        """The same layer with its weights mixed with those in use before."""
+        if damping >= 1:
+            return self
+        fresh = replace(self, smoothed=None)
+        random, written = (
+            (1 - damping) * previous.weights(branch) + damping * fresh.weights(branch)
+            for branch in ("random", "written")
+        )
+        return replace(self, smoothed=(random, written))
+
+    def _chosen(self, branch: Branch) -> np.ndarray:
+        written = self.kinds == Column.WRITTEN
+        if branch == "all":
+            return np.ones_like(written)
+        return written if branch == "written" else ~written
+
+
+@dataclass(frozen=True)
+class States:
+    """What a network computes for some rows.
+
+    Parameters
+    ----------
+    features : tuple of ndarray
+        Inputs, then the features of each layer: one more than layers.
+    fields : tuple of ndarray
+        Pre-activations of each layer.
+    """
+
+    features: tuple[np.ndarray, ...]
+    fields: tuple[np.ndarray, ...]
+
+
+def propagate(layers: Sequence[CoupledLayer], inputs: np.ndarray) -> np.ndarray:
+    """Features of the last layer; nothing of the layers between is kept.
+
+    Parameters
+    ----------
+    layers : sequence of CoupledLayer
+        From the inputs upwards.
+    inputs : ndarray of shape (n, d)
+        Rows.
+
+    Returns
+    -------
+    ndarray of shape (n, p)
+        Features.
+    """
+    for layer in layers:
+        inputs = layer.activate(layer.preactivation(inputs))
+    return inputs
+
+
+def states_of(layers: Sequence[CoupledLayer], inputs: np.ndarray) -> States:
+    """Features and pre-activations of every layer.
+
+    Parameters
+    ----------
+    layers : sequence of CoupledLayer
+        From the inputs upwards.
+    inputs : ndarray of shape (n, d)
+        Rows.
+
+    Returns
+    -------
+    States
+        Memory n times twice the sum of the widths.
+    """
+    features, fields = [inputs], []
+    for layer in layers:
+        fields.append(layer.preactivation(features[-1]))
+        features.append(layer.activate(fields[-1]))
+    return States(tuple(features), tuple(fields))
+
+
+def forward_layers(
+    inputs: np.ndarray,
+    labels: np.ndarray,
+    *,
+    reduce: Sequence[int],
+    widths: Sequence[int],
+    activation: str,
+    first_moment: bool,
+    seed: int,
+) -> tuple[CoupledLayer, ...]:
+    r"""Fit filters and draw lifts from the inputs upwards, without a backward signal.
+
+    Each layer keeps the first moment :math:`\frac1n\sum yz` and the leading eigenvectors by modulus
+    of :math:`\frac1n\sum y\,zz^\top` in its complement.
+
+    Parameters
+    ----------
+    inputs : ndarray of shape (n, d)
+        Rows.
+    labels : ndarray of shape (n, S)
+        One column for binary or real labels, one per class otherwise.
+    reduce : sequence of int
+        Eigenvectors kept by each layer; at most the features there are.
+    widths : sequence of int
+        Neurons of each layer.
+    activation : str
+        Of all layers.
+    first_moment : bool
+        Whether the first moment is a column of its own.
+    seed : int
+        For the lifts.
+
+    Returns
+    -------
+    tuple of CoupledLayer
+        From the inputs upwards.
+    """
+    layers = []
+    features = inputs
+    for level, (kept, width) in enumerate(zip(reduce, widths, strict=True)):
+        columns, report = fit_filter(
+            SampleSignals(features, labels),
+            FilterSettings(min(kept, features.shape[1]), first_moment),
+            n_samples=len(features),
+            label_power=float(np.mean(np.sum(labels**2, axis=1))),
+            nulls=tuple,
+            rng=random_stream(seed, "filter", level),
+        )
+        kinds = np.full(columns.shape[1], Column.FORWARD)
+        kinds[: report.n_linear] = Column.FIRST_MOMENT
+        layer = CoupledLayer(
+            columns=columns,
+            lift=random_stream(seed, "lift", level).standard_normal((columns.shape[1], width)),
+            kinds=kinds,
+            born=np.zeros_like(kinds),
+            scale=1.0,
+            activation=activation,
+        ).rescaled(features)
+        layers.append(layer)
+        features = layer.activate(layer.preactivation(features))
+    return tuple(layers)

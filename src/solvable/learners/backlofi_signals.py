@@ -1,0 +1,151 @@
+r"""Backward signals: what the layers above make of a neuron."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from solvable.learners.backlofi_network import CoupledLayer, States
+
+Signal: TypeAlias = Literal["local", "exact", "mean_field", "first_order"]
+"""How much of the chain rule a backward signal keeps."""
+
+SIGNALS: tuple[Signal, ...] = ("local", "exact", "mean_field", "first_order")
+"""The backward signals."""
+
+
+@dataclass(frozen=True)
+class ForwardGain:
+    """The network before any coupling, as far as a first-order signal needs it.
+
+    Parameters
+    ----------
+    layers : tuple of CoupledLayer
+        Layers of the forward fit.
+    mean_gates : tuple of ndarray of shape (p,)
+        Mean of each layer's gate over the training rows.
+    """
+
+    layers: tuple[CoupledLayer, ...]
+    mean_gates: tuple[np.ndarray, ...]
+
+    @classmethod
+    def of(cls, layers: Sequence[CoupledLayer], states: States) -> ForwardGain:
+        """Take the mean gates from the states of the training rows."""
+        gates = zip(layers, states.fields, strict=True)
+        return cls(tuple(layers), tuple(layer.gate(h).mean(axis=0) for layer, h in gates))
+
+    def at(self, level: int, coefficients: np.ndarray) -> np.ndarray:
+        """Mean-field gain of each output with respect to a layer's features, of shape (S, p)."""
+        gain = coefficients.T
+        for upper in range(len(self.layers) - 1, level, -1):
+            gain = self.layers[upper].pull_back(gain * self.mean_gates[upper])
+        return np.asarray(gain)
+
+
+def backward_signal(
+    kind: Signal,
+    layers: Sequence[CoupledLayer],
+    states: States,
+    labels: np.ndarray,
+    coefficients: np.ndarray,
+    level: int,
+    forward: ForwardGain,
+) -> np.ndarray:
+    r"""Label-weighted gradient of the output with respect to the pre-activations of a layer.
+
+    .. math:: \Gamma_{\mu i}=\sum_c y_{\mu c}\,g^{(c)}_{\mu i},\qquad
+        g^{(c),L}=a_c\odot\frac{\sigma'(h^L)}{\sqrt p},\qquad
+        g^{(c),\ell}=\big(g^{(c),\ell+1}M_{\ell+1}^\top\big)\odot\frac{\sigma'(h^\ell)}{\sqrt p},
+
+    with M the weights from features to the pre-activations above. Beside this "exact" chain:
+
+    * "local": the gate alone, :math:`\Gamma=y\,\sigma'(h)/\sqrt p`; of several labels their leading
+      combination;
+    * "mean_field": the part of :math:`gM^\top` that runs through Gaussian lift rows is replaced by
+      its mean over the rows, the part through written rows is kept;
+    * "first_order": the mean-field gain of the network before coupling, and the written rows of
+      the layer above in that gain.
+
+    Parameters
+    ----------
+    kind : {"local", "exact", "mean_field", "first_order"}
+        Which signal.
+    layers : sequence of CoupledLayer
+        The network as it is.
+    states : States
+        Of the training rows.
+    labels : ndarray of shape (n, S)
+        Labels as the filters use them.
+    coefficients : ndarray of shape (p, S)
+        Ridge readout :math:`a_c`.
+    level : int
+        Layer, from 0.
+    forward : ForwardGain
+        The network before coupling.
+
+    Returns
+    -------
+    ndarray of shape (n, p)
+        The signal.
+
+    Notes
+    -----
+    Section 2.6 of the note on BackLoFi; the authors' words leave open what "first_order" keeps of
+    written rows further above: nothing here. ``tests/learners/test_backlofi_signals.py`` compares
+    "exact" with finite differences and the others with it where they must agree.
+    """
+    gates = [layer.gate(fields) for layer, fields in zip(layers, states.fields, strict=True)]
+    if kind == "local":
+        return np.asarray(
+            _leading_label(states.features[level + 1], labels)[:, None] * gates[level]
+        )
+    if kind == "exact":
+        signal = (labels @ coefficients.T) * gates[-1]
+        for upper in range(len(layers) - 1, level, -1):
+            signal = layers[upper].pull_back(signal) * gates[upper - 1]
+        return np.asarray(signal)
+    total = np.zeros_like(gates[level])
+    for output in range(labels.shape[1]):
+        readout = coefficients[:, output : output + 1]
+        if kind == "mean_field":
+            gain = _mean_field(layers, gates, readout, level)
+        else:
+            gain = _first_order(layers, gates, readout, level, forward)
+        total += labels[:, output : output + 1] * gain
+    return total
+
+
+def _leading_label(features: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """The combination of labels with the largest first moment; the label itself if there is one."""
+    if labels.shape[1] == 1:
+        return labels[:, 0]
+    return np.asarray(labels @ np.linalg.svd(features.T @ labels, full_matrices=False)[2][0])
+
+
+def _mean_field(
+    layers: Sequence[CoupledLayer], gates: Sequence[np.ndarray], readout: np.ndarray, level: int
+) -> np.ndarray:
+    gain = readout.T * gates[-1]
+    for upper in range(len(layers) - 1, level, -1):
+        layer = layers[upper]
+        mean = layer.pull_back(gain.mean(axis=0, keepdims=True), "random")
+        gain = (mean + layer.pull_back(gain, "written")) * gates[upper - 1]
+    return np.asarray(gain)
+
+
+def _first_order(
+    layers: Sequence[CoupledLayer],
+    gates: Sequence[np.ndarray],
+    readout: np.ndarray,
+    level: int,
+    forward: ForwardGain,
+) -> np.ndarray:
+    gain = forward.at(level, readout)
+    if level < len(layers) - 1:
+        above = forward.at(level + 1, readout) * gates[level + 1]
+        gain = gain + layers[level + 1].pull_back(above, "written")
+    return np.asarray(gain * gates[level])

@@ -1,0 +1,249 @@
+"""Passes of backward coupling under watch: the best pass is kept, a diverging one ends them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from solvable.learners.backlofi_network import CoupledLayer, propagate, states_of
+from solvable.learners.backlofi_signals import ForwardGain
+from solvable.learners.backlofi_steps import PassSettings, coupled_pass
+from solvable.learners.ridge_readout import ReadoutMoments, Regularisation, RidgeFit, kernel_ridge
+
+ERROR_LIMIT = 1.25
+"""Held-back squared error, relative to the best so far, beyond which passes end."""
+
+SCALE_LIMIT = 4.0
+"""Mean squared norm of held-back features, relative to the forward fit, beyond which passes end."""
+
+
+@dataclass(frozen=True)
+class PassRecord:
+    """What one pass left behind.
+
+    Attributes
+    ----------
+    number : int
+        0 for the forward fit.
+    held_back_loss : float
+        Mean squared error on the held-back rows, in units of the labels as fitted; NaN without such
+        rows.
+    held_back_error : float
+        Part of the held-back rows that is misclassified; NaN for real labels.
+    training_loss : float
+        Mean squared error on the rows that filters and readout saw: no estimate of generalisation.
+    feature_scale : float
+        Mean squared norm of the last features on held-back rows, relative to the forward fit.
+    penalty : float
+        Ridge penalty.
+    """
+
+    number: int
+    held_back_loss: float
+    held_back_error: float
+    training_loss: float
+    feature_scale: float
+    penalty: float
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A trained network.
+
+    Attributes
+    ----------
+    layers : tuple of CoupledLayer
+        Of the best pass.
+    readout : RidgeFit
+        Its readout.
+    history : tuple of PassRecord
+        One per pass that was made, the forward fit first.
+    best_pass : int
+        The pass that was kept.
+    stopped_reason : str
+        Why no further pass was made.
+    """
+
+    layers: tuple[CoupledLayer, ...]
+    readout: RidgeFit
+    history: tuple[PassRecord, ...]
+    best_pass: int
+    stopped_reason: str
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows as the network takes them.
+
+    Parameters
+    ----------
+    inputs : ndarray of shape (n, d)
+        Scaled inputs.
+    labels : ndarray of shape (n, S)
+        Labels as the filters use them.
+    targets : ndarray of shape (n, S)
+        Targets of the readout.
+    """
+
+    inputs: np.ndarray
+    labels: np.ndarray
+    targets: np.ndarray
+
+
+def ridge(features: np.ndarray, targets: np.ndarray, regularisation: Regularisation) -> RidgeFit:
+    """Ridge on explicit features with primal weights, by whichever Gram matrix is smaller.
+
+    Parameters
+    ----------
+    features : ndarray of shape (n, P)
+        Features.
+    targets : ndarray of shape (n, S)
+        Targets.
+    regularisation : float or "leave-one-out"
+        Relative penalty, or its choice.
+
+    Returns
+    -------
+    RidgeFit
+        Coefficients of shape (P, S).
+    """
+    if len(features) > features.shape[1]:
+        moments = ReadoutMoments(features.shape[1], targets.shape[1]).add(features, targets)
+        return moments.solve(regularisation=regularisation)
+    dual = kernel_ridge(features @ features.T, targets, regularisation=regularisation)
+    return RidgeFit(
+        features.T @ dual.coefficients,
+        dual.intercept,
+        dual.penalty,
+        dual.criterion,
+        dual.degrees_of_freedom,
+    )
+
+
+def train(
+    layers: Sequence[CoupledLayer],
+    fitted: Rows,
+    held_back: Rows,
+    settings: PassSettings,
+    n_passes: int,
+    regularisation: Regularisation,
+    misclassified: Callable[[np.ndarray, np.ndarray], float],
+) -> Outcome:
+    """Make passes while they do no harm, and keep the best by the held-back squared error.
+
+    Parameters
+    ----------
+    layers : sequence of CoupledLayer
+        The forward fit.
+    fitted : Rows
+        Seen by filters and readout.
+    held_back : Rows
+        Seen by neither; none of them: no pass is made.
+    settings : PassSettings
+        How a pass couples.
+    n_passes : int
+        At most so many.
+    regularisation : float or "leave-one-out"
+        Of the readout.
+    misclassified : callable
+        Maps outputs and targets to the part of rows in the wrong class.
+
+    Returns
+    -------
+    Outcome
+        The network of the best pass.
+    """
+    current = tuple(layers)
+    readout = ridge(propagate(current, fitted.inputs), fitted.targets, regularisation)
+    base = _power(propagate(current, held_back.inputs))
+    first = _record(0, current, readout, fitted, held_back, base, misclassified)
+    history, best = [first], (current, readout, first)
+    reason = _nothing_to_do(held_back, settings, n_passes)
+    forward = ForwardGain.of(current, states_of(current, fitted.inputs)) if not reason else None
+    for number in range(1, n_passes + 1):
+        if forward is None:
+            break
+        # Overflow is caught below, by what the held-back rows say.
+        with np.errstate(over="ignore", invalid="ignore"):
+            current = coupled_pass(
+                current,
+                fitted.inputs,
+                fitted.labels,
+                readout.coefficients,
+                forward,
+                settings,
+                number,
+            )
+            features = propagate(current, fitted.inputs)
+        if not np.isfinite(features).all():
+            reason = f"features of pass {number} are not finite"
+            break
+        readout = ridge(features, fitted.targets, regularisation)
+        record = _record(number, current, readout, fitted, held_back, base, misclassified)
+        history.append(record)
+        reason = _divergence(record, best[2])
+        if reason:
+            break
+        if record.held_back_loss < best[2].held_back_loss:
+            best = (current, readout, record)
+    reason = reason or f"all {n_passes} passes made"
+    return Outcome(best[0], best[1], tuple(history), best[2].number, reason)
+
+
+def _nothing_to_do(held_back: Rows, settings: PassSettings, n_passes: int) -> str:
+    if not len(held_back.inputs):
+        return "no row could be held back to watch the passes"
+    if not n_passes or not any(settings.n_replaced):
+        return "no column is to be replaced"
+    return ""
+
+
+def _divergence(record: PassRecord, best: PassRecord) -> str:
+    """Why the passes must end, or nothing."""
+    if not np.isfinite(record.held_back_loss):
+        return f"predictions of pass {record.number} are not finite"
+    if record.held_back_loss > ERROR_LIMIT * best.held_back_loss:
+        return (
+            f"held-back squared error of pass {record.number} is {record.held_back_loss:.3g}, more "
+            f"than {ERROR_LIMIT:g} times the {best.held_back_loss:.3g} of pass {best.number}"
+        )
+    if not 1 / SCALE_LIMIT <= record.feature_scale <= SCALE_LIMIT:
+        return (
+            f"features of pass {record.number} have {record.feature_scale:.3g} times the power of "
+            f"the forward fit, outside 1/{SCALE_LIMIT:g} to {SCALE_LIMIT:g}"
+        )
+    return ""
+
+
+def _record(
+    number: int,
+    layers: Sequence[CoupledLayer],
+    readout: RidgeFit,
+    fitted: Rows,
+    held_back: Rows,
+    base: float,
+    misclassified: Callable[[np.ndarray, np.ndarray], float],
+) -> PassRecord:
+    features = propagate(layers, held_back.inputs)
+    outputs = features @ readout.coefficients + readout.intercept
+    training = propagate(layers, fitted.inputs) @ readout.coefficients + readout.intercept
+    empty = not len(outputs)
+    power = _power(features)
+    return PassRecord(
+        number=number,
+        held_back_loss=np.nan if empty else _loss(outputs, held_back.targets),
+        held_back_error=np.nan if empty else misclassified(outputs, held_back.targets),
+        training_loss=_loss(training, fitted.targets),
+        feature_scale=power / base if base else 1.0,
+        penalty=readout.penalty,
+    )
+
+
+def _loss(outputs: np.ndarray, targets: np.ndarray) -> float:
+    return float(np.mean(np.sum((outputs - targets) ** 2, axis=1)))
+
+
+def _power(features: np.ndarray) -> float:
+    return float(np.mean(np.sum(features**2, axis=1))) if len(features) else 0.0
