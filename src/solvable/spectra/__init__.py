@@ -11,6 +11,19 @@ from solvable.spectra.edges import (
     weighted_bulk,
     weighted_bulk_edges,
 )
+from solvable.spectra.label_emergence import (
+    balanced_emergence_ratio,
+    emergence_ratio,
+    emergence_windows,
+)
+from solvable.spectra.label_law import LabelLaw
+from solvable.spectra.label_weighted import (
+    LabelWeightedSpectrum,
+    SpectrumEnd,
+    bulk_function,
+    label_weighted_spectrum,
+    spike_function,
+)
 from solvable.spectra.outliers import resolvent_outliers
 from solvable.spectra.spiked import (
     critical_profile,
@@ -34,11 +47,19 @@ from solvable.spectra.spikes import (
 __all__ = [
     "Background",
     "BulkEdges",
+    "LabelLaw",
+    "LabelWeightedSpectrum",
     "SpectralDensity",
+    "SpectrumEnd",
     "SpikePrediction",
     "WeightedSample",
+    "balanced_emergence_ratio",
+    "bulk_function",
     "compress_sample",
     "critical_profile",
+    "emergence_ratio",
+    "emergence_windows",
+    "label_weighted_spectrum",
     "overlap_at_threshold",
     "predict_spikes",
     "resolvent_outliers",
@@ -46,6 +67,7 @@ __all__ = [
     "semicircle",
     "semicircle_edges",
     "spike_excess",
+    "spike_function",
     "spiked_overlap",
     "spiked_positions",
     "threshold_ratio",

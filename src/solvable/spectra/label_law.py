@@ -1,0 +1,228 @@
+r"""The law of a label map jointly with the directions that the label depends on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from solvable.errors import InvalidData, InvalidParameter
+from solvable.spectra.spikes import WeightedSample, compress_sample
+
+DISTINCT = 4_000
+"""Distinct values of a sample up to which each is kept."""
+
+
+@dataclass(frozen=True)
+class LabelLaw:
+    r"""Law of :math:`T(y)` with the conditional second moments of the latent coordinates.
+
+    Everything that the label-weighted second moment of Gaussian inputs knows of the label:
+    for :math:`s=\Theta^\top x` with orthonormal columns :math:`\Theta`,
+
+    .. math:: \{(T,\ P(T),\ E[s_i^2\mid T])\},\qquad \theta_i=E[T\,(s_i^2-1)] .
+
+    Several directions have to diagonalise :math:`E[ss^\top\mid T]` for every T at once, as they do
+    for any label with two values.
+
+    Parameters
+    ----------
+    weights : ndarray of shape (m,)
+        Values of :math:`T`, ascending.
+    probabilities : ndarray of shape (m,)
+        Their probabilities, above 0, scaled to sum 1 here.
+    second_moments : ndarray of shape (m, k)
+        :math:`E[s_i^2\mid T]`, at least 0.
+
+    Raises
+    ------
+    InvalidData
+        If shapes disagree, or a number is not finite or of the wrong sign.
+
+    Notes
+    -----
+    A law of a continuous label is a quadrature of it; an unbounded one has no edge of the bulk in
+    the limit, and quantities then depend on the dimension that is passed with the law.
+
+    Examples
+    --------
+    >>> law = LabelLaw.balanced(0.5)
+    >>> law.strengths, law.weak_recovery_ratio
+    (array([0.5]), array([4.]))
+    """
+
+    weights: np.ndarray
+    probabilities: np.ndarray
+    second_moments: np.ndarray
+
+    def __post_init__(self) -> None:
+        T, chance, moments = (
+            np.asarray(one, dtype=np.float64)
+            for one in (self.weights, self.probabilities, self.second_moments)
+        )
+        fits = T.ndim == 1 and chance.shape == T.shape and moments.shape[:1] == T.shape
+        if not (fits and T.size and moments.ndim == 2 and moments.shape[1]):
+            raise InvalidData(
+                f"weights have shape {T.shape}, probabilities {chance.shape} and second_moments "
+                f"{moments.shape}; allowed: (m,), (m,) and (m, k) with m, k >= 1."
+            )
+        finite = all(np.isfinite(one).all() for one in (T, chance, moments))
+        if not finite or (chance <= 0).any() or (moments < 0).any():
+            raise InvalidData(
+                "weights must be finite, probabilities above 0 and second moments at least 0."
+            )
+        if not T.any():
+            raise InvalidData("all weights are zero: the matrix has no spectrum.")
+        order = np.argsort(T, kind="stable")
+        object.__setattr__(self, "weights", T[order])
+        object.__setattr__(self, "probabilities", chance[order] / chance.sum())
+        object.__setattr__(self, "second_moments", moments[order])
+
+    @classmethod
+    def balanced(cls, *strengths: float) -> LabelLaw:
+        r"""Balanced labels :math:`\pm1` with :math:`E[y\,s_i^2]=\Delta_i`.
+
+        Parameters
+        ----------
+        *strengths : float
+            :math:`\Delta_i`, in [-1, 1].
+
+        Returns
+        -------
+        LabelLaw
+            With :math:`E[s_i^2\mid y]=1+y\Delta_i`.
+
+        Raises
+        ------
+        InvalidParameter
+            If a strength is out of range, or there is none.
+
+        Examples
+        --------
+        >>> LabelLaw.balanced(0.5, -0.25).second_moments
+        array([[0.5 , 1.25],
+               [1.5 , 0.75]])
+        """
+        delta = np.asarray(strengths, dtype=np.float64)
+        if not delta.size or not (np.abs(delta) <= 1).all():
+            raise InvalidParameter(f"strengths are {strengths}; allowed: numbers in [-1, 1].")
+        return cls(np.array([-1.0, 1.0]), np.full(2, 0.5), np.stack([1 - delta, 1 + delta]))
+
+    @classmethod
+    def from_draws(cls, weights: np.ndarray, squares: np.ndarray) -> LabelLaw:
+        r"""Law from draws of :math:`(T, s_1^2,\dots,s_k^2)`.
+
+        Parameters
+        ----------
+        weights : ndarray of shape (m,)
+            Draws of :math:`T`.
+        squares : ndarray of shape (m, k)
+            Draws of :math:`s_i^2`.
+
+        Returns
+        -------
+        LabelLaw
+            Of the distinct values if there are at most 4,000, else of so many groups.
+
+        Raises
+        ------
+        InvalidData
+            If shapes disagree or a value is not finite.
+
+        Examples
+        --------
+        >>> s = np.random.default_rng(0).standard_normal(100_000)
+        >>> law = LabelLaw.from_draws(np.sign(s**2 - 0.45494), s[:, None] ** 2)
+        >>> law.weights, law.strengths.round(2)
+        (array([-1.,  1.]), array([0.86]))
+        """
+        T, squared = np.asarray(weights, float), np.asarray(squares, float)
+        if T.ndim != 1 or squared.ndim != 2 or len(squared) != len(T) or not T.size:
+            raise InvalidData(
+                f"weights have shape {T.shape} and squares {squared.shape}; allowed: (m,), (m, k)."
+            )
+        values, group = np.unique(T, return_inverse=True)
+        if values.size > DISTINCT:
+            found = compress_sample(T, squared)
+            return cls(found.weights, found.probabilities, found.couplings)
+        counts = np.bincount(group)
+        sums = [np.bincount(group, one) for one in squared.T]
+        return cls(values, counts / T.size, np.stack(sums, axis=1) / counts[:, None])
+
+    @property
+    def n_directions(self) -> int:
+        """Number k of directions."""
+        return int(self.second_moments.shape[1])
+
+    @property
+    def mean_weight(self) -> float:
+        """:math:`E[T]`."""
+        return float(self.probabilities @ self.weights)
+
+    @property
+    def weight_power(self) -> float:
+        r""":math:`\tau_2=E[T^2]`."""
+        return float(self.probabilities @ self.weights**2)
+
+    @property
+    def strengths(self) -> np.ndarray:
+        r""":math:`\theta_i=E[T(s_i^2-1)]`, shape (k,)."""
+        return np.asarray((self.probabilities * self.weights) @ (self.second_moments - 1))
+
+    @property
+    def weak_recovery_ratio(self) -> np.ndarray:
+        r"""Samples per dimension below which no map of T finds a direction, shape (k,).
+
+        .. math:: \alpha_{\rm opt}=1/E\big[(E[s_i^2\mid T]-1)^2\big],
+
+        :math:`1/\Delta^2` for balanced labels. Mondelli and Montanari, arXiv:1708.05932, eq. 17.
+        """
+        with np.errstate(divide="ignore"):
+            return np.asarray(1 / (self.probabilities @ (self.second_moments - 1) ** 2))
+
+    def optimal(self, direction: int = 0) -> LabelLaw:
+        r"""The law of the map that finds a direction from the fewest samples.
+
+        .. math:: T^\star=1-\frac1{E[s_i^2\mid T]}
+
+        Parameters
+        ----------
+        direction : int
+            Which of the k.
+
+        Returns
+        -------
+        LabelLaw
+            Of the same latent coordinates.
+
+        Raises
+        ------
+        InvalidData
+            If some label determines that the coordinate is 0, where the map is not finite.
+
+        Notes
+        -----
+        Luo, Alghamdi and Lu, arXiv:1811.04420; ``tests/spectra/test_label_weighted.py`` finds its
+        threshold at :math:`\alpha_{\rm opt}`.
+
+        Examples
+        --------
+        >>> LabelLaw.balanced(0.5).optimal().weights.round(3)
+        array([-1.   ,  0.333])
+        """
+        given = self.second_moments[:, direction]
+        if not given.all():
+            raise InvalidData(
+                "a label of positive probability leaves the coordinate no variance, and the best "
+                "map is infinite there; bound the map, or merge that label with others."
+            )
+        return LabelLaw(1 - 1 / given, self.probabilities, self.second_moments)
+
+    def mirrored(self) -> LabelLaw:
+        """The law of -T: its upper end is the lower end of this one."""
+        return LabelLaw(-self.weights, self.probabilities, self.second_moments)
+
+    def clipped(self, n_samples: float) -> LabelLaw:
+        """The law with those weights clipped that fewer than one of ``n_samples`` exceeds."""
+        sample = WeightedSample(self.weights, self.probabilities, self.second_moments)
+        return LabelLaw(sample.clipped(n_samples), self.probabilities, self.second_moments)
