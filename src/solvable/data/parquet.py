@@ -53,7 +53,7 @@ class ParquetFile:
                 f"it: {INSTALL}"
             ) from error
         try:
-            return parquet.ParquetFile(self.path, memory_map=True)
+            return parquet.ParquetFile(self.path)
         except (arrow.ArrowInvalid, OSError) as error:
             raise InvalidData(
                 f"{self.path} is damaged or no Parquet file ({error}). Write it anew."

@@ -11,15 +11,14 @@ import numpy as np
 
 from solvable.data.cells import first_odd_cell
 from solvable.data.columns import (
-    ColumnStatistics,
     column_statistics,
-    numbers_the_rows,
     refuse_infinite,
     row_blocks,
     text_reason,
 )
-from solvable.data.table import Table, as_text, listed
+from solvable.data.table import Table, as_text, listed, missing_mask
 from solvable.data.target import Target
+from solvable.data.treatments import describe, describe_gaps, unusable_numbers
 from solvable.errors import InvalidData
 
 FORMAT = 1
@@ -125,8 +124,10 @@ class Preparation:
             )
         refuse_infinite(table.numeric, table.numeric_names)
         statistics = column_statistics(table.numeric)
+        # A pixel is never an identifier, and a constant one has its place in the picture.
+        kept = set(table.numeric_names) if image_shape else set(keep)
         kept_constant = set(table.numeric_names) if image_shape else set(varying)
-        dropped = _drop_numeric(table, statistics, set(keep), kept_constant)
+        dropped = unusable_numbers(table, statistics, kept, kept_constant)
         categories = []
         for name, column in table.texts.items():
             others = (further_texts or {}).get(name, frozenset())
@@ -152,7 +153,19 @@ class Preparation:
             target=target,
             image_shape=image_shape,
         )
-        return replace(preparation, treatments=_sentences(preparation, table, statistics, used))
+        told = describe(preparation.dropped, preparation.categories)
+        gaps = describe_gaps(
+            preparation.numeric_names,
+            statistics.n_missing[used],
+            table.n_rows,
+            preparation.medians,
+        )
+        n_constant = int(statistics.constant[used].sum())
+        if image_shape and n_constant:
+            told += (
+                f"{n_constant} pixels are constant and were kept, so that filters can be drawn",
+            )
+        return replace(preparation, treatments=(*told, *gaps))
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -236,16 +249,9 @@ class Preparation:
                     f"column {name!r}: texts not seen in training count as none of those seen: "
                     f"{listed(unseen)}"
                 )
-        for name in self.numeric_names:
-            column = present.get(name, np.empty(0))
-            if column.dtype == object:
-                continue
-            n_missing = int(np.count_nonzero(column != column))
-            if n_missing:
-                sentences.append(
-                    f"column {name!r}: {n_missing} of {len(column)} values missing, replaced by "
-                    "the median of the training rows"
-                )
+        names = [n for n in self.numeric_names if n in present and present[n].dtype != object]
+        n_missing = np.array([np.count_nonzero(missing_mask(present[n])) for n in names], dtype=int)
+        sentences.extend(describe_gaps(names, n_missing, table.n_rows))
         return tuple(sentences)
 
     def to_dict(self) -> dict[str, Any]:
@@ -314,7 +320,7 @@ class Preparation:
         """Columns of numbers by name; the array of the table itself if they are all it has."""
         if table.numeric_names == self.numeric_names:
             return table.numeric
-        position = {name: i for i, name in enumerate(table.numeric_names)}
+        position = table.positions
         if all(name in position for name in self.numeric_names):
             return table.numeric[:, [position[name] for name in self.numeric_names]]
         matrix = np.empty((table.n_rows, len(self.numeric_names)), dtype=self.dtype)
@@ -330,61 +336,3 @@ class Preparation:
                 )
             matrix[:, i] = np.nan if column.dtype == object else column
         return matrix
-
-
-def _drop_numeric(
-    table: Table, statistics: ColumnStatistics, keep: set[str], kept_constant: set[str]
-) -> dict[str, str]:
-    """Columns of numbers that are not used, with the reason."""
-    dropped: dict[str, str] = {}
-    identifiers = []
-    for i, name in enumerate(table.numeric_names):
-        if name in kept_constant and (statistics.constant[i] or statistics.empty[i]):
-            continue
-        if statistics.empty[i]:
-            dropped[name] = "no value in any row"
-        elif statistics.constant[i]:
-            dropped[name] = "constant"
-        elif name not in keep and numbers_the_rows(table.numeric[:, i]):
-            identifiers.append(name)
-    # A single column that happens to count is data, not a key to data.
-    if len(identifiers) + len(dropped) < len(table.numeric_names):
-        for name in identifiers:
-            dropped[name] = "another whole number in every row, as identifiers have"
-    return dropped
-
-
-def _sentences(
-    preparation: Preparation, table: Table, statistics: ColumnStatistics, used: Sequence[int]
-) -> tuple[str, ...]:
-    """What fitting did, for a reader."""
-    sentences = []
-    by_reason: dict[str, list[str]] = {}
-    for name, reason in preparation.dropped:
-        by_reason.setdefault(reason, []).append(name)
-    for reason, names in by_reason.items():
-        noun = "column" if len(names) == 1 else f"{len(names)} columns"
-        sentences.append(f"dropped {noun} {listed(names)}: {reason}")
-    for name, texts in preparation.categories:
-        sentences.append(f"column {name!r}: text, replaced by {len(texts)} columns of 0 and 1")
-    gaps = [i for i in used if statistics.n_missing[i]]
-    if len(gaps) > 5:
-        total = int(statistics.n_missing[gaps].sum())
-        names = [table.numeric_names[i] for i in gaps]
-        sentences.append(
-            f"{len(gaps)} columns ({listed(names)}) have {total} missing values, replaced by the "
-            "medians of the training rows"
-        )
-        gaps = []
-    for i in gaps:
-        sentences.append(
-            f"column {table.numeric_names[i]!r}: {statistics.n_missing[i]} of "
-            f"{statistics.n_rows} values missing, replaced by {statistics.medians[i]:.6g}, the "
-            "median of the training rows"
-        )
-    n_constant = int(statistics.constant[list(used)].sum())
-    if preparation.image_shape and n_constant:
-        sentences.append(
-            f"{n_constant} pixels are constant and were kept, so that filters can be drawn"
-        )
-    return tuple(sentences)

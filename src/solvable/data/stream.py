@@ -249,8 +249,13 @@ def open_stream(
     Float32 columns stay float32.
     """
     raw = _open(path_or_paths, target)
-    sizes, fitted, treatments = _scan_target(raw, task)
+    sizes, values = _scan_target(raw)
+    n_rows = sum(part.n_rows for part in raw.parts)
+    treatments: tuple[str, ...] = ()
+    if sum(sizes) < n_rows:
+        treatments = (f"dropped {n_rows - sum(sizes)} of {n_rows} rows: target missing",)
     if preparation is None:
+        fitted, notes = decide_target(values, task)
         head, n_head = _head(raw.parts)
         varying, texts = _beyond_head(raw.parts[n_head:], head)
         preparation = Preparation.fit(
@@ -261,7 +266,7 @@ def open_stream(
             varying=varying,
             further_texts=texts,
         )
-        treatments += preparation.treatments
+        treatments += (*notes, *preparation.treatments)
         if n_head < len(raw.parts):
             treatments += (f"medians and identifiers are those of the first {head.n_rows} rows",)
     elif preparation.target is None:
@@ -283,24 +288,17 @@ def _open(path_or_paths: str | Path | Sequence[str | Path], target: str | None) 
     return read_parquet(paths, target)
 
 
-def _scan_target(raw: RawData, task: Task) -> tuple[tuple[int, ...], Target, tuple[str, ...]]:
-    """Rows with target in each part, what the target is, and what is to be told."""
+def _scan_target(raw: RawData) -> tuple[tuple[int, ...], TargetValues]:
+    """Rows with target in each part, and the values of all."""
     sizes = []
-    merged: TargetValues | None = None
+    merged = TargetValues(raw.target, {}, 0, True)
     for part in raw.parts:
         values = part.target()
         assert values is not None
         values = values[~missing_mask(values)]
         sizes.append(len(values))
-        found = TargetValues.of(raw.target, values)
-        merged = found if merged is None else merged.merge(found)
-    assert merged is not None
-    fitted, treatments = decide_target(merged, task)
-    n_missing = sum(part.n_rows for part in raw.parts) - sum(sizes)
-    if n_missing:
-        n_rows = sum(part.n_rows for part in raw.parts)
-        treatments = (f"dropped {n_missing} of {n_rows} rows: target missing", *treatments)
-    return tuple(sizes), fitted, treatments
+        merged = merged.merge(TargetValues.of(raw.target, values))
+    return tuple(sizes), merged
 
 
 def _head(parts: Sequence[Part]) -> tuple[Table, int]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from functools import cached_property
 
 import numpy as np
 
@@ -64,8 +66,13 @@ class Table:
         """Number of rows."""
         return len(self.numeric)
 
+    @cached_property
+    def positions(self) -> dict[str, int]:
+        """Position of each column of numbers in the matrix."""
+        return {name: position for position, name in enumerate(self.numeric_names)}
+
     def __contains__(self, name: object) -> bool:
-        return name in self.order
+        return name in self.positions or name in self.texts
 
     def rows(self, index: slice | np.ndarray) -> Table:
         """Rows by slice (views), by position or by mask (copies).
@@ -103,8 +110,8 @@ class Table:
         """
         if name in self.texts:
             return self.texts[name]
-        if name in self.numeric_names:
-            return self.numeric[:, self.numeric_names.index(name)]
+        if name in self.positions:
+            return self.numeric[:, self.positions[name]]
         raise InvalidData(unknown_column("column", name, self.order))
 
     def select(self, names: Sequence[str]) -> Table:
@@ -121,7 +128,7 @@ class Table:
             These columns, copied.
         """
         numeric = tuple(name for name in names if name not in self.texts)
-        index = [self.numeric_names.index(name) for name in numeric]
+        index = [self.positions[name] for name in numeric]
         texts = {name: self.texts[name] for name in names if name in self.texts}
         return Table(self.numeric[:, index], numeric, texts, tuple(names))
 
@@ -142,7 +149,7 @@ class Table:
         texts = {other: column for other, column in self.texts.items() if other != name}
         if name in self.texts:
             return Table(self.numeric, self.numeric_names, texts, order)
-        position = self.numeric_names.index(name)
+        position = self.positions[name]
         names = self.numeric_names[:position] + self.numeric_names[position + 1 :]
         return Table(np.delete(self.numeric, position, axis=1), names, texts, order)
 
@@ -219,7 +226,7 @@ def stack_rows(tables: Sequence[Table]) -> Table:
     blocks = [
         table.numeric
         if table.numeric_names == numbers
-        else table.numeric[:, [table.numeric_names.index(name) for name in numbers]]
+        else table.numeric[:, [table.positions[name] for name in numbers]]
         for table in tables
     ]
     return Table(np.concatenate(blocks), numbers, texts, first.order)
@@ -293,17 +300,12 @@ def refuse_duplicates(names: Iterable[str]) -> None:
     ...
     solvable.errors.InvalidData: column name 'a' occurs 2 times; ... Rename the columns.
     """
-    names = list(names)
-    repeated = (
-        sorted({name for name in names if names.count(name) > 1})
-        if len(set(names)) < len(names)
-        else []
-    )
+    repeated = {name: times for name, times in Counter(names).items() if times > 1}
     if repeated:
-        times = names.count(repeated[0])
-        others = f" (also {listed(repeated[1:])})" if repeated[1:] else ""
+        first, *others = repeated
+        also = f" (also {listed(others)})" if others else ""
         raise InvalidData(
-            f"column name {repeated[0]!r} occurs {times} times{others}; allowed: each name once. "
+            f"column name {first!r} occurs {repeated[first]} times{also}; allowed: each name once. "
             "Rename the columns."
         )
 

@@ -104,7 +104,9 @@ class Target:
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> Target:
         """Target of what :meth:`to_dict` returned."""
-        return cls(fields["name"], fields["kind"], tuple(fields["classes"]))
+        if fields["kind"] not in get_args(Kind):
+            raise InvalidData(unknown_choice("kind of target", fields["kind"], get_args(Kind)))
+        return cls(str(fields["name"]), fields["kind"], tuple(map(str, fields["classes"])))
 
 
 @dataclass(frozen=True)
@@ -135,7 +137,7 @@ class TargetValues:
         if not textual:
             column = finite_numbers(name, column)
         distinct, counts = np.unique(column.astype(str) if textual else column, return_counts=True)
-        whole = not textual and bool(np.all(distinct == np.round(distinct)))
+        whole = len(column) == 0 or (not textual and bool(np.all(distinct == np.round(distinct))))
         kept = zip(distinct[: MAX_CLASSES + 1].tolist(), counts.tolist(), strict=False)
         return cls(name, dict(kept), len(column), whole)
 
