@@ -116,7 +116,7 @@ def emergence_windows(
         parameter = critical_parameter(used, ratio)[1]
         return float(excess(used, ratio, parameter)[direction]) if parameter else -1.0
 
-    grid = np.linspace(*np.log(RATIOS), GRID)
+    grid = np.linspace(np.log(RATIOS[0]), np.log(RATIOS[1]), GRID)
     values = [beyond(float(one)) for one in grid]
     places = [RATIOS[0]] if values[0] > 0 else []
     for k in range(GRID - 1):

@@ -177,8 +177,10 @@ class LabelLaw:
 
         :math:`1/\Delta^2` for balanced labels. Mondelli and Montanari, arXiv:1708.05932, eq. 17.
         """
+        power = self.probabilities @ (self.second_moments - 1) ** 2
+        # Moments that are 1 by symmetry are so to rounding only.
         with np.errstate(divide="ignore"):
-            return np.asarray(1 / (self.probabilities @ (self.second_moments - 1) ** 2))
+            return np.asarray(1 / np.where(power > 1e-24, power, 0.0))
 
     def optimal(self, direction: int = 0) -> LabelLaw:
         r"""The law of the map that finds a direction from the fewest samples.

@@ -1,0 +1,284 @@
+r"""Gaussian channels: labels that depend on a few directions of Gaussian inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from solvable.arrays import random_stream
+from solvable.errors import InvalidData, InvalidParameter, unknown_choice
+from solvable.hermite import gaussian_quadrature
+from solvable.operators.labels import LabelMap, apply_label_map
+from solvable.spectra.label_law import LabelLaw
+from solvable.targets.first_layer import check_integer, freeze
+
+MEDIAN = 0.454936423119572
+r"""Median of :math:`s^2` for Gaussian s."""
+
+NINETIETH = 2.705543454095404
+r"""Nine tenths of :math:`s^2` are below."""
+
+PANEL_NODES = 96
+"""Quadrature nodes of the latent coordinate in each panel."""
+
+NOISE_NODES = 24
+"""Quadrature nodes of additive noise."""
+
+LAW_GROUPS = 4_000
+"""Groups of label weights into which a quadrature is gathered."""
+
+Channel = Callable[[np.ndarray], np.ndarray]
+"""Label of a latent coordinate, elementwise."""
+
+
+@dataclass(frozen=True)
+class _Named:
+    """A channel by name: its function, whether labels are two-valued, and where it jumps."""
+
+    function: Channel
+    two_valued: bool
+    breakpoints: tuple[float, ...]
+
+
+def _sign(values: np.ndarray) -> np.ndarray:
+    return np.where(values > 0, 1.0, -1.0)
+
+
+CHANNELS = {
+    "square-sign": _Named(lambda s: _sign(s**2 - MEDIAN), True, (-(MEDIAN**0.5), MEDIAN**0.5)),
+    "tail-sign": _Named(
+        lambda s: _sign(s**2 - NINETIETH), True, (-(NINETIETH**0.5), NINETIETH**0.5)
+    ),
+    "sign": _Named(_sign, True, (0.0,)),
+    "square": _Named(lambda s: s**2 - 1, False, (0.0,)),
+    "absolute": _Named(lambda s: np.abs(s), False, (0.0,)),
+    "cosine": _Named(lambda s: np.cos(2 * s), False, (0.0,)),
+}
+"""Named channels: two-valued ones balanced, one in ten positive, and odd; real ones after them."""
+
+
+def label_weights(y: np.ndarray, label_map: LabelMap | str) -> np.ndarray:
+    r"""Weights :math:`T(y)` of the filter: the raw labels, or a centred map of standardised ones.
+
+    Parameters
+    ----------
+    y : ndarray of shape (n,)
+        Labels.
+    label_map : {"raw", "identity", "tanh", "clip"} or callable
+        "raw" is :math:`T=y`; the rest is that of :func:`~solvable.operators.apply_label_map`.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+        Float64.
+
+    Examples
+    --------
+    >>> label_weights(np.array([1.0, 1.0, -1.0]), "raw")
+    array([ 1.,  1., -1.])
+    """
+    if isinstance(label_map, str) and label_map == "raw":
+        return np.asarray(y, dtype=np.float64)
+    return apply_label_map(y, label_map)  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
+class GaussianChannel:
+    r"""Single-index label of Gaussian inputs, isotropic or with strong directions of no relevance.
+
+    .. math:: x\sim\mathcal N(0,\Sigma),\qquad y=g(s)\ \text{noisy},\qquad s=x\cdot\theta,
+
+    with :math:`\Sigma` diagonal: ``nuisance`` coordinates of variance ``nuisance_variance``, the rest
+    of variance 1, and :math:`\theta` a unit vector among the rest.
+
+    Parameters
+    ----------
+    dimension : int
+        :math:`d\ge2`.
+    channel : str or callable
+        One of :data:`CHANNELS`, or g itself, elementwise.
+    noise : float
+        Two-valued channels: probability in [0, 1/2] that a label is flipped. Others: standard
+        deviation of what is added to the label.
+    nuisance : int
+        Number of irrelevant strong coordinates, 0 to d - 1.
+    nuisance_variance : float
+        Their variance, above 0.
+    seed : int
+        Seed of :math:`\theta`.
+
+    Raises
+    ------
+    InvalidParameter
+        If a number is out of range or the channel unknown.
+
+    Examples
+    --------
+    >>> target = GaussianChannel(10)
+    >>> X, y = target.sample(5, 0)
+    >>> X.shape, y.shape
+    ((5, 10), (5,))
+    >>> target.law().strengths.round(4)
+    array([0.8573])
+    """
+
+    dimension: int
+    channel: str | Channel = "square-sign"
+    noise: float = 0.0
+    nuisance: int = 0
+    nuisance_variance: float = 1.0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_integer("dimension", self.dimension, 2)
+        check_integer("nuisance", self.nuisance, 0)
+        if self.nuisance >= self.dimension:
+            raise InvalidParameter(
+                f"nuisance is {self.nuisance}; allowed: below the dimension, {self.dimension}, so "
+                "that a direction is left for the label."
+            )
+        if isinstance(self.channel, str) and self.channel not in CHANNELS:
+            raise InvalidParameter(
+                unknown_choice("channel", self.channel, CHANNELS) + " Or pass a callable."
+            )
+        most = 0.5 if self._named.two_valued else np.inf
+        if not (np.isfinite(self.noise) and 0 <= self.noise <= most):
+            raise InvalidParameter(f"noise is {self.noise}; allowed: 0 to {most:g}, finite.")
+        if not (np.isfinite(self.nuisance_variance) and self.nuisance_variance > 0):
+            raise InvalidParameter(
+                f"nuisance_variance is {self.nuisance_variance}; allowed: finite, above 0."
+            )
+
+    @cached_property
+    def _named(self) -> _Named:
+        if isinstance(self.channel, str):
+            return CHANNELS[self.channel]
+        return _Named(self.channel, False, (0.0,))
+
+    @property
+    def variances(self) -> np.ndarray:
+        """Diagonal of the covariance of the inputs, shape (d,)."""
+        found = np.ones(self.dimension)
+        found[: self.nuisance] = self.nuisance_variance
+        return found
+
+    @cached_property
+    def direction(self) -> np.ndarray:
+        r""":math:`\theta`, shape (d,)."""
+        found = random_stream(self.seed, "channel").standard_normal(self.dimension)
+        found[: self.nuisance] = 0
+        return freeze(found / np.linalg.norm(found))
+
+    @property
+    def directions(self) -> np.ndarray:
+        r""":math:`\theta` as a column, shape (d, 1)."""
+        return self.direction[:, None]
+
+    def clean_label(self, latent: np.ndarray) -> np.ndarray:
+        """Label of a latent coordinate before noise, float64, shape kept."""
+        values = np.asarray(self._named.function(np.asarray(latent, dtype=np.float64)), np.float64)
+        if values.shape != np.shape(latent) or not np.isfinite(values).all():
+            raise InvalidParameter(
+                f"the channel gave shape {values.shape} for latents of shape {np.shape(latent)}, or "
+                "values that are not finite; it must act elementwise and be finite everywhere."
+            )
+        return values
+
+    def sample(self, n: int, rng: np.random.Generator | int) -> tuple[np.ndarray, np.ndarray]:
+        """Draw ``n`` samples.
+
+        Parameters
+        ----------
+        n : int
+            At least 1.
+        rng : Generator or int
+            Where inputs and noise come from.
+
+        Returns
+        -------
+        X : ndarray of shape (n, d)
+            Inputs.
+        y : ndarray of shape (n,)
+            Labels.
+        """
+        check_integer("n", n, 1)
+        stream = random_stream(rng, "samples") if isinstance(rng, int) else rng
+        X = stream.standard_normal((n, self.dimension))
+        X[:, : self.nuisance] *= np.sqrt(self.nuisance_variance)
+        y = self.clean_label(X @ self.direction)
+        if self.noise and self._named.two_valued:
+            return X, np.where(stream.random(n) < self.noise, -y, y)
+        return X, y + self.noise * stream.standard_normal(n)
+
+    def law(self, label_map: LabelMap | str = "raw") -> LabelLaw:
+        r"""Law of :math:`T(y)` with :math:`E[s^2\mid T]`, by quadrature.
+
+        Parameters
+        ----------
+        label_map : {"raw", "identity", "tanh", "clip"} or callable
+            As in :func:`label_weights`, standardised with the moments of the law.
+
+        Returns
+        -------
+        LabelLaw
+            One direction. Exact to rounding for the named channels without noise.
+
+        Raises
+        ------
+        InvalidData
+            If labels, or mapped labels, are constant.
+        """
+        s, chance = gaussian_quadrature(PANEL_NODES, self._named.breakpoints)
+        y, squares = self.clean_label(s), s**2
+        if self.noise and self._named.two_valued:
+            y = np.concatenate([y, -y])
+            chance = np.concatenate([chance * (1 - self.noise), chance * self.noise])
+            squares = np.tile(squares, 2)
+        elif self.noise:
+            moved, share = gaussian_quadrature(NOISE_NODES)
+            y = (y[:, None] + self.noise * moved).ravel()
+            chance = (chance[:, None] * share).ravel()
+            squares = np.repeat(squares, NOISE_NODES)
+        return _gathered(_mapped(y, chance, label_map), chance, squares)
+
+
+def _mapped(y: np.ndarray, chance: np.ndarray, label_map: LabelMap | str) -> np.ndarray:
+    """Label map with the standardisation of the law, not of equally likely draws."""
+    mean = float(chance @ y)
+    deviation = float(np.sqrt(chance @ (y - mean) ** 2))
+    if deviation <= 1e-12 * max(1.0, abs(mean)):
+        raise InvalidData(f"all labels equal {mean:.6g}; labels must vary with the direction.")
+    if isinstance(label_map, str) and label_map == "raw":
+        return y
+    maps: dict[str, Channel] = {
+        "identity": lambda z: z,
+        "tanh": np.tanh,
+        "clip": lambda z: np.clip(z, -2.0, 2.0),
+    }
+    if isinstance(label_map, str) and label_map not in maps:
+        raise InvalidParameter(unknown_choice("label_map", label_map, ["raw", *maps, "a function"]))
+    function = maps[label_map] if isinstance(label_map, str) else label_map
+    T = np.asarray(function((y - mean) / deviation), dtype=np.float64)
+    return np.asarray(T - chance @ T)
+
+
+def _gathered(T: np.ndarray, chance: np.ndarray, squares: np.ndarray) -> LabelLaw:
+    """Law of weighted draws, neighbouring weights merged; tails keep their resolution."""
+    used = chance > 0
+    T, chance, squares = T[used], chance[used], squares[used]
+    scale = float(np.sqrt(chance @ T**2)) or 1.0
+    # Values that differ by rounding are one value.
+    values, group = np.unique(np.round(T / scale, 12), return_inverse=True)
+    if values.size > LAW_GROUPS:
+        place = np.arcsinh(values)
+        bins = ((place - place[0]) / (place[-1] - place[0]) * (LAW_GROUPS - 1)).astype(int)
+        group = np.unique(bins[group], return_inverse=True)[1]
+    total = np.bincount(group, chance)
+    return LabelLaw(
+        np.bincount(group, chance * T) / total,
+        total,
+        (np.bincount(group, chance * squares) / total)[:, None],
+    )
