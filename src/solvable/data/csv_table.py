@@ -125,7 +125,7 @@ def _rows(text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
     )
     try:
         for cells in reader:
-            if cells:
+            if len(cells) > 1 or (cells and cells[0].strip()):
                 yield reader.line_num, cells
     except csv.Error as error:
         raise InvalidData(

@@ -268,10 +268,10 @@ def _refuse_classes(values: TargetValues, task: Task, textual: bool) -> None:
         )
         raise InvalidData(
             f"target {name!r} takes {_count(counts)} distinct values in {values.n_rows} rows "
-            f"({listed(_label(value) for value in list(counts)[:3])}, ...); allowed: at most "
+            f"({listed(_label(value) for value in sorted(counts, key=str)[:3])}, ...); allowed: at most "
             f"{MAX_CLASSES} classes with two rows each or more. {advice}"
         )
-    single = [_label(value) for value, count in counts.items() if count == 1]
+    single = sorted(_label(value) for value, count in counts.items() if count == 1)
     if single:
         raise InvalidData(
             f"class {listed(single)} of target {name!r} has a single row; allowed: at least 2 rows "

@@ -1,0 +1,231 @@
+"""CSV files as people write them."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from solvable.data.cells import is_missing, is_number, parse_cells
+from solvable.data.csv_table import read_csv
+from solvable.data.table import Table
+from solvable.errors import InvalidData
+
+
+def read(tmp_path: Path, content: str | bytes, *expected: str) -> tuple[Table, tuple[str, ...]]:
+    path = tmp_path / "table.csv"
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return read_csv(path, expected)
+
+
+PLAIN = [[1.0, 2.5], [-3.0, 4e-3]]
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|", " "])
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_delimiters_and_line_ends(tmp_path: Path, delimiter: str, end: str) -> None:
+    rows = [["a", "b"], ["1", "2.5"], ["-3", "4e-3"]]
+    table, notes = read(tmp_path, end.join(delimiter.join(row) for row in rows) + end)
+    assert table.order == ("a", "b")
+    np.testing.assert_array_equal(table.numeric, PLAIN)
+    assert notes == ()
+
+
+def test_runs_of_blanks_are_one_delimiter(tmp_path: Path) -> None:
+    table, _ = read(tmp_path, "  a  b \n  1   2.5 \n -3 4e-3\n\n")
+    assert table.order == ("a", "b")
+    np.testing.assert_array_equal(table.numeric, PLAIN)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+def test_encodings(tmp_path: Path, encoding: str) -> None:
+    table, notes = read(tmp_path, "größe,naïve\n1,ü\n".encode(encoding))
+    assert table.order == ("größe", "naïve")
+    assert table.column("naïve").tolist() == ["ü"]
+    assert notes == ()
+
+
+def test_other_encodings_are_told(tmp_path: Path) -> None:
+    table, notes = read(tmp_path, "größe,b\n1,€\n".encode("cp1252"))
+    assert table.order == ("größe", "b")
+    assert table.column("b").tolist() == ["€"]
+    assert "Windows-1252" in notes[0]
+
+
+def test_gzip(tmp_path: Path) -> None:
+    table, _ = read(tmp_path, gzip.compress(b"a,b\n1,2.5\n-3,4e-3\n"))
+    np.testing.assert_array_equal(table.numeric, PLAIN)
+
+
+@pytest.mark.parametrize("cell", ["", "NA", "na", "NaN", "nan", "?", "null", "None", " N/A "])
+def test_missing(tmp_path: Path, cell: str) -> None:
+    table, _ = read(tmp_path, f"a,b,c\n1,{cell},x\n{cell},2,{cell}\n")
+    np.testing.assert_array_equal(table.numeric, [[1, np.nan], [np.nan, 2]])
+    assert table.column("c").tolist() == ["x", None]
+
+
+def test_quotes(tmp_path: Path) -> None:
+    text = '"a, b","say ""no"""\n"1","two\nlines"\n2,"x, y"\n'
+    table, _ = read(tmp_path, text)
+    assert table.order == ("a, b", 'say "no"')
+    assert table.column('say "no"').tolist() == ["two\nlines", "x, y"]
+    np.testing.assert_array_equal(table.column("a, b"), [1, 2])
+
+
+def test_all_quoted_numbers(tmp_path: Path) -> None:
+    table, _ = read(tmp_path, '"a","b"\n"1","2.5"\n"-3","4e-3"\n')
+    np.testing.assert_array_equal(table.numeric, PLAIN)
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("5.1,3.5,setosa\n4.9,3.0,setosa\n", ("x0", "x1", "x2")),
+        ("1,2\n3,4\n", ("x0", "x1")),
+        ("name,colour\nAda,red\n", ("name", "colour")),
+        ("id,2019,2020,y\n1,2,3,4\n", ("id", "2019", "2020", "y")),
+        ("?,1\n2,3\n", ("x0", "x1")),
+        (",a\n0,5\n1,6\n", ("unnamed 0", "a")),
+    ],
+)
+def test_header_is_found(tmp_path: Path, text: str, names: tuple[str, ...]) -> None:
+    table, notes = read(tmp_path, text)
+    assert table.order == names
+    assert any("no header" in note for note in notes) == (names[0] == "x0")
+
+
+def test_a_known_column_makes_the_first_row_a_header(tmp_path: Path) -> None:
+    # A table of years by years: nothing else tells the names from the values.
+    assert read(tmp_path, "2019,2020\n1,2\n", "2020")[0].order == ("2019", "2020")
+    assert read(tmp_path, "2019,2020\n1,2\n")[0].order == ("x0", "x1")
+
+
+def test_decimal_commas_are_read_and_told(tmp_path: Path) -> None:
+    table, notes = read(tmp_path, "a;b;c\n1,5;x;2\n-0,25;y;\n")
+    np.testing.assert_array_equal(table.numeric, [[1.5, 2], [-0.25, np.nan]])
+    assert notes == ("column 'a': decimal commas were read as points",)
+
+
+def test_decimal_commas_without_header(tmp_path: Path) -> None:
+    table, _ = read(tmp_path, "1,5;2,5\n3,5;4\n")
+    np.testing.assert_array_equal(table.numeric, [[1.5, 2.5], [3.5, 4]])
+
+
+def test_truth_values_are_numbers(tmp_path: Path) -> None:
+    table, _ = read(tmp_path, "a,b\nTrue,1\nfalse,2\n,3\n")
+    np.testing.assert_array_equal(table.column("a"), [1, 0, np.nan])
+
+
+def test_a_semicolon_inside_text_is_no_delimiter(tmp_path: Path) -> None:
+    table, _ = read(tmp_path, "film,genre\n1,war;love\n2,war;crime\n")
+    assert table.order == ("film", "genre")
+
+
+def test_thousands_of_columns(tmp_path: Path) -> None:
+    values = np.arange(3 * 4000.0).reshape(3, 4000) / 7
+    names = [f"g{i}" for i in range(4000)]
+    lines = [",".join(names), *(",".join(map(repr, row)) for row in values.tolist())]
+    table, _ = read(tmp_path, "\n".join(lines))
+    np.testing.assert_array_equal(table.numeric, values)
+    holed = [",".join(names), *("," + ",".join(map(repr, row[1:])) for row in values.tolist())]
+    np.testing.assert_array_equal(read(tmp_path, "\n".join(holed))[0].numeric[:, 1:], values[:, 1:])
+
+
+def test_long_cells(tmp_path: Path) -> None:
+    limit = csv.field_size_limit()
+    table, _ = read(tmp_path, "a,b\n1," + "x" * 300_000 + "\n")
+    assert len(table.column("b")[0]) == 300_000
+    assert csv.field_size_limit() == limit
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", "is empty"),
+        ("\n \n\n", "is empty"),
+        ("a,b\n", "a header and no rows"),
+        ("a,b,c\n1,2,3\n4,5\n6,7,8,9\n", r"2 rows .* line 3 has 2 cells, the first row 3"),
+        ("a,a,b\n1,2,3\n", "column name 'a' occurs 2 times"),
+        ('a,b\n1,"two\n3,4\n', "unexpected end of data"),
+        (b"PK\x03\x04\x00\x00\x00", "zero bytes"),
+        (b"\x1f\x8b\x08\x00cut", "damaged"),
+        (b"\xff\xfea", "UTF-16"),
+    ],
+)
+def test_bad_files(tmp_path: Path, content: str | bytes, message: str) -> None:
+    with pytest.raises(InvalidData, match=message):
+        read(tmp_path, content)
+
+
+def test_ragged_rows_in_a_file_of_numbers_name_their_line(tmp_path: Path) -> None:
+    lines = ["a,b"] + ["1,2"] * 200 + ["3"] + ["1,2"] * 5
+    with pytest.raises(InvalidData, match="1 rows of another length .* line 202 has 1 cells"):
+        read(tmp_path, "\n".join(lines))
+
+
+def test_a_text_far_down_makes_the_column_text(tmp_path: Path) -> None:
+    lines = ["a,b"] + [f"{i},2" for i in range(200)] + ["x,3"]
+    table, _ = read(tmp_path, "\n".join(lines))
+    assert table.numeric_names == ("b",)
+    assert table.column("a")[-1] == "x"
+
+
+NUMBERS = st.floats(allow_nan=True, allow_infinity=True, width=64)
+WORDS = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs", "Z"]), min_size=1).map(
+    lambda text: "w" + text
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    numbers=st.lists(st.tuples(NUMBERS, NUMBERS), min_size=1, max_size=8),
+    words=st.lists(st.one_of(st.none(), WORDS), min_size=8, max_size=8),
+    delimiter=st.sampled_from([",", ";", "\t"]),
+)
+def test_round_trip(
+    tmp_path_factory: pytest.TempPathFactory,
+    numbers: list[tuple[float, float]],
+    words: list[str | None],
+    delimiter: str,
+) -> None:
+    words = words[: len(numbers)]
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, delimiter=delimiter)
+    writer.writerow(["first", "second", "word"])
+    for (a, b), word in zip(numbers, words, strict=True):
+        writer.writerow([repr(a), "" if np.isnan(b) else repr(b), word])
+    path = tmp_path_factory.getbasetemp() / "round.csv"
+    path.write_text(buffer.getvalue(), encoding="utf-8")
+    table, _ = read_csv(path, ["word"])
+    np.testing.assert_array_equal(
+        np.column_stack([table.column("first"), table.column("second")]), np.array(numbers)
+    )
+    read_words = table.column("word")
+    if any(words):
+        assert read_words.tolist() == words
+    else:
+        assert np.isnan(read_words.astype(float)).all()
+
+
+@given(st.text(max_size=6))
+def test_a_cell_is_a_number_only_if_python_and_numpy_agree(cell: str) -> None:
+    column, _ = parse_cells([cell])
+    assert is_number(cell) <= (column.dtype != object)
+    if is_number(cell):
+        assert column[0] == float(cell)
+        np.testing.assert_array_equal(column, np.loadtxt([cell.strip()], ndmin=1))
+    if is_missing(cell):
+        assert column.dtype != object
+        assert np.isnan(column).all()
+
+
+@pytest.mark.parametrize("cell", ["1_000", "0x10", "٣", "1,000", "1e", "--1", "12 m", "1 2"])
+def test_not_numbers(cell: str) -> None:
+    assert not is_number(cell)
+    assert parse_cells([cell, "1"])[0].dtype == object
