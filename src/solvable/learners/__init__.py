@@ -8,6 +8,15 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from solvable.learners.baselines import KernelRidgeBaseline, RandomFeatureRidge
     from solvable.learners.layerwise import LayerwiseSpectralRegressor
+    from solvable.learners.lofi import (
+        NeuralLoFiClassifier,
+        NeuralLoFiRegressor,
+        NeuralLoFiTransformer,
+    )
+    from solvable.learners.lofi_blocks import Block, network_blocks
+    from solvable.learners.lofi_files import load_model, model_notes, save_model
+    from solvable.learners.lofi_filter import FilterReport
+    from solvable.learners.lofi_layers import Network
     from solvable.learners.power_iteration import block_power_iteration
     from solvable.learners.readout import SplineReadout
     from solvable.learners.second_layer import SecondLayer
@@ -15,25 +24,45 @@ if TYPE_CHECKING:
     from solvable.learners.spectral_layer import SpectralLayer
 
 _HOMES = {
+    "Block": "lofi_blocks",
+    "FilterReport": "lofi_filter",
     "KernelRidgeBaseline": "baselines",
     "LayerwiseSpectralRegressor": "layerwise",
+    "Network": "lofi_layers",
+    "NeuralLoFiClassifier": "lofi",
+    "NeuralLoFiRegressor": "lofi",
+    "NeuralLoFiTransformer": "lofi",
     "RandomFeatureRidge": "baselines",
     "Rejection": "selection",
     "SecondLayer": "second_layer",
     "SpectralLayer": "spectral_layer",
     "SplineReadout": "readout",
     "block_power_iteration": "power_iteration",
+    "load_model": "lofi_files",
+    "model_notes": "lofi_files",
+    "network_blocks": "lofi_blocks",
+    "save_model": "lofi_files",
 }
 
 __all__ = [
+    "Block",
+    "FilterReport",
     "KernelRidgeBaseline",
     "LayerwiseSpectralRegressor",
+    "Network",
+    "NeuralLoFiClassifier",
+    "NeuralLoFiRegressor",
+    "NeuralLoFiTransformer",
     "RandomFeatureRidge",
     "Rejection",
     "SecondLayer",
     "SpectralLayer",
     "SplineReadout",
     "block_power_iteration",
+    "load_model",
+    "model_notes",
+    "network_blocks",
+    "save_model",
 ]
 
 

@@ -1,0 +1,379 @@
+"""Layer-wise features without a gradient, after scikit-learn's conventions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import (
+    ClassifierMixin,
+    ClassNamePrefixFeaturesOutMixin,
+    RegressorMixin,
+    TransformerMixin,
+)
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.validation import validate_data
+
+from solvable.errors import InvalidData
+from solvable.learners.lofi_base import NeuralLoFiBase, real_code
+from solvable.learners.lofi_blocks import LabelCode
+from solvable.learners.lofi_streaming import StreamingMixin
+
+
+class NeuralLoFiTransformer(
+    ClassNamePrefixFeaturesOutMixin, TransformerMixin, StreamingMixin, NeuralLoFiBase
+):
+    r"""Learned features alone: filters and lifts, no readout.
+
+    .. math:: \hat C = \frac1n \sum_\mu y_\mu\, z_\mu z_\mu^\top, \qquad h = V^\top z, \qquad
+        z' = \frac{1}{\sqrt P}\,\sigma\!\Big(\frac{W^\top h}{c}\Big),
+
+    with V the eigenvectors of largest modulus. See :class:`NeuralLoFiClassifier` for the parameters
+    and the mathematics. The features are the coordinates below the last infinitely wide lift, or
+    those of the last block.
+
+    Parameters
+    ----------
+    blocks : sequence of Block, optional
+        Filter and lift of each block.
+    final_reduce : int, "auto" or None
+        Filter of the last features.
+    scaling : {"columns", "global", "none"}
+        Standardisation of the samples.
+    image_shape : tuple of int, optional
+        (height, width, channels) of the rows.
+    multiclass : {"sum-of-squares", "alternating"}
+        How the operators of many classes become one.
+    centre_labels : bool
+        Whether two-valued labels lose their mean.
+    solver : {"auto", "dense", "lanczos", "krylov"}
+        How eigenpairs are found.
+    regularisation : float or "leave-one-out"
+        Not used: there is no readout.
+    null_replicates : int
+        Draws of meaningless labels behind each null.
+    random_state : int, RandomState, Generator or None
+        Of lifts, nulls and solvers.
+
+    Attributes
+    ----------
+    filters_ : tuple of FilterReport
+        What each filter found.
+    network_ : Network
+        Fitted layers.
+    n_features_in_ : int
+        Columns of X.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from solvable.learners import Block
+    >>> X, y = load_wine(return_X_y=True)
+    >>> blocks = [Block(width=100), Block(reduce=5, width=None)]
+    >>> NeuralLoFiTransformer(blocks, random_state=0).fit(X, y).transform(X).shape
+    (178, 5)
+    """
+
+    def fit(self, X: Any, y: Any) -> NeuralLoFiTransformer:
+        """Fit to samples held in memory.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Samples.
+        y : array-like of shape (n,)
+            Labels: classes, or real numbers.
+
+        Returns
+        -------
+        NeuralLoFiTransformer
+            Itself.
+        """
+        X, y = _rows_and_labels(self, X, y)
+        if is_real(y):
+            labels: np.ndarray = np.asarray(y, dtype=np.float64)
+            code = real_code(labels)
+        else:
+            labels = np.unique(y, return_inverse=True)[1]
+            code = LabelCode(np.bincount(labels), centre=bool(self.centre_labels))
+        self._fit_arrays(X, labels, code, readout=False)
+        return self
+
+    def __sklearn_tags__(self) -> Any:
+        """Tags: labels are needed."""
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        return tags
+
+
+class NeuralLoFiRegressor(RegressorMixin, StreamingMixin, NeuralLoFiBase):
+    r"""Regression on features that are learned layer by layer, without a gradient.
+
+    .. math:: \hat C = \frac1n \sum_\mu \frac{y_\mu - \bar y}{\mathrm{std}(y)}\, z_\mu z_\mu^\top
+
+    is what each filter diagonalises. See :class:`NeuralLoFiClassifier` for the mathematics.
+
+    Parameters
+    ----------
+    blocks : sequence of Block, optional
+        Filter and lift of each block; by default lift, filter what stands out of meaningless labels,
+        lift, infinitely wide for up to 4,000 samples.
+    final_reduce : int, "auto" or None
+        Filter of the last features.
+    scaling : {"columns", "global", "none"}
+        Standardisation of the samples: each column, all pixels together, or none.
+    image_shape : tuple of int, optional
+        (height, width, channels) of the rows, for convolutional blocks.
+    multiclass : {"sum-of-squares", "alternating"}
+        Not used.
+    centre_labels : bool
+        Not used: real labels are always centred.
+    solver : {"auto", "dense", "lanczos", "krylov"}
+        How eigenpairs are found.
+    regularisation : float or "leave-one-out"
+        Ridge of the readout, relative to the mean power of the centred features.
+    null_replicates : int
+        Draws of meaningless labels behind each null.
+    random_state : int, RandomState, Generator or None
+        Of lifts, nulls and solvers.
+
+    Attributes
+    ----------
+    filters_ : tuple of FilterReport
+        What each filter found.
+    network_ : Network
+        Fitted layers and readout.
+    readout_ : RidgeFit
+        Penalty and degrees of freedom. Its leave-one-out error is no estimate of generalisation, as
+        the filters have seen the labels.
+    n_features_in_ : int
+        Columns of X.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.random.default_rng(0).standard_normal((400, 5))
+    >>> y = X[:, 0] * X[:, 1]
+    >>> NeuralLoFiRegressor(random_state=0).fit(X[:300], y[:300]).score(X[300:], y[300:]) > 0.8
+    True
+    """
+
+    def fit(self, X: Any, y: Any) -> NeuralLoFiRegressor:
+        """Fit to samples held in memory.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Samples.
+        y : array-like of shape (n,)
+            Labels.
+
+        Returns
+        -------
+        NeuralLoFiRegressor
+            Itself.
+
+        Raises
+        ------
+        InvalidData
+            If the labels are constant.
+        """
+        X, y = _rows_and_labels(self, X, y, y_numeric=True)
+        labels = np.asarray(y, dtype=np.float64)
+        self._code = real_code(labels)
+        self._fit_arrays(X, labels, self._code, readout=True)
+        return self
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Predicted labels.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Samples.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            In the units of the training labels.
+        """
+        outputs = self.network_.outputs(self._validated_rows(X))[:, 0]
+        return np.asarray(outputs * self._code.deviation + self._code.mean)
+
+
+class NeuralLoFiClassifier(ClassifierMixin, StreamingMixin, NeuralLoFiBase):
+    r"""Classification on features that are learned layer by layer, without a gradient.
+
+    Each filter keeps the eigenvectors of largest modulus, of either sign, of the label-weighted
+    second moment of its features,
+
+    .. math:: \hat C = \frac1n \sum_\mu y_\mu\, z_\mu z_\mu^\top \quad (y = \pm 1), \qquad
+        \hat S = \sum_c \hat C_c^2, \quad
+        \hat C_c = \frac1n \sum_\mu (1\{y_\mu = c\} - \pi_c)\, z_\mu z_\mu^\top
+
+    for many classes; each lift is a random layer
+    :math:`z = \sigma(W^\top h / c) / \sqrt P` or its kernel; on top is a ridge with its penalty by
+    leave-one-out (generalised cross-validation where samples are summed up). Small-weight gradient
+    flow in each layer follows the same operator at first order.
+
+    Parameters
+    ----------
+    blocks : sequence of Block, optional
+        Filter and lift of each block; by default lift, filter what stands out of meaningless labels,
+        lift, infinitely wide for up to 4,000 samples and of width 2,000 beyond.
+    final_reduce : int, "auto" or None
+        Filter of the last features.
+    scaling : {"columns", "global", "none"}
+        Standardisation of the samples: each column, all pixels together, or none.
+    image_shape : tuple of int, optional
+        (height, width, channels) of the rows, for convolutional blocks.
+    multiclass : {"sum-of-squares", "alternating"}
+        How the operators of many classes become one: :math:`\hat S`, or :math:`\sum_c a_c \hat C_c`
+        with the direction a that maximises its largest eigenvalue.
+    centre_labels : bool
+        Whether labels of two classes lose their mean. Off by default: for unbalanced classes the raw
+        labels gave the smaller error, though their first directions are those of the mean.
+    solver : {"auto", "dense", "lanczos", "krylov"}
+        How eigenpairs are found; by default by their number and size.
+    regularisation : float or "leave-one-out"
+        Ridge of the readout, relative to the mean power of the centred features.
+    null_replicates : int
+        Draws of meaningless labels behind each null.
+    random_state : int, RandomState, Generator or None
+        Of lifts, nulls and solvers.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (C,)
+        Labels seen.
+    filters_ : tuple of FilterReport
+        Strengths of the directions of each filter, the samples at which they are expected to emerge,
+        and their ratio to the null.
+    network_ : Network
+        Fitted layers and readout.
+    readout_ : RidgeFit
+        Penalty and degrees of freedom. Its leave-one-out error is no estimate of generalisation, as
+        the filters have seen the labels.
+    n_features_in_ : int
+        Columns of X.
+
+    Raises
+    ------
+    InvalidData
+        From ``fit`` for one class only.
+    InvalidParameter
+        From ``fit`` for a parameter out of range.
+    MemoryLimitExceeded
+        From ``fit`` if kernels or features do not fit into memory.
+
+    See Also
+    --------
+    solvable.learners.network_blocks : Blocks without filters: the deep NNGP kernel, lazy features.
+    solvable.learners.save_model : Store the fitted model in a file that cannot execute code.
+
+    Notes
+    -----
+    arXiv:2605.13612; the sum of squares and the null are derived. Acceptance checks in
+    ``tests/claims/test_lofi.py``. Cost of a kernel block: :math:`n^3/3` for the factor,
+    :math:`10 n^3` for the readout; of a finite block: :math:`n P^2`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> X, y = load_digits(return_X_y=True)
+    >>> model = NeuralLoFiClassifier(scaling="global", random_state=0).fit(X[:300], y[:300] % 2)
+    >>> bool(model.score(X[300:600], y[300:600] % 2) > 0.93)
+    True
+    """
+
+    def fit(self, X: Any, y: Any) -> NeuralLoFiClassifier:
+        """Fit to samples held in memory.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Samples.
+        y : array-like of shape (n,)
+            Classes.
+
+        Returns
+        -------
+        NeuralLoFiClassifier
+            Itself.
+        """
+        check_classification_targets(y)
+        X, y = _rows_and_labels(self, X, y)
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise InvalidData(
+                f"y holds one class only ({self.classes_[0]!r}); allowed: at least two classes."
+            )
+        code = LabelCode(np.bincount(codes), centre=bool(self.centre_labels))
+        self._fit_arrays(X, codes, code, readout=True)
+        return self
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Outputs of the readout; no probabilities.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Samples.
+
+        Returns
+        -------
+        ndarray of shape (n,) or (n, C)
+            Near -1 and 1 for two classes; near 0 and 1, one column per class, for many.
+        """
+        outputs = self.network_.outputs(self._validated_rows(X))
+        return outputs[:, 0] if outputs.shape[1] == 1 else outputs
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Predicted classes.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Samples.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Members of ``classes_``.
+        """
+        outputs = self.decision_function(X)
+        chosen = (outputs > 0).astype(int) if outputs.ndim == 1 else np.argmax(outputs, axis=1)
+        return np.asarray(self.classes_[chosen])
+
+
+def is_real(y: np.ndarray) -> bool:
+    """Whether labels are real numbers rather than classes.
+
+    Parameters
+    ----------
+    y : ndarray of shape (n,)
+        Labels.
+
+    Returns
+    -------
+    bool
+        As scikit-learn tells them apart.
+
+    Examples
+    --------
+    >>> is_real(np.array([0.5, 1.2])), is_real(np.array([0, 1]))
+    (True, False)
+    """
+    return str(type_of_target(y)).startswith("continuous")
+
+
+def _rows_and_labels(estimator: Any, X: Any, y: Any, *, y_numeric: bool = False) -> Any:
+    return validate_data(
+        estimator,
+        X,
+        y,
+        dtype=[np.float64, np.float32],
+        order="C",
+        y_numeric=y_numeric,
+        ensure_min_samples=2,
+    )

@@ -1,0 +1,259 @@
+"""What the layer-wise filtered estimators share."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from solvable.errors import InvalidParameter, NoFeatureFound, unknown_choice
+from solvable.learners.inputs import seed_from
+from solvable.learners.lofi_blocks import Block, LabelCode, Reduce, check_blocks
+from solvable.learners.lofi_filter import FilterReport, FilterSettings, FilterSolver, MultiClass
+from solvable.learners.lofi_layers import Network, Standardise
+from solvable.learners.lofi_memory import (
+    FitSettings,
+    NetworkFit,
+    check_images,
+    filter_settings,
+    fit_in_memory,
+)
+from solvable.learners.lofi_significance import SIGNIFICANT_RATIO
+from solvable.learners.ridge_readout import Regularisation, RidgeFit
+
+Scaling: TypeAlias = Literal["columns", "global", "none"]
+"""What samples are standardised by: each column, all of them together, or not at all."""
+
+KERNEL_SAMPLES = 4000
+"""Largest number of samples at which the default network is infinitely wide."""
+
+DEFAULT_WIDTH = 2000
+"""Width of the default network beyond, and in streams."""
+
+
+def default_blocks(n_samples: int | None) -> list[Block]:
+    """Lift, filter what stands out of meaningless labels, lift: infinitely wide if n allows it.
+
+    Parameters
+    ----------
+    n_samples : int or None
+        Number of training samples; None if it is not known.
+
+    Returns
+    -------
+    list of Block
+        Two blocks.
+
+    Examples
+    --------
+    >>> [block.width for block in default_blocks(1000)]
+    [inf, inf]
+    """
+    small = n_samples is not None and n_samples <= KERNEL_SAMPLES
+    width = math.inf if small else DEFAULT_WIDTH
+    return [Block(None, width), Block("auto", width)]
+
+
+class NeuralLoFiBase(BaseEstimator):
+    """Parameters and transformation of the layer-wise filtered estimators."""
+
+    filters_: tuple[FilterReport, ...]
+    network_: Network
+    readout_: RidgeFit | None
+    n_features_in_: int
+
+    def __init__(
+        self,
+        blocks: Sequence[Block] | None = None,
+        final_reduce: Reduce = None,
+        scaling: Scaling = "columns",
+        image_shape: tuple[int, int, int] | None = None,
+        multiclass: MultiClass = "sum-of-squares",
+        centre_labels: bool = False,
+        solver: FilterSolver = "auto",
+        regularisation: Regularisation = "leave-one-out",
+        null_replicates: int = 3,
+        random_state: Any = None,
+    ) -> None:
+        self.blocks = blocks
+        self.final_reduce = final_reduce
+        self.scaling = scaling
+        self.image_shape = image_shape
+        self.multiclass = multiclass
+        self.centre_labels = centre_labels
+        self.solver = solver
+        self.regularisation = regularisation
+        self.null_replicates = null_replicates
+        self.random_state = random_state
+
+    def _settings(self, n_samples: int | None, n_columns: int, *, readout: bool) -> FitSettings:
+        """Checked settings of the fit; the blocks of the default depend on the sample size."""
+        blocks = default_blocks(n_samples) if self.blocks is None else list(self.blocks)
+        check_blocks(blocks)
+        for name, allowed in (
+            ("scaling", ("columns", "global", "none")),
+            ("multiclass", ("sum-of-squares", "alternating")),
+            ("solver", ("auto", "dense", "lanczos", "krylov")),
+        ):
+            if getattr(self, name) not in allowed:
+                raise InvalidParameter(unknown_choice(name, getattr(self, name), allowed))
+        if not (isinstance(self.null_replicates, (int, np.integer)) and self.null_replicates >= 1):
+            raise InvalidParameter(
+                f"null_replicates is {self.null_replicates!r}; allowed: an integer of at least 1."
+            )
+
+        def make(block: Block) -> FilterSettings:
+            assert block.reduce is not None
+            return FilterSettings(block.reduce, block.first_moment, self.multiclass, self.solver)
+
+        last = None if self.final_reduce is None else make(Block(self.final_reduce, None))
+        shape = self.image_shape
+        settings = FitSettings(
+            blocks=tuple(blocks),
+            filters=filter_settings(blocks, make),
+            final=last,
+            regularisation=self.regularisation,
+            seed=seed_from(self.random_state),
+            image_shape=None if shape is None else (int(shape[0]), int(shape[1]), int(shape[2])),
+            readout=readout,
+            null_replicates=int(self.null_replicates),
+        )
+        check_images(settings, n_columns)
+        return settings
+
+    def _fit_arrays(
+        self, X: np.ndarray, labels: np.ndarray, code: LabelCode, *, readout: bool
+    ) -> None:
+        settings = self._settings(len(X), X.shape[1], readout=readout)
+        first = standardise_columns(X, self.scaling)
+        scaled = X if first is None else first.apply(X)
+        fit = fit_in_memory(scaled, code.encode(labels), code, settings)
+        layers = fit.network.layers if first is None else (first, *fit.network.layers)
+        self._keep(replace(fit, network=Network(layers, fit.network.readout)))
+
+    def _keep(self, fit: NetworkFit) -> None:
+        self.network_ = fit.network
+        self.filters_ = fit.filters
+        self.readout_ = fit.readout
+        for number, report in enumerate(fit.filters, start=1):
+            if report.n_significant == 0:
+                warnings.warn(
+                    f"filter {number}: no direction is {SIGNIFICANT_RATIO} times as strong as with "
+                    "meaningless labels, so the strongest one alone is kept. More samples or another "
+                    "lift may help; a number for reduce keeps that many all the same.",
+                    NoFeatureFound,
+                    stacklevel=4,
+                )
+
+    def _validated_rows(self, X: Any) -> np.ndarray:
+        check_is_fitted(self, "network_")
+        return np.asarray(
+            validate_data(self, X, reset=False, dtype=[np.float64, np.float32], order="C")
+        )
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Learned features: the coordinates below the readout, or below the last kernel.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Samples.
+
+        Returns
+        -------
+        ndarray of shape (n, k)
+            Features.
+        """
+        return np.asarray(self.network_.transform(self._validated_rows(X)))
+
+    @property
+    def _n_features_out(self) -> int:
+        rows = np.zeros((1, self.n_features_in_))
+        return int(self.network_.transform(rows).shape[1])
+
+
+def real_code(y: np.ndarray) -> LabelCode:
+    """Code of real labels, which are standardised.
+
+    Parameters
+    ----------
+    y : ndarray of shape (n,)
+        Labels.
+
+    Returns
+    -------
+    LabelCode
+        With their mean and standard deviation.
+
+    Raises
+    ------
+    InvalidData
+        If they are constant.
+
+    Examples
+    --------
+    >>> real_code(np.array([1.0, 3.0])).encode(np.array([3.0]))
+    array([1.])
+    """
+    deviation = float(y.std())
+    # A constant that is not a sum of few powers of two has a deviation of rounding.
+    constant = deviation <= 1e-14 * float(np.max(np.abs(y), initial=0.0))
+    return LabelCode(np.empty(0, dtype=int), float(y.mean()), 0.0 if constant else deviation)
+
+
+def standardise_columns(X: np.ndarray, scaling: Scaling) -> Standardise | None:
+    """First layer of a network, from samples.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d)
+        Training samples.
+    scaling : {"columns", "global", "none"}
+        What they are standardised by.
+
+    Returns
+    -------
+    Standardise or None
+        None if nothing is to be done.
+    """
+    if scaling == "none":
+        return None
+    mean = X.mean(axis=0, dtype=np.float64)
+    variance = np.mean(np.square(X - mean), axis=0)
+    return scaling_from(mean, variance, scaling)
+
+
+def scaling_from(mean: np.ndarray, variance: np.ndarray, scaling: Scaling) -> Standardise | None:
+    """First layer of a network, from the moments of the columns.
+
+    Parameters
+    ----------
+    mean, variance : ndarray of shape (d,)
+        Of each column.
+    scaling : {"columns", "global", "none"}
+        What samples are standardised by; a constant column keeps the scale 1.
+
+    Returns
+    -------
+    Standardise or None
+        None if nothing is to be done.
+
+    Examples
+    --------
+    >>> scaling_from(np.array([1.0, 2.0]), np.array([4.0, 0.0]), "columns").scale
+    array([2., 1.])
+    """
+    if scaling == "none":
+        return None
+    if scaling == "global":
+        centre = float(mean.mean())
+        spread = math.sqrt(float(np.mean(variance + (mean - centre) ** 2))) or 1.0
+        return Standardise(np.full_like(mean, centre), np.full_like(mean, spread))
+    noise = 1e-14 * mean**2
+    return Standardise(mean, np.sqrt(np.where(variance > noise, variance, 1.0)))

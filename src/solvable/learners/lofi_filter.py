@@ -1,0 +1,293 @@
+r"""One filter: the directions of the features in which the label has a second moment."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from solvable.errors import InvalidParameter, NotConverged, unknown_choice
+from solvable.learners.lofi_significance import outside, significant_directions
+from solvable.operators.label_moments import SignalOperators
+from solvable.operators.modulus import (
+    ModulusPairs,
+    block_krylov,
+    dense_by_modulus,
+    with_fixed_signs,
+)
+
+MultiClass: TypeAlias = Literal["sum-of-squares", "alternating"]
+"""How the operators of many classes become one."""
+
+FilterSolver: TypeAlias = Literal["auto", "dense", "lanczos", "krylov"]
+"""How the eigenpairs are found."""
+
+DENSE_SIZE = 400
+"""Features up to which the explicit matrix is the faster way."""
+
+
+@dataclass(frozen=True)
+class FilterReport:
+    r"""What a filter found, and how it compares with labels that mean nothing.
+
+    Parameters
+    ----------
+    eigenvalues : ndarray of shape (k,)
+        :math:`\lambda_j` of the kept directions in descending modulus; for many classes the root of
+        the eigenvalue of :math:`\sum_c C_c^2`, without sign.
+    variances : ndarray of shape (k,)
+        :math:`s_j = v_j^T \Sigma v_j`, the power of the features along each direction.
+    residual_dimensions : ndarray of shape (k,)
+        :math:`\mathrm{tr}\,\Sigma_{\rm res} / s_j`, where :math:`\Sigma_{\rm res}` is what is left
+        after the stronger directions.
+    emergence_samples : ndarray of shape (k,)
+        :math:`E[y^2]\,s_j\,\mathrm{tr}\,\Sigma_{\rm res} / \lambda_j^2`: samples at which a direction
+        of this strength is expected to emerge; an underestimate where the eigenvalue is mostly
+        noise.
+    null_counts : ndarray of int, shape (g,)
+        Numbers k of stronger directions removed, at which meaningless labels were tried.
+    null_ratios : ndarray of shape (S, g)
+        :math:`|\lambda_{k+1}|` over the mean largest strength of meaningless labels after the
+        removal, for each signal (class); NaN beyond the first that is not significant.
+    n_linear : int
+        First-moment columns in front of the directions.
+    n_significant : int or None
+        Directions above their null; None if it was not asked for.
+    n_samples : int
+        Rows behind the moments.
+    solver : str
+        How the pairs were found.
+    largest_residual : float
+        Largest residual of a pair, relative to the largest eigenvalue.
+    """
+
+    eigenvalues: np.ndarray
+    variances: np.ndarray
+    residual_dimensions: np.ndarray
+    emergence_samples: np.ndarray
+    null_counts: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=int))
+    null_ratios: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))
+    n_linear: int = 0
+    n_significant: int | None = None
+    n_samples: int = 0
+    solver: str = "krylov"
+    largest_residual: float = 0.0
+
+
+@dataclass(frozen=True)
+class FilterSettings:
+    """How a filter is fitted.
+
+    Parameters
+    ----------
+    n_directions : int or "auto"
+        Eigenvectors to keep, or as many as stand out of permuted labels.
+    first_moment : bool
+        Whether label-weighted means come in front, as directions of their own.
+    multiclass : {"sum-of-squares", "alternating"}
+        How the operators of many classes become one.
+    solver : {"auto", "dense", "lanczos", "krylov"}
+        How the eigenpairs are found.
+    max_directions : int
+        Most that "auto" keeps.
+    """
+
+    n_directions: int | Literal["auto"]
+    first_moment: bool = False
+    multiclass: MultiClass = "sum-of-squares"
+    solver: FilterSolver = "auto"
+    max_directions: int = 640
+
+
+def fit_filter(
+    signals: SignalOperators,
+    settings: FilterSettings,
+    *,
+    n_samples: int,
+    label_power: float,
+    nulls: Callable[[], Sequence[SignalOperators]],
+    rng: np.random.Generator,
+) -> tuple[np.ndarray, FilterReport]:
+    r"""Directions of largest modulus of the label-weighted second moment.
+
+    Parameters
+    ----------
+    signals : SignalOperators
+        One operator, or one for each class.
+    settings : FilterSettings
+        How many directions, and how.
+    n_samples : int
+        Rows behind the moments.
+    label_power : float
+        :math:`E[y^2]`, summed over signals.
+    nulls : callable
+        Returns the operators of permuted labels; called for ``n_directions="auto"`` only.
+    rng : Generator
+        For the solver.
+
+    Returns
+    -------
+    V : ndarray of shape (P, n_linear + k)
+        Orthonormal columns.
+    report : FilterReport
+        Strengths and their nulls.
+
+    Raises
+    ------
+    NotConverged
+        If the solver did not converge.
+    """
+    if settings.multiclass not in ("sum-of-squares", "alternating"):
+        raise InvalidParameter(
+            unknown_choice("multiclass", settings.multiclass, ["sum-of-squares", "alternating"])
+        )
+    linear = _linear_block(signals) if settings.first_moment else np.empty((signals.n_features, 0))
+    room = signals.n_features - linear.shape[1]
+    ranking = _Ranking(signals, settings, linear, rng)
+    if settings.n_directions == "auto":
+        most = max(1, min(room, settings.max_directions, n_samples // 2))
+        found = significant_directions(signals, nulls(), linear, most, rng)
+        counts, ratios, significant = found.null_counts, found.null_ratios, found.number
+        pairs = ranking.pairs(max(1, min(significant, room)))
+    else:
+        # A first moment of zero leaves its place to one more eigenvector.
+        spare = int(settings.first_moment and not linear.shape[1])
+        pairs = ranking.pairs(min(settings.n_directions + spare, room))
+        counts, ratios, significant = np.empty(0, dtype=int), np.empty((0, 0)), None
+    strengths = ranking.strengths(pairs.values)
+    V = np.hstack([linear, pairs.vectors])
+    variances = signals.variances(V)
+    left = signals.total_variance() - np.concatenate([[0.0], np.cumsum(variances)[:-1]])
+    n_linear = linear.shape[1]
+    kept, left = variances[n_linear:], np.maximum(left[n_linear:], 0.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        dimensions = np.where(kept > 0, left / kept, np.inf)
+        emergence = np.where(strengths != 0, label_power * kept * left / strengths**2, np.inf)
+    largest = float(np.max(np.abs(pairs.values), initial=0.0)) or 1.0
+    return V, FilterReport(
+        eigenvalues=strengths,
+        variances=kept,
+        residual_dimensions=dimensions,
+        emergence_samples=emergence,
+        null_counts=counts,
+        null_ratios=ratios,
+        n_linear=n_linear,
+        n_significant=significant,
+        n_samples=n_samples,
+        solver=ranking.used,
+        largest_residual=float(np.max(pairs.residuals, initial=0.0)) / largest,
+    )
+
+
+def _linear_block(signals: SignalOperators) -> np.ndarray:
+    """Orthonormal basis of the label-weighted means; empty if they vanish."""
+    means = signals.first_moments()
+    U, sizes, _ = np.linalg.svd(means, full_matrices=False)
+    kept = sizes > max(1e-7 * sizes.max(initial=0.0), 1e-7 if signals.n_signals == 1 else 0.0)
+    return with_fixed_signs(U[:, kept])
+
+
+class _Ranking:
+    """The one operator whose eigenvectors are ranked, deflated by what is already kept."""
+
+    def __init__(
+        self,
+        signals: SignalOperators,
+        settings: FilterSettings,
+        linear: np.ndarray,
+        rng: np.random.Generator,
+    ) -> None:
+        self.signals = signals
+        self.linear = linear
+        self.settings = settings
+        self.seed = int(rng.integers(2**63))
+        self.squared = signals.n_signals > 1 and settings.multiclass == "sum-of-squares"
+        self.mixture: np.ndarray | None = None
+        self.used: str = settings.solver
+        if signals.n_signals > 1 and not self.squared:
+            self.mixture = self._alternate()
+
+    def product(self, Q: np.ndarray) -> np.ndarray:
+        found = self.signals.products(Q)
+        if self.squared:
+            return np.asarray(self.signals.products(found)[0])
+        if self.mixture is not None:
+            return np.asarray(np.einsum("s,spk->pk", self.mixture, found))
+        return np.asarray(found[0])
+
+    def _mixed(self, a: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+        return lambda Q: np.asarray(np.einsum("s,spk->pk", a, self.signals.products(Q)))
+
+    def strengths(self, values: np.ndarray) -> np.ndarray:
+        return np.sqrt(np.maximum(values, 0.0)) if self.squared else values
+
+    def pairs(self, n_vectors: int) -> ModulusPairs:
+        size = self.signals.n_features
+        product = outside(self.product, self.linear)
+        solver = self.settings.solver
+        if solver == "auto":
+            solver = "dense" if size <= DENSE_SIZE or 4 * n_vectors >= size else "krylov"
+        self.used = solver
+        if solver == "krylov":
+            try:
+                return block_krylov(product, size, n_vectors, rng=self.seed)
+            except NotConverged:
+                if self.settings.solver != "auto":
+                    raise
+                self.used = "dense"
+        if self.used == "lanczos":
+            return _lanczos(product, size, n_vectors, self.seed)
+        matrix = product(np.eye(size))
+        pairs = dense_by_modulus((matrix + matrix.T) / 2, min(size, n_vectors))
+        return pairs
+
+    def _alternate(self) -> np.ndarray:
+        """Direction a in label space that maximises the largest eigenvalue of sum_c a_c C_c."""
+        _, _, right = np.linalg.svd(self.signals.first_moments(), full_matrices=False)
+        a = right[0]
+        size, last, calm = self.signals.n_features, 0.0, 0
+        for _ in range(20):
+            found = block_krylov(
+                self._mixed(a),
+                size,
+                1,
+                passes=6,
+                tolerance=np.inf,
+                rng=self.seed,
+            )
+            value, v = float(abs(found.values[0])), found.vectors
+            r = np.einsum("pk,spk->s", v, self.signals.products(v))
+            norm = float(np.linalg.norm(r))
+            if norm == 0:
+                break
+            a = r / norm
+            calm = calm + 1 if abs(value - last) < 1e-4 * max(value, 1e-300) else 0
+            last = value
+            if calm >= 3:
+                break
+        return np.asarray(a)
+
+
+def _lanczos(
+    product: Callable[[np.ndarray], np.ndarray], size: int, n_vectors: int, seed: int
+) -> ModulusPairs:
+    from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
+
+    operator = LinearOperator(
+        (size, size), matvec=lambda q: product(q.reshape(-1, 1))[:, 0], dtype=np.float64
+    )
+    start = np.random.default_rng(seed).standard_normal(size)
+    try:
+        values, vectors = eigsh(operator, k=min(n_vectors, size - 1), which="LM", v0=start)
+    except ArpackNoConvergence as error:
+        raise NotConverged(
+            f"Lanczos found {len(error.eigenvalues)} of {n_vectors} eigenpairs. Ask for fewer, or "
+            "for solver='dense'.",
+            {"values": error.eigenvalues},
+        ) from error
+    order = np.lexsort((-values, -np.abs(values)))
+    values, vectors = values[order], vectors[:, order]
+    residuals = np.linalg.norm(product(vectors) - vectors * values, axis=0)
+    return ModulusPairs(values, with_fixed_signs(vectors), residuals, 0)

@@ -1,0 +1,433 @@
+r"""Fit of a layer-wise filtered network to samples held in memory; kernels allowed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from solvable.arrays import random_stream
+from solvable.errors import InvalidParameter, MemoryLimitExceeded
+from solvable.learners.lofi_blocks import Block, LabelCode
+from solvable.learners.lofi_filter import FilterReport, FilterSettings, fit_filter
+from solvable.learners.lofi_layers import (
+    AsImages,
+    Filter,
+    Flatten,
+    KernelChain,
+    KernelFilter,
+    KernelReadout,
+    Lift,
+    LinearReadout,
+    Network,
+    Pool,
+)
+from solvable.learners.lofi_null import relabelled
+from solvable.learners.ridge_readout import (
+    ReadoutMoments,
+    Regularisation,
+    RidgeFit,
+    kernel_ridge,
+)
+from solvable.operators._memory import available_bytes, gigabytes
+from solvable.operators.activations import dual_kernel, kernel_diagonal
+from solvable.operators.kernel_factor import factorise_kernel
+from solvable.operators.label_moments import (
+    ClassSignals,
+    LabelMoments,
+    MomentSignals,
+    SampleSignals,
+    SignalOperators,
+)
+from solvable.operators.lift import patches
+
+NULL_REPLICATES = 3
+"""Draws of the labels behind each null."""
+
+LANDMARKS = 2000
+"""Most samples that span the features of an infinitely wide lift; a filter of more is Nystrom's."""
+
+MOMENT_ROWS = 4096
+"""Rows of features that are added up at a time."""
+
+
+@dataclass(frozen=True)
+class FitSettings:
+    """How a network is fitted, whichever way its samples are read.
+
+    Parameters
+    ----------
+    blocks : tuple of Block
+        Filter and lift of each block.
+    final : FilterSettings or None
+        Filter of the last features, or none.
+    filters : tuple of FilterSettings or None
+        One per block that filters, else None.
+    regularisation : float or "leave-one-out"
+        Of the readout.
+    seed : int
+        Of lifts, permutations and solvers.
+    image_shape : tuple of int or None
+        Of the rows, for convolutional blocks.
+    readout : bool
+        Whether a readout is fitted.
+    null_replicates : int
+        Draws of the labels behind each null.
+    """
+
+    blocks: tuple[Block, ...]
+    filters: tuple[FilterSettings | None, ...]
+    final: FilterSettings | None = None
+    regularisation: Regularisation = "leave-one-out"
+    seed: int = 0
+    image_shape: tuple[int, int, int] | None = None
+    readout: bool = True
+    null_replicates: int = NULL_REPLICATES
+
+    @property
+    def is_finite(self) -> bool:
+        """Whether no lift is infinitely wide."""
+        return not any(block.is_infinite for block in self.blocks)
+
+
+@dataclass(frozen=True)
+class NetworkFit:
+    """A fitted network and what its filters found.
+
+    Parameters
+    ----------
+    network : Network
+        Layers and readout.
+    filters : tuple of FilterReport
+        One per filter, from the input to the output.
+    readout : RidgeFit or None
+        Penalty, criterion and degrees of freedom of the readout.
+    """
+
+    network: Network
+    filters: tuple[FilterReport, ...]
+    readout: RidgeFit | None
+
+
+def lift_seed(seed: int, position: int) -> int:
+    """Seed of the lift of a block; it does not depend on the other blocks."""
+    return int(random_stream(seed, "lift of block", position).integers(2**62))
+
+
+class _State:
+    """Training samples as the layers so far map them: explicit, or as a kernel."""
+
+    def __init__(self, h: np.ndarray) -> None:
+        self.h = h
+        self.chain: KernelChain | None = None
+        self.kernel: np.ndarray | None = None
+
+    @property
+    def is_kernel(self) -> bool:
+        return self.kernel is not None
+
+
+def fit_in_memory(
+    X: np.ndarray,
+    labels: np.ndarray,
+    code: LabelCode,
+    settings: FitSettings,
+) -> NetworkFit:
+    """Fit all layers, each once.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d)
+        Standardised samples.
+    labels : ndarray of shape (n,)
+        Encoded labels.
+    code : LabelCode
+        How they enter the moments.
+    settings : FitSettings
+        The network.
+
+    Returns
+    -------
+    NetworkFit
+        Layers, reports, readout.
+
+    Raises
+    ------
+    MemoryLimitExceeded
+        If features or kernels do not fit into memory.
+    NotConverged
+        If an eigensolver did not converge.
+    """
+    fit = _Fit(labels, code, settings)
+    state = _State(X)
+    if settings.image_shape is not None:
+        fit.append(state, AsImages(settings.image_shape))
+    for position, (block, chosen) in enumerate(zip(settings.blocks, settings.filters, strict=True)):
+        if chosen is not None:
+            fit.filter(state, chosen, block.whitening, position)
+        if block.pooling > 1:
+            fit.append(state, Pool(block.pooling))
+        fit.lift(state, block, position)
+    if settings.final is not None:
+        fit.filter(state, settings.final, "none", len(settings.blocks))
+    if state.h.ndim > 2:
+        fit.append(state, Flatten())
+    readout, ridge = fit.readout(state) if settings.readout else (None, None)
+    return NetworkFit(Network(tuple(fit.layers), readout), tuple(fit.reports), ridge)
+
+
+class _Fit:
+    def __init__(self, labels: np.ndarray, code: LabelCode, settings: FitSettings) -> None:
+        self.labels = labels
+        self.code = code
+        self.settings = settings
+        self.layers: list[Any] = []
+        self.reports: list[FilterReport] = []
+
+    def append(self, state: _State, layer: Any) -> None:
+        self.layers.append(layer)
+        state.h = layer.apply(state.h)
+
+    def lift(self, state: _State, block: Block, position: int) -> None:
+        if block.width is None:
+            return
+        if state.h.ndim > 2 and block.patch is None:
+            self.append(state, Flatten())
+        if block.is_infinite:
+            _lift_kernel(state, block.activation)
+            return
+        h = state.h
+        n_inputs = h.shape[-1] * (block.patch or 1) ** 2
+        square = mean_square(h, block.patch)
+        _check_memory(8.0 * (h.size // h.shape[-1]) * int(block.width), "explicit features")
+        self.append(
+            state,
+            Lift(
+                n_inputs,
+                int(block.width),
+                block.activation,
+                math.sqrt(square) or 1.0,
+                lift_seed(self.settings.seed, position),
+                block.patch or 0,
+            ),
+        )
+
+    def filter(self, state: _State, chosen: FilterSettings, whitening: str, position: int) -> None:
+        rng = random_stream(self.settings.seed, "filter", position)
+        if state.is_kernel:
+            self._filter_kernel(state, chosen, whitening, rng)
+            return
+        h = state.h
+        rows = h.reshape(-1, h.shape[-1])
+        labels = np.repeat(self.labels, len(rows) // len(h))
+        directions, report = self._explicit(rows, labels, chosen, rng)
+        offset, factor = whitening_of(rows @ directions, whitening)
+        self.reports.append(report)
+        self.append(state, Filter(directions, offset, factor))
+
+    def _explicit(
+        self, rows: np.ndarray, labels: np.ndarray, chosen: FilterSettings, rng: Any
+    ) -> tuple[np.ndarray, FilterReport]:
+        n, width = rows.shape
+        if n < width:
+            rows = rows.astype(np.float64)
+            factor = factorise_kernel(rows @ rows.T)
+            B, report = self._fit(factor.rows, labels, chosen, rng)
+            return rows[factor.landmarks].T @ factor.dual(B), report
+
+        def summed(given: np.ndarray) -> SignalOperators:
+            moments = LabelMoments(width, self.code.n_groups, classes=not self.code.is_real)
+            for start in range(0, n, MOMENT_ROWS):
+                part = slice(start, start + MOMENT_ROWS)
+                moments.add(rows[part], given[part])
+            return MomentSignals(moments, self.code.coefficients)
+
+        def nulls() -> list[SignalOperators]:
+            return [summed(one) for one in self._relabelled(len(labels) // len(self.labels))]
+
+        return fit_filter(
+            summed(labels),
+            chosen,
+            n_samples=n,
+            label_power=self.code.power,
+            nulls=nulls,
+            rng=rng,
+        )
+
+    def _fit(
+        self, R: np.ndarray, labels: np.ndarray, chosen: FilterSettings, rng: Any
+    ) -> tuple[np.ndarray, FilterReport]:
+        """Filter on the coordinates of a kernel, or of fewer samples than features."""
+
+        def signals(given: np.ndarray) -> SignalOperators:
+            if not self.code.is_real and self.code.n_groups > 2:
+                return ClassSignals(R, given, self.code.n_groups)
+            return SampleSignals(R, self.code.weights(given))
+
+        return fit_filter(
+            signals(labels),
+            _capped(chosen, R.shape[1]),
+            n_samples=len(R),
+            label_power=self.code.power,
+            nulls=lambda: [
+                signals(one) for one in self._relabelled(len(labels) // len(self.labels))
+            ],
+            rng=rng,
+        )
+
+    def _relabelled(self, locations: int = 1) -> list[np.ndarray]:
+        """Null labels; all locations of an image share theirs."""
+        seed = self.settings.seed
+        return [
+            np.repeat(relabelled(self.code, self.labels, 0, seed=seed, replicate=one), locations)
+            for one in range(self.settings.null_replicates)
+        ]
+
+    def _filter_kernel(
+        self, state: _State, chosen: FilterSettings, whitening: str, rng: Any
+    ) -> None:
+        assert state.kernel is not None
+        assert state.chain is not None
+        factor = factorise_kernel(state.kernel, max_rank=LANDMARKS)
+        B, report = self._fit(factor.rows, self.labels, chosen, rng)
+        kept = factor.rows @ B
+        offset, scale = whitening_of(kept, whitening)
+        self.reports.append(report)
+        self.layers.append(
+            KernelFilter(
+                np.asarray(state.h[factor.landmarks], dtype=np.float64),
+                factor.dual(B),
+                offset,
+                scale,
+                state.chain.activations,
+                state.chain.squared_scales,
+            )
+        )
+        state.h, state.chain, state.kernel = (kept - offset) * scale, None, None
+
+    def readout(self, state: _State) -> tuple[Any, RidgeFit]:
+        Y = self.code.outputs(self.labels)
+        penalty = self.settings.regularisation
+        if state.is_kernel:
+            assert state.kernel is not None
+            assert state.chain is not None
+            ridge = kernel_ridge(state.kernel, Y, regularisation=penalty)
+            base = np.asarray(state.h, dtype=np.float64)
+            chain = state.chain
+            return KernelReadout(
+                base, ridge.coefficients, ridge.intercept, chain.activations, chain.squared_scales
+            ), ridge
+        h = state.h
+        if len(h) < h.shape[1]:
+            h = h.astype(np.float64)
+            ridge = kernel_ridge(h @ h.T, Y, regularisation=penalty)
+            weights = h.T @ ridge.coefficients
+            return LinearReadout(weights, ridge.intercept), ridge
+        sums = ReadoutMoments(h.shape[1], Y.shape[1])
+        for start in range(0, len(h), MOMENT_ROWS):
+            part = slice(start, start + MOMENT_ROWS)
+            sums.add(h[part], Y[part])
+        ridge = sums.solve(regularisation=penalty)
+        return LinearReadout(ridge.coefficients, ridge.intercept), ridge
+
+
+def _lift_kernel(state: _State, activation: str) -> None:
+    n = len(state.h)
+    _check_memory(6 * 8.0 * n * n, f"kernels of {n} samples")
+    if state.kernel is None:
+        h = np.asarray(state.h, dtype=np.float64)
+        kernel: np.ndarray = h @ h.T
+        names: tuple[str, ...] = ()
+        squares: tuple[float, ...] = ()
+    else:
+        assert state.chain is not None
+        kernel, names, squares = state.kernel, state.chain.activations, state.chain.squared_scales
+    diagonal = np.diag(kernel).copy()
+    square = float(diagonal.mean()) or 1.0
+    scaled = diagonal / square
+    lifted = dual_kernel(activation, kernel / square, scaled, scaled)
+    # Rounding of the angle near zero costs half of the digits; the diagonal is known better.
+    lifted[np.diag_indices(n)] = kernel_diagonal(activation, scaled)
+    state.kernel = lifted
+    state.chain = KernelChain((*names, activation), (*squares, square))
+
+
+def mean_square(h: np.ndarray, patch: int | None) -> float:
+    """Mean squared norm of the inputs of a lift, of patches if there are any."""
+    if patch is None:
+        return float(np.sum(np.square(h), dtype=np.float64) / len(h))
+    total, rows = 0.0, 0
+    for start in range(0, len(h), 256):
+        around = patches(h[start : start + 256], patch)
+        total += float(np.sum(np.square(around), dtype=np.float64))
+        rows += around[..., 0].size
+    return total / rows
+
+
+def whitening_of(kept: np.ndarray, whitening: str) -> tuple[np.ndarray, np.ndarray]:
+    """Offset and factor of kept coordinates of shape (n, k)."""
+    mean = kept.mean(axis=0, dtype=np.float64)
+    square = np.mean(np.square(kept, dtype=np.float64), axis=0)
+    return whitening_from(mean, square, whitening)
+
+
+def whitening_from(
+    mean: np.ndarray, square: np.ndarray, whitening: str
+) -> tuple[np.ndarray, np.ndarray]:
+    """Offset and factor from the mean and the mean square of each coordinate."""
+    zero, one = np.zeros_like(mean), np.ones_like(mean)
+    if whitening == "none":
+        return zero, one
+    power = square if whitening == "rms" else square - mean**2
+    factor = np.divide(1.0, np.sqrt(np.maximum(power, 0)), out=one, where=power > 1e-30)
+    return (mean if whitening == "centred" else zero), factor
+
+
+def _capped(chosen: FilterSettings, rank: int) -> FilterSettings:
+    """No more directions than the rank of the features, with a warning."""
+    if chosen.n_directions == "auto" or chosen.n_directions <= rank:
+        return chosen
+    import warnings
+
+    warnings.warn(
+        f"{chosen.n_directions} directions were asked for and the features have rank {rank}; "
+        f"{rank} are kept.",
+        UserWarning,
+        stacklevel=2,
+    )
+    return replace(chosen, n_directions=rank)
+
+
+def _check_memory(needed: float, what: str) -> None:
+    free = available_bytes()
+    if needed > free:
+        raise MemoryLimitExceeded(
+            f"{what} take {gigabytes(needed)}; {gigabytes(free)} are free. Take a smaller width, a "
+            "finite one, or fit_stream, which holds one chunk at a time."
+        )
+
+
+def filter_settings(
+    blocks: Sequence[Block], make: Callable[[Block], FilterSettings]
+) -> tuple[FilterSettings | None, ...]:
+    """Settings of the filter of each block, None where it has none."""
+    return tuple(None if block.reduce is None else make(block) for block in blocks)
+
+
+def check_images(settings: FitSettings, n_columns: int) -> None:
+    """Raise unless convolutional blocks have images that fit the columns."""
+    wants = any(b.patch is not None or b.pooling > 1 for b in settings.blocks)
+    if settings.image_shape is None:
+        if wants:
+            raise InvalidParameter(
+                "image_shape is None and a block is convolutional; give (height, width, channels)."
+            )
+        return
+    if math.prod(settings.image_shape) != n_columns:
+        raise InvalidParameter(
+            f"image_shape is {settings.image_shape}, which is {math.prod(settings.image_shape)} "
+            f"pixels; the samples have {n_columns} columns."
+        )

@@ -1,0 +1,107 @@
+r"""A factor of a kernel matrix on its numerical rank."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from solvable.errors import InvalidData
+
+RANK_TOLERANCE = 1e-10
+"""Part of the largest diagonal entry below which what is left of a kernel is rounding."""
+
+
+@dataclass(frozen=True)
+class KernelFactor:
+    r"""Pivoted Cholesky factor :math:`G = R R^T` of a kernel on n samples.
+
+    Row :math:`\mu` of R holds the coordinates of :math:`k(x_\mu, \cdot)` in an orthonormal basis of
+    its space, so that a filter on R is the filter on the infinitely wide features themselves.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n, r)
+        :math:`R`.
+    landmarks : ndarray of int, shape (r,)
+        The samples that span the space.
+    corner : ndarray of shape (r, r)
+        Lower triangular L with :math:`G_{pp} = L L^T` on the landmarks p.
+    """
+
+    rows: np.ndarray
+    landmarks: np.ndarray
+    corner: np.ndarray
+
+    def dual(self, B: np.ndarray) -> np.ndarray:
+        r"""Coefficients on the landmarks of directions in the coordinates of R.
+
+        .. math:: A = L^{-T} B, \qquad f(x) = k(x, X_p)\,A, \qquad A^T G_{pp} A = B^T B .
+
+        Parameters
+        ----------
+        B : ndarray of shape (r, k)
+            Directions.
+
+        Returns
+        -------
+        ndarray of shape (r, k)
+            :math:`A`.
+        """
+        from scipy.linalg import solve_triangular
+
+        return np.asarray(solve_triangular(self.corner, B, lower=True, trans="T"))
+
+
+def factorise_kernel(
+    kernel: np.ndarray, *, tolerance: float = RANK_TOLERANCE, max_rank: int | None = None
+) -> KernelFactor:
+    r"""Pivoted Cholesky factor of a positive kernel matrix.
+
+    Parameters
+    ----------
+    kernel : ndarray of shape (n, n)
+        Symmetric, positive semi-definite up to rounding; not changed.
+    tolerance : float
+        Part of the largest diagonal entry below which a pivot is rounding.
+    max_rank : int, optional
+        Keep at most so many landmarks, the greedy ones; by default all.
+
+    Returns
+    -------
+    KernelFactor
+        Factor on the numerical rank.
+
+    Raises
+    ------
+    InvalidData
+        If the kernel is not finite or has no positive diagonal entry.
+
+    Notes
+    -----
+    :math:`n r^2` flops. Modes that are lost in rounding are dropped instead of clipped, so that the
+    inverse never multiplies noise.
+
+    Examples
+    --------
+    >>> factor = factorise_kernel(np.array([[4.0, 2.0], [2.0, 1.0]]))
+    >>> factor.rows
+    array([[2.],
+           [1.]])
+    """
+    from scipy.linalg.lapack import dpstrf
+
+    if not np.isfinite(kernel).all():
+        raise InvalidData("the kernel is NaN or infinite, so the samples are; allowed: finite.")
+    largest = float(np.max(np.diag(kernel), initial=0.0))
+    if largest <= 0:
+        raise InvalidData(
+            "the kernel is zero: every sample is mapped to zero. Check that the columns vary."
+        )
+    factor, pivots, rank, _ = dpstrf(kernel, lower=1, tol=tolerance * largest)
+    rank = rank if max_rank is None else min(rank, max_rank)
+    lower = np.tril(factor)[:, :rank]
+    order = pivots - 1
+    rows = np.empty((len(kernel), rank))
+    rows[order] = lower
+    return KernelFactor(rows, order[:rank].copy(), lower[:rank].copy())

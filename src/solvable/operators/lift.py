@@ -1,0 +1,184 @@
+r"""Random lifts: frozen random features of a given width, of vectors and of image patches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from solvable.arrays import random_stream
+from solvable.errors import InvalidData, InvalidParameter
+from solvable.operators.activations import check_activation, evaluate
+
+
+@dataclass(frozen=True)
+class RandomLift:
+    r"""Random features of one hidden layer.
+
+    .. math:: z(h) = \frac{1}{\sqrt P}\,\sigma\!\Big(\frac{W^\top h}{c}\Big), \qquad
+        W_{ij} \sim \mathcal N(0, 1),
+
+    so that :math:`\|z\|^2` stays of order 1 and :math:`\langle z(a), z(b)\rangle` tends to the dual
+    kernel as the width grows, at rate :math:`P^{-1/2}`.
+
+    Parameters
+    ----------
+    n_inputs : int
+        Columns of the inputs.
+    width : int
+        :math:`P`.
+    activation : str
+        One of :data:`solvable.operators.ACTIVATIONS`.
+    scale : float
+        :math:`c > 0`, the root mean square norm of the training inputs.
+    seed : int
+        Seed of :math:`W`, which is drawn again where it is needed and never stored.
+
+    Raises
+    ------
+    InvalidParameter
+        If a number is out of range or the activation unknown.
+
+    Notes
+    -----
+    arXiv:2605.13612, code; no bias. ``tests/operators/test_lift.py`` measures the rate.
+
+    Examples
+    --------
+    >>> lift = RandomLift(3, 4, seed=0)
+    >>> lift.transform(np.ones((2, 3))).shape
+    (2, 4)
+    """
+
+    n_inputs: int
+    width: int
+    activation: str = "relu"
+    scale: float = 1.0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("n_inputs", "width"):
+            if getattr(self, name) < 1:
+                raise InvalidParameter(
+                    f"{name} is {getattr(self, name)}; allowed: an integer of at least 1."
+                )
+        if not (np.isfinite(self.scale) and self.scale > 0):
+            raise InvalidParameter(f"scale is {self.scale}; allowed: a finite number above 0.")
+        check_activation(self.activation)
+
+    @cached_property
+    def weights(self) -> np.ndarray:
+        """:math:`W / c`, shape (n_inputs, width), float64; drawn at first use."""
+        stream = random_stream(self.seed, "lift", self.n_inputs, self.width)
+        drawn = stream.standard_normal((self.n_inputs, self.width))
+        drawn /= self.scale
+        return drawn
+
+    def preactivation(self, inputs: np.ndarray) -> np.ndarray:
+        """:math:`W^T h / c`.
+
+        Parameters
+        ----------
+        inputs : ndarray of shape (n, n_inputs)
+            Float32 or float64.
+
+        Returns
+        -------
+        ndarray of shape (n, width)
+            Of the type of the inputs.
+        """
+        if inputs.ndim != 2 or inputs.shape[1] != self.n_inputs:
+            raise InvalidData(
+                f"inputs of the lift have shape {inputs.shape}; allowed: (n, {self.n_inputs})."
+            )
+        return np.asarray(inputs @ self.weights.astype(inputs.dtype, copy=False))
+
+    def transform(self, inputs: np.ndarray) -> np.ndarray:
+        """Random features.
+
+        Parameters
+        ----------
+        inputs : ndarray of shape (n, n_inputs)
+            Float32 or float64.
+
+        Returns
+        -------
+        ndarray of shape (n, width)
+            Of the type of the inputs.
+        """
+        features = evaluate(self.activation, self.preactivation(inputs))
+        features /= np.asarray(np.sqrt(self.width), dtype=features.dtype)
+        return features
+
+
+def patches(images: np.ndarray, size: int) -> np.ndarray:
+    """Square neighbourhoods of every pixel, with zero padding.
+
+    Parameters
+    ----------
+    images : ndarray of shape (n, height, width, channels)
+        Images.
+    size : int
+        Odd side of a patch, at least 1.
+
+    Returns
+    -------
+    ndarray of shape (n, height, width, size * size * channels)
+        Row-major in (row, column, channel) of the patch.
+
+    Raises
+    ------
+    InvalidParameter
+        If the size is even or below 1.
+
+    Examples
+    --------
+    >>> patches(np.ones((1, 4, 4, 1)), 3).sum(axis=-1)[0, 0]
+    array([4., 6., 6., 4.])
+    """
+    if size < 1 or size % 2 == 0:
+        raise InvalidParameter(f"patch is {size}; allowed: an odd integer of at least 1.")
+    margin = size // 2
+    padded = np.pad(images, ((0, 0), (margin, margin), (margin, margin), (0, 0)))
+    windows = np.lib.stride_tricks.sliding_window_view(padded, (size, size), axis=(1, 2))
+    n, height, width, channels = images.shape
+    ordered = np.moveaxis(windows, 3, -1)
+    return ordered.reshape(n, height, width, size * size * channels)
+
+
+def average_pool(images: np.ndarray, size: int) -> np.ndarray:
+    """Mean over disjoint squares; a margin that does not fill a square is left out.
+
+    Parameters
+    ----------
+    images : ndarray of shape (n, height, width, channels)
+        Images.
+    size : int
+        Side of the squares, from 1 to the smaller side of the images.
+
+    Returns
+    -------
+    ndarray of shape (n, height // size, width // size, channels)
+        Means.
+
+    Raises
+    ------
+    InvalidParameter
+        If the size is out of range.
+
+    Examples
+    --------
+    >>> average_pool(np.arange(16.0).reshape(1, 4, 4, 1), 2)[0, :, :, 0]
+    array([[ 2.5,  4.5],
+           [10.5, 12.5]])
+    """
+    n, height, width, channels = images.shape
+    if not 1 <= size <= min(height, width):
+        raise InvalidParameter(
+            f"pooling is {size} for images of {height} x {width} pixels; allowed: 1 to "
+            f"{min(height, width)}."
+        )
+    rows, columns = height // size, width // size
+    kept = images[:, : rows * size, : columns * size]
+    return np.asarray(kept.reshape(n, rows, size, columns, size, channels).mean(axis=(2, 4)))
