@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from solvable.spectra.anisotropic import DirectionProfile, Outlier, direction_profile
 from solvable.spectra.density import SpectralDensity, weighted_density
 from solvable.spectra.edges import (
     BulkEdges,
@@ -47,8 +48,10 @@ from solvable.spectra.spikes import (
 __all__ = [
     "Background",
     "BulkEdges",
+    "DirectionProfile",
     "LabelLaw",
     "LabelWeightedSpectrum",
+    "Outlier",
     "SpectralDensity",
     "SpectrumEnd",
     "SpikePrediction",
@@ -57,6 +60,7 @@ __all__ = [
     "bulk_function",
     "compress_sample",
     "critical_profile",
+    "direction_profile",
     "emergence_ratio",
     "emergence_windows",
     "label_weighted_spectrum",
