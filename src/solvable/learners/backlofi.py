@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, TransformerMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -18,6 +18,7 @@ from solvable.learners.backlofi_signals import SIGNALS, Signal
 from solvable.learners.backlofi_steps import DROPS, Drop, PassSettings
 from solvable.learners.backlofi_trainer import Outcome, Rows, train
 from solvable.learners.inputs import seed_from
+from solvable.learners.lofi_base import real_code, standardise_columns
 from solvable.learners.lofi_blocks import LabelCode
 from solvable.learners.ridge_readout import Regularisation
 from solvable.operators.activations import check_activation
@@ -29,7 +30,7 @@ PREDICTION_ROWS = 4_096
 """Rows predicted at a time."""
 
 
-class _BackLoFi(BaseEstimator):
+class _BackLoFi(TransformerMixin, BaseEstimator):
     """What classifier and regressor share."""
 
     def __init__(
@@ -82,15 +83,14 @@ class _BackLoFi(BaseEstimator):
         """
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, reset=False)
-        return propagate(self.layers_, (X - self.centre_) / self.scale_)
+        return propagate(self.layers_, self._scaled(X))
 
     def _outputs(self, X: np.ndarray) -> np.ndarray:
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, reset=False)
         parts = []
         for start in range(0, len(X), PREDICTION_ROWS):
-            rows = (X[start : start + PREDICTION_ROWS] - self.centre_) / self.scale_
-            features = propagate(self.layers_, rows)
+            features = propagate(self.layers_, self._scaled(X[start : start + PREDICTION_ROWS]))
             parts.append(features @ self.readout_.coefficients + self.readout_.intercept)
         return np.concatenate(parts)
 
@@ -98,9 +98,8 @@ class _BackLoFi(BaseEstimator):
         reduce, widths = self._sizes()
         seed = seed_from(self.random_state)
         kept, apart = self._split(encoded, code, seed)
-        self._set_scaling(X[kept])
-        inputs = (X - self.centre_) / self.scale_
-        rows = Rows(inputs, code.weights(encoded), code.outputs(encoded))
+        self.scaling_ = standardise_columns(X[kept], self.scaling)
+        rows = Rows(self._scaled(X), code.weights(encoded), code.outputs(encoded))
         fitted, held_back = (
             Rows(rows.inputs[part], rows.labels[part], rows.targets[part]) for part in (kept, apart)
         )
@@ -141,16 +140,8 @@ class _BackLoFi(BaseEstimator):
         self.stopped_reason_ = outcome.stopped_reason
         self.held_back_rows_ = apart
 
-    def _set_scaling(self, X: np.ndarray) -> None:
-        if self.scaling == "none":
-            self.centre_, self.scale_ = np.zeros(X.shape[1]), np.ones(X.shape[1])
-            return
-        axis = 0 if self.scaling == "columns" else None
-        self.centre_ = np.broadcast_to(X.mean(axis=axis), X.shape[1:]).copy()
-        deviation = np.broadcast_to(X.std(axis=axis), X.shape[1:]).copy()
-        # A constant column has a deviation of the order of the rounding of its mean.
-        deviation[deviation <= 1e-12 * np.abs(self.centre_)] = 1.0
-        self.scale_ = np.where(deviation > 0, deviation, 1.0)
+    def _scaled(self, X: np.ndarray) -> np.ndarray:
+        return X if self.scaling_ is None else self.scaling_.apply(X)
 
     def _split(
         self, encoded: np.ndarray, code: LabelCode, seed: int
@@ -276,7 +267,7 @@ class BackLoFiRegressor(RegressorMixin, _BackLoFi):
         """
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=2)
         labels = np.asarray(y, dtype=np.float64)
-        self.code_ = LabelCode(np.empty(0), float(labels.mean()), float(labels.std()))
+        self.code_ = real_code(labels)
         self._train(X, self.code_.encode(labels), self.code_)
         return self
 

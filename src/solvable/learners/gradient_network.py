@@ -1,0 +1,388 @@
+"""A plainly trained fully connected network, as a baseline for layer-wise filters (extra torch)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from solvable.arrays import random_stream
+from solvable.errors import InvalidData, InvalidParameter, unknown_choice
+from solvable.learners.gradient_training import (
+    TRAINABLE,
+    Loss,
+    TrainingSettings,
+    import_torch,
+    train_network,
+)
+from solvable.learners.inputs import seed_from
+from solvable.learners.lofi_base import standardise_columns
+from solvable.operators.activations import evaluate
+
+PREDICTION_ROWS = 4_096
+"""Rows predicted at a time."""
+
+
+class _GradientNetwork(BaseEstimator):
+    """What classifier and regressor share."""
+
+    def __init__(
+        self,
+        widths: Sequence[int] = (1000, 1000),
+        *,
+        activation: str = "relu",
+        optimiser: Literal["adam", "sgd"] = "adam",
+        step_size: float | Literal["auto"] = "auto",
+        momentum: float = 0.0,
+        weight_decay: float = 0.0,
+        batch_size: int | None = 128,
+        max_epochs: int = 200,
+        validation: float = 0.1,
+        patience: int = 20,
+        scaling: Literal["columns", "global", "none"] = "columns",
+        device: str = "cpu",
+        random_state: Any = 0,
+    ) -> None:
+        self.widths = widths
+        self.activation = activation
+        self.optimiser = optimiser
+        self.step_size = step_size
+        self.momentum = momentum
+        self.weight_decay = weight_decay
+        self.batch_size = batch_size
+        self.max_epochs = max_epochs
+        self.validation = validation
+        self.patience = patience
+        self.scaling = scaling
+        self.device = device
+        self.random_state = random_state
+
+    def _fit(self, X: np.ndarray, targets: np.ndarray, groups: np.ndarray, loss: Loss) -> None:
+        """Train on scaled inputs; validation rows are taken from each group alike."""
+        self._check_parameters()
+        import_torch()
+        seed = seed_from(self.random_state)
+        kept, apart = self._split(groups, seed)
+        self.scaling_ = standardise_columns(X[kept], self.scaling)
+        found = train_network(
+            self._scaled(X),
+            targets,
+            kept,
+            apart,
+            TrainingSettings(
+                widths=tuple(int(width) for width in self.widths),
+                activation=self.activation,
+                loss=loss,
+                optimiser=self.optimiser,
+                step_size=self.step_size,
+                momentum=float(self.momentum),
+                weight_decay=float(self.weight_decay),
+                batch_size=self.batch_size,
+                max_epochs=int(self.max_epochs),
+                patience=int(self.patience),
+                device=self.device,
+                seed=seed,
+            ),
+        )
+        self.weights_, self.biases_ = found.weights, found.biases
+        self.history_, self.best_epoch_ = found.history, found.best_epoch
+        self.stopped_reason_, self.step_size_ = found.stopped_reason, found.step_size
+
+    def _scaled(self, X: np.ndarray) -> np.ndarray:
+        return X if self.scaling_ is None else self.scaling_.apply(X)
+
+    def _split(self, groups: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
+        """Rows that steps see, and rows that only say when to stop: of each group the same part."""
+        order = random_stream(seed, "validation").permutation(len(groups))
+        parts = [order[groups[order] == group] for group in np.unique(groups)]
+        apart = np.concatenate([part[: int(self.validation * len(part))] for part in parts])
+        return np.setdiff1d(np.arange(len(groups)), apart), np.sort(apart)
+
+    def _outputs(self, X: np.ndarray) -> np.ndarray:
+        """Outputs of the network, by NumPy in double precision: without torch, whatever the chunk."""
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        parts = []
+        for start in range(0, len(X), PREDICTION_ROWS):
+            hidden: Any = self._scaled(X[start : start + PREDICTION_ROWS])
+            for weights, bias in zip(self.weights_[:-1], self.biases_[:-1], strict=True):
+                hidden = evaluate(self.activation, hidden @ weights + bias)
+            parts.append(hidden @ self.weights_[-1] + self.biases_[-1])
+        return np.concatenate(parts)
+
+    def _check_parameters(self) -> None:
+        for name, allowed in (
+            ("activation", TRAINABLE),
+            ("optimiser", ("adam", "sgd")),
+            ("scaling", ("columns", "global", "none")),
+        ):
+            value = getattr(self, name)
+            if not isinstance(value, str) or value not in allowed:
+                raise InvalidParameter(unknown_choice(name, value, allowed))
+        if not isinstance(self.widths, (tuple, list)) or not all(map(_is_count, self.widths)):
+            raise InvalidParameter(
+                f"widths is {self.widths!r}; allowed: a tuple of integers of at least 1, one per "
+                "hidden layer."
+            )
+        for name in ("max_epochs", "patience", "batch_size"):
+            value = getattr(self, name)
+            if not _is_count(value) and not (name == "batch_size" and value is None):
+                also = ", or None for all rows" if name == "batch_size" else ""
+                raise InvalidParameter(
+                    f"{name} is {value!r}; allowed: an integer of at least 1{also}."
+                )
+        for name, below in (("momentum", 1.0), ("weight_decay", np.inf), ("validation", 0.9)):
+            value = getattr(self, name)
+            if not _is_real(value) or not 0 <= value < below:
+                raise InvalidParameter(
+                    f"{name} is {value!r}; allowed: a number from 0 to below {below:g}."
+                )
+        if self.step_size != "auto" and not (
+            _is_real(self.step_size) and 0 < self.step_size < np.inf
+        ):
+            raise InvalidParameter(
+                f"step_size is {self.step_size!r}; allowed: a finite number above 0, or 'auto'."
+            )
+
+
+class GradientNetworkClassifier(ClassifierMixin, _GradientNetwork):
+    r"""Fully connected network trained by gradient descent to classify.
+
+    .. math:: f(x)=W_{L+1}^\top\sigma(W_L^\top\cdots\sigma(W_1^\top x+b_1)\cdots+b_L)+b_{L+1},
+
+    from :math:`W_{ij}\sim N(0,g/n_{\rm in})`, g = 2 for ReLU and 1 otherwise, and biases of zero.
+
+    Parameters
+    ----------
+    widths : tuple of int
+        Neurons of each hidden layer.
+    activation : str
+        :math:`\sigma`.
+    optimiser : {"adam", "sgd"}
+        Adam with decoupled weight decay, or plain gradient descent.
+    step_size : float or "auto"
+        "auto": 0.001 for Adam; for "sgd" the inverse of the mean squared gradient of the outputs at
+        the start, below which a full step cannot overshoot in the linear regime.
+    momentum : float
+        Of "sgd", from 0 to below 1.
+    weight_decay : float
+        At least 0.
+    batch_size : int or None
+        Rows per step; None for all of them.
+    max_epochs : int
+        At most so many passes over the rows.
+    validation : float
+        Part of the rows, of every class the same, that no step sees.
+    patience : int
+        Epochs without a lower validation loss after which training ends. The weights of the best
+        epoch are kept.
+    scaling : {"columns", "global", "none"}
+        Standardise each column, all columns by one mean and deviation, or nothing.
+    device : str
+        Where to train, as torch names it, for example ``"cpu"`` or ``"cuda"``.
+    random_state : int, RandomState, Generator or None
+        For weights, order and validation rows. The same seed gives the same network on one machine
+        with one number of threads.
+    loss : {"cross-entropy", "squared"}
+        The second on targets -1 and 1 (one output), or 0 and 1 (one output per class).
+
+    Attributes
+    ----------
+    weights_, biases_ : list of ndarray
+        Of each layer; predictions need no torch.
+    history_ : tuple of Epoch
+        Losses of each epoch.
+    best_epoch_ : int
+        The epoch that was kept.
+    stopped_reason_ : str
+        Why training ended.
+    step_size_ : float
+        Step size that was used.
+    classes_ : ndarray
+        Classes.
+
+    Raises
+    ------
+    InvalidParameter
+        From ``fit``: a parameter out of range, or torch is not installed.
+    InvalidData
+        From ``fit``: one class only.
+    NotConverged
+        From ``fit``: the loss passed :data:`DIVERGED` times that of a constant prediction, or is not
+        finite.
+
+    Notes
+    -----
+    Time about :math:`6n\sum_\ell p_\ell p_{\ell+1}` per epoch, in float32. What filters without
+    gradients are compared with (section 4.2 of the note on BackLoFi). Backed by
+    ``tests/learners/test_gradient_network.py``.
+
+    Examples
+    --------
+    >>> GradientNetworkClassifier(widths=(50,), optimiser="sgd").get_params()["momentum"]
+    0.0
+    """
+
+    def __init__(
+        self,
+        widths: Sequence[int] = (1000, 1000),
+        *,
+        activation: str = "relu",
+        optimiser: Literal["adam", "sgd"] = "adam",
+        step_size: float | Literal["auto"] = "auto",
+        momentum: float = 0.0,
+        weight_decay: float = 0.0,
+        batch_size: int | None = 128,
+        max_epochs: int = 200,
+        validation: float = 0.1,
+        patience: int = 20,
+        scaling: Literal["columns", "global", "none"] = "columns",
+        device: str = "cpu",
+        random_state: Any = 0,
+        loss: Literal["cross-entropy", "squared"] = "cross-entropy",
+    ) -> None:
+        super().__init__(
+            widths,
+            activation=activation,
+            optimiser=optimiser,
+            step_size=step_size,
+            momentum=momentum,
+            weight_decay=weight_decay,
+            batch_size=batch_size,
+            max_epochs=max_epochs,
+            validation=validation,
+            patience=patience,
+            scaling=scaling,
+            device=device,
+            random_state=random_state,
+        )
+        self.loss = loss
+
+    def fit(self, X: np.ndarray, y: np.ndarray) -> GradientNetworkClassifier:
+        """Train.
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+            Samples.
+        y : array of shape (n,)
+            Classes.
+
+        Returns
+        -------
+        GradientNetworkClassifier
+            Itself.
+        """
+        X, y = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
+        check_classification_targets(y)
+        self.classes_, encoded = np.unique(y, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise InvalidData("y holds 1 class; allowed: at least two classes.")
+        if not isinstance(self.loss, str) or self.loss not in ("cross-entropy", "squared"):
+            raise InvalidParameter(unknown_choice("loss", self.loss, ["cross-entropy", "squared"]))
+        targets = np.eye(len(self.classes_))[encoded]
+        if len(self.classes_) == 2:
+            targets = 2.0 * encoded[:, None] - 1
+        self._fit(X, targets, encoded, self.loss)
+        return self
+
+    def predict(self, X: np.ndarray) -> np.ndarray:
+        """Predict classes.
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+            Samples.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Classes.
+        """
+        outputs = self._outputs(X)
+        if outputs.shape[1] == 1:
+            return np.asarray(self.classes_[(outputs[:, 0] > 0).astype(int)])
+        return np.asarray(self.classes_[np.argmax(outputs, axis=1)])
+
+
+class GradientNetworkRegressor(RegressorMixin, _GradientNetwork):
+    r"""Fully connected network trained by gradient descent on the squared error.
+
+    .. math:: \frac1n\sum_\mu(y_\mu-f(x_\mu))^2,\qquad
+        f(x)=W_{L+1}^\top\sigma(W_L^\top\cdots\sigma(W_1^\top x+b_1)\cdots+b_L)+b_{L+1}.
+
+    Labels are standardised for training; everything else is as in
+    :class:`GradientNetworkClassifier`, whose parameters it has but for the loss.
+
+    Parameters
+    ----------
+    widths, activation, optimiser, step_size, momentum, weight_decay, batch_size, max_epochs, \
+    validation, patience, scaling, device, random_state
+        As of :class:`GradientNetworkClassifier`.
+
+    Attributes
+    ----------
+    weights_, biases_, history_, best_epoch_, stopped_reason_, step_size_
+        As of :class:`GradientNetworkClassifier`; losses in units of the label's variance.
+
+    Raises
+    ------
+    InvalidParameter, NotConverged
+        As :class:`GradientNetworkClassifier`.
+
+    Examples
+    --------
+    >>> GradientNetworkRegressor(widths=(50, 50)).get_params()["validation"]
+    0.1
+    """
+
+    def fit(self, X: np.ndarray, y: np.ndarray) -> GradientNetworkRegressor:
+        """Train.
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+            Samples.
+        y : array of shape (n,)
+            Real labels.
+
+        Returns
+        -------
+        GradientNetworkRegressor
+            Itself.
+        """
+        X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=2)
+        labels = np.asarray(y, dtype=np.float64)
+        self.label_mean_, self.label_scale_ = float(labels.mean()), float(labels.std()) or 1.0
+        targets = (labels[:, None] - self.label_mean_) / self.label_scale_
+        self._fit(X, targets, np.zeros(len(labels)), "squared")
+        return self
+
+    def predict(self, X: np.ndarray) -> np.ndarray:
+        """Predict labels.
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+            Samples.
+
+        Returns
+        -------
+        ndarray of float64, shape (n,)
+            Real labels.
+        """
+        return np.asarray(self._outputs(X)[:, 0] * self.label_scale_ + self.label_mean_)
+
+
+def _is_count(value: Any) -> bool:
+    whole = isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.bool_))
+    return bool(whole and value >= 1)
+
+
+def _is_real(value: Any) -> bool:
+    number = isinstance(value, (int, float, np.integer, np.floating))
+    return number and not isinstance(value, (bool, np.bool_))
