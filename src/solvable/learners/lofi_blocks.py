@@ -110,7 +110,8 @@ class Block:
 
 
 def _is_count(value: Any) -> bool:
-    return isinstance(value, (int, np.integer)) and not isinstance(value, bool) and value >= 1
+    whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    return bool(whole and value >= 1)
 
 
 def network_blocks(depth: int, *, width: Width = math.inf, activation: str = "relu") -> list[Block]:

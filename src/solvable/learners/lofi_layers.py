@@ -287,7 +287,7 @@ def _chunks(h: np.ndarray) -> list[np.ndarray]:
 
 
 LAYERS: dict[str, type] = {
-    layer.kind: layer  # type: ignore[attr-defined]
+    layer.kind: layer
     for layer in (
         Standardise,
         AsImages,

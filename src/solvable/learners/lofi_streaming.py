@@ -1,5 +1,342 @@
-"""Placeholder."""
+"""Fits to samples that are read in chunks: by hand, from streams, over processes, resumable."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+
+from solvable.arrays import Source, as_source
+from solvable.errors import InvalidData, InvalidParameter
+from solvable.learners.described_arrays import read_described, write_described
+from solvable.learners.lofi_base import NeuralLoFiBase
+from solvable.learners.lofi_blocks import LabelCode
+from solvable.learners.lofi_checkpoint import FORMAT, ORIGIN, restore, stored
+from solvable.learners.lofi_passes import LabelKind, PassByPass, Stage
+
+Progress = Callable[[str, int, int], None]
+"""Called with the stage, the rows done in it, and all rows."""
+
+SPAN_CHUNKS = 8
+"""Chunks that a worker sums up before it hands its sums over."""
 
 
-class StreamingMixin:
-    pass
+class StreamingMixin(NeuralLoFiBase):
+    """Fits by chunks; needs blocks of finite width."""
+
+    _passes: PassByPass
+    _sums: Any
+    _first_row: int
+
+    def partial_fit(self, X: Any, y: Any, classes: Sequence[Any] | None = None) -> Any:
+        """Add a chunk of samples to the sums of the current pass.
+
+        A network is fitted in several passes over the same samples, in the same order: call this for
+        all chunks, then :meth:`advance`, until that returns "done". :meth:`fit_stream` does both.
+
+        Parameters
+        ----------
+        X : array-like of shape (m, d)
+            Samples.
+        y : array-like of shape (m,)
+            Labels.
+        classes : sequence, optional
+            All labels that will come; classifiers only.
+
+        Returns
+        -------
+        estimator
+            Itself.
+        """
+        from sklearn.utils.validation import validate_data
+
+        begun = hasattr(self, "_passes") and self._passes.stage != "done"
+        X, y = validate_data(self, X, y, reset=not begun, dtype=[np.float64, np.float32], order="C")
+        if not begun:
+            self._begin(None, X.shape[1], y)
+        announced = classes if self._passes.stage == "survey" else None
+        self._passes.add(self._sums, X, y, self._first_row, classes=announced)
+        self._first_row += len(X)
+        return self
+
+    def advance(self) -> Stage:
+        """End the current pass: fit what it was for.
+
+        Returns
+        -------
+        str
+            What the next pass is for: "filter", "scale", "readout"; or "done".
+
+        Raises
+        ------
+        InvalidData
+            If nothing was added since the last pass.
+        """
+        if not hasattr(self, "_passes") or self._passes.stage == "done":
+            raise InvalidData("there is nothing to advance; call partial_fit first.")
+        passes = self._passes
+        passes.finish(self._sums)
+        self._first_row = 0
+        if passes.stage == "done":
+            self._finish(passes)
+            del self._sums
+        else:
+            self._sums = passes.sums()
+        return passes.stage
+
+    def fit_stream(
+        self,
+        source: Any,
+        y: Any = None,
+        *,
+        chunk_rows: int = 8192,
+        workers: int = 1,
+        checkpoint: str | Path | None = None,
+        checkpoint_seconds: float = 10.0,
+        progress: Progress | None = None,
+    ) -> Any:
+        """Fit to samples that need not fit into memory.
+
+        Parameters
+        ----------
+        source : LabelledSource, Source, path to a ``.npy`` file, or array of shape (n, d)
+            Samples; a LabelledSource, such as :func:`solvable.data.open_stream` returns, brings its
+            labels: ``chunks(rows, start)`` yields ``(slice, X, y)``.
+        y : array-like of shape (n,), optional
+            Labels, if the source has none.
+        chunk_rows : int
+            Rows that are read at a time. It changes the result by rounding only.
+        workers : int
+            Processes that sum up parts; under ``joblib.parallel_config("dask")`` the workers of that
+            cluster. It changes the result by rounding only.
+        checkpoint : str or Path, optional
+            File that is written while summing up. A fit that was killed goes on from it if called
+            again in the same way; it is removed at the end.
+        checkpoint_seconds : float
+            Least time between two writings.
+        progress : callable, optional
+            Called with the stage, the rows done, and all rows.
+
+        Returns
+        -------
+        estimator
+            Itself, fitted.
+
+        Raises
+        ------
+        InvalidData
+            If samples are not finite, change between passes, or the checkpoint is another fit's.
+        InvalidParameter
+            If a width is infinite.
+        """
+        stream = _labelled(source, y)
+        if chunk_rows < 1 or workers < 1:
+            raise InvalidParameter(
+                f"chunk_rows is {chunk_rows} and workers is {workers}; allowed: at least 1."
+            )
+        first = next(iter(stream.chunks(1)), None)
+        if first is None:
+            raise InvalidData("the source has no rows; at least two are needed.")
+        labels = [block for _, _, block in _first_rows(stream, 4096)]
+        self._begin(stream.n_samples, stream.n_columns, np.concatenate(labels))
+        self.n_features_in_ = stream.n_columns
+        passes, sums, row = self._passes, self._sums, 0
+        keeper = _Keeper(checkpoint, checkpoint_seconds, self._identity(stream))
+        found = keeper.load(passes)
+        if found is not None:
+            sums, row = found
+        while not passes.is_done:
+            for done in _summed(passes, sums, stream, row, chunk_rows, workers):
+                if progress is not None:
+                    progress(passes.stage, done, stream.n_samples)
+                keeper.save(passes, sums, done)
+            passes.finish(sums)
+            row = 0
+            if not passes.is_done:
+                sums = passes.sums()
+                keeper.save(passes, sums, 0)
+        self._finish(passes)
+        del self._sums
+        keeper.remove()
+        return self
+
+    def _begin(self, n_samples: int | None, n_columns: int, y: np.ndarray) -> None:
+        """Start a fit; whether labels are classes is the estimator's to say."""
+        readout = hasattr(self, "predict")
+        # The default of small samples is a kernel, which a stream cannot have.
+        settings = self._settings(None, n_columns, readout=readout)
+        kind = LabelKind(self._labels_are_real(y), bool(self.centre_labels))
+        self._passes = PassByPass(settings, kind, self.scaling, n_columns)
+        self._sums = self._passes.sums()
+        self._first_row = 0
+
+    def _labels_are_real(self, y: np.ndarray) -> bool:
+        from sklearn.base import is_classifier, is_regressor
+
+        if is_classifier(self) or is_regressor(self):
+            return bool(is_regressor(self))
+        from solvable.learners.lofi import is_real
+
+        return is_real(y)
+
+    def _finish(self, passes: PassByPass) -> None:
+        self._keep(passes.result)
+        code = cast(LabelCode, passes.code)
+        if passes.kind.real:
+            self._code = code
+        elif hasattr(self, "predict"):
+            self.classes_ = passes.classes
+
+    def _identity(self, stream: Any) -> dict[str, Any]:
+        """What a checkpoint must agree with."""
+        parameters = {name: repr(value) for name, value in self.get_params(deep=False).items()}
+        return {
+            "estimator": type(self).__name__,
+            "parameters": parameters,
+            "n_samples": stream.n_samples,
+            "n_columns": stream.n_columns,
+        }
+
+
+class _Keeper:
+    """Writes a fit half done, and finds it again."""
+
+    def __init__(self, path: str | Path | None, seconds: float, identity: dict[str, Any]) -> None:
+        self.path = None if path is None else Path(path)
+        self.seconds = seconds
+        self.identity = identity
+        self.last = time.monotonic()
+
+    def load(self, passes: PassByPass) -> tuple[Any, int] | None:
+        if self.path is None or not self.path.exists():
+            return None
+        arrays, content = read_described(self.path, FORMAT, ORIGIN)
+        seen = content.get("identity")
+        if seen != self.identity:
+            raise InvalidData(
+                f"{self.path} is the checkpoint of another fit: it was of {seen}, this is of "
+                f"{self.identity}. Remove it, or name another file."
+            )
+        return restore(passes, arrays, content)
+
+    def save(self, passes: PassByPass, sums: Any, row: int) -> None:
+        if self.path is None or time.monotonic() - self.last < self.seconds:
+            return
+        arrays, content = stored(passes, sums, row)
+        write_described(self.path, arrays, {**content, "identity": self.identity})
+        self.last = time.monotonic()
+
+    def remove(self) -> None:
+        if self.path is not None:
+            self.path.unlink(missing_ok=True)
+
+
+class _Labelled:
+    """Samples and labels of two objects as one stream."""
+
+    def __init__(self, samples: Source, y: np.ndarray) -> None:
+        self.samples = samples
+        self.y = y
+        self.n_samples = samples.n_samples
+        self.n_columns = samples.n_columns
+
+    def chunks(self, rows: int, start: int = 0) -> Iterator[tuple[slice, Any, np.ndarray]]:
+        array = getattr(self.samples, "array", None)
+        if array is not None:
+            for low in range(start, self.n_samples, rows):
+                part = slice(low, min(low + rows, self.n_samples))
+                yield part, array[part], self.y[part]
+            return
+        for part, block in self.samples.chunks(rows):
+            if part.stop <= start:
+                continue
+            skipped = max(0, start - part.start)
+            kept = slice(part.start + skipped, part.stop)
+            yield kept, block[skipped:], self.y[kept]
+
+
+def _labelled(source: Any, y: Any) -> Any:
+    if y is None:
+        if not hasattr(source, "chunks"):
+            raise InvalidData(
+                "the labels are missing: give y, or a source whose chunks bring their labels."
+            )
+        return source
+    samples = as_source(source)
+    labels = np.asarray(y)
+    if labels.shape != (samples.n_samples,):
+        raise InvalidData(
+            f"y has shape {labels.shape}; allowed: ({samples.n_samples},), one label per row."
+        )
+    return _Labelled(samples, labels)
+
+
+def _first_rows(stream: Any, rows: int) -> Iterator[tuple[slice, Any, np.ndarray]]:
+    for part, X, y in stream.chunks(rows):
+        yield part, X, y
+        if part.stop >= rows:
+            return
+
+
+def _summed(
+    passes: PassByPass, sums: Any, stream: Any, row: int, chunk_rows: int, workers: int
+) -> Iterator[int]:
+    """Add all rows from ``row`` on, and say after each step how many are done."""
+    if workers == 1:
+        for part, X, y in stream.chunks(chunk_rows, start=row):
+            passes.add(sums, floats(X), np.asarray(y), part.start)
+            yield part.stop
+        return
+    from joblib import Parallel, delayed
+
+    span = chunk_rows * SPAN_CHUNKS
+    for low in range(row, stream.n_samples, span * workers):
+        starts = range(low, min(low + span * workers, stream.n_samples), span)
+        parts = Parallel(n_jobs=workers)(
+            delayed(_sums_of)(
+                passes, stream, start, min(start + span, stream.n_samples), chunk_rows
+            )
+            for start in starts
+        )
+        for arrays in parts:
+            sums.merge(passes.sums_from(arrays))
+        yield min(low + span * workers, stream.n_samples)
+
+
+def _sums_of(
+    passes: PassByPass, stream: Any, start: int, stop: int, chunk_rows: int
+) -> dict[str, np.ndarray]:
+    """Sums of the rows from ``start`` to ``stop``, in another process."""
+    sums = passes.sums()
+    for part, X, y in stream.chunks(chunk_rows, start=start):
+        rows = min(part.stop, stop) - part.start
+        if rows <= 0:
+            break
+        passes.add(sums, floats(X[:rows]), np.asarray(y)[:rows], part.start)
+    return dict(sums.to_arrays())
+
+
+def floats(X: Any) -> np.ndarray:
+    """Float32 and float64 as they are, everything else as float64, in row order.
+
+    Parameters
+    ----------
+    X : array-like of shape (m, d)
+        A chunk.
+
+    Returns
+    -------
+    ndarray of shape (m, d)
+        Floating-point numbers.
+
+    Examples
+    --------
+    >>> floats(np.array([[1, 2]])).dtype
+    dtype('float64')
+    """
+    array = np.asarray(X)
+    kind = array.dtype if array.dtype in (np.float32, np.float64) else np.float64
+    return np.ascontiguousarray(array, dtype=kind)

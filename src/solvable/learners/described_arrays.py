@@ -1,0 +1,202 @@
+"""Arrays with a description in one file: safetensors, JSON and a digest; nothing is executed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from solvable.errors import InvalidData, StorageFailed
+
+
+def write_described(
+    path: str | Path, arrays: Mapping[str, np.ndarray], content: Mapping[str, Any]
+) -> Path:
+    """Write arrays and what they mean, in one step.
+
+    Parameters
+    ----------
+    path : str or Path
+        File; an existing one is replaced.
+    arrays : mapping of str to ndarray
+        Numbers.
+    content : mapping
+        What JSON can hold, with ``format``; infinities and NaN become words.
+
+    Returns
+    -------
+    Path
+        The file, with a digest of all it holds.
+
+    Raises
+    ------
+    StorageFailed
+        If it cannot be written.
+    """
+    from safetensors.numpy import save
+
+    path = Path(path)
+    held = {key: np.ascontiguousarray(value) for key, value in arrays.items()}
+    text = json.dumps(plain(content), sort_keys=True, allow_nan=False)
+    data = save(held, metadata={"solvable": text, "digest": _digest(held, text)})
+    try:
+        handle, name = tempfile.mkstemp(dir=path.parent or ".", prefix=f".{path.name}.")
+        try:
+            with os.fdopen(handle, "wb") as stream:
+                stream.write(data)
+            os.replace(name, path)
+        except BaseException:
+            Path(name).unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise StorageFailed(f"{path} could not be written ({error}).") from error
+    return path
+
+
+def read_described(
+    path: str | Path, form: str, origin: str
+) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """Arrays and description from a file of :func:`write_described`.
+
+    Parameters
+    ----------
+    path : str or Path
+        File.
+    form : str
+        Format it must be of.
+    origin : str
+        What writes such files, for the messages.
+
+    Returns
+    -------
+    arrays : dict of str to ndarray
+        Numbers.
+    content : dict
+        What they mean.
+
+    Raises
+    ------
+    InvalidData
+        If the file is missing, cut, changed since it was written, or of another format.
+    """
+    from safetensors import SafetensorError, safe_open
+
+    path = Path(path)
+    try:
+        with safe_open(path, framework="numpy") as stream:
+            metadata = stream.metadata() or {}
+            arrays = {key: stream.get_tensor(key) for key in stream.keys()}  # noqa: SIM118
+    except FileNotFoundError as error:
+        raise InvalidData(f"{path} does not exist; allowed: a file of {origin}.") from error
+    except (SafetensorError, OSError, ValueError, TypeError) as error:
+        raise InvalidData(
+            f"{path} is no file of {origin}, or was cut ({error}). Copy or write it again."
+        ) from error
+    text = metadata.get("solvable", "")
+    if not text:
+        raise InvalidData(f"{path} holds arrays of another origin; allowed: a file of {origin}.")
+    if metadata.get("digest") != _digest(arrays, text):
+        raise InvalidData(
+            f"{path} was changed since it was written: its digest does not fit. Write it again."
+        )
+    try:
+        content = json.loads(text)
+    except ValueError as error:
+        raise InvalidData(f"{path} has a description that is not JSON ({error}).") from error
+    seen = content.get("format") if isinstance(content, dict) else type(content).__name__
+    if seen != form:
+        raise InvalidData(f"{path} is of format {seen!r}; allowed: {form!r}.")
+    return arrays, content
+
+
+def under(arrays: Mapping[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
+    """Arrays whose name begins with a prefix, without it.
+
+    Parameters
+    ----------
+    arrays : mapping of str to ndarray
+        Named arrays.
+    prefix : str
+        Beginning of the names.
+
+    Returns
+    -------
+    dict of str to ndarray
+        Those arrays.
+
+    Examples
+    --------
+    >>> under({"a.x": np.ones(1), "b.x": np.ones(2)}, "b.")
+    {'x': array([1., 1.])}
+    """
+    return {
+        key.removeprefix(prefix): value for key, value in arrays.items() if key.startswith(prefix)
+    }
+
+
+def plain(value: Any) -> Any:
+    """What JSON can hold: infinities and NaN as words, NumPy scalars as Python's.
+
+    Parameters
+    ----------
+    value : object
+        Nested mappings, sequences and scalars.
+
+    Returns
+    -------
+    object
+        The same in JSON's types.
+
+    Examples
+    --------
+    >>> plain({"width": float("inf"), "k": (1, 2)})
+    {'width': 'inf', 'k': [1, 2]}
+    """
+    if isinstance(value, Mapping):
+        return {str(key): plain(one) for key, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(one) for one in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return value
+
+
+def from_words(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Numbers again, where :func:`plain` wrote words.
+
+    Parameters
+    ----------
+    values : mapping
+        Flat.
+
+    Returns
+    -------
+    dict
+        With infinities and NaN.
+
+    Examples
+    --------
+    >>> from_words({"width": "inf"})
+    {'width': inf}
+    """
+    return {
+        key: float(one) if one in ("inf", "-inf", "nan") else one for key, one in values.items()
+    }
+
+
+def _digest(arrays: Mapping[str, np.ndarray], text: str) -> str:
+    summed = hashlib.sha256(text.encode())
+    for key in sorted(arrays):
+        value = arrays[key]
+        summed.update(f"{key}|{value.dtype.str}|{value.shape}|".encode())
+        summed.update(np.ascontiguousarray(value).tobytes())
+    return summed.hexdigest()

@@ -1,0 +1,350 @@
+r"""Fit of a layer-wise filtered network pass by pass over samples that are read in chunks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from solvable.arrays import random_stream
+from solvable.errors import InvalidData, InvalidParameter
+from solvable.learners.lofi_base import Scaling, scaling_from
+from solvable.learners.lofi_blocks import Block, LabelCode
+from solvable.learners.lofi_filter import FilterReport, FilterSettings, fit_filter
+from solvable.learners.lofi_layers import (
+    AsImages,
+    Filter,
+    Flatten,
+    Lift,
+    LinearReadout,
+    Network,
+    Pool,
+)
+from solvable.learners.lofi_memory import (
+    FitSettings,
+    NetworkFit,
+    lift_seed,
+    mean_square,
+    whitening_from,
+)
+from solvable.learners.lofi_null import relabelled
+from solvable.learners.lofi_sums import FilterSums, ScaleSums, Survey
+from solvable.learners.ridge_readout import ReadoutMoments, RidgeFit
+from solvable.operators.label_moments import LabelMoments, MomentSignals
+
+Stage: TypeAlias = Literal["survey", "filter", "scale", "readout", "done"]
+"""What the current pass is for."""
+
+
+@dataclass(frozen=True)
+class LabelKind:
+    """What labels of a stream are.
+
+    Parameters
+    ----------
+    real : bool
+        Real numbers, or classes.
+    centre : bool
+        Whether two-valued labels lose their mean.
+    """
+
+    real: bool
+    centre: bool = False
+
+
+class PassByPass:
+    """A network half fitted: its layers so far, and what the next pass has to sum.
+
+    One pass for the survey, one per filter, one per lift whose scale the last pass does not tell
+    (consecutive lifts, image patches), one for the readout. Each pass maps the samples through the
+    layers so far, so that nothing of the size of the samples is ever held.
+
+    Parameters
+    ----------
+    settings : FitSettings
+        The network; widths finite.
+    kind : LabelKind
+        What the labels are.
+    scaling : {"columns", "global", "none"}
+        Standardisation of the samples.
+    n_columns : int
+        Columns of the samples.
+
+    Raises
+    ------
+    InvalidParameter
+        If a width is infinite.
+    """
+
+    def __init__(
+        self, settings: FitSettings, kind: LabelKind, scaling: Scaling, n_columns: int
+    ) -> None:
+        if not settings.is_finite:
+            raise InvalidParameter(
+                "a stream needs finite widths: the kernel of an infinite one compares all samples "
+                "with each other. Give blocks with a number as width."
+            )
+        self.settings = settings
+        self.kind = kind
+        self.scaling: Scaling = scaling
+        self.n_columns = n_columns
+        self.layers: list[Any] = []
+        self.reports: list[FilterReport] = []
+        self.code: LabelCode | None = None
+        self.classes: np.ndarray = np.empty(0)
+        self.rows = 0
+        self.stage: Stage = "survey"
+        self.block = 0
+        self.square: float | None = None
+        self.shape: tuple[int, ...] = (n_columns,)
+        self.readout: LinearReadout | None = None
+        self.ridge: RidgeFit | None = None
+
+    @property
+    def is_done(self) -> bool:
+        """Whether no pass is left."""
+        return self.stage == "done"
+
+    @property
+    def result(self) -> NetworkFit:
+        """The fitted network."""
+        if self.stage != "done":
+            raise InvalidData(f"the fit is not finished: the next pass is for the {self.stage}.")
+        return NetworkFit(
+            Network(tuple(self.layers), self.readout), tuple(self.reports), self.ridge
+        )
+
+    def sums(self) -> Any:
+        """Empty sums of the current pass."""
+        if self.stage == "survey":
+            return Survey(self.n_columns)
+        if self.stage == "scale":
+            return ScaleSums()
+        assert self.code is not None
+        if self.stage == "readout":
+            return ReadoutMoments(math.prod(self.shape), self.code.n_outputs)
+        chosen = self._filter()
+
+        def empty() -> LabelMoments:
+            assert self.code is not None
+            return LabelMoments(self.shape[-1], self.code.n_groups, classes=not self.code.is_real)
+
+        count = self.settings.null_replicates if chosen.n_directions == "auto" else 0
+        return FilterSums(empty(), [empty() for _ in range(count)])
+
+    def sums_from(self, arrays: Mapping[str, np.ndarray]) -> Any:
+        """Sums of the current pass from stored arrays."""
+        return type(self.sums()).from_arrays(arrays)
+
+    def add(
+        self,
+        sums: Any,
+        X: np.ndarray,
+        y: np.ndarray,
+        first_row: int,
+        classes: Sequence[Any] | None = None,
+    ) -> None:
+        """Add a chunk of samples to the sums of the current pass.
+
+        Parameters
+        ----------
+        sums : Survey, FilterSums, ScaleSums or ReadoutMoments
+            Of :meth:`sums`; changed in place.
+        X : ndarray of shape (m, d)
+            Samples.
+        y : ndarray of shape (m,)
+            Labels.
+        first_row : int
+            Position of the first of them.
+        classes : sequence, optional
+            Labels that may come later; for the survey.
+        """
+        if X.ndim != 2 or X.shape[1] != self.n_columns or len(X) != len(y):
+            raise InvalidData(
+                f"a chunk has samples of shape {X.shape} and labels of shape {np.shape(y)}; "
+                f"allowed: (m, {self.n_columns}) and (m,)."
+            )
+        if not len(X):
+            return
+        if self.stage == "survey":
+            if self.kind.real and not np.isfinite(np.asarray(y, dtype=np.float64)).all():
+                raise InvalidData("some labels are NaN or infinite; allowed: finite numbers.")
+            sums.add(X, y, classes=classes)
+            return
+        h = X
+        for layer in self.layers:
+            h = layer.apply(h)
+        if self.stage == "scale":
+            patch = self.settings.blocks[self.block].patch
+            inputs = len(h) if patch is None else h[..., 0].size
+            sums.add(mean_square(h, patch) * inputs, inputs)
+            return
+        assert self.code is not None
+        labels = self.code.encode(self._numbered(y))
+        if self.stage == "readout":
+            sums.add(h.reshape(len(h), -1), self.code.outputs(labels))
+            return
+        rows = h.reshape(-1, h.shape[-1])
+        locations = len(rows) // len(h)
+        sums.moments.add(rows, np.repeat(labels, locations))
+        for replicate, null in enumerate(sums.nulls):
+            drawn = relabelled(
+                self.code, labels, first_row, seed=self.settings.seed, replicate=replicate
+            )
+            null.add(rows, np.repeat(drawn, locations))
+
+    def _numbered(self, y: np.ndarray) -> np.ndarray:
+        if self.kind.real:
+            return np.asarray(y, dtype=np.float64)
+        found = np.minimum(np.searchsorted(self.classes, y), len(self.classes) - 1)
+        unseen = np.asarray(self.classes[found] != y)
+        if unseen.any():
+            raise InvalidData(
+                f"label {np.asarray(y)[unseen][0]!r} was not there in the first pass; the samples "
+                "must be the same in every pass."
+            )
+        return found
+
+    def finish(self, sums: Any) -> None:
+        """End the current pass: fit what it was for, and say what the next one is for.
+
+        Parameters
+        ----------
+        sums : Survey, FilterSums, ScaleSums or ReadoutMoments
+            Of all samples.
+        """
+        if not sums.rows if self.stage != "filter" else not sums.moments.rows:
+            raise InvalidData("the pass held no samples; at least two rows are needed.")
+        if self.stage == "survey":
+            self._finish_survey(sums)
+            self._begin_block()
+        elif self.stage == "filter":
+            self._finish_filter(sums)
+            self._before_lift()
+        elif self.stage == "scale":
+            self.square = sums.total / sums.rows
+            self._append_lift()
+        else:
+            self.ridge = sums.solve(regularisation=self.settings.regularisation)
+            self.readout = LinearReadout(self.ridge.coefficients, self.ridge.intercept)
+            self.stage = "done"
+
+    def _finish_survey(self, survey: Survey) -> None:
+        self.rows = survey.rows
+        if survey.rows < 2:
+            raise InvalidData(f"there is {survey.rows} row; allowed: at least 2.")
+        if self.kind.real:
+            deviation = math.sqrt(float(survey.label_deviation[0]) / survey.rows)
+            self.code = LabelCode(np.empty(0, dtype=int), float(survey.label_mean[0]), deviation)
+        else:
+            self.classes = survey.classes
+            if np.any(survey.counts == 0):
+                absent = survey.classes[survey.counts == 0]
+                raise InvalidData(f"class {absent[0]!r} was announced and has no sample.")
+            self.code = LabelCode(survey.counts, centre=self.kind.centre)
+        first = scaling_from(survey.mean, survey.variance, self.scaling)
+        mean, scale = np.zeros(self.n_columns), np.ones(self.n_columns)
+        if first is not None:
+            self.layers.append(first)
+            mean, scale = first.mean, first.scale
+        square = survey.variance + (survey.mean - mean) ** 2
+        self.square = float(np.sum(square / scale**2))
+        if self.settings.image_shape is not None:
+            self.layers.append(AsImages(self.settings.image_shape))
+            self.shape = self.settings.image_shape
+
+    def _filter(self) -> FilterSettings:
+        last = self.block == len(self.settings.blocks)
+        chosen = self.settings.final if last else self.settings.filters[self.block]
+        assert chosen is not None
+        return chosen
+
+    def _begin_block(self) -> None:
+        """Decide what the next pass is for, at the start of a block or after the last."""
+        if self.block == len(self.settings.blocks):
+            if self.settings.final is not None:
+                self.stage = "filter"
+            else:
+                self._begin_readout()
+        elif self.settings.filters[self.block] is not None:
+            self.stage = "filter"
+        else:
+            self._before_lift()
+
+    def _begin_readout(self) -> None:
+        if len(self.shape) > 1:
+            self.layers.append(Flatten())
+            self.shape = (math.prod(self.shape),)
+        self.stage = "readout" if self.settings.readout else "done"
+
+    def _finish_filter(self, sums: FilterSums) -> None:
+        assert self.code is not None
+        code = self.code
+        coefficients = code.coefficients
+        signals = MomentSignals(sums.moments, coefficients)
+        directions, report = fit_filter(
+            signals,
+            self._filter(),
+            n_samples=sums.moments.rows,
+            label_power=code.power,
+            nulls=lambda: [MomentSignals(one, coefficients) for one in sums.nulls],
+            rng=random_stream(self.settings.seed, "filter", self.block),
+        )
+        mean, square = directions.T @ signals.mean(), signals.variances(directions)
+        last = self.block == len(self.settings.blocks)
+        whitening = "none" if last else self.settings.blocks[self.block].whitening
+        offset, factor = whitening_from(mean, square, whitening)
+        self.layers.append(Filter(directions, offset, factor))
+        self.reports.append(report)
+        self.shape = (*self.shape[:-1], directions.shape[1])
+        self.square = float(np.sum(factor**2 * (square - 2 * offset * mean + offset**2)))
+
+    def _before_lift(self) -> None:
+        """Go on after the filter of a block, or without one."""
+        if self.block == len(self.settings.blocks):
+            self._begin_readout()
+            return
+        block = self.settings.blocks[self.block]
+        if block.pooling > 1:
+            pool = Pool(block.pooling)
+            self.layers.append(pool)
+            self.shape = pool.apply(np.zeros((1, *self.shape))).shape[1:]
+            self.square = None
+        if block.width is None:
+            self._next_block()
+            return
+        if block.patch is None and len(self.shape) > 1:
+            if self.square is not None and self.reports and self.settings.filters[self.block]:
+                # The mean over locations becomes a sum over them.
+                self.square *= math.prod(self.shape[:-1])
+            self.layers.append(Flatten())
+            self.shape = (math.prod(self.shape),)
+        if self.square is None or block.patch is not None:
+            self.stage = "scale"
+        else:
+            self._append_lift()
+
+    def _append_lift(self) -> None:
+        block: Block = self.settings.blocks[self.block]
+        assert self.square is not None
+        assert block.width is not None
+        self.layers.append(
+            Lift(
+                self.shape[-1] * (block.patch or 1) ** 2,
+                int(block.width),
+                block.activation,
+                math.sqrt(self.square) or 1.0,
+                lift_seed(self.settings.seed, self.block),
+                block.patch or 0,
+            )
+        )
+        self.shape = (*self.shape[:-1], int(block.width))
+        self.square = None
+        self._next_block()
+
+    def _next_block(self) -> None:
+        self.block += 1
+        self._begin_block()

@@ -1,0 +1,260 @@
+r"""What is summed in one pass over a stream: additive, mergeable, and storable without pickle."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from solvable.errors import InvalidData
+from solvable.learners.described_arrays import under
+from solvable.operators.label_moments import LabelMoments
+
+
+class Sums(Protocol):
+    """Sums of one pass."""
+
+    def merge(self, other: Any) -> Any:
+        """Add the sums of other samples; returns itself."""
+        ...
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """Plain arrays, to be stored or sent."""
+        ...
+
+
+class Survey:
+    r"""Moments of the columns and of the labels.
+
+    Means and sums of squared deviations are merged as
+    :math:`M = M_a + M_b + (\bar x_b - \bar x_a)^2\, n_a n_b / n`, which loses no digits where means
+    are large.
+
+    Parameters
+    ----------
+    n_columns : int
+        Columns of the samples.
+
+    Examples
+    --------
+    >>> survey = Survey(1).add(np.array([[1.0], [3.0]]), np.array([0.0, 1.0]))
+    >>> survey.rows, survey.mean, survey.variance, survey.classes
+    (2, array([2.]), array([1.]), array([0., 1.]))
+    """
+
+    def __init__(self, n_columns: int) -> None:
+        self.rows = 0
+        self.mean = np.zeros(n_columns)
+        self.deviation = np.zeros(n_columns)
+        self.label_mean = np.zeros(1)
+        self.label_deviation = np.zeros(1)
+        self.classes: np.ndarray = np.empty(0)
+        self.counts = np.empty(0, dtype=np.int64)
+
+    @property
+    def variance(self) -> np.ndarray:
+        """Variance of each column, shape (d,)."""
+        return self.deviation / self.rows
+
+    def add(
+        self, X: np.ndarray, y: np.ndarray, *, classes: Sequence[Any] | np.ndarray | None = None
+    ) -> Survey:
+        """Add a chunk.
+
+        Parameters
+        ----------
+        X : ndarray of shape (m, d)
+            Samples.
+        y : ndarray of shape (m,)
+            Labels.
+        classes : sequence, optional
+            Labels that may come later.
+
+        Returns
+        -------
+        Survey
+            Itself.
+        """
+        if not np.isfinite(X).all():
+            raise InvalidData(
+                "some samples are NaN or infinite; allowed: finite numbers. Drop or impute such "
+                "rows."
+            )
+        other = Survey(X.shape[1])
+        other.rows = len(X)
+        other.mean = X.mean(axis=0, dtype=np.float64)
+        other.deviation = np.square(X - other.mean).sum(axis=0, dtype=np.float64)
+        other.classes, other.counts = np.unique(y, return_counts=True)
+        if np.issubdtype(np.asarray(y).dtype, np.number):
+            labels = np.asarray(y, dtype=np.float64)
+            other.label_mean = labels.mean(keepdims=True)
+            other.label_deviation = np.square(labels - labels.mean()).sum(keepdims=True)
+        if classes is not None:
+            other._add_classes(np.asarray(classes), np.zeros(len(classes), dtype=np.int64))
+        return self.merge(other)
+
+    def _add_classes(self, classes: np.ndarray, counts: np.ndarray) -> None:
+        if not self.classes.size:
+            self.classes, self.counts = classes, counts
+            return
+        together = np.concatenate([self.classes, classes])
+        found, places = np.unique(together, return_inverse=True)
+        summed = np.bincount(places, np.concatenate([self.counts, counts]))
+        self.classes, self.counts = found, summed.astype(np.int64)
+
+    def merge(self, other: Survey) -> Survey:
+        """Add another part.
+
+        Parameters
+        ----------
+        other : Survey
+            Of the same columns.
+
+        Returns
+        -------
+        Survey
+            Itself.
+        """
+        if not other.rows:
+            return self
+        total = self.rows + other.rows
+        share = other.rows / total
+        for mean, deviation in (("mean", "deviation"), ("label_mean", "label_deviation")):
+            step = getattr(other, mean) - getattr(self, mean)
+            spread = getattr(self, deviation) + getattr(other, deviation)
+            setattr(self, deviation, spread + step**2 * self.rows * share)
+            setattr(self, mean, getattr(self, mean) + step * share)
+        self.rows = total
+        self._add_classes(other.classes, other.counts)
+        return self
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """Plain arrays; labels that are text become their code points."""
+        arrays = {
+            "rows": np.array(self.rows),
+            "mean": self.mean,
+            "deviation": self.deviation,
+            "label_mean": self.label_mean,
+            "label_deviation": self.label_deviation,
+            "counts": self.counts,
+        }
+        return arrays | classes_to_arrays(self.classes)
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, np.ndarray]) -> Survey:
+        """Sums from the arrays of :meth:`to_arrays`."""
+        found = cls(len(arrays["mean"]))
+        found.rows = int(arrays["rows"])
+        for name in ("mean", "deviation", "label_mean", "label_deviation", "counts"):
+            setattr(found, name, np.array(arrays[name]))
+        found.classes = classes_from_arrays(arrays)
+        return found
+
+
+def classes_to_arrays(classes: np.ndarray) -> dict[str, np.ndarray]:
+    """Labels as an array that safetensors can hold.
+
+    Parameters
+    ----------
+    classes : ndarray of shape (C,)
+        Numbers, truth values or text.
+
+    Returns
+    -------
+    dict of str to ndarray
+        ``classes``, or ``class_text`` for text.
+
+    Examples
+    --------
+    >>> classes_from_arrays(classes_to_arrays(np.array(["no", "yes"])))
+    array(['no', 'yes'], dtype='<U3')
+    """
+    if classes.dtype.kind in "US":
+        text = classes.astype(str)
+        return {"class_text": text.view(np.uint32).reshape(len(text), -1)}
+    return {"classes": classes}
+
+
+def classes_from_arrays(arrays: Mapping[str, np.ndarray]) -> np.ndarray:
+    """Labels from the arrays of :func:`classes_to_arrays`.
+
+    Parameters
+    ----------
+    arrays : mapping of str to ndarray
+        As stored.
+
+    Returns
+    -------
+    ndarray of shape (C,)
+        Labels.
+    """
+    if "class_text" in arrays:
+        codes = np.ascontiguousarray(arrays["class_text"], dtype=np.uint32)
+        return codes.view(f"<U{codes.shape[1]}")[:, 0].copy()
+    return np.array(arrays["classes"])
+
+
+class FilterSums:
+    """Label moments of a filter, and those of meaningless labels.
+
+    Parameters
+    ----------
+    moments : LabelMoments
+        Of the labels.
+    nulls : sequence of LabelMoments
+        Of meaningless labels; none if they are not asked for.
+    """
+
+    def __init__(self, moments: LabelMoments, nulls: Sequence[LabelMoments] = ()) -> None:
+        self.moments = moments
+        self.nulls = list(nulls)
+
+    def merge(self, other: FilterSums) -> FilterSums:
+        """Add the sums of other samples."""
+        self.moments.merge(other.moments)
+        for mine, theirs in zip(self.nulls, other.nulls, strict=True):
+            mine.merge(theirs)
+        return self
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """Plain arrays."""
+        return {
+            f"{number}.{key}": value
+            for number, one in enumerate((self.moments, *self.nulls))
+            for key, value in one.to_arrays().items()
+        }
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, np.ndarray]) -> FilterSums:
+        """Sums from the arrays of :meth:`to_arrays`."""
+        numbers = sorted({int(key.partition(".")[0]) for key in arrays})
+        found = [LabelMoments.from_arrays(under(arrays, f"{number}.")) for number in numbers]
+        return cls(found[0], found[1:])
+
+
+class ScaleSums:
+    """Sum of the squared norms of the inputs of a lift."""
+
+    def __init__(self) -> None:
+        self.rows = 0
+        self.total = 0.0
+
+    def add(self, total: float, rows: int) -> ScaleSums:
+        """Add a chunk: its sum of squared norms, and its number of inputs."""
+        self.total += total
+        self.rows += rows
+        return self
+
+    def merge(self, other: ScaleSums) -> ScaleSums:
+        """Add the sums of other samples."""
+        return self.add(other.total, other.rows)
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """Plain arrays."""
+        return {"rows": np.array(self.rows), "total": np.array(self.total)}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, np.ndarray]) -> ScaleSums:
+        """Sums from the arrays of :meth:`to_arrays`."""
+        return cls().add(float(arrays["total"]), int(arrays["rows"]))
