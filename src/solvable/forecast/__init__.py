@@ -7,13 +7,27 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from solvable.forecast.curve import LearningCurve
+    from solvable.forecast.forecasting import forecast
+    from solvable.forecast.results import Diagnostics, Estimate, Forecast, Prediction, Score
 
 _HOMES = {
+    "Diagnostics": "results",
+    "Estimate": "results",
+    "Forecast": "results",
     "LearningCurve": "curve",
+    "Prediction": "results",
+    "Score": "results",
+    "forecast": "forecasting",
 }
 
 __all__ = [
+    "Diagnostics",
+    "Estimate",
+    "Forecast",
     "LearningCurve",
+    "Prediction",
+    "Score",
+    "forecast",
 ]
 
 

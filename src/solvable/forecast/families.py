@@ -1,0 +1,173 @@
+r"""The two families of curves, each as a table of shapes over its non-linear parameters.
+
+A curve is :math:`e(n)=e_\infty+A\,g(n;\vartheta)`: linear in offset and amplitude, which are solved
+for exactly, and non-linear in one parameter (power law) or three (cascade), which are searched.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Protocol
+
+import numpy as np
+
+from solvable.spectra.spiked import critical_profile
+
+ROUNDING_FEATURES = 400
+"""D in the rounding of a threshold, whose width is D^(-1/3) = 0.14 of the threshold itself."""
+
+RANKS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64, 128, 256)
+"""Numbers of features that are tried; 256 is as good as infinite over any measured range."""
+
+EXACT_RANKS = 24
+"""Features that are added one by one; weaker ones share a node with their neighbours."""
+
+
+class Family(Protocol):
+    """A family of curves that is linear in offset and amplitude."""
+
+    @property
+    def name(self) -> str:
+        """Name, as in results."""
+        ...
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """Names of the non-linear parameters."""
+        ...
+
+    def coarse(self, sizes: np.ndarray) -> np.ndarray:
+        """Parameters to try first, shape (g, q)."""
+        ...
+
+    def refined(self, kept: np.ndarray, coarse: np.ndarray) -> np.ndarray:
+        """Finer parameters around those kept, both of shape (., q)."""
+        ...
+
+    def shapes(self, parameters: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+        """Shapes g at the sizes, shape (g, k), between 0 and about 1."""
+        ...
+
+
+@dataclass(frozen=True)
+class PowerLaw:
+    r"""Offset power law :math:`e(n)=e_\infty+A\,(n/n_0)^{-b}`.
+
+    Parameters
+    ----------
+    reference : float
+        :math:`n_0`, the size at which A is quoted.
+    """
+
+    reference: float = 1.0
+    name: str = "power law"
+    parameters: tuple[str, ...] = ("exponent",)
+
+    def coarse(self, sizes: np.ndarray) -> np.ndarray:
+        """Exponents from 0.02 to 4."""
+        return np.geomspace(0.02, 4.0, 120)[:, None]
+
+    def refined(self, kept: np.ndarray, coarse: np.ndarray) -> np.ndarray:
+        """120 exponents over the range kept."""
+        low, high = _widened(np.log(kept[:, 0]), np.log(coarse[:, 0]))
+        return np.exp(np.linspace(low, high, 120))[:, None]
+
+    def shapes(self, parameters: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+        """Powers of n over the reference."""
+        return np.asarray(np.exp(-parameters[:, :1] * np.log(sizes / self.reference)))
+
+
+@dataclass(frozen=True)
+class Cascade:
+    r"""Cascade of emergence thresholds with power-law strengths.
+
+    .. math::
+        e(n)=e_\infty+A\sum_{i\le p}\lambda_i^2\big(1-c_i^4(n)\big),\qquad
+        \lambda_i^2\propto i^{-2\gamma},\ \sum\lambda_i^2=1,\qquad n_i=n_1i^{2\gamma},
+
+    .. math:: c_i^2=\frac{(n/n_i-1)_+}{(n/n_i-1)_++1+4\lambda_i^2},
+
+    the corner at :math:`n_i` rounded as at D = 400.
+    """
+
+    name: str = "cascade"
+    parameters: tuple[str, ...] = ("decay", "first_threshold", "features")
+
+    def coarse(self, sizes: np.ndarray) -> np.ndarray:
+        """Decays from 0.1 to 2.5, first thresholds around the sizes, numbers of features."""
+        decays = np.concatenate([np.linspace(0.1, 1.5, 15), [1.75, 2.0, 2.5]])
+        spacing = 0.4
+        low, high = np.log(sizes[0] / 300), np.log(sizes[-1])
+        firsts = np.exp(np.linspace(low, high, max(int((high - low) / spacing), 2)))
+        grid = np.stack(np.meshgrid(decays, firsts, RANKS, indexing="ij"), axis=-1).reshape(-1, 3)
+        # One feature has no decay, and thresholds that all lie beyond the data leave no trace.
+        return grid[(grid[:, 2] > 1) | (grid[:, 0] == decays[0])]
+
+    def refined(self, kept: np.ndarray, coarse: np.ndarray) -> np.ndarray:
+        """A finer grid for each number of features kept."""
+        found = []
+        for features in np.unique(kept[:, 2]):
+            here = kept[kept[:, 2] == features]
+            all_ = coarse[coarse[:, 2] == features]
+            first = np.exp(np.linspace(*_widened(np.log(here[:, 1]), np.log(all_[:, 1])), 24))
+            if features == 1:
+                decay = here[:1, 0]
+            else:
+                low, high = _widened(here[:, 0], all_[:, 0])
+                decay = np.linspace(max(low, 0.02), high, 24)
+            mesh = np.meshgrid(decay, first, [features], indexing="ij")
+            found.append(np.stack(mesh, axis=-1).reshape(-1, 3))
+        return np.concatenate(found)
+
+    def shapes(self, parameters: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+        """Error left by the features, 1 before the first threshold."""
+        shapes = np.empty((parameters.shape[0], sizes.size))
+        for features in np.unique(parameters[:, 2]):
+            rows = parameters[:, 2] == features
+            shapes[rows] = _cascade(parameters[rows, 0], parameters[rows, 1], int(features), sizes)
+        return shapes
+
+
+def _widened(kept: np.ndarray, coarse: np.ndarray) -> tuple[float, float]:
+    """Range kept, and one step of the coarse grid on either side."""
+    places = np.unique(coarse)
+    first = int(np.searchsorted(places, kept.min()))
+    last = int(np.searchsorted(places, kept.max()))
+    return float(places[max(first - 1, 0)]), float(places[min(last + 1, places.size - 1)])
+
+
+@cache
+def _nodes(features: int) -> tuple[np.ndarray, np.ndarray]:
+    """Ranks, and how many features each stands for."""
+    if features <= EXACT_RANKS:
+        return np.arange(1.0, features + 1), np.ones(features)
+    edges = np.unique(np.geomspace(EXACT_RANKS, features, 16).astype(int)).astype(float)
+    counts = np.diff(edges)
+    # Features first+1 .. last, at their geometric middle.
+    middles = np.sqrt((edges[:-1] + 0.5) * (edges[1:] + 0.5))
+    return (
+        np.concatenate([np.arange(1.0, EXACT_RANKS + 1), middles]),
+        np.concatenate([np.ones(EXACT_RANKS), counts]),
+    )
+
+
+@cache
+def _excess_table() -> tuple[np.ndarray, np.ndarray]:
+    r"""Rounded :math:`(\nu-1)_+` on a grid of :math:`\ln\nu`; as in ``spectra.spiked_overlap``."""
+    log_ratio = np.concatenate([np.linspace(-12, -1, 40)[:-1], np.linspace(-1, 12, 700)])
+    unit = float(ROUNDING_FEATURES) ** (-1 / 3)
+    beyond = np.expm1(log_ratio)
+    place = np.where(beyond < 0, 2 * np.sqrt(beyond + 1) - 2, beyond)
+    return log_ratio, np.log(unit * critical_profile(place / unit))
+
+
+def _cascade(decay: np.ndarray, first: np.ndarray, features: int, sizes: np.ndarray) -> np.ndarray:
+    ranks, counts = _nodes(features)
+    strengths = ranks ** (-2 * decay[:, None])
+    shares = strengths / (counts * strengths).sum(axis=1, keepdims=True)
+    thresholds = np.log(first)[:, None] - np.log(strengths)
+    ratio = np.log(sizes)[None, :, None] - thresholds[:, None, :]
+    excess = np.exp(np.interp(ratio, *_excess_table()))
+    overlap = excess / (excess + 1 + 4 * shares[:, None, :])
+    return np.asarray(np.einsum("gi,gki->gk", counts * shares, 1 - overlap**2))

@@ -1,0 +1,166 @@
+"""What a forecast says: predictions and parameters with intervals, scores, a verdict in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+ModelName = Literal["power law", "cascade"]
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A parameter with its interval.
+
+    Attributes
+    ----------
+    value : float
+        Maximum likelihood.
+    lower, upper : float
+        Interval at the confidence of the forecast, from the parametric bootstrap of its model alone.
+    """
+
+    value: float
+    lower: float
+    upper: float
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """The error at one sample size.
+
+    Attributes
+    ----------
+    samples : float
+        n.
+    mean : float
+        Forecast of the mean error.
+    lower, upper : float
+        Interval, which includes the uncertainty of the parameters and of the choice of the model.
+    """
+
+    samples: float
+    mean: float
+    lower: float
+    upper: float
+
+
+@dataclass(frozen=True)
+class Score:
+    """How a model fits, and how it predicted the largest sizes from the smaller ones.
+
+    Attributes
+    ----------
+    log_predictive : float
+        Logarithm of the predictive density of the held-out errors, up to a constant that both models
+        share; higher is better.
+    weight : float
+        Share of the model in the forecast, 0 to 1.
+    chi_square : float or None
+        Weighted squares of the fit to all sizes by the noise between replicates alone; None if no
+        size has two replicates.
+    freedom : int
+        Degrees of freedom left by the fit.
+    misfit : float
+        Relative deviation of the means from the model beyond the noise between replicates.
+    held_out_predicted : tuple of float
+        What the model, fitted to the smaller sizes, said of the largest.
+    """
+
+    log_predictive: float
+    weight: float
+    chi_square: float | None
+    freedom: int
+    misfit: float
+    held_out_predicted: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Diagnostics:
+    """What the forecast rests on.
+
+    Attributes
+    ----------
+    sizes, means, standard_errors : tuple of float
+        Measured, one entry per distinct sample size; standard errors from the replicates (pooled
+        over sizes), 0 if there are none.
+    replicates : tuple of int
+        Errors per size.
+    held_out : tuple of float
+        Sizes that decided between the models.
+    noise : float or None
+        Relative standard deviation of one error at the largest size; None without replicates.
+    noise_exponent : float or None
+        q in variance ~ error^q.
+    replicate_correlation : float
+        Between errors of one replicate at two sizes.
+    inflation : float
+        Factor by which held-out errors widened the intervals; 1 if they agreed.
+    resamples : int
+        Bootstrap curves per model.
+    notes : tuple of str
+        Sentences a reader should see.
+    """
+
+    sizes: tuple[float, ...]
+    means: tuple[float, ...]
+    standard_errors: tuple[float, ...]
+    replicates: tuple[int, ...]
+    held_out: tuple[float, ...] = ()
+    noise: float | None = None
+    noise_exponent: float | None = None
+    replicate_correlation: float = 0.0
+    inflation: float = 1.0
+    resamples: int = 0
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """A learning curve extrapolated, or why it was not.
+
+    Attributes
+    ----------
+    model : {"power law", "cascade"} or None
+        The model that predicted the largest sizes better; None if the forecast was refused.
+    distinguishable : bool
+        Whether the held-out sizes tell the two models apart.
+    verdict : str
+        One or two sentences: which model, whether the data can tell, or why there is no forecast.
+    refusal : str or None
+        Why the curve is not extrapolated; None if it is.
+    predictions : tuple of Prediction
+        At the sizes asked for.
+    band : tuple of Prediction
+        From the smallest measured size to the largest asked for, to draw.
+    parameters : mapping of str to (mapping of str to Estimate)
+        By model, then by name; each model has ``offset`` and ``amplitude``, the power law
+        ``exponent``, the cascade ``decay``, ``first_threshold`` and ``features``.
+    scores : mapping of str to Score
+        By model.
+    confidence : float
+        Of the intervals.
+    of : {"mean", "measurement"}
+        Whether intervals hold for the mean error over replicates or for one new measurement.
+    diagnostics : Diagnostics
+        What it rests on.
+    """
+
+    model: ModelName | None
+    distinguishable: bool
+    verdict: str
+    refusal: str | None
+    confidence: float
+    of: Literal["mean", "measurement"]
+    diagnostics: Diagnostics
+    predictions: tuple[Prediction, ...] = ()
+    band: tuple[Prediction, ...] = ()
+    parameters: Mapping[str, Mapping[str, Estimate]] = field(default_factory=dict)
+    scores: Mapping[str, Score] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain dictionaries and lists, for JSON."""
+        from dataclasses import asdict
+
+        return asdict(self)
