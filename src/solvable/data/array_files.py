@@ -32,6 +32,13 @@ NAME_KEYS = ("columns", "feature_names")
 """Names under which it may hold the names of the columns."""
 
 
+NPY_MAGIC = b"\x93NUMPY"
+"""First bytes of an NPY file."""
+
+NPZ_MAGIC = b"PK"
+"""First bytes of an NPZ file."""
+
+
 def load_npy(path: Path, *, mapped: bool = True) -> np.ndarray:
     """Array of a ``.npy`` file, memory-mapped unless asked otherwise.
 
@@ -52,12 +59,11 @@ def load_npy(path: Path, *, mapped: bool = True) -> np.ndarray:
     InvalidData
         If the file is cut, no array, or holds Python objects.
     """
+    _check_magic(path, NPY_MAGIC)
     try:
-        array = np.load(path, mmap_mode="r" if mapped else None, allow_pickle=False)
-    except (ValueError, EOFError, zipfile.BadZipFile) as error:
+        array: np.ndarray = np.load(path, mmap_mode="r" if mapped else None, allow_pickle=False)
+    except (ValueError, EOFError) as error:
         raise _unreadable(path, error) from error
-    if not isinstance(array, np.ndarray):
-        raise InvalidData(f"{path} is an NPZ file called .npy; rename it to end in .npz.")
     return array
 
 
@@ -211,27 +217,39 @@ def _split_target(parts: Sequence[Part], target: str) -> tuple[Part, ...]:
 
 
 def _unreadable(path: Path, error: Exception) -> InvalidData:
-    if "allow_pickle" in str(error):
+    if "Object arrays" in str(error):
         return InvalidData(
             f"{path} holds Python objects (rows or images of different length, or mixed types), "
             "which could run code when read; allowed: arrays of numbers or of text. Bring all rows "
             "to one size and save anew with numpy.save or numpy.savez."
         )
-    return InvalidData(
-        f"{path} is damaged or no NumPy file ({error}). Save it anew with numpy.save or numpy.savez."
+    return InvalidData(f"{path} is damaged ({error}). Save it anew with numpy.save or numpy.savez.")
+
+
+def _check_magic(path: Path, magic: bytes) -> None:
+    """Refuse a file whose first bytes are those of another kind."""
+    with path.open("rb") as stream:
+        start = stream.read(len(NPY_MAGIC))
+    if start.startswith(magic):
+        return
+    for other, ending in ((NPY_MAGIC, ".npy"), (NPZ_MAGIC, ".npz")):
+        if start.startswith(other):
+            raise InvalidData(f"{path} is a file of another kind; rename it to end in {ending}.")
+    raise InvalidData(
+        f"{path} is no NumPy file (it starts with {start!r}). Save it anew with numpy.save or "
+        "numpy.savez."
     )
 
 
 def _load_npz(path: Path) -> dict[str, np.ndarray]:
-    try:
-        with np.load(path, allow_pickle=False) as archive:
-            return {key: archive[key] for key in archive.files}
-    except (ValueError, EOFError, OSError, zipfile.BadZipFile, zlib.error) as error:
-        raise _unreadable(path, error) from error
-    except (AttributeError, TypeError) as error:
-        raise InvalidData(
-            f"{path} is an NPY file called .npz; rename it to end in .npy."
-        ) from error
+    _check_magic(path, NPZ_MAGIC)
+    # NumPy leaves a damaged file open if it is given a path.
+    with path.open("rb") as stream:
+        try:
+            with np.load(stream, allow_pickle=False) as archive:
+                return {key: archive[key] for key in archive.files}
+        except (ValueError, EOFError, OSError, zipfile.BadZipFile, zlib.error) as error:
+            raise _unreadable(path, error) from error
 
 
 def _npz_columns(

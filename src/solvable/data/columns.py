@@ -230,4 +230,6 @@ def text_reason(column: np.ndarray, others: frozenset[str] = frozenset()) -> str
         return f"text though most cells are numbers: {odd[1]!r} in row {odd[0] + 1} is none"
     if len(set(present)) == len(column):
         return "a text of its own in every row"
-    return f"text with {distinct} distinct values, and at most {MAX_CATEGORIES} become columns"
+    if distinct > MAX_CATEGORIES:
+        return f"text with more than {MAX_CATEGORIES} distinct values"
+    return f"text with {distinct} distinct values in {len(column)} rows"

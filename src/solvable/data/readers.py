@@ -68,10 +68,10 @@ def read_raw(
                 f"there is no file or folder {text}; allowed: an existing one, or a data set: "
                 f"{', '.join(DATASETS)}."
             )
-        raise InvalidParameter(
-            f"{unknown_choice('data set', text, DATASETS)} A file or folder of one's own is given "
-            "by its path."
-        )
+        said = unknown_choice("data set", text, DATASETS)
+        if "Did you mean" not in said and text.casefold() in DATASETS:
+            said += f" Did you mean {text.casefold()!r}?"
+        raise InvalidParameter(f"{said} A file or folder of one's own is given by its path.")
     try:
         return _read_path(path, target, required, expected)
     except OSError as error:

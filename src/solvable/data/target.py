@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -91,11 +92,11 @@ class Target:
         Returns
         -------
         ndarray of shape (n,)
-            Class labels as str, or the numbers in regression.
+            Class labels as objects (str), or the numbers in regression.
         """
         if self.kind == "regression":
             return np.asarray(codes)
-        return np.array(self.classes)[np.asarray(codes, dtype=np.int64)]
+        return np.array(self.classes, dtype=object)[np.asarray(codes, dtype=np.int64)]
 
     def to_dict(self) -> dict[str, Any]:
         """Fields as JSON values."""
@@ -133,11 +134,12 @@ class TargetValues:
     @classmethod
     def of(cls, name: str, column: np.ndarray) -> TargetValues:
         """Values of one part of the data, none of them missing."""
-        textual = column.dtype == object
-        if not textual:
-            column = finite_numbers(name, column)
-        distinct, counts = np.unique(column.astype(str) if textual else column, return_counts=True)
-        whole = len(column) == 0 or (not textual and bool(np.all(distinct == np.round(distinct))))
+        if column.dtype == object:
+            common = Counter(column.tolist()).most_common(MAX_CLASSES + 1)
+            return cls(name, dict(common), len(column), len(column) == 0)
+        numbers = finite_numbers(name, column)
+        distinct, counts = np.unique(numbers, return_counts=True)
+        whole = bool(np.all(distinct == np.round(distinct)))
         kept = zip(distinct[: MAX_CLASSES + 1].tolist(), counts.tolist(), strict=False)
         return cls(name, dict(kept), len(column), whole)
 
