@@ -186,7 +186,7 @@ def test_images_of_mixed_size(tmp_path: Path) -> None:
         (classes / label).mkdir(parents=True)
         np.save(classes / label / "1.npy", np.zeros((side, side)))
     for folder in (shards, classes):
-        with pytest.raises(InvalidData, match="images of mixed size: .*(3, 2)|(3, 3)"):
+        with pytest.raises(InvalidData, match=r"images of mixed size: .*(3, [23])"):
             load(folder)
         with pytest.raises(InvalidData, match="images of mixed size"):
             open_stream(folder)
@@ -198,25 +198,25 @@ def test_shards_that_do_not_fit(tmp_path: Path) -> None:
     with pytest.raises(InvalidData, match=r"b.npz has 2 columns, a.npz has 3"):
         load(tmp_path)
     npz(tmp_path / "b.npz", X=X, label=Y)
-    with pytest.raises(InvalidData, match="target is 'y' in a.npz and 'label' in b.npz"):
+    with pytest.raises(InvalidData, match=r"target is 'y' in a.npz and 'label' in b.npz"):
         load(tmp_path)
 
 
 def test_folders_that_are_none(tmp_path: Path) -> None:
-    with pytest.raises(InvalidData, match="holds nothing; allowed: X.npy"):
+    with pytest.raises(InvalidData, match=r"holds nothing; allowed: X.npy"):
         load(tmp_path)
     (tmp_path / "notes.md").write_text("hello")
-    with pytest.raises(InvalidData, match="holds 'notes.md'; allowed"):
+    with pytest.raises(InvalidData, match=r"holds 'notes.md'; allowed"):
         load(tmp_path)
     np.save(tmp_path / "X.npy", X)
-    with pytest.raises(InvalidData, match="has no target: y.npy is not beside it"):
+    with pytest.raises(InvalidData, match=r"has no target: y.npy is not beside it"):
         load(tmp_path)
 
 
 def test_a_path_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(InvalidParameter, match="no file or folder .*missing.csv"):
+    with pytest.raises(InvalidParameter, match=r"no file or folder .*missing.csv"):
         load(tmp_path / "missing.csv")
-    with pytest.raises(InvalidParameter, match="no file or folder missing.csv"):
+    with pytest.raises(InvalidParameter, match=r"no file or folder missing.csv"):
         load("missing.csv")
     (tmp_path / "table.xlsx").write_bytes(b"x")
     with pytest.raises(InvalidParameter, match=r"unknown ending; allowed: .csv"):

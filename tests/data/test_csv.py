@@ -165,7 +165,7 @@ def test_bad_files(tmp_path: Path, content: str | bytes, message: str) -> None:
 
 def test_ragged_rows_in_a_file_of_numbers_name_their_line(tmp_path: Path) -> None:
     lines = ["a,b"] + ["1,2"] * 200 + ["3"] + ["1,2"] * 5
-    with pytest.raises(InvalidData, match="1 rows of another length .* line 202 has 1 cells"):
+    with pytest.raises(InvalidData, match=r"1 rows of another length .* line 202 has 1 cells"):
         read(tmp_path, "\n".join(lines))
 
 

@@ -150,7 +150,7 @@ def test_bad_parquet(tmp_path: Path) -> None:
     parquet.write_table(none, tmp_path / "none.parquet")
     with pytest.raises(InvalidData, match="columns and no rows"):
         load(tmp_path / "none.parquet")
-    with pytest.raises(InvalidData, match="target 'Y' is not a column; .* Did you mean 'y'"):
+    with pytest.raises(InvalidData, match=r"target 'Y' is not a column; .* Did you mean 'y'"):
         load(path, target="Y")
     twice = arrow.Table.from_arrays([arrow.array([1.0]), arrow.array([2.0])], ["a", "a"])
     parquet.write_table(twice, tmp_path / "twice.parquet")
@@ -243,7 +243,7 @@ def test_new_data_without_target(tmp_path: Path) -> None:
     np.testing.assert_array_equal(rows.X, [[2, 0, 1]])
     assert rows.y is None
     assert not rows.labelled.any()
-    with pytest.raises(InvalidData, match="1 of 2 columns .* 'colour'"):
+    with pytest.raises(InvalidData, match=r"1 of 2 columns .* 'colour'"):
         load_new(write_csv(tmp_path / "less.csv", {"size": [2.0]}), data.preparation)
 
 

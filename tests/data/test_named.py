@@ -111,7 +111,7 @@ def test_task_of_a_named_set() -> None:
     [("digit", "digits"), ("mnist", "mnist-5k"), ("MNIST-5k", "mnist-5k"), ("irs", "iris")],
 )
 def test_unknown_names(name: str, near: str) -> None:
-    with pytest.raises(InvalidParameter, match="allowed: digits, .*wine") as caught:
+    with pytest.raises(InvalidParameter, match=r"allowed: digits, .*wine") as caught:
         load(name)
     assert f"Did you mean {near!r}?" in str(caught.value)
 
