@@ -144,9 +144,10 @@ def direction_profile(
     direction: int = 0,
     places: np.ndarray | None = None,
 ) -> DirectionProfile:
-    r"""Spectrum of :math:`\frac1n\sum T_\mu x_\mu x_\mu^\top` of anisotropic inputs, seen by one direction.
+    r"""Spectrum of a label-weighted second moment of anisotropic inputs, as one direction sees it.
 
-    For :math:`x\sim\mathcal N(0,\Sigma)` and a label that depends on :math:`s=e\cdot x/\sqrt{s_e}`,
+    For :math:`\hat C=\frac1n\sum_\mu T_\mu x_\mu x_\mu^\top`, :math:`x\sim\mathcal N(0,\Sigma)` and a
+    label that depends on :math:`s=e\cdot x/\sqrt{s_e}`,
     e an eigenvector of :math:`\Sigma` of eigenvalue :math:`s_e`,
 
     .. math::

@@ -1,0 +1,130 @@
+r"""Front door to the theory of low-degree filtering: what the first filter finds, and from when."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from solvable.errors import InvalidParameter
+from solvable.spectra.label_emergence import emergence_ratio
+from solvable.spectra.label_law import LabelLaw
+from solvable.spectra.label_weighted import label_weighted_spectrum
+from solvable.spectra.spiked import with_chance
+
+
+@dataclass(frozen=True)
+class FilterPrediction:
+    r"""Prediction for a filter of raw Gaussian inputs at one sample size or (leading axis) several.
+
+    Attributes
+    ----------
+    samples : ndarray of shape () or (m,)
+        :math:`n`.
+    bulk_edges : ndarray of shape (2,) or (m, 2)
+        Lower and upper edge.
+    eigenvalues : ndarray of shape (k,) or (m, k)
+        Place of each direction at its end; near the edge for one inside.
+    opposite_eigenvalues : ndarray of shape (k,) or (m, k)
+        Place at the other end, where most directions leave nothing but the edge.
+    squared_overlap : ndarray of shape (k,) or (m, k)
+        Of the eigenvector of each direction, rounding included.
+    recovered : ndarray of bool, shape (k,) or (m, k)
+        Whether a direction is out of the bulk in the limit of many dimensions.
+    subspace_overlap : ndarray of shape () or (m,)
+        Mean over the directions of their squared projection on the k kept eigenvectors.
+    emergence_samples : ndarray of shape (k,)
+        :math:`\alpha_cd`: from here on the direction stays out of the bulk.
+    weak_recovery_samples : ndarray of shape (k,)
+        :math:`\alpha_{\rm opt}d`, with the best map of the label in place of this one.
+    """
+
+    samples: np.ndarray
+    bulk_edges: np.ndarray
+    eigenvalues: np.ndarray
+    opposite_eigenvalues: np.ndarray
+    squared_overlap: np.ndarray
+    recovered: np.ndarray
+    subspace_overlap: np.ndarray
+    emergence_samples: np.ndarray
+    weak_recovery_samples: np.ndarray
+
+
+def predict_filter(
+    law: LabelLaw, *, dimension: int, samples: float | np.ndarray, rounding: bool = True
+) -> FilterPrediction:
+    r"""Eigenvalues, overlaps and emergence of the filter :math:`\frac1n\sum T_\mu x_\mu x_\mu^\top`.
+
+    .. math::
+        \alpha_c:\ \alpha E\Big[\frac{T(s_i^2-1)}{\bar\lambda-T}\Big]=1,\qquad
+        \alpha_{\rm opt}=1/E\big[(E[s_i^2\mid T]-1)^2\big],
+
+    for balanced labels :math:`\pm1`: :math:`\alpha_c\Delta^2=1+1/\bar\lambda^2` against
+    :math:`\alpha_{\rm opt}\Delta^2=1`.
+
+    Parameters
+    ----------
+    law : LabelLaw
+        Of the label map: any channel, any map, one direction or several.
+    dimension : int
+        :math:`d`, above the number of directions.
+    samples : float or array of shape (m,)
+        :math:`n`, above 0.
+    rounding : bool
+        Smooth the transition as at this dimension and clip what no sample of n exceeds (default), or
+        keep the corner of infinite dimension.
+
+    Returns
+    -------
+    FilterPrediction
+        Arrays with a leading axis if ``samples`` has one.
+
+    Raises
+    ------
+    InvalidParameter
+        If a number is out of range.
+    NotConverged
+        If an edge could not be bracketed.
+
+    Notes
+    -----
+    A millisecond per sample size, 0.1 s for the thresholds. Lu and Li, arXiv:1702.06435; Mondelli and
+    Montanari, arXiv:1708.05932; finite size derived. Backed by ``tests/theory/test_lofi.py`` and
+    ``tests/claims/test_lofi_theory.py`` (simulations).
+
+    Examples
+    --------
+    >>> found = predict_filter(LabelLaw.balanced(0.857347), dimension=400, samples=[400, 2000])
+    >>> (found.emergence_samples / 400).round(3), found.recovered[:, 0]
+    (array([1.71]), array([False,  True]))
+    """
+    sizes = np.atleast_1d(np.asarray(samples, dtype=np.float64))
+    if sizes.ndim != 1 or not (np.isfinite(sizes).all() and (sizes > 0).all()):
+        raise InvalidParameter(f"samples is {samples}; allowed: numbers above 0, () or (m,).")
+    found = [
+        label_weighted_spectrum(
+            law, ratio=float(n) / dimension, dimension=dimension if rounding else None
+        )
+        for n in sizes
+    ]
+    overlap = np.array([one.squared_overlap for one in found])
+    opposite = [
+        np.where(one.at_upper_end, one.lower.eigenvalues, one.upper.eigenvalues) for one in found
+    ]
+    kept = with_chance(overlap, n_directions=law.n_directions, n_features=dimension)
+    ratios = emergence_ratio(law, dimension=dimension if rounding else None)
+    arrays = (
+        sizes,
+        np.array([one.bulk_edges for one in found]),
+        np.array([one.eigenvalues for one in found]),
+        np.array(opposite),
+        overlap,
+        np.array([one.recovered for one in found]),
+        kept.mean(axis=1),
+    )
+    flat = np.ndim(samples) == 0
+    return FilterPrediction(
+        *(one[0] if flat else one for one in arrays),
+        emergence_samples=ratios * dimension,
+        weak_recovery_samples=law.weak_recovery_ratio * dimension,
+    )

@@ -1,0 +1,208 @@
+r"""Residual effective dimension, and the sample size at which each kept direction emerges."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from solvable.arrays import check_positive
+from solvable.errors import InvalidData
+
+
+def residual_dimension(eigenvalues: np.ndarray) -> np.ndarray:
+    r"""Effective dimension of what is left of a kernel after its k leading directions.
+
+    .. math:: d_{\rm res}(k)=\frac1{\mu_{k+1}}\sum_{j>k}\mu_j
+
+    Parameters
+    ----------
+    eigenvalues : array of shape (r,)
+        Of a kernel or covariance matrix, any order, at least 0.
+
+    Returns
+    -------
+    ndarray of shape (r,)
+        For k = 0, ..., r - 1; NaN where nothing is left.
+
+    Raises
+    ------
+    InvalidData
+        If an eigenvalue is negative or not finite, or all are zero.
+
+    Notes
+    -----
+    Derived; ``tests/theory/test_lofi_emergence.py``.
+
+    Examples
+    --------
+    >>> residual_dimension(np.array([10.0, 1.0, 1.0, 1.0]))
+    array([1.3, 3. , 2. , 1. ])
+    """
+    mu = np.sort(_spectrum(eigenvalues))[::-1]
+    tails = np.cumsum(mu[::-1])[::-1]
+    return np.divide(tails, mu, out=np.full(mu.shape, np.nan), where=mu > 0)
+
+
+@dataclass(frozen=True)
+class FeatureEmergence:
+    r"""What the eigenvalues of a fitted filter say of when their directions emerge.
+
+    Attributes
+    ----------
+    strengths : ndarray of shape (k,)
+        :math:`\hat\mu_k`, the eigenvalue less what its own noise adds, with its sign; NaN where the
+        eigenvalue is not outside the noise, which holds no estimate.
+    noise_levels : ndarray of shape (k,)
+        Modulus that the eigenvalue would have without any strength: the edge of the noise, or the
+        noise along a direction of more variance than the rest.
+    emergence_samples : ndarray of shape (k,)
+        Predicted :math:`n_k` from the strength; NaN where that is.
+    plain_emergence_samples : ndarray of shape (k,)
+        :math:`\tau_2s_k\,\mathrm{tr}\Sigma_{\rm res}/\hat\lambda_k^2`, with the eigenvalue as its
+        strength: too small where it is mostly noise.
+    residual_traces : ndarray of shape (k,)
+        :math:`\mathrm{tr}\Sigma_{\rm res}` after the stronger directions.
+    residual_dimensions : ndarray of shape (k,)
+        :math:`\mathrm{tr}\Sigma_{\rm res}/s_k`.
+    """
+
+    strengths: np.ndarray
+    noise_levels: np.ndarray
+    emergence_samples: np.ndarray
+    plain_emergence_samples: np.ndarray
+    residual_traces: np.ndarray
+    residual_dimensions: np.ndarray
+
+
+def predicted_emergence(
+    *,
+    eigenvalues: np.ndarray,
+    variances: np.ndarray,
+    covariance_spectrum: np.ndarray,
+    n_samples: float,
+    label_power: float = 1.0,
+) -> FeatureEmergence:
+    r"""Sample size at which each kept direction of a fitted filter is expected to emerge.
+
+    With the noise :math:`\Sigma^{1/2}W\Sigma^{1/2}\sqrt{\tau_2/n}` of centred labels and
+    :math:`H(q)=\sum_j\sigma_j/(q-\sigma_j)` over what stronger directions left of :math:`\Sigma`,
+
+    .. math::
+        \hat\lambda_k=q\sqrt{\tau_2H(q)/n},\qquad
+        \hat\mu_k=\hat\lambda_k-s_k\sqrt{\tau_2H(q)/n},\qquad
+        n_k=\frac{\tau_2}{\hat\mu_k^2}\max\big(s_k\mathrm{tr}\Sigma_{\rm res},\
+        H(q_\star)(q_\star-s_k)^2\big),
+
+    where :math:`q_\star` minimises :math:`q\sqrt{H(q)}`, the edge of the noise. The second term is the
+    price of strong directions that were not filtered out: without them both are the relevance
+    :math:`1/\Delta^2` times the effective dimension :math:`\mathrm{tr}\Sigma_{\rm res}/s_k`.
+
+    Parameters
+    ----------
+    eigenvalues : array of shape (k,)
+        :math:`\hat\lambda_k` of the kept directions in the order of the filter, either sign.
+    variances : array of shape (k,)
+        :math:`s_k=v_k^\top\Sigma v_k`, above 0.
+    covariance_spectrum : array of shape (d,)
+        Eigenvalues of :math:`\Sigma`, the (uncentred) covariance of the features; at least 0.
+    n_samples : float
+        :math:`n` behind the eigenvalues.
+    label_power : float
+        :math:`\tau_2=E[T^2]`, 1 for labels :math:`\pm1`.
+
+    Returns
+    -------
+    FeatureEmergence
+        One entry per direction.
+
+    Raises
+    ------
+    InvalidData
+        If shapes disagree, or a number is not finite or of the wrong sign.
+    InvalidParameter
+        If ``n_samples`` or ``label_power`` is not positive.
+
+    Notes
+    -----
+    O(k d). Of each stronger direction the closest eigenvalue of the spectrum is taken out, and the
+    rest scaled to the exact residual trace. Valid for :math:`n` above the effective dimension and
+    labels without a large mean. Derived; backed by ``tests/theory/test_lofi_emergence.py``.
+
+    Examples
+    --------
+    >>> found = predicted_emergence(
+    ...     eigenvalues=np.array([0.5]), variances=np.ones(1), covariance_spectrum=np.ones(400),
+    ...     n_samples=10_000,
+    ... )
+    >>> found.strengths.round(3), found.emergence_samples.round()
+    (array([0.4]), array([2500.]))
+    """
+    check_positive(n_samples=n_samples, label_power=label_power)
+    values, s = np.asarray(eigenvalues, float), np.asarray(variances, float)
+    sigma = np.sort(_spectrum(covariance_spectrum))[::-1]
+    sigma = sigma[sigma > 1e-14 * sigma[0]]
+    if values.ndim != 1 or s.shape != values.shape or not np.isfinite(values).all():
+        raise InvalidData(
+            f"eigenvalues have shape {values.shape} and variances {s.shape}; allowed: (k,), finite."
+        )
+    if not (np.isfinite(s) & (s > 0)).all():
+        raise InvalidData("variances must be finite and above 0.")
+    traces = np.maximum(sigma.sum() - np.concatenate([[0.0], np.cumsum(s)[:-1]]), 0.0)
+    strengths, levels, sizes = np.full((3, values.size), np.nan)
+    left = sigma
+    for k, value in enumerate(values):
+        if traces[k] > 0 and left.size > 1:
+            scaled = left * traces[k] / left.sum()
+            strengths[k], levels[k], sizes[k] = _one(
+                abs(value), s[k], scaled, n_samples, label_power, traces[k]
+            )
+            left = np.delete(left, np.argmin(np.abs(left - s[k])))
+    with np.errstate(divide="ignore"):
+        plain = label_power * s * traces / values**2
+    return FeatureEmergence(np.sign(values) * strengths, levels, sizes, plain, traces, traces / s)
+
+
+def _one(
+    size: float, variance: float, sigma: np.ndarray, n: float, power: float, trace: float
+) -> tuple[float, float, float]:
+    """Strength, level without strength, and size of emergence of one direction."""
+    from scipy.optimize import brentq
+
+    top = float(sigma.max())
+
+    def density(q: float) -> float:
+        return float(np.sum(sigma / (q - sigma)))
+
+    def place(log_gap: float) -> float:
+        q = top * (1 + np.exp(log_gap))
+        return q * np.sqrt(power * density(q) / n)
+
+    def slope(log_gap: float) -> float:
+        q = top * (1 + np.exp(log_gap))
+        return 2 / q - float(np.sum(sigma / (q - sigma) ** 2)) / density(q)
+
+    start = brentq(slope, -30.0, 30.0, xtol=1e-12)
+    edge, at_edge = place(start), top * (1 + np.exp(start))
+    level = edge
+    if variance > at_edge:
+        level = variance * np.sqrt(power * density(variance) / n)
+    if size <= level:
+        return np.nan, level, np.nan
+    high = start + 1
+    while place(high) < size:
+        high += 4
+    q = top * (1 + np.exp(brentq(lambda t: place(t) - size, start, high, xtol=1e-12)))
+    strength = size - variance * np.sqrt(power * density(q) / n)
+    beyond = max(at_edge - variance, 0.0) ** 2 * density(at_edge)
+    return strength, level, power * max(variance * trace, beyond) / strength**2
+
+
+def _spectrum(eigenvalues: np.ndarray) -> np.ndarray:
+    found = np.asarray(eigenvalues, dtype=np.float64)
+    if found.ndim != 1 or not np.isfinite(found).all() or (found < 0).any() or not found.any():
+        raise InvalidData(
+            f"eigenvalues have shape {found.shape}; allowed: (r,), finite, at least 0, not all 0. "
+            "Set eigenvalues below rounding to 0."
+        )
+    return found
