@@ -203,6 +203,24 @@ def test_streams_travel_to_other_processes(folders: dict[str, Path]) -> None:
     assert remote == pytest.approx(X[20:].sum(dtype=np.float64), rel=1e-12)
 
 
+def test_arrays_on_disk_travel_as_paths(tmp_path: Path) -> None:
+    big = np.zeros((50_000, 20))
+    big[:, 0] = np.arange(50_000) / 7
+    np.save(tmp_path / "X.npy", big)
+    np.save(tmp_path / "y.npy", big[:, 0])
+    stream = open_stream(tmp_path, keep=["x1"])
+    assert len(pickle.dumps(stream)) < 10_000
+    assert len(stream.parts) > 2
+    (_, block, _), *_ = pickle.loads(pickle.dumps(stream)).chunks(100, 20_000)
+    np.testing.assert_array_equal(block[:, 0], big[20_000:20_100, 0])
+
+
+def test_blocks_are_in_row_order(folders: dict[str, Path]) -> None:
+    for kind in KINDS:
+        for _, block, _ in open_stream(folders[kind]).chunks(33):
+            assert block.flags.c_contiguous
+
+
 def write(path: Path, columns: dict[str, Any], rows: int) -> Path:
     arrow = pytest.importorskip("pyarrow")
     from pyarrow import parquet

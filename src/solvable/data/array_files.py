@@ -6,7 +6,9 @@ import zipfile
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -268,19 +270,74 @@ def _npz_columns(
     return RawData(_split_target(parts, found) if found else parts, found, None, notes)
 
 
+class MappedPair:
+    """``X*.npy`` with ``y*.npy`` beside it, memory-mapped.
+
+    Parameters
+    ----------
+    path, label_path : Path
+        The files; no target if the second is None.
+    """
+
+    def __init__(self, path: Path, label_path: Path | None) -> None:
+        self.path, self.label_path = path, label_path
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Pickling an array on disk would copy its entries; its path is enough.
+        return MappedPair, (self.path, self.label_path)
+
+    @cached_property
+    def _arrays(self) -> tuple[TablePart, tuple[int, ...] | None]:
+        y = None if self.label_path is None else load_npy(self.label_path)
+        parts, image_shape = array_parts(load_npy(self.path), y, where=str(self.path))
+        whole = RawData(parts, "").whole
+        assert isinstance(whole, TablePart)
+        return whole, image_shape
+
+    @property
+    def image_shape(self) -> tuple[int, ...] | None:
+        """Shape of a row if it is an image."""
+        return self._arrays[1]
+
+    @property
+    def table(self) -> Table:
+        """Columns besides the target."""
+        return self._arrays[0].table
+
+    @property
+    def values(self) -> np.ndarray | None:
+        """Values of the target."""
+        return self._arrays[0].values
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return self._arrays[0].n_rows
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the columns besides the target."""
+        return self._arrays[0].columns
+
+    def read(self, columns: Sequence[str] | None = None) -> tuple[Table, np.ndarray | None]:
+        """The columns besides the target, or some of them; and the target if there is one."""
+        return self._arrays[0].read(columns)
+
+    def target(self) -> np.ndarray | None:
+        """Values of the target."""
+        return self.values
+
+
 def _read_pair(path: Path, required: bool) -> RawData:
     """``X*.npy`` with the ``y*.npy`` beside it."""
     label_path = path.with_name("y" + path.name[1:])
-    if not label_path.exists():
-        if required:
-            raise InvalidData(
-                f"{path} has no target: {label_path.name} is not beside it. Save the target there, "
-                "one value per row."
-            )
-        parts, image_shape = array_parts(load_npy(path), None, where=str(path))
-        return RawData(parts, "", image_shape)
-    parts, image_shape = array_parts(load_npy(path), load_npy(label_path), where=str(path))
-    return RawData(parts, "y", image_shape)
+    if required and not label_path.exists():
+        raise InvalidData(
+            f"{path} has no target: {label_path.name} is not beside it. Save the target there, "
+            "one value per row."
+        )
+    pair = MappedPair(path, label_path if label_path.exists() else None)
+    return RawData(stretches(pair), "y" if pair.label_path else "", pair.image_shape)
 
 
 def _read_shard(path: Path, target: str | None, required: bool) -> RawData:

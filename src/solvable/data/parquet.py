@@ -112,11 +112,10 @@ class RowGroup:
         numeric = tuple(name for name in names if self.file.kinds[name] == "number")
         texts = {name: found[name] for name in names if name not in numeric}
         dtype = np.result_type(np.float32, *(found[name].dtype for name in numeric))
-        # Written column by column into contiguous memory; rows are strided, which BLAS takes as is.
-        matrix = np.empty((len(numeric), self.n_rows), dtype=dtype)
-        for row, name in zip(matrix, numeric, strict=True):
-            row[:] = found[name]
-        return Table(matrix.T, numeric, texts, names), values
+        matrix = np.empty((self.n_rows, len(numeric)), dtype=dtype)
+        for position, name in enumerate(numeric):
+            matrix[:, position] = found[name]
+        return Table(matrix, numeric, texts, names), values
 
     def target(self) -> np.ndarray | None:
         """Values of the target, without reading the rest."""

@@ -108,19 +108,33 @@ class TablePart:
         return self.values
 
 
+class WholePart(Part, Protocol):
+    """Part whose rows are at hand without reading, in memory or memory-mapped."""
+
+    @property
+    def table(self) -> Table:
+        """Columns besides the target."""
+        ...
+
+    @property
+    def values(self) -> np.ndarray | None:
+        """Values of the target."""
+        ...
+
+
 @dataclass(frozen=True, eq=False)
 class Stretch:
     """Consecutive rows of a part whose array stays where it is, on disk or in memory.
 
     Parameters
     ----------
-    base : TablePart
+    base : WholePart
         The whole.
     span : slice
         The rows.
     """
 
-    base: TablePart
+    base: WholePart
     span: slice
 
     @property
@@ -143,7 +157,7 @@ class Stretch:
         return None if self.base.values is None else self.base.values[self.span]
 
 
-def stretches(part: TablePart) -> tuple[Part, ...]:
+def stretches(part: WholePart) -> tuple[Part, ...]:
     """Parts of ``PART_ROWS`` rows each, views of one."""
     starts = range(0, part.n_rows, PART_ROWS)
     if len(starts) == 1:

@@ -12,7 +12,7 @@ from solvable.data.array_files import read_folder, read_npy, read_npz
 from solvable.data.csv_table import read_csv
 from solvable.data.named import DATASETS, read_named
 from solvable.data.parquet import read_parquet
-from solvable.data.parts import RawData, TablePart, choose_target
+from solvable.data.parts import RawData, TablePart, choose_target, stretches
 from solvable.data.table import Table, as_text, stack_rows
 from solvable.errors import InvalidData, InvalidParameter, unknown_choice
 
@@ -135,9 +135,9 @@ def _read_path(path: Path, target: str | None, required: bool, expected: Sequenc
     table, notes = read_csv(path, [*expected, *([target] if target else [])])
     found, more = choose_target(table.order, target, required=required, where=str(path))
     if not found:
-        return RawData((TablePart(table),), "", None, notes)
+        return RawData(stretches(TablePart(table)), "", None, notes)
     part = TablePart(table.without(found), table.column(found))
-    return RawData((part,), found, None, (*notes, *more))
+    return RawData(stretches(part), found, None, (*notes, *more))
 
 
 def _other_target(raw: RawData, target: str | None, required: bool) -> RawData:
