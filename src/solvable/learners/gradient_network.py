@@ -284,7 +284,7 @@ class GradientNetworkClassifier(ClassifierMixin, _GradientNetwork):
             raise InvalidData("y holds 1 class; allowed: at least two classes.")
         if not isinstance(self.loss, str) or self.loss not in ("cross-entropy", "squared"):
             raise InvalidParameter(unknown_choice("loss", self.loss, ["cross-entropy", "squared"]))
-        targets = np.eye(len(self.classes_))[encoded]
+        targets: np.ndarray = np.eye(len(self.classes_))[encoded]
         if len(self.classes_) == 2:
             targets = 2.0 * encoded[:, None] - 1
         self._fit(X, targets, encoded, self.loss)
