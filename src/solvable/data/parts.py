@@ -165,6 +165,27 @@ def stretches(part: WholePart) -> tuple[Part, ...]:
     return tuple(Stretch(part, slice(i, min(i + PART_ROWS, part.n_rows))) for i in starts)
 
 
+def split_target(parts: Sequence[Part], target: str) -> tuple[Part, ...]:
+    """Parts whose target is one of their columns.
+
+    Parameters
+    ----------
+    parts : sequence of Part
+        Stretches of one array.
+    target : str
+        Name of the column.
+
+    Returns
+    -------
+    tuple of Part
+        The same rows.
+    """
+    whole = RawData(tuple(parts), "").whole
+    assert whole is not None
+    table, _ = whole.read()
+    return stretches(TablePart(table.without(target), table.column(target)))
+
+
 def array_parts(
     X: np.ndarray, y: np.ndarray | None, names: Sequence[str] = (), where: str = "the data"
 ) -> tuple[tuple[Part, ...], tuple[int, ...] | None]:

@@ -128,15 +128,8 @@ class Preparation:
         kept = set(table.numeric_names) if image_shape else set(keep)
         kept_constant = set(table.numeric_names) if image_shape else set(varying)
         dropped = unusable_numbers(table, statistics, kept, kept_constant)
-        categories = []
-        for name, column in table.texts.items():
-            others = (further_texts or {}).get(name, frozenset())
-            reason = text_reason(column, others)
-            if reason:
-                dropped[name] = reason
-            else:
-                texts = others.union(value for value in column if value is not None)
-                categories.append((name, tuple(sorted(texts))))
+        categories, unusable = _usable_texts(table, further_texts or {})
+        dropped |= unusable
         used = [i for i, name in enumerate(table.numeric_names) if name not in dropped]
         if not used and not categories:
             reasons = "; ".join(f"{name!r}: {reason}" for name, reason in list(dropped.items())[:5])
@@ -147,25 +140,27 @@ class Preparation:
         preparation = cls(
             numeric_names=tuple(table.numeric_names[i] for i in used),
             medians=tuple(float(statistics.medians[i]) for i in used),
-            categories=tuple(categories),
+            categories=categories,
             dropped=tuple((name, dropped[name]) for name in table.order if name in dropped),
             dtype=str(np.result_type(table.numeric.dtype, np.float32)),
             target=target,
             image_shape=image_shape,
         )
-        told = describe(preparation.dropped, preparation.categories)
-        gaps = describe_gaps(
-            preparation.numeric_names,
-            statistics.n_missing[used],
-            table.n_rows,
-            preparation.medians,
-        )
+        told = [
+            *describe(preparation.dropped, preparation.categories),
+            *describe_gaps(
+                preparation.numeric_names,
+                statistics.n_missing[used],
+                table.n_rows,
+                preparation.medians,
+            ),
+        ]
         n_constant = int(statistics.constant[used].sum())
         if image_shape and n_constant:
-            told += (
-                f"{n_constant} pixels are constant and were kept, so that filters can be drawn",
+            told.append(
+                f"{n_constant} pixels are constant and were kept, so that filters can be drawn"
             )
-        return replace(preparation, treatments=(*told, *gaps))
+        return replace(preparation, treatments=tuple(told))
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -336,3 +331,20 @@ class Preparation:
                 )
             matrix[:, i] = np.nan if column.dtype == object else column
         return matrix
+
+
+def _usable_texts(
+    table: Table, further_texts: Mapping[str, frozenset[str]]
+) -> tuple[tuple[tuple[str, tuple[str, ...]], ...], dict[str, str]]:
+    """Columns of text with their texts, and why the others cannot be used."""
+    usable = []
+    unusable = {}
+    for name, column in table.texts.items():
+        others = further_texts.get(name, frozenset())
+        reason = text_reason(column, others)
+        if reason:
+            unusable[name] = reason
+        else:
+            texts = others.union(value for value in column if value is not None)
+            usable.append((name, tuple(sorted(texts))))
+    return tuple(usable), unusable

@@ -8,9 +8,11 @@ from pathlib import Path
 
 import numpy as np
 
-from solvable.data.array_files import read_folder, read_npy, read_npz
 from solvable.data.csv_table import read_csv
+from solvable.data.folders import read_folder
 from solvable.data.named import DATASETS, read_named
+from solvable.data.npy_files import read_npy
+from solvable.data.npz_files import read_npz
 from solvable.data.parquet import read_parquet
 from solvable.data.parts import RawData, TablePart, choose_target, stretches
 from solvable.data.table import Table, as_text, stack_rows
