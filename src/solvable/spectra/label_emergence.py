@@ -67,8 +67,8 @@ def emergence_windows(
     .. math:: \alpha\,E\Big[\frac{T(s_i^2-1)}{\bar\lambda-T}\Big]>1,\qquad
         \frac1\alpha=E\Big[\frac{T^2}{(\bar\lambda-T)^2}\Big].
 
-    A direction of :math:`E[T(s^2-1)]=0` may still come out for a while, through
-    :math:`E[T^2(s^2-1)]`.
+    A direction of :math:`E[T(s^2-1)]=0` comes out all the same, at both ends and for good, if
+    :math:`E[T^2s^2]>2E[T^2]`: the noise along it is stronger.
 
     Parameters
     ----------
@@ -140,7 +140,7 @@ def emergence_ratio(law: LabelLaw, *, dimension: int | None = None) -> np.ndarra
     Returns
     -------
     ndarray of shape (k,)
-        :math:`\alpha_c`; infinite for a direction without strength.
+        :math:`\alpha_c`; infinite for a direction that the label does not depend on.
 
     Notes
     -----
@@ -152,12 +152,9 @@ def emergence_ratio(law: LabelLaw, *, dimension: int | None = None) -> np.ndarra
     array([1.71,  inf])
     """
     found = np.full(law.n_directions, np.inf)
-    for i, strength in enumerate(law.strengths):
-        # Rounding of a strength that is zero by symmetry is no strength.
-        if abs(strength) <= 1e-12 * np.sqrt(law.weight_power):
-            continue
-        end = "upper" if strength > 0 else "lower"
-        windows = emergence_windows(law, direction=i, end=end, dimension=dimension)
-        if windows and np.isinf(windows[-1][1]):
-            found[i] = windows[-1][0]
+    for i in range(law.n_directions):
+        for end in ("upper", "lower"):
+            windows = emergence_windows(law, direction=i, end=end, dimension=dimension)
+            if windows and np.isinf(windows[-1][1]):
+                found[i] = min(found[i], windows[-1][0])
     return found
