@@ -33,7 +33,7 @@ def test_isotropic_limit_is_the_closed_form(ratio):
     exact = label_weighted_spectrum(LAW, ratio=ratio)
     assert len(found.outliers) == 1
     assert found.outliers[0].eigenvalue == pytest.approx(exact.eigenvalues[0], rel=1e-6)
-    assert found.best_squared_overlap == pytest.approx(exact.squared_overlap[0], rel=1e-6)
+    assert found.outliers[0].squared_overlap == pytest.approx(exact.squared_overlap[0], rel=1e-6)
     inside = found.places[found.density > 1e-3 * found.density.max()]
     step = found.places[1] - found.places[0]
     assert inside[-1] == pytest.approx(exact.upper.edge, abs=2 * step)
