@@ -117,6 +117,14 @@ def test_decimal_commas_without_header(tmp_path: Path) -> None:
     np.testing.assert_array_equal(table.numeric, [[1.5, 2.5], [3.5, 4]])
 
 
+def test_commas_between_thousands_are_left_out_and_told(tmp_path: Path) -> None:
+    table, notes = read(tmp_path, 'a,b\n"1,200",x\n"-12,345,678.5",y\n900,\n')
+    np.testing.assert_array_equal(table.column("a"), [1200, -12345678.5, 900])
+    assert notes == ("column 'a': commas between thousands were left out",)
+    # Not thousands: a decimal comma in quotes is left as text, since nothing says which is meant.
+    assert read(tmp_path, 'a,b\n"1,25",1\n"2,5",2\n')[0].numeric_names == ("b",)
+
+
 def test_truth_values_are_numbers(tmp_path: Path) -> None:
     table, _ = read(tmp_path, "a,b\nTrue,1\nfalse,2\n,3\n")
     np.testing.assert_array_equal(table.column("a"), [1, 0, np.nan])
@@ -225,7 +233,9 @@ def test_a_cell_is_a_number_only_if_python_and_numpy_agree(cell: str) -> None:
         assert np.isnan(column).all()
 
 
-@pytest.mark.parametrize("cell", ["1_000", "0x10", "٣", "1,000", "1e", "--1", "12 m", "1 2"])
+@pytest.mark.parametrize(
+    "cell", ["1_000", "0x10", "٣", "1,00", "٣,000", "1e", "--1", "12 m", "1 2"]
+)
 def test_not_numbers(cell: str) -> None:
     assert not is_number(cell)
     assert parse_cells([cell, "1"])[0].dtype == object

@@ -265,7 +265,7 @@ def test_the_target_must_be_known(tmp_path: Path) -> None:
         load(path)
     with pytest.raises(InvalidData, match="Did you mean 'price'"):
         load(path, target="prize")
-    with pytest.raises(InvalidData, match="class 'no' of target 'c' has a single row"):
+    with pytest.raises(InvalidData, match="'c' has classes with a single row: 'no'"):
         load(write_csv(path, {"a": [1.0, 2.0, 3.0, 4.0], "c": ["no", *["yes"] * 3]}), target="c")
 
 

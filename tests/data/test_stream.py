@@ -251,7 +251,7 @@ def test_what_comes_after_the_first_rows_is_asked_for(tmp_path: Path) -> None:
     assert stream.preparation.columns == ("step", "late", "size", "word=a", "word=b")
     assert dict(stream.preparation.dropped) == {
         "unit": "constant",
-        "free": "text with more than 20 distinct values",
+        "free": "text with more than 20 distinct values, such as 't0'",
     }
     blocks, labels = collect(stream, 9)
     np.testing.assert_array_equal(blocks[:, 0], columns["step"])

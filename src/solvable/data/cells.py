@@ -10,7 +10,9 @@ import numpy as np
 MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?"})
 """Texts that stand for a missing value, in small letters and without blanks around them."""
 
-_DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+(e[+-]?\d+)?", re.IGNORECASE)
+_DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+(e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
+_USUAL_MISSING = frozenset({"", "NA", "?"})
+_THOUSANDS = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d*)?", re.ASCII)
 _TRUTH = {"true": 1.0, "false": 0.0}
 
 
@@ -68,7 +70,8 @@ def parse_cells(cells: Sequence[str], decimal_comma: bool = False) -> tuple[np.n
     cells : sequence of str, length n
         The cells as in the file.
     decimal_comma : bool
-        Whether 1,5 may stand for 1.5 (where the delimiter is not a comma).
+        Whether 1,5 may stand for 1.5 (where the delimiter is not a comma); otherwise 1,500 may
+        stand for 1500.
 
     Returns
     -------
@@ -86,6 +89,9 @@ def parse_cells(cells: Sequence[str], decimal_comma: bool = False) -> tuple[np.n
     >>> parse_cells(["1,5", "2"], decimal_comma=True)
     (array([1.5, 2. ]), 'decimal commas were read as points')
     """
+    quick = _quick_numbers(cells)
+    if quick is not None:
+        return quick, ""
     stripped = [cell.strip() for cell in cells]
     present = [None if cell.casefold() in MISSING else cell for cell in stripped]
     numbers = _numbers(present)
@@ -103,6 +109,14 @@ def parse_cells(cells: Sequence[str], decimal_comma: bool = False) -> tuple[np.n
         numbers = _numbers(pointed)
         if numbers is not None:
             return numbers, "decimal commas were read as points"
+    elif any(cell is not None and _THOUSANDS.fullmatch(cell) for cell in present):
+        whole = [
+            cell.replace(",", "") if cell is not None and _THOUSANDS.fullmatch(cell) else cell
+            for cell in present
+        ]
+        numbers = _numbers(whole)
+        if numbers is not None:
+            return numbers, "commas between thousands were left out"
     return np.array(present, dtype=object), ""
 
 
@@ -121,3 +135,15 @@ def _numbers(cells: Sequence[str | None]) -> np.ndarray | None:
         if "_" in cell or not cell.isascii():
             return None
     return values
+
+
+def _quick_numbers(cells: Sequence[str]) -> np.ndarray | None:
+    """Numbers by one call of NumPy, for the usual notations; None if there is another."""
+    joined = "".join(cells)
+    # Python's float takes 1_000 and digits of other scripts, which no other reader does.
+    if "_" in joined or not joined.isascii():
+        return None
+    try:
+        return np.array(["nan" if cell in _USUAL_MISSING else cell for cell in cells], dtype=float)
+    except ValueError:
+        return None

@@ -231,5 +231,5 @@ def text_reason(column: np.ndarray, others: frozenset[str] = frozenset()) -> str
     if len(set(present)) == len(column):
         return "a text of its own in every row"
     if distinct > MAX_CATEGORIES:
-        return f"text with more than {MAX_CATEGORIES} distinct values"
+        return f"text with more than {MAX_CATEGORIES} distinct values, such as {present[0]!r}"
     return f"text with {distinct} distinct values in {len(column)} rows"

@@ -118,9 +118,10 @@ class Preparation:
                 f"{listed(table.order)}."
             )
         if not table.numeric_names:
+            seen = f"these hold text: {listed(table.order)}" if table.order else "there is none"
             raise InvalidData(
-                f"no column besides the target is numeric: {listed(table.order)} hold text; at "
-                "least one column of numbers is needed. Replace texts by numbers."
+                f"no column besides the target is numeric ({seen}); at least one column of numbers "
+                "is needed. Replace texts by numbers, or add a column."
             )
         refuse_infinite(table.numeric, table.numeric_names)
         statistics = column_statistics(table.numeric)

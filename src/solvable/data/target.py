@@ -276,9 +276,9 @@ def _refuse_classes(values: TargetValues, task: Task, textual: bool) -> None:
     single = sorted(_label(value) for value, count in counts.items() if count == 1)
     if single:
         raise InvalidData(
-            f"class {listed(single)} of target {name!r} has a single row; allowed: at least 2 rows "
-            "per class, so that one can be held back. Remove the row, merge the class with "
-            "another or add rows."
+            f"target {name!r} has classes with a single row: {listed(single)}; allowed: at least 2 "
+            "rows per class, so that one can be held back. Remove the row, merge the class with "
+            "another, add rows, or use task=regression if it is a number."
         )
 
 
