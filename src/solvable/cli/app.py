@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from cyclopts import App, CycloptsError, Parameter
 
 from solvable.cli.cite import cite
+from solvable.cli.forecast import forecast
 from solvable.cli.list import list_systems
 from solvable.cli.report import report
 from solvable.cli.run import run
@@ -35,6 +36,7 @@ For example:
   solvable run sequential-recovery --help its parameters and presets
   solvable theory sequential-recovery     the prediction alone
   solvable verify solvable-runs/...       the claims, judged on stored records
+  solvable forecast curve.csv             a learning curve at 2 and 4 times the data
 
 Exit status: 0 success; 1 a claim or a task failed; 2 bad input, one line says
 which; 130 Ctrl-C, finished work is kept and the same command resumes.
@@ -46,6 +48,7 @@ _COMMANDS: dict[str, Callable[..., int]] = {
     "theory": theory,
     "report": report,
     "verify": verify,
+    "forecast": forecast,
     "cite": cite,
 }
 _COMMANDS_ABOUT_A_SYSTEM = ("run", "theory")
