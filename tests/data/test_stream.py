@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import multiprocessing
 import pickle
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -320,3 +322,38 @@ def test_paths_that_are_no_stream(tmp_path: Path) -> None:
             open_stream(paths)
     with pytest.raises(InvalidParameter, match="no file or folder"):
         open_stream(tmp_path / "a.parquet")
+
+
+MEMORY = """
+import resource, sys
+import pyarrow.parquet
+from solvable.data import open_stream
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+stream = open_stream(sys.argv[1])
+rows = sum(len(y) for _, X, y in stream.chunks(4096))
+print(rows, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+"""
+
+
+@pytest.mark.slow
+def test_memory_is_that_of_a_row_group(tmp_path: Path) -> None:
+    arrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    path = tmp_path / "big.parquet"
+    rng = np.random.default_rng(0)
+    schema = arrow.schema([(f"x{i}", arrow.float32()) for i in range(100)])
+    schema = schema.append(arrow.field("y", arrow.float64()))
+    with parquet.ParquetWriter(path, schema) as writer:
+        for _ in range(60):
+            block = rng.standard_normal((10_000, 100), dtype=np.float32)
+            columns = {f"x{i}": block[:, i] for i in range(100)}
+            writer.write_table(arrow.table(columns | {"y": block[:, 0] / 3.0}, schema=schema))
+    done = subprocess.run(
+        [sys.executable, "-c", MEMORY, str(path)], capture_output=True, text=True, check=True
+    )
+    rows, kilobytes = map(int, done.stdout.split())
+    assert rows == 600_000
+    # The table is 240 MB. Opening holds the first 100,000 rows (40 MB) and looks at them in blocks
+    # of 4 million entries with a copy or two; reading holds a row group of 4 MB.
+    assert kilobytes < 220_000
