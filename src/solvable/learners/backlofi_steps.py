@@ -122,7 +122,18 @@ def coupled_pass(
         built[boundary + 1] = _with_written_columns(
             built[boundary + 1], features, scores, write, labels, settings, number
         ).damped(before[boundary + 1], settings.damping)
-    return tuple(built)
+    return _with_fresh_scales(built, inputs)
+
+
+def _with_fresh_scales(
+    layers: Sequence[CoupledLayer], inputs: np.ndarray
+) -> tuple[CoupledLayer, ...]:
+    """Scales c for the features as they are now: the layers below changed after a layer was built."""
+    fresh = []
+    for layer in layers:
+        fresh.append(layer if layer.smoothed is not None else layer.rescaled(inputs))
+        inputs = fresh[-1].activate(fresh[-1].preactivation(inputs))
+    return tuple(fresh)
 
 
 def _singular_pairs(matrix: np.ndarray, rank: int, seed: int) -> tuple[np.ndarray, np.ndarray]:

@@ -43,7 +43,10 @@ def write_described(
     from safetensors.numpy import save
 
     path = Path(path)
-    held = {key: np.ascontiguousarray(value) for key, value in arrays.items()}
+    # Making an array contiguous gives a scalar an axis; the shape takes it away again.
+    held = {
+        key: np.ascontiguousarray(value).reshape(np.shape(value)) for key, value in arrays.items()
+    }
     text = json.dumps(plain(content), sort_keys=True, allow_nan=False)
     data = save(held, metadata={"solvable": text, "digest": _digest(held, text)})
     try:

@@ -306,7 +306,7 @@ class NeuralLoFiClassifier(ClassifierMixin, StreamingMixin, NeuralLoFiBase):
         self.classes_, codes = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
             raise InvalidData(
-                f"y holds one class only ({self.classes_[0]!r}); allowed: at least two classes."
+                f"y holds one class only ({self.classes_[0]}); allowed: at least two classes."
             )
         code = LabelCode(np.bincount(codes), centre=bool(self.centre_labels))
         self._fit_arrays(X, codes, code, readout=True)

@@ -50,7 +50,7 @@ NULL_REPLICATES = 3
 LANDMARKS = 2000
 """Most samples that span the features of an infinitely wide lift; a filter of more is Nystrom's."""
 
-MOMENT_ROWS = 4096
+MOMENT_ROWS = 16384
 """Rows of features that are added up at a time."""
 
 

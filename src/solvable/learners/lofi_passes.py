@@ -203,7 +203,7 @@ class PassByPass:
         unseen = np.asarray(self.classes[found] != y)
         if unseen.any():
             raise InvalidData(
-                f"label {np.asarray(y)[unseen][0]!r} was not there in the first pass; the samples "
+                f"label {np.asarray(y)[unseen][0]} was not there in the first pass; the samples "
                 "must be the same in every pass."
             )
         return found
@@ -243,7 +243,7 @@ class PassByPass:
             self.classes = survey.classes
             if np.any(survey.counts == 0):
                 absent = survey.classes[survey.counts == 0]
-                raise InvalidData(f"class {absent[0]!r} was announced and has no sample.")
+                raise InvalidData(f"class {absent[0]} was announced and has no sample.")
             self.code = LabelCode(survey.counts, centre=self.kind.centre)
         first = scaling_from(survey.mean, survey.variance, self.scaling)
         mean, scale = np.zeros(self.n_columns), np.ones(self.n_columns)

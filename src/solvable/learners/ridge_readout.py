@@ -9,7 +9,6 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from solvable.errors import InvalidData, InvalidParameter
-from solvable.operators._symmetric import mirror
 from solvable.operators.label_moments import _rank_update
 
 Regularisation: TypeAlias = float | Literal["leave-one-out"]
@@ -107,7 +106,7 @@ def kernel_ridge(
     squares = vectors**2
 
     def criterion(penalty: float) -> tuple[float, float]:
-        shrunk = values / (values + penalty)
+        shrunk = np.divide(values, values + penalty, out=np.zeros(n), where=values + penalty > 0)
         free = 1 - squares @ shrunk - 1 / n
         freedom = 1 + float(shrunk.sum())
         residual = (vectors @ ((1 - shrunk)[:, None] * projected)) / np.maximum(free, 1e-12)[
@@ -243,36 +242,86 @@ class ReadoutMoments:
         """
         n = self.rows
         mean, centre = self.features / n, self.targets / n
-        gram = mirror(self.gram.copy(order="F")) - n * np.outer(mean, mean)
         cross = self.cross - n * np.outer(mean, centre)
         total = float(np.sum(self.powers - n * centre**2))
-        from scipy.linalg import eigh
-
-        values, vectors = eigh(gram, check_finite=False)
-        values = np.maximum(values, 0.0)
-        projected = vectors.T @ cross
-        strengths = np.sum(projected**2, axis=1)
-        power = float(values.sum()) / n
+        ridge = _Tridiagonal(self._centred_gram(mean), cross)
+        power = ridge.trace / n
 
         def criterion(penalty: float) -> tuple[float, float]:
-            # Directions without power have no covariance with the targets either.
-            gain = np.divide(
-                strengths * (values + 2 * penalty),
-                (values + penalty) ** 2,
-                out=np.zeros_like(values),
-                where=values + penalty > 0,
-            )
-            freedom = 1 + float(np.sum(values / (values + penalty)))
-            residual = max(total - float(gain.sum()), 0.0)
-            return n * residual / max(n - freedom, 1e-12) ** 2, freedom
+            gain, freedom = ridge.gain(penalty)
+            residual = max(total - gain, 0.0)
+            return n * residual / max(n - 1 - freedom, 1e-12) ** 2, 1 + freedom
 
         penalty = _penalty(regularisation, power, criterion, n)
         error, freedom = criterion(penalty)
-        inverse = np.divide(
-            1.0, values + penalty, out=np.zeros_like(values), where=values + penalty > 0
-        )
-        weights = vectors @ (inverse[:, None] * projected)
+        weights = ridge.weights(penalty)
         return RidgeFit(weights, centre - mean @ weights, penalty, error, freedom)
+
+    def _centred_gram(self, mean: np.ndarray) -> np.ndarray:
+        """Gram matrix of the features less their means; lower triangle, in column order."""
+        from scipy.linalg.blas import dsyr
+
+        lower = np.array(self.gram.T, order="F")
+        return np.asarray(dsyr(-float(self.rows), mean, lower=1, a=lower, overwrite_a=1))
+
+
+class _Tridiagonal:
+    r"""A ridge problem after :math:`A = Q T Q^T`: cheap at every penalty.
+
+    The reduction costs :math:`4 P^3 / 3` flops, less than half of an eigendecomposition, and no
+    eigenvector is needed: a penalty costs O(P).
+    """
+
+    def __init__(self, lower: np.ndarray, cross: np.ndarray) -> None:
+        from scipy.linalg import eigvalsh_tridiagonal
+        from scipy.linalg.lapack import dsytrd, dsytrd_lwork
+
+        self.trace = float(np.trace(lower))
+        size = len(lower)
+        space = int(dsytrd_lwork(size, lower=1)[0])
+        # The lower variant leaves its reflectors where those of a QR decomposition are.
+        reflectors, diagonal, beside, self._tau, _ = dsytrd(
+            lower, lower=1, lwork=space, overwrite_a=1
+        )
+        self._reflectors = np.asfortranarray(reflectors[1:, :-1])
+        self._bands = np.zeros((2, size))
+        self._bands[0] = diagonal
+        self._bands[1, :-1] = beside
+        self._cross = self._turned(cross, "T")
+        values = eigvalsh_tridiagonal(diagonal, beside) if size > 1 else diagonal
+        self._values = np.maximum(values, 0.0)
+        # Below this a penalty is rounding.
+        self._least = 1e-15 * max(float(self._values.max(initial=0.0)), 1e-300) * size
+
+    def _turned(self, columns: np.ndarray, transposed: str) -> np.ndarray:
+        """Q^T or Q times columns; Q leaves the first coordinate alone."""
+        from scipy.linalg.lapack import dormqr
+
+        turned = np.array(columns, dtype=np.float64, order="F")
+        if len(turned) > 1:
+            space = max(1, 64 * columns.shape[1])
+            turned[1:] = dormqr("L", transposed, self._reflectors, self._tau, turned[1:], space)[0]
+        return turned
+
+    def _solved(self, penalty: float) -> np.ndarray:
+        from scipy.linalg import solveh_banded
+
+        bands = self._bands.copy()
+        bands[0] += max(penalty, self._least)
+        if bands.shape[1] == 1:
+            return np.asarray(self._cross / bands[0])
+        return np.asarray(solveh_banded(bands, self._cross, lower=True, check_finite=False))
+
+    def gain(self, penalty: float) -> tuple[float, float]:
+        """Decrease of the sum of squares, and degrees of freedom."""
+        solved = self._solved(penalty)
+        used = max(penalty, self._least)
+        gain = float(np.sum(self._cross * solved) + used * np.sum(solved**2))
+        return gain, float(np.sum(self._values / (self._values + used)))
+
+    def weights(self, penalty: float) -> np.ndarray:
+        """Primal weights."""
+        return self._turned(self._solved(penalty), "N")
 
 
 def _penalty(

@@ -283,10 +283,16 @@ class MomentSignals:
         self._single = self._combined(self.coefficients[0]) if self.n_signals == 1 else None
 
     def _combined(self, row: np.ndarray) -> np.ndarray:
-        total = np.zeros((self.n_features, self.n_features), order="F")
-        for weight, group in zip(row, range(self.moments.n_groups), strict=True):
-            if weight:
-                total += weight * self.moments.upper_triangle(group)
+        from scipy.linalg.blas import daxpy
+
+        used = np.flatnonzero(row)
+        if not used.size:
+            return np.zeros((self.n_features, self.n_features), order="F")
+        total = self.moments.upper_triangle(used[0]) * row[used[0]]
+        flat = total.reshape(-1, order="F")
+        for group in used[1:]:
+            part = self.moments.upper_triangle(group).reshape(-1, order="F")
+            daxpy(part, flat, a=row[group])
         return total
 
     def dense(self, signal: int) -> np.ndarray:

@@ -107,8 +107,13 @@ class RandomLift:
         ndarray of shape (n, width)
             Of the type of the inputs.
         """
-        features = evaluate(self.activation, self.preactivation(inputs))
-        features /= np.asarray(np.sqrt(self.width), dtype=features.dtype)
+        features = self.preactivation(inputs)
+        if self.activation == "relu":
+            # In place: for wide lifts the memory costs as much as the arithmetic.
+            np.maximum(features, 0, out=features)
+        else:
+            features = evaluate(self.activation, features)
+        features *= np.asarray(1 / np.sqrt(self.width), dtype=features.dtype)
         return features
 
 
