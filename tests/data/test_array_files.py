@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from solvable.data import load, open_stream
+from solvable.data import load, load_new, open_stream
 from solvable.data.parts import PART_ROWS
 from solvable.errors import InvalidData, InvalidParameter
 
@@ -94,6 +94,31 @@ def test_class_folders(tmp_path: Path) -> None:
     assert data.class_labels == ("cat", "dog")
     np.testing.assert_array_equal(data.X[data.y == 1].reshape(20, 4, 5), IMAGES[1::2])
     assert "sub-folders" in data.treatments[0]
+
+
+def test_new_images_need_no_classes(tmp_path: Path) -> None:
+    data = load(npz(tmp_path / "a.npz", X=IMAGES, y=LABELS))
+    folder = tmp_path / "new"
+    folder.mkdir()
+    for i in (1, 0):
+        np.save(folder / f"{i}.npy", IMAGES[i])
+    rows = load_new(folder, data.preparation)
+    np.testing.assert_array_equal(rows.X, data.X[:2])
+    assert rows.y is None
+    with pytest.raises(InvalidData, match=r"holds '0.npy', '1.npy'; allowed"):
+        load(folder)
+    np.save(folder / "2.npy", np.zeros((5, 4)))
+    with pytest.raises(InvalidData, match="images of mixed size"):
+        load_new(folder, data.preparation)
+    turned = npz(tmp_path / "b.npz", X=IMAGES.reshape(40, 5, 4))
+    with pytest.raises(InvalidData, match=r"have shape \(5, 4\), .* learned from \(4, 5\)"):
+        load_new(turned, data.preparation)
+
+
+def test_images_of_ones_own_for_a_model_of_digits(tmp_path: Path) -> None:
+    digits = load("digits")
+    path = npz(tmp_path / "own.npz", X=digits.X[:5].reshape(5, 8, 8))
+    np.testing.assert_array_equal(load_new(path, digits.preparation).X, digits.X[:5])
 
 
 def test_one_npy_with_a_column_as_target(tmp_path: Path) -> None:

@@ -249,6 +249,13 @@ def test_gaps_are_filled_in_a_copy() -> None:
     assert prepared[7, 1] == np.median(np.delete(X[:, 1], 7))
 
 
+def test_what_overflows_float32_is_refused() -> None:
+    preparation = Preparation.fit(Table(RNG.random((9, 2), dtype=np.float32), ("a", "b")))
+    later = Table(np.array([[1.0, 2.0], [3.0, 1e300]]), ("a", "b"))
+    with pytest.raises(InvalidData, match="'b' is infinite, first in row 2"):
+        preparation.transform(later)
+
+
 def test_statistics_equal_numpy_over_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("solvable.data.columns.BLOCK_ENTRIES", 40)
     X = RNG.standard_normal((57, 5))

@@ -263,6 +263,16 @@ def test_what_comes_after_the_first_rows_is_asked_for(tmp_path: Path) -> None:
     assert "medians and identifiers are those of the first 20 rows" in stream.treatments
 
 
+def test_fewer_rows_of_a_wide_table_are_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("solvable.data.stream.HEAD_ENTRIES", 60)
+    columns = {f"x{i}": [(i + j) / 7 for j in range(50)] for i in range(3)}
+    path = write(tmp_path / "t.parquet", columns | {"y": [i / 3 for i in range(50)]}, 10)
+    told = "medians and identifiers are those of the first 20 rows"
+    assert told in open_stream(path).treatments
+
+
 @pytest.mark.usefixtures("short_head")
 def test_missing_targets_and_values(tmp_path: Path) -> None:
     target = [None if i % 7 == 0 or 30 <= i < 40 else i / 3 for i in range(100)]

@@ -12,6 +12,7 @@ from solvable.data.preparation import Preparation
 from solvable.data.readers import join, read_raw
 from solvable.data.table import Table, missing_mask
 from solvable.data.target import Kind, Task, fit_target
+from solvable.errors import InvalidData
 
 
 @dataclass(frozen=True, eq=False)
@@ -248,7 +249,8 @@ def load_new(name_or_path: str | Path, preparation: Preparation) -> NewData:
     Raises
     ------
     InvalidData
-        If a column that was learned from is not there, or holds text instead of numbers.
+        If a column that was learned from is not there or holds text instead of numbers, or images
+        have another size.
 
     Examples
     --------
@@ -259,6 +261,11 @@ def load_new(name_or_path: str | Path, preparation: Preparation) -> NewData:
     target = preparation.target
     name = target.name if target else None
     raw = read_raw(name_or_path, name, required=False, expected=preparation.needed)
+    if raw.image_shape and preparation.image_shape not in (None, raw.image_shape):
+        raise InvalidData(
+            f"images in {name_or_path} have shape {raw.image_shape}, and the model learned from "
+            f"{preparation.image_shape}; allowed: the same shape. Crop or resize them."
+        )
     table, values = join(raw)
     treatments = [*raw.notes, *preparation.report(table)]
     X = preparation.transform(table)

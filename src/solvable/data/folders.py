@@ -21,8 +21,8 @@ def read_folder(folder: Path, target: str | None = None, *, required: bool = Tru
     ----------
     folder : Path
         One of: ``X.npy`` and ``y.npy``, or several pairs ``X*.npy`` and ``y*.npy`` (all
-        memory-mapped); ``.npz`` shards; one sub-folder of ``.npy`` images per class. Files are taken
-        in the order of their names.
+        memory-mapped); ``.npz`` shards; one sub-folder of ``.npy`` images per class; ``.npy`` images
+        alone if there need not be a target. Files are taken in the order of their names.
     target : str, optional
         Name of the target in NPZ shards.
     required : bool
@@ -47,6 +47,10 @@ def read_folder(folder: Path, target: str | None = None, *, required: bool = Tru
     classes = [sub for sub in sorted(folder.iterdir()) if sub.is_dir() and any(sub.glob("*.npy"))]
     if classes:
         return _read_image_folders(folder, classes)
+    images = sorted(folder.glob("*.npy"))
+    if images and not required:
+        parts, image_shape = array_parts(_stack_images(folder, images), None, where=str(folder))
+        return RawData(parts, "", image_shape)
     seen = sorted(path.name for path in folder.iterdir())
     raise InvalidData(
         f"folder {folder} holds {listed(seen) or 'nothing'}; allowed: X.npy with y.npy, pairs "
@@ -82,6 +86,14 @@ def _join(folder: Path, paths: Sequence[Path], read: Callable[[Path], RawData]) 
 def _read_image_folders(folder: Path, classes: Sequence[Path]) -> RawData:
     """One sub-folder of ``.npy`` images per class; the class is the name of the folder."""
     paths = [path for sub in classes for path in sorted(sub.glob("*.npy"))]
+    labels = np.array([path.parent.name for path in paths])
+    parts, image_shape = array_parts(_stack_images(folder, paths), labels, where=str(folder))
+    note = f"the {len(classes)} sub-folders of {folder.name} were taken as classes"
+    return RawData(parts, "class", image_shape, (note,))
+
+
+def _stack_images(folder: Path, paths: Sequence[Path]) -> np.ndarray:
+    """Images of one size, one per file."""
     images = [load_npy(path, mapped=False) for path in paths]
     for path, image in zip(paths, images, strict=True):
         if image.shape != images[0].shape:
@@ -90,7 +102,4 @@ def _read_image_folders(folder: Path, classes: Sequence[Path]) -> RawData:
                 f"{images[0].shape}, {path.relative_to(folder)} has {image.shape}; allowed: one "
                 "size. Crop or resize them."
             )
-    labels = np.array([path.parent.name for path in paths])
-    parts, image_shape = array_parts(np.stack(images), labels, where=str(folder))
-    note = f"the {len(classes)} sub-folders of {folder.name} were taken as classes"
-    return RawData(parts, "class", image_shape, (note,))
+    return np.stack(images)

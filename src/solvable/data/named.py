@@ -60,7 +60,8 @@ def read_named(name: str) -> RawData:
         if variant == "even-odd":
             values = np.where(digits % 2 == 1, "odd", "even").astype(object)
         side = int(np.sqrt(pixels.shape[1]))
-        names = tuple(f"pixel {row},{column}" for row in range(side) for column in range(side))
+        # The names that images of one's own get, so that a model can predict them.
+        names = tuple(f"x{position}" for position in range(side * side))
         note = f"pixels were divided by {16 if base == 'digits' else 255}"
         part = TablePart(Table(pixels, names), values)
         return RawData((part,), "digit", (side, side), (note,))

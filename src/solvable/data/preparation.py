@@ -203,20 +203,22 @@ class Preparation:
                 f"the data: {listed(missing)}; columns there: {listed(table.order)}. Add them, by "
                 f"these names.{hint}"
             )
-        matrix = self._numbers(table)
+        with np.errstate(over="ignore"):
+            # What overflows float32 is infinite, and refused next.
+            matrix = self._numbers(table).astype(self.dtype, copy=False)
         if refuse_infinite(matrix, self.numeric_names, first_row):
-            matrix = np.array(matrix, dtype=self.dtype)
+            matrix = np.array(matrix)
             medians = np.array(self.medians, dtype=self.dtype)
             for rows in row_blocks(matrix):
                 block = matrix[rows]
                 np.copyto(block, medians, where=np.isnan(block))
         if not self.categories:
-            return matrix.astype(self.dtype, copy=False)
+            return matrix
         ones = [
             as_text(table.column(name))[:, None] == np.array(texts, dtype=object)
             for name, texts in self.categories
         ]
-        return np.hstack([matrix.astype(self.dtype, copy=False), *ones], dtype=self.dtype)
+        return np.hstack([matrix, *ones], dtype=self.dtype)
 
     def report(self, table: Table) -> tuple[str, ...]:
         """What :meth:`transform` does to a table of new rows.

@@ -22,6 +22,9 @@ from solvable.errors import InvalidData, InvalidParameter
 HEAD_ROWS = 100_000
 """First rows of a stream from which its preparation is fitted."""
 
+HEAD_ENTRIES = 20_000_000
+"""Entries, 160 MB at most, after which fewer rows of a wide table have to do."""
+
 
 @runtime_checkable
 class LabelledSource(Protocol):
@@ -230,7 +233,8 @@ def open_stream(
         Columns to keep though they look like identifiers.
     preparation : Preparation, optional
         Treatment of the columns, as of an earlier stream. By default it is fitted on the first
-        100,000 rows; whether a column is constant and which texts it holds is asked of all rows.
+        100,000 rows, fewer of a wide table; whether a column is constant and which texts it holds
+        is asked of all rows.
 
     Returns
     -------
@@ -302,13 +306,13 @@ def _scan_target(raw: RawData) -> tuple[tuple[int, ...], TargetValues]:
 
 
 def _head(parts: Sequence[Part]) -> tuple[Table, int]:
-    """The first parts that together have ``HEAD_ROWS`` rows, and how many they are."""
+    """The first parts that together have ``HEAD_ROWS`` rows or are wide, and how many they are."""
     tables: list[Table] = []
     n_rows = 0
     for part in parts:
         tables.append(part.read()[0])
         n_rows += part.n_rows
-        if n_rows >= HEAD_ROWS:
+        if n_rows >= HEAD_ROWS or n_rows * len(part.columns) >= HEAD_ENTRIES:
             break
     return stack_rows(tables), len(tables)
 
