@@ -1,0 +1,1 @@
+"""Learning features from a data set, measured honestly, and told to a person."""
