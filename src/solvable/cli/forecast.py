@@ -201,6 +201,8 @@ def forecast_figure(found: Forecast, curve: LearningCurve, name: str) -> Figure:
     from solvable.systems.base import Figure, Marker, Series
 
     n = [one.samples for one in found.band]
+    # Both ends of the interval are one series with a gap, so that the legend names them once.
+    ends = [one.lower for one in found.band] + [float("nan")] + [one.upper for one in found.band]
     measured = found.diagnostics
     level = f"{100 * found.confidence:g} % interval"
     lowest = min(measured.means)
@@ -211,10 +213,7 @@ def forecast_figure(found: Forecast, curve: LearningCurve, name: str) -> Figure:
         y_label="error",
         series=(
             Series("forecast", n, [one.mean for one in found.band], colour=0),
-            Series(level, n, [one.lower for one in found.band], kind="dashed", colour=1),
-            Series(
-                f"{level}, upper end", n, [one.upper for one in found.band], kind="dashed", colour=1
-            ),
+            Series(level, [*n, n[-1], *n], ends, kind="dashed", colour=1),
             Series(
                 "measured, mean ± standard error",
                 measured.sizes,
