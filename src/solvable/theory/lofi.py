@@ -113,18 +113,15 @@ def predict_filter(
     ]
     kept = with_chance(overlap, n_directions=law.n_directions, n_features=dimension)
     ratios = emergence_ratio(law, dimension=dimension if rounding else None)
-    arrays = (
-        sizes,
-        np.array([one.bulk_edges for one in found]),
-        np.array([one.eigenvalues for one in found]),
-        np.array(opposite),
-        overlap,
-        np.array([one.recovered for one in found]),
-        kept.mean(axis=1),
-    )
-    flat = np.ndim(samples) == 0
+    row = 0 if np.ndim(samples) == 0 else slice(None)
     return FilterPrediction(
-        *(one[0] if flat else one for one in arrays),
+        samples=sizes[row],
+        bulk_edges=np.array([one.bulk_edges for one in found])[row],
+        eigenvalues=np.array([one.eigenvalues for one in found])[row],
+        opposite_eigenvalues=np.array(opposite)[row],
+        squared_overlap=overlap[row],
+        recovered=np.array([one.recovered for one in found])[row],
+        subspace_overlap=kept.mean(axis=1)[row],
         emergence_samples=ratios * dimension,
         weak_recovery_samples=law.weak_recovery_ratio * dimension,
     )
