@@ -108,6 +108,8 @@ def test_columns_can_be_named(write):
 RUBBISH = [
     ("", ["is empty"]),
     ("  \n\n", ["is empty"]),
+    ('"', ["is empty"]),
+    ("n,error\n1," + "9" * 200_000, ["no CSV"]),
     ("n,error\n", ["0 rows"]),
     ("n,error\n10,abc\n", ["line 2, column 'error'", "'abc' is no number"]),
     ("n,error\n10,\n", ["line 2", "the cell is empty"]),
@@ -160,10 +162,10 @@ def test_a_missing_file_and_a_directory_are_clear_errors(tmp_path):
         LearningCurve.from_csv(tmp_path / "c.csv", error="e")
 
 
-@given(st.binary(max_size=60))
+@given(st.binary(max_size=60) | st.text("n,error;\t\n\r\"'0123456789.-e \u2028", max_size=60))
 def test_no_file_causes_a_traceback(tmp_path_factory, content):
     path = tmp_path_factory.getbasetemp() / "any.csv"
-    path.write_bytes(content)
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
     try:
         curve = LearningCurve.from_csv(path)
     except InvalidData:

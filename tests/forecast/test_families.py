@@ -49,7 +49,7 @@ def test_features_that_share_a_node_lose_nothing(features):
 
     parameters = np.array([[0.6, 20.0, features]])
     grouped = Cascade().shapes(parameters, SIZES)
-    ranks, counts = families._nodes(features)
+    _, counts = families._nodes(features)
     assert counts.sum() == features
     squares = np.arange(1, features + 1) ** -1.2
     overlap = spiked_overlap(
@@ -119,7 +119,9 @@ def test_the_power_law_of_the_house_rule_is_found():
     exponents = []
     for seed in range(20):
         noisy = errors * (1 + 0.02 * random_stream("rule", seed).standard_normal(n.size))
-        grid, best = adapted_grid(PowerLaw(3000.0), n, noisy, whitener(np.diag((0.02 * errors) ** 2)))
+        grid, best = adapted_grid(
+            PowerLaw(3000.0), n, noisy, whitener(np.diag((0.02 * errors) ** 2))
+        )
         exponents.append(grid.parameters[best.rows[0], 0])
     assert np.mean(exponents) == pytest.approx(0.6, abs=4 * 0.02 / np.sqrt(20) + 0.01)
     assert np.std(exponents) < 0.05

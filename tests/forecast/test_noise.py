@@ -60,9 +60,7 @@ def test_many_replicates_speak_for_themselves():
 
 def test_the_exponent_of_the_noise_is_found():
     found = [
-        np.mean(
-            [replicate_noise(draw(20, 0.03, seed, exponent=q)).exponent for seed in range(20)]
-        )
+        np.mean([replicate_noise(draw(20, 0.03, seed, exponent=q)).exponent for seed in range(20)])
         for q in (0.5, 1.0)
     ]
     # Variance ~ error^(2 q); the weak prior at 1.5 pulls by about a tenth.
@@ -92,9 +90,7 @@ def test_a_size_without_replicates_takes_the_noise_of_the_others():
 
 def test_shared_noise_of_replicates_is_measured_only_where_it_is():
     apart = [replicate_noise(draw(6, 0.05, seed, names=True)) for seed in range(40)]
-    shared = [
-        replicate_noise(draw(6, 0.05, seed, shared=0.7, names=True)) for seed in range(40)
-    ]
+    shared = [replicate_noise(draw(6, 0.05, seed, shared=0.7, names=True)) for seed in range(40)]
     assert np.mean([one.correlation for one in apart]) < 0.1
     assert np.mean([one.correlation for one in shared]) == pytest.approx(0.65, abs=0.15)
     assert replicate_noise(draw(6, 0.05, 0, shared=0.7)).correlation == 0

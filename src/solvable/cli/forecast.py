@@ -12,7 +12,7 @@ from solvable.cli.options import Flag
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from solvable.forecast import Forecast, LearningCurve
+    from solvable.forecast import Forecast
     from solvable.systems.base import Figure
 
 Numbers = Annotated[list[float] | None, Parameter(consume_multiple=True, negative=())]
@@ -89,7 +89,7 @@ def forecast(
         )
     if found.refusal is not None:
         raise InvalidData(f"{curve}: {found.refusal}")
-    written = [] if output is None else _write_files(found, read, curve.stem, output)
+    written = [] if output is None else _write_files(found, curve.stem, output)
     if json:
         write_json(found.to_dict() | {"files": [str(path) for path in written]})
         return 0
@@ -168,7 +168,7 @@ def _check_output(output: Path | None) -> None:
         raise InvalidParameter(f"--output is {str(output)!r}, a file; allowed: a directory.")
 
 
-def _write_files(found: Forecast, curve: LearningCurve, name: str, output: Path) -> list[Path]:
+def _write_files(found: Forecast, name: str, output: Path) -> list[Path]:
     """Write the numbers and the figure; files of an earlier forecast there are replaced."""
     import json
 
@@ -178,18 +178,16 @@ def _write_files(found: Forecast, curve: LearningCurve, name: str, output: Path)
     numbers: dict[str, Any] = found.to_dict()
     path = output / "forecast.json"
     write_atomically(path, (json.dumps(numbers, indent=2, allow_nan=False) + "\n").encode())
-    return [path, *write_figures([forecast_figure(found, curve, name)], output)]
+    return [path, *write_figures([forecast_figure(found, name)], output)]
 
 
-def forecast_figure(found: Forecast, curve: LearningCurve, name: str) -> Figure:
+def forecast_figure(found: Forecast, name: str) -> Figure:
     """Describe the figure: every error measured, the means, the forecast and its interval.
 
     Parameters
     ----------
     found : Forecast
         Not refused.
-    curve : LearningCurve
-        Measured.
     name : str
         For the title.
 

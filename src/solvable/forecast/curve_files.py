@@ -21,8 +21,8 @@ ERRORS = (
 REPLICATES = ("replicate", "rep", "seed", "run", "fold", "trial", "repeat", "repetition")
 """Names by which the column of replicates is known."""
 
-MOST_ROWS = 1_000_000
-"""Rows beyond which a file is surely something else."""
+MOST_CHARACTERS = 50_000_000
+"""Length beyond which a file is surely something else."""
 
 
 class CurveColumns(NamedTuple):
@@ -109,7 +109,7 @@ def _read_table(path: str | PathLike[str]) -> _Table:
     name = fspath(path)
     try:
         with open(path, encoding="utf-8-sig", newline="") as file:
-            lines = file.read().splitlines()
+            text = file.read(MOST_CHARACTERS + 1)
     except FileNotFoundError:
         raise InvalidData(f"{name}: no such file; allowed: a text file with a header.") from None
     except UnicodeDecodeError as found:
@@ -118,31 +118,39 @@ def _read_table(path: str | PathLike[str]) -> _Table:
         ) from None
     except OSError as found:
         raise InvalidData(f"{name}: cannot be read: {found.strerror}.") from None
-    if any("\0" in line for line in lines):
+    if len(text) > MOST_CHARACTERS:
+        raise InvalidData(f"{name}: longer than {MOST_CHARACTERS} characters; that is no curve.")
+    if "\0" in text:
         raise InvalidData(f"{name}: holds NUL bytes; allowed: CSV. Export the table as CSV.")
-    first = next((line for line in lines if line.strip()), None)
-    if first is None:
+    header, *body = _cells(name, text.splitlines()) or [(0, [])]
+    if not header[1]:
         raise InvalidData(f"{name}: the file is empty; allowed: a header and a row per error.")
-    delimiter = max(",;\t", key=first.count)
-    rows = [
-        (number, [cell.strip() for cell in row])
-        for number, row in enumerate(csv.reader(lines, delimiter=delimiter), start=1)
-        if any(cell.strip() for cell in row)
-    ]
-    header, body = rows[0][1], rows[1:]
-    if not body or len(body) > MOST_ROWS:
+    if not body:
         raise InvalidData(
-            f"{name}: {len(body)} rows below the header; allowed: 1 to {MOST_ROWS}. "
-            "Give a header and a row per error."
+            f"{name}: 0 rows below the header; allowed: at least 1. Give a header and a row per error."
         )
     for number, row in body:
-        if len(row) != len(header):
+        if len(row) != len(header[1]):
             raise InvalidData(
-                f"{name}, line {number}: {len(row)} cells where the header has {len(header)}; "
+                f"{name}, line {number}: {len(row)} cells where the header has {len(header[1])}; "
                 "allowed: as many. Write decimal points, not commas."
             )
-    _check_header(name, header)
-    return _Table(name, header, body)
+    _check_header(name, header[1])
+    return _Table(name, header[1], body)
+
+
+def _cells(name: str, lines: list[str]) -> list[tuple[int, list[str]]]:
+    """Rows that hold anything, with their numbers; the delimiter is the header's commonest."""
+    first = next((line for line in lines if line.strip()), "")
+    delimiter = max(",;\t", key=first.count)
+    try:
+        return [
+            (number, [cell.strip() for cell in row])
+            for number, row in enumerate(csv.reader(lines, delimiter=delimiter), start=1)
+            if any(cell.strip() for cell in row)
+        ]
+    except csv.Error as found:
+        raise InvalidData(f"{name}: no CSV: {found}. Export the table as CSV.") from None
 
 
 def _check_header(name: str, header: list[str]) -> None:

@@ -17,7 +17,7 @@ from solvable.spectra.spiked import critical_profile
 ROUNDING_FEATURES = 400
 """D in the rounding of a threshold, whose width is D^(-1/3) = 0.14 of the threshold itself."""
 
-RANKS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64, 128, 256)
+RANKS = (1, 2, 3, 4, 6, 8, 12, 16, 32, 64, 256)
 """Numbers of features that are tried; 256 is as good as infinite over any measured range."""
 
 EXACT_RANKS = 24
@@ -109,13 +109,13 @@ class Cascade:
         found = []
         for features in np.unique(kept[:, 2]):
             here = kept[kept[:, 2] == features]
-            all_ = coarse[coarse[:, 2] == features]
-            first = np.exp(np.linspace(*_widened(np.log(here[:, 1]), np.log(all_[:, 1])), 24))
+            tried = coarse[coarse[:, 2] == features]
+            first = np.exp(np.linspace(*_widened(np.log(here[:, 1]), np.log(tried[:, 1])), 20))
             if features == 1:
                 decay = here[:1, 0]
             else:
-                low, high = _widened(here[:, 0], all_[:, 0])
-                decay = np.linspace(max(low, 0.02), high, 24)
+                low, high = _widened(here[:, 0], tried[:, 0])
+                decay = np.linspace(max(low, 0.02), high, 20)
             mesh = np.meshgrid(decay, first, [features], indexing="ij")
             found.append(np.stack(mesh, axis=-1).reshape(-1, 3))
         return np.concatenate(found)

@@ -1,0 +1,69 @@
+"""How often nominal 90 % intervals hold the truth; at length in ``benchmarks/forecast_coverage.py``."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from solvable.arrays import random_stream
+from solvable.forecast import LearningCurve, forecast
+from solvable.forecast.families import Cascade, PowerLaw
+from solvable.theory import predict_sequential
+
+
+def simulated(kind, seed):
+    """Sizes, true errors there and at twice and four times the largest, replicates, noise."""
+    rng = random_stream("coverage", kind, seed)
+    n = np.round(np.geomspace(50, 50 * 2 ** rng.uniform(3, 7), rng.integers(5, 10)))
+    both = np.concatenate([n, n[-1] * np.array([2.0, 4.0])])
+    offset = rng.choice([0.0, rng.uniform(0, 0.3)])
+    if kind == "power law":
+        shapes = PowerLaw(n[0]).shapes(np.array([[rng.uniform(0.2, 1.2)]]), both)[0]
+    elif kind == "cascade":
+        first = np.exp(rng.uniform(np.log(n[0] / 20), np.log(n[len(n) // 3])))
+        features = rng.choice([4, 8, 16, 64, 256])
+        shapes = Cascade().shapes(np.array([[rng.uniform(0.3, 1.6), first, features]]), both)[0]
+    else:
+        # The theory of sequential-recovery, with its own rounding and couplings, not the cascade's.
+        total = int(rng.choice([210, 465, 820]))
+        both = both * total * rng.uniform(2, 8) / n[0]
+        shapes = predict_sequential(
+            weights=np.arange(1, rng.integers(3, 17)) ** -rng.uniform(0.3, 1.5),
+            n_features_total=total,
+            samples=both,
+        ).normalised_mse
+    errors = offset + (1 - offset) * shapes
+    return both, errors, rng.integers(3, 9), np.exp(rng.uniform(np.log(0.01), np.log(0.15))), rng
+
+
+def covered(kind, seed):
+    n, errors, replicates, noise, rng = simulated(kind, seed)
+    seen = errors[:-2] * (1 + noise * rng.standard_normal((replicates, n.size - 2)))
+    curve = LearningCurve(np.tile(n[:-2], replicates), np.abs(seen).ravel())
+    found = forecast(curve, at=tuple(n[-2:]), resamples=100, band_points=0)
+    if found.refusal is not None:
+        return None
+    return [
+        one.lower <= truth <= one.upper
+        for one, truth in zip(found.predictions, errors[-2:], strict=True)
+    ]
+
+
+def share(kinds, count):
+    outcomes = [covered(kind, seed) for kind in kinds for seed in range(count)]
+    kept = [one for one in outcomes if one is not None]
+    assert len(kept) >= 0.9 * len(outcomes)
+    return np.mean(kept, axis=0)
+
+
+def test_intervals_hold_the_truth_of_some_curves():
+    # 15 curves: at a true coverage of 90 %, fewer than 10 have a probability of 0.2 %.
+    assert (share(["power law", "cascade", "sequential"], 5) >= 0.65).all()
+
+
+@pytest.mark.slow
+def test_nominal_90_percent_intervals_cover_between_80_and_97_percent():
+    # 270 curves: the standard error is 1.6 %.
+    found = share(["power law", "cascade", "sequential"], 90)
+    assert (found >= 0.80).all()
+    assert (found <= 0.97).all()
