@@ -68,6 +68,24 @@ def test_strong_directions_hide_a_feature_and_deflation_shows_it():
     assert not raw.outliers
 
 
+@pytest.mark.parametrize("strong", [1.0, 10.0])
+def test_fewer_samples_than_directions(strong):
+    variances = np.concatenate([np.full(20, strong), np.ones(179)])
+    found = direction_profile(LAW, variances=variances, direction_variance=1, n_samples=120)
+    rows = []
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        s = rng.standard_normal((120, 200))
+        y = np.where(s[:, -1] ** 2 > 0.454936, 1.0, -1.0)
+        X = s * np.sqrt(np.append(variances, 1.0))
+        values, vectors = np.linalg.eigh((X * y[:, None]).T @ X / 120)
+        rows.append((vectors[-1, np.abs(values) > 1e-9] ** 2).max())
+    assert not found.outliers
+    assert np.trapezoid(found.density, found.places) == pytest.approx(120, rel=0.02)
+    assert found.best_squared_overlap == pytest.approx(np.mean(rows), abs=0.03)
+    assert 0 < found.best_rank < 120
+
+
 def test_a_gap_between_bulks_holds_an_outlier():
     # Labels with a mean push the strong directions' bulk far below, and the feature is in between.
     tail = 2 * 1.644854 * np.exp(-2.705543 / 2) / np.sqrt(2 * np.pi)

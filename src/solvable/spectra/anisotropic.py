@@ -10,8 +10,8 @@ from solvable.arrays import check_positive, random_stream
 from solvable.errors import InvalidData, InvalidParameter, NotConverged
 from solvable.spectra.label_law import LabelLaw
 
-PLACES = 1601
-"""Places at which the spectrum is evaluated."""
+PLACES = 1600
+"""Places at which the spectrum is evaluated; an even number, so that 0 is none of them."""
 
 FINEST = 1e-7
 """Distance from the real axis at which gaps are told from bulks, in units of the spectrum."""
@@ -179,7 +179,7 @@ def direction_profile(
     direction : int
         Which direction of the law.
     places : ndarray of shape (m,), optional
-        Where to evaluate; by default 1,601 places across the spectrum,
+        Where to evaluate; by default 1,600 places across the spectrum,
         denser around 0.
 
     Returns
@@ -224,20 +224,16 @@ def direction_profile(
     unique, counts = np.unique(spread, return_counts=True)
     noise = _Noise(law.weights, law.probabilities, unique, counts.astype(float), n_samples)
     scale = _extent(law, unique, counts, direction_variance, n_samples)
-    if places is None:
-        # Weak directions have bulks far narrower than strong ones: steps grow with the modulus.
-        power = law.weight_power * direction_variance * float(spread.sum()) / n_samples
-        step = min(max(0.05 * np.sqrt(power), 1e-4 * scale), scale)
-        reach = np.arcsinh(scale / step)
-        grid = step * np.sinh(np.linspace(-reach, reach, PLACES))
-    else:
-        grid = np.asarray(places, dtype=np.float64)
+    power = law.weight_power * direction_variance * float(spread.sum()) / n_samples
+    grid = _grid(scale, 0.05 * np.sqrt(power)) if places is None else np.asarray(places, float)
     m = noise.solve(grid, scale)
     z = grid + 1j * FINEST * scale
+    # Fewer samples than directions leave a kernel: eigenvalues 0 of any eigenvectors.
+    rank = min(float(spread.size), n_samples * float(law.probabilities[law.weights != 0].sum()))
     density = noise_density = noise.density(z, m)
     moments = law.probabilities * law.weights * law.second_moments[:, direction]
     pole = z - direction_variance * ((1 / (1 - law.weights * m[:, None])) @ moments)
-    inside = density > 1e-3 * density.max()
+    inside = -m.imag > 1e-4 * np.abs(m)
     weight = np.maximum(-(1 / pole).imag / np.pi, 0.0)
     # The direction's own eigenvalue counts where its resonance is narrower than the others' spacing.
     own = -np.gradient(np.unwrap(np.angle(pole)), grid) / np.pi
@@ -248,17 +244,20 @@ def direction_profile(
         (Outlier(place, c2, _rank(grid, density, place)) for place, c2 in found),
         key=lambda one: -one.squared_overlap,
     )
-    best, rank = 0.0, float(spread.size)
+    best, order = 0.0, rank
     if not ranked or ranked[0].squared_overlap < 0.5:
-        levels = _quantiles(grid, noise_density, min(spread.size, MOST_LEVELS))
-        pull = np.where(inside, pole.imag / np.where(inside, np.pi * noise_density, 1.0), 0.0)
-        share = np.sqrt(np.interp(levels, grid, np.maximum(pull, 0.0)) * spread.size / levels.size)
-        height = direction_variance * float(moments.sum())
-        best, rank = _best(levels, share, height, DRAWS)
-        rank *= spread.size / levels.size
+        levels = _quantiles(grid, noise_density, min(int(rank), MOST_LEVELS))
+        if rank < spread.size:
+            best, order = _best_of_many(levels, np.interp(levels, grid, overlap))
+        else:
+            pull = np.where(inside, pole.imag / np.where(inside, np.pi * noise_density, 1.0), 0.0)
+            coupling = np.interp(levels, grid, np.maximum(pull, 0.0)) * rank / levels.size
+            height = direction_variance * float(moments.sum())
+            best, order = _best(levels, np.sqrt(coupling), height)
+        order *= rank / levels.size
     if ranked and ranked[0].squared_overlap >= best:
-        best, rank = ranked[0].squared_overlap, ranked[0].rank
-    return DirectionProfile(grid, density, overlap, tuple(ranked), best, rank)
+        best, order = ranked[0].squared_overlap, ranked[0].rank
+    return DirectionProfile(grid, density, overlap, tuple(ranked), best, order)
 
 
 def _extent(
@@ -270,6 +269,13 @@ def _extent(
     effective = float(counts @ unique) / unique[-1]
     # Norm of the sample covariance of the strongest directions, weights at their largest.
     return 1.05 * largest * top * (1 + np.sqrt((effective + 1) / n_samples)) ** 2
+
+
+def _grid(scale: float, smallest: float) -> np.ndarray:
+    """Places whose steps grow with the modulus: weak directions have bulks far narrower than strong."""
+    step = min(max(smallest, 1e-4 * scale), scale)
+    reach = np.arcsinh(scale / step)
+    return np.asarray(step * np.sinh(np.linspace(-reach, reach, PLACES)))
 
 
 def _outliers(
@@ -315,13 +321,11 @@ def _rank(grid: np.ndarray, density: np.ndarray, place: float) -> float:
     return float(np.trapezoid(beyond, grid))
 
 
-def _best(
-    levels: np.ndarray, couplings: np.ndarray, height: float, draws: int
-) -> tuple[float, float]:
+def _best(levels: np.ndarray, couplings: np.ndarray, height: float) -> tuple[float, float]:
     """Mean largest overlap, and its mean rank, of a level coupled at random to those of a bulk."""
     rng = random_stream("direction profile", levels.size)
     found = []
-    for _ in range(draws):
+    for _ in range(DRAWS):
         # Levels repel: they stay near their quantiles, at a random phase.
         index = np.arange(levels.size) + rng.random() - 0.5
         places = np.interp(index, np.arange(levels.size), levels)
@@ -333,6 +337,15 @@ def _best(
         found.append((float(vectors[-1, best] ** 2), float(rank)))
     overlap, rank = np.mean(found, axis=0)
     return float(overlap), float(rank)
+
+
+def _best_of_many(levels: np.ndarray, overlaps: np.ndarray) -> tuple[float, float]:
+    """The same for a direction whose weight the kernel of the matrix shares: Gaussian amplitudes."""
+    rng = random_stream("direction profile", levels.size)
+    drawn = overlaps * rng.chisquare(1, (8 * DRAWS, levels.size))
+    best = np.argmax(drawn, axis=1)
+    ranks = np.sum(np.abs(levels) > np.abs(levels[best])[:, None], axis=1)
+    return float(np.minimum(drawn.max(axis=1), 1.0).mean()), float(ranks.mean())
 
 
 def _quantiles(grid: np.ndarray, density: np.ndarray, count: int) -> np.ndarray:
