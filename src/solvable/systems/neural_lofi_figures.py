@@ -12,7 +12,7 @@ from solvable.systems.base import Figure, Marker, Metrics, Point, Series
 CURVE_POINTS = 40
 """Sample ratios at which a predicted curve is evaluated."""
 
-HIDDEN_POINTS = 14
+HIDDEN_POINTS = 20
 """The same where a prediction takes half a second."""
 
 VARYING = ("ratio", "kernel_samples", "test_samples")
