@@ -294,9 +294,12 @@ class BackLoFiRegressor(RegressorMixin, _BackLoFi):
 
     Parameters
     ----------
-    signal, depth, reduce, width, activation, first_moment, n_passes, fraction, amplitude, drop, \
-    damping, scaling, held_back, regularisation, random_state
+    signal, depth, reduce, width, activation, first_moment
         As of :class:`BackLoFiClassifier`.
+    n_passes, fraction, amplitude, drop, damping
+        As of :class:`BackLoFiClassifier`.
+    scaling, held_back, regularisation, random_state
+        As of :class:`BackLoFiClassifier`; a fraction is held back of all rows.
 
     Attributes
     ----------

@@ -320,9 +320,10 @@ class GradientNetworkRegressor(RegressorMixin, _GradientNetwork):
 
     Parameters
     ----------
-    widths, activation, optimiser, step_size, momentum, weight_decay, batch_size, max_epochs, \
-    validation, patience, scaling, device, random_state
+    widths, activation, optimiser, step_size, momentum, weight_decay
         As of :class:`GradientNetworkClassifier`.
+    batch_size, max_epochs, validation, patience, scaling, device, random_state
+        As of :class:`GradientNetworkClassifier`; validation rows are drawn from all rows.
 
     Attributes
     ----------
