@@ -1,0 +1,165 @@
+"""What the filters of a fitted model found, and what it looks like in images."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from solvable.analysis.results import Direction, LayerFound, SignalOfClass
+from solvable.learners.lofi_filter import FilterReport
+from solvable.learners.lofi_significance import SIGNIFICANT_RATIO
+
+SHOWN_DIRECTIONS = 8
+"""Strongest directions that are told one by one."""
+
+PICTURES = 12
+"""Strongest directions of the first filter that are drawn."""
+
+
+def layers_found(
+    model: Any, in_folds: Sequence[tuple[int, ...]], labels: Sequence[str]
+) -> tuple[LayerFound, ...]:
+    """What each filter found in all rows.
+
+    Parameters
+    ----------
+    model : NeuralLoFiClassifier or NeuralLoFiRegressor
+        Fitted to all rows.
+    in_folds : sequence of tuple of int
+        Directions above their null per filter, from each fold.
+    labels : sequence of str
+        Names of the signals: classes, or the target alone.
+
+    Returns
+    -------
+    tuple of LayerFound
+        One per filter.
+    """
+    return tuple(
+        LayerFound(
+            number=number + 1,
+            directions=int(report.n_significant or 0),
+            directions_in_folds=tuple(one[number] for one in in_folds),
+            kept=len(report.eigenvalues),
+            threshold=SIGNIFICANT_RATIO,
+            strongest=_strongest(report),
+            signals=_signals(report, labels),
+        )
+        for number, report in enumerate(model.filters_)
+    )
+
+
+def _strongest(report: FilterReport) -> tuple[Direction, ...]:
+    # With many signals, a direction of the whole was not tested as such.
+    tested: dict[int, float] = {}
+    if len(report.null_ratios) == 1:
+        pairs = zip(report.null_counts.tolist(), report.null_ratios[0].tolist(), strict=True)
+        tested = {count + 1: ratio for count, ratio in pairs if np.isfinite(ratio)}
+    return tuple(
+        Direction(
+            number,
+            float(report.eigenvalues[number - 1]),
+            tested.get(number),
+            float(report.emergence_samples[number - 1]),
+        )
+        for number in range(1, min(SHOWN_DIRECTIONS, len(report.eigenvalues)) + 1)
+    )
+
+
+def _signals(report: FilterReport, labels: Sequence[str]) -> tuple[SignalOfClass, ...]:
+    found = []
+    for label, ratios in zip(labels, report.null_ratios, strict=True):
+        known = np.isfinite(ratios)
+        ranks, kept = report.null_counts[known] + 1, ratios[known]
+        found.append(
+            SignalOfClass(
+                label,
+                tuple(int(one) for one in ranks),
+                tuple(float(one) for one in kept),
+                above_null(ranks, kept),
+            )
+        )
+    return tuple(found)
+
+
+def above_null(ranks: np.ndarray, ratios: np.ndarray) -> int:
+    """Directions whose ratio is above the threshold, interpolated between those tested.
+
+    Parameters
+    ----------
+    ranks : ndarray of int, shape (g,)
+        Ranks tested, in increasing order.
+    ratios : ndarray of shape (g,)
+        Strength over null.
+
+    Returns
+    -------
+    int
+        Number of directions; a lower bound if the last one tested is above.
+
+    Examples
+    --------
+    >>> above_null(np.array([1, 2, 4]), np.array([3.0, 2.0, 0.5])), above_null(np.array([1]), np.array([1.0]))
+    (3, 0)
+    """
+    below = np.flatnonzero(ratios <= SIGNIFICANT_RATIO)
+    if not below.size:
+        return int(ranks[-1]) if len(ranks) else 0
+    last = int(below[0])
+    if last == 0:
+        return 0
+    share = (ratios[last - 1] - SIGNIFICANT_RATIO) / (ratios[last - 1] - ratios[last])
+    return int(ranks[last - 1] + np.floor(share * (ranks[last] - ranks[last - 1])))
+
+
+def pictures_of(
+    model: Any, X: np.ndarray, image_shape: tuple[int, ...], count: int = PICTURES
+) -> np.ndarray:
+    r"""Which pixels go with the strongest directions of the first filter.
+
+    .. math:: p_{ki} = \frac1n \sum_\mu \frac{f_k(x_\mu) - \bar f_k}{\mathrm{std}(f_k)}\,
+        (x_{\mu i} - \bar x_i)
+
+    Parameters
+    ----------
+    model : NeuralLoFiClassifier or NeuralLoFiRegressor
+        Fitted.
+    X : ndarray of shape (n, d)
+        Images, as prepared.
+    image_shape : tuple of int
+        Height, width and perhaps channels.
+    count : int
+        Most pictures.
+
+    Returns
+    -------
+    ndarray of shape (k, height, width)
+        Positive where a pixel is brighter than on average in images with a large coordinate f_k.
+        Channels are averaged.
+
+    Notes
+    -----
+    A direction of an infinitely wide lift has no weights on pixels; this is what it goes with among
+    the images at hand. Derived; for a linear filter it is the covariance times its weights
+    (``tests/analysis/test_directions.py``).
+    """
+    features = first_coordinates(model, X)[:, :count]
+    spread = features.std(axis=0)
+    standardised = (features - features.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
+    centred = X - X.mean(axis=0, dtype=np.float64)
+    pictures = (standardised.T @ centred / len(X)).reshape(-1, *image_shape)
+    return np.asarray(pictures.mean(axis=3) if pictures.ndim == 4 else pictures)
+
+
+def first_coordinates(model: Any, X: np.ndarray) -> np.ndarray:
+    """Coordinates that the first filter keeps, shape (n, k)."""
+    from solvable.learners.lofi_layers import Filter, KernelFilter
+
+    h = np.asarray(X)
+    for layer in model.network_.layers:
+        h = layer.apply(h)
+        if isinstance(layer, (Filter, KernelFilter)):
+            return h
+    return h

@@ -1,0 +1,207 @@
+"""One fit and its predictions for rows that it has not seen; many of them over processes."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from solvable.analysis.competitors import LEARNED, Design, methods
+from solvable.arrays import random_stream
+from solvable.data import Split
+from solvable.errors import SolvableError
+
+Progress: TypeAlias = Callable[[int, int, float | None], None]
+"""Called with tasks done, tasks in all, and seconds left or None."""
+
+CUBIC_ROWS = 700
+"""Rows from which the cost of a fit grows with the cube of their number."""
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """One fit.
+
+    Parameters
+    ----------
+    method : str
+        Key of the method.
+    fold : int
+        Whose rows are predicted; -1 for the fit of all rows.
+    split : Split
+        Prepared training and test rows.
+    design : Design
+        Of the comparison.
+    keep_model : bool
+        Whether the fitted model is given back.
+    """
+
+    method: str
+    fold: int
+    split: Split
+    design: Design
+    keep_model: bool = False
+
+    @property
+    def rows(self) -> int:
+        """Training rows."""
+        return len(self.split.y_train)
+
+    @property
+    def cost(self) -> float:
+        """Expected time, in arbitrary units."""
+        of_method = {
+            LEARNED: 8.0 * self.design.layers,
+            "nngp": 2.0,
+            "lazy-features": 2.0,
+            "rbf": 2.0,
+        }
+        size = max(self.rows, CUBIC_ROWS) / CUBIC_ROWS
+        return of_method.get(self.method, 0.1) * (size**2.5 if size > 1 else self.rows / CUBIC_ROWS)
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """What a fit gave.
+
+    Parameters
+    ----------
+    task : Task
+        Without its data.
+    predicted : ndarray of shape (m,)
+        For the test rows; empty if the fit failed.
+    n_significant : tuple of int
+        Directions above their null in each filter.
+    seconds : float
+        Of the fit and the predictions.
+    rows : int
+        Training rows that were used.
+    failure : str
+        Why there are no predictions; empty if there are.
+    model : object
+        The fitted model, if it was asked for.
+    """
+
+    method: str
+    fold: int
+    training_rows: int
+    predicted: np.ndarray
+    n_significant: tuple[int, ...] = ()
+    seconds: float = 0.0
+    rows: int = 0
+    failure: str = ""
+    model: Any = None
+
+
+def measure(task: Task) -> Measured:
+    """Fit one method and predict the test rows.
+
+    Parameters
+    ----------
+    task : Task
+        What to do.
+
+    Returns
+    -------
+    Measured
+        Predictions. A competitor that cannot be fitted says why instead.
+
+    Raises
+    ------
+    SolvableError
+        If the learned features themselves cannot be fitted.
+    """
+    from threadpoolctl import threadpool_limits
+
+    method = next(one for one in methods(task.design) if one.key == task.method)
+    X, y = task.split.X_train, task.split.y_train
+    if method.kernel_rows is not None and len(y) > method.kernel_rows:
+        rng = random_stream(task.design.seed, "rows of a kernel", task.fold)
+        some = np.sort(rng.permutation(len(y))[: method.kernel_rows])
+        X, y = X[some], y[some]
+    start = time.perf_counter()
+    # One BLAS thread: two that spin beside another process lose more than they win.
+    with threadpool_limits(limits=1), warnings.catch_warnings():
+        # That a filter found nothing is counted below, not warned of fold by fold.
+        warnings.simplefilter("ignore")
+        model = method.make(task.design)
+        try:
+            model.fit(X, y)
+            predicted = model.predict(task.split.X_test) if len(task.split.y_test) else np.empty(0)
+        except SolvableError as error:
+            if task.method == LEARNED:
+                raise
+            return Measured(
+                task.method, task.fold, task.rows, np.empty(0), rows=len(y), failure=str(error)
+            )
+    return Measured(
+        task.method,
+        task.fold,
+        task.rows,
+        np.asarray(predicted),
+        tuple(one.n_significant or 0 for one in getattr(model, "filters_", ())),
+        time.perf_counter() - start,
+        len(y),
+        "",
+        model if task.keep_model else None,
+    )
+
+
+def measure_all(
+    tasks: Sequence[Task], *, workers: int, progress: Progress | None = None
+) -> list[Measured]:
+    """Measure all tasks, the longest first.
+
+    Parameters
+    ----------
+    tasks : sequence of Task
+        What to do.
+    workers : int
+        Processes; 1 works in this one.
+    progress : callable, optional
+        Told after every task.
+
+    Returns
+    -------
+    list of Measured
+        In no particular order. The numbers do not depend on the workers.
+
+    Raises
+    ------
+    SolvableError
+        If a fit of the learned features fails.
+    """
+    ordered = sorted(tasks, key=lambda one: one.cost, reverse=True)
+    costs = {(one.method, one.fold, one.rows): one.cost for one in ordered}
+    total, done, start = sum(costs.values()), 0.0, time.monotonic()
+    found: list[Measured] = []
+    if progress is not None:
+        progress(0, len(ordered), None)
+    for one in _run(ordered, workers):
+        found.append(one)
+        done += costs[one.method, one.fold, one.training_rows]
+        if progress is not None:
+            spent = time.monotonic() - start
+            progress(len(found), len(ordered), spent * (total - done) / done if done else None)
+    return found
+
+
+def _run(tasks: Sequence[Task], workers: int) -> Iterator[Measured]:
+    if workers == 1 or len(tasks) < 2:
+        yield from map(measure, tasks)
+        return
+    from joblib import Parallel, delayed
+    from joblib.externals.loky import get_reusable_executor
+
+    parallel = Parallel(
+        n_jobs=workers, return_as="generator_unordered", pre_dispatch="2*n_jobs", batch_size=1
+    )
+    try:
+        yield from parallel(delayed(measure)(task) for task in tasks)
+    finally:
+        # Also after Ctrl-C: no process is left behind.
+        get_reusable_executor().shutdown(wait=True, kill_workers=True)

@@ -1,0 +1,327 @@
+"""What learning from a data set found: numbers with intervals, ready for a page or for JSON."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+Verdict: TypeAlias = Literal["better", "worse", "no difference"]
+"""How a method compares with the learned features, as far as these data can show."""
+
+
+@dataclass(frozen=True)
+class MethodScore:
+    """One method on rows that it has not seen.
+
+    Parameters
+    ----------
+    key, title, meaning : str
+        Name in JSON, name for a reader, and what it is.
+    error, lower, upper : float or None
+        Error with its 95 % interval: rate of wrong classes, or mean squared error over the variance
+        of the target. None if the method could not be measured.
+    test_rows : int
+        Rows that were predicted, each once.
+    training_rows : int
+        Rows of each fit, on average; fewer than the others had if a kernel of all is too large.
+    seconds : float
+        Of all its fits.
+    difference, difference_lower, difference_upper : float or None
+        Its error less that of the learned features on the same rows, with 95 % interval; None for
+        the learned features themselves.
+    verdict : str or None
+        What the difference shows.
+    remark : str
+        Why it was not measured, or on fewer rows; empty otherwise.
+    """
+
+    key: str
+    title: str
+    meaning: str
+    error: float | None
+    lower: float | None
+    upper: float | None
+    test_rows: int
+    training_rows: int
+    seconds: float
+    difference: float | None = None
+    difference_lower: float | None = None
+    difference_upper: float | None = None
+    verdict: Verdict | None = None
+    remark: str = ""
+
+
+@dataclass(frozen=True)
+class Direction:
+    """One direction of the features.
+
+    Parameters
+    ----------
+    number : int
+        Rank by strength, from 1.
+    strength : float
+        Its eigenvalue; the sign says which way the target goes.
+    ratio : float or None
+        Strength over what meaningless labels give once the stronger directions are removed; None
+        where it was not tested.
+    emergence_rows : float
+        Rows at which a direction of this strength is expected to be found.
+    """
+
+    number: int
+    strength: float
+    ratio: float | None
+    emergence_rows: float
+
+
+@dataclass(frozen=True)
+class SignalOfClass:
+    """How many directions tell one class from the others.
+
+    Parameters
+    ----------
+    label : str
+        The class; the target itself if there is one signal only.
+    tested : tuple of int
+        Ranks of the directions that were tested.
+    ratios : tuple of float
+        Strength of each over its null.
+    directions : int
+        Directions above their null, interpolated between those tested.
+    """
+
+    label: str
+    tested: tuple[int, ...]
+    ratios: tuple[float, ...]
+    directions: int
+
+
+@dataclass(frozen=True)
+class LayerFound:
+    """What one filter found in all rows.
+
+    Parameters
+    ----------
+    number : int
+        Layer, from 1.
+    directions : int
+        That carry signal at this sample size.
+    directions_in_folds : tuple of int
+        The same from the training rows of each fold.
+    kept : int
+        Directions that the model keeps: at least one.
+    threshold : float
+        Ratio above which a direction counts.
+    strongest : tuple of Direction
+        The strongest of those kept.
+    signals : tuple of SignalOfClass
+        Per class, or one.
+    """
+
+    number: int
+    directions: int
+    directions_in_folds: tuple[int, ...]
+    kept: int
+    threshold: float
+    strongest: tuple[Direction, ...]
+    signals: tuple[SignalOfClass, ...]
+
+
+@dataclass(frozen=True)
+class CurvePoint:
+    """The error of learned features with fewer rows.
+
+    Parameters
+    ----------
+    rows : int
+        Training rows.
+    errors : tuple of float
+        One per fold.
+    directions : tuple of int
+        Directions above their null in the first filter, one per fold.
+    """
+
+    rows: int
+    errors: tuple[float, ...]
+    directions: tuple[int, ...]
+
+    @property
+    def mean(self) -> float:
+        """Mean over folds."""
+        return float(np.mean(self.errors))
+
+    @property
+    def standard_error(self) -> float:
+        """Of the mean over folds."""
+        return float(np.std(self.errors, ddof=1) / math.sqrt(len(self.errors)))
+
+
+@dataclass(frozen=True)
+class Expected:
+    """The error that is expected with more rows.
+
+    Parameters
+    ----------
+    factor : float
+        Multiple of the rows of the data set.
+    rows : int
+        Rows.
+    error, lower, upper : float
+        Forecast with its 90 % interval.
+    """
+
+    factor: float
+    rows: int
+    error: float
+    lower: float
+    upper: float
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """What more rows are expected to buy.
+
+    Parameters
+    ----------
+    curve : tuple of CurvePoint
+        Measured.
+    expected : tuple of Expected
+        At 1, 2 and 4 times the rows; empty if the curve must not be extrapolated.
+    band : tuple of tuple of float
+        (rows, error, lower, upper) to draw.
+    confidence : float
+        Of the intervals.
+    verdict : str
+        What the forecast rests on, or why there is none.
+    notes : tuple of str
+        What a reader should know.
+    """
+
+    curve: tuple[CurvePoint, ...]
+    expected: tuple[Expected, ...] = ()
+    band: tuple[tuple[float, float, float, float], ...] = ()
+    confidence: float = 0.9
+    verdict: str = ""
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Learned:
+    """All that `solvable learn` found.
+
+    Parameters
+    ----------
+    name : str
+        Data set.
+    n_samples, n_columns : int
+        Its size after preparation.
+    kind : {"classification", "binary", "regression"}
+        What is predicted.
+    class_labels : tuple of str
+        Classes; empty in regression.
+    target : str
+        Column that is predicted.
+    target_deviation : float or None
+        Standard deviation of the target in regression.
+    image_shape : tuple of int or None
+        If rows are images.
+    treatments : tuple of str
+        What was done to the data.
+    network : str
+        The network, in words.
+    protocol : str
+        How errors were measured, in words.
+    folds, seed, layers : int
+        As asked.
+    methods : tuple of MethodScore
+        Learned features first.
+    found : tuple of LayerFound
+        One per filter.
+    outlook : Outlook
+        Learning curve and forecast.
+    fingerprint : str
+        Of the data and of what was asked.
+    data_fingerprint : str
+        Of the data alone.
+    seconds : float
+        In all.
+    versions : mapping of str to str
+        Of the libraries.
+    model : object
+        Fitted to all rows; not part of the JSON.
+    pictures : ndarray or None
+        Images of the strongest directions of the first filter, shape (k, height, width).
+    predictions : ndarray or None
+        Of the learned features for every row, by the fold that had not seen it.
+    """
+
+    name: str
+    n_samples: int
+    n_columns: int
+    kind: str
+    class_labels: tuple[str, ...]
+    target: str
+    target_deviation: float | None
+    image_shape: tuple[int, ...] | None
+    treatments: tuple[str, ...]
+    network: str
+    protocol: str
+    folds: int
+    seed: int
+    layers: int
+    methods: tuple[MethodScore, ...]
+    found: tuple[LayerFound, ...]
+    outlook: Outlook
+    fingerprint: str = ""
+    data_fingerprint: str = ""
+    seconds: float = 0.0
+    versions: Mapping[str, str] = field(default_factory=dict)
+    model: Any = field(default=None, repr=False)
+    pictures: np.ndarray | None = field(default=None, repr=False)
+    predictions: np.ndarray | None = field(default=None, repr=False)
+
+    @property
+    def is_regression(self) -> bool:
+        """Whether a number is predicted."""
+        return self.kind == "regression"
+
+    @property
+    def learned(self) -> MethodScore:
+        """Score of the learned features."""
+        return self.methods[0]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything but the model and arrays, as JSON can hold it; what is not finite is None."""
+        left_out = ("model", "pictures", "predictions")
+        shallow = {
+            name: value
+            for name, value in vars(self).items()
+            if name not in left_out and not isinstance(value, Mapping)
+        }
+        content = {
+            name: _plain(
+                [asdict(one) for one in value]
+                if name in ("methods", "found")
+                else asdict(value)
+                if name == "outlook"
+                else value
+            )
+            for name, value in shallow.items()
+        }
+        return content | {"versions": dict(self.versions)}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _plain(one) for name, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(one) for one in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
