@@ -20,6 +20,8 @@ SIZE = 2000
 @contextmanager
 def one_thread() -> Iterator[None]:
     """One BLAS thread, and one of torch if it is loaded."""
+    # Only libraries that are loaded already are limited, and SciPy brings a BLAS of its own.
+    import scipy.linalg  # noqa: F401
     from threadpoolctl import threadpool_limits
 
     torch = sys.modules.get("torch")

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -86,7 +87,7 @@ def test_partial_fit_does_not_depend_on_the_cuts(table, cuts):
     bounds = [0, *sorted(set(cuts)), len(X)]
     stages = []
     while not stages or stages[-1] != "done":
-        for low, high in zip(bounds, bounds[1:], strict=False):
+        for low, high in pairwise(bounds):
             parts.partial_fit(X[low:high], index[low:high])
         stages.append(parts.advance())
     # The second lift is followed by a third without a filter, whose scale needs a pass of its own.

@@ -1,0 +1,107 @@
+"""A table of two million rows in 200 row groups: memory, and time per row against the fit in memory.
+
+    python benchmarks/lofi_stream.py [rows]
+
+Both fits are of the same network, in processes of their own on one BLAS thread; the fit in memory
+takes a tenth of the rows.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from gemm import one_thread, show
+from memory import peak_bytes
+
+COLUMNS = 100
+GROUP = 10_000
+
+
+def network() -> Any:
+    """The network that both fit: a filter of the columns, a lift, a filter of it."""
+    from solvable.learners import Block, NeuralLoFiRegressor
+
+    return NeuralLoFiRegressor([Block(10, 256), Block(20, 256)], random_state=0)
+
+
+def draw(rows: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Rows of a target with a product and a square in it."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((rows, COLUMNS), dtype=np.float32)
+    y = X[:, 0] * X[:, 1] + X[:, 2] ** 2 + 0.1 * rng.standard_normal(rows, dtype=np.float32)
+    return X, y
+
+
+def write(path: Path, rows: int) -> None:
+    """A Parquet file of groups of 10,000 rows."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    names = [f"x{number}" for number in range(COLUMNS)]
+    schema = pa.schema([(name, pa.float32()) for name in [*names, "y"]])
+    with pq.ParquetWriter(path, schema, compression="none") as writer:
+        for group in range(rows // GROUP):
+            X, y = draw(GROUP, group)
+            writer.write_table(pa.table([*map(pa.array, X.T), pa.array(y)], schema=schema))
+
+
+def stream(path: str) -> None:
+    """Fit the file; prints CPU seconds and peak bytes."""
+    from solvable.data import open_stream
+
+    unfitted = network()
+    start = time.process_time()
+    model = unfitted.fit_stream(open_stream(path, target="y"))
+    print(time.process_time() - start, model.filters_[0].eigenvalues[0], peak_bytes())
+
+
+def in_memory(rows: int) -> None:
+    """Fit rows in memory; prints CPU seconds and peak bytes."""
+    parts = [draw(GROUP, group) for group in range(rows // GROUP)]
+    X = np.concatenate([one for one, _ in parts])
+    y = np.concatenate([one for _, one in parts]).astype(np.float64)
+    unfitted = network()
+    start = time.process_time()
+    model = unfitted.fit(X, y)
+    print(time.process_time() - start, model.filters_[0].eigenvalues[0], peak_bytes())
+
+
+def run(*arguments: str) -> tuple[float, float, int]:
+    """Another process of this script."""
+    done = subprocess.run(
+        [sys.executable, __file__, *arguments], check=True, capture_output=True, text=True
+    )
+    seconds, value, peak = done.stdout.split()
+    return float(seconds), float(value), int(peak)
+
+
+def main(rows: int) -> None:
+    """Measure and print."""
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory) / "table.parquet"
+        write(path, rows)
+        print(f"{rows} rows of {COLUMNS} columns, {path.stat().st_size / 1e6:.0f} MB")
+        small = rows // 10
+        memory_seconds, _, memory_peak = run("memory", str(small))
+        seconds, value, peak = run("stream", str(path))
+    per_row = seconds / rows / (memory_seconds / small)
+    print(f"stream {seconds:.1f} s, in memory {memory_seconds:.1f} s for a tenth; first {value:.4f}")
+    print(f"in memory: peak {memory_peak / 1e6:.0f} MB")
+    show("peak memory of the stream, MB", peak / 1e6, 1000, at_least=False)
+    show("time per row, stream over memory", per_row, 1.3, at_least=False)
+
+
+if __name__ == "__main__":
+    with one_thread():
+        if sys.argv[1:2] == ["stream"]:
+            stream(sys.argv[2])
+        elif sys.argv[1:2] == ["memory"]:
+            in_memory(int(sys.argv[2]))
+        else:
+            main(int(sys.argv[1]) if len(sys.argv) > 1 else 2_000_000)
