@@ -1,0 +1,175 @@
+"""Acceptance checks 3, 4, 5, 12 and 13 of the filters on Gaussian inputs."""
+
+import math
+
+import numpy as np
+import pytest
+
+from solvable.operators import HermiteFeatures, MomentOperator, leading_eigenpairs
+from solvable.spectra import balanced_emergence_ratio, direction_profile, label_weighted_spectrum
+from solvable.targets import GaussianChannel, SubspaceChannel
+from solvable.theory import predict_filter
+
+
+def test_emergence_in_closed_form():
+    # Check 3.
+    law = GaussianChannel(400).law()
+    found = predict_filter(law, dimension=400, samples=400)
+    assert found.emergence_samples[0] / 400 == pytest.approx(1.7100, abs=1e-3)
+    assert found.weak_recovery_samples[0] / 400 == pytest.approx(1.3605, abs=1e-3)
+    assert balanced_emergence_ratio(law.strengths[0]) == pytest.approx(1.7100, abs=1e-3)
+
+
+def spectra(ratio, seeds=8, dimension=400):
+    rows = []
+    for seed in range(seeds):
+        target = GaussianChannel(dimension, seed=seed)
+        X, y = target.sample(round(ratio * dimension), seed)
+        operator = MomentOperator(X, y, HermiteFeatures(1, dimension))
+        pairs = leading_eigenpairs(operator, 2, 1, rng=seed, route="dense")
+        values = pairs.values + y.mean()
+        rows.append([*values, (target.direction @ pairs.vectors[:, 0]) ** 2])
+    return np.array(rows)
+
+
+@pytest.mark.parametrize(
+    ("ratio", "place", "place_tolerance", "overlap", "overlap_tolerance", "edge"),
+    [(5.0, 1.135, 0.03, 0.648, 0.05, 0.969), (10.0, 0.986, 0.03, 0.840, 0.02, 0.661)],
+)
+def test_emergence_simulated(ratio, place, place_tolerance, overlap, overlap_tolerance, edge):
+    # Check 4: tolerances of the note, three standard errors of 8 seeds and the bias of d = 400.
+    found = label_weighted_spectrum(GaussianChannel(400).law(), ratio=ratio)
+    assert found.eigenvalues[0] == pytest.approx(place, abs=1e-3)
+    assert found.squared_overlap[0] == pytest.approx(overlap, abs=1e-3)
+    assert found.bulk_edges[1] == pytest.approx(edge, abs=1e-3)
+    mean = spectra(ratio).mean(axis=0)
+    assert mean[0] == pytest.approx(place, abs=place_tolerance)
+    assert mean[3] == pytest.approx(overlap, abs=overlap_tolerance)
+    # The second eigenvalue and the lowest one are the two edges.
+    assert mean[1] == pytest.approx(edge, abs=0.04)
+    assert mean[2] == pytest.approx(-edge, abs=0.04)
+
+
+def test_nothing_emerges_below_the_threshold():
+    # Check 4, alpha = 1.
+    assert spectra(1.0)[:, 3].mean() < 0.1
+    assert not label_weighted_spectrum(GaussianChannel(400).law(), ratio=1.0).recovered[0]
+
+
+def by_modulus(X, y, k):
+    operator = MomentOperator(X, y, HermiteFeatures(1, X.shape[1]))
+    pairs = leading_eigenpairs(operator, k, k, rng=0, route="dense")
+    values = pairs.values + y.mean()
+    kept = np.argsort(-np.abs(values))[:k]
+    return values[kept], pairs.vectors[:, kept]
+
+
+def cosines(first, second):
+    return np.linalg.svd(first.T @ second, compute_uv=False)
+
+
+@pytest.mark.parametrize("factor", [-1.0, 3.0, -0.25])
+def test_sign_and_scale_of_the_labels(factor):
+    # Check 5, of the filter and of the theory.
+    X, y = SubspaceChannel(40).sample(1_200, 0)
+    values, vectors = by_modulus(X, y, 4)
+    other, moved = by_modulus(X, factor * y, 4)
+    np.testing.assert_allclose(np.sort(other), np.sort(factor * values), atol=1e-10)
+    np.testing.assert_allclose(cosines(vectors, moved), 1, atol=1e-10)
+    law = SubspaceChannel(40).law()
+    found = predict_filter(law, dimension=40, samples=1_200)
+    mirrored = predict_filter(law.mirrored(), dimension=40, samples=1_200)
+    np.testing.assert_allclose(mirrored.eigenvalues, -found.eigenvalues, atol=1e-10)
+    np.testing.assert_allclose(mirrored.squared_overlap, found.squared_overlap, atol=1e-10)
+
+
+@pytest.mark.parametrize("factor", [-1.0, 4.0])
+def test_sign_and_scale_of_the_labels_in_the_learner(factor):
+    # Check 5 for a lifted filter of the estimator: real labels are standardised by their size.
+    from solvable.learners import Block, NeuralLoFiTransformer
+
+    X, y = SubspaceChannel(30).sample(300, 0)
+    blocks = [Block(width=200), Block(reduce=6, width=None)]
+    labels = y + 0.1 * np.sin(X[:, 0])
+    one, other = (
+        NeuralLoFiTransformer(blocks, scaling="none", random_state=0).fit(X, each)
+        for each in (labels, factor * labels)
+    )
+    sign = np.sign(factor)
+    np.testing.assert_allclose(
+        other.filters_[0].eigenvalues, sign * one.filters_[0].eigenvalues, atol=1e-10
+    )
+    first, second = (np.linalg.qr(each.transform(X))[0] for each in (one, other))
+    np.testing.assert_allclose(cosines(first, second), 1, atol=1e-10)
+
+
+def best(X, y, direction):
+    values, vectors = np.linalg.eigh((X * y[:, None]).T @ X / len(X))
+    squared = (direction @ vectors) ** 2
+    k = int(np.argmax(squared))
+    return squared[k], int(np.sum(np.abs(values) > abs(values[k])))
+
+
+def test_residual_dimension():
+    # Check 12: twenty directions of variance 10 among 320, n = 3000, 6 seeds.
+    rows = []
+    for seed in range(6):
+        target = GaussianChannel(320, nuisance=20, nuisance_variance=10.0, seed=seed)
+        X, y = target.sample(3_000, seed)
+        raw = best(X, y, target.direction)
+        deflated = best(X[:, 20:], y, target.direction[20:])
+        rows.append([*raw, *deflated])
+    raw_overlap, raw_rank, overlap, rank = np.array(rows).T
+    assert raw_overlap.mean() < 0.5
+    assert overlap.mean() > 0.75
+    assert not rank.any()
+    variances = np.concatenate([np.full(20, 10.0), np.ones(299)])
+    law = GaussianChannel(320).law()
+    hidden, alone = (
+        direction_profile(law, variances=one, direction_variance=1.0, n_samples=3_000)
+        for one in (variances, variances[20:])
+    )
+    error = raw_overlap.std(ddof=1) / np.sqrt(6)
+    assert hidden.best_squared_overlap == pytest.approx(raw_overlap.mean(), abs=3 * error + 0.06)
+    assert hidden.best_rank == pytest.approx(raw_rank.mean(), abs=3)
+    assert alone.best_squared_overlap == pytest.approx(overlap.mean(), abs=0.02)
+
+
+def subspace_run(seed, n=2_000, networks=True):
+    from solvable.learners import Block, NeuralLoFiClassifier, network_blocks
+
+    target = SubspaceChannel(60, seed=seed)
+    X, y = target.sample(n, seed)
+    _, V = by_modulus(X, y, 4)
+    overlap = np.sum((target.directions.T @ V) ** 2) / 4
+    X_test, y_test = target.sample(2_000, 10_000 + seed)
+    errors = []
+    for blocks in (
+        [Block(reduce=4, width=math.inf)],
+        *((network_blocks(1), network_blocks(3)) if networks else ()),
+    ):
+        model = NeuralLoFiClassifier(blocks, scaling="none", random_state=0).fit(X, y)
+        errors.append(np.mean(model.predict(X_test) != y_test))
+    return overlap, errors
+
+
+def test_subspace_target_with_fewer_samples():
+    # A third of the samples of check 13 for every run of the tests: the prediction, and a gap.
+    found = [subspace_run(seed, 700) for seed in range(2)]
+    law = SubspaceChannel(60).law()
+    predicted = predict_filter(law, dimension=60, samples=700).subspace_overlap
+    overlaps, errors = np.array([one[0] for one in found]), np.array([one[1] for one in found])
+    assert overlaps.mean() == pytest.approx(predicted, abs=0.12)
+    assert errors[:, 0].mean() < errors[:, 1:].mean(axis=0).min() - 0.05
+
+
+@pytest.mark.slow
+def test_subspace_target():
+    # Check 13: d = 60, n = 2000, 3 seeds.
+    found = [subspace_run(seed) for seed in range(3)]
+    overlaps, errors = np.array([one[0] for one in found]), np.array([one[1] for one in found])
+    assert overlaps.mean() >= 0.83
+    law = SubspaceChannel(60).law()
+    predicted = predict_filter(law, dimension=60, samples=2_000).subspace_overlap
+    assert overlaps.mean() == pytest.approx(predicted, abs=0.04)
+    assert errors[:, 0].mean() <= errors[:, 1:].mean(axis=0).min() - 0.10

@@ -1,0 +1,214 @@
+"""The system `neural-lofi`: parameters, one replicate, prediction, claims, figures."""
+
+import json
+
+import numpy as np
+import pytest
+from pydantic import ValidationError
+
+from solvable.arrays import random_stream
+from solvable.systems.base import Point
+from solvable.systems.neural_lofi import PRESETS, NeuralLoFiParameters, system
+from solvable.systems.neural_lofi_claims import CLAIMS
+from solvable.systems.neural_lofi_experiment import METRICS, draw_target, make_target
+
+SETTINGS = {
+    "single": {"dimension": 80, "ratio": 6.0},
+    "negative": {"dimension": 80, "ratio": 8.0, "channel": "cosine", "label_map": "tanh"},
+    "unbalanced": {"dimension": 80, "ratio": 8.0, "channel": "tail-sign"},
+    "lifted": {"dimension": 60, "ratio": 6.0, "lift": "relu"},
+    "hidden": {"target": "hidden", "dimension": 90, "ratio": 8.0, "nuisance": 8},
+    "subspace": {"target": "subspace", "dimension": 30, "ratio": 12.0, "test_samples": 300},
+}
+
+
+def record_of(setting, seed=0):
+    return system.measure(NeuralLoFiParameters(**setting), random_stream("one", seed))
+
+
+def point_of(setting, seeds=3):
+    parameters = NeuralLoFiParameters(**setting)
+    return Point(
+        parameters.model_dump(),
+        [record_of(setting, seed) for seed in range(seeds)],
+        system.predict(parameters),
+    )
+
+
+@pytest.fixture(scope="module")
+def points():
+    chosen = [
+        *SETTINGS.values(),
+        SETTINGS["single"] | {"ratio": 0.7},
+        SETTINGS["subspace"] | {"ratio": 24.0},
+    ]
+    return [point_of(setting) for setting in chosen]
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"target": "hidden", "dimension": 20}, "at least 22"),
+        ({"target": "subspace", "dimension": 4}, "at least 8"),
+        ({"ratio": 0.001}, "at least 4 samples"),
+        ({"noise": 0.7}, "up to 0.5"),
+        ({"lift": "relu", "target": "hidden"}, "single-index"),
+        ({"lift": "relu", "channel": "tail-sign"}, "label_map=identity"),
+        ({"lift": "relu", "ratio": 100.0}, "5000"),
+        ({"lift": "cos"}, "Input should be"),
+        ({"ratio": 0}, "greater than 0"),
+        ({"channel": "cube"}, "Input should be"),
+        ({"samples": 10}, "Extra inputs"),
+    ],
+)
+def test_bad_parameters_are_refused(values, words):
+    with pytest.raises(ValidationError, match=words):
+        NeuralLoFiParameters(**values)
+
+
+def test_dimensions_follow_the_target_unless_given():
+    assert NeuralLoFiParameters().n_inputs == 400
+    assert NeuralLoFiParameters(target="hidden").n_inputs == 320
+    assert NeuralLoFiParameters(target="subspace", ratio=33.334).samples == 2_000
+    assert NeuralLoFiParameters(dimension=50, ratio=3.0).samples == 150
+
+
+def test_every_parameter_says_what_it_means():
+    for name, field in NeuralLoFiParameters.model_fields.items():
+        assert field.description, name
+
+
+@pytest.mark.parametrize("name", sorted(PRESETS))
+def test_presets_are_valid_at_every_point(name):
+    from itertools import product
+
+    grid = PRESETS[name].grid
+    for values in product(*grid.values()):
+        NeuralLoFiParameters(**dict(zip(grid, values, strict=True)))
+
+
+@pytest.mark.parametrize("name", sorted(SETTINGS))
+def test_metrics_are_plain_and_named_alike(name):
+    record, prediction = (
+        record_of(SETTINGS[name]),
+        system.predict(NeuralLoFiParameters(**SETTINGS[name])),
+    )
+    assert set(record) == set(METRICS) <= set(prediction)
+    for metrics in (record, prediction):
+        assert json.loads(json.dumps(metrics, allow_nan=False)) == metrics
+    for key, value in record.items():
+        if isinstance(value, list):
+            assert len(value) == len(prediction[key]), key
+    measured = {key for key, value in record.items() if value is not None}
+    unpredicted = {"error", "kernel_error", "deep_kernel_error"}
+    assert measured - unpredicted <= {k for k, value in prediction.items() if value is not None}
+
+
+def test_a_replicate_depends_on_its_stream_alone():
+    for setting in SETTINGS.values():
+        assert record_of(setting) == record_of(setting)
+        assert record_of(setting) != record_of(setting, 1)
+
+
+def test_the_teacher_is_the_target_that_was_measured():
+    for setting in SETTINGS.values():
+        parameters = NeuralLoFiParameters(**setting)
+        arrays = system.teacher(parameters, random_stream("one", 0))
+        target = draw_target(parameters, random_stream("one", 0))
+        np.testing.assert_array_equal(arrays["directions"], target.directions)
+
+
+def test_one_class_alone_measures_nothing():
+    parameters = NeuralLoFiParameters(dimension=4, ratio=1.0, channel="tail-sign")
+    records = [system.measure(parameters, random_stream("few", seed)) for seed in range(12)]
+    empty = [record for record in records if record["eigenvalue"] is None]
+    assert empty
+    assert all(value is None for record in empty for value in record.values())
+
+
+def test_noise_and_maps_reach_the_target():
+    flipped = NeuralLoFiParameters(noise=0.5, dimension=60)
+    assert system.predict(flipped)["emergence_ratio"] == [None]
+    assert make_target(NeuralLoFiParameters(channel="square", noise=2.0), 0).noise == 2.0
+
+
+def test_weak_recovery_does_not_depend_on_a_one_to_one_map():
+    found = [
+        system.predict(NeuralLoFiParameters(channel="absolute", label_map=name))
+        for name in ("raw", "tanh")
+    ]
+    assert found[0]["weak_recovery_ratio"] == pytest.approx(
+        found[1]["weak_recovery_ratio"], rel=0.01
+    )
+    assert found[0]["emergence_ratio"][0] > found[1]["emergence_ratio"][0]
+
+
+@pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.name)
+def test_claims_find_their_points(claim, points):
+    verdict = claim.verdict(points)
+    assert verdict.status in ("holds", "fails"), verdict.reason
+    assert np.isfinite(verdict.measured)
+    nothing = claim.verdict([])
+    assert nothing.status == "not testable"
+    assert len(nothing.reason) > 20
+
+
+def shifted(points, name, by):
+    moved = []
+    for point in points:
+        metrics = []
+        for one in point.metrics:
+            value = one[name]
+            if isinstance(value, list):
+                value = [entry + by for entry in value]
+            elif value is not None:
+                value = value + by
+            metrics.append(one | {name: value})
+        moved.append(Point(point.parameters, metrics, point.prediction))
+    return moved
+
+
+@pytest.mark.parametrize(
+    ("claim", "metric", "by"),
+    [
+        ("overlap-through-emergence", "squared_overlap", 0.4),
+        ("place-of-the-outlier", "eigenvalue", 0.5),
+        ("edge-of-the-bulk", "opposite_edge", 1.0),
+        ("nothing-below-threshold", "squared_overlap", 0.5),
+        ("lift-as-label-map", "squared_overlap", -0.5),
+        ("hidden-overlap", "best_squared_overlap", 0.8),
+        ("hidden-rank", "best_rank", 40.0),
+        ("deflation-restores", "deflated_squared_overlap", -0.4),
+        ("deflation-leads", "deflated_rank", 1.0),
+        ("subspace-overlap", "subspace_overlap", -0.5),
+        ("both-signs-needed", "upper_subspace_overlap", 0.5),
+        ("filter-beats-kernels", "error", 0.4),
+        ("error-above-its-floor", "error", -0.3),
+    ],
+)
+def test_claims_fail_on_records_that_contradict_them(claim, metric, by, points):
+    (one,) = [each for each in CLAIMS if each.name == claim]
+    assert one.verdict(shifted(points, metric, by)).status == "fails"
+
+
+def test_figures_show_theory_and_measurement(points):
+    figures = system.figures(points)
+    names = [one.name for one in figures]
+    assert len(names) == len(set(names))
+    kinds = {name.split("-")[0] for name in names}
+    assert kinds == {"overlap", "spectrum", "hidden", "subspace"}
+    for figure in figures:
+        assert figure.caption
+        for series in figure.series:
+            assert len(series.x) == len(series.y)
+            if series.kind != "points":
+                assert np.isfinite(series.y).all(), (figure.name, series.label)
+    assert system.figures([]) == []
+
+
+def test_figures_tell_curves_apart_by_what_differs(points):
+    (overlap,) = [one for one in system.figures(points) if one.name == "overlap"]
+    labels = {one.label for one in overlap.series}
+    assert len(labels) == len(overlap.series)
+    assert any("relu lift" in label for label in labels)
+    assert any("cosine" in label for label in labels)
