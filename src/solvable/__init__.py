@@ -3,7 +3,8 @@
 The parts load on first use, so that ``import solvable`` costs next to nothing:
 
 - ``targets``: distributions with known latent features.
-- ``learners``: estimators after scikit-learn's conventions.
+- ``learners``: estimators after scikit-learn's conventions; ``data``: what they are given.
+- ``analysis``: features of a data set, measured on unseen rows; ``forecast``: learning curves.
 - ``theory``: predictions as plain functions; ``spectra``: laws of random matrices.
 - ``systems``: a target, a learner, a theory and claims under one name.
 - ``study``: a system over a grid; ``report``: its figures, tables and HTML page.
@@ -17,8 +18,11 @@ from typing import Any
 
 __all__ = [
     "__version__",
+    "analysis",
     "arrays",
+    "data",
     "errors",
+    "forecast",
     "hermite",
     "learners",
     "operators",

@@ -6,7 +6,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from solvable.learners.backlofi import BackLoFiClassifier, BackLoFiRegressor
     from solvable.learners.baselines import KernelRidgeBaseline, RandomFeatureRidge
+    from solvable.learners.early_gradient import EarlyAlignment, early_alignment
+    from solvable.learners.gradient_network import (
+        GradientNetworkClassifier,
+        GradientNetworkRegressor,
+    )
     from solvable.learners.layerwise import LayerwiseSpectralRegressor
     from solvable.learners.lofi import (
         NeuralLoFiClassifier,
@@ -24,8 +30,13 @@ if TYPE_CHECKING:
     from solvable.learners.spectral_layer import SpectralLayer
 
 _HOMES = {
+    "BackLoFiClassifier": "backlofi",
+    "BackLoFiRegressor": "backlofi",
     "Block": "lofi_blocks",
+    "EarlyAlignment": "early_gradient",
     "FilterReport": "lofi_filter",
+    "GradientNetworkClassifier": "gradient_network",
+    "GradientNetworkRegressor": "gradient_network",
     "KernelRidgeBaseline": "baselines",
     "LayerwiseSpectralRegressor": "layerwise",
     "Network": "lofi_layers",
@@ -38,6 +49,7 @@ _HOMES = {
     "SpectralLayer": "spectral_layer",
     "SplineReadout": "readout",
     "block_power_iteration": "power_iteration",
+    "early_alignment": "early_gradient",
     "load_model": "lofi_files",
     "model_notes": "lofi_files",
     "network_blocks": "lofi_blocks",
@@ -45,8 +57,13 @@ _HOMES = {
 }
 
 __all__ = [
+    "BackLoFiClassifier",
+    "BackLoFiRegressor",
     "Block",
+    "EarlyAlignment",
     "FilterReport",
+    "GradientNetworkClassifier",
+    "GradientNetworkRegressor",
     "KernelRidgeBaseline",
     "LayerwiseSpectralRegressor",
     "Network",
@@ -59,6 +76,7 @@ __all__ = [
     "SpectralLayer",
     "SplineReadout",
     "block_power_iteration",
+    "early_alignment",
     "load_model",
     "model_notes",
     "network_blocks",
