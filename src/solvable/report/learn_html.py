@@ -1,0 +1,177 @@
+"""The report of learning as one HTML file that needs no network."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from solvable.analysis.results import Learned
+from solvable.report import learn_words as words
+from solvable.report.files import check_names, write_atomically
+from solvable.report.html import GENERATOR, _drawings, _picture
+from solvable.report.learn_figures import learn_figures
+from solvable.report.learn_pictures import CAPTION, draw_pictures
+from solvable.report.recording_backend import record
+
+
+@dataclass(frozen=True)
+class MethodLine:
+    """One line of the table of methods, in words and as places of a drawn interval.
+
+    Parameters
+    ----------
+    title, meaning, error, interval, difference, verdict, remark : str
+        As they are read.
+    left, right, dot : float or None
+        Ends of the interval and its middle, in percent of the scale; None if they are off it.
+    """
+
+    title: str
+    meaning: str
+    error: str
+    interval: str
+    difference: str
+    verdict: str
+    remark: str
+    left: float | None
+    right: float | None
+    dot: float | None
+
+
+def method_lines(found: Learned) -> list[MethodLine]:
+    """Lines of the table of methods.
+
+    Parameters
+    ----------
+    found : Learned
+        Result.
+
+    Returns
+    -------
+    list of MethodLine
+        The scale reaches from zero to the largest interval of a method that knows something.
+    """
+    ends = [one.upper for one in found.methods if one.key != "constant" and one.upper is not None]
+    top = 1.04 * max(ends, default=1.0) or 1.0
+    lines = []
+    for one in found.methods:
+        value, interval = words.percents(one.error, one.lower, one.upper)
+        drawn = one.error is not None and one.error <= top
+        places = [
+            100 * min(max(part or 0.0, 0.0), top) / top if drawn else None
+            for part in (one.lower, one.upper, one.error)
+        ]
+        lines.append(
+            MethodLine(
+                one.title,
+                one.meaning,
+                value,
+                interval,
+                words.difference_text(one),
+                one.verdict or "",
+                one.remark,
+                *places,
+            )
+        )
+    return lines
+
+
+def render_learn_report(
+    found: Learned, path: str | Path, *, command: str = "", model: str = "model.safetensors"
+) -> Path:
+    """Write the report of learning as one self-contained HTML file.
+
+    Parameters
+    ----------
+    found : Learned
+        Result.
+    path : str or Path
+        File to write; an existing one is replaced in one step.
+    command : str
+        What repeats it.
+    model : str
+        Where the model lies, for the command that uses it.
+
+    Returns
+    -------
+    Path
+        The file.
+
+    Raises
+    ------
+    StorageFailed
+        If it cannot be written.
+    """
+    write_atomically(path, _html(found, command, model).encode())
+    return Path(path)
+
+
+def _html(found: Learned, command: str, model: str) -> str:
+    from importlib.metadata import version
+
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+    from plotly.offline import get_plotlyjs
+
+    environment = Environment(
+        loader=PackageLoader("solvable.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    figures = learn_figures(found)
+    check_names(figures)
+    shown: dict[str, Any] = {
+        figure.name: {
+            "figure": figure,
+            "index": index,
+            "picture": _picture(figure),
+            "notes": [call["text"] for call in record(figure).named("note")],
+        }
+        for index, figure in enumerate(figures)
+    }
+    return environment.get_template("learn.html.jinja").render(
+        found=found,
+        words=words,
+        generator=f"{GENERATOR} {version('solvable')}",
+        lines=method_lines(found),
+        shown=shown,
+        filters=_filters(found),
+        filters_caption=CAPTION,
+        cards=_cards(found),
+        command=command,
+        model=model,
+        drawings=_drawings(figures),
+        plotly=get_plotlyjs() if figures else "",
+    )
+
+
+def _filters(found: Learned) -> str:
+    """Address of the pictures that holds them itself; empty if there are none."""
+    from base64 import b64encode
+
+    if found.pictures is None or not len(found.pictures):
+        return ""
+    return f"data:image/svg+xml;base64,{b64encode(draw_pictures(found)).decode()}"
+
+
+def _cards(found: Learned) -> list[tuple[str, str, str]]:
+    """The three answers: number, what it is, interval."""
+    score = found.learned
+    value, interval = words.percents(score.error, score.lower, score.upper)
+    cards = [
+        (
+            " and ".join(str(layer.directions) for layer in found.found),
+            "directions carry signal",
+            f"in {found.n_samples} rows",
+        ),
+        (value, words.error_name(found), f"{interval} on unseen rows"),
+    ]
+    if found.outlook.expected:
+        twice = found.outlook.expected[1]
+        value, interval = words.percents(twice.error, twice.lower, twice.upper)
+        cards.append((value, "expected with twice the rows", interval))
+    else:
+        cards.append(("–", "expected with twice the rows", "no forecast can be made"))
+    return cards

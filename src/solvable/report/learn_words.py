@@ -1,0 +1,230 @@
+"""Results of learning in plain words, for the terminal and the page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from solvable.analysis.results import Expected, LayerFound, Learned, MethodScore
+from solvable.report.numbers import format_number
+
+FEW_ROWS = 20
+"""Rows below which a predicted size of emergence is not told as a number."""
+
+
+def percent(value: float | None, precision: float | None = None) -> str:
+    """Write a share as percents.
+
+    Parameters
+    ----------
+    value : float or None
+        Share.
+    precision : float, optional
+        Width of its interval, which decides on the digits.
+
+    Returns
+    -------
+    str
+        With one decimal; with two below a precision of half a percent, none from 20 percent.
+
+    Examples
+    --------
+    >>> percent(0.0123), percent(0.51, 0.3), percent(0.0123, 0.004), percent(None)
+    ('1.2 %', '51 %', '1.23 %', '–')
+    """
+    if value is None:
+        return "–"
+    digits = 1 if precision is None else 2 if precision < 0.005 else 0 if precision >= 0.2 else 1
+    text = f"{100 * value:.{digits}f}".replace("-", "−")
+    return f"{text} %" if float(text.replace("−", "-")) else f"{text.removeprefix('−')} %"
+
+
+def percents(value: float | None, lower: float | None, upper: float | None) -> tuple[str, str]:
+    """Write a share and its interval with the same digits.
+
+    Parameters
+    ----------
+    value, lower, upper : float or None
+        Shares.
+
+    Returns
+    -------
+    value, interval : str
+        Dashes if there is no value.
+
+    Examples
+    --------
+    >>> percents(0.0123, 0.01, 0.02)
+    ('1.2 %', '1.0 to 2.0 %')
+    """
+    if value is None or lower is None or upper is None:
+        return "–", "–"
+    precision = upper - lower
+    ends = [percent(one, precision).removesuffix(" %") for one in (lower, upper)]
+    return percent(value, precision), f"{ends[0]} to {ends[1]} %"
+
+
+def error_name(found: Learned) -> str:
+    """What the error is called.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> error_name(SimpleNamespace(is_regression=True))
+    'variance not explained'
+    """
+    return "variance not explained" if found.is_regression else "wrong predictions"
+
+
+def subject(found: Learned) -> str:
+    """What was learned from, such as "1797 images of 8 x 8 pixels, 10 classes of 'digit'"."""
+    if found.image_shape:
+        shape = " x ".join(str(one) for one in found.image_shape[:2])
+        what = f"{found.n_samples} images of {shape} pixels"
+    else:
+        columns = "column" if found.n_columns == 1 else "columns"
+        what = f"{found.n_samples} rows, {found.n_columns} {columns}"
+    if found.is_regression:
+        return f"{what}, a number to predict: {found.target!r}"
+    return f"{what}, {len(found.class_labels)} classes of {found.target!r}"
+
+
+def headline(found: Learned) -> str:
+    """The error of the learned features in a sentence."""
+    score = found.learned
+    value, interval = percents(score.error, score.lower, score.upper)
+    if found.is_regression:
+        assert score.error is not None
+        typical = format_number((found.target_deviation or 0.0) * score.error**0.5, 3)
+        return (
+            f"On rows that they have not seen, the learned features leave {value} of the variance of "
+            f"{found.target!r} unexplained ({interval}): a typical error of {typical}."
+        )
+    return (
+        f"On rows that they have not seen, the learned features are wrong {value} of the time "
+        f"({interval})."
+    )
+
+
+def comparison_sentences(found: Learned) -> list[str]:
+    """Which methods are worse, better, or cannot be told apart.
+
+    Parameters
+    ----------
+    found : Learned
+        Result.
+
+    Returns
+    -------
+    list of str
+        One sentence per outcome that occurs.
+    """
+    outcomes = {
+        "worse": "The learned features have the smaller error beside: {}.",
+        "better": "These have a smaller error than the learned features: {}.",
+        "no difference": "No difference to the learned features that this data can show: {}.",
+    }
+    sentences = []
+    for verdict, sentence in outcomes.items():
+        names = [one.title for one in found.methods[1:] if one.verdict == verdict]
+        if names:
+            sentences.append(sentence.format("; ".join(names)))
+    return sentences
+
+
+def difference_text(score: MethodScore) -> str:
+    """Difference to the learned features in points, with interval, such as "+4.7 (3.6 to 5.9)"."""
+    if score.difference is None:
+        return ""
+    assert score.difference_lower is not None
+    assert score.difference_upper is not None
+    precision = score.difference_upper - score.difference_lower
+    ends = score.difference, score.difference_lower, score.difference_upper
+    value, lower, upper = (percent(one, precision).removesuffix(" %") for one in ends)
+    sign = "+" if score.difference > 0 and float(value) else ""
+    return f"{sign}{value} ({lower} to {upper})"
+
+
+def signal_sentence(layer: LayerFound, found: Learned) -> str:
+    """How many directions carry signal, in a sentence."""
+    where = f"Filter {layer.number}" if len(found.found) > 1 else "The filter"
+    if layer.directions == 0:
+        return (
+            f"{where} found no direction that carries signal about {found.target!r} at this sample "
+            f"size: none is {layer.threshold:g} times as strong as with shuffled targets. The model "
+            "keeps the strongest one alone; do not read anything into it."
+        )
+    verb = "direction that carries" if layer.directions == 1 else "directions that carry"
+    low, high = min(layer.directions_in_folds), max(layer.directions_in_folds)
+    folds = f"{low}" if low == high else f"{low} to {high}"
+    limit = (
+        f" The weakest tested is still above the threshold, so there may be more."
+        if _is_open(layer)
+        else ""
+    )
+    return (
+        f"{where} found {layer.directions} {verb} signal about {found.target!r} in "
+        f"{found.n_samples} rows ({folds} in the rows outside each fold): each is more than "
+        f"{layer.threshold:g} times as strong as with shuffled targets.{limit}"
+    )
+
+
+def _is_open(layer: LayerFound) -> bool:
+    return any(one.ratios and one.ratios[-1] > layer.threshold for one in layer.signals)
+
+
+def ratio_text(value: float | None) -> str:
+    """Strength over null, such as "5.3 times"."""
+    return "" if value is None else f"{format_number(value, 2)} times"
+
+
+def emergence_text(rows: float) -> str:
+    """Rows at which a direction is expected to be found.
+
+    Examples
+    --------
+    >>> emergence_text(3.2), emergence_text(412.3), emergence_text(float("inf"))
+    ('below 20', '410', 'never')
+    """
+    if rows < FEW_ROWS:
+        return f"below {FEW_ROWS}"
+    return "never" if rows == float("inf") else format_number(rows, 2)
+
+
+def expected_rows(found: Learned) -> list[tuple[str, str, str, str]]:
+    """Table of the outlook: how much data, rows, error, interval."""
+    return [
+        (_times(one), str(one.rows), *percents(one.error, one.lower, one.upper))
+        for one in found.outlook.expected
+    ]
+
+
+def _times(one: Expected) -> str:
+    return "all rows at hand" if one.factor == 1 else f"{one.factor:g} times the rows"
+
+
+def outlook_sentence(found: Learned) -> str:
+    """What twice the data is expected to buy, or why nothing can be said."""
+    outlook = found.outlook
+    if not outlook.expected:
+        reason = outlook.verdict.removeprefix("Extrapolation is refused: ")
+        return f"No forecast can be made: {reason}"
+    now, twice = outlook.expected[:2]
+    value, interval = percents(twice.error, twice.lower, twice.upper)
+    gained = percents(now.error, now.lower, now.upper)[0]
+    return (
+        f"With twice the rows ({twice.rows}), {error_name(found)} are expected to fall from about "
+        f"{gained} to {value} ({interval})."
+        if not found.is_regression
+        else f"With twice the rows ({twice.rows}), the {error_name(found)} is expected to fall from "
+        f"about {gained} to {value} ({interval})."
+    )
+
+
+def class_rows(layer: LayerFound) -> Sequence[tuple[str, str, str]]:
+    """Table of signals: name, strongest ratio, directions."""
+    rows = []
+    for one in layer.signals:
+        more = "more than " if one.ratios and one.ratios[-1] > layer.threshold else ""
+        strongest = ratio_text(one.ratios[0] if one.ratios else None)
+        rows.append((one.label, strongest, f"{more}{one.directions}"))
+    return rows
