@@ -15,6 +15,9 @@ CURVE_POINTS = 40
 HIDDEN_POINTS = 20
 """The same where a prediction takes half a second."""
 
+MOST_CURVES = 6
+"""Curves that one figure of overlaps may hold."""
+
 VARYING = ("ratio", "kernel_samples", "test_samples")
 """Parameters in which the points of one curve may differ."""
 
@@ -57,9 +60,8 @@ def draw_figures(points: Sequence[Point]) -> list[Figure]:
     figures: list[Figure] = []
     single = [one for one in curves if one.points[0].parameters["target"] == "single-index"]
     names = _differences(single)
-    if single:
-        figures.append(_overlaps(single, names))
-        figures += [_spectrum(one, name) for one, name in zip(single, names, strict=True)]
+    figures += _all_overlaps(single, names)
+    figures += [_spectrum(one, name) for one, name in zip(single, names, strict=True)]
     for target, draw in (("hidden", _hidden), ("subspace", _subspace)):
         chosen = [one for one in curves if one.points[0].parameters["target"] == target]
         for curve, name in zip(chosen, _differences(chosen), strict=True):
@@ -117,7 +119,21 @@ def _titled(text: str, name: str) -> str:
     return f"{text} ({name})" if name else text
 
 
-def _overlaps(curves: Sequence[_Curve], names: Sequence[str]) -> Figure:
+def _all_overlaps(curves: Sequence[_Curve], names: Sequence[str]) -> list[Figure]:
+    """One figure of all curves, or one for each label map where they are many."""
+    if not curves:
+        return []
+    if len(curves) <= MOST_CURVES:
+        return [_overlaps(curves, names, "")]
+    maps = [one.points[0].parameters["label_map"] for one in curves]
+    found = []
+    for label_map in dict.fromkeys(maps):
+        chosen = [one for one, own in zip(curves, maps, strict=True) if own == label_map]
+        found.append(_overlaps(chosen, _differences(chosen), f"label map {label_map}"))
+    return found
+
+
+def _overlaps(curves: Sequence[_Curve], names: Sequence[str], title: str) -> Figure:
     series: list[Series] = []
     markers: list[Marker] = []
     for colour, (curve, name) in enumerate(zip(curves, names, strict=True)):
@@ -131,13 +147,14 @@ def _overlaps(curves: Sequence[_Curve], names: Sequence[str]) -> Figure:
                     Marker(float(ratio), label if alone else "", colour if not alone else -1)
                 )
     return Figure(
-        "overlap",
-        "The first filter finds its direction from a definite number of samples",
+        f"overlap{_suffix(title)}",
+        _titled("The first filter finds its direction at a definite size", title),
         "samples per dimension n/d",
         "squared overlap",
         series,
         "Squared overlap of the leading eigenvector with the direction. Vertical lines: the "
-        "threshold of the filter, and for one curve that of the best label map.",
+        "threshold of the filter, and for one curve that of the best label map. After a lift the "
+        "transition is drawn without its rounding at finite d.",
         markers,
         x_scale="log",
         y_range=(-0.02, 1.02),
