@@ -279,3 +279,34 @@ def test_unusable_arguments_are_refused():
         LabelLaw.balanced(1.0).optimal()
     with pytest.raises(InvalidData, match="shape"):
         LabelLaw.from_draws(np.ones(3), np.ones(3))
+
+
+def test_unbounded_weights_need_a_dimension():
+    s = np.linspace(-12, 12, 4_001)
+    chance = np.exp(-(s**2) / 2) + 1e-300
+    law = LabelLaw(s**2 - 1, chance, s[:, None] ** 2)
+    for refused in (
+        lambda: label_weighted_spectrum(law, ratio=2.0),
+        lambda: emergence_windows(law),
+        lambda: emergence_ratio(law),
+    ):
+        with pytest.raises(InvalidParameter, match="not bounded"):
+            refused()
+    small, large = (emergence_ratio(law, dimension=d)[0] for d in (100, 10_000))
+    # The larger the sample, the further its largest label pushes the edge out.
+    assert 0.5 < small < large
+    bounded = LabelLaw(np.tanh(s**2 - 1), chance, s[:, None] ** 2)
+    assert emergence_ratio(bounded)[0] == pytest.approx(
+        emergence_ratio(bounded, dimension=1_000)[0], rel=1e-3
+    )
+
+
+@pytest.mark.parametrize("ratio", [0.4, 0.8, 2.0, 9.0])
+def test_windows_say_where_the_spectrum_has_an_outlier(ratio):
+    law = three_values()
+    found = label_weighted_spectrum(law, ratio=ratio)
+    for i in range(law.n_directions):
+        for end, side in (("upper", found.upper), ("lower", found.lower)):
+            windows = emergence_windows(law, direction=i, end=end)
+            inside = any(low < ratio < high for low, high in windows)
+            assert inside == bool(side.outlying[i]), (i, end)

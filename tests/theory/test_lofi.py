@@ -53,6 +53,7 @@ def test_unbounded_labels_are_predicted_at_their_size():
     s = rng.standard_normal(400_000)
     law = LabelLaw.from_draws(s**2 - 1, s[:, None] ** 2)
     found = predict_filter(law, dimension=100, samples=800)
+    assert found.emergence_samples[0] < 800
     rows = []
     for seed in range(20):
         X = np.random.default_rng(seed).standard_normal((800, 100))

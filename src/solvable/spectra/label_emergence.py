@@ -89,7 +89,7 @@ def emergence_windows(
     Raises
     ------
     InvalidParameter
-        If the end or the direction does not exist.
+        If the end or the direction does not exist, or unbounded weights come without a dimension.
 
     Notes
     -----
@@ -108,6 +108,8 @@ def emergence_windows(
         raise InvalidParameter(f"end is {end!r}; allowed: 'upper', 'lower'.")
     if not 0 <= direction < law.n_directions:
         raise InvalidParameter(f"direction is {direction}; allowed: 0 to {law.n_directions - 1}.")
+    if dimension is None:
+        law.check_bounded()
     facing = law if end == "upper" else law.mirrored()
 
     def beyond(log_ratio: float) -> float:

@@ -220,6 +220,20 @@ class LabelLaw:
             )
         return LabelLaw(1 - 1 / given, self.probabilities, self.second_moments)
 
+    def check_bounded(self) -> None:
+        """Raise :class:`InvalidParameter` if the weights have a tail without end.
+
+        They do where clipping weights that one sample in 1e9 exceeds lowers the largest by a third.
+        """
+        largest = float(np.abs(self.weights).max())
+        resolved = float(np.abs(self.clipped(1e9).weights).max())
+        if resolved < largest / 1.5:
+            raise InvalidParameter(
+                f"the weights reach {largest:.3g}, but {resolved:.3g} is exceeded by fewer than one "
+                "sample in 1e9: they are not bounded, and the spectrum has no edge in the limit of "
+                "many dimensions. Pass dimension=..., or a bounded label map such as 'tanh'."
+            )
+
     def mirrored(self) -> LabelLaw:
         """The law of -T: its upper end is the lower end of this one."""
         return LabelLaw(-self.weights, self.probabilities, self.second_moments)

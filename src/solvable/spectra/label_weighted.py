@@ -203,7 +203,8 @@ def label_weighted_spectrum(
     Raises
     ------
     InvalidParameter
-        If the ratio is not positive or the dimension does not exceed the number of directions.
+        If the ratio is not positive, the dimension does not exceed the number of directions, or
+        there is no dimension and the weights are not bounded.
     NotConverged
         If an edge could not be bracketed.
 
@@ -228,6 +229,8 @@ def label_weighted_spectrum(
                 f"dimension is {dimension}; allowed: above the {law.n_directions} directions."
             )
         law = law.clipped(ratio * dimension)
+    else:
+        law.check_bounded()
     upper = _end(law, ratio, dimension)
     lower = _end(law.mirrored(), ratio, dimension)
     return LabelWeightedSpectrum(

@@ -82,7 +82,7 @@ def predict_filter(
     Raises
     ------
     InvalidParameter
-        If a number is out of range.
+        If a number is out of range, or unbounded weights come with ``rounding=False``.
     NotConverged
         If an edge could not be bracketed.
 

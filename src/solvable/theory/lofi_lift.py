@@ -2,6 +2,7 @@ r"""What a lift before the first filter changes: the tail of the activation as a
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -109,7 +110,7 @@ def predict_lifted_filter(
     Raises
     ------
     InvalidParameter
-        If the activation has no linear part, or labels have a mean.
+        If the activation has no linear part, or labels have a mean or no bound.
     NotConverged
         If a root could not be bracketed.
 
@@ -136,6 +137,7 @@ def predict_lifted_filter(
         raise InvalidParameter(
             f"the labels have mean {law.mean_weight:.3g}; allowed: 0. Centre the label map."
         )
+    law.check_bounded()
     moments = _Moments(law, direction)
     # A vanishing tail leaves r = 0 an ordinary root; the place is then a limit of 0/0.
     r = max(tail / linear, 1e-9)
@@ -200,7 +202,7 @@ class _Moments:
     def coupled(self, q: float) -> float:
         return float(np.sum(self.chance * (self.T / (q - self.T)) ** 2 * self.square))
 
-    def root(self, condition, above: float | None = None) -> float:  # type: ignore[no-untyped-def]
+    def root(self, condition: Callable[[float], float], above: float | None = None) -> float:
         """Root in q of a condition that decreases from positive to negative."""
         from scipy.optimize import brentq
 
