@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from solvable.errors import InvalidData, InvalidParameter
+from solvable.spectra import LabelLaw, direction_profile
 from solvable.theory import predicted_emergence, residual_dimension
 
 
@@ -111,6 +112,26 @@ def test_emergence_out_of_strong_noise_is_where_simulations_have_it():
         return np.mean(wins)
 
     assert ahead(predicted / 3) < 0.5 < ahead(3 * predicted)
+
+
+def test_emergence_is_the_onset_of_the_outlier_of_the_exact_spectrum():
+    # Twenty directions of variance 10 among 320: their noise asks for 24 times the samples that the
+    # feature's own noise does.
+    others = spectrum_with_strong(20, 10.0, 299)
+    found = predicted_emergence(
+        eigenvalues=np.array([0.857348]), variances=np.ones(1),
+        covariance_spectrum=np.append(others, 1.0), n_samples=1e9,
+    )  # fmt: skip
+    onset = found.emergence_samples[0]
+    assert onset == pytest.approx(24 * found.plain_emergence_samples[0], rel=0.02)
+    law = LabelLaw.balanced(0.857348)
+    below, above = (
+        direction_profile(law, variances=others, direction_variance=1, n_samples=factor * onset)
+        for factor in (0.9, 1.1)
+    )
+    assert not below.outliers
+    assert len(above.outliers) == 1
+    assert above.outliers[0].rank < 0.5
 
 
 def test_a_strong_direction_without_relevance_is_told_from_its_own_noise():
