@@ -195,6 +195,8 @@ def learn(
         model=final.model,
         pictures=pictures_of(final.model, dataset.X[plan.rows], images) if images else None,
         predictions=predictions,
+        rows=plan.rows,
+        row_folds=plan.folds,
     )
 
 
@@ -250,9 +252,7 @@ class _Plan:
             train, test = np.flatnonzero(self.folds != fold), np.flatnonzero(self.folds == fold)
             split = self._split(dataset, train, test)
             tasks += [Task(one.key, fold, split, self.design) for one in self.methods]
-            parts = nested_rows(
-                train, self.sizes[:-1], self.classes, key=(self.request.seed, fold)
-            )
+            parts = nested_rows(train, self.sizes[:-1], self.classes, key=(self.request.seed, fold))
             for part in parts.values():
                 if len(np.unique(self.y[part])) > 1:
                     smaller = self._split(dataset, part, test)

@@ -37,7 +37,9 @@ def outlook_of(curve: Sequence[CurvePoint], rows: int, *, seed: int = 0) -> Outl
     >>> [one.rows for one in found.expected]
     [1000, 2000, 4000]
     """
-    points = [(point.rows, error, fold) for point in curve for fold, error in enumerate(point.errors)]
+    points = [
+        (point.rows, error, fold) for point in curve for fold, error in enumerate(point.errors)
+    ]
     if not points:
         return Outlook((), verdict="There is no learning curve: too few rows.")
     sizes, errors, folds = zip(*points, strict=True)

@@ -68,14 +68,22 @@ class Direction:
     ratio : float or None
         Strength over what meaningless labels give once the stronger directions are removed; None
         where it was not tested.
-    emergence_rows : float
-        Rows at which a direction of this strength is expected to be found.
+    emergence_rows : float or None
+        Rows at which a direction of this strength is expected to be found: those at which its null,
+        which falls as the root of their number, is as strong.
+    residual_dimension : float
+        Effective dimension of what the stronger directions leave, seen from this one.
+    emergence_rows_by_dimension : float
+        The same from the residual dimension (:class:`solvable.learners.FilterReport`); a lower
+        estimate for weak directions.
     """
 
     number: int
     strength: float
     ratio: float | None
-    emergence_rows: float
+    emergence_rows: float | None
+    residual_dimension: float
+    emergence_rows_by_dimension: float
 
 
 @dataclass(frozen=True)
@@ -92,12 +100,15 @@ class SignalOfClass:
         Strength of each over its null.
     directions : int
         Directions above their null, interpolated between those tested.
+    emergence_rows : float or None
+        Rows at which the strongest of them is expected to be found.
     """
 
     label: str
     tested: tuple[int, ...]
     ratios: tuple[float, ...]
     directions: int
+    emergence_rows: float | None
 
 
 @dataclass(frozen=True)
@@ -117,7 +128,7 @@ class LayerFound:
     threshold : float
         Ratio above which a direction counts.
     strongest : tuple of Direction
-        The strongest of those kept.
+        Those kept, the weaker ones more sparsely.
     signals : tuple of SignalOfClass
         Per class, or one.
     """
@@ -255,8 +266,10 @@ class Learned:
         Fitted to all rows; not part of the JSON.
     pictures : ndarray or None
         Images of the strongest directions of the first filter, shape (k, height, width).
-    predictions : ndarray or None
-        Of the learned features for every row, by the fold that had not seen it.
+    predictions : ndarray
+        Of the learned features for every row used, by the model that had not seen it.
+    rows, row_folds : ndarray of int
+        Rows of the data set that were used, and the fold that tests each.
     """
 
     name: str
@@ -282,7 +295,9 @@ class Learned:
     versions: Mapping[str, str] = field(default_factory=dict)
     model: Any = field(default=None, repr=False)
     pictures: np.ndarray | None = field(default=None, repr=False)
-    predictions: np.ndarray | None = field(default=None, repr=False)
+    predictions: np.ndarray = field(default_factory=lambda: np.empty(0), repr=False)
+    rows: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=int), repr=False)
+    row_folds: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=int), repr=False)
 
     @property
     def is_regression(self) -> bool:
@@ -296,7 +311,7 @@ class Learned:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but the model and arrays, as JSON can hold it; what is not finite is None."""
-        left_out = ("model", "pictures", "predictions")
+        left_out = ("model", "pictures", "predictions", "rows", "row_folds")
         shallow = {
             name: value
             for name, value in vars(self).items()

@@ -107,7 +107,9 @@ def score_methods(
             continue
         available = round(float(np.mean([one.training_rows for one in fits])))
         if rows < available:
-            remark = f"fitted to {rows} of {available} training rows, as a kernel of all is too large"
+            remark = (
+                f"fitted to {rows} of {available} training rows, as a kernel of all is too large"
+            )
         error = losses.interval(mine)
         gap = None if method.key == LEARNED else losses.difference(mine, reference)
         scores.append(

@@ -10,7 +10,9 @@ from cyclopts import App, CycloptsError, Parameter
 
 from solvable.cli.cite import cite
 from solvable.cli.forecast import forecast
+from solvable.cli.learn import learn
 from solvable.cli.list import list_systems
+from solvable.cli.predict import predict
 from solvable.cli.report import report
 from solvable.cli.run import run
 from solvable.cli.theory import theory
@@ -36,6 +38,8 @@ For example:
   solvable run sequential-recovery --help its parameters and presets
   solvable theory sequential-recovery     the prediction alone
   solvable verify solvable-runs/...       the claims, judged on stored records
+  solvable learn data.csv --target risk   which features can my rows teach?
+  solvable predict MODEL new.csv          what does the model say of new rows?
   solvable forecast curve.csv             a learning curve at 2 and 4 times the data
 
 Exit status: 0 success; 1 a claim or a task failed; 2 bad input, one line says
@@ -48,6 +52,8 @@ _COMMANDS: dict[str, Callable[..., int]] = {
     "theory": theory,
     "report": report,
     "verify": verify,
+    "learn": learn,
+    "predict": predict,
     "forecast": forecast,
     "cite": cite,
 }

@@ -41,10 +41,11 @@ def strength_figure(found: Learned, layer: LayerFound) -> Figure:
     Figure
         One curve per class, and the threshold.
     """
+    # The line that leads the eye has no entry of its own in the legend.
     series = [
-        Series(one.label, list(one.tested), list(one.ratios), kind=kind, colour=number)
+        Series(label, list(one.tested), list(one.ratios), kind=kind, colour=number)
         for number, one in enumerate(layer.signals)
-        for kind in ("line", "points")
+        for kind, label in (("line", ""), ("points", one.label))
     ]
     last = max((max(one.tested, default=1) for one in layer.signals), default=1)
     limit = [layer.threshold, layer.threshold]

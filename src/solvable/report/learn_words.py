@@ -10,6 +10,9 @@ from solvable.report.numbers import format_number
 FEW_ROWS = 20
 """Rows below which a predicted size of emergence is not told as a number."""
 
+VERDICTS = {"worse": "worse", "better": "better", "no difference": "not told apart"}
+"""Whether the data tell a method from the learned features, in a word or two."""
+
 
 def percent(value: float | None, precision: float | None = None) -> str:
     """Write a share as percents.
@@ -119,9 +122,9 @@ def comparison_sentences(found: Learned) -> list[str]:
         One sentence per outcome that occurs.
     """
     outcomes = {
-        "worse": "The learned features have the smaller error beside: {}.",
-        "better": "These have a smaller error than the learned features: {}.",
-        "no difference": "No difference to the learned features that this data can show: {}.",
+        "worse": "Learned features do better than: {}.",
+        "better": "Learned features do worse than: {}.",
+        "no difference": "No difference that this data can show to: {}.",
     }
     sentences = []
     for verdict, sentence in outcomes.items():
@@ -157,7 +160,7 @@ def signal_sentence(layer: LayerFound, found: Learned) -> str:
     low, high = min(layer.directions_in_folds), max(layer.directions_in_folds)
     folds = f"{low}" if low == high else f"{low} to {high}"
     limit = (
-        f" The weakest tested is still above the threshold, so there may be more."
+        " The weakest tested is still above the threshold, so there may be more."
         if _is_open(layer)
         else ""
     )
@@ -177,17 +180,17 @@ def ratio_text(value: float | None) -> str:
     return "" if value is None else f"{format_number(value, 2)} times"
 
 
-def emergence_text(rows: float) -> str:
+def emergence_text(rows: float | None) -> str:
     """Rows at which a direction is expected to be found.
 
     Examples
     --------
-    >>> emergence_text(3.2), emergence_text(412.3), emergence_text(float("inf"))
-    ('below 20', '410', 'never')
+    >>> emergence_text(3.2), emergence_text(412.3), emergence_text(None)
+    ('below 20', '410', '–')
     """
-    if rows < FEW_ROWS:
-        return f"below {FEW_ROWS}"
-    return "never" if rows == float("inf") else format_number(rows, 2)
+    if rows is None:
+        return "–"
+    return f"below {FEW_ROWS}" if rows < FEW_ROWS else f"{float(f'{rows:.1e}'):.0f}"
 
 
 def expected_rows(found: Learned) -> list[tuple[str, str, str, str]]:
@@ -220,11 +223,13 @@ def outlook_sentence(found: Learned) -> str:
     )
 
 
-def class_rows(layer: LayerFound) -> Sequence[tuple[str, str, str]]:
-    """Table of signals: name, strongest ratio, directions."""
+def class_rows(layer: LayerFound) -> Sequence[tuple[str, str, str, str]]:
+    """Table of signals: name, strongest ratio, rows at which it emerges, directions."""
     rows = []
     for one in layer.signals:
         more = "more than " if one.ratios and one.ratios[-1] > layer.threshold else ""
         strongest = ratio_text(one.ratios[0] if one.ratios else None)
-        rows.append((one.label, strongest, f"{more}{one.directions}"))
+        rows.append(
+            (one.label, strongest, emergence_text(one.emergence_rows), f"{more}{one.directions}")
+        )
     return rows
