@@ -60,7 +60,7 @@ def held_out_sizes(n_sizes: int) -> int:
     >>> [held_out_sizes(k) for k in (4, 5, 6, 8, 12)]
     [1, 1, 2, 2, 3]
     """
-    return int(np.clip(n_sizes // 3, 1, 3)) if n_sizes < 9 else 3
+    return min(max(n_sizes // 3, 1), 3)
 
 
 def model_weights(held_out: Mapping[str, HeldOut]) -> dict[str, float]:
