@@ -7,8 +7,8 @@
 
 Simulated curves have their true error by formula. Of the measured ones it is the mean over the
 replicates that the curve does not see; it sees five. ``sequential`` measures the system
-sequential-recovery at d = 20; ``digits`` and ``mnist`` are kernel ridge regressions (RBF and the infinitely wide ReLU
-network) of images, whose curves are those of neither family.
+sequential-recovery at d = 20; ``digits`` and ``mnist`` are kernel ridge regressions (RBF and the
+infinitely wide ReLU network) of images, whose curves are those of neither family.
 """
 
 from __future__ import annotations
