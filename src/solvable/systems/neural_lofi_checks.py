@@ -157,12 +157,12 @@ def nothing_below(points: Sequence[Point]) -> Finding | NotTestable:
 
 def lifted(points: Sequence[Point]) -> Finding | NotTestable:
     """Worst deviation of the squared overlap after a lift, well above the threshold."""
-    chosen = []
-    for point in points:
-        predicted = np.atleast_1d(point.predicted("squared_overlap"))
-        # The transition after a lift is predicted without its rounding.
-        if point.parameters["lift"] != "none" and predicted[0] > 0.3:
-            chosen.append(point)
+    # The transition after a lift is predicted without its rounding.
+    chosen = [
+        one
+        for one in points
+        if one.parameters["lift"] != "none" and float(one.predicted("squared_overlap")[0]) > 0.3
+    ]
     return _compared(
         chosen,
         "squared_overlap",
