@@ -1,5 +1,7 @@
 """Dual kernels against quadrature in two dimensions, quadrature of the angle, and Stein's lemma."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -40,7 +42,7 @@ def by_angle(name, degree, left, right, cosine):
 
     edges = sorted({-np.pi, -np.pi / 2, np.pi / 2, theta - np.pi / 2, theta + np.pi / 2, np.pi})
     inside = [edge for edge in edges if -np.pi <= edge <= np.pi]
-    parts = [quad(integrand, a, b)[0] for a, b in zip(inside[:-1], inside[1:], strict=True)]
+    parts = [quad(integrand, a, b)[0] for a, b in pairwise(inside)]
     radial = {0: 1.0, 1: 2.0}[degree]
     return radial * np.sqrt(left * right) ** degree * sum(parts) / (2 * np.pi)
 
