@@ -1,0 +1,143 @@
+"""The deflated null: planted directions are counted, meaningless labels count for nothing."""
+
+import numpy as np
+import pytest
+
+from solvable.learners.lofi_blocks import LabelCode
+from solvable.learners.lofi_null import relabelled
+from solvable.learners.lofi_significance import (
+    SIGNIFICANT_RATIO,
+    outside,
+    significant_directions,
+)
+from solvable.operators import ClassSignals, SampleSignals
+
+EMPTY = np.empty((60, 0))
+
+
+def signals(Z, y):
+    return SampleSignals(Z, y[:, None].astype(float))
+
+
+def planted(seed, n=1500, size=60):
+    """Four directions of signal, two of each sign, beside ten strong irrelevant ones."""
+    rng = np.random.default_rng(seed)
+    Z = rng.standard_normal((n, size))
+    index = Z[:, 20] ** 2 + Z[:, 21] ** 2 - Z[:, 22] ** 2 - Z[:, 23] ** 2
+    Z[:, :10] *= np.sqrt(10)
+    return Z, np.sign(index), rng
+
+
+def found(Z, y, rng, replicates=6, linear=EMPTY, most=60):
+    nulls = [signals(Z, rng.permutation(y)) for _ in range(replicates)]
+    return significant_directions(signals(Z, y), nulls, linear, most, np.random.default_rng(0))
+
+
+def test_planted_directions_are_counted():
+    counts = [
+        found(Z, y, rng, linear=np.eye(60)[:, :10]).number for Z, y, rng in map(planted, range(4))
+    ]
+    # Without the irrelevant directions the four stand out clearly; a fifth may pass by chance.
+    assert all(4 <= count <= 7 for count in counts)
+
+
+def test_permuted_labels_have_a_ratio_of_one_and_hardly_a_direction():
+    # Ten directions hold most of the variance here, so that the null itself has a relative spread
+    # of 12 %: over 100 seeds the rule found one direction in 18, two in 2.
+    results = [found(Z, rng.permutation(y), rng) for Z, y, rng in map(planted, range(30))]
+    ratios = np.array([one.null_ratios[0, 0] for one in results])
+    assert ratios.mean() == pytest.approx(1, abs=3 * 0.13 / np.sqrt(30))
+    assert ratios.std() < 0.2
+    numbers = np.array([one.number for one in results])
+    assert np.mean(numbers == 0) > 0.55
+    assert numbers.max() <= 3
+
+
+def test_ratios_are_those_of_dense_spectra():
+    Z, y, rng = planted(7)
+    permuted = [rng.permutation(y) for _ in range(3)]
+    result = significant_directions(
+        signals(Z, y), [signals(Z, one) for one in permuted], EMPTY, 60, np.random.default_rng(0)
+    )
+
+    def operator(labels):
+        return (Z.T * (labels - labels.mean())) @ Z / len(Z)
+
+    values, vectors = np.linalg.eigh(operator(y))
+    order = np.argsort(-np.abs(values))
+    for count, ratio in zip(result.null_counts, result.null_ratios[0], strict=True):
+        kept = np.eye(60) - vectors[:, order[:count]] @ vectors[:, order[:count]].T
+        null = np.mean(
+            [np.abs(np.linalg.eigvalsh(kept @ operator(one) @ kept)).max() for one in permuted]
+        )
+        assert ratio == pytest.approx(abs(values[order[count]]) / null, rel=0.02)
+    assert (result.null_ratios[0, :-1] > SIGNIFICANT_RATIO).all()
+    assert result.null_counts[0] == 0
+
+
+def test_mean_of_the_labels_does_not_count_as_signal():
+    # Trap 12 of the note: unbalanced raw labels add a multiple of the covariance.
+    rng = np.random.default_rng(3)
+    Z = rng.standard_normal((1500, 60)) * np.linspace(3, 1, 60)
+    y = np.where(rng.random(1500) < 0.1, 1.0, -1.0)
+    assert found(Z, y, rng).number == 0
+
+
+def test_directions_of_classes_are_united():
+    rng = np.random.default_rng(4)
+    Z = rng.standard_normal((3000, 60))
+    codes = np.argmax(np.abs(Z[:, :3]), axis=1)
+    nulls = [ClassSignals(Z, rng.permutation(codes), 3) for _ in range(5)]
+    result = significant_directions(
+        ClassSignals(Z, codes, 3), nulls, EMPTY, 60, np.random.default_rng(0)
+    )
+    # The largest of three coordinates: every class has a direction, and together they have three.
+    assert result.null_ratios.shape[0] == 3
+    assert (result.null_ratios[:, 0] > 2).all()
+    assert 3 <= result.number <= 6
+
+
+def test_search_goes_on_beyond_the_first_pairs():
+    rng = np.random.default_rng(5)
+    Z = rng.standard_normal((40_000, 120))
+    y = np.sign(np.sum(Z[:, :50] ** 2, axis=1) - np.sum(Z[:, 50:100] ** 2, axis=1))
+    result = found(Z, y, rng, replicates=2, linear=np.empty((120, 0)), most=120)
+    assert 90 <= result.number <= 110
+
+
+def test_most_is_not_passed():
+    Z, y, rng = planted(1)
+    assert found(Z, y, rng, linear=np.eye(60)[:, :10], most=2).number == 2
+
+
+def test_complement_of_directions():
+    rng = np.random.default_rng(6)
+    A = rng.standard_normal((8, 8))
+    removed = np.linalg.qr(rng.standard_normal((8, 3)))[0]
+    kept = np.eye(8) - removed @ removed.T
+    Q = rng.standard_normal((8, 2))
+    np.testing.assert_allclose(
+        outside(lambda X: (A + A.T) @ X, removed)(Q), kept @ (A + A.T) @ kept @ Q, atol=1e-12
+    )
+    assert outside(np.copy, removed[:, :0]) is np.copy
+
+
+def test_labels_drawn_anew_do_not_depend_on_the_cuts():
+    code = LabelCode(np.array([1000, 3000, 6000]))
+    labels = np.zeros(10_000, dtype=int)
+    whole = relabelled(code, labels, 0, seed=1, replicate=2)
+    part = relabelled(code, labels[:4567], 3210, seed=1, replicate=2)
+    np.testing.assert_array_equal(part, whole[3210:7777])
+    other = relabelled(code, labels, 0, seed=1, replicate=3)
+    assert not np.array_equal(other, whole)
+    # Standard errors of the shares are below .005.
+    np.testing.assert_allclose(np.bincount(whole) / 10_000, [0.1, 0.3, 0.6], atol=0.02)
+
+
+def test_real_labels_keep_their_moduli_and_draw_their_signs():
+    code = LabelCode(np.empty(0, dtype=int), 0.0, 1.0)
+    labels = np.random.default_rng(8).standard_normal(10_000)
+    drawn = relabelled(code, labels, 0, seed=0, replicate=0)
+    np.testing.assert_array_equal(np.abs(drawn), np.abs(labels))
+    assert abs(np.mean(drawn == labels) - 0.5) < 0.02
+    assert abs(np.corrcoef(drawn, labels)[0, 1]) < 0.04
