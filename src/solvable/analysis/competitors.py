@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 
 from solvable.arrays import random_stream
 from solvable.learners.lofi import NeuralLoFiClassifier, NeuralLoFiRegressor
-from solvable.learners.lofi_base import DEFAULT_WIDTH, KERNEL_SAMPLES
+from solvable.learners.lofi_base import DEFAULT_WIDTH, KERNEL_SAMPLES, Scaling, standardise_columns
 from solvable.learners.lofi_blocks import Block, Width, network_blocks
 from solvable.learners.ridge_readout import RidgeFit, kernel_ridge
 
@@ -45,7 +45,7 @@ class Design:
     """
 
     regression: bool
-    scaling: str
+    scaling: Scaling
     layers: int = 1
     width: Width = math.inf
     seed: int = 0
@@ -143,14 +143,14 @@ def methods(design: Design) -> tuple[Method, ...]:
         ),
         Method(
             "nngp",
-            f"infinitely wide network, {depth} layers",
-            "the same network without filters: its kernel (NNGP), features not learned",
+            "infinitely wide network",
+            f"the same {depth} layers without filters: their kernel (NNGP), features not learned",
             lambda one: one.network(network_blocks(one.depth)),
             KERNEL_SAMPLES,
         ),
         Method(
             "lazy-features",
-            f"random features, {lazy} wide",
+            f"random features, {lazy}",
             f"{depth} random layers of width {lazy}, features not learned",
             lambda one: one.network(network_blocks(one.depth, width=one.lazy_width)),
         ),
@@ -186,14 +186,12 @@ class _Rbf(BaseEstimator):
     chosen by leave-one-out: no filter has seen the labels here, so that it is honest.
     """
 
-    def __init__(self, scaling: str = "columns", seed: int = 0) -> None:
+    def __init__(self, scaling: Scaling = "columns", seed: int = 0) -> None:
         self.scaling = scaling
         self.seed = seed
 
     def _fit_outputs(self, X: np.ndarray, Y: np.ndarray) -> None:
-        from solvable.learners.lofi_base import standardise_columns
-
-        self._scale = standardise_columns(X, self.scaling)  # type: ignore[arg-type]
+        self._scale = standardise_columns(X, self.scaling)
         Z = self._scaled(X)
         rng = random_stream(self.seed, "rows to tune the Gaussian kernel")
         some = rng.permutation(len(Z))[:TUNING_ROWS]

@@ -76,12 +76,13 @@ def _signals(report: FilterReport, labels: Sequence[str]) -> tuple[SignalOfClass
     for label, ratios in zip(labels, report.null_ratios, strict=True):
         known = np.isfinite(ratios)
         ranks, kept = report.null_counts[known] + 1, ratios[known]
+        number = int(report.n_significant or 0) if len(labels) == 1 else above_null(ranks, kept)
         found.append(
             SignalOfClass(
                 label,
                 tuple(int(one) for one in ranks),
                 tuple(float(one) for one in kept),
-                above_null(ranks, kept),
+                number,
                 emergence_rows(report.n_samples, float(kept[0]) if len(kept) else None),
             )
         )

@@ -92,15 +92,51 @@ def fingerprint_of(dataset: Dataset, request: Request) -> tuple[str, str]:
     Returns
     -------
     request, data : str
-        Of data and request together, and of the data alone.
+        Of data and request together, and of the inputs alone.
     """
-    digest = hashlib.blake2b(digest_size=8)
-    for array in (dataset.X, dataset.y):
-        digest.update(np.ascontiguousarray(array).data)
-    digest.update(json.dumps([dataset.columns, dataset.class_labels, dataset.kind]).encode())
-    data = digest.hexdigest()
-    digest.update(json.dumps(asdict(request)).encode())
+    data = digest_of(dataset.X)
+    digest = hashlib.blake2b(data.encode(), digest_size=8)
+    digest.update(np.ascontiguousarray(dataset.y).data)
+    names = [dataset.columns, dataset.class_labels, dataset.kind, dataset.target]
+    digest.update(json.dumps([names, asdict(request)]).encode())
     return digest.hexdigest(), data
+
+
+def digest_of(X: np.ndarray) -> str:
+    """Digest that tells whether inputs are the same.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d)
+        Prepared inputs.
+
+    Returns
+    -------
+    str
+        Of the numbers, whatever their type.
+
+    Examples
+    --------
+    >>> digest_of(np.eye(2)) == digest_of(np.eye(2, dtype=np.float32))
+    True
+    """
+    values = np.ascontiguousarray(X, dtype=np.float64)
+    return hashlib.blake2b(values.data, digest_size=8).hexdigest()
+
+
+def check_rows(dataset: Dataset) -> None:
+    """Raise :class:`InvalidData` if there are too few rows to hold some back.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        The data.
+    """
+    if dataset.n_samples < LEAST_ROWS:
+        raise InvalidData(
+            f"{dataset.name} has {dataset.n_samples} rows with a target; allowed: at least "
+            f"{LEAST_ROWS}, as some must be held back to test. Add rows."
+        )
 
 
 def learn(
@@ -204,12 +240,8 @@ class _Plan:
     """Which fits are made, on which rows."""
 
     def __init__(self, dataset: Dataset, request: Request) -> None:
+        check_rows(dataset)
         n = dataset.n_samples
-        if n < LEAST_ROWS:
-            raise InvalidData(
-                f"{dataset.name} has {n} rows with a target; allowed: at least {LEAST_ROWS}, as some "
-                "must be held back to test. Add rows."
-            )
         self.request = request
         self.notes: list[str] = []
         self.rows = np.arange(n)

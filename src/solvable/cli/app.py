@@ -40,7 +40,7 @@ For example:
   solvable verify solvable-runs/...       the claims, judged on stored records
   solvable learn data.csv --target risk   which features can my rows teach?
   solvable predict MODEL new.csv          what does the model say of new rows?
-  solvable forecast curve.csv             a learning curve at 2 and 4 times the data
+  solvable forecast curve.csv             a learning curve, extrapolated
 
 Exit status: 0 success; 1 a claim or a task failed; 2 bad input, one line says
 which; 130 Ctrl-C, finished work is kept and the same command resumes.

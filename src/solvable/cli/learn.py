@@ -77,7 +77,7 @@ def learn(
     quiet
         Print nothing but errors (and the JSON).
     """
-    from solvable.cli.learn_files import check_target_directory, default_directory, write_files
+    from solvable.cli.learn_files import default_directory, reserved, write_files
     from solvable.cli.terminal import status_line, write_json
     from solvable.study.dispatch import count_workers
 
@@ -88,12 +88,11 @@ def learn(
 
         fingerprint, _ = fingerprint_of(dataset, request)
     directory = output or default_directory(dataset.name, fingerprint)
-    check_target_directory(directory, fingerprint)
-    found = _fit(dataset, request, lanes, quiet)
-    with status_line("writing report and model", shown=not quiet):
-        files = write_files(
-            found, dataset, directory, command=_command(data, target, task, keep, request)
-        )
+    with reserved(directory, fingerprint):
+        found = _fit(dataset, request, lanes, quiet)
+        with status_line("writing report and model", shown=not quiet):
+            command = _command(data, target, task, keep, request)
+            files = write_files(found, dataset, directory, command=command)
     if json:
         write_json(found.to_dict() | {"files": files.to_dict()})
     elif not quiet:
@@ -109,6 +108,7 @@ def _read(
     numbers: tuple[int, int, int, int],
 ) -> tuple[Request, Dataset]:
     from solvable.analysis import Request
+    from solvable.analysis.learning import check_rows
     from solvable.data import load
     from solvable.errors import InvalidParameter
 
@@ -116,7 +116,9 @@ def _read(
         request = Request(*numbers)
     except InvalidParameter as error:
         raise InvalidParameter(f"--{error}") from error
-    return request, load(data, target=target, task=task, keep=tuple(keep or ()))
+    dataset = load(data, target=target, task=task, keep=tuple(keep or ()))
+    check_rows(dataset)
+    return request, dataset
 
 
 def _fit(dataset: Dataset, request: Request, workers: int, quiet: bool) -> Learned:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -71,13 +73,14 @@ def default_directory(name: str, fingerprint: str) -> Path:
     return Path("solvable-runs") / f"learn-{stem}-{fingerprint[:8]}"
 
 
-def check_target_directory(directory: Path, fingerprint: str) -> None:
-    """Refuse a directory in which something else would be overwritten, or that cannot be written.
+@contextmanager
+def reserved(directory: Path, fingerprint: str) -> Iterator[None]:
+    """Make a directory for results; refuse one in which something else would be overwritten.
 
     Parameters
     ----------
     directory : Path
-        Need not exist; it is made.
+        Need not exist; it is made, and removed again if nothing was written.
     fingerprint : str
         Of data and request: the same may be written again.
 
@@ -112,6 +115,12 @@ def check_target_directory(directory: Path, fingerprint: str) -> None:
             f"{directory} cannot be written ({error.strerror or error}). Choose a directory that can "
             "be written to with --output."
         ) from error
+    try:
+        yield
+    finally:
+        # Only an empty directory can be removed so; one with results stays.
+        with suppress(OSError):
+            directory.rmdir()
 
 
 def _fingerprint_in(path: Path) -> str | None:
@@ -133,7 +142,7 @@ def write_files(found: Learned, dataset: Dataset, directory: Path, *, command: s
     dataset : Dataset
         What was learned from.
     directory : Path
-        Checked by :func:`check_target_directory`.
+        From :func:`reserved`.
     command : str
         What repeats it.
 

@@ -57,8 +57,7 @@ def method_table(found: Learned) -> Table:
     rich.table.Table
         One row per method, learned features first.
     """
-    columns = ("method", words.error_name(found), "95 % interval", "against learned features", "")
-    table = _table(*columns)
+    table = _table("method", "error", "95 % interval", "difference, points", "")
     table.columns[-1].justify = "left"
     for one in found.methods:
         value, interval = words.percents(one.error, one.lower, one.upper)

@@ -42,6 +42,7 @@ def predict(model: Path, data: str, /, *, output: Path | None = None, json: Flag
     import numpy as np
     from threadpoolctl import threadpool_limits
 
+    from solvable.analysis.learning import digest_of
     from solvable.cli.predictions import csv_text
     from solvable.cli.terminal import note, write, write_json
     from solvable.data import load_new
@@ -56,6 +57,8 @@ def predict(model: Path, data: str, /, *, output: Path | None = None, json: Flag
     predicted = target.decode(codes)
     columns: dict[str, np.ndarray] = {"row": np.arange(1, len(codes) + 1), "predicted": predicted}
     error = _error(new, codes, target, notes)
+    if error is not None:
+        error["training_rows"] = digest_of(new.X) == notes.get("data_fingerprint")
     if output is not None:
         from solvable.report.files import write_atomically
 
@@ -145,7 +148,12 @@ def _sentence(error: dict[str, Any], target: Target) -> str:
         shares = (error[name] for name in ("unexplained_variance", "lower", "upper"))
         value, interval = percents(*shares)
         said += f": {value} of the variance of the training rows (95 % interval: {interval})."
-    return f"{said} Rows that the model was fitted to are easier than new ones."
+    if error["training_rows"]:
+        said += (
+            " These are the rows that the model was fitted to, so this is no error on new rows: that is "
+            "what `solvable learn` told."
+        )
+    return said
 
 
 def _show(columns: dict[str, Any]) -> None:

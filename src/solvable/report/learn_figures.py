@@ -41,12 +41,12 @@ def strength_figure(found: Learned, layer: LayerFound) -> Figure:
     Figure
         One curve per class, and the threshold.
     """
-    # The line that leads the eye has no entry of its own in the legend.
-    series = [
-        Series(label, list(one.tested), list(one.ratios), kind=kind, colour=number)
-        for number, one in enumerate(layer.signals)
-        for kind, label in (("line", ""), ("points", one.label))
-    ]
+    series = []
+    for number, one in enumerate(layer.signals):
+        x, y = list(one.tested), list(one.ratios)
+        # The line that leads the eye has no entry of its own in the legend.
+        series.append(Series("", x, y, colour=number))
+        series.append(Series(one.label, x, y, kind="points", colour=number))
     last = max((max(one.tested, default=1) for one in layer.signals), default=1)
     limit = [layer.threshold, layer.threshold]
     series.append(Series("as strong as chance", [1, max(last, 2)], limit, kind="dashed", colour=-1))
