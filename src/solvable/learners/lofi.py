@@ -5,12 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.base import (
-    ClassifierMixin,
-    ClassNamePrefixFeaturesOutMixin,
-    RegressorMixin,
-    TransformerMixin,
-)
+from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import validate_data
 
@@ -20,9 +15,7 @@ from solvable.learners.lofi_blocks import LabelCode
 from solvable.learners.lofi_streaming import StreamingMixin
 
 
-class NeuralLoFiTransformer(
-    ClassNamePrefixFeaturesOutMixin, TransformerMixin, StreamingMixin, NeuralLoFiBase
-):
+class NeuralLoFiTransformer(StreamingMixin, NeuralLoFiBase):
     r"""Learned features alone: filters and lifts, no readout.
 
     .. math:: \hat C = \frac1n \sum_\mu y_\mu\, z_\mu z_\mu^\top, \qquad h = V^\top z, \qquad
@@ -197,7 +190,8 @@ class NeuralLoFiRegressor(RegressorMixin, StreamingMixin, NeuralLoFiBase):
         ndarray of shape (n,)
             In the units of the training labels.
         """
-        outputs = self.network_.outputs(self._validated_rows(X))[:, 0]
+        rows = self._validated_rows(X)
+        outputs = self.network_.outputs(rows)[:, 0]
         return np.asarray(outputs * self._code.deviation + self._code.mean)
 
 
@@ -301,8 +295,8 @@ class NeuralLoFiClassifier(ClassifierMixin, StreamingMixin, NeuralLoFiBase):
         NeuralLoFiClassifier
             Itself.
         """
-        check_classification_targets(y)
         X, y = _rows_and_labels(self, X, y)
+        check_classification_targets(y)
         self.classes_, codes = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
             raise InvalidData(
@@ -325,7 +319,8 @@ class NeuralLoFiClassifier(ClassifierMixin, StreamingMixin, NeuralLoFiBase):
         ndarray of shape (n,) or (n, C)
             Near -1 and 1 for two classes; near 0 and 1, one column per class, for many.
         """
-        outputs = self.network_.outputs(self._validated_rows(X))
+        rows = self._validated_rows(X)
+        outputs = self.network_.outputs(rows)
         return outputs[:, 0] if outputs.shape[1] == 1 else outputs
 
     def predict(self, X: Any) -> np.ndarray:

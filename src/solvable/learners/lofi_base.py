@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from solvable.errors import InvalidParameter, NoFeatureFound, unknown_choice
@@ -60,7 +60,7 @@ def default_blocks(n_samples: int | None) -> list[Block]:
     return [Block(None, width), Block("auto", width)]
 
 
-class NeuralLoFiBase(BaseEstimator):
+class NeuralLoFiBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Parameters and transformation of the layer-wise filtered estimators."""
 
     filters_: tuple[FilterReport, ...]
@@ -170,7 +170,8 @@ class NeuralLoFiBase(BaseEstimator):
         ndarray of shape (n, k)
             Features.
         """
-        return np.asarray(self.network_.transform(self._validated_rows(X)))
+        rows = self._validated_rows(X)
+        return np.asarray(self.network_.transform(rows))
 
     @property
     def _n_features_out(self) -> int:

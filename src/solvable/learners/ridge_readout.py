@@ -291,8 +291,9 @@ class _Tridiagonal:
         self._cross = self._turned(cross, "T")
         values = eigvalsh_tridiagonal(diagonal, beside) if size > 1 else diagonal
         self._values = np.maximum(values, 0.0)
-        # Below this a penalty is rounding.
-        self._least = 1e-15 * max(float(self._values.max(initial=0.0)), 1e-300) * size
+        # Below this a penalty is rounding, which is larger if features were summed in float32.
+        rounding = 1e-15 * max(float(self._values.max(initial=0.0)), 1e-300) * size
+        self._least = max(rounding, -2 * float(values.min(initial=0.0)))
 
     def _turned(self, columns: np.ndarray, transposed: str) -> np.ndarray:
         """Q^T or Q times columns; Q leaves the first coordinate alone."""
@@ -332,7 +333,9 @@ def _penalty(
     n: int,
 ) -> float:
     if regularisation != "leave-one-out":
-        number = None if isinstance(regularisation, str) else float(regularisation)
+        given: object = regularisation
+        real = isinstance(given, (int, float, np.integer, np.floating))
+        number = float(regularisation) if real else None
         if number is None or not 0 <= number < np.inf:
             raise InvalidParameter(
                 f"regularisation is {regularisation!r}; allowed: a finite number of at least 0, or "
