@@ -46,7 +46,10 @@ def test_help_teaches_by_example(call):
     assert status == 0
     assert "solvable run sequential-recovery" in printed
     commands = re.findall(r"^│ (\w+) ", printed, flags=re.MULTILINE)
-    assert commands == ["list", "run", "theory", "report", "verify", "cite"]
+    assert commands == [
+        *("list", "run", "theory", "report", "verify"),
+        *("learn", "predict", "forecast", "cite"),
+    ]
     for command in commands:
         status, printed, error = call(command, "--help")
         assert (status, error) == (0, "")

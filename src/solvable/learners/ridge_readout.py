@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from numbers import Real
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -333,10 +334,9 @@ def _penalty(
     n: int,
 ) -> float:
     if regularisation != "leave-one-out":
-        given: object = regularisation
-        real = isinstance(given, (int, float, np.integer, np.floating))
-        number = float(regularisation) if real else None
-        if number is None or not 0 <= number < np.inf:
+        given: Any = regularisation
+        number = float(given) if isinstance(given, Real) else np.nan
+        if not 0 <= number < np.inf:
             raise InvalidParameter(
                 f"regularisation is {regularisation!r}; allowed: a finite number of at least 0, or "
                 "'leave-one-out'."
