@@ -152,7 +152,7 @@ def test_leave_one_out_on_filtered_features_is_not_reported():
     found = learn(shuffled, Request(folds=2, rows=400))
     X, y = data.X[found.rows], 2.0 * shuffled.y[found.rows] - 1
     model = NeuralLoFiRegressor([Block(None), Block(40)], scaling="global", random_state=0)
-    assert model.fit(X, y).readout_.criterion < 0.8
+    assert model.fit(X, y).readout_.criterion < 0.9
     # Chance is one half; the standard error over 400 rows is 2.5 %.
     assert abs(found.learned.error - 0.5) < 0.075
     assert str(found.model.readout_.criterion) not in str(found.to_dict())

@@ -1,0 +1,296 @@
+"""The report of learning: its words, its figures, and the page in a real browser."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+import shutil
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from solvable.analysis.results import (
+    CurvePoint,
+    Direction,
+    Expected,
+    LayerFound,
+    Learned,
+    MethodScore,
+    Outlook,
+    SignalOfClass,
+)
+from solvable.report import draw_matplotlib, draw_plotly, is_report
+from solvable.report import learn_words as words
+from solvable.report.learn_figures import learn_figures
+from solvable.report.learn_html import method_lines, render_learn_report
+from solvable.report.learn_pictures import draw_pictures, write_pictures
+
+BROWSER = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+)
+HOSTILE = "<b>y</b></script><script>document.title='taken'</script>"
+
+
+def scores():
+    learned = MethodScore(
+        "learned-features", "learned features", "two layers", 0.02, 0.01, 0.04, 300, 240, 3.0
+    )
+    shared = {"test_rows": 300, "training_rows": 240, "seconds": 1.0}
+    ridge = MethodScore(
+        "ridge", "ridge on the columns", "a linear model", 0.07, 0.05, 0.1, **shared,
+        difference=0.05, difference_lower=0.03, difference_upper=0.08, verdict="worse",
+    )  # fmt: skip
+    rbf = MethodScore(
+        "rbf", "Gaussian kernel, tuned", "a kernel", 0.023, 0.01, 0.05, **shared,
+        difference=0.003, difference_lower=-0.01, difference_upper=0.02, verdict="no difference",
+    )  # fmt: skip
+    nngp = MethodScore(
+        "nngp", "infinitely wide network", "a kernel", None, None, None, 0, 240, 0.0,
+        remark="the kernel is too large",
+    )  # fmt: skip
+    constant = MethodScore(
+        "constant", "the most frequent class", "what knows nothing", 0.6, 0.54, 0.65, **shared,
+        difference=0.58, difference_lower=0.5, difference_upper=0.62, verdict="worse",
+    )  # fmt: skip
+    return (learned, ridge, rbf, nngp, constant)
+
+
+def result(**changes):
+    strongest = (
+        Direction(1, -0.5, 5.0, 12.0, 2.0, 20.0),
+        Direction(2, 0.2, 1.4, 153.0, 9.0, 40.0),
+    )
+    signal = SignalOfClass("risk", (1, 2, 3, 4), (5.0, 1.4, 1.2, 0.9), 3, 12.0)
+    curve = tuple(
+        CurvePoint(n, (0.3 * n**-0.4, 0.32 * n**-0.4), (2, 3)) for n in (30, 60, 120, 240)
+    )
+    expected = (
+        Expected(1.0, 300, 0.03, 0.02, 0.04),
+        Expected(2.0, 600, 0.022, 0.012, 0.035),
+        Expected(4.0, 1200, 0.017, 0.006, 0.03),
+    )
+    band = tuple((n, 0.3 * n**-0.4, 0.2 * n**-0.4, 0.4 * n**-0.4) for n in (30.0, 300.0, 1200.0))
+    content = {
+        "name": "patients.csv",
+        "n_samples": 300,
+        "n_columns": 7,
+        "kind": "binary",
+        "class_labels": ("no", "yes"),
+        "target": "risk",
+        "target_deviation": None,
+        "image_shape": None,
+        "treatments": ("dropped column 'unit': constant",),
+        "network": "2 layers.",
+        "protocol": "5-fold cross-validation.",
+        "folds": 5,
+        "seed": 0,
+        "layers": 1,
+        "methods": scores(),
+        "found": (LayerFound(1, 3, (2, 3), 3, 1.1, strongest, (signal,)),),
+        "outlook": Outlook(curve, expected, band, 0.9, "The data cannot tell.", ("A note.",)),
+        "versions": {"solvable": "0.1.0"},
+    }
+    return Learned(**(content | changes))
+
+
+def images(**changes):
+    rng = np.random.default_rng(0)
+    signals = tuple(
+        SignalOfClass(str(digit), (1, 2, 3), (6.0, 2.0, 1.0), 2, 8.0) for digit in range(10)
+    )
+    return result(
+        name="digits",
+        kind="classification",
+        class_labels=tuple("0123456789"),
+        image_shape=(8, 8),
+        found=(LayerFound(1, 20, (18, 21), 20, 1.1, (), signals),),
+        pictures=rng.standard_normal((12, 8, 8)),
+        **changes,
+    )
+
+
+def test_words_of_a_classification():
+    found = result()
+    assert words.subject(found) == "300 rows, 7 columns, 2 classes of 'risk'"
+    assert "wrong 2.0 % of the time (1.0 to 4.0 %)" in words.headline(found)
+    better, same = words.comparison_sentences(found)
+    assert (
+        better == "Learned features do better than: ridge on the columns; the most frequent class."
+    )
+    assert same == "No difference that this data can show to: Gaussian kernel, tuned."
+    assert words.difference_text(found.methods[1]) == "+5.0 (3.0 to 8.0)"
+    assert words.difference_text(found.methods[0]) == ""
+    sentence = words.signal_sentence(found.found[0], found)
+    assert "3 directions that carry signal about 'risk' in 300 rows (2 to 3" in sentence
+    assert "from about 3.0 % to 2.2 % (1.2 to 3.5 %)" in words.outlook_sentence(found)
+
+
+def test_words_of_a_regression():
+    found = result(kind="regression", class_labels=(), target_deviation=50.0)
+    assert words.error_name(found) == "variance not explained"
+    assert "typical error of 7.07" in words.headline(found)
+    assert words.subject(found) == "300 rows, 7 columns, a number to predict: 'risk'"
+
+
+def test_words_when_nothing_was_found():
+    layer = LayerFound(1, 0, (0, 0), 1, 1.1, (), (SignalOfClass("risk", (1,), (0.9,), 0, None),))
+    found = result(
+        found=(layer,),
+        outlook=Outlook((), verdict="Extrapolation is refused: no fall has been measured."),
+    )
+    assert "no direction that carries signal" in words.signal_sentence(layer, found)
+    assert words.outlook_sentence(found) == ("No forecast can be made: no fall has been measured.")
+    assert words.class_rows(layer) == [("risk", "0.9 times", "–", "0")]
+
+
+@pytest.mark.parametrize(
+    ("value", "precision", "text"),
+    [(0.0, None, "0.0 %"), (-0.0001, None, "0.0 %"), (-0.021, 0.05, "−2.1 %"), (1.0, 0.3, "100 %")],
+)
+def test_percents(value, precision, text):
+    assert words.percent(value, precision) == text
+
+
+def test_intervals_are_drawn_on_one_scale():
+    lines = method_lines(result())
+    learned, ridge, _, missing, constant = lines
+    # The widest interval of a method that knows something reaches nearly to the end.
+    assert 90 < ridge.right < 100
+    assert learned.left < learned.dot < learned.right < ridge.right
+    assert ridge.dot / learned.dot == pytest.approx(0.07 / 0.02)
+    assert missing.dot is None
+    assert missing.error == "–"
+    assert constant.dot is None
+
+
+def test_both_back_ends_draw_the_figures():
+    for found in (result(), images()):
+        figures = learn_figures(found)
+        assert [one.name for one in figures] == ["learn-strengths", "learn-curve"]
+        for one in figures:
+            assert draw_matplotlib(one).axes
+            assert draw_plotly(one).data
+    entries = [one.label for one in learn_figures(images())[0].series if one.label]
+    assert entries == [*"0123456789", "as strong as chance"]
+
+
+def test_a_curve_that_reaches_zero_is_drawn_on_a_linear_axis():
+    curve = (CurvePoint(30, (0.1, 0.0), (1, 1)), CurvePoint(60, (0.0, 0.0), (1, 1)))
+    (_, figure) = learn_figures(result(outlook=Outlook(curve, verdict="No.")))
+    assert figure.y_scale == "linear"
+
+
+def test_layers_have_figures_of_their_own():
+    layers = tuple(replace(result().found[0], number=number) for number in (1, 2))
+    names = [one.name for one in learn_figures(result(found=layers))]
+    assert names == ["learn-strengths-1", "learn-strengths-2", "learn-curve"]
+
+
+def test_pictures(tmp_path):
+    assert write_pictures(result(), tmp_path) == []
+    (path,) = write_pictures(images(), tmp_path)
+    assert path.read_bytes() == draw_pictures(images())
+    assert path.read_text().count("<image") == 12
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory):
+    directory = tmp_path_factory.mktemp("learn-report")
+    return {
+        name: render_learn_report(
+            found, directory / f"{name}.html", command="solvable learn x", model="m.safetensors"
+        )
+        for name, found in (
+            ("table", result()),
+            ("images", images()),
+            ("two", result(found=tuple(replace(result().found[0], number=n) for n in (1, 2)))),
+            ("hostile", result(name=HOSTILE, target=HOSTILE, treatments=(HOSTILE,))),
+            ("bare", result(outlook=Outlook((), verdict="Refused."))),
+        )
+    }
+
+
+def test_a_page_is_ours_and_says_everything(pages):
+    text = pages["table"].read_text()
+    assert is_report(pages["table"])
+    body = html.unescape(re.sub(r"<script.*?</script>", "", text, flags=re.DOTALL))
+    for part in (
+        "patients.csv: what the data can teach",
+        "300 rows, 7 columns, 2 classes of 'risk'",
+        "the kernel is too large",
+        "off the scale",
+        "not told apart",
+        "dropped column 'unit': constant",
+        "solvable predict m.safetensors NEW.csv",
+        "4 times the rows",
+        "The data cannot tell. A note.",
+    ):
+        assert part in body
+    assert "http" not in re.sub(r'xmlns\S*="[^"]*"', "", body).replace("http-equiv", "")
+
+
+PROBE = """
+<script>
+window.addEventListener("load", function () {
+  var waited = 0;
+  (function look() {
+    if (document.body.dataset.drawn === undefined && waited++ < 400) return setTimeout(look, 25);
+    var out = document.createElement("pre");
+    out.id = "probe";
+    out.textContent = JSON.stringify({
+      drawn: document.body.dataset.drawn,
+      errors: Array.from(document.querySelectorAll(".drawing")).map((one) => one.dataset.error || ""),
+      page: document.documentElement.scrollWidth,
+      dots: document.querySelectorAll(".range .dot").length,
+      filters: Array.from(document.querySelectorAll("img.filters")).map((one) => one.naturalWidth),
+      requests: performance.getEntriesByType("resource")
+        .map((one) => one.name).filter((name) => !name.startsWith("data:")),
+      title: document.title,
+    });
+    document.body.appendChild(out);
+  })();
+});
+</script>
+"""
+
+
+def opened(page: Path, directory: Path, width: int):
+    probed = directory / f"{page.stem}-{width}.html"
+    probed.write_text(page.read_text().replace("</body>", f"{PROBE}</body>"))
+    command = [
+        str(BROWSER), "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run",
+        "--disable-background-networking", "--disable-dev-shm-usage", "--proxy-server=127.0.0.1:9",
+        "--enable-logging=stderr", "--log-level=0", f"--user-data-dir={directory / 'profile'}",
+        f"--window-size={width},1000", "--virtual-time-budget=12000", "--dump-dom", probed.as_uri(),
+    ]  # fmt: skip
+    done = subprocess.run(command, capture_output=True, timeout=90, check=True)
+    found = re.search(r'<pre id="probe">(.*?)</pre>', done.stdout.decode(), re.DOTALL)
+    assert found is not None
+    assert b"CONSOLE" not in done.stderr
+    return json.loads(html.unescape(found[1]))
+
+
+@pytest.mark.skipif(BROWSER is None, reason="no browser is installed")
+@pytest.mark.parametrize(
+    ("name", "width", "figures"),
+    [
+        ("table", 1200, 2),
+        ("images", 500, 2),
+        ("hostile", 1200, 2),
+        pytest.param("two", 1200, 3, marks=pytest.mark.slow),
+        pytest.param("bare", 500, 1, marks=pytest.mark.slow),
+    ],
+)
+def test_the_page_in_a_browser(pages, tmp_path, name, width, figures):
+    seen = opened(pages[name], tmp_path, width)
+    assert seen["drawn"] == str(figures)
+    assert not any(seen["errors"])
+    assert seen["requests"] == []
+    assert seen["page"] <= width
+    assert seen["dots"] == 3
+    assert seen["title"] != "taken"
+    assert [one > 0 for one in seen["filters"]] == ([True] if name == "images" else [])
