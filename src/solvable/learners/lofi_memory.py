@@ -262,13 +262,17 @@ class _Fit:
     ) -> tuple[np.ndarray, FilterReport]:
         """Filter on the coordinates of a kernel, or of fewer samples than features."""
 
+        first: SignalOperators | None = None
+
         def signals(given: np.ndarray) -> SignalOperators:
             if not self.code.is_real and self.code.n_groups > 2:
-                return ClassSignals(R, given, self.code.n_groups)
+                whole = first.covariance if isinstance(first, ClassSignals) else None
+                return ClassSignals(R, given, self.code.n_groups, whole=whole)
             return SampleSignals(R, self.code.weights(given))
 
+        first = signals(labels)
         return fit_filter(
-            signals(labels),
+            first,
             _capped(chosen, R.shape[1]),
             n_samples=len(R),
             label_power=self.code.power,
