@@ -24,7 +24,7 @@ SMALL_SIZE = 64
 FIRST_PAIRS = 41
 """Pairs that are sought before the first comparison; more follow if all of them are significant."""
 
-_GRID = (0, 1, 2, 5, 10, 20, 40, 80, 160, 320, 640)
+_GRID = (0, 1, 2, 3, 5, 7, 10, 14, 20, 28, 40, 56, 80, 112, 160, 224, 320, 448, 640)
 
 
 @dataclass(frozen=True)
