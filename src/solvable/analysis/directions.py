@@ -12,7 +12,7 @@ from solvable.learners.lofi_filter import FilterReport
 from solvable.learners.lofi_significance import SIGNIFICANT_RATIO
 
 SHOWN_RANKS = (1, 2, 3, 4, 6, 8, 11, 15, 21, 29, 41, 57, 81, 113, 161, 225, 321, 449, 641)
-"""Directions that are told one by one: those whose null is drawn."""
+"""Directions that are told one by one where the nulls are those of classes."""
 
 PICTURES = 12
 """Strongest directions of the first filter that are drawn."""
@@ -66,7 +66,7 @@ def _strongest(report: FilterReport) -> tuple[Direction, ...]:
             float(report.residual_dimensions[number - 1]),
             float(report.emergence_samples[number - 1]),
         )
-        for number in SHOWN_RANKS
+        for number in (sorted(tested) or SHOWN_RANKS)
         if number <= len(report.eigenvalues)
     )
 

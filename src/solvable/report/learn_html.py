@@ -120,6 +120,8 @@ def _html(found: Learned, command: str, model: str) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    # A number and its unit stay on one line.
+    environment.filters["tied"] = lambda text: text.replace(" %", "\N{NO-BREAK SPACE}%")
     figures = learn_figures(found)
     check_names(figures)
     shown: dict[str, Any] = {
