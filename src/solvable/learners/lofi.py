@@ -363,7 +363,7 @@ def is_real(y: np.ndarray) -> bool:
 
 
 def _rows_and_labels(estimator: Any, X: Any, y: Any, *, y_numeric: bool = False) -> Any:
-    return validate_data(
+    X, y = validate_data(
         estimator,
         X,
         y,
@@ -372,3 +372,6 @@ def _rows_and_labels(estimator: Any, X: Any, y: Any, *, y_numeric: bool = False)
         y_numeric=y_numeric,
         ensure_min_samples=2,
     )
+    if not (X[0] != X).any():
+        raise InvalidData("all samples are the same; allowed: columns that vary.")
+    return X, y

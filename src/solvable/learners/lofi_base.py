@@ -120,7 +120,7 @@ class NeuralLoFiBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             final=last,
             regularisation=self.regularisation,
             seed=seed_from(self.random_state),
-            image_shape=None if shape is None else (int(shape[0]), int(shape[1]), int(shape[2])),
+            image_shape=None if shape is None else _checked_shape(shape),
             readout=readout,
             null_replicates=int(self.null_replicates),
         )
@@ -179,6 +179,15 @@ class NeuralLoFiBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         return int(self.network_.transform(rows).shape[1])
 
 
+def _checked_shape(shape: Any) -> tuple[int, int, int]:
+    sizes = tuple(shape) if isinstance(shape, Sequence) else ()
+    if len(sizes) != 3 or not all(isinstance(one, (int, np.integer)) and one >= 1 for one in sizes):
+        raise InvalidParameter(
+            f"image_shape is {shape!r}; allowed: (height, width, channels), 3 integers of at least 1."
+        )
+    return int(sizes[0]), int(sizes[1]), int(sizes[2])
+
+
 def real_code(y: np.ndarray) -> LabelCode:
     """Code of real labels, which are standardised.
 
@@ -202,10 +211,12 @@ def real_code(y: np.ndarray) -> LabelCode:
     >>> real_code(np.array([1.0, 3.0])).encode(np.array([3.0]))
     array([1.])
     """
-    deviation = float(y.std())
+    # Labels near the largest number would overflow when squared.
+    size = float(np.max(np.abs(y), initial=0.0)) or 1.0
+    deviation = float(np.std(y / size))
     # A constant that is not a sum of few powers of two has a deviation of rounding.
-    constant = deviation <= 1e-14 * float(np.max(np.abs(y), initial=0.0))
-    return LabelCode(np.empty(0, dtype=int), float(y.mean()), 0.0 if constant else deviation)
+    scale = 0.0 if deviation <= 1e-14 else size * deviation
+    return LabelCode(np.empty(0, dtype=int), size * float(np.mean(y / size)), scale)
 
 
 def standardise_columns(X: np.ndarray, scaling: Scaling) -> Standardise | None:

@@ -138,6 +138,11 @@ def fit_filter(
     ------
     NotConverged
         If the solver did not converge.
+
+    Warns
+    -----
+    UserWarning
+        If more directions are asked for than the features have; all of them are kept then.
     """
     if settings.multiclass not in ("sum-of-squares", "alternating"):
         raise InvalidParameter(
@@ -154,6 +159,7 @@ def fit_filter(
     else:
         # A first moment of zero leaves its place to one more eigenvector.
         spare = int(settings.first_moment and not linear.shape[1])
+        _warn_of_rank(settings.n_directions, signals.n_features)
         pairs = ranking.pairs(min(settings.n_directions + spare, room))
         counts, ratios, significant = np.empty(0, dtype=int), np.empty((0, 0)), None
     strengths = ranking.strengths(pairs.values)
@@ -179,6 +185,17 @@ def fit_filter(
         solver=ranking.used,
         largest_residual=float(np.max(pairs.residuals, initial=0.0)) / largest,
     )
+
+
+def _warn_of_rank(asked: int, rank: int) -> None:
+    if asked > rank:
+        import warnings
+
+        warnings.warn(
+            f"{asked} directions were asked for and the features have rank {rank}; {rank} are kept.",
+            UserWarning,
+            stacklevel=2,
+        )
 
 
 def _linear_block(signals: SignalOperators) -> np.ndarray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -261,7 +261,6 @@ class _Fit:
         self, R: np.ndarray, labels: np.ndarray, chosen: FilterSettings, rng: Any
     ) -> tuple[np.ndarray, FilterReport]:
         """Filter on the coordinates of a kernel, or of fewer samples than features."""
-
         first: SignalOperators | None = None
 
         def signals(given: np.ndarray) -> SignalOperators:
@@ -273,7 +272,7 @@ class _Fit:
         first = signals(labels)
         return fit_filter(
             first,
-            _capped(chosen, R.shape[1]),
+            chosen,
             n_samples=len(R),
             label_power=self.code.power,
             nulls=lambda: [
@@ -388,21 +387,6 @@ def whitening_from(
     power = square if whitening == "rms" else square - mean**2
     factor = np.divide(1.0, np.sqrt(np.maximum(power, 0)), out=one, where=power > 1e-30)
     return (mean if whitening == "centred" else zero), factor
-
-
-def _capped(chosen: FilterSettings, rank: int) -> FilterSettings:
-    """No more directions than the rank of the features, with a warning."""
-    if chosen.n_directions == "auto" or chosen.n_directions <= rank:
-        return chosen
-    import warnings
-
-    warnings.warn(
-        f"{chosen.n_directions} directions were asked for and the features have rank {rank}; "
-        f"{rank} are kept.",
-        UserWarning,
-        stacklevel=2,
-    )
-    return replace(chosen, n_directions=rank)
 
 
 def _check_memory(needed: float, what: str) -> None:
