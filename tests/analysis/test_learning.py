@@ -252,3 +252,18 @@ def test_the_kernel_of_the_regressor_interpolates():
     x = np.linspace(-1, 1, 50)[:, None]
     model = RbfRegressor().fit(x, np.sin(3 * x[:, 0]))
     assert np.abs(model.predict(x + 0.01) - np.sin(3 * (x[:, 0] + 0.01))).max() < 0.05
+
+
+def test_many_rows_take_finite_layers_and_kernels_of_a_part(monkeypatch):
+    from solvable.analysis import competitors
+
+    monkeypatch.setattr(competitors, "KERNEL_SAMPLES", 80)
+    monkeypatch.setattr(competitors, "DEFAULT_WIDTH", 60)
+    found = learn(load("wine"), Request(folds=2))
+    assert "60 wide" in found.network
+    for one in found.methods:
+        capped = one.key in ("nngp", "rbf")
+        assert one.training_rows == (80 if capped else 89)
+        assert ("80 of 89" in one.remark) == capped
+    assert score(found, "lazy-features").title == "random features, 60"
+    assert found.learned.error < 0.2

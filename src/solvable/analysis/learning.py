@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -186,26 +186,27 @@ def learn(
     True
     """
     start = time.perf_counter()
-    request = request or Request()
-    fingerprint, data_fingerprint = fingerprint_of(dataset, request)
-    plan = _Plan(dataset, request)
+    plan = _Plan(dataset, request or Request())
     measured = measure_all(plan.tasks, workers=plan.workers(workers), progress=progress)
+    return replace(_assembled(dataset, plan, measured), seconds=time.perf_counter() - start)
+
+
+def _assembled(dataset: Dataset, plan: _Plan, measured: list[Measured]) -> Learned:
+    """Result of all fits."""
+    request, images = plan.request, dataset.image_shape
+    fingerprint, data_fingerprint = fingerprint_of(dataset, request)
     final = next(one for one in measured if one.fold == -1)
+    full = sorted((one for one in measured if plan.is_full(one)), key=lambda one: one.fold)
     by_method = {
-        key: sorted(
-            (one for one in measured if one.method == key and plan.is_full(one)),
-            key=lambda one: one.fold,
-        )
-        for key in (one.key for one in plan.methods)
+        method.key: [one for one in full if one.method == method.key] for method in plan.methods
     }
     losses = Losses(plan.y, plan.folds, regression=plan.design.regression)
     curve = _curve(plan, [one for one in measured if one.method == LEARNED], losses)
-    folds = by_method[LEARNED]
     predictions = np.empty(len(plan.y))
-    for one in folds:
+    for one in by_method[LEARNED]:
         predictions[plan.folds == one.fold] = one.predicted
+    counts = [one.n_significant for one in by_method[LEARNED]]
     signals = dataset.class_labels if len(dataset.class_labels) > 2 else (dataset.target,)
-    images = dataset.image_shape
     return Learned(
         name=dataset.name,
         n_samples=len(plan.y),
@@ -222,11 +223,10 @@ def learn(
         seed=request.seed,
         layers=request.layers,
         methods=score_methods(plan.methods, by_method, losses),
-        found=layers_found(final.model, [one.n_significant for one in folds], signals),
+        found=layers_found(final.model, counts, signals),
         outlook=outlook_of(curve, len(plan.y), seed=request.seed),
         fingerprint=fingerprint,
         data_fingerprint=data_fingerprint,
-        seconds=time.perf_counter() - start,
         versions=_versions(),
         model=final.model,
         pictures=pictures_of(final.model, dataset.X[plan.rows], images) if images else None,
