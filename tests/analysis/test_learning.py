@@ -116,7 +116,9 @@ def test_test_rows_do_not_touch_the_fit(cancer):
     probe = data.X[train][:50]
     for method in methods(design):
         seen = [
-            measure(Task(method.key, 0, Split(*data_rows, data.preparation), design)).predicted
+            measure(
+                Task(method.key, 0, Split(*data_rows, data.preparation), design, len(train))
+            ).predicted
             for data_rows in (
                 (data.X[train], data.y[train], np.vstack([probe, data.X[test]]), np.zeros(50)),
                 (data.X[train], data.y[train], np.vstack([probe, spoilt]), np.ones(50)),

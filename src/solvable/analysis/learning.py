@@ -6,7 +6,9 @@ import hashlib
 import json
 import math
 import time
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -279,25 +281,26 @@ class _Plan:
         nobody = np.empty(0, dtype=np.int64)
         X, y = dataset.X[self.rows], self.y
         everything = Split(X, y, X[nobody], y[nobody], dataset.preparation)
-        tasks = [Task(LEARNED, -1, everything, self.design, keep_model=True)]
+        tasks = [Task(LEARNED, -1, everything, self.design, len(y), keep_model=True)]
         for fold in range(self.request.folds):
             train, test = np.flatnonzero(self.folds != fold), np.flatnonzero(self.folds == fold)
             split = self._split(dataset, train, test)
-            tasks += [Task(one.key, fold, split, self.design) for one in self.methods]
+            tasks += [Task(one.key, fold, split, self.design, len(train)) for one in self.methods]
             parts = nested_rows(train, self.sizes[:-1], self.classes, key=(self.request.seed, fold))
             for part in parts.values():
                 if len(np.unique(self.y[part])) > 1:
                     smaller = self._split(dataset, part, test)
-                    tasks.append(Task(LEARNED, fold, smaller, self.design))
+                    tasks.append(Task(LEARNED, fold, smaller, self.design, len(part)))
         return tasks
 
-    def _split(self, dataset: Dataset, train: np.ndarray, test: np.ndarray) -> Split:
+    def _split(self, dataset: Dataset, train: np.ndarray, test: np.ndarray) -> Callable[[], Split]:
+        """What prepares the rows of a fit: made when its turn comes, as all together are large."""
         if len(np.unique(self.y[train])) < 2:
             raise InvalidData(
                 f"the rows of target {dataset.target!r} outside one fold hold one value only, as "
                 "nearly all rows with the others are copies of one another. Remove the copies."
             )
-        return dataset.split(self.rows[train], self.rows[test])
+        return partial(dataset.split, self.rows[train], self.rows[test])
 
     def is_full(self, one: Measured) -> bool:
         """Whether a fit had all rows outside its fold."""
@@ -307,7 +310,8 @@ class _Plan:
         """Processes that fit into memory beside each other."""
         if self.design.width != math.inf:
             width = float(self.design.lazy_width)
-            need = 8.0 * (len(self.y) * width + (2 + len(set(self.y)) % 100) * width**2)
+            classes = 2 if self.classes is None else len(np.unique(self.classes))
+            need = 8.0 * (len(self.y) * width + (2 + classes) * width**2)
         else:
             need = 8.0 * KERNEL_COPIES * float(len(self.y)) ** 2
         free = available_bytes()

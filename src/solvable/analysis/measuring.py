@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -32,24 +32,26 @@ class Task:
         Key of the method.
     fold : int
         Whose rows are predicted; -1 for the fit of all rows.
-    split : Split
-        Prepared training and test rows.
+    split : Split or callable
+        Prepared training and test rows, or what prepares them when their turn comes.
     design : Design
         Of the comparison.
+    rows : int
+        Training rows.
     keep_model : bool
         Whether the fitted model is given back.
     """
 
     method: str
     fold: int
-    split: Split
+    split: Split | Callable[[], Split]
     design: Design
+    rows: int
     keep_model: bool = False
 
-    @property
-    def rows(self) -> int:
-        """Training rows."""
-        return len(self.split.y_train)
+    def ready(self) -> Task:
+        """The same with its rows prepared."""
+        return replace(self, split=self.split()) if callable(self.split) else self
 
     @property
     def cost(self) -> float:
@@ -118,7 +120,8 @@ def measure(task: Task) -> Measured:
     from threadpoolctl import threadpool_limits
 
     method = next(one for one in methods(task.design) if one.key == task.method)
-    X, y = task.split.X_train, task.split.y_train
+    split = task.split() if callable(task.split) else task.split
+    X, y = split.X_train, split.y_train
     if method.kernel_rows is not None and len(y) > method.kernel_rows:
         rng = random_stream(task.design.seed, "rows of a kernel", task.fold)
         some = np.sort(rng.permutation(len(y))[: method.kernel_rows])
@@ -131,7 +134,7 @@ def measure(task: Task) -> Measured:
         model = method.make(task.design)
         try:
             model.fit(X, y)
-            predicted = model.predict(task.split.X_test) if len(task.split.y_test) else np.empty(0)
+            predicted = model.predict(split.X_test) if len(split.y_test) else np.empty(0)
         except SolvableError as error:
             if task.method == LEARNED:
                 raise
@@ -201,7 +204,7 @@ def _run(tasks: Sequence[Task], workers: int) -> Iterator[Measured]:
         n_jobs=workers, return_as="generator_unordered", pre_dispatch="2*n_jobs", batch_size=1
     )
     try:
-        yield from parallel(delayed(measure)(task) for task in tasks)
+        yield from parallel(delayed(measure)(task.ready()) for task in tasks)
     finally:
         # Also after Ctrl-C: no process is left behind.
         get_reusable_executor().shutdown(wait=True, kill_workers=True)
