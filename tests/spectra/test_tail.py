@@ -1,0 +1,92 @@
+"""Power-law tails: exponents with intervals that cover, tests that say no, and refusals."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from solvable.errors import InvalidData
+from solvable.spectra.tail import _curved, _draw_curved, _scan, fit_tail
+
+
+def pareto(rng, exponent, n):
+    return rng.random(n) ** (-1 / (exponent - 1))
+
+
+def test_intervals_cover_the_exponent():
+    rng, inside = np.random.default_rng(0), 0
+    for seed in range(24):
+        found = fit_tail(pareto(rng, 2.5, 300), draws=19, seed=seed)
+        inside += found.interval[0] <= 2.5 <= found.interval[1]
+    # 95 % nominal: of 24 at least 19 with probability 0.999.
+    assert inside >= 19
+
+
+def test_scan_agrees_with_a_plain_loop_over_thresholds():
+    ordered = np.sort(np.random.default_rng(1).lognormal(size=200))
+    found = _scan(ordered)
+    tail = ordered[found.start :]
+    rate = tail.size / np.log(tail / tail[0]).sum()
+    assert found.exponent == pytest.approx(1 + rate)
+    from scipy.stats import kstest
+
+    expected = kstest(tail, lambda x: 1 - (x / tail[0]) ** -rate).statistic
+    assert found.distance == pytest.approx(expected)
+
+
+def test_p_values_of_a_power_law_are_not_small():
+    rng = np.random.default_rng(2)
+    p_values = [fit_tail(pareto(rng, 2.0, 200), draws=19).p_value for _ in range(24)]
+    # Uniform: 10 % below 0.1, of 24 at most 7 with probability 0.998.
+    assert sum(one < 0.1 for one in p_values) <= 7
+
+
+def test_exponential_values_are_no_power_law():
+    found = fit_tail(np.random.default_rng(3).exponential(size=3000) + 1.0, draws=99)
+    # A tail of a few dozen values may pass its own test; the curvature shows in the rival.
+    assert not found.plausible or found.n_tail < 300
+
+
+def test_lognormal_is_told_from_a_power_law():
+    found = fit_tail(np.exp(np.abs(np.random.default_rng(4).normal(size=1500))), draws=99)
+    assert found.lognormal_gain < 0
+    assert not found.plausible or found.n_tail < 300
+
+
+def test_curvature_is_recovered_and_vanishes_for_a_power_law():
+    rng = np.random.default_rng(5)
+    gain, slope, curve = _curved(_draw_curved(1.0, 2.0, 20_000, rng))
+    assert gain < -100
+    assert (slope, curve) == (pytest.approx(1.0, abs=0.15), pytest.approx(2.0, rel=0.15))
+    assert _curved(rng.exponential(size=20_000))[0] > -4.0
+
+
+def test_singular_values_of_a_power_law_keep_their_exponent():
+    # s_i = i^-gamma: squares have density exponent 1 + 1 / (2 gamma).
+    values = np.arange(1, 401) ** (-2 * 0.8)
+    found = fit_tail(values, draws=49)
+    assert found.interval[0] <= 1 + 1 / 1.6 <= found.interval[1]
+    assert found.plausible
+
+
+def test_result_does_not_depend_on_the_unit():
+    values = pareto(np.random.default_rng(7), 3.0, 200)
+    one, other = fit_tail(values, draws=9), fit_tail(1e-9 * values, draws=9)
+    assert other.exponent == pytest.approx(one.exponent)
+    assert (other.n_tail, other.p_value) == (one.n_tail, one.p_value)
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        (np.ones(20), "at least 50"),
+        (np.ones(80), "all 80"),
+        (np.r_[np.ones(80), np.nan], "not finite"),
+        (np.r_[np.ones(80), -1.0], "negative"),
+        (np.linspace(1, 2, 80), "no tail"),
+        (np.zeros(100), "0 positive"),
+    ],
+)
+def test_what_has_no_tail_is_refused(values, words):
+    with pytest.raises(InvalidData, match=words):
+        fit_tail(values)
