@@ -1,0 +1,265 @@
+"""Matrices of a file of weights, one at a time; nothing is ever unpickled."""
+
+from __future__ import annotations
+
+import json
+import math
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from solvable.errors import InvalidData
+
+HEADER_LIMIT = 100_000_000
+"""Bytes of a safetensors header at most, as in the reference implementation."""
+
+ENDINGS = (".safetensors", ".npz", ".npy")
+"""Kinds of file that are read."""
+
+_PLAIN = {
+    "F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4", "I16": "<i2",
+    "I8": "|i1", "U64": "<u8", "U32": "<u4", "U16": "<u2", "U8": "|u1", "BOOL": "|u1",
+}  # fmt: skip
+
+_PRECISION = {"F64": 2.0**-52, "F32": 2.0**-23, "F16": 2.0**-10, "BF16": 2.0**-7}
+
+_NUMPY_NAMES = {"float64": "F64", "float32": "F32", "float16": "F16"}
+
+
+@dataclass(frozen=True)
+class StoredArray:
+    """One array of a file, read when asked for.
+
+    Parameters
+    ----------
+    name : str
+        Its name in the file.
+    shape : tuple of int
+        As stored.
+    dtype : str
+        As stored, for example ``"BF16"`` or ``"float32"``.
+    precision : float
+        Relative spacing of the stored type; 0 for integers.
+    reader : callable
+        Returns the entries, or raises :class:`InvalidData`.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    precision: float
+    reader: Callable[[], np.ndarray]
+
+    def read(self) -> np.ndarray:
+        """Entries as stored, except that half of single precision comes as single precision."""
+        return self.reader()
+
+
+def iter_weights(path: str | Path) -> Iterator[StoredArray]:
+    """Arrays of a ``.safetensors``, ``.npz`` or ``.npy`` file, in the order of the file.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file. Only its header is read until :meth:`StoredArray.read`, so that memory is bounded
+        by the largest array.
+
+    Yields
+    ------
+    StoredArray
+        Name, shape and type; an array that cannot be read raises when read, and the rest goes on.
+
+    Raises
+    ------
+    InvalidData
+        If there is no such file, or its header is damaged or of another kind.
+
+    Notes
+    -----
+    Sizes in the header are checked against the file before memory is taken. Backed by
+    ``tests/analysis/test_weights.py``.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     np.savez(Path(directory) / "w.npz", first=np.ones((2, 3)))
+    ...     [(one.name, one.shape) for one in iter_weights(Path(directory) / "w.npz")]
+    [('first', (2, 3))]
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise InvalidData(f"{path} is no file; pass a file ending in {', '.join(ENDINGS)}.")
+    kinds = {".safetensors": _safetensors, ".npz": _npz, ".npy": _npy}
+    kind = kinds.get(path.suffix.lower())
+    if kind is None:
+        raise InvalidData(
+            f"{path} ends in {path.suffix!r}; allowed: {', '.join(ENDINGS)}. Files that hold Python "
+            "objects (.pt, .pkl, .joblib) are not read: save the state dict as safetensors."
+        )
+    yield from kind(path)
+
+
+def _safetensors(path: Path) -> Iterator[StoredArray]:
+    total = path.stat().st_size
+    with path.open("rb") as stream:
+        length = int.from_bytes(stream.read(8), "little")
+        if total < 8 or length > min(total - 8, HEADER_LIMIT):
+            raise InvalidData(
+                f"{path} is cut or no safetensors file: it has {total} bytes and announces a header "
+                f"of {length}. Save it anew."
+            )
+        text = stream.read(length)
+    try:
+        header = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InvalidData(f"{path} has a damaged safetensors header ({error}).") from error
+    if not isinstance(header, dict):
+        raise InvalidData(f"{path} has a damaged safetensors header: no table of arrays.")
+    for name, entry in header.items():
+        if name != "__metadata__":
+            yield _described(path, name, entry, 8 + length, total)
+
+
+def _described(path: Path, name: str, entry: Any, offset: int, total: int) -> StoredArray:
+    """One entry of a header; what is wrong with it is raised when the array is read."""
+    try:
+        dtype = str(entry["dtype"])
+        shape = tuple(int(side) for side in entry["shape"])
+        begin, end = (int(place) for place in entry["data_offsets"])
+    except (KeyError, TypeError, ValueError, OverflowError):
+        return _broken(name, "its entry in the header is damaged")
+    if any(side < 0 for side in shape):
+        return _broken(name, f"its shape {shape} is negative")
+    width = {"BF16": 2, "F8_E4M3": 1, "F8_E5M2": 1}.get(dtype)
+    if dtype in _PLAIN:
+        width = np.dtype(_PLAIN[dtype]).itemsize
+    if width is None:
+        return _broken(name, f"its type {dtype} is not read", shape, dtype)
+    if not 0 <= begin <= end <= total - offset or end - begin != width * math.prod(shape):
+        return _broken(name, "its place in the file does not fit: the file is cut", shape, dtype)
+    reader = partial(_read_tensor, path, offset + begin, end - begin, dtype, shape)
+    return StoredArray(name, shape, dtype, _PRECISION.get(dtype, 0.0), reader)
+
+
+def _broken(
+    name: str, reason: str, shape: tuple[int, ...] = (), dtype: str = "unknown"
+) -> StoredArray:
+    def reader() -> np.ndarray:
+        raise InvalidData(f"{reason}.")
+
+    return StoredArray(name, shape, dtype, 0.0, reader)
+
+
+def _read_tensor(
+    path: Path, begin: int, count: int, dtype: str, shape: tuple[int, ...]
+) -> np.ndarray:
+    with path.open("rb") as stream:
+        stream.seek(begin)
+        data = stream.read(count)
+    if len(data) != count:
+        raise InvalidData(f"the file is cut: {len(data)} of {count} bytes are there.")
+    if dtype in _PLAIN:
+        return np.frombuffer(data, dtype=_PLAIN[dtype]).reshape(shape)
+    if dtype == "BF16":
+        # The upper half of single precision.
+        wide = np.frombuffer(data, dtype="<u2").astype(np.uint32) << 16
+        return wide.view(np.float32).reshape(shape)
+    table = _eight_bits(*((4, 7) if dtype == "F8_E4M3" else (5, 15)))
+    return table[np.frombuffer(data, dtype=np.uint8)].reshape(shape)
+
+
+def _eight_bits(exponent_bits: int, bias: int) -> np.ndarray:
+    """The 256 values of an eight-bit floating-point type."""
+    code = np.arange(256)
+    mantissa_bits = 7 - exponent_bits
+    mantissa = (code & (2**mantissa_bits - 1)) / 2**mantissa_bits
+    exponent = (code >> mantissa_bits) & (2**exponent_bits - 1)
+    size = np.where(
+        exponent > 0, (1 + mantissa) * 2.0 ** (exponent - bias), mantissa * 2.0 ** (1 - bias)
+    )
+    if exponent_bits == 5:
+        size[exponent == 31] = np.where(mantissa[exponent == 31] > 0, np.nan, np.inf)
+    else:
+        # The type with four bits has no infinity and one code for what is no number.
+        size[(code & 127) == 127] = np.nan
+    return np.where(code > 127, -size, size).astype(np.float32)
+
+
+def _npy(path: Path) -> Iterator[StoredArray]:
+    with path.open("rb") as stream:
+        shape, dtype = _npy_header(stream, str(path))
+    yield _of_numpy(path.stem, shape, dtype, partial(_read_npy, path))
+
+
+def _read_npy(path: Path) -> np.ndarray:
+    try:
+        # Mapped: a header that promises more than the file holds takes no memory.
+        array: np.ndarray = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (ValueError, EOFError, OSError) as error:
+        raise InvalidData(f"the file is damaged ({error}).") from error
+    return array
+
+
+def _npz(path: Path) -> Iterator[StoredArray]:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            members = archive.infolist()
+    except (zipfile.BadZipFile, OSError, ValueError) as error:
+        raise InvalidData(f"{path} is damaged or no NPZ file ({error}).") from error
+    for member in members:
+        name = member.filename.removesuffix(".npy")
+        try:
+            with zipfile.ZipFile(path) as archive, archive.open(member) as stream:
+                shape, dtype = _npy_header(stream, name)
+        except InvalidData as error:
+            yield _broken(name, str(error).rstrip("."))
+            continue
+        except (*_ZIP_ERRORS, ValueError) as error:
+            yield _broken(name, f"it is damaged ({error})")
+            continue
+        if dtype.itemsize * math.prod(shape) > member.file_size:
+            yield _broken(name, "it is cut: its header promises more than there is", shape)
+            continue
+        yield _of_numpy(name, shape, dtype, partial(_read_member, path, member.filename))
+
+
+_ZIP_ERRORS = (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError)
+
+
+def _read_member(path: Path, member: str) -> np.ndarray:
+    try:
+        with zipfile.ZipFile(path) as archive, archive.open(member) as stream:
+            return np.asarray(np.lib.format.read_array(stream, allow_pickle=False))
+    except (*_ZIP_ERRORS, ValueError) as error:
+        raise InvalidData(f"it is damaged ({error}).") from error
+
+
+def _npy_header(stream: IO[bytes], where: str) -> tuple[tuple[int, ...], np.dtype]:
+    try:
+        version = np.lib.format.read_magic(stream)
+        read = (
+            np.lib.format.read_array_header_1_0
+            if version == (1, 0)
+            else np.lib.format.read_array_header_2_0
+        )
+        shape, _, dtype = read(stream)
+    except (ValueError, EOFError) as error:
+        raise InvalidData(f"{where} is damaged or no NumPy array ({error}).") from error
+    return shape, dtype
+
+
+def _of_numpy(
+    name: str, shape: tuple[int, ...], dtype: np.dtype, reader: Callable[[], np.ndarray]
+) -> StoredArray:
+    if dtype.kind not in "fiub":
+        seen = "Python objects, which could run code" if dtype.hasobject else f"type {dtype}"
+        return _broken(name, f"it holds {seen}; allowed: real numbers", shape, str(dtype))
+    precision = _PRECISION.get(_NUMPY_NAMES.get(dtype.name, ""), 0.0)
+    return StoredArray(name, shape, dtype.name, precision, reader)
