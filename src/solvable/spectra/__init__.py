@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from solvable.spectra.anisotropic import DirectionProfile, Outlier, direction_profile
+from solvable.spectra.denoiser import denoised, denoising_error, feature_errors, overlaps
 from solvable.spectra.density import SpectralDensity, weighted_density
 from solvable.spectra.edges import (
     BulkEdges,
@@ -12,6 +13,8 @@ from solvable.spectra.edges import (
     weighted_bulk,
     weighted_bulk_edges,
 )
+from solvable.spectra.free_convolution import SpectralLaw
+from solvable.spectra.functionals import TruncatedMoments, truncated_moments
 from solvable.spectra.label_emergence import (
     balanced_emergence_ratio,
     emergence_ratio,
@@ -24,6 +27,14 @@ from solvable.spectra.label_weighted import (
     bulk_function,
     label_weighted_spectrum,
     spike_function,
+)
+from solvable.spectra.marchenko_pastur import MarchenkoPasturMeasure, marchenko_pastur
+from solvable.spectra.measures import (
+    DiscreteMeasure,
+    Measure,
+    bin_tail,
+    discrete,
+    power_law,
 )
 from solvable.spectra.outliers import resolvent_outliers
 from solvable.spectra.spiked import (
@@ -49,22 +60,35 @@ __all__ = [
     "Background",
     "BulkEdges",
     "DirectionProfile",
+    "DiscreteMeasure",
     "LabelLaw",
     "LabelWeightedSpectrum",
+    "MarchenkoPasturMeasure",
+    "Measure",
     "Outlier",
     "SpectralDensity",
+    "SpectralLaw",
     "SpectrumEnd",
     "SpikePrediction",
+    "TruncatedMoments",
     "WeightedSample",
     "balanced_emergence_ratio",
+    "bin_tail",
     "bulk_function",
     "compress_sample",
     "critical_profile",
+    "denoised",
+    "denoising_error",
     "direction_profile",
+    "discrete",
     "emergence_ratio",
     "emergence_windows",
+    "feature_errors",
     "label_weighted_spectrum",
+    "marchenko_pastur",
     "overlap_at_threshold",
+    "overlaps",
+    "power_law",
     "predict_spikes",
     "resolvent_outliers",
     "rounding_width",
@@ -77,6 +101,7 @@ __all__ = [
     "threshold_ratio",
     "tracy_widom_quantile",
     "transition_width",
+    "truncated_moments",
     "weighted_bulk",
     "weighted_bulk_edges",
     "weighted_density",

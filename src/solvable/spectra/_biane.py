@@ -1,0 +1,184 @@
+r"""Biane's parametrisation of the free convolution with a semicircle: heights, edges, panels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from solvable.errors import NotConverged
+from solvable.spectra.measures import Measure
+
+CHUNK_ENTRIES = 200_000
+"""Pairs of a place and an atom that are held at a time: they stay in the cache."""
+
+NEWTON_STEPS = 100
+"""More than any start needs: the steps are monotone, so this only guards against a bug."""
+
+
+class Points(NamedTuple):
+    """The curve over given real parts ``u``: heights, places, slopes and parts of the law."""
+
+    u: np.ndarray
+    height: np.ndarray
+    x: np.ndarray
+    slope: np.ndarray
+
+
+def _chunks(size: int, columns: int) -> Iterator[slice]:
+    rows = max(1, CHUNK_ENTRIES // max(1, columns))
+    for start in range(0, size, rows):
+        yield slice(start, min(size, start + rows))
+
+
+def squared_heights(measure: Measure, u: np.ndarray, variance: float) -> np.ndarray:
+    r"""Roots :math:`y=v^2` of :math:`\int\mu(ds)/((u-s)^2+y)=1/t`, which exist for these ``u``.
+
+    Newton on :math:`1/S_1(y)-t`, concave and increasing, from the left: monotone, quadratic.
+    """
+    y = measure.start(u, variance)
+    sums = measure.inverse_squares(u)
+    active = np.arange(u.size)
+    for _ in range(NEWTON_STEPS):
+        first, second = sums(y[active])
+        step = first * (first * variance - 1) / second
+        # At the root rounding decides the sign of the step.
+        y[active] = np.minimum(y[active] + np.maximum(step, 0.0), variance)
+        moving = step > 1e-14 * y[active]
+        if not moving.any():
+            return y
+        if np.count_nonzero(moving) < 0.7 * active.size:
+            active = active[moving]
+            sums = measure.inverse_squares(u[active])
+    raise NotConverged(
+        "the height of the spectral law did not settle; shift or rescale the spectrum.",
+        {"places": u[active], "variance": variance},
+    )
+
+
+def curve(measure: Measure, u: np.ndarray, variance: float, inside: np.ndarray) -> Points:
+    r"""Places :math:`\psi(u)` with height and slope; ``inside`` says where the height is positive."""
+    height, x, slope = np.zeros(u.size), np.empty(u.size), np.empty(u.size)
+    for some in _chunks(u.size, measure.nodes.size):
+        part, within = u[some], inside[some]
+        y = np.zeros(part.size)
+        if within.any():
+            y[within] = squared_heights(measure, part[within], variance)
+        odd, odd_slope = measure.odd_sums(part, y)
+        x[some] = part + variance * odd
+        height[some] = np.sqrt(y)
+        gradient = np.empty(part.size)
+        if within.any():
+            _, second = measure.inverse_squares(part[within])(y[within])
+            own = odd_slope[within]
+            gradient[within] = 2 * variance * (y[within] * second + own**2 / second)
+        if not within.all():
+            first, _ = measure.outside(part[~within])
+            gradient[~within] = 1 - variance * first
+        slope[some] = gradient
+    return Points(u, height, x, slope)
+
+
+def _march(
+    measure: Measure, starts: np.ndarray, ends: np.ndarray, variance: float
+) -> tuple[np.ndarray, np.ndarray]:
+    r"""First edge met from each start towards its end, and whether there is one.
+
+    :math:`(\int\mu(ds)/(u-s)^2)^{-1/2}` is concave between neighbouring pieces of the support (a
+    power mean of linear functions); Newton on its crossing of :math:`\sqrt t` from below is
+    monotone, and passes the maximum where there is no crossing.
+    """
+    u = starts.copy()
+    sign = np.sign(ends - starts)
+    found = np.zeros(u.size, dtype=bool)
+    active = np.flatnonzero(sign != 0)
+    for _ in range(NEWTON_STEPS):
+        if active.size == 0:
+            return u, found
+        first, third = measure.outside(u[active])
+        slope = sign[active] * third / first**1.5
+        with np.errstate(divide="ignore", invalid="ignore"):
+            step = (np.sqrt(variance) - first**-0.5) / slope
+        moved = u[active] + sign[active] * np.maximum(step, 0.0)
+        done = (slope > 0) & (
+            step <= 4e-16 * np.abs(moved - starts[active]) + 4e-16 * np.abs(moved)
+        )
+        lost = (slope <= 0) | (sign[active] * (ends[active] - moved) <= 0)
+        found[active[done & ~lost]] = True
+        u[active] = np.where(lost, u[active], moved)
+        active = active[~done & ~lost]
+    raise NotConverged(
+        "an edge of the spectral law did not settle; two parts of the spectrum are about to merge. "
+        "Change the noise by one part in a billion.",
+        {"places": u[active], "variance": variance},
+    )
+
+
+def _own_reach(measure: Measure, variance: float) -> np.ndarray:
+    """How far a piece alone surely reaches: from its end, so that a march starts inside the law."""
+    pieces, masses = measure.pieces, measure.masses
+    atom = pieces[:, 0] == pieces[:, 1]
+    # A continuous piece has an edge of infinite sum; start just off it.
+    return np.where(atom, np.sqrt(variance * masses), 1e-13 * (pieces[:, 1] - pieces[:, 0]))
+
+
+def components(measure: Measure, variance: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Intervals of ``u`` with positive height, the mass of each and the pieces in each."""
+    pieces, masses = measure.pieces, measure.masses
+    reach = _own_reach(measure, variance)
+    far = 2 * np.sqrt(variance) + 1.0
+    outer, _ = _march(
+        measure,
+        np.array([pieces[0, 0] - reach[0], pieces[-1, 1] + reach[-1]]),
+        np.array([pieces[0, 0] - far, pieces[-1, 1] + far]),
+        variance,
+    )
+    left, right = pieces[:-1, 1] + reach[:-1], pieces[1:, 0] - reach[1:]
+    # Two pieces alone, as far from each other as they can be, already close the gap.
+    span = pieces[1:, 1] - pieces[:-1, 0]
+    pair = (np.cbrt(masses[:-1]) + np.cbrt(masses[1:])) ** 3
+    open_ = np.flatnonzero((left < right) & (pair * variance < span**2))
+    if open_.size:
+        lower, from_left = _march(measure, left[open_], right[open_], variance)
+        upper, from_right = _march(measure, right[open_], left[open_], variance)
+        true = from_left & from_right & (lower < upper)
+        open_, lower, upper = open_[true], lower[true], upper[true]
+    else:
+        lower = upper = np.empty(0)
+    intervals = np.column_stack(
+        [np.concatenate([outer[:1], upper]), np.concatenate([lower, outer[1:]])]
+    )
+    firsts = np.concatenate([[0], open_ + 1])
+    counts = np.diff(np.concatenate([firsts, [masses.size]]))
+    return intervals, np.add.reduceat(masses, firsts), counts
+
+
+def invert(
+    measure: Measure,
+    noise: float,
+    x: np.ndarray,
+    low: np.ndarray,
+    high: np.ndarray,
+    inside: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Places u with psi(u) = x and their heights, by Newton steps that stay inside a bracket."""
+    u, height = (low + high) / 2, np.zeros(x.size)
+    active = np.arange(x.size)
+    for _ in range(100):
+        if active.size == 0:
+            return u, height
+        points = curve(measure, u[active], noise**2, inside[active])
+        height[active] = points.height
+        excess = points.x - x[active]
+        low[active] = np.where(excess <= 0, u[active], low[active])
+        high[active] = np.where(excess >= 0, u[active], high[active])
+        with np.errstate(divide="ignore", invalid="ignore"):
+            moved = u[active] - excess / points.slope
+        middle = (low[active] + high[active]) / 2
+        moved = np.where((moved > low[active]) & (moved < high[active]), moved, middle)
+        scale = 4e-16 * np.maximum(np.abs(x[active]), noise)
+        done = (np.abs(moved - u[active]) <= scale) | (high[active] - low[active] <= scale)
+        u[active] = np.where(done, u[active], moved)
+        active = active[~done]
+    return u, height

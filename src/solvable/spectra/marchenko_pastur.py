@@ -1,0 +1,234 @@
+r"""The Marchenko-Pastur law as a target spectrum, by its resolvent."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from solvable.arrays import check_positive
+from solvable.spectra.measures import DiscreteMeasure, RealSums
+
+
+@dataclass(frozen=True)
+class MarchenkoPasturMeasure:
+    r"""Spectrum of :math:`\frac{\text{scale}}{\sqrt{p^\star d}}WW^\top`, Marchenko and Pastur's law.
+
+    :math:`\kappa^\star=p^\star/d` and :math:`W\in\mathbb R^{d\times p^\star}` has independent
+    standard normal entries. Mass :math:`(1-\kappa^\star)_+` at 0 and a bulk on
+    :math:`(1\pm\sqrt{\kappa^\star})^2/\sqrt{\kappa^\star}`; its resolvent solves
+    :math:`\frac{z}{\sqrt{\kappa^\star}}g^2-\big(z-\sqrt{\kappa^\star}+\frac1{\sqrt{\kappa^\star}}
+    \big)g+1=0` (both at scale 1).
+
+    Parameters
+    ----------
+    width_ratio : float
+        :math:`\kappa^\star`, above 0.
+    scale : float
+        Factor on every eigenvalue, above 0; :math:`1/\sqrt{\kappa^\star}` gives
+        :math:`\frac1{p^\star}WW^\top`.
+    """
+
+    width_ratio: float
+    scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_positive(width_ratio=self.width_ratio, scale=self.scale)
+
+    @cached_property
+    def bulk(self) -> tuple[float, float]:
+        """Edges of the continuous part."""
+        root = np.sqrt(self.width_ratio)
+        return (
+            float(self.scale * (1 - root) ** 2 / root),
+            float(self.scale * (1 + root) ** 2 / root),
+        )
+
+    @cached_property
+    def rule(self) -> DiscreteMeasure:
+        """Gauss-Legendre panels in the angle, graded towards both edges of the bulk."""
+        node, weight = np.polynomial.legendre.leggauss(20)
+        small = np.pi * np.append(0.0, 2.0 ** np.arange(-10, -5))
+        ends = np.concatenate([small, np.arange(2, 31) * np.pi / 32, np.pi - small[::-1]])
+        half_step = np.diff(ends)[:, None] / 2
+        angles = ((ends[:-1] + ends[1:])[:, None] / 2 + half_step * node).ravel()
+        low, high = self.bulk
+        middle, half = (low + high) / 2, (high - low) / 2
+        places = middle - half * np.cos(angles)
+        weights = np.sin(angles) ** 2 / places * (half_step * weight).ravel()
+        weights *= min(1.0, self.width_ratio) / weights.sum()
+        if self.width_ratio < 1:
+            places, weights = np.append(0.0, places), np.append(1 - self.width_ratio, weights)
+        return DiscreteMeasure(places, weights)
+
+    @property
+    def nodes(self) -> np.ndarray:
+        """Places of a graded Gauss rule, and the atom."""
+        return self.rule.nodes
+
+    @property
+    def node_weights(self) -> np.ndarray:
+        """Weights of the Gauss rule, and of the atom."""
+        return self.rule.node_weights
+
+    @property
+    def pieces(self) -> np.ndarray:
+        """The atom at 0 if there is one, and the bulk."""
+        return np.array([(0.0, 0.0), self.bulk] if self.width_ratio < 1 else [self.bulk])
+
+    @property
+    def masses(self) -> np.ndarray:
+        """Mass of the atom if there is one, and of the bulk."""
+        ratio = self.width_ratio
+        return np.array([1 - ratio, ratio] if ratio < 1 else [1.0])
+
+    def resolvent(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        r"""Resolvent :math:`G(z)=\int\frac{\mu(ds)}{z-s}` and its first two derivatives.
+
+        Parameters
+        ----------
+        z : complex array
+            Places off the support, imaginary part at least 0.
+
+        Returns
+        -------
+        tuple of three complex arrays
+            :math:`G`, :math:`G'`, :math:`G''`.
+        """
+        root = np.sqrt(self.width_ratio)
+        low, high = self.bulk[0] / self.scale, self.bulk[1] / self.scale
+        z = np.asarray(z, dtype=complex) / self.scale
+        # Two square roots of single factors keep the branch that decays at infinity.
+        branch = np.sqrt(z - low) * np.sqrt(z - high)
+        linear = z - root + 1 / root
+        with np.errstate(divide="ignore", invalid="ignore"):
+            # Either form of the root cancels somewhere; the larger sum does not.
+            g = np.where(
+                np.abs(linear + branch) >= np.abs(linear - branch),
+                2 / (linear + branch),
+                (linear - branch) * root / (2 * z),
+            )
+            rest = g - g**2 / root
+            slope = -rest / branch
+            bend = -slope * (1 - 2 * g / root) / branch
+            bend = bend + rest * (z - (low + high) / 2) / branch**3
+        return g / self.scale, slope / self.scale**2, bend / self.scale**3
+
+    def _far(self, u: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """Where the closed forms cancel and the Gauss rule has converged."""
+        low, high = self.bulk
+        distance = np.maximum(np.maximum(low - u, u - high), 0.0)
+        if self.width_ratio < 1:
+            near_atom = (np.abs(u) < 0.3 * low) & (low > 0.002 * (high - low))
+        else:
+            near_atom = np.zeros(u.shape, dtype=bool)
+        close = distance > 0.002 * (high - low)
+        return np.asarray((close & (y < 1e-3 * distance**2)) | near_atom)
+
+    def _close_sums(self, u: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, ...]:
+        height = np.sqrt(y)
+        g, slope, _ = self.resolvent(u + 1j * height)
+        first = -g.imag / height
+        odd = slope.imag / (2 * height)
+        plain = (slope.real + first) / (2 * y)
+        off_axis, usable = self._divided(u, height)
+        second = np.where(usable, off_axis, plain)
+        # Cauchy-Schwarz: rounding must not take the second sum below what the others allow.
+        second = np.maximum(second, np.maximum(odd**2 / first, first**2))
+        return first, second, g.real, odd
+
+    def _divided(self, u: np.ndarray, height: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        r"""Second sum off the bulk, as a divided difference of :math:`G` that does not cancel.
+
+        With :math:`G=2/q`, :math:`q=L+s` and :math:`s^2` quadratic, the divided differences of s
+        over :math:`z,z,\bar z` are rational in the parts of s.
+        """
+        root, (low, high) = np.sqrt(self.width_ratio), self.bulk
+        low, high = low / self.scale, high / self.scale
+        z = (u + 1j * height) / self.scale
+        branch = np.sqrt(z - low) * np.sqrt(z - high)
+        q = z - root + 1 / root + branch
+        with np.errstate(divide="ignore", invalid="ignore"):
+            first = 1 + (2 * z.real - low - high) / (2 * branch.real)
+            third = 4 * branch.imag**2 - 4 * z.imag**2 - (high - low) ** 2
+            third = third / (8 * branch.real**2 * branch * q**2)
+            second = first * q.imag**2 / np.abs(q) ** 4 + z.imag * third.imag
+            second = 2 * second / z.imag**2
+        usable = (np.abs(branch.real) > np.abs(branch.imag)) & (np.abs(q) > 1e-3 * np.abs(branch))
+        return second / self.scale**4, usable & np.isfinite(second)
+
+    def inverse_squares(self, u: np.ndarray) -> RealSums:
+        """Sums of inverse squared distances, as a function of y."""
+
+        def sums(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            first, second = np.empty(u.shape), np.empty(u.shape)
+            far = self._far(u, y)
+            if far.any():
+                first[far], second[far] = self.rule.inverse_squares(u[far])(y[far])
+            if not far.all():
+                close = ~far
+                first[close], second[close] = self._close_sums(u[close], y[close])[:2]
+            return first, second
+
+        return sums
+
+    def start(self, u: np.ndarray, variance: float) -> np.ndarray:
+        """Height that the atom alone would give, and at least one that is not zero."""
+        least = np.full(u.shape, 1e-24 * variance)
+        if self.width_ratio < 1:
+            least = np.maximum(least, variance * (1 - self.width_ratio) - u**2)
+        return least
+
+    def odd_sums(self, u: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Sums that are odd in the distance."""
+        first, second = np.empty(u.shape), np.empty(u.shape)
+        far = self._far(u, y)
+        if far.any():
+            first[far], second[far] = self.rule.odd_sums(u[far], y[far])
+        on_axis = ~far & (y == 0)
+        if on_axis.any():
+            g, _, bend = self.resolvent(u[on_axis])
+            first[on_axis], second[on_axis] = g.real, bend.real / 2
+        close = ~far & (y > 0)
+        if close.any():
+            first[close], second[close] = self._close_sums(u[close], y[close])[2:]
+        return first, second
+
+    def outside(self, u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Second and third inverse moments of the distance."""
+        first, second = np.empty(u.shape), np.empty(u.shape)
+        far = self._far(u, np.zeros(u.shape))
+        if far.any():
+            first[far], second[far] = self.rule.outside(u[far])
+        close = ~far
+        if close.any():
+            _, slope, bend = self.resolvent(u[close])
+            first[close], second[close] = -slope.real, bend.real / 2
+        return first, second
+
+
+def marchenko_pastur(width_ratio: float, *, scale: float = 1.0) -> MarchenkoPasturMeasure:
+    r"""Spectrum of :math:`\frac{1}{\sqrt{p^\star d}}WW^\top` times ``scale``.
+
+    Parameters
+    ----------
+    width_ratio : float
+        :math:`\kappa^\star=p^\star/d`, above 0.
+    scale : float
+        Factor on the eigenvalues, above 0.
+
+    Returns
+    -------
+    MarchenkoPasturMeasure
+        Mean :math:`\sqrt{\kappa^\star}` and second moment :math:`1+\kappa^\star` at scale 1.
+
+    Examples
+    --------
+    >>> law = marchenko_pastur(0.25)
+    >>> law.bulk
+    (0.5, 4.5)
+    >>> round(float(law.node_weights @ law.nodes**2), 12)
+    1.25
+    """
+    return MarchenkoPasturMeasure(float(width_ratio), float(scale))

@@ -1,0 +1,120 @@
+"""Overlaps, denoiser and per-feature errors: sum rules, second forms, matrices."""
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+
+from solvable.spectra.denoiser import (
+    _resolving_rule,
+    denoised,
+    denoising_error,
+    feature_errors,
+    overlaps,
+)
+from solvable.spectra.free_convolution import SpectralLaw
+from solvable.spectra.functionals import truncated_moments
+from solvable.spectra.marchenko_pastur import marchenko_pastur
+from solvable.spectra.measures import discrete, power_law
+
+TARGETS = [
+    marchenko_pastur(0.2),
+    power_law(dimension=60, exponent=1.0),
+    discrete(np.array([0.0, 1.0, 5.0]), np.array([0.6, 0.3, 0.1])),
+]
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("noise", [0.8, 1.5])
+def test_overlaps_are_doubly_stochastic(target, noise):
+    law = SpectralLaw(target, noise=noise)
+    points, weights = _resolving_rule(law, law.edges[0, 0] - 1)
+    height = points.height[:, None]
+    table = law.variance / (np.subtract.outer(points.u, target.nodes) ** 2 + height**2)
+    # Away from the edges: a rule on a continuous target resolves only what is high enough.
+    table = table[:, target.nodes >= 0]
+    np.testing.assert_allclose(weights @ table, 1, rtol=1e-6)
+    some = np.flatnonzero(points.height > 0.3 * points.height.max())[::7]
+    found = overlaps(law, points.x[some], target.nodes)
+    np.testing.assert_allclose(found, table[some], rtol=1e-6)
+    np.testing.assert_allclose(found @ target.node_weights, 1, rtol=1e-6)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_denoiser_is_the_mean_of_the_target_under_the_overlaps(target):
+    law = SpectralLaw(target, noise=0.9)
+    x = np.concatenate([np.linspace(low, high, 9)[1:-1] for low, high in law.edges])
+    mean = overlaps(law, x, target.nodes) @ (target.node_weights * target.nodes)
+    np.testing.assert_allclose(denoised(law, x), mean, atol=1e-9)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("noise", [0.1, 0.5, 2.0])
+def test_denoising_error_two_ways(target, noise):
+    law = SpectralLaw(target, noise=noise)
+    second = target.node_weights @ target.nodes**2
+    other = second - law.integrate((2 * law.u - law.x) ** 2)
+    assert denoising_error(law) == pytest.approx(other, abs=1e-8)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("threshold", [-0.4, 0.0, 0.9, 2.0, 8.0])
+def test_feature_errors_sum_to_the_risk(target, threshold):
+    law = SpectralLaw(target, noise=0.7)
+    moments = truncated_moments(law, threshold)
+    # R = Q + 4 delta^2 A - int_b (x^2 - b^2), and x^2 - b^2 = (x - b)^2 + 2 b (x - b).
+    second = target.node_weights @ target.nodes**2
+    lost = moments.second[0] + 2 * threshold * moments.first[0]
+    risk = second + 4 * law.variance * moments.slope[0] - lost
+    assert target.node_weights @ feature_errors(law, threshold) == pytest.approx(risk, rel=1e-6)
+
+
+def test_own_error_of_an_isolated_spike():
+    d, s, noise, b = 1_000_000, 4.0, 1.0, 1.2
+    law = SpectralLaw(discrete(np.array([0.0, s]), np.array([1 - 1 / d, 1 / d])), noise=noise)
+    x, overlap = s + noise**2 / s, 1 - noise**2 / s**2
+
+    def bulk(power):
+        # Of the spike's direction the bulk holds O(x, s) = 1 / (s^2 + 1 - s x) at unit noise.
+        return quad(
+            lambda y: (y - b) ** power * np.sqrt(4 - y**2) / (2 * np.pi) / (s**2 + 1 - s * y),
+            b,
+            2,
+        )[0]
+
+    captured = (x - b) * overlap + bulk(1)
+    energy = (x - b) ** 2 * overlap + bulk(2)
+    # The bump has relative width d^(-1/2).
+    assert feature_errors(law, b, s) == pytest.approx(s**2 - 2 * s * captured + energy, rel=1e-3)
+    # With what it puts on other directions it is the isolated formula, factor 2 included.
+    whole = s**2 - 2 * s * (x - b) * overlap + (x - b) ** 2
+    ratio = noise**2 / s
+    assert whole == pytest.approx((ratio - b) ** 2 + 2 * ratio * (s + ratio - b))
+
+
+def test_matrices():
+    rng = np.random.default_rng(11)
+    d, noise, b, draws = 200, 0.8, 0.9, 6
+    s = np.sort(rng.choice([0.0, 1.0, 4.0], size=d, p=[0.5, 0.3, 0.2]))
+    law = SpectralLaw(s, noise=noise)
+    soft, best, per_feature = [], [], []
+    for _ in range(draws):
+        z = rng.standard_normal((d, d))
+        values, vectors = np.linalg.eigh(np.diag(s) + noise * (z + z.T) / np.sqrt(2 * d))
+        thresholded = (vectors * np.maximum(values - b, 0)) @ vectors.T - np.diag(s)
+        shrunk = (vectors * denoised(law, values)) @ vectors.T - np.diag(s)
+        squares = np.sum(thresholded**2, axis=1)
+        soft.append(squares.mean())
+        best.append(np.sum(shrunk**2) / d)
+        per_feature.append([squares[s == one].mean() for one in law.target.nodes])
+
+    def close(seen, expected):
+        seen = np.array(seen)
+        # Four standard errors over the draws, plus an O(1/d) bias.
+        error = 4 * seen.std(axis=0, ddof=1) / np.sqrt(draws) + 4 / d
+        return bool(np.all(np.abs(seen.mean(axis=0) - expected) < error))
+
+    errors = feature_errors(law, b)
+    assert close(per_feature, errors)
+    assert close(soft, law.target.node_weights @ errors)
+    assert close(best, denoising_error(law))
+    assert denoising_error(law) < law.target.node_weights @ errors
