@@ -88,7 +88,7 @@ def test_pure_noise_has_outliers_at_the_nominal_rate_only(shape):
     assert noise.mean() == pytest.approx(1, abs=1 / shape[0])
 
 
-@pytest.mark.parametrize("excess", [1.5, 3.0])
+@pytest.mark.parametrize("excess", [pytest.param(1.5, marks=pytest.mark.slow), 3.0])
 def test_planted_strengths_are_within_their_intervals(excess):
     rng, shape = np.random.default_rng(3), (100, 200)
     strength = excess * (shape[0] / shape[1]) ** 0.25

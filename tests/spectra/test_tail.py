@@ -13,6 +13,7 @@ def pareto(rng, exponent, n):
     return rng.random(n) ** (-1 / (exponent - 1))
 
 
+@pytest.mark.slow
 def test_intervals_cover_the_exponent():
     rng, inside = np.random.default_rng(0), 0
     for seed in range(24):
@@ -34,6 +35,7 @@ def test_scan_agrees_with_a_plain_loop_over_thresholds():
     assert found.distance == pytest.approx(expected)
 
 
+@pytest.mark.slow
 def test_p_values_of_a_power_law_are_not_small():
     rng = np.random.default_rng(2)
     p_values = [fit_tail(pareto(rng, 2.0, 200), draws=19).p_value for _ in range(24)]
@@ -42,15 +44,15 @@ def test_p_values_of_a_power_law_are_not_small():
 
 
 def test_exponential_values_are_no_power_law():
-    found = fit_tail(np.random.default_rng(3).exponential(size=3000) + 1.0, draws=99)
-    # A tail of a few dozen values may pass its own test; the curvature shows in the rival.
-    assert not found.plausible or found.n_tail < 300
+    found = fit_tail(np.random.default_rng(3).exponential(size=3000) + 1.0, draws=49)
+    assert found.lognormal_gain < -3
+    assert not found.plausible
 
 
 def test_lognormal_is_told_from_a_power_law():
-    found = fit_tail(np.exp(np.abs(np.random.default_rng(4).normal(size=1500))), draws=99)
-    assert found.lognormal_gain < 0
-    assert not found.plausible or found.n_tail < 300
+    found = fit_tail(np.exp(np.abs(np.random.default_rng(5).normal(size=1500))), draws=49)
+    assert found.power_law_p_value < 0.05
+    assert not found.plausible
 
 
 def test_curvature_is_recovered_and_vanishes_for_a_power_law():

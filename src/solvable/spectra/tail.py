@@ -24,6 +24,10 @@ DRAWS = 199
 """Replicates of the parametric bootstrap: p-values in steps of half a percent."""
 
 
+RIVAL_DRAWS = 24
+"""Replicates against the log-normal at least: fewer could not reach a p-value below 0.05."""
+
+
 @dataclass(frozen=True)
 class TailFit:
     r"""Power law beyond a threshold.
@@ -153,7 +157,9 @@ def fit_tail(
     from scipy.special import ndtri
 
     reach = float(ndtri(0.5 + confidence / 2)) * spread
-    gain, rival, own = _lognormal(np.log(tail / tail[0]), found.exponent, rng, max(draws // 4, 1))
+    gain, rival, own = _lognormal(
+        np.log(tail / tail[0]), found.exponent, rng, max(draws // 8, RIVAL_DRAWS)
+    )
     return TailFit(
         found.exponent,
         (max(1.0, found.exponent - reach), found.exponent + reach),
