@@ -13,8 +13,8 @@ from solvable.spectra.denoiser import (
 )
 from solvable.spectra.free_convolution import SpectralLaw
 from solvable.spectra.functionals import truncated_moments
-from solvable.spectra.marchenko_pastur import marchenko_pastur
 from solvable.spectra.measures import discrete, power_law
+from solvable.spectra.product_measure import marchenko_pastur
 
 TARGETS = [
     marchenko_pastur(0.2),

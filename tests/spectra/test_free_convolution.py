@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from solvable.errors import InvalidData, InvalidParameter
 from solvable.spectra.free_convolution import SpectralLaw
-from solvable.spectra.marchenko_pastur import marchenko_pastur
 from solvable.spectra.measures import discrete, power_law
+from solvable.spectra.product_measure import marchenko_pastur
 
 
 def cubic_density(x, width_ratio, variance):

@@ -1,16 +1,15 @@
 """Truncated moments of the spectral law: closed forms, finite differences, matrices."""
 
-import time
-
 import numpy as np
 import pytest
 from scipy.integrate import quad
+from scipy.optimize import brentq
 
 from solvable.errors import InvalidData
 from solvable.spectra.free_convolution import SpectralLaw
 from solvable.spectra.functionals import truncated_moments
-from solvable.spectra.marchenko_pastur import marchenko_pastur
 from solvable.spectra.measures import power_law
+from solvable.spectra.product_measure import marchenko_pastur
 
 
 def test_semicircle_at_zero():
@@ -88,17 +87,43 @@ def test_thresholds_together_are_as_one_by_one():
     assert (np.diff(together.mass) <= 1e-12).all()
 
 
-def test_200_atoms_below_20_milliseconds():
-    atoms = power_law(dimension=200, exponent=1.0)
-    spent = []
-    for _ in range(5):
-        start = time.process_time()
-        truncated_moments(SpectralLaw(atoms, noise=1.0), 0.7)
-        spent.append(time.process_time() - start)
-    # Stated: 20 ms. Ten times that here, for a busy machine.
-    assert min(spent) < 0.2
-
-
 def test_threshold_must_be_finite():
     with pytest.raises(InvalidData, match="finite"):
         truncated_moments(SpectralLaw([0.0], noise=1.0), np.nan)
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        power_law(dimension=200, exponent=0.6),
+        power_law(dimension=100_000, exponent=1.0),
+        marchenko_pastur(0.9),
+        marchenko_pastur(1.0),
+    ],
+)
+def test_four_decades_of_noise(target):
+    for noise in np.geomspace(1e-3, 30, 8):
+        law = SpectralLaw(target, noise=noise)
+        assert law.weights.sum() == pytest.approx(1, abs=1e-9)
+        assert np.isfinite(truncated_moments(law, [0.0, noise, 1.0]).slope).all()
+
+
+@pytest.mark.parametrize(("ratio", "risk"), [(0.3, 1.0326), (0.5, 0.3469)])
+def test_published_curve_of_a_quadratic_network(ratio, risk):
+    target, width, label_noise, penalty = marchenko_pastur(0.2), 0.2, 0.5, 0.02
+
+    def residuals(point):
+        noise, b = np.exp(point)
+        moments = truncated_moments(SpectralLaw(target, noise=noise), b)
+        lost = moments.second[0] + 2 * b * moments.first[0]
+        error = 1 + width + 4 * noise**2 * moments.slope[0] - lost
+        return (
+            (error + label_noise / 2) / (2 * noise**2) - ratio,
+            4 * b * (ratio - moments.slope[0]) / penalty - 1,
+        )
+
+    start = np.sqrt((risk + label_noise / 2) / (2 * ratio))
+    # The published error fixes delta; the second equation alone then gives b.
+    inner = brentq(lambda log_b: residuals((np.log(start), log_b))[1], -12, 0)
+    # The error is given to 4 digits, which the condition on the sample ratio repeats.
+    assert residuals((np.log(start), inner))[0] == pytest.approx(0, abs=1e-3 * ratio)

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from solvable.errors import InvalidData, InvalidParameter
-from solvable.spectra.marchenko_pastur import marchenko_pastur
 from solvable.spectra.measures import bin_tail, discrete, power_law
+from solvable.spectra.product_measure import marchenko_pastur
 
 
 @pytest.mark.parametrize("ratio", [0.05, 0.5, 0.99, 1.0, 1.01, 3.0])

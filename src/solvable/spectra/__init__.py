@@ -28,7 +28,6 @@ from solvable.spectra.label_weighted import (
     label_weighted_spectrum,
     spike_function,
 )
-from solvable.spectra.marchenko_pastur import MarchenkoPasturMeasure, marchenko_pastur
 from solvable.spectra.measures import (
     DiscreteMeasure,
     Measure,
@@ -37,6 +36,7 @@ from solvable.spectra.measures import (
     power_law,
 )
 from solvable.spectra.outliers import resolvent_outliers
+from solvable.spectra.product_measure import MarchenkoPasturMeasure, marchenko_pastur
 from solvable.spectra.spiked import (
     critical_profile,
     overlap_at_threshold,
