@@ -6,7 +6,6 @@ import hashlib
 import json
 import math
 import os
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -49,15 +48,14 @@ def write_described(
     }
     text = json.dumps(plain(content), sort_keys=True, allow_nan=False)
     data = save(held, metadata={"solvable": text, "digest": _digest(held, text)})
+    # Beside the target, so that the last step is a rename; with the permissions of any new file.
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        handle, name = tempfile.mkstemp(dir=path.parent or ".", prefix=f".{path.name}.")
         try:
-            with os.fdopen(handle, "wb") as stream:
-                stream.write(data)
-            os.replace(name, path)
-        except BaseException:
-            Path(name).unlink(missing_ok=True)
-            raise
+            draft.write_bytes(data)
+            os.replace(draft, path)
+        finally:
+            draft.unlink(missing_ok=True)
     except OSError as error:
         raise StorageFailed(f"{path} could not be written ({error}).") from error
     return path
