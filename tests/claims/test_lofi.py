@@ -83,6 +83,7 @@ def test_ten_digits(digits):
     assert found["finite"][0] < 1.3
 
 
+@pytest.mark.slow
 def test_alternation_is_no_worse_than_the_sum_of_squares(digits):
     blocks = [Block(None, 400), Block(70, INF, first_moment=True)]
     found = [

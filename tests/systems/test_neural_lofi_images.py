@@ -18,7 +18,7 @@ from solvable.systems.neural_lofi_images_claims import CLAIMS
 from solvable.systems.neural_lofi_images_experiment import METRICS, _Split, images
 
 SETTINGS = {
-    "wide": {"samples": 400},
+    "wide": {"samples": 150},
     "larger": {"samples": 600},
     "narrow": {"samples": 100, "width": 100, "directions": 40},
     "broad": {"samples": 100, "width": 1_500, "directions": 40},
@@ -158,7 +158,7 @@ def test_dimensions_of_other_images_are_the_same_up_to_sampling(points):
     for name in ("wide", "larger", "one"):
         point = points[name]
         np.testing.assert_allclose(
-            point.mean("residual_dimensions"), point.predicted("residual_dimensions"), rtol=0.25
+            point.mean("residual_dimensions"), point.predicted("residual_dimensions"), rtol=0.35
         )
 
 
@@ -230,7 +230,7 @@ def test_claims_fail_on_records_that_contradict_them(claim, metric, change, poin
 
 def test_first_directions_that_do_not_stand_out_are_told(points):
     (one,) = [each for each in CLAIMS if each.name == "first-directions-stand-out"]
-    point = points["wide"]
+    point = points["larger"]
     assert null_ratio(point, 1.0).mean() > 3
     assert np.isnan(null_ratio(point, 3_000.0)).all()
     metrics = [m | {"null_ratios": [1.0] * len(m["null_counts"])} for m in point.metrics]

@@ -98,7 +98,7 @@ PRESETS = {
         replicates=4,
     ),
     "paper": Preset(
-        "MNIST, 5,000 images, even or odd (extra `data`); about half an hour.",
+        "MNIST, 5,000 images, even or odd (extra `data`); about five minutes.",
         {
             "data": ("mnist-5k",),
             "samples": (300, 1_000),
