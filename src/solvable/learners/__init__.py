@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from solvable.learners.lofi_filter import FilterReport
     from solvable.learners.lofi_layers import Network
     from solvable.learners.power_iteration import block_power_iteration
+    from solvable.learners.quadratic import QuadraticNetRegressor
     from solvable.learners.readout import SplineReadout
     from solvable.learners.second_layer import SecondLayer
     from solvable.learners.selection import Rejection
@@ -43,6 +44,7 @@ _HOMES = {
     "NeuralLoFiClassifier": "lofi",
     "NeuralLoFiRegressor": "lofi",
     "NeuralLoFiTransformer": "lofi",
+    "QuadraticNetRegressor": "quadratic",
     "RandomFeatureRidge": "baselines",
     "Rejection": "selection",
     "SecondLayer": "second_layer",
@@ -70,6 +72,7 @@ __all__ = [
     "NeuralLoFiClassifier",
     "NeuralLoFiRegressor",
     "NeuralLoFiTransformer",
+    "QuadraticNetRegressor",
     "RandomFeatureRidge",
     "Rejection",
     "SecondLayer",

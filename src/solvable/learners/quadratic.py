@@ -1,0 +1,266 @@
+"""Over-parametrised quadratic network after scikit-learn's conventions."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Literal
+
+import numpy as np
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
+
+from solvable.arrays import Array, Source, to_numpy
+from solvable.errors import InvalidParameter, unknown_choice
+from solvable.learners.inputs import validated_fit_input, validated_input
+from solvable.learners.quadratic_factor import solve_factorised
+from solvable.learners.quadratic_sensing import CHUNK_ROWS, SampleSensing, Sensing
+from solvable.learners.quadratic_solvers import QuadraticSolution, solve_amp, solve_fista
+from solvable.learners.quadratic_spectrum import SpectralEstimate, spectral_estimate
+
+SOLVERS = ("amp", "fista", "factorised")
+"""Allowed solvers."""
+
+PATH_RATIOS = tuple(0.5**power for power in range(1, 11))
+"""Regularisations tried by ``"gcv"``, relative to the smallest that leaves nothing."""
+
+
+class QuadraticNetRegressor(RegressorMixin, BaseEstimator):
+    r"""Quadratic network trained to its global minimum, which is a convex problem.
+
+    .. math:: \min_{S\succeq0}\ \frac1{d^2}\sum_\mu\big(y_\mu - c - \mathrm{Tr}[Z_\mu S]\big)^2
+        + \frac{\tilde\lambda}{d}\mathrm{Tr}\,S,\qquad Z(x) = \frac{xx^\top - I_d}{\sqrt d},
+        \qquad S = \frac{1}{\sqrt{pd}}\sum_{k\le p} w_kw_k^\top
+
+    is what a network of p units with weight decay :math:`\lambda = \tilde\lambda/\sqrt{p/d}` learns
+    as soon as p is at least the rank of the minimiser. Any features may stand in place of x; the
+    theory, AMP and ``gcv_score_`` expect whitened ones (``PCA(whiten=True)``).
+
+    Parameters
+    ----------
+    regularisation : float or "gcv"
+        :math:`\tilde\lambda > 0`; "gcv" takes the best of :data:`PATH_RATIOS` by ``gcv_score_``,
+        with no validation set.
+    solver : {"amp", "fista", "factorised"}
+        AMP is fastest on whitened features. FISTA always converges and takes over, with a warning,
+        where another does not contract. "factorised" trains the weights by L-BFGS.
+    fit_intercept : bool
+        Whether c is fitted, without penalty; otherwise 0, as in the theory.
+    width : int, optional
+        Units of the factorised solver; d by default.
+    tolerance : float
+        Largest optimality residual, in (0, 1).
+    max_iterations : int
+        Of each solver, at least 1.
+
+    Attributes
+    ----------
+    matrix_ : ndarray of shape (d, d)
+        The minimiser.
+    intercept_ : float
+        c.
+    solution_ : QuadraticSolution
+        Factor, residual, dual and iterations.
+    kkt_residual_ : float
+        Distance from optimality, whatever the solver.
+    solver_ : str
+        Which one found the minimiser.
+    regularisation_ : float
+        What was used.
+    spectrum_ : SpectralEstimate
+        Noise, shrinkage, degrees of freedom and the noisy spectrum, hidden part included.
+    gcv_score_ : float
+        Predicted mean squared error on fresh labels, from the training data alone.
+    n_iter_ : int
+        Of the solver that succeeded.
+    n_features_in_ : int
+        d.
+
+    Raises
+    ------
+    InvalidParameter, InvalidData
+        From ``fit``.
+
+    Notes
+    -----
+    arXiv:2505.17958 with the factor d of the penalty that the talk's slide drops. Time
+    :math:`2nd^2` per iteration, memory of one block of rows. ``tests/learners/test_quadratic.py``.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((600, 8))
+    >>> model = QuadraticNetRegressor(0.05).fit(X[:400], X[:400, 0] ** 2)
+    >>> model.score(X[400:], X[400:, 0] ** 2) > 0.99
+    True
+    """
+
+    def __init__(
+        self,
+        regularisation: float | Literal["gcv"] = 1.0,
+        solver: Literal["amp", "fista", "factorised"] = "amp",
+        fit_intercept: bool = True,
+        width: int | None = None,
+        tolerance: float = 1e-6,
+        max_iterations: int = 10_000,
+    ) -> None:
+        self.regularisation = regularisation
+        self.solver = solver
+        self.fit_intercept = fit_intercept
+        self.width = width
+        self.tolerance = tolerance
+        self.max_iterations = max_iterations
+
+    def fit(self, X: Array | Source, y: Array) -> QuadraticNetRegressor:
+        """Find the minimiser.
+
+        Parameters
+        ----------
+        X : array of shape (n, d), path to a ``.npy`` file, or Source
+            Samples or features.
+        y : array of shape (n,)
+            Labels.
+
+        Returns
+        -------
+        QuadraticNetRegressor
+            Itself.
+
+        Warns
+        -----
+        ConvergenceWarning
+            Where the solver asked for did not contract and FISTA took over, or FISTA stopped
+            before its tolerance.
+        """
+        self._check_parameters()
+        source, labels = validated_fit_input(self, X, y)
+        sensing = SampleSensing(source)
+        moment = sensing.centre
+        if self.fit_intercept:
+            # Without a centre, the adjoint of ones is the second moment of the samples.
+            bare = SampleSensing(source, np.zeros_like(moment))
+            scale = np.sqrt(source.n_columns) / source.n_samples
+            moment = scale * bare.adjoint(np.ones(source.n_samples))
+            sensing = SampleSensing(source, moment)
+        mean = float(np.mean(labels)) if self.fit_intercept else 0.0
+        self._minimise(sensing, labels - mean)
+        self.matrix_ = self.solution_.matrix
+        shift = np.sum((moment - np.eye(len(moment))) * self.matrix_) / np.sqrt(len(moment))
+        self.intercept_ = mean - float(shift)
+        return self
+
+    def predict(self, X: Array | Source) -> np.ndarray:
+        """Predicted labels.
+
+        Parameters
+        ----------
+        X : array of shape (n, d), path to a ``.npy`` file, or Source
+            Samples or features.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Float64.
+        """
+        check_is_fitted(self)
+        source = validated_input(self, X)
+        values = np.empty(source.n_samples)
+        for rows, block in source.chunks(CHUNK_ROWS):
+            samples = np.asarray(to_numpy(block), dtype=np.float64)
+            values[rows] = np.einsum("ij,ij->i", samples @ self.matrix_, samples)
+        values -= np.trace(self.matrix_)
+        return values / np.sqrt(source.n_columns) + self.intercept_
+
+    def _check_parameters(self) -> None:
+        if self.solver not in SOLVERS:
+            raise InvalidParameter(unknown_choice("solver", self.solver, SOLVERS))
+        if self.regularisation != "gcv" and not _within(self.regularisation, np.inf):
+            raise InvalidParameter(
+                f"regularisation is {self.regularisation!r}; allowed: a finite number above 0, or "
+                "'gcv'. For the ridgeless limit take a small number."
+            )
+        if not _within(self.tolerance, 1):
+            raise InvalidParameter(f"tolerance is {self.tolerance!r}; allowed: above 0, below 1.")
+        for name, value in (("max_iterations", self.max_iterations), ("width", self.width)):
+            if name == "width" and value is None:
+                continue
+            whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+            if not whole or int(value or 0) < 1:
+                raise InvalidParameter(f"{name} is {value!r}; allowed: an integer of at least 1.")
+
+    def _minimise(self, sensing: Sensing, labels: np.ndarray) -> None:
+        if self.regularisation != "gcv":
+            self._keep(self._solved(sensing, labels, self.regularisation), self.regularisation)
+            return
+        top = 2 / sensing.dimension * float(np.linalg.eigvalsh(sensing.adjoint(labels))[-1])
+        best: tuple[QuadraticSolution, float, SpectralEstimate] | None = None
+        for ratio in PATH_RATIOS:
+            # Labels without a positive direction leave nothing to learn at any regularisation.
+            strength = ratio * top if top > 0 else ratio
+            solution = self._solved(sensing, labels, strength)
+            estimate = spectral_estimate(solution, strength)
+            if best is None or estimate.gcv_score < best[2].gcv_score:
+                best = solution, strength, estimate
+        assert best is not None
+        self._keep(*best)
+
+    def _keep(
+        self,
+        solution: QuadraticSolution,
+        regularisation: float,
+        estimate: SpectralEstimate | None = None,
+    ) -> None:
+        self.solution_ = solution
+        self.regularisation_ = float(regularisation)
+        self.spectrum_ = estimate or spectral_estimate(solution, regularisation)
+        self.gcv_score_ = self.spectrum_.gcv_score
+        self.kkt_residual_ = solution.kkt_residual
+        self.solver_ = solution.solver
+        self.n_iter_ = solution.iterations
+
+    def _solved(
+        self, sensing: Sensing, labels: np.ndarray, regularisation: float
+    ) -> QuadraticSolution:
+        limits: dict[str, Any] = {
+            "tolerance": self.tolerance,
+            "max_iterations": self.max_iterations,
+        }
+        first, start = None, None
+        if self.solver != "fista":
+            if self.solver == "amp":
+                first = solve_amp(sensing, labels, regularisation, **limits)
+            else:
+                first = solve_factorised(
+                    sensing, labels, regularisation, width=self.width, **limits
+                )
+                start = first.factor
+            if first.converged:
+                return first
+            warnings.warn(
+                f"{self.solver} stopped after {first.iterations} iterations at an optimality "
+                f"residual of {first.kkt_residual:.2g}; allowed: {self.tolerance:g}. FISTA takes "
+                "over. Whiten the features, regularise more, or ask for solver='fista'.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+        solution = solve_fista(sensing, labels, regularisation, start=start, **limits)
+        if not solution.converged:
+            warnings.warn(
+                f"fista stopped after {solution.iterations} iterations at an optimality residual "
+                f"of {solution.kkt_residual:.2g}; allowed: {self.tolerance:g}. Raise "
+                "max_iterations or regularisation.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+        return solution
+
+    def __sklearn_tags__(self) -> Any:
+        """Tags: a positive quadratic form fits neither linear nor all other labels."""
+        tags = super().__sklearn_tags__()
+        tags.regressor_tags.poor_score = True
+        return tags
+
+
+def _within(value: Any, bound: float) -> bool:
+    number = isinstance(value, (int, float, np.integer, np.floating))
+    return number and not isinstance(value, (bool, np.bool_)) and 0 < value < bound
