@@ -91,7 +91,9 @@ def main(rows: int) -> None:
         memory_seconds, _, memory_peak = run("memory", str(small))
         seconds, value, peak = run("stream", str(path))
     per_row = seconds / rows / (memory_seconds / small)
-    print(f"stream {seconds:.1f} s, in memory {memory_seconds:.1f} s for a tenth; first {value:.4f}")
+    print(
+        f"stream {seconds:.1f} s, in memory {memory_seconds:.1f} s for a tenth; first {value:.4f}"
+    )
     print(f"in memory: peak {memory_peak / 1e6:.0f} MB")
     show("peak memory of the stream, MB", peak / 1e6, 1000, at_least=False)
     show("time per row, stream over memory", per_row, 1.3, at_least=False)
