@@ -6,6 +6,7 @@ import pytest
 from solvable.learners.lofi_blocks import LabelCode
 from solvable.learners.lofi_null import relabelled
 from solvable.learners.lofi_significance import (
+    FIRST_RATIO,
     SIGNIFICANT_RATIO,
     outside,
     significant_directions,
@@ -141,3 +142,18 @@ def test_real_labels_keep_their_moduli_and_draw_their_signs():
     np.testing.assert_array_equal(np.abs(drawn), np.abs(labels))
     assert abs(np.mean(drawn == labels) - 0.5) < 0.02
     assert abs(np.corrcoef(drawn, labels)[0, 1]) < 0.04
+
+
+def test_noise_has_no_first_direction_though_its_ratio_exceeds_the_limit_of_the_others():
+    # Few strong directions make a null that scatters: one draw in four is 1.1 times its mean.
+    Z = np.random.default_rng(7).standard_normal((300, 40)) * np.r_[3.0, 2.0, np.full(38, 0.5)]
+    numbers, ratios = [], []
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        result = found(Z, rng.choice([-1.0, 1.0], len(Z)), rng, linear=np.empty((40, 0)))
+        numbers.append(result.number)
+        ratios.append(result.null_ratios[0, 0])
+    assert np.mean(np.array(ratios) > SIGNIFICANT_RATIO) > 0.15
+    # The normal tail beyond 1.4 at a scatter of .3 is a tenth, and its error over 60 draws .04.
+    assert np.mean(np.array(numbers) > 0) < 0.2
+    assert np.array_equal(np.array(numbers) > 0, np.array(ratios) > FIRST_RATIO)

@@ -9,7 +9,7 @@ import numpy as np
 
 from solvable.analysis.results import Direction, LayerFound, SignalOfClass
 from solvable.learners.lofi_filter import FilterReport
-from solvable.learners.lofi_significance import SIGNIFICANT_RATIO
+from solvable.learners.lofi_significance import FIRST_RATIO, SIGNIFICANT_RATIO
 
 SHOWN_RANKS = (1, 2, 3, 4, 6, 8, 11, 15, 21, 29, 41, 57, 81, 113, 161, 225, 321, 449, 641)
 """Directions that are told one by one where the nulls are those of classes."""
@@ -142,6 +142,8 @@ def above_null(ranks: np.ndarray, ratios: np.ndarray) -> int:
     >>> above_null(np.array([1, 2, 4]), np.array([3.0, 2.0, 0.5]))
     3
     """
+    if len(ratios) and ranks[0] == 1 and ratios[0] <= FIRST_RATIO:
+        return 0
     below = np.flatnonzero(ratios <= SIGNIFICANT_RATIO)
     if not below.size:
         return int(ranks[-1]) if len(ranks) else 0

@@ -24,7 +24,7 @@ from solvable.learners.lofi_memory import (
     filter_settings,
     fit_in_memory,
 )
-from solvable.learners.lofi_significance import SIGNIFICANT_RATIO
+from solvable.learners.lofi_significance import FIRST_RATIO
 from solvable.learners.ridge_readout import Regularisation, RidgeFit
 
 Scaling: TypeAlias = Literal["columns", "global", "none"]
@@ -144,7 +144,7 @@ class NeuralLoFiBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         for number, report in enumerate(fit.filters, start=1):
             if report.n_significant == 0:
                 warnings.warn(
-                    f"filter {number}: no direction is {SIGNIFICANT_RATIO} times as strong as with "
+                    f"filter {number}: no direction is {FIRST_RATIO} times as strong as with "
                     "meaningless labels, so the strongest one alone is kept. More samples or another "
                     "lift may help; a number for reduce keeps that many all the same.",
                     NoFeatureFound,

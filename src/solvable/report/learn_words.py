@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from solvable.analysis.results import Expected, LayerFound, Learned, MethodScore
+from solvable.learners.lofi_significance import FIRST_RATIO
 from solvable.report.numbers import format_number
 
 FEW_ROWS = 20
@@ -153,7 +154,7 @@ def signal_sentence(layer: LayerFound, found: Learned) -> str:
     if layer.directions == 0:
         return (
             f"{where} found no direction that carries signal about {found.target!r} at this sample "
-            f"size: none is {layer.threshold:g} times as strong as with shuffled targets. The model "
+            f"size: none is {FIRST_RATIO:g} times as strong as with shuffled targets. The model "
             "keeps the strongest one alone; do not read anything into it."
         )
     verb = "direction that carries" if layer.directions == 1 else "directions that carry"
