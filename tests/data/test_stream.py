@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import pickle
 import subprocess
 import sys
@@ -190,18 +189,28 @@ def test_arrays_on_disk_are_not_loaded(folders: dict[str, Path]) -> None:
         assert mapped_rows(block)
 
 
-def read_rows(stream: PartStream, start: int) -> float:
-    return float(sum(block.sum(dtype=np.float64) for _, block, _ in stream.chunks(40, start)))
+READ_ROWS = """
+import pickle, sys
+stream = pickle.load(open(sys.argv[1], "rb"))
+print(repr(float(sum(block.sum(dtype="f8") for _, block, _ in stream.chunks(40, 20)))))
+"""
 
 
-def test_streams_travel_to_other_processes(folders: dict[str, Path]) -> None:
+def test_streams_travel_to_other_processes(folders: dict[str, Path], tmp_path: Path) -> None:
     for kind in KINDS:
         stream = open_stream(folders[kind])
         next(stream.chunks(10))
         copy = pickle.loads(pickle.dumps(stream))
         np.testing.assert_array_equal(collect(copy, 50)[0], X)
-    with multiprocessing.get_context("spawn").Pool(1) as pool:
-        remote = pool.apply(read_rows, (open_stream(folders["one"]), 20))
+    (tmp_path / "stream").write_bytes(pickle.dumps(open_stream(folders["one"])))
+    answer = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", READ_ROWS, str(tmp_path / "stream")],
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    remote = float(answer.stdout)
     assert remote == pytest.approx(X[20:].sum(dtype=np.float64), rel=1e-12)
 
 
