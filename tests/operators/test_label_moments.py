@@ -14,7 +14,7 @@ from solvable.operators import (
     SampleSignals,
     dense_by_modulus,
 )
-from solvable.operators import label_moments as module
+from solvable.operators import signals as module
 
 N, P = 90, 7
 INDICATORS = np.eye(3) - np.array([0.2, 0.3, 0.5])[:, None]

@@ -12,7 +12,7 @@ import numpy as np
 from solvable.arrays import random_stream
 from solvable.learners.lofi_filter import FilterSettings, fit_filter
 from solvable.operators.activations import derivative, evaluate
-from solvable.operators.label_moments import SampleSignals
+from solvable.operators.signals import SampleSignals
 
 Branch: TypeAlias = Literal["all", "random", "written"]
 """Which part of a layer's weights: all, those with Gaussian lift rows, those with written rows."""

@@ -10,13 +10,13 @@ import numpy as np
 
 from solvable.errors import InvalidParameter, NotConverged, unknown_choice
 from solvable.learners.lofi_significance import outside, significant_directions
-from solvable.operators.label_moments import SignalOperators
 from solvable.operators.modulus import (
     ModulusPairs,
     block_krylov,
     dense_by_modulus,
     with_fixed_signs,
 )
+from solvable.operators.signals import SignalOperators
 
 MultiClass: TypeAlias = Literal["sum-of-squares", "alternating"]
 """How the operators of many classes become one."""

@@ -35,14 +35,14 @@ from solvable.learners.ridge_readout import (
 from solvable.operators._memory import available_bytes, gigabytes
 from solvable.operators.activations import dual_kernel, kernel_diagonal
 from solvable.operators.kernel_factor import factorise_kernel
-from solvable.operators.label_moments import (
+from solvable.operators.label_moments import LabelMoments
+from solvable.operators.lift import patches
+from solvable.operators.signals import (
     ClassSignals,
-    LabelMoments,
     MomentSignals,
     SampleSignals,
     SignalOperators,
 )
-from solvable.operators.lift import patches
 
 NULL_REPLICATES = 3
 """Draws of the labels behind each null."""

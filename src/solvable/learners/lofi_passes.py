@@ -33,7 +33,8 @@ from solvable.learners.lofi_memory import (
 from solvable.learners.lofi_null import relabelled
 from solvable.learners.lofi_sums import FilterSums, ScaleSums, Survey
 from solvable.learners.ridge_readout import ReadoutMoments, RidgeFit
-from solvable.operators.label_moments import LabelMoments, MomentSignals
+from solvable.operators.label_moments import LabelMoments
+from solvable.operators.signals import MomentSignals
 
 Stage: TypeAlias = Literal["survey", "filter", "scale", "readout", "done"]
 """What the current pass is for."""

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from solvable.operators.label_moments import SignalOperators
 from solvable.operators.modulus import block_krylov, dense_by_modulus
+from solvable.operators.signals import SignalOperators
 
 Product = Callable[[np.ndarray], np.ndarray]
 

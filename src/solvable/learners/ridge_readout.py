@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from solvable.errors import InvalidData, InvalidParameter
-from solvable.operators.label_moments import _rank_update
+from solvable.operators._symmetric import rank_update
 
 Regularisation: TypeAlias = float | Literal["leave-one-out"]
 """A penalty relative to the mean power of the features, or the choice by leave-one-out."""
@@ -168,7 +168,7 @@ class ReadoutMoments:
         self.rows += len(Z)
         self.features += Z.sum(axis=0, dtype=np.float64)
         self.targets += Y.sum(axis=0)
-        _rank_update(self.gram, Z, 1.0)
+        rank_update(self.gram, Z, 1.0)
         self.cross += Z.T @ Y.astype(Z.dtype, copy=False)
         self.powers += np.sum(Y * Y, axis=0)
         return self

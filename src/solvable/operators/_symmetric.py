@@ -47,3 +47,21 @@ def mirror(upper: np.ndarray) -> np.ndarray:
         block[:] = np.triu(block) + np.triu(block, 1).T
         upper[stop:, start:stop] = upper[start:stop, stop:].T
     return upper
+
+
+def rank_update(upper: np.ndarray, Z: np.ndarray, sign: float) -> None:
+    """Add sign * Z^T Z to the upper triangle, in place."""
+    from scipy.linalg.blas import dsyrk, ssyrk
+
+    if Z.dtype == np.float32:
+        upper += ssyrk(sign, np.ascontiguousarray(Z).T)
+        return
+    # syrk overwrites its argument only in column order and float64, which upper always is.
+    dsyrk(sign, np.ascontiguousarray(Z, dtype=np.float64).T, beta=1.0, c=upper, overwrite_c=1)
+
+
+def symmetric_product(upper: np.ndarray, Q: np.ndarray) -> np.ndarray:
+    """Product with a symmetric matrix of which the upper triangle is filled."""
+    from scipy.linalg.blas import dsymm
+
+    return np.asarray(dsymm(1.0, upper, np.asfortranarray(Q), lower=0))
