@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from solvable.analysis.diagnosis import NOT_FITTED, MatrixDiagnosis
 from solvable.analysis.weights import StoredArray, iter_weights
 from solvable.errors import InvalidData
 from solvable.spectra.fit import MINIMUM_COUNT, BulkFit, fit_bulk
-from solvable.spectra.tail import TailFit, fit_tail
+from solvable.spectra.tail import fit_tail
 
 BULK_LEVEL = 0.02
 """p-value of the bulk from which it is believed; above the smallest that the simulations resolve."""
@@ -21,51 +21,6 @@ COLLAPSED = 0.9
 
 LARGEST_SIDE = 20_000
 """Shorter side up to which singular values are computed: cubic in it."""
-
-NOT_FITTED = "not fitted"
-
-
-@dataclass(frozen=True)
-class MatrixDiagnosis:
-    """One row of a diagnosis.
-
-    Parameters
-    ----------
-    name : str
-        Of the array in the file.
-    shape : tuple of int
-        As stored.
-    dtype : str
-        As stored.
-    phase : str
-        ``"random-like"``, ``"bleeding-out"``, ``"bulk+spikes"``, ``"bulk-decay"``,
-        ``"heavy-tailed"``, ``"rank-collapse"`` or ``"not fitted"``.
-    reason : str
-        Why this phase, or why nothing was fitted.
-    bulk : BulkFit or None
-        Noise, shrinkage and outliers.
-    tail : TailFit or None
-        Of the squared singular values; none where a bulk of noise explains the spectrum.
-    zeros : int
-        Singular values that are zero to the precision of the file.
-    notes : tuple of str
-        What else was refused or changed, in words.
-    """
-
-    name: str
-    shape: tuple[int, ...]
-    dtype: str
-    phase: str
-    reason: str
-    bulk: BulkFit | None = None
-    tail: TailFit | None = None
-    zeros: int = 0
-    notes: tuple[str, ...] = ()
-
-    @property
-    def fitted(self) -> bool:
-        """Whether a law was fitted."""
-        return self.phase != NOT_FITTED
 
 
 def diagnose_file(path: str | Path, *, seed: int = 0) -> Iterator[MatrixDiagnosis]:
