@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from cyclopts import App, CycloptsError, Parameter
 
 from solvable.cli.cite import cite
+from solvable.cli.diagnose import diagnose
 from solvable.cli.forecast import forecast
 from solvable.cli.learn import learn
 from solvable.cli.list import list_systems
@@ -41,6 +42,7 @@ For example:
   solvable learn data.csv --target risk   which features can my rows teach?
   solvable predict MODEL new.csv          what does the model say of new rows?
   solvable forecast curve.csv             a learning curve, extrapolated
+  solvable diagnose model.safetensors     what did my weight matrices learn?
 
 Exit status: 0 success; 1 a claim or a task failed; 2 bad input, one line says
 which; 130 Ctrl-C, finished work is kept and the same command resumes.
@@ -55,6 +57,7 @@ _COMMANDS: dict[str, Callable[..., int]] = {
     "learn": learn,
     "predict": predict,
     "forecast": forecast,
+    "diagnose": diagnose,
     "cite": cite,
 }
 _COMMANDS_ABOUT_A_SYSTEM = ("run", "theory")
