@@ -72,13 +72,13 @@ def test_one_blas_thread_during_a_task_and_the_old_number_afterwards(toy):
 
 
 def test_provenance(toy):
-    found = execute(job(toy, pause=0.3)).provenance
+    found = execute(job(toy, pause=0.3, work=0.2)).provenance
     assert found["library"] == solvable.__version__
     assert found["numpy"] == np.__version__
     assert found["dtype"] == "float64"
-    # Other threads of the process count as CPU time of the task too.
-    assert 0.05 <= found["seconds"] < 5
-    assert 0.05 <= found["cpu_seconds"] < 5
+    assert 0.5 <= found["seconds"] < 10
+    # Sleep is no CPU time; what other threads of the process do counts too.
+    assert 0.2 <= found["cpu_seconds"] < 10
 
 
 def test_peak_memory_is_of_the_task_alone(toy):
