@@ -1,0 +1,274 @@
+r"""Thresholds of quadratic networks: interpolation of noisy labels, perfect recovery without noise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from solvable.errors import InvalidParameter, NotConverged
+from solvable.spectra.free_convolution import SpectralLaw
+from solvable.spectra.functionals import truncated_moments
+from solvable.spectra.measures import Measure
+from solvable.theory.quadratic_saddle import (
+    as_measure,
+    check_problem,
+    second_moment,
+    thresholded_error,
+)
+
+
+@dataclass(frozen=True)
+class InterpolationThreshold:
+    r"""Where the unregularised network stops to fit its noisy labels exactly.
+
+    Attributes
+    ----------
+    sample_ratio : float
+        :math:`\alpha_{int}=n/d^2`.
+    matrix_error : float
+        R there, the height of the ridgeless peak.
+    effective_noise : float
+        :math:`\delta` there; the threshold b is 0.
+    """
+
+    sample_ratio: float
+    matrix_error: float
+    effective_noise: float
+
+
+def interpolation_threshold(
+    target: Measure | np.ndarray, *, label_noise: float
+) -> InterpolationThreshold:
+    r"""Interpolation threshold as :math:`\tilde\lambda\to0^+`: the solution at b = 0.
+
+    .. math:: Q^\star+\frac\Delta2=J(\delta,0)-\frac\delta2\,\partial_1J(\delta,0),\qquad
+              \alpha_{int}=\frac{\partial_1J(\delta,0)}{4\delta}.
+
+    Parameters
+    ----------
+    target : Measure or array of shape (m,)
+        :math:`\mu^\star`, not all at 0.
+    label_noise : float
+        :math:`\Delta>0`.
+
+    Returns
+    -------
+    InterpolationThreshold
+        Sample ratio, error and effective noise.
+
+    Raises
+    ------
+    InvalidParameter
+        If there is no label noise (see :func:`perfect_recovery_threshold`) or the target vanishes:
+        then :math:`\alpha_{int}=\frac14` and the peak is infinite.
+
+    Notes
+    -----
+    Definition of arXiv:2505.17958, formula derived. :math:`R-2A\delta^2+\frac\Delta2` at b = 0 is
+    above 0 at small noise and below at large; the root is bracketed upwards from the smallest noise.
+    Backed by ``tests/theory/test_quadratic_thresholds.py``.
+
+    Examples
+    --------
+    >>> from solvable.spectra.product_measure import marchenko_pastur
+    >>> peak = interpolation_threshold(marchenko_pastur(0.2), label_noise=0.5)
+    >>> round(peak.sample_ratio, 4), round(peak.matrix_error, 2)
+    (0.2758, 5.71)
+    """
+    from scipy.optimize import brentq
+
+    check_problem(sample_ratio=1.0, label_noise=label_noise, regularisation=0.0)
+    measure = as_measure(target)
+    energy = second_moment(measure)
+    if label_noise == 0:
+        raise InvalidParameter(
+            "label_noise is 0; allowed: above 0. Without noise the target is recovered at "
+            "perfect_recovery_threshold and there is no peak."
+        )
+    if energy == 0:
+        raise InvalidParameter(
+            "the target vanishes; its interpolation threshold is 1/4 and the peak is infinite. "
+            "Use a target with eigenvalues above 0, or a regularisation above 0."
+        )
+
+    def excess(log_noise: float) -> float:
+        law = SpectralLaw(measure, noise=float(np.exp(log_noise)))
+        moments = truncated_moments(law, 0.0)
+        total = energy + label_noise / 2
+        return float(total + 2 * law.variance * moments.slope[0] - moments.second[0]) / total
+
+    low = high = float(np.log(label_noise) / 2)
+    while excess(low) <= 0:
+        low -= 1.0
+    for _ in range(60):
+        if excess(high) < 0:
+            break
+        low, high = high, high + 1.0
+    else:
+        raise NotConverged(
+            "the ridgeless peak is too high for double precision: the target is too weak against "
+            "the label noise.",
+            {"effective_noise": float(np.exp(high)), "excess": excess(high)},
+        )
+    noise = float(np.exp(brentq(excess, low, high, xtol=1e-13, rtol=1e-13)))
+    moments = truncated_moments(SpectralLaw(measure, noise=noise), 0.0)
+    return InterpolationThreshold(
+        sample_ratio=float(moments.slope[0]),
+        matrix_error=thresholded_error(energy, moments),
+        effective_noise=noise,
+    )
+
+
+def perfect_recovery_threshold(rank_fraction: float) -> float:
+    r"""Sample ratio above which the noiseless, barely regularised network finds the target.
+
+    With :math:`a\in(0,2)` from :math:`\kappa^\star a=(1-\kappa^\star)\int_a^2(x-a)\mu_{sc}(dx)`,
+
+    .. math:: \alpha_{PR}=\kappa^\star-\frac{\kappa^{\star2}}2
+              +\frac{(1-\kappa^\star)^2}2\int_a^2x(x-a)\,\mu_{sc}(dx).
+
+    Parameters
+    ----------
+    rank_fraction : float
+        :math:`\kappa^\star`, rank of the target over d, in (0, 1].
+
+    Returns
+    -------
+    float
+        :math:`\alpha_{PR}=n/d^2`; 1/2 at full rank, about 3 times the rank fraction at small rank.
+
+    Raises
+    ------
+    InvalidParameter
+        If the rank fraction is out of range.
+
+    Notes
+    -----
+    Depends on the rank of the target alone. Derived; backed by
+    ``tests/theory/test_quadratic_thresholds.py`` (error of the saddle point, values of the note).
+
+    Examples
+    --------
+    >>> round(perfect_recovery_threshold(0.2), 4)
+    0.2556
+    """
+    from scipy.optimize import brentq
+
+    kappa = _checked_fraction(rank_fraction)
+    if kappa == 1:
+        return 0.5
+
+    def balance(cut: float) -> float:
+        mean = _semicircle_above(cut, 1) - cut * _semicircle_above(cut, 0)
+        return kappa * cut - (1 - kappa) * mean
+
+    cut = float(brentq(balance, 0.0, 2.0, xtol=1e-15))
+    rest = _semicircle_above(cut, 2) - cut * _semicircle_above(cut, 1)
+    return kappa - kappa**2 / 2 + (1 - kappa) ** 2 / 2 * rest
+
+
+def bayes_perfect_recovery_threshold(rank_fraction: float) -> float:
+    r"""Sample ratio :math:`\kappa^\star-\kappa^{\star2}/2` above which the best estimator is perfect.
+
+    Parameters
+    ----------
+    rank_fraction : float
+        :math:`\kappa^\star=p^\star/d` above 0; 1/2 from 1 on.
+
+    Returns
+    -------
+    float
+        The number of free parameters of the target over :math:`d^2`.
+
+    Notes
+    -----
+    Source: arXiv:2408.03733. Backed by ``tests/theory/test_quadratic_bayes.py``.
+
+    Examples
+    --------
+    >>> round(bayes_perfect_recovery_threshold(0.5), 6)
+    0.375
+    """
+    if not 0 < rank_fraction < np.inf:
+        raise InvalidParameter(f"rank_fraction is {rank_fraction}; allowed: above 0, finite.")
+    kappa = min(float(rank_fraction), 1.0)
+    return kappa - kappa**2 / 2
+
+
+def flow_recovery_threshold(rank_fraction: float, width_ratio: float) -> float:
+    r"""Conjectured sample ratio at which plain gradient flow finds a noiseless target.
+
+    .. math:: \min\Big\{\kappa-\frac{\kappa^2}2,\ \kappa^\star-\frac{\kappa^{\star2}}2
+              +\frac{(1-\kappa^\star)^2}2\int_{\max(0,\omega)}^2x^2\mu_{sc}(dx)\Big\},\qquad
+              \mu_{sc}([\omega,2])=\frac{\kappa-\kappa^\star}{1-\kappa^\star}.
+
+    Parameters
+    ----------
+    rank_fraction : float
+        :math:`\kappa^\star` of the target, in (0, 1].
+    width_ratio : float
+        :math:`\kappa=p/d` of the network, at least ``rank_fraction``; any width from 1 on is the same.
+
+    Returns
+    -------
+    float
+        The threshold, without regularisation from a generic start: not the limit of small
+        regularisation of :func:`perfect_recovery_threshold`.
+
+    Raises
+    ------
+    InvalidParameter
+        If the network is narrower than the target.
+
+    Notes
+    -----
+    A conjecture of arXiv:2601.10483.
+
+    Examples
+    --------
+    >>> round(flow_recovery_threshold(0.2, 1.0), 4)
+    0.34
+    """
+    kappa = _checked_fraction(rank_fraction)
+    if not kappa <= width_ratio < np.inf:
+        raise InvalidParameter(
+            f"width_ratio is {width_ratio}; allowed: from the target's {kappa} on, or it cannot be "
+            "recovered."
+        )
+    width = min(float(width_ratio), 1.0)
+    own = kappa - kappa**2 / 2
+    if kappa == 1:
+        return own
+    share = (width - kappa) / (1 - kappa)
+    cut = max(_semicircle_quantile(share), 0.0)
+    return min(width - width**2 / 2, own + (1 - kappa) ** 2 / 2 * _semicircle_above(cut, 2))
+
+
+def _semicircle_quantile(tail: float) -> float:
+    from scipy.optimize import brentq
+
+    if tail <= 0:
+        return 2.0
+    if tail >= 1:
+        return -2.0
+    return float(brentq(lambda x: _semicircle_above(x, 0) - tail, -2.0, 2.0, xtol=1e-14))
+
+
+def _semicircle_above(cut: float, power: int) -> float:
+    r""":math:`\int_a^2x^k\mu_{sc}(dx)` for k = 0, 1, 2, at x = 2 cos(angle)."""
+    angle = float(np.arccos(np.clip(cut / 2, -1, 1)))
+    sine = np.sin(angle)
+    if power == 0:
+        return float(angle - sine * np.cos(angle)) / np.pi
+    if power == 1:
+        return float(4 / (3 * np.pi) * sine**3)
+    return float(angle / np.pi - np.sin(4 * angle) / (4 * np.pi))
+
+
+def _checked_fraction(rank_fraction: float) -> float:
+    if not 0 < rank_fraction <= 1:
+        raise InvalidParameter(
+            f"rank_fraction is {rank_fraction}; allowed: above 0 and up to 1 (rank over dimension)."
+        )
+    return float(rank_fraction)
