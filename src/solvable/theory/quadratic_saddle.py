@@ -16,7 +16,7 @@ from solvable.spectra.measures import Measure, discrete
 LEAST_NOISE = 1e-11
 """Effective noise, relative to the largest eigenvalue, below which recovery counts as perfect."""
 
-LARGEST_NOISE = 1e12
+LARGEST_NOISE = 1e5
 """Effective noise, relative to that of the null predictor, above which there is no solution."""
 
 
