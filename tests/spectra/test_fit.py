@@ -6,8 +6,13 @@ import numpy as np
 import pytest
 
 from solvable.errors import InvalidData, InvalidParameter
-from solvable.spectra.fit import fit_bulk, noise_singular_values
-from solvable.spectra.fit_law import RectangularNoise, debias, noise_edge
+from solvable.spectra.fit import fit_bulk
+from solvable.spectra.fit_law import (
+    RectangularNoise,
+    debias,
+    noise_edge,
+    noise_singular_values,
+)
 
 
 def spiked(rng, shape, strengths):

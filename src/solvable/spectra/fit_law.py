@@ -46,6 +46,38 @@ class RectangularNoise:
         """Lower and upper end of the support."""
         return 1 - self.ratio**0.5, 1 + self.ratio**0.5
 
+    @property
+    def key(self) -> tuple[float, ...]:
+        """The ratio, rounded as finely as tables of simulations need."""
+        return (max(round(self.ratio, 2), 0.01),)
+
+    @property
+    def threshold(self) -> float:
+        """Strength from which a signal leaves the bulk."""
+        return float(self.ratio**0.25)
+
+    def edge_scale(self, size: int) -> float:
+        """Unit of the Tracy-Widom law at the upper edge, for ``size`` values."""
+        low, high = float(size) ** 0.5, (size / self.ratio) ** 0.5
+        return (1 / low + 1 / high) ** (1 / 3) / (2 * high)
+
+    def strength(self, x: np.ndarray) -> np.ndarray:
+        """Signal behind an outlier at x; the threshold where x is no outlier."""
+        gap = np.maximum(np.asarray(x) ** 2 - 1 - self.ratio, 2 * self.ratio**0.5)
+        return np.asarray(np.sqrt((gap + np.sqrt(gap**2 - 4 * self.ratio)) / 2))
+
+    def spread(self, x: np.ndarray, size: int) -> np.ndarray:
+        """Standard deviation of an outlier at x, for ``size`` values."""
+        columns, c = round(size / self.ratio), self.ratio
+        found = debias(np.asarray(x), noise=1.0, n_columns=columns, ratio=c)
+        s, y = found.strengths, found.observed
+        return np.asarray(found.standard_errors * (s - c / s**3) / y)
+
+    def draw(self, size: int, rng: np.random.Generator) -> np.ndarray:
+        """Singular values of a simulated matrix, ascending."""
+        columns = max(size, round(size / self.ratio))
+        return noise_singular_values(size, columns, rng) / np.sqrt(columns)
+
     def density(self, x: np.ndarray) -> np.ndarray:
         """Density at x, zero outside the support."""
         low, high = self.edges
@@ -122,6 +154,44 @@ def noise_edge(n_rows: int, n_columns: int, *, probability: float = 0.99) -> flo
     scale = (low + high) * (1 / low + 1 / high) ** (1 / 3)
     square = (low + high) ** 2 + scale * tracy_widom_quantile(probability)
     return float(np.sqrt(square))
+
+
+def noise_singular_values(n_rows: int, n_columns: int, rng: np.random.Generator) -> np.ndarray:
+    r"""Singular values of a matrix of standard normal entries, without the matrix.
+
+    Bidiagonal with :math:`\chi_{q},\chi_{q-1},\dots` on and :math:`\chi_{p-1},\dots,\chi_1` beside
+    the diagonal.
+
+    Parameters
+    ----------
+    n_rows, n_columns : int
+        p and q with p at most q.
+    rng : Generator
+        Source of randomness.
+
+    Returns
+    -------
+    ndarray of shape (p,)
+        Ascending.
+
+    Notes
+    -----
+    Time of order p squared. Source: Dumitriu and Edelman, math-ph/0206043; backed by
+    ``tests/spectra/test_fit.py``.
+
+    Examples
+    --------
+    >>> noise_singular_values(50, 200, np.random.default_rng(0)).shape
+    (50,)
+    """
+    from scipy.linalg import eigvalsh_tridiagonal
+
+    diagonal = rng.chisquare(n_columns - np.arange(n_rows))
+    beside = rng.chisquare(np.arange(n_rows - 1, 0, -1.0))
+    total = diagonal.copy()
+    total[1:] += beside
+    squares = eigvalsh_tridiagonal(total, np.sqrt(diagonal[:-1] * beside))
+    return np.sqrt(np.clip(squares, 0, None))
 
 
 @dataclass(frozen=True)
