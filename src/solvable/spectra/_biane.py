@@ -16,6 +16,9 @@ CHUNK_ENTRIES = 200_000
 NEWTON_STEPS = 100
 """More than any start needs: the steps are monotone, so this only guards against a bug."""
 
+SMALL_STEP = 1e-9
+"""Relative Newton step after which the next is below rounding."""
+
 
 class Points(NamedTuple):
     """The curve over given real parts ``u``: heights, places, slopes and parts of the law."""
@@ -45,7 +48,8 @@ def squared_heights(measure: Measure, u: np.ndarray, variance: float) -> np.ndar
         step = first * (first * variance - 1) / second
         # At the root rounding decides the sign of the step.
         y[active] = np.minimum(y[active] + np.maximum(step, 0.0), variance)
-        moving = step > 1e-14 * y[active]
+        # The steps are quadratic: the one just made has left an error of about its square.
+        moving = step > SMALL_STEP * y[active]
         if not moving.any():
             return y
         if np.count_nonzero(moving) < 0.7 * active.size:
@@ -158,12 +162,12 @@ def invert(
     measure: Measure,
     noise: float,
     x: np.ndarray,
-    low: np.ndarray,
-    high: np.ndarray,
+    bracket: tuple[np.ndarray, np.ndarray, np.ndarray],
     inside: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Places u with psi(u) = x and their heights, by Newton steps that stay inside a bracket."""
-    u, height = (low + high) / 2, np.zeros(x.size)
+    """Places u with psi(u) = x and their heights, by Newton steps from a guess in a bracket."""
+    low, u, high = bracket
+    height = np.zeros(x.size)
     active = np.arange(x.size)
     for _ in range(100):
         if active.size == 0:

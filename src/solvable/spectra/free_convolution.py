@@ -12,8 +12,16 @@ from solvable.errors import InvalidData, InvalidParameter, NotConverged
 from solvable.spectra._biane import Points, components, curve, invert
 from solvable.spectra.measures import Measure, discrete
 
-PANEL_NODES = 24
-"""Gauss-Legendre nodes of a panel: an isolated atom needs one panel, a smooth bulk two to four."""
+PANEL_NODES = 16
+"""Gauss-Legendre nodes of a panel: an isolated atom needs one panel, a smooth bulk two to six."""
+
+FIRST_PANELS = 3
+"""Panels that a component other than one atom starts with; more only where its mass is missed."""
+
+MAX_PARTS = 16
+"""Most parts that a panel is cut into at once."""
+
+_NODES, _RULE = np.polynomial.legendre.leggauss(PANEL_NODES)
 
 MASS_TOLERANCE = 1e-11
 """Relative error of the mass of a component, known exactly, below which it is not refined."""
@@ -109,6 +117,9 @@ class SpectralLaw:
             )
         self.intervals, self.masses, self._pieces = components(self.target, self.variance)
         self.edges = self._image(self.intervals.ravel()).reshape(-1, 2)
+        wide = self.target.pieces[:, 0] < self.target.pieces[:, 1]
+        starts = np.cumsum(self._pieces) - self._pieces
+        self._smooth = np.logical_or.reduceat(wide, starts)
 
     def _image(self, u: np.ndarray) -> np.ndarray:
         outside = np.zeros(u.size, dtype=bool)
@@ -137,26 +148,24 @@ class SpectralLaw:
         Returns
         -------
         Points
-            The curve at the nodes, p times 24, arc by arc.
+            The curve at the nodes, p times 16, arc by arc.
         ndarray
             Weights for integrals against the law.
         """
-        nodes, rule = np.polynomial.legendre.leggauss(PANEL_NODES)
         half = (stop - start)[:, None] / 2
-        angle = ((stop + start)[:, None] / 2 + half * nodes).ravel()
+        angle = ((stop + start)[:, None] / 2 + half * _NODES).ravel()
         which = np.repeat(component, PANEL_NODES)
         u = self._arc(which, angle)
         points = curve(self.target, u, self.variance, np.ones(u.size, dtype=bool))
         low, high = self.intervals[which].T
         speed = (high - low) / 2 * np.sin(angle)
         weights = points.height / (np.pi * self.variance) * points.slope * speed
-        return points, weights * (half * rule).ravel()
+        return points, weights * (half * _RULE).ravel()
 
     @cached_property
     def _quadrature(self) -> tuple[np.ndarray, np.ndarray, Points, np.ndarray]:
         """Ends of the panels, their components, and the curve and weights at the nodes."""
-        counts = np.clip(np.ceil(self._pieces / 8).astype(int), 1, 40)
-        counts[self._pieces > 1] = np.maximum(counts[self._pieces > 1], 2)
+        counts = np.where((self._pieces > 1) | self._smooth, FIRST_PANELS, 1)
         component = np.repeat(np.arange(counts.size), counts)
         place = np.arange(component.size) - np.repeat(np.cumsum(counts) - counts, counts)
         start = place * np.pi / counts[component]
@@ -164,26 +173,24 @@ class SpectralLaw:
         points, weights = self.panels(component, start, stop)
         mass = weights.reshape(-1, PANEL_NODES).sum(axis=1)
         error = np.bincount(component, weights=mass) - self.masses
-        good = (np.abs(error) <= MASS_TOLERANCE * self.masses)[component]
-        kept = [self._take(good, component, start, stop, points, weights)]
-        rest = np.flatnonzero(~good)
-        for level in range(MAX_LEVELS):
-            if rest.size == 0:
-                break
-            before = mass[rest]
-            middle = (start[rest] + stop[rest]) / 2
-            component = np.repeat(component[rest], 2)
-            start, stop = (
-                np.column_stack([start[rest], middle]).ravel(),
-                np.column_stack([middle, stop[rest]]).ravel(),
-            )
-            points, weights = self.panels(component, start, stop)
-            mass = weights.reshape(-1, PANEL_NODES).sum(axis=1)
-            change = np.repeat(np.abs(mass[0::2] + mass[1::2] - before), 2)
-            settled = change <= MASS_TOLERANCE * self.masses[component]
-            settled |= level == MAX_LEVELS - 1
+        settled = (np.abs(error) <= MASS_TOLERANCE * self.masses)[component]
+        kept = []
+        for level in range(MAX_LEVELS + 1):
             kept.append(self._take(settled, component, start, stop, points, weights))
             rest = np.flatnonzero(~settled)
+            if rest.size == 0:
+                break
+            parts = np.where(self._smooth[component[rest]], 2, _parts(points, rest))
+            parent = np.repeat(np.arange(rest.size), parts)
+            place = np.arange(parent.size) - np.repeat(np.cumsum(parts) - parts, parts)
+            step = ((stop - start)[rest] / parts)[parent]
+            component, start = component[rest][parent], start[rest][parent] + place * step
+            stop = start + step
+            points, weights = self.panels(component, start, stop)
+            before, mass = mass[rest], weights.reshape(-1, PANEL_NODES).sum(axis=1)
+            change = np.abs(np.bincount(parent, weights=mass) - before)[parent]
+            settled = change <= MASS_TOLERANCE * self.masses[component]
+            settled |= level == MAX_LEVELS - 1
         component, ends, points, weights = _assemble(kept)
         found = np.bincount(np.repeat(component, PANEL_NODES), weights=weights)
         worst = float(np.max(np.abs(found / self.masses - 1)))
@@ -290,7 +297,11 @@ class SpectralLaw:
         bounds = np.concatenate([[-np.inf], self.intervals.ravel(), [np.inf]])
         slot = np.where(inside, 2 * right + 1, 2 * left)
         low, high = np.maximum(low, bounds[slot]), np.minimum(high, bounds[slot + 1])
-        u, height = invert(self.target, self.noise, flat, low, high, inside)
+        guess = (low + high) / 2
+        if "_quadrature" in self.__dict__:
+            near = np.interp(flat, self.x, self.u)
+            guess = np.where((near > low) & (near < high), near, guess)
+        u, height = invert(self.target, self.noise, flat, (low, guess, high), inside)
         return u.reshape(places.shape), height.reshape(places.shape)
 
     def density(self, x: np.ndarray | float) -> np.ndarray:
@@ -388,6 +399,13 @@ class SpectralLaw:
         """
         u, height = self.preimage(x)
         return np.where(height > 0, np.nan, u)
+
+
+def _parts(points: Points, panels: np.ndarray) -> np.ndarray:
+    """Into how many parts to cut panels: the curve is smooth over about twice its height."""
+    u, height = (values.reshape(-1, PANEL_NODES)[panels] for values in (points.u, points.height))
+    parts = np.ceil((u[:, -1] - u[:, 0]) / (2 * np.median(height, axis=1)))
+    return np.clip(parts, 2, MAX_PARTS).astype(int)
 
 
 def _assemble(

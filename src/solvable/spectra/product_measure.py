@@ -10,6 +10,9 @@ import numpy as np
 from solvable.arrays import check_positive
 from solvable.spectra.measures import DiscreteMeasure, RealSums
 
+START_SCALES = np.concatenate([2.0 ** -np.arange(0, 24, 2.0), 10.0 ** -np.arange(8.0, 26.0, 2.0)])
+"""Squared heights over the variance among which Newton's start is chosen."""
+
 
 @dataclass(frozen=True)
 class MarchenkoPasturMeasure:
@@ -175,10 +178,16 @@ class MarchenkoPasturMeasure:
 
     def start(self, u: np.ndarray, variance: float) -> np.ndarray:
         """Height that the atom alone would give, and at least one that is not zero."""
-        least = np.full(u.shape, 1e-24 * variance)
+        y = variance * START_SCALES
+        g, _, _ = self.resolvent(u + 1j * np.sqrt(y)[:, None])
+        with np.errstate(divide="ignore"):
+            below = -g.imag * variance >= np.sqrt(y)[:, None] * (1 + 1e-6)
+        # The sum decreases with y: the largest y at which it still exceeds 1 / t.
+        chosen = np.argmax(below, axis=0)
+        least = np.where(below.any(axis=0), y[chosen], y[-1])
         if self.width_ratio < 1:
             least = np.maximum(least, variance * (1 - self.width_ratio) - u**2)
-        return least
+        return np.asarray(least)
 
     def odd_sums(self, u: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Sums that are odd in the distance."""
