@@ -14,8 +14,9 @@ from gemm import cpu_seconds, one_thread, show
 def speed() -> None:
     """Time to the same minimiser."""
     from solvable.arrays import ArraySource
+    from solvable.learners.quadratic_amp import solve_amp
     from solvable.learners.quadratic_sensing import SampleSensing
-    from solvable.learners.quadratic_solvers import solve_amp, solve_fista
+    from solvable.learners.quadratic_solvers import solve_fista
 
     d, n = 100, 5000
     rng = np.random.default_rng(0)

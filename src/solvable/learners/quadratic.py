@@ -13,9 +13,10 @@ from sklearn.utils.validation import check_is_fitted
 from solvable.arrays import Array, Source, to_numpy
 from solvable.errors import InvalidParameter, unknown_choice
 from solvable.learners.inputs import validated_fit_input, validated_input
+from solvable.learners.quadratic_amp import solve_amp
 from solvable.learners.quadratic_factor import solve_factorised
 from solvable.learners.quadratic_sensing import CHUNK_ROWS, SampleSensing, Sensing
-from solvable.learners.quadratic_solvers import QuadraticSolution, solve_amp, solve_fista
+from solvable.learners.quadratic_solvers import QuadraticSolution, solve_fista
 from solvable.learners.quadratic_spectrum import SpectralEstimate, spectral_estimate
 
 SOLVERS = ("amp", "fista", "factorised")

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from solvable.learners.quadratic_solvers import QuadraticSolution, degrees_of_freedom
+from solvable.learners.quadratic_amp import degrees_of_freedom
+from solvable.learners.quadratic_solvers import QuadraticSolution
 
 
 @dataclass(frozen=True)
