@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from solvable.cli.options import Flag
 
 if TYPE_CHECKING:
-    from solvable.report.diagnose_words import Diagnosed
+    from solvable.analysis.diagnosis import MatrixDiagnosis
+    from solvable.analysis.weights import StoredArray
+    from solvable.cli.diagnose_files import DiagnoseFiles
+    from solvable.report.diagnose_result import Diagnosed
+    from solvable.study.run import Progress
+
+NOTHING_FITTED = 1
+"""Exit status: the file was read, and no matrix in it could be fitted."""
 
 
 def diagnose(
@@ -16,6 +24,7 @@ def diagnose(
     /,
     *,
     seed: int = 0,
+    output: Path | None = None,
     json: Flag = False,
     quiet: Flag = False,
 ) -> int:
@@ -23,47 +32,168 @@ def diagnose(
 
     For example:
       solvable diagnose model.safetensors
+      solvable diagnose weights.npz --output diagnosis --json > rows.json
+
+    WEIGHTS is a .safetensors, .npz or .npy file; nothing in it is ever executed.
+    Save scikit-learn's coefs_ with numpy.savez, a state dict of torch with
+    safetensors.torch.save_file. The spectrum of each matrix is explained as a
+    bulk of noise and signals beyond it, or as a power law, or as neither; each
+    law is tested before it is believed. Told are the phase with its lead over
+    the runner-up, noise, shrinkage, learned features with intervals, tail
+    exponent, and what pruning would keep. No data are needed.
+
+    The output directory holds report.html and result.json. Exit status 1 if no
+    matrix could be fitted.
 
     Parameters
     ----------
     weights
-        .safetensors, .npz or .npy; nothing is ever unpickled.
+        File of weights.
     seed
         Of the bootstraps.
+    output
+        Directory. [default: solvable-runs/diagnose-NAME-FINGERPRINT]
     json
         Print the content of result.json and nothing else.
     quiet
         Print nothing but errors (and the JSON).
     """
-    found = _fit(weights, seed)
-    if not quiet:
-        _tell(found)
-    return 0
+    from solvable.cli.diagnose_files import (
+        content_of,
+        default_directory,
+        fingerprint_of,
+        reserved,
+        write_files,
+    )
+    from solvable.cli.terminal import status_line, write_json
+
+    with status_line("reading", shown=not quiet):
+        arrays = _arrays(weights)
+        fingerprint = fingerprint_of(weights, None, seed)
+    directory = output or default_directory(weights.name, fingerprint)
+    with reserved(directory, fingerprint):
+        found = _fit(weights, arrays, seed, quiet=quiet)
+        command = _command(weights, seed)
+        content = content_of(found, command=command, fingerprint=fingerprint)
+        with status_line("writing report", shown=not quiet):
+            files = write_files(found, content, directory)
+    if json:
+        write_json(content | {"files": files.to_dict()})
+    elif not quiet:
+        _tell(found, files)
+    if not found.complete:
+        raise KeyboardInterrupt
+    return 0 if found.fitted else NOTHING_FITTED
 
 
-def _fit(path: Path, seed: int) -> Diagnosed:
-    from threadpoolctl import threadpool_limits
+def _arrays(path: Path) -> list[StoredArray]:
+    """What the header of a file announces; raises where nothing can be read."""
+    from solvable.analysis.weights import iter_weights
+    from solvable.errors import InvalidData
 
+    arrays = list(iter_weights(path))
+    if not arrays:
+        raise InvalidData(f"{path} holds no array; pass a file of weights.")
+    return arrays
+
+
+def _fit(
+    path: Path,
+    arrays: list[StoredArray],
+    seed: int,
+    *,
+    quiet: bool,
+) -> Diagnosed:
+    """Diagnose all arrays; what was done is kept if the user interrupts."""
     from solvable.analysis.diagnosing import diagnose_file
-    from solvable.report.diagnose_words import Diagnosed
+    from solvable.cli.terminal import note, progress_bar
+    from solvable.report.diagnose_result import Diagnosed
+    from solvable.report.diagnose_words import counted
 
-    with threadpool_limits(limits=1):
-        rows = tuple(diagnose_file(path, seed=seed))
-    return Diagnosed(path.name, rows, seed, n_arrays=len(rows))
+    matrices = sum(len(one.shape) > 1 for one in arrays)
+    if not quiet:
+        note(f"{path.name}: {counted(matrices, 'matrix', 'matrices')}")
+    rows: list[MatrixDiagnosis] = []
+    started = time.monotonic()
+    with progress_bar(shown=not quiet) as show:
+        try:
+            for row in diagnose_file(path, seed=seed):
+                rows.append(row)
+                _progress(show, rows, arrays, started)
+        except KeyboardInterrupt:
+            if not any(row.fitted for row in rows):
+                raise
+    return Diagnosed(
+        path.name,
+        tuple(rows),
+        seed=seed,
+        seconds=time.monotonic() - started,
+        n_arrays=len(arrays),
+        versions=_versions(),
+    )
 
 
-def _tell(found: Diagnosed) -> None:
+def _progress(
+    show: Progress, rows: list[MatrixDiagnosis], arrays: list[StoredArray], started: float
+) -> None:
+    """Tell how many matrices are done; the time left goes by what a decomposition costs."""
+    costs = [_cost(one.shape) for one in arrays]
+    done = sum(costs[: len(rows)])
+    elapsed = time.monotonic() - started
+    left = elapsed * (sum(costs) - done) / done if done else None
+    matrices = [len(one.shape) > 1 for one in arrays]
+    show(sum(matrices[: len(rows)]), sum(matrices), left)
+
+
+def _cost(shape: tuple[int, ...]) -> float:
+    """Relative time of a matrix: bootstraps take about as long as decomposing 2000 columns."""
+    import math
+
+    if len(shape) < 2 or 0 in shape:
+        return 0.0
+    short = min(shape[0], math.prod(shape[1:]))
+    return 1.0 + short * math.prod(shape) / 2000**3
+
+
+def _versions() -> dict[str, str]:
+    from importlib.metadata import version
+
+    return {name: version(name) for name in ("solvable", "numpy", "scipy")}
+
+
+def _command(weights: Path, seed: int) -> str:
+    """Words that repeat what was done; only what differs from the defaults is spelled out."""
+    import shlex
+
+    words = ["solvable", "diagnose", str(weights)]
+    words += ["--seed", str(seed)] if seed else []
+    return shlex.join(words)
+
+
+def _tell(found: Diagnosed, files: DiagnoseFiles) -> None:
     from rich.text import Text
 
-    from solvable.cli.diagnose_tables import matrix_table
+    from solvable.cli.diagnose_tables import matrix_table, plain, window
     from solvable.cli.terminal import write
     from solvable.report import diagnose_words as words
 
-    write(Text(f"{found.name}: {words.subject(found)}", style="bold"), "")
+    def prose(*sentences: str, style: str = "") -> None:
+        # As Text it is broken between words.
+        write(*(Text(one, style=style) for one in sentences))
+
+    prose(f"{found.name}: {words.subject(found)}", style="bold")
     if found.fitted:
-        write(matrix_table(found), "")
-    write(Text(words.headline(found), style="bold"))
-    for phase, rows in words.counts(found):
-        write(Text(f"- {words.meaning(phase, rows)}"))
-    for one in words.refusals(found):
-        write(Text(f"- not fitted: {one}", style="dim"))
+        width = window()
+        table, dropped = matrix_table(found, width)
+        write("", table if width else plain(table), "")
+        prose(*words.legend(found), style="dim")
+        if dropped:
+            prose(f"Not shown in a window of this width: {', '.join(dropped)}.", style="dim")
+    write("")
+    prose("What did the matrices learn?", style="bold")
+    prose(words.headline(found), *(f"- {one}" for one in words.meanings(found)))
+    for title, sentences in words.sections(found):
+        write("")
+        prose(title, style="bold")
+        prose(*(f"- {one}" if len(sentences) > 1 else one for one in sentences))
+    write("", f"report   {files.report}", f"result   {files.result}")

@@ -2,138 +2,30 @@
 
 from __future__ import annotations
 
+import math
+import re
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from solvable.analysis.diagnosing import MatrixDiagnosis
-from solvable.report.numbers import MISSING, format_number
+from solvable.analysis.diagnosis import MatrixDiagnosis
+from solvable.report.diagnose_cells import estimate_text, probability_text
+from solvable.report.diagnose_phases import PHASES, Phase
+from solvable.report.diagnose_result import Diagnosed
 
 NAMED = 3
 """Matrices that a sentence names; of more, the number is told."""
 
+MOST_CHANGES = 12
+"""Comparisons with initial weights that the terminal shows."""
 
-@dataclass(frozen=True)
-class Phase:
-    """One of the six shapes of a spectrum.
+MOST_FEATURES = 12
+"""Features whose strengths are listed."""
 
-    Parameters
-    ----------
-    name : str
-        As in :class:`solvable.analysis.diagnosing.MatrixDiagnosis`.
-    looks : str
-        What is seen.
-    means : str
-        What it says of the matrix.
-    advice : str
-        What to do.
-    """
+CLEAR_LEAD = 3.0
+"""Log-likelihood over the runner-up, in nats, from which a phase is told from it: odds of 20."""
 
-    name: str
-    looks: str
-    means: str
-    advice: str
-
-
-PHASES = (
-    Phase(
-        "random-like",
-        "the singular values fill the bulk of a random matrix and none lies beyond its edge",
-        "nothing that was learned stands out of the noise: the matrix was hardly trained, is not "
-        "used, or what it learned is weaker than the threshold of detection",
-        "look whether the matrix is trained and used at all; --initial tells noise that was there "
-        "from the start from noise that came with training",
-    ),
-    Phase(
-        "bleeding-out",
-        "a bulk of noise, and values that have only just left it",
-        "features at the threshold: they are there, but their directions are mostly noise",
-        "more data or a stronger weight decay, which lower the noise, rather than more training; "
-        "do not prune at the edge, because what is kept there is mostly noise",
-    ),
-    Phase(
-        "bulk+spikes",
-        "a bulk of noise, and values clearly beyond its edge",
-        "so many features were learned, and the rest is noise",
-        "the values beyond the edge are what to keep: prune or denoise the rest, and try a "
-        "stronger weight decay",
-    ),
-    Phase(
-        "bulk-decay",
-        "neither a bulk of noise nor a power law: the spectrum decays in another way",
-        "features of all strengths overlap with the noise, and no law tells one from the other",
-        "read neither a noise level nor an exponent off it; judge it by its change, with --initial "
-        "or along training",
-    ),
-    Phase(
-        "heavy-tailed",
-        "no bulk of noise; the largest values follow a power law",
-        "features of all scales were learned, the i-th about as strong as a power of i",
-        "read the exponent as that of the features, not as a mark: with the best weight decay it is "
-        "smaller, near the interpolation peak larger, and equal exponents go with unequal errors",
-    ),
-    Phase(
-        "rank-collapse",
-        "nine in ten singular values are zero",
-        "few directions are left: a strong penalty, a product of thin factors, or dead units",
-        "store it as two thin factors; if the error is too large, lower the penalty",
-    ),
-)
-"""The six phases, from least to most that was learned, and collapse."""
-
-PHASE_NAMES = tuple(one.name for one in PHASES)
-
-
-@dataclass(frozen=True)
-class Diagnosed:
-    """The diagnoses of a file.
-
-    Parameters
-    ----------
-    name : str
-        The file.
-    rows : tuple of MatrixDiagnosis
-        One per array that has been looked at, in the order of the file.
-    seed : int
-        Of the bootstraps.
-    initial : str
-        File of the initial weights; empty if there is none.
-    seconds : float
-        What it took.
-    n_arrays : int
-        Arrays in the file: more than rows if it was interrupted.
-    """
-
-    name: str
-    rows: tuple[MatrixDiagnosis, ...]
-    seed: int = 0
-    initial: str = ""
-    seconds: float = 0.0
-    n_arrays: int = 0
-
-    @property
-    def complete(self) -> bool:
-        """Whether every array was looked at."""
-        return len(self.rows) >= self.n_arrays
-
-    @property
-    def vectors(self) -> tuple[MatrixDiagnosis, ...]:
-        """Arrays of one axis, which have no spectrum."""
-        return tuple(one for one in self.rows if len(one.shape) == 1)
-
-    @property
-    def matrices(self) -> tuple[MatrixDiagnosis, ...]:
-        """All others."""
-        return tuple(one for one in self.rows if len(one.shape) != 1)
-
-    @property
-    def fitted(self) -> tuple[MatrixDiagnosis, ...]:
-        """Matrices that have a phase."""
-        return tuple(one for one in self.matrices if one.fitted)
-
-    @property
-    def refused(self) -> tuple[MatrixDiagnosis, ...]:
-        """Matrices that have none."""
-        return tuple(one for one in self.matrices if not one.fitted)
+REFUTED = 0.02
+"""p-value below which a law is refuted."""
 
 
 def counted(number: int, one: str, many: str = "") -> str:
@@ -161,6 +53,49 @@ def listed(names: Sequence[str], most: int = NAMED) -> str:
     return f"{', '.join(names[:most])} and {len(names) - most} more"
 
 
+def kinds(
+    rows: Sequence[MatrixDiagnosis], among: Sequence[MatrixDiagnosis], most: int = NAMED
+) -> str:
+    """Write which matrices are meant; names that differ in their numbers alone are one kind.
+
+    Parameters
+    ----------
+    rows : sequence of MatrixDiagnosis
+        The matrices, one at least.
+    among : sequence of MatrixDiagnosis
+        All matrices of the file.
+    most : int
+        Kinds that are named; of more, the number of matrices is told.
+
+    Returns
+    -------
+    str
+        The most frequent kinds first.
+
+    Examples
+    --------
+    >>> three = [MatrixDiagnosis(f"layer.{i}.key", (9, 9), "F32", "", "") for i in range(3)]
+    >>> kinds(three[:1], three), kinds(three[:2], three)
+    ('layer.0.key', 'layer.*.key, 2 of 3')
+    """
+    mine: dict[str, list[str]] = {}
+    for one in rows:
+        mine.setdefault(_kind(one.name), []).append(one.name)
+    totals = Counter(_kind(one.name) for one in among)
+    order = sorted(mine, key=lambda kind: -len(mine[kind]))
+    told = []
+    for kind in order[:most]:
+        names, total = mine[kind], totals[kind]
+        part = f", all {total}" if len(names) == total else f", {len(names)} of {total}"
+        told.append(names[0] if len(names) == 1 else f"{kind}{part}")
+    more = sum(len(mine[kind]) for kind in order[most:])
+    return "; ".join(told) + (f"; and {more} more" if more else "")
+
+
+def _kind(name: str) -> str:
+    return re.sub(r"\d+", "*", name)
+
+
 def subject(found: Diagnosed) -> str:
     """What was looked at, such as "42 matrices and 63 vectors"."""
     text = counted(len(found.matrices), "matrix", "matrices")
@@ -169,67 +104,6 @@ def subject(found: Diagnosed) -> str:
     if not found.complete:
         text += f"; interrupted after {len(found.rows)} of {found.n_arrays} arrays"
     return text
-
-
-def size_text(row: MatrixDiagnosis) -> str:
-    """Shape, such as "384 x 1536"."""
-    return " x ".join(str(side) for side in row.shape) or "scalar"
-
-
-def noise_text(row: MatrixDiagnosis) -> str:
-    """Noise of the bulk; a dash where no bulk is believed."""
-    if row.bulk is None or row.tail is not None:
-        return MISSING
-    return format_number(row.bulk.noise, 3)
-
-
-def shrinkage_text(row: MatrixDiagnosis) -> str:
-    """Shrinkage of the bulk; a dash where no bulk is believed."""
-    if row.bulk is None or row.tail is not None:
-        return MISSING
-    return format_number(row.bulk.shrinkage, 2)
-
-
-def features_text(row: MatrixDiagnosis) -> str:
-    """Number of values beyond the edge."""
-    if row.bulk is None or row.tail is not None:
-        return MISSING
-    return str(row.bulk.n_outliers)
-
-
-def strongest_text(row: MatrixDiagnosis) -> str:
-    """Strongest signal with its interval, such as "3.1 (2.8 to 3.4)"."""
-    if row.bulk is None or row.tail is not None or not row.bulk.n_outliers:
-        return MISSING
-    low, high = row.bulk.spikes.intervals(floor=row.bulk.threshold)[0]
-    return interval_text(float(row.bulk.spikes.strengths[0]), float(low), float(high))
-
-
-def tail_text(row: MatrixDiagnosis) -> str:
-    """Tail exponent with its interval and p-value."""
-    if row.tail is None:
-        return MISSING
-    low, high = row.tail.interval
-    return f"{row.tail.exponent:.2f} ({low:.2f} to {high:.2f}), p = {row.tail.p_value:.2f}"
-
-
-def interval_text(value: float, low: float, high: float) -> str:
-    """Write a value and its interval with the digits that the interval allows.
-
-    Examples
-    --------
-    >>> interval_text(3.14159, 2.9, 3.4)
-    '3.1 (2.9 to 3.4)'
-    """
-    import math
-
-    width = high - low
-    if not (math.isfinite(width) and width > 0):
-        return format_number(value, 3)
-    digits = max(0, 1 - math.floor(math.log10(width)))
-    if digits > 5 or abs(value) >= 1e5:
-        return f"{value:.3g} ({low:.3g} to {high:.3g})"
-    return f"{value:.{digits}f} ({low:.{digits}f} to {high:.{digits}f})"
 
 
 def counts(found: Diagnosed) -> list[tuple[Phase, tuple[MatrixDiagnosis, ...]]]:
@@ -252,9 +126,12 @@ def headline(found: Diagnosed) -> str:
     return f"Of {counted(len(found.matrices), 'matrix', 'matrices')}: {', '.join(parts)}."
 
 
-def meaning(phase: Phase, rows: Sequence[MatrixDiagnosis]) -> str:
-    """What a phase says of its matrices, in two sentences."""
-    return f"{phase.name} ({listed([one.name for one in rows])}): {phase.means}. {sentence(phase.advice)}"
+def meanings(found: Diagnosed) -> list[str]:
+    """What each phase that occurs says of its matrices."""
+    return [
+        f"{phase.name} ({kinds(rows, found.matrices)}): {phase.means}. {sentence(phase.advice)}"
+        for phase, rows in counts(found)
+    ]
 
 
 def sentence(text: str) -> str:
@@ -268,9 +145,165 @@ def sentence(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}."
 
 
+def legend(found: Diagnosed) -> list[str]:
+    """What the columns of the table mean, as far as they hold anything."""
+    told = []
+    if any(one.log_likelihood_ratio is not None for one in found.fitted):
+        told.append(
+            "lead: log-likelihood of the phase over that of the runner-up, in nats; below "
+            f"{CLEAR_LEAD:g} the two are hardly told apart."
+        )
+    if any(one.noise is not None for one in found.fitted):
+        told.append(
+            "noise: root of the longer side times the standard deviation of an entry of the noise; "
+            "strongest: the feature without the noise, and its 95 % interval."
+        )
+    if any(one.exponent and one.exponent.spectrum for one in found.fitted):
+        told.append("p: of the power law, which is refuted below 0.1.")
+    if any(one.advice for one in found.fitted):
+        told.append("kept: values beyond the bulk, and their share of the squared norm.")
+    return [" ".join(told)] if told else []
+
+
+def sections(found: Diagnosed) -> list[tuple[str, list[str]]]:
+    """Questions with their answers, as far as there are answers."""
+    pairs = (
+        ("What would pruning and denoising do?", pruning(found)),
+        ("What has changed since the initial weights?", changes(found)),
+        ("How sure is it?", doubts(found)),
+        ("What was not fitted?", refusals(found)),
+    )
+    return [(title, sentences) for title, sentences in pairs if sentences]
+
+
+def pruning(found: Diagnosed) -> list[str]:
+    """What pruning and denoising would keep, over all matrices and where it does most."""
+    advised = [one for one in found.fitted if one.advice is not None]
+    if not advised:
+        return []
+    kept = sum(one.advice.kept for one in advised if one.advice)
+    values = sum(smaller_side(one) for one in advised)
+    told = [f"Cut at the edge of its bulk, {_those(advised)} {kept} of {values} singular values."]
+    gains = sorted(advised, key=lambda one: one.advice.reduction if one.advice else 0.0)[::-1]
+    told += [
+        f"{one.name}: {one.advice.text}" for one in gains[:NAMED] if one.advice and one.advice.text
+    ]
+    return told
+
+
+def _those(rows: Sequence[MatrixDiagnosis]) -> str:
+    if len(rows) == 1:
+        return f"{rows[0].name} keeps"
+    return f"the {len(rows)} matrices that have one keep"
+
+
+def smaller_side(row: MatrixDiagnosis) -> int:
+    """Number of singular values of a matrix; further axes are joined.
+
+    Examples
+    --------
+    >>> smaller_side(MatrixDiagnosis("w", (40, 8, 3, 3), "F32", "bulk-decay", ""))
+    40
+    """
+    return min(row.shape[0], math.prod(row.shape[1:])) if len(row.shape) > 1 else 0
+
+
+def changes(found: Diagnosed) -> list[str]:
+    """Matrices against their initial weights."""
+    compared = [one for one in found.fitted if one.initial is not None and one.initial.text]
+    if not found.initial:
+        return []
+    told = [f"{one.name}: {one.initial.text}" for one in compared if one.initial]
+    if len(told) > MOST_CHANGES:
+        told = [*told[:MOST_CHANGES], f"{len(told) - MOST_CHANGES} more are in the report."]
+    return told
+
+
+def doubts(found: Diagnosed) -> list[str]:
+    """Matrices whose phase is hardly told from the runner-up, or whose law is refuted."""
+    told = []
+    close = [
+        one
+        for one in found.fitted
+        if one.runner_up
+        and one.log_likelihood_ratio is not None
+        and one.log_likelihood_ratio < CLEAR_LEAD
+    ]
+    if close:
+        pairs = [f"{one.name} ({one.phase} or {one.runner_up})" for one in close]
+        told.append(f"Hardly told from the runner-up: {listed(pairs)}.")
+    refuted = [
+        one for one in found.fitted if one.phase_p_value is not None and one.phase_p_value < REFUTED
+    ]
+    if refuted:
+        names = listed([one.name for one in refuted])
+        told.append(f"The best law is still refuted (p below {REFUTED:g}): {names}.")
+    return told
+
+
 def refusals(found: Diagnosed) -> list[str]:
     """Why matrices were not fitted, equal reasons together."""
     reasons: dict[str, list[str]] = {}
     for one in found.refused:
         reasons.setdefault(one.reason, []).append(one.name)
     return [f"{listed(names)}: {reason}" for reason, names in reasons.items()]
+
+
+def remarks(row: MatrixDiagnosis) -> list[str]:
+    """Everything else that is known of a matrix, in sentences."""
+    told = [sentence(row.reason.rstrip("."))] if row.reason else []
+    if row.phase_p_value is not None:
+        told.append(f"Goodness of fit of its law: p = {probability_text(row.phase_p_value)}.")
+    if row.candidates:
+        laws = [f"{one.name} {one.log_likelihood:.1f}" for one in row.candidates]
+        told.append(f"Log-likelihoods of the laws, in nats: {', '.join(laws)}.")
+    if row.rivals:
+        laws = [
+            f"{one.name} {one.log_likelihood:.1f}"
+            + ("" if one.p_value is None else f" (p = {probability_text(one.p_value)})")
+            for one in row.rivals
+        ]
+        told.append(f"Explanations of the tail, log-likelihoods: {', '.join(laws)}.")
+    if row.errors is not None:
+        told.append(error_sentence(row))
+    if row.advice is not None and row.advice.text:
+        told.append(row.advice.text)
+    if row.initial is not None and row.initial.text:
+        told.append(row.initial.text)
+    if len(row.features) > 1:
+        told.append(feature_sentence(row))
+    return told + [sentence(one.rstrip(".")) for one in row.notes]
+
+
+def error_sentence(row: MatrixDiagnosis) -> str:
+    """Where the distance to the learned signals is predicted to come from."""
+    parts = row.errors
+    assert parts is not None
+    total = parts.noise + parts.shrinkage + parts.rotation + (parts.undetected or 0.0)
+    named = [
+        ("noise that is kept", parts.noise),
+        ("wrong size of the features", parts.shrinkage),
+        ("their wrong direction", parts.rotation),
+        ("features below the threshold", parts.undetected),
+    ]
+    shares = [f"{name} {100 * value / total:.0f} %" for name, value in named if value and total > 0]
+    share = 100 * total / parts.norm if parts.norm > 0 else 0.0
+    return (
+        f"Predicted squared distance to the learned signals: {share:.0f} % of the squared norm"
+        f"{' (' + ', '.join(shares) + ')' if shares else ''}."
+    )
+
+
+def feature_sentence(row: MatrixDiagnosis) -> str:
+    """Strengths of the features after the strongest, with overlaps."""
+    shown = row.features[:MOST_FEATURES]
+    texts = [
+        f"{estimate_text(one.strength, interval=False)} ({one.squared_overlap:.2f})"
+        for one in shown
+    ]
+    more = len(row.features) - len(shown)
+    end = f" and {more} more" if more else ""
+    return (
+        "Strengths of the features, and in brackets the squared overlap of their vectors with the "
+        f"signal: {', '.join(texts)}{end}."
+    )

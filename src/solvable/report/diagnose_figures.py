@@ -1,0 +1,157 @@
+"""Figures of a diagnosis: a spectrum under its fitted law."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from solvable.analysis.diagnosis import MatrixDiagnosis
+from solvable.report.layout import Scale
+from solvable.systems.base import Figure, Marker, Series
+
+FAR = 6.0
+"""Ratio of the largest value to the edge of the bulk from which axes are logarithmic."""
+
+FLOOR = 0.03
+"""Height at which outliers are drawn at least, as a fraction of the highest bar."""
+
+BARS = (12, 60)
+"""Bars of a bulk at least and at most; between them twice the root of the number of values."""
+
+TRIMMED = 0.03
+"""Share of the values, the smallest, that a logarithmic axis leaves out."""
+
+LAW_POINTS = 240
+"""Points of the curve at most: a page may hold a hundred."""
+
+
+def spectrum_figure(row: MatrixDiagnosis) -> Figure:
+    """Histogram of the values of a matrix, the law fitted to them, edge and features.
+
+    Parameters
+    ----------
+    row : MatrixDiagnosis
+        With ``values``.
+
+    Returns
+    -------
+    Figure
+        Linear where a bulk fills most of it, else logarithmic on both axes, where a power law is a
+        straight line.
+
+    Examples
+    --------
+    >>> values = np.linspace(0.1, 2.0, 100)
+    >>> row = MatrixDiagnosis("w", (100, 200), "F32", "random-like", "", values=values)
+    >>> figure = spectrum_figure(row)
+    >>> figure.x_scale, round(float(np.diff(figure.series[0].x) @ figure.series[0].y), 9)
+    ('linear', 1.0)
+    """
+    values = np.empty(0) if row.values is None else np.sort(np.asarray(row.values, dtype=float))
+    shown = values[values > 0] if not row.symmetric else values
+    logarithmic = shown.size > 0 and _is_logarithmic(row, shown)
+    if logarithmic:
+        # The few smallest values would take half of a logarithmic axis.
+        shown = shown[shown >= max(float(np.quantile(shown, TRIMMED)), shown[-1] * 1e-12)]
+    name = "eigenvalue" if row.symmetric else "singular value"
+    series = []
+    if shown.size:
+        edges = _bins(row, shown, logarithmic=logarithmic)
+        heights = np.histogram(shown, edges)[0] / (values.size * np.diff(edges))
+        series.append(Series(f"{name}s", edges, heights, kind="histogram"))
+        series += _law(row, logarithmic=logarithmic)
+        series += _features(row, edges, heights, logarithmic=logarithmic)
+    markers: tuple[Marker, ...] = ()
+    if row.edges is not None and shown.size and row.edges[1] > 0:
+        markers = (Marker(float(row.edges[1]), "edge"),)
+    scale: Scale = "log" if logarithmic else "linear"
+    return Figure(
+        name="spectrum",
+        title=f"{row.name}: {row.phase}",
+        x_label=name,
+        y_label="density",
+        series=series,
+        caption=caption(row, left_out=values.size - row.zeros - shown.size),
+        markers=markers,
+        x_scale=scale,
+        y_scale=scale,
+    )
+
+
+def caption(row: MatrixDiagnosis, *, left_out: int = 0) -> str:
+    """What a reader of the figure sees, in a sentence or two.
+
+    Parameters
+    ----------
+    row : MatrixDiagnosis
+        Any.
+    left_out : int
+        Smallest values, not zero, that are not drawn.
+
+    Returns
+    -------
+    str
+        With what the picture leaves out.
+    """
+    parts = ["Bars: density of the values."]
+    if row.law is not None:
+        parts.append("Line: the fitted law.")
+    if row.features:
+        parts.append("Points: learned features.")
+    if row.zeros:
+        parts.append(f"{row.zeros} values are zero and not shown.")
+    if left_out > 0:
+        parts.append(f"The {left_out} smallest are not shown.")
+    return " ".join(parts)
+
+
+def _is_logarithmic(row: MatrixDiagnosis, values: np.ndarray) -> bool:
+    if row.symmetric and values[0] < 0:
+        return False
+    if row.phase in ("random-like", "bleeding-out", "bulk+spikes"):
+        top = float(values[-1])
+        return row.edges is not None and top > FAR * row.edges[1] > 0
+    # From half a decade on; below it a logarithmic axis has hardly a tick.
+    return bool(values[-1] > 3 * values[0])
+
+
+def _bins(row: MatrixDiagnosis, values: np.ndarray, *, logarithmic: bool) -> np.ndarray:
+    low, high = float(values[0]), float(values[-1])
+    bulk = values if row.edges is None else values[values <= row.edges[1]]
+    if bulk.size == 0:
+        bulk = values
+    count = int(np.clip((1.4 if logarithmic else 2.0) * np.sqrt(bulk.size), *BARS))
+    if high <= low:
+        air = abs(high) * 1e-3 or 1.0
+        return np.array([low - air, high + air])
+    if logarithmic:
+        return np.geomspace(low * (1 - 1e-9), high * (1 + 1e-9), count + 1)
+    width = (float(bulk[-1]) - low) / count if bulk[-1] > low else (high - low) / count
+    bars = min(max(int(np.ceil((high - low) / width * (1 - 1e-12))), 1), 8 * BARS[1])
+    return np.linspace(low, high, bars + 1)
+
+
+def _law(row: MatrixDiagnosis, *, logarithmic: bool) -> list[Series]:
+    if row.law is None or len(row.law.x) == 0:
+        return []
+    x, density = np.asarray(row.law.x, dtype=float), np.asarray(row.law.density, dtype=float)
+    # Ends of a density have roots; every point near them is kept by thinning evenly.
+    step = max(1, -(-len(x) // LAW_POINTS))
+    picked = np.unique(np.append(np.arange(0, len(x), step), len(x) - 1))
+    x, density = x[picked], density[picked]
+    if logarithmic:
+        density = np.where(density > 0, density, np.nan)
+        x = np.where(x > 0, x, np.nan)
+    return [Series("fitted law", x, density, colour=1)]
+
+
+def _features(
+    row: MatrixDiagnosis, edges: np.ndarray, heights: np.ndarray, *, logarithmic: bool
+) -> list[Series]:
+    places = np.array([one.observed for one in row.features], dtype=float)
+    if places.size == 0:
+        return []
+    bars = np.clip(np.searchsorted(edges, places, side="right") - 1, 0, len(heights) - 1)
+    level = heights[bars]
+    if not logarithmic:
+        level = np.maximum(level, FLOOR * heights.max())
+    return [Series("learned features", places, level, kind="points", colour=2)]
