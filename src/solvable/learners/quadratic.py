@@ -10,12 +10,13 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from solvable.arrays import Array, Source, to_numpy
+from solvable.arrays import Array, Source
 from solvable.errors import InvalidParameter, unknown_choice
 from solvable.learners.inputs import validated_fit_input, validated_input
 from solvable.learners.quadratic_amp import solve_amp
 from solvable.learners.quadratic_factor import solve_factorised
-from solvable.learners.quadratic_sensing import CHUNK_ROWS, SampleSensing, Sensing
+from solvable.learners.quadratic_features import condition_number, second_moment, whitening_of
+from solvable.learners.quadratic_sensing import SampleSensing, Sensing
 from solvable.learners.quadratic_solvers import QuadraticSolution, solve_fista
 from solvable.learners.quadratic_spectrum import SpectralEstimate, spectral_estimate
 
@@ -24,6 +25,13 @@ SOLVERS = ("amp", "fista", "factorised")
 
 PATH_RATIOS = tuple(0.5**power for power in range(1, 11))
 """Regularisations tried by ``"gcv"``, relative to the smallest that leaves nothing."""
+
+
+HOPELESS = 1.5
+"""Times the best predicted error from which smaller regularisations, the slowest, are not tried."""
+
+MAX_CONDITION = 100.0
+"""Condition number up to which the predicted error was within a seventh of the real one."""
 
 
 class QuadraticNetRegressor(RegressorMixin, BaseEstimator):
@@ -35,7 +43,7 @@ class QuadraticNetRegressor(RegressorMixin, BaseEstimator):
 
     is what a network of p units with weight decay :math:`\lambda = \tilde\lambda/\sqrt{p/d}` learns
     as soon as p is at least the rank of the minimiser. Any features may stand in place of x; the
-    theory, AMP and ``gcv_score_`` expect whitened ones (``PCA(whiten=True)``).
+    theory, AMP and ``gcv_score_`` expect whitened ones (``whiten=True`` or ``PCA(whiten=True)``).
 
     Parameters
     ----------
@@ -47,6 +55,9 @@ class QuadraticNetRegressor(RegressorMixin, BaseEstimator):
         where another does not contract. "factorised" trains the weights by L-BFGS.
     fit_intercept : bool
         Whether c is fitted, without penalty; otherwise 0, as in the theory.
+    whiten : bool
+        Whether features are first given mean zero and unit covariance, directions without variance
+        left out; ``matrix_`` and d are then those of the whitened features.
     width : int, optional
         Units of the factorised solver; d by default.
     tolerance : float
@@ -60,6 +71,10 @@ class QuadraticNetRegressor(RegressorMixin, BaseEstimator):
         The minimiser.
     intercept_ : float
         c.
+    condition_number_ : float
+        Of the second moment of the features given; the theory of ``gcv_score_`` supposes 1.
+    whitening_ : Whitening or None
+        Mean and map of ``whiten``.
     solution_ : QuadraticSolution
         Factor, residual, dual and iterations.
     kkt_residual_ : float
@@ -101,6 +116,7 @@ class QuadraticNetRegressor(RegressorMixin, BaseEstimator):
         regularisation: float | Literal["gcv"] = 1.0,
         solver: Literal["amp", "fista", "factorised"] = "amp",
         fit_intercept: bool = True,
+        whiten: bool = False,
         width: int | None = None,
         tolerance: float = 1e-6,
         max_iterations: int = 10_000,
@@ -108,6 +124,7 @@ class QuadraticNetRegressor(RegressorMixin, BaseEstimator):
         self.regularisation = regularisation
         self.solver = solver
         self.fit_intercept = fit_intercept
+        self.whiten = whiten
         self.width = width
         self.tolerance = tolerance
         self.max_iterations = max_iterations
@@ -132,21 +149,30 @@ class QuadraticNetRegressor(RegressorMixin, BaseEstimator):
         ConvergenceWarning
             Where the solver asked for did not contract and FISTA took over, or FISTA stopped
             before its tolerance.
+        UserWarning
+            Where the features are so far from whitened that ``gcv_score_`` is unreliable.
         """
         self._check_parameters()
         source, labels = validated_fit_input(self, X, y)
-        sensing = SampleSensing(source)
-        moment = sensing.centre
-        if self.fit_intercept:
-            # Without a centre, the adjoint of ones is the second moment of the samples.
-            bare = SampleSensing(source, np.zeros_like(moment))
-            scale = np.sqrt(source.n_columns) / source.n_samples
-            moment = scale * bare.adjoint(np.ones(source.n_samples))
-            sensing = SampleSensing(source, moment)
         mean = float(np.mean(labels)) if self.fit_intercept else 0.0
-        self._minimise(sensing, labels - mean)
+        moment = second_moment(source)
+        self.condition_number_ = condition_number(moment)
+        self.whitening_ = whitening_of(source) if self.whiten else None
+        if self.whitening_ is not None:
+            moment = np.eye(self.whitening_.directions.shape[1])
+        elif self.condition_number_ > MAX_CONDITION:
+            warnings.warn(
+                f"the second moment of the features has condition number "
+                f"{self.condition_number_:.3g}; gcv_score_ supposes 1 and is a seventh off at "
+                f"{MAX_CONDITION:g}. Ask for whiten=True.",
+                UserWarning,
+                stacklevel=2,
+            )
+        # With an intercept beside it, S only sees what deviates from the sample's own moment.
+        centre = moment if self.fit_intercept else np.eye(len(moment))
+        self._minimise(SampleSensing(source, centre, self.whitening_), labels - mean)
         self.matrix_ = self.solution_.matrix
-        shift = np.sum((moment - np.eye(len(moment))) * self.matrix_) / np.sqrt(len(moment))
+        shift = np.sum((centre - np.eye(len(moment))) * self.matrix_) / np.sqrt(len(moment))
         self.intercept_ = mean - float(shift)
         return self
 
@@ -165,12 +191,8 @@ class QuadraticNetRegressor(RegressorMixin, BaseEstimator):
         """
         check_is_fitted(self)
         source = validated_input(self, X)
-        values = np.empty(source.n_samples)
-        for rows, block in source.chunks(CHUNK_ROWS):
-            samples = np.asarray(to_numpy(block), dtype=np.float64)
-            values[rows] = np.einsum("ij,ij->i", samples @ self.matrix_, samples)
-        values -= np.trace(self.matrix_)
-        return values / np.sqrt(source.n_columns) + self.intercept_
+        sensing = SampleSensing(source, whitening=self.whitening_)
+        return sensing.forward(self.solution_.factor) + self.intercept_
 
     def _check_parameters(self) -> None:
         if self.solver not in SOLVERS:
@@ -202,6 +224,8 @@ class QuadraticNetRegressor(RegressorMixin, BaseEstimator):
             estimate = spectral_estimate(solution, strength)
             if best is None or estimate.gcv_score < best[2].gcv_score:
                 best = solution, strength, estimate
+            elif estimate.gcv_score > HOPELESS * best[2].gcv_score:
+                break
         assert best is not None
         self._keep(*best)
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Protocol
 
 import numpy as np
 
 from solvable.arrays import Source, random_stream, to_numpy
 from solvable.errors import InvalidData, InvalidParameter
-
-CHUNK_ROWS = 2_048
-"""Rows read at a time: a block and its product with a matrix stay in cache."""
+from solvable.learners.quadratic_features import CHUNK_ROWS, Whitening, weighted_gram
 
 
 class Sensing(Protocol):
@@ -41,6 +40,9 @@ class SampleSensing:
     centre : ndarray of shape (d, d), optional
         C; the identity by default, the population value for isotropic samples. The sample second
         moment is what remains when an intercept is fitted beside S.
+    whitening : Whitening, optional
+        Applied to the samples first, at the price of products of size d; S, C and d are then those
+        of the whitened features.
 
     Raises
     ------
@@ -59,10 +61,16 @@ class SampleSensing:
     array([3.])
     """
 
-    def __init__(self, source: Source, centre: np.ndarray | None = None) -> None:
+    def __init__(
+        self,
+        source: Source,
+        centre: np.ndarray | None = None,
+        whitening: Whitening | None = None,
+    ) -> None:
         self.source = source
+        self.whitening = whitening
         self.n_samples = source.n_samples
-        self.dimension = source.n_columns
+        self.dimension = source.n_columns if whitening is None else whitening.directions.shape[1]
         self.centre = np.eye(self.dimension) if centre is None else np.asarray(centre)
         if self.centre.shape != (self.dimension, self.dimension):
             raise InvalidData(
@@ -84,8 +92,9 @@ class SampleSensing:
             Float64.
         """
         values = np.empty(self.n_samples)
-        for rows, block in self.source.chunks(CHUNK_ROWS):
-            hidden = np.asarray(to_numpy(block), dtype=np.float64) @ factor
+        columns = factor if self.whitening is None else self.whitening.directions @ factor
+        for rows, samples in self._blocks():
+            hidden = samples @ columns
             values[rows] = np.einsum("ij,ij->i", hidden, hidden)
         values -= np.einsum("ij,ij->", factor, self.centre @ factor)
         return values / np.sqrt(self.dimension)
@@ -103,11 +112,18 @@ class SampleSensing:
         ndarray of shape (d, d)
             Symmetric, float64.
         """
-        total = -float(np.sum(residual)) * self.centre
+        total = np.zeros((self.source.n_columns,) * 2)
+        for rows, samples in self._blocks():
+            total += weighted_gram(samples, residual[rows])
+        if self.whitening is not None:
+            total = self.whitening.directions.T @ total @ self.whitening.directions
+        total -= float(np.sum(residual)) * self.centre
+        return (total + total.T) / (2 * np.sqrt(self.dimension))
+
+    def _blocks(self) -> Iterator[tuple[slice, np.ndarray]]:
         for rows, block in self.source.chunks(CHUNK_ROWS):
             samples = np.asarray(to_numpy(block), dtype=np.float64)
-            total += samples.T @ (residual[rows, None] * samples)
-        return (total + total.T) / (2 * np.sqrt(self.dimension))
+            yield rows, samples if self.whitening is None else samples - self.whitening.mean
 
 
 class GaussianSensing:
