@@ -1,0 +1,196 @@
+r"""Smooth laws of positive values without edges: power-law tail, or one that decays faster."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from solvable.errors import InvalidData
+
+LARGEST_LOG = 8.0
+"""Bound of the logarithms of shape parameters: limits of the families are reached to a nat."""
+
+
+@dataclass(frozen=True)
+class SmoothLaw:
+    r"""Law of :math:`t=\log y`, in :math:`u=a(t-\log m)`.
+
+    .. math::
+        f_t=\frac{a\,e^{pu}}{B(p,q)(1+e^u)^{p+q}}\ \text{(tail }y^{-1-aq}),\qquad
+        f_t=\frac{a\,e^{ku-e^u}}{\Gamma(k)}\ \text{(no power-law tail)}.
+
+    The second is the limit :math:`q\to\infty` of the first; its limit :math:`a\to0` is the
+    log-normal.
+
+    Parameters
+    ----------
+    power_tail : bool
+        Which of the two.
+    scale, sharpness, body, tail : float
+        :math:`m`, :math:`a`, :math:`p` or :math:`k`, and :math:`q` (infinite without a power law).
+    log_likelihood : float
+        Of the values it was fitted to, as densities per unit of y.
+    """
+
+    power_tail: bool
+    scale: float
+    sharpness: float
+    body: float
+    tail: float
+    log_likelihood: float
+
+    @property
+    def n_parameters(self) -> int:
+        """Numbers that were fitted."""
+        return 4 if self.power_tail else 3
+
+    @property
+    def tail_exponent(self) -> float:
+        """Of the density of squared values; infinite without a power law."""
+        return 1 + self.sharpness * self.tail / 2 if self.power_tail else float("inf")
+
+    def density(self, y: np.ndarray) -> np.ndarray:
+        """Density at y, above 0."""
+        t = np.log(y)
+        theta = np.log([self.scale, self.sharpness, self.body, *([self.tail] * self.power_tail)])
+        value, _ = _terms(theta, t, self.power_tail)
+        return np.asarray(np.exp(value - t))
+
+    def cdf(self, y: np.ndarray) -> np.ndarray:
+        """Distribution function at y."""
+        from scipy.special import betainc, expit, gammainc
+
+        u = self.sharpness * (np.log(y) - np.log(self.scale))
+        if self.power_tail:
+            return np.asarray(betainc(self.body, self.tail, expit(u)))
+        return np.asarray(gammainc(self.body, np.exp(np.minimum(u, 700.0))))
+
+    def draw(self, n: int, rng: np.random.Generator) -> np.ndarray:
+        """Independent values."""
+        u = np.log(rng.standard_gamma(self.body, n))
+        if self.power_tail:
+            u = u - np.log(rng.standard_gamma(self.tail, n))
+        return np.asarray(self.scale * np.exp(u / self.sharpness))
+
+    def p_value(self, values: np.ndarray, *, draws: int = 39, seed: int = 0) -> float:
+        """Goodness of fit by parametric bootstrap of the Kolmogorov-Smirnov distance.
+
+        Independent replicates: values that repel pass too easily, never too rarely.
+        """
+        rng = np.random.default_rng(seed)
+        seen = _distance(self, np.sort(values))
+        count = 0
+        for _ in range(draws):
+            again = np.sort(self.draw(values.size, rng))
+            count += _distance(fit_smooth(again, power_tail=self.power_tail), again) >= seen
+        return (1 + count) / (1 + draws)
+
+
+def fit_smooth(values: np.ndarray, *, power_tail: bool) -> SmoothLaw:
+    """Most likely law of a family, by quasi-Newton steps with exact derivatives.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n,)
+        Positive values, not all equal.
+    power_tail : bool
+        Family: with a power-law tail, or one that decays faster.
+
+    Returns
+    -------
+    SmoothLaw
+        Its parameters and log-likelihood.
+
+    Raises
+    ------
+    InvalidData
+        If fewer than 5 values are given, one is not positive and finite, or all are equal.
+
+    Notes
+    -----
+    Some milliseconds for a thousand values. Source: McDonald, Econometrica 52 (1984) 647; backed by
+    ``tests/spectra/test_smooth_law.py`` (SciPy's densities, simulated values).
+
+    Examples
+    --------
+    >>> values = np.random.default_rng(0).pareto(2.0, 2000) + 1
+    >>> law = fit_smooth(values, power_tail=True)
+    >>> 1.8 < 2 * (law.tail_exponent - 1) < 2.2
+    True
+    """
+    from scipy.optimize import minimize
+
+    y = np.asarray(values, dtype=float)
+    if y.size < 5 or not np.isfinite(y).all() or y.min() <= 0 or y.min() == y.max():
+        raise InvalidData(
+            f"{y.size} values from {y.min(initial=np.inf):.6g} to {y.max(initial=-np.inf):.6g}; "
+            "allowed: at least 5 positive finite ones, not all equal."
+        )
+    t = np.log(y)
+    middle, spread = float(np.median(t)), float(t.std())
+
+    def loss(theta: np.ndarray) -> tuple[float, np.ndarray]:
+        value, gradient = _terms(theta, (t - middle) / spread, power_tail)
+        return -float(value.mean()), -gradient / t.size
+
+    bound = (-LARGEST_LOG, LARGEST_LOG)
+    starts = [[0.0, s, b, *([c] * power_tail)] for s, b, c in ((0.5, 0.0, 0.0), (1.5, -1.0, 1.0))]
+    fits = [
+        minimize(
+            loss,
+            np.array(start),
+            jac=True,
+            method="L-BFGS-B",
+            bounds=[(-30.0, 30.0)] + [bound] * (2 + power_tail),
+            options={"maxiter": 300},
+        )
+        for start in starts
+    ]
+    best = min(fits, key=lambda one: float(one.fun))
+    theta = best.x
+    total = -float(best.fun) * t.size - t.size * np.log(spread) - float(t.sum())
+    return SmoothLaw(
+        power_tail,
+        float(np.exp(middle + spread * theta[0])),
+        float(np.exp(theta[1]) / spread),
+        float(np.exp(theta[2])),
+        float(np.exp(theta[3])) if power_tail else float("inf"),
+        total,
+    )
+
+
+def _terms(theta: np.ndarray, t: np.ndarray, power_tail: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Log-density of each t, and the gradient of their sum in the logarithms of the parameters.
+
+    The first parameter is the place log m itself.
+    """
+    from scipy.special import betaln, digamma, expit, gammaln
+
+    place, a, p = theta[0], np.exp(theta[1]), np.exp(theta[2])
+    u = a * (t - place)
+    n = t.size
+    if power_tail:
+        q = np.exp(theta[3])
+        soft = np.logaddexp(0.0, u)
+        value = np.log(a) + p * u - (p + q) * soft - betaln(p, q)
+        slope = p - (p + q) * expit(u)
+        both = digamma(p + q)
+        last = [
+            p * (float((u - soft).sum()) - n * (digamma(p) - both)),
+            q * (-float(soft.sum()) - n * (digamma(q) - both)),
+        ]
+    else:
+        # Far beyond the bounds of the search the density is zero to any precision.
+        grown = np.exp(np.minimum(u, 200.0))
+        value = np.log(a) + p * u - grown - gammaln(p)
+        slope = p - grown
+        last = [p * (float(u.sum()) - n * digamma(p))]
+    gradient = np.array([-a * float(slope.sum()), n + float((slope * u).sum()), *last])
+    return value, gradient
+
+
+def _distance(law: SmoothLaw, ordered: np.ndarray) -> float:
+    steps = np.arange(ordered.size + 1) / ordered.size
+    fitted = law.cdf(ordered)
+    return float(np.maximum(np.abs(fitted - steps[1:]), np.abs(fitted - steps[:-1])).max())
