@@ -133,6 +133,47 @@ class SpectralLaw:
         fall = span * np.cos(angle / 2) ** 2
         return np.where(angle < np.pi / 2, low + rise, high - fall)
 
+    def angles(self, component: np.ndarray | int, u: np.ndarray) -> np.ndarray:
+        r"""Angle of places on their components, from 0 at the lower edge to :math:`\pi`.
+
+        Parameters
+        ----------
+        component : int or int array of shape (p,)
+            Component of each place.
+        u : ndarray of shape (p,)
+            Real parts inside it.
+
+        Returns
+        -------
+        ndarray
+            The angles.
+        """
+        low, high = self.intervals[component].T
+        below = np.sqrt(np.clip((u - low) / (high - low), 0, 1))
+        above = np.sqrt(np.clip((high - u) / (high - low), 0, 1))
+        # arctan2 keeps the digits of the angle at both edges.
+        return np.asarray(2 * np.arctan2(below, above))
+
+    def place_at(self, component: int, angle: float) -> tuple[float, float]:
+        r"""Place x at an angle of a component, and :math:`dx/d\theta`.
+
+        Parameters
+        ----------
+        component : int
+            The component.
+        angle : float
+            :math:`\theta`, inside :math:`(0,\pi)`.
+
+        Returns
+        -------
+        tuple of float
+            x and its derivative.
+        """
+        u = self._arc(np.array([component]), np.array([angle]))
+        point = curve(self.target, u, self.variance, np.ones(1, dtype=bool))
+        low, high = self.intervals[component]
+        return float(point.x[0]), float(point.slope[0] * (high - low) / 2 * np.sin(angle))
+
     def panels(
         self, component: np.ndarray, start: np.ndarray, stop: np.ndarray
     ) -> tuple[Points, np.ndarray]:

@@ -240,7 +240,7 @@ def solve_quadratic(
     0.166666667
     """
     check_problem(sample_ratio=sample_ratio, label_noise=label_noise, regularisation=regularisation)
-    return _solve(as_measure(target), sample_ratio, label_noise, regularisation, None)
+    return _solve(SaddleProblem(as_measure(target), sample_ratio, label_noise, regularisation))
 
 
 def quadratic_curve(
@@ -291,11 +291,28 @@ def quadratic_curve(
             f"the {ratios.size} sample ratios."
         )
     states: list[QuadraticState] = []
+    slope = -2.0
     for ratio, penalty in zip(ratios, np.broadcast_to(penalties, ratios.shape), strict=True):
         check_problem(sample_ratio=ratio, label_noise=label_noise, regularisation=penalty)
-        guess = states[-1].effective_noise if states else None
-        states.append(_solve(measure, float(ratio), label_noise, float(penalty), guess))
+        problem = SaddleProblem(measure, float(ratio), label_noise, float(penalty))
+        states.append(_solve(problem, _extrapolated(states, ratio), slope))
+        slope = problem.slope
     return tuple(states)
+
+
+def _extrapolated(states: Sequence[QuadraticState], ratio: float) -> float | None:
+    """Effective noise at the next sample ratio, by a power law through the last two."""
+    if not states:
+        return None
+    last = states[-1]
+    if len(states) == 1 or last.sample_ratio == states[-2].sample_ratio:
+        return last.effective_noise
+    before = states[-2]
+    run = np.log(last.sample_ratio / before.sample_ratio)
+    power = np.log(last.effective_noise / before.effective_noise) / run
+    # Past a peak the power turns; a far jump is no extrapolation.
+    step = np.clip(power * np.log(ratio / last.sample_ratio), -1.0, 1.0)
+    return float(last.effective_noise * np.exp(step))
 
 
 def state_at(
@@ -359,11 +376,15 @@ def state_at(
 
 
 def _solve(
-    measure: Measure, ratio: float, label_noise: float, penalty: float, guess: float | None
+    problem: SaddleProblem, guess: float | None = None, slope: float = -2.0
 ) -> QuadraticState:
-    problem = SaddleProblem(measure, ratio, label_noise, penalty)
+    ratio, label_noise, penalty = (
+        problem.sample_ratio,
+        problem.label_noise,
+        problem.regularisation,
+    )
     try:
-        point = problem.solve(guess)
+        point = problem.solve(guess, slope)
     except PerfectRecovery:
         raise InvalidParameter(
             f"at sample_ratio {ratio} without label noise and regularisation {penalty} the target is "
