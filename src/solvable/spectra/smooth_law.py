@@ -65,12 +65,16 @@ class SmoothLaw:
 
     def cdf(self, y: np.ndarray) -> np.ndarray:
         """Distribution function at y."""
-        from scipy.special import betainc, expit, gammainc
+        from scipy.special import betainc, betaln, expit, gammainc, gammaln
 
         u = self.sharpness * (np.log(y) - np.log(self.scale))
         if self.power_tail:
-            return np.asarray(betainc(self.body, self.tail, expit(u)))
-        return np.asarray(gammainc(self.body, np.exp(np.minimum(u, 700.0))))
+            whole = betainc(self.body, self.tail, expit(u))
+            norm = np.log(self.body) + betaln(self.body, self.tail)
+        else:
+            whole, norm = gammainc(self.body, np.exp(np.minimum(u, 200.0))), gammaln(self.body + 1)
+        # The argument underflows where a sharp law has a flat body: its leading term does not.
+        return np.where(u < -30, np.exp(np.minimum(self.body * u - norm, 0.0)), whole)
 
     def draw(self, n: int, rng: np.random.Generator) -> np.ndarray:
         """Independent values."""
