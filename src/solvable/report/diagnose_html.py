@@ -176,8 +176,8 @@ def example_spectra(count: int = 400) -> list[MatrixDiagnosis]:
     decay = np.exp(-1.5 * places[::-1] ** 0.7) * 1.8
     shapes: dict[str, tuple[np.ndarray, list[float], Curve | None, int]] = {
         "random-like": (noise, [], curve, 0),
-        "bleeding-out": (noise, [1.78, 1.84], curve, 0),
-        "bulk+spikes": (noise, [2.3, 2.7, 3.4], curve, 0),
+        "bleeding-out": (noise, [1.84, 1.78], curve, 0),
+        "bulk+spikes": (noise, [3.4, 2.7, 2.3], curve, 0),
         "bulk-decay": (decay, [], None, 0),
         "heavy-tailed": (power, [], _power_curve(power), 0),
         "rank-collapse": (np.geomspace(0.3, 3.0, 16), [], None, count - 16),

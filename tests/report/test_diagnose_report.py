@@ -1,0 +1,346 @@
+"""The report of a diagnosis: its words, its figures, and the page in a real browser."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+import shutil
+import subprocess
+import xml.etree.ElementTree as ET
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from solvable.analysis.diagnosis import (
+    NOT_FITTED,
+    PHASES,
+    Advice,
+    Comparison,
+    ErrorParts,
+    Estimate,
+    Exponent,
+    MatrixDiagnosis,
+    Rival,
+)
+from solvable.report import diagnose_cells as cells
+from solvable.report import diagnose_phases, draw_matplotlib, is_report
+from solvable.report import diagnose_words as words
+from solvable.report.diagnose_figures import spectrum_figure
+from solvable.report.diagnose_html import example_spectra, matrix_cards, render_diagnose_report
+from solvable.report.diagnose_result import Diagnosed
+from solvable.report.diagnose_svg import small_picture, ticks
+from solvable.report.recording_backend import record
+
+BROWSER = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+)
+HOSTILE = "<b>w</b></script><script>document.title='taken'</script>"
+
+
+def example(phase: str, **changes: object) -> MatrixDiagnosis:
+    row = next(one for one in example_spectra() if one.phase == phase)
+    return replace(row, name=f"layer.0.{phase}", reason="as planted.", **changes)
+
+
+def full() -> MatrixDiagnosis:
+    """A row in which everything is filled in."""
+    return example(
+        "bulk+spikes",
+        runner_up="heavy-tailed",
+        log_likelihood_ratio=12.34,
+        phase_p_value=0.4,
+        noise=Estimate(1.0, 0.98, 1.02),
+        shrinkage=Estimate(0.1, 0.0, 0.2),
+        exponent=Exponent(strengths=Estimate(0.8, 0.6, 1.0), strengths_p_value=0.3),
+        rivals=(Rival("log-normal", -12.0, 0.2, 2),),
+        candidates=(Rival("bulk+spikes", 30.0, 0.4), Rival("heavy-tailed", 17.66, 0.01)),
+        advice=Advice(3, 0.61, 1.72, 2.0, 1.0, 0.5, text="Keep the three."),
+        errors=ErrorParts(3.0, 0.5, 0.5, None, 16.0),
+        initial=Comparison("initial weights", "random-like", 0, 1.0, 0.4, text="It was noise."),
+    )
+
+
+def tailed() -> MatrixDiagnosis:
+    exponent = Exponent(Estimate(2.67, 2.2, 3.1), 0.384, 0.2, 0.01, n_tail=60)
+    return example(
+        "heavy-tailed", runner_up="bulk-decay", log_likelihood_ratio=1.2, exponent=exponent
+    )
+
+
+def refused(name: str = "layer.0.short") -> MatrixDiagnosis:
+    return MatrixDiagnosis(name, (3, 4), "F32", NOT_FITTED, "a 3 x 4 matrix is too small.")
+
+
+def vector() -> MatrixDiagnosis:
+    return MatrixDiagnosis("bias", (9,), "F32", NOT_FITTED, "a vector has no spectrum.")
+
+
+def everything() -> Diagnosed:
+    others = [example(one) for one in PHASES if one not in ("bulk+spikes", "heavy-tailed")]
+    rows = (full(), tailed(), *others, refused(), vector())
+    return Diagnosed("model.npz", rows, n_arrays=len(rows), initial="before.npz")
+
+
+def test_every_phase_is_explained_once():
+    assert tuple(one.name for one in diagnose_phases.PHASES) == PHASES
+    for one in diagnose_phases.PHASES:
+        assert min(len(one.looks), len(one.means), len(one.advice)) > 30
+
+
+def test_the_cells_hold_the_numbers_with_their_intervals():
+    row, tail = full(), tailed()
+    assert cells.lead_text(row) == "12.3"
+    assert cells.estimate_text(row.noise) == "1.00 (0.98 to 1.02)"
+    assert cells.features_text(row) == "3"
+    assert cells.strongest_text(row, interval=False) == "3.4"
+    assert cells.kept_text(row) == "3 (61 %)"
+    assert (cells.tail_text(tail), cells.tail_p_text(tail)) == ("2.7 (2.2 to 3.1)", "0.38")
+    # A matrix without a law of noise has no number of features, one with a law has zero.
+    assert cells.features_text(tail) == cells.strongest_text(tail) == "–"
+    assert cells.features_text(replace(row, features=())) == "0"
+    assert dict(cells.facts(row))["lead"] == "12.3 nats over heavy-tailed"
+    assert all(value != "–" for one in everything().fitted for _, value in cells.facts(one))
+
+
+@pytest.mark.parametrize(
+    ("ends", "text"),
+    [
+        ((3.14159, 2.9, 3.4), "3.1 (2.9 to 3.4)"),
+        ((123.4, 100.0, 150.0), "123 (100 to 150)"),
+        ((0.00123, 0.00121, 0.00125), "0.00123 (0.00121 to 0.00125)"),
+        ((2e-9, 1e-9, 3e-9), "2e-09 (1e-09 to 3e-09)"),
+        ((2e7, 1e7, 3e7), "2e+07 (1e+07 to 3e+07)"),
+        ((1.5, 1.5, 1.5), "1.5"),
+        ((1.5, 1.0, float("inf")), "1.5"),
+    ],
+)
+def test_intervals_decide_on_the_digits(ends, text):
+    assert cells.interval_text(*ends) == text
+
+
+def test_the_file_is_counted():
+    found = everything()
+    assert words.subject(found) == "7 matrices and 1 vector"
+    assert words.headline(found).endswith("1 heavy-tailed, 1 rank-collapse, 1 not fitted.")
+    assert found.complete
+    cut = replace(found, rows=found.rows[:2])
+    assert not cut.complete
+    assert "interrupted after 2 of 8 arrays" in words.subject(cut)
+    damaged = MatrixDiagnosis("x", (), "unknown", NOT_FITTED, "its entry is damaged.")
+    scalar = MatrixDiagnosis("steps", (), "int64", NOT_FITTED, "0 axes.")
+    both = Diagnosed("f", (damaged, scalar), n_arrays=2)
+    assert (both.refused, both.vectors) == ((damaged,), (scalar,))
+
+
+def test_names_that_differ_in_numbers_are_one_kind():
+    rows = [replace(refused(), name=f"layer.{i}.key") for i in range(3)]
+    other = replace(refused(), name="head")
+    assert words.kinds(rows, [*rows, other]) == "layer.*.key, all 3"
+    assert words.kinds([*rows[:2], other], [*rows, other]) == "layer.*.key, 2 of 3; head"
+    many = [replace(refused(), name=letter) for letter in "abcde"]
+    assert words.kinds(many, many, 2) == "a; b; and 3 more"
+
+
+def test_what_is_doubtful_and_refused_is_told():
+    told = dict(words.sections(everything()))
+    assert told["How sure is it?"] == [
+        "Hardly told from the runner-up: layer.0.heavy-tailed (heavy-tailed or bulk-decay)."
+    ]
+    assert told["What was not fitted?"] == ["layer.0.short: a 3 x 4 matrix is too small."]
+    assert told["What has changed since the initial weights?"] == [
+        "layer.0.bulk+spikes: It was noise."
+    ]
+    pruned = told["What would pruning and denoising do?"]
+    assert pruned[0].startswith("Cut at the edge of its bulk, layer.0.bulk+spikes keeps 3 of 400")
+    assert pruned[1] == "layer.0.bulk+spikes: Keep the three."
+    clear = replace(tailed(), log_likelihood_ratio=50.0, phase_p_value=0.001)
+    doubt = words.doubts(Diagnosed("f", (clear,), n_arrays=1))
+    assert doubt == ["The best law is still refuted (p below 0.02): layer.0.heavy-tailed."]
+
+
+def test_the_parts_of_the_error_add_up():
+    told = words.error_sentence(full())
+    # 4 of 16, of which 3, 0.5 and 0.5.
+    assert "25 % of the squared norm" in told
+    assert re.findall(r"(\d+) %", told)[1:] == ["75", "12", "12"]
+    assert "below the threshold" not in told
+
+
+@pytest.mark.parametrize("phase", PHASES)
+def test_the_histogram_has_unit_mass_with_zeros_and_what_is_left_out(phase):
+    row = example(phase)
+    figure = spectrum_figure(row)
+    bars = next(one for one in figure.series if one.kind == "histogram")
+    mass = float(np.diff(bars.x) @ bars.y)
+    values = np.asarray(row.values)
+    left_out = re.search(r"The (\d+) smallest", figure.caption)
+    missing = row.zeros + (int(left_out.group(1)) if left_out else 0)
+    assert mass == pytest.approx(1 - missing / values.size, abs=1e-9)
+    assert missing <= row.zeros + 0.03 * values.size
+    record(figure)
+
+
+def test_bars_lie_under_the_law_and_points_on_the_features():
+    figure = spectrum_figure(example("bulk+spikes"))
+    bars, law, points = figure.series
+    centres = (bars.x[1:] + bars.x[:-1]) / 2
+    inside = (centres > law.x[0] + 0.1) & (centres < law.x[-1] - 0.1)
+    fitted = np.interp(centres[inside], law.x, law.y)
+    # Deterministic quantiles of the law: a bar is off by one value at most.
+    one = 1 / (403 * np.diff(bars.x)[0])
+    assert np.abs(bars.y[inside] - fitted).max() < 1.2 * one
+    assert sorted(points.x) == [2.3, 2.7, 3.4]
+    assert figure.markers[0].x == pytest.approx(1 + 0.5**0.5)
+    assert (figure.x_scale, spectrum_figure(example("heavy-tailed")).x_scale) == ("linear", "log")
+
+
+def test_a_feature_far_beyond_the_bulk_makes_the_axis_logarithmic():
+    row = example("bulk+spikes")
+    values = np.append(np.asarray(row.values)[:-1], 40.0)
+    assert spectrum_figure(replace(row, values=values)).x_scale == "log"
+
+
+@pytest.mark.parametrize(
+    "values",
+    [None, np.zeros(0), np.zeros(5), np.ones(40), np.array([1e-300, 1.0]), np.array([-2.0, 0, 3])],
+)
+def test_odd_spectra_are_drawn(values):
+    for phase in ("random-like", "bulk-decay"):
+        for symmetric in (False, True):
+            row = MatrixDiagnosis("w", (40, 50), "F64", phase, "", values=values, zeros=0)
+            picture = small_picture(spectrum_figure(replace(row, symmetric=symmetric)))
+            ET.fromstring(picture)
+            assert "nan" not in picture
+            assert "inf" not in picture
+
+
+def test_the_figure_is_drawn_by_the_other_back_ends_too():
+    drawn = draw_matplotlib(spectrum_figure(full()))
+    assert len(drawn.axes) == 1
+    assert drawn.axes[0].get_xlabel() == "singular value"
+
+
+def test_a_small_picture_escapes_its_texts():
+    figure = replace(spectrum_figure(full()), title=HOSTILE)
+    root = ET.fromstring(small_picture(figure))
+    assert root.attrib["aria-label"] == HOSTILE
+
+
+@pytest.mark.parametrize(
+    "limits", [(0.0, 1.0), (-3.0, 8.0), (0.97, 1.01), (1e-12, 3e-12), (0, 9e8)]
+)
+def test_ticks_are_few_round_and_inside(limits):
+    found = ticks(limits, "linear")
+    assert 2 <= len(found) <= 6
+    assert limits[0] <= found[0] < found[-1] <= limits[1]
+    steps = np.diff(found)
+    assert steps == pytest.approx(np.full(len(steps), steps[0]))
+    for low, high in ((1e-8, 1e8), (0.5, 20.0), (2.0, 8.0)):
+        found = ticks((low, high), "log")
+        assert 1 <= len(found) <= 6
+        assert all(low <= one <= high for one in found)
+
+
+def page(found: Diagnosed, tmp_path) -> str:
+    path = render_diagnose_report(found, tmp_path / "report.html", command="solvable diagnose a b")
+    assert is_report(path)
+    return path.read_text()
+
+
+def test_the_page_has_every_matrix_and_every_phase(tmp_path):
+    text = page(everything(), tmp_path)
+    assert text.count('<svg class="spectrum"') == 6 + 6
+    plain = html.unescape(re.sub(r"<[^>]+>", "", text))
+    for part in (
+        "7 matrices and 1 vector",
+        "layer.0.bulk+spikes",
+        "a 3 x 4 matrix is too small.",
+        "12.3 nats over heavy-tailed",
+        "squared overlap",
+        "Hardly told from the runner-up",
+        "It was noise.",
+        "solvable diagnose a b",
+        "before.npz",
+    ):
+        assert part in plain
+    for one in diagnose_phases.PHASES:
+        assert words.sentence(one.means) in plain
+    # Links lead to pictures that are there.
+    anchors = set(re.findall(r'<figure id="(matrix-\d+)"', text))
+    assert anchors == set(re.findall(r'href="#(matrix-\d+)"', text))
+    assert "http" not in text.replace("http-equiv", "")
+
+
+def test_names_bring_no_markup(tmp_path):
+    rows = (replace(full(), name=HOSTILE, reason=HOSTILE), replace(refused(), name=HOSTILE))
+    text = page(Diagnosed(HOSTILE, rows, n_arrays=2), tmp_path)
+    assert "<script>document" not in text
+    assert "<b>w" not in text
+    assert text.count("</script>") == 1
+
+
+def test_a_hundred_matrices_make_a_small_page(tmp_path):
+    rows = tuple(
+        replace(one, name=f"layer.{i}.{one.phase}") for i in range(17) for one in example_spectra()
+    )
+    text = page(Diagnosed("large.npz", rows, n_arrays=len(rows)), tmp_path)
+    assert len(rows) > 100
+    assert len(text) < 1_500_000
+
+
+def test_nothing_fitted_and_an_interrupted_file_have_a_page(tmp_path):
+    text = page(Diagnosed("a.npz", (refused(), vector()), n_arrays=5), tmp_path)
+    assert "No matrix could be fitted." in text
+    assert "interrupted after 2 of 5 arrays" in text
+    assert matrix_cards(Diagnosed("a.npz", (refused(),), n_arrays=1)) == []
+
+
+PROBE = """
+<script>
+window.addEventListener("load", function () {
+  const names = () => Array.from(document.querySelectorAll("#table tbody th a"), (a) => a.textContent);
+  const heads = document.querySelectorAll("#table thead button");
+  const found = { before: names() };
+  heads[5].click();
+  found.features = names();
+  heads[0].click();
+  found.named = names();
+  heads[0].click(); heads[0].click();
+  found.after = names();
+  found.page = document.documentElement.scrollWidth;
+  found.window = window.innerWidth;
+  const out = document.createElement("pre");
+  out.id = "probe";
+  out.textContent = JSON.stringify(found);
+  document.body.appendChild(out);
+});
+</script>
+"""
+
+
+@pytest.mark.skipif(BROWSER is None, reason="no browser is installed")
+@pytest.mark.parametrize("width", [400, 1200])
+def test_the_table_sorts_in_a_browser(tmp_path, width):
+    path = tmp_path / "report.html"
+    path.write_text(page(everything(), tmp_path).replace("</body>", PROBE + "</body>"))
+    seen = subprocess.run(
+        [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
+         f"--user-data-dir={tmp_path / 'profile'}", "--enable-logging=stderr", "--log-level=0",
+         f"--window-size={width},900", "--dump-dom", path.as_uri()],
+        capture_output=True, text=True, timeout=60, check=True,
+    )  # fmt: skip
+    found = json.loads(
+        html.unescape(re.search(r'<pre id="probe">(.*?)</pre>', seen.stdout).group(1))
+    )
+    assert found["before"] == found["after"]
+    assert sorted(found["before"]) == sorted(found["features"]) == sorted(found["named"])
+    # A browser compares letters before signs.
+    assert (found["named"][0], found["named"][-1]) == (
+        "layer.0.bleeding-out",
+        "layer.0.rank-collapse",
+    )
+    assert found["features"][0] == "layer.0.bulk+spikes"
+    assert found["page"] <= max(found["window"], width)
+    assert "CONSOLE" not in seen.stderr
