@@ -29,6 +29,10 @@ WIDEST = 1_000
 """Columns of a table in a pipe at most."""
 
 
+ROOM = 32
+"""Letters of a name for which columns are left out."""
+
+
 class Column(NamedTuple):
     """A column of the table.
 
@@ -175,7 +179,7 @@ def _chosen(
         return columns, []
     columns = tuple(Column(c.head, SHORT.get(c.head, c.cell), c.rank) for c in columns)
     dropped = ["intervals"]
-    name = min(longest, LONG_NAME)
+    name = min(longest, ROOM)
     while name + _width(found, columns) > width and max(c.rank for c in columns):
         last = max(columns, key=lambda column: column.rank)
         columns = tuple(column for column in columns if column is not last)

@@ -90,7 +90,7 @@ def interval_text(value: float, low: float, high: float) -> str:
     width = high - low
     if not (math.isfinite(width) and width > 0):
         return format_number(value, 3)
-    digits = max(0, -math.floor(math.log10(width / 2)))
+    digits = max(0, -math.floor(math.log10(width / 4)))
     if digits > 5 or abs(value) >= 1e5:
         return f"{value:.3g} ({low:.3g} to {high:.3g})"
     return f"{value:.{digits}f} ({low:.{digits}f} to {high:.{digits}f})"

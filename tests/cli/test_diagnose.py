@@ -1,0 +1,300 @@
+"""`solvable diagnose` in processes of its own, as a user runs it."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import signal
+import struct
+import subprocess
+import sys
+import time
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from safetensors.numpy import save_file
+
+
+def spiked(seed, shape, strengths):
+    rng = np.random.default_rng(seed)
+    p, q = shape
+    left = np.linalg.qr(rng.standard_normal((p, len(strengths))))[0]
+    right = np.linalg.qr(rng.standard_normal((q, len(strengths))))[0]
+    return (rng.standard_normal(shape) / q**0.5 + (left * strengths) @ right.T).astype(np.float32)
+
+
+def weights():
+    return {
+        "layer.0.weight": spiked(0, (60, 150), [4.0, 3.0]),
+        "layer.0.bias": np.ones(60, dtype=np.float32),
+        "layer.1.weight": np.random.default_rng(1).standard_normal((50, 60)).astype(np.float16),
+        "layer.2.weight": np.ones((40, 50), dtype=np.float32),
+        "head.weight": np.random.default_rng(2).standard_normal((3, 60)).astype(np.float32),
+    }
+
+
+class Program:
+    """Runs the program in processes of its own, in a directory of its own."""
+
+    def __init__(self, cwd: Path) -> None:
+        self.cwd = cwd
+        self.environment = os.environ | {"PYTHONWARNINGS": "error", "OPENBLAS_NUM_THREADS": "1"}
+        self.environment.pop("COLUMNS", None)
+
+    def start(self, *words: object) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, "-m", "solvable", "diagnose", *map(str, words)],
+            cwd=self.cwd,
+            env=self.environment,
+            text=True,
+            encoding="utf-8",
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
+
+    def __call__(self, *words: object) -> subprocess.CompletedProcess[str]:
+        process = self.start(*words)
+        printed, error = process.communicate(timeout=120)
+        return subprocess.CompletedProcess(process.args, process.returncode, printed, error)
+
+
+@pytest.fixture(scope="module")
+def diagnosed(tmp_path_factory):
+    """A program in whose directory a small file was diagnosed."""
+    program = Program(tmp_path_factory.mktemp("diagnosed"))
+    save_file(weights(), program.cwd / "w.safetensors")
+    program.answer = program("w.safetensors", "--output", "out")
+    assert program.answer.returncode == 0, program.answer.stderr
+    program.result = json.loads((program.cwd / "out" / "result.json").read_text())
+    return program
+
+
+def test_a_row_per_matrix_and_what_it_means(diagnosed):
+    told = diagnosed.answer.stdout
+    for part in (
+        "w.safetensors: 4 matrices and 1 vector",
+        "What did the matrices learn?",
+        "bulk+spikes (layer.0.weight): ",
+        "random-like (layer.1.weight): ",
+        "What was not fitted?",
+        "head.weight: a 3 x 60 matrix has 3 singular values; at least 30 are needed.",
+        "out/report.html",
+    ):
+        assert part in told
+    table = told.split("What did")[0].splitlines()
+    rows = {line.split()[0]: line for line in table if " x " in line}
+    assert rows.keys() == {"layer.0.weight", "layer.1.weight", "layer.2.weight", "head.weight"}
+    assert "60 x 150" in rows["layer.0.weight"]
+    assert "not fitted" in rows["layer.2.weight"]
+    # No progress and no colours in a pipe.
+    assert "\x1b" not in told + diagnosed.answer.stderr
+    assert len(diagnosed.answer.stderr.splitlines()) == 1
+
+
+def test_the_directory_holds_page_and_numbers(diagnosed):
+    out = diagnosed.cwd / "out"
+    assert {one.name for one in out.iterdir()} == {"report.html", "result.json"}
+    result = diagnosed.result
+    assert result["format"] == "solvable-diagnose-1"
+    assert result["complete"] is True
+    assert result["phases"] == {"random-like": 1, "bulk+spikes": 1}
+    assert [one["name"] for one in result["vectors"]] == ["layer.0.bias"]
+    row = next(one for one in result["matrices"] if one["name"] == "layer.0.weight")
+    assert (row["shape"], row["phase"]) == ([60, 150], "bulk+spikes")
+    assert "layer.0.weight" in (out / "report.html").read_text()
+
+
+def test_json_is_all_of_standard_output(diagnosed):
+    save_file(weights(), diagnosed.cwd / "same.safetensors")
+    answer = diagnosed("same.safetensors", "--output", "out", "--json", "--quiet")
+    assert (answer.returncode, answer.stderr) == (0, "")
+    told = json.loads(answer.stdout)
+    assert told.pop("files") == {"report": "out/report.html", "result": "out/result.json"}
+    # The same weights under another name: the same numbers, and the directory is theirs.
+    changing = ("seconds", "file", "command")
+    again = {name: value for name, value in told.items() if name not in changing}
+    assert again == {name: diagnosed.result[name] for name in again}
+
+
+@pytest.mark.parametrize("ending", ["npz", "npy"])
+def test_arrays_of_numpy(tmp_path, call, ending):
+    matrix = weights()["layer.0.weight"]
+    path = tmp_path / f"w.{ending}"
+    np.savez(path, coefs=matrix) if ending == "npz" else np.save(path, matrix)
+    status, printed, _ = call("diagnose", path, "--json")
+    assert status == 0
+    told = json.loads(printed)
+    assert [one["name"] for one in told["matrices"]] == ["coefs" if ending == "npz" else "w"]
+    assert told["phases"] == {"bulk+spikes": 1}
+    directory = Path(told["files"]["report"]).parent
+    assert directory.parent.name == "solvable-runs"
+    assert directory.name == f"diagnose-w-{told['fingerprint'][:8]}"
+
+
+class Trap:
+    """Leaves a file behind where it is unpickled."""
+
+    def __reduce__(self):
+        return (Path.touch, (Path("sprung"),))
+
+
+def test_a_pickle_in_an_archive_is_not_opened(tmp_path):
+    program = Program(tmp_path)
+    np.savez(tmp_path / "w.npz", fine=weights()["layer.1.weight"], trap=np.array([[Trap()]]))
+    (tmp_path / "sprung").unlink(missing_ok=True)
+    answer = program("w.npz")
+    assert answer.returncode == 0, answer.stderr
+    assert "trap: it holds Python objects, which could run code" in answer.stdout
+    assert "random-like (fine)" in answer.stdout
+    assert not (tmp_path / "sprung").exists()
+
+
+def test_a_cut_file_shows_what_is_left_of_it(tmp_path):
+    program = Program(tmp_path)
+    arrays = {"first": weights()["layer.1.weight"], "second": weights()["layer.0.weight"]}
+    save_file(arrays, tmp_path / "whole.safetensors")
+    whole = (tmp_path / "whole.safetensors").read_bytes()
+    (tmp_path / "cut.safetensors").write_bytes(whole[:-1000])
+    answer = program("cut.safetensors")
+    assert answer.returncode == 0, answer.stderr
+    assert "the file is cut" in answer.stdout
+    assert "1 not fitted" in answer.stdout
+    assert "Traceback" not in answer.stderr
+
+
+def hostile(tmp_path: Path) -> dict[str, Path]:
+    """Files of which nothing can be read."""
+    paths = {
+        name: tmp_path / f"{name}.safetensors" for name in ("empty", "lies", "garbage", "bomb")
+    }
+    paths["empty"].write_bytes(b"")
+    paths["lies"].write_bytes(struct.pack("<Q", 2**62) + b"{}")
+    paths["garbage"].write_bytes(struct.pack("<Q", 9) + b"not json!")
+    paths["bomb"].write_bytes(struct.pack("<Q", 100_000) + b"[" * 100_000)
+    paths["not_a_zip"] = tmp_path / "w.npz"
+    paths["not_a_zip"].write_bytes(b"PK\x03\x04 but no more")
+    paths["no_arrays"] = tmp_path / "none.npz"
+    with zipfile.ZipFile(paths["no_arrays"], "w"):
+        pass
+    paths["pickle"] = tmp_path / "model.pt"
+    paths["pickle"].write_bytes(b"\x80\x04.")
+    paths["directory"] = tmp_path / "folder.safetensors"
+    paths["directory"].mkdir()
+    paths["missing"] = tmp_path / "missing.npy"
+    paths["no_array"] = tmp_path / "bad.npy"
+    paths["no_array"].write_bytes(b"\x93NUMPY\x01\x00")
+    return paths
+
+
+def test_hostile_files_end_with_one_line(tmp_path, call):
+    for name, path in hostile(tmp_path).items():
+        status, printed, error = call("diagnose", path, "--output", tmp_path / "out")
+        assert (status, printed) == (2, ""), name
+        assert error.startswith("solvable: "), name
+        assert error.count("\n") == 1, name
+        assert path.name in error, name
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_header_that_promises_too_much_takes_no_memory(tmp_path):
+    program = Program(tmp_path)
+    header = {"w": {"dtype": "F64", "shape": [10**6, 10**6], "data_offsets": [0, 8 * 10**12]}}
+    text = json.dumps(header).encode()
+    (tmp_path / "w.safetensors").write_bytes(struct.pack("<Q", len(text)) + text)
+    stream = io.BytesIO()
+    np.lib.format.write_array_header_1_0(
+        stream, {"descr": "<f8", "fortran_order": False, "shape": (10**6, 10**6)}
+    )
+    (tmp_path / "w.npy").write_bytes(stream.getvalue())
+    for name in ("w.safetensors", "w.npy"):
+        answer = program(name)
+        # The file is one, but no matrix in it could be fitted.
+        assert answer.returncode == 1, answer.stderr
+        assert "No matrix could be fitted." in answer.stdout
+        assert "w: " in answer.stdout.split("What was not fitted?")[1]
+
+
+def test_nothing_is_overwritten(tmp_path, call, diagnosed):
+    matrix = tmp_path / "w.npy"
+    np.save(matrix, weights()["layer.1.weight"])
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    (mine / "report.html").write_text("my own")
+    status, printed, error = call("diagnose", matrix, "--output", mine)
+    assert (status, printed) == (2, "")
+    assert "report.html" in error
+    assert "overwritten" in error
+    assert (mine / "report.html").read_text() == "my own"
+    other = diagnosed.cwd / "out"
+    before = (other / "result.json").read_bytes()
+    status, _, error = call("diagnose", matrix, "--output", other)
+    assert status == 2
+    assert "other weights" in error
+    assert (other / "result.json").read_bytes() == before
+    status, _, error = call("diagnose", matrix, "--output", matrix)
+    assert status == 2
+    assert "a file" in error
+
+
+def test_another_seed_is_another_request(tmp_path, call):
+    np.save(tmp_path / "w.npy", weights()["layer.1.weight"])
+    directories = set()
+    for seed in (0, 1):
+        status, printed, _ = call("diagnose", "w.npy", "--seed", seed, "--json")
+        assert status == 0
+        directories.add(json.loads(printed)["files"]["report"])
+    assert len(directories) == 2
+
+
+def test_ctrl_c_keeps_the_rows_that_are_done(tmp_path):
+    program = Program(tmp_path)
+    rng = np.random.default_rng(0)
+    # The first is done at once, the others would take minutes.
+    large = {f"w{i}": rng.standard_normal((1200, 1200)).astype(np.float32) for i in range(1, 40)}
+    np.savez(tmp_path / "w.npz", w0=weights()["layer.1.weight"], **large)
+    process = program.start("w.npz", "--output", "out")
+    time.sleep(6.0)
+    os.kill(process.pid, signal.SIGINT)
+    printed, error = process.communicate(timeout=60)
+    assert process.returncode == 130, error
+    assert "interrupted" in error
+    assert "Traceback" not in error
+    assert "interrupted after" in printed
+    result = json.loads((tmp_path / "out" / "result.json").read_text())
+    assert result["complete"] is False
+    assert 1 <= len(result["matrices"]) < 40
+    assert "interrupted after" in (tmp_path / "out" / "report.html").read_text()
+
+
+def test_help_teaches_and_loads_nothing_heavy(tmp_path):
+    program = Program(tmp_path)
+    code = (
+        "import sys\nfrom solvable.cli import main\nstatus = main(['diagnose', '--help'])\n"
+        "heavy = {'numpy', 'scipy', 'matplotlib', 'plotly', 'jinja2'} & set(sys.modules)\n"
+        "assert status == 0 and not heavy, heavy"
+    )
+    answer = subprocess.run(
+        [sys.executable, "-c", code],
+        env=program.environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert answer.returncode == 0, answer.stderr
+    for part in (
+        "solvable diagnose model.safetensors",
+        "--output",
+        "nothing in it is ever executed",
+    ):
+        assert part in answer.stdout
+
+
+def test_no_file_is_bad_input(call):
+    status, _, error = call("diagnose")
+    assert status == 2
+    assert "diagnose needs a WEIGHTS" in error
