@@ -32,37 +32,39 @@ PHASES = (
         "random-like",
         "the singular values fill the bulk of a random matrix and none lies beyond its edge",
         "nothing that was learned stands out of the noise: the matrix was hardly trained, is not "
-        "used, or what it learned is weaker than the threshold of detection",
+        "used, or what it learned is below the threshold of detection",
         "look whether the matrix is trained and used at all; --initial tells noise that was there "
         "from the start from noise that came with training",
     ),
     Phase(
         "bleeding-out",
-        "a bulk of noise, and values that have only just left it",
-        "features at the threshold: they are there, but their directions are mostly noise",
-        "more data or a stronger weight decay, which lower the noise, rather than more training; "
-        "do not prune at the edge, because what is kept there is mostly noise",
+        "a bulk of noise, and a value that has only just left it",
+        "a feature at the threshold of detection: it is there, but its direction is mostly noise",
+        "expect more of it from more data, or from less noise by a stronger weight decay; pruning "
+        "at the edge keeps directions that are mostly noise",
     ),
     Phase(
         "bulk+spikes",
         "a bulk of noise, and values clearly beyond its edge",
-        "so many features were learned, and the rest is noise",
-        "the values beyond the edge are what to keep: prune or denoise the rest, and try a "
-        "stronger weight decay",
+        "the values beyond the edge are learned features, and the bulk is noise, of the initial "
+        "weights or of the training data",
+        "prune at the edge, or denoise; if the noise came with training, a stronger weight decay "
+        "should lower it",
     ),
     Phase(
         "bulk-decay",
-        "neither a bulk of noise nor a power law: the spectrum decays in another way",
-        "features of all strengths overlap with the noise, and no law tells one from the other",
-        "read neither a noise level nor an exponent off it; judge it by its change, with --initial "
-        "or along training",
+        "values go over from the bulk into the outliers without a gap, or decay with neither an "
+        "edge nor a power law",
+        "many features were learned, and the weaker ones cannot be told from noise one by one",
+        "denoise rather than cut, as features lie below the edge too; judge training by how the "
+        "matrix changes, with --initial, rather than by one number",
     ),
     Phase(
         "heavy-tailed",
-        "no bulk of noise; the largest values follow a power law",
+        "no bulk of noise, and a tail that is a power law",
         "features of all scales were learned, the i-th about as strong as a power of i",
-        "read the exponent as that of the features, not as a mark: with the best weight decay it is "
-        "smaller, near the interpolation peak larger, and equal exponents go with unequal errors",
+        "read the exponent as that of the features and not as a mark: the best weight decay makes "
+        "it smaller, the interpolation peak larger, and equal exponents go with unequal errors",
     ),
     Phase(
         "rank-collapse",
@@ -71,4 +73,4 @@ PHASES = (
         "store it as two thin factors; if the error is too large, lower the penalty",
     ),
 )
-"""The six phases, from least to most that was learned, and collapse."""
+"""The six phases, in the order in which a spectrum leaves noise; collapse last."""
