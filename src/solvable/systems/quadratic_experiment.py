@@ -1,0 +1,190 @@
+"""One replicate of a quadratic network: draw, minimise, compare."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from solvable.arrays import ArraySource
+from solvable.errors import InvalidParameter, NotConverged
+from solvable.learners.quadratic_amp import solve_amp
+from solvable.learners.quadratic_factor import solve_factorised
+from solvable.learners.quadratic_sensing import GaussianSensing, SampleSensing, Sensing
+from solvable.learners.quadratic_solvers import QuadraticSolution, objective, solve_fista
+from solvable.learners.quadratic_spectrum import spectral_estimate
+from solvable.systems.base import Metrics
+from solvable.systems.quadratic_groups import feature_groups, group_means
+from solvable.targets.quadratic import QuadraticTarget
+
+if TYPE_CHECKING:
+    from solvable.systems.quadratic_network import QuadraticParameters
+
+METRICS = (
+    "matrix_error", "test_error", "train_error", "trace", "rank_fraction", "objective",
+    "gcv_test_error", "effective_noise", "threshold", "eigenvalues", "feature_errors",
+    "pruned_error", "denoised_error", "kkt_residual", "iterations", "network_objective",
+    "network_matrix_error",
+)  # fmt: skip
+"""What a replicate says; None where it was not asked for or does not exist."""
+
+TOLERANCE = 1e-6
+"""Largest optimality residual of a minimiser."""
+
+MAX_ITERATIONS = 40_000
+"""Of the solver that always converges."""
+
+LARGEST_DIMENSION = 2_000
+"""Dimension beyond which nothing is measured: each iteration takes an eigendecomposition."""
+
+LARGEST_SAMPLES = 10**9
+"""Numbers of a data set, n times d, beyond which it is not drawn (4 GB in single precision)."""
+
+LARGEST_SENSING = 2.5e8
+"""Numbers of the Gaussian control, n times d squared, beyond which it is not drawn (2 GB)."""
+
+SINGLE_PRECISION = 2e7
+"""Numbers of a data set from which they are held in single precision."""
+
+
+def make_target(parameters: QuadraticParameters, seed: int = 0) -> QuadraticTarget:
+    """Target of a parameter set; the seed draws the units of a Marchenko-Pastur target."""
+    return QuadraticTarget(
+        dimension=parameters.dimension,
+        spectrum=parameters.target,
+        width_ratio=parameters.width_ratio,
+        exponent=parameters.exponent,
+        noise=parameters.noise,
+        seed=seed,
+    )
+
+
+def draw_target(parameters: QuadraticParameters, rng: np.random.Generator) -> QuadraticTarget:
+    """Target of one replicate, the first thing that is drawn."""
+    return make_target(parameters, int(rng.integers(2**31)))
+
+
+def measure(parameters: QuadraticParameters, rng: np.random.Generator) -> Metrics:
+    """Metrics of one replicate."""
+    _check_size(parameters)
+    target = draw_target(parameters, rng)
+    sensing, labels = draw_measurements(parameters, target, rng)
+    solution = minimise(sensing, labels, parameters.regularisation)
+    found = score(parameters, target, sensing, labels, solution)
+    network: Metrics = {"network_objective": None, "network_matrix_error": None}
+    if parameters.n_samples <= parameters.network_samples:
+        network = _network(parameters, target, sensing, labels, int(rng.integers(2**31)))
+    return {**found, **network}
+
+
+def draw_measurements(
+    parameters: QuadraticParameters, target: QuadraticTarget, rng: np.random.Generator
+) -> tuple[Sensing, np.ndarray]:
+    """Measurements of the target, by samples or by Gaussian matrices, and noisy labels."""
+    n, d = parameters.n_samples, parameters.dimension
+    if parameters.sensing == "network":
+        kind = np.float32 if n * d > SINGLE_PRECISION else np.float64
+        X, y = target.sample(n, rng, dtype=kind)
+        return SampleSensing(ArraySource(X)), y
+    control = GaussianSensing(n, d, int(rng.integers(2**31)))
+    noise = np.sqrt(target.noise) * rng.standard_normal(n)
+    return control, control.forward(target.factor) + noise
+
+
+def minimise(sensing: Sensing, labels: np.ndarray, regularisation: float) -> QuadraticSolution:
+    """The minimiser, by message passing, or by proximal gradient where that does not contract.
+
+    Raises
+    ------
+    NotConverged
+        If neither reaches the tolerance.
+    """
+    first = solve_amp(sensing, labels, regularisation, tolerance=TOLERANCE)
+    if first.converged:
+        return first
+    # Far from contracting, message passing ends no nearer to the minimiser than nothing.
+    start = first.factor if first.kkt_residual < 0.1 else None
+    found = solve_fista(
+        sensing,
+        labels,
+        regularisation,
+        start=start,
+        tolerance=TOLERANCE,
+        max_iterations=MAX_ITERATIONS,
+    )
+    if not found.converged:
+        raise NotConverged(
+            f"the minimiser was not reached in {found.iterations} iterations: optimality residual "
+            f"{found.kkt_residual:.2g}; allowed: {TOLERANCE:g}. Raise regularisation.",
+            {"kkt_residual": found.kkt_residual, "iterations": found.iterations},
+        )
+    return found
+
+
+def score(
+    parameters: QuadraticParameters,
+    target: QuadraticTarget,
+    sensing: Sensing,
+    labels: np.ndarray,
+    solution: QuadraticSolution,
+) -> Metrics:
+    """What a minimiser is worth, and what it says of itself."""
+    d, penalty = parameters.dimension, parameters.regularisation
+    matrix, strengths = solution.matrix, np.sum(solution.factor**2, axis=0)
+    error = target.matrix_error(matrix)
+    estimate = spectral_estimate(solution, penalty)
+    known = bool(np.isfinite(estimate.noise))
+    return {
+        "matrix_error": error,
+        "test_error": 2 * error + target.noise,
+        "train_error": float(np.mean(solution.residual**2)),
+        "trace": float(strengths.sum() / d),
+        "rank_fraction": strengths.size / d,
+        "objective": objective(sensing, solution.factor, labels, penalty),
+        "gcv_test_error": estimate.gcv_score if known else None,
+        "effective_noise": estimate.noise if known else None,
+        "threshold": estimate.shrinkage if known else None,
+        "eigenvalues": [*strengths.tolist(), *[0.0] * (d - strengths.size)],
+        "feature_errors": group_means(target.feature_errors(matrix), feature_groups(parameters)),
+        "pruned_error": target.matrix_error(estimate.pruned()) if known else None,
+        "denoised_error": target.matrix_error(estimate.denoised()) if known else None,
+        "kkt_residual": solution.kkt_residual,
+        "iterations": float(solution.iterations),
+    }
+
+
+def _network(
+    parameters: QuadraticParameters,
+    target: QuadraticTarget,
+    sensing: Sensing,
+    labels: np.ndarray,
+    seed: int,
+) -> Metrics:
+    """The network itself, its weights trained from random ones."""
+    width = max(1, round(parameters.network_ratio * parameters.dimension))
+    trained = solve_factorised(
+        sensing, labels, parameters.regularisation, width=width, tolerance=TOLERANCE, seed=seed
+    )
+    return {
+        "network_objective": objective(sensing, trained.factor, labels, parameters.regularisation),
+        "network_matrix_error": target.matrix_error(trained.matrix),
+    }
+
+
+def _check_size(parameters: QuadraticParameters) -> None:
+    n, d = parameters.n_samples, parameters.dimension
+    if d > LARGEST_DIMENSION:
+        raise InvalidParameter(
+            f"dimension is {d}; allowed for a measurement: up to {LARGEST_DIMENSION}. `solvable "
+            "theory` goes further."
+        )
+    if n * d > LARGEST_SAMPLES:
+        raise InvalidParameter(
+            f"{n} samples of {d} coordinates do not fit; allowed: up to {LARGEST_SAMPLES:.0e} "
+            "numbers. Lower sample_ratio or dimension; `solvable theory` goes further."
+        )
+    if parameters.sensing == "goe" and n * d**2 > LARGEST_SENSING:
+        raise InvalidParameter(
+            f"sensing=goe holds {n} matrices of size {d}; allowed: up to {LARGEST_SENSING:.1e} "
+            "numbers. Lower sample_ratio or dimension, or take sensing=network."
+        )
