@@ -146,7 +146,7 @@ def test_names_that_differ_in_numbers_are_one_kind():
 def test_what_is_doubtful_and_refused_is_told():
     told = dict(words.sections(everything()))
     assert told["How sure is it?"] == [
-        "Hardly told from the runner-up: layer.0.heavy-tailed (heavy-tailed or bulk-decay)."
+        "1 hardly told from the runner-up: layer.0.heavy-tailed (heavy-tailed or bulk-decay)."
     ]
     assert told["What was not fitted?"] == ["layer.0.short: a 3 x 4 matrix is too small."]
     assert told["What has changed since the initial weights?"] == [
@@ -157,7 +157,7 @@ def test_what_is_doubtful_and_refused_is_told():
     assert pruned[1] == "layer.0.bulk+spikes: Keep the three."
     clear = replace(tailed(), log_likelihood_ratio=50.0, phase_p_value=0.001)
     doubt = words.doubts(Diagnosed("f", (clear,), n_arrays=1))
-    assert doubt == ["The best law is still refuted (p below 0.02): layer.0.heavy-tailed."]
+    assert doubt == ["1 whose best law is still refuted (p below 0.02): layer.0.heavy-tailed."]
 
 
 def test_the_parts_of_the_error_add_up():
@@ -259,7 +259,7 @@ def test_the_page_has_every_matrix_and_every_phase(tmp_path):
         "a 3 x 4 matrix is too small.",
         "12.3 nats over heavy-tailed",
         "squared overlap",
-        "Hardly told from the runner-up",
+        "1 hardly told from the runner-up",
         "It was noise.",
         "solvable diagnose a b",
         "before.npz",

@@ -231,13 +231,16 @@ def doubts(found: Diagnosed) -> list[str]:
     ]
     if close:
         pairs = [f"{one.name} ({one.phase} or {one.runner_up})" for one in close]
-        told.append(f"Hardly told from the runner-up: {listed(pairs)}.")
+        which = listed(pairs) if len(close) <= NAMED else kinds(close, found.matrices)
+        told.append(f"{len(close)} hardly told from the runner-up: {which}.")
     refuted = [
         one for one in found.fitted if one.phase_p_value is not None and one.phase_p_value < REFUTED
     ]
     if refuted:
-        names = listed([one.name for one in refuted])
-        told.append(f"The best law is still refuted (p below {REFUTED:g}): {names}.")
+        which = kinds(refuted, found.matrices)
+        told.append(
+            f"{len(refuted)} whose best law is still refuted (p below {REFUTED:g}): {which}."
+        )
     return told
 
 
