@@ -3,7 +3,7 @@ r"""The scalar saddle point of a quadratic network: objective, and a bracketed s
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import cast
 
 import numpy as np
@@ -237,7 +237,7 @@ class SaddleProblem:
         low, b, high = self._among_nodes(law, total, pull)
         anchor = None
         for _ in range(100):
-            moments, anchor = truncated_moments_near(law, b, anchor)
+            moments, anchor = _moments_near(law, b, anchor)
             b = float(moments.threshold[0])
             excess = total - _lost(moments) - (pull / b if b else 0.0)
             low, high = (b, high) if excess <= 0 else (low, b)
@@ -247,7 +247,7 @@ class SaddleProblem:
                 after = float(np.sqrt(low * high)) if low > 0 else high / 2
             # The steps are quadratic: the next would be below rounding.
             if abs(after - b) <= 1e-8 * b:
-                return truncated_moments_near(law, after, anchor)[0]
+                return _moments_near(law, after, anchor)[0]
             b = after
         raise NotConverged(
             "the threshold at fixed effective noise did not settle; change the regularisation by one "
@@ -353,6 +353,23 @@ class SaddleProblem:
             "in a billion.",
             {"effective_noise": np.exp(here), "imbalance": gap, "bracket": (below, above)},
         )
+
+
+Anchor = tuple[float, float, float] | None
+
+
+def _moments_near(
+    law: SpectralLaw, threshold: float, anchor: Anchor
+) -> tuple[TruncatedMoments, Anchor]:
+    """Moments at or near a positive threshold."""
+    moments, found = truncated_moments_near(law, threshold, anchor)
+    away = abs(float(moments.threshold[0]) - threshold)
+    # A tiny threshold has more digits than places of the law have: keep the one asked for.
+    if away <= 1e-14 * law.noise:
+        moments = replace(moments, threshold=np.array([threshold]))
+    elif away > threshold / 2:
+        return truncated_moments(law, threshold), None
+    return moments, found
 
 
 def _next(past: list[tuple[float, float]], below: float, above: float, slope: float) -> float:
