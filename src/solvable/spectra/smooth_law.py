@@ -37,6 +37,9 @@ class SmoothLaw:
         :math:`m`, :math:`a`, :math:`p` or :math:`k`, and :math:`q` (infinite without a power law).
     log_likelihood : float
         Of the values it was fitted to, as densities per unit of y.
+    shifted : bool
+        Whether :math:`a=p=1` were kept: :math:`y=s-m` for s of a power law beyond m, which is what
+        a soft threshold leaves of one.
     """
 
     power_tail: bool
@@ -45,11 +48,12 @@ class SmoothLaw:
     body: float
     tail: float
     log_likelihood: float
+    shifted: bool = False
 
     @property
     def n_parameters(self) -> int:
         """Numbers that were fitted."""
-        return 4 if self.power_tail else 3
+        return 3 + self.power_tail - 2 * self.shifted
 
     @property
     def tail_exponent(self) -> float:
@@ -94,11 +98,11 @@ class SmoothLaw:
         for _ in range(draws):
             again = np.sort(self.draw(values.size, rng))
             # From the true law: a search that misses the summit would make its own law look bad.
-            count += _distance(_search(again, self.power_tail, self), again) >= seen
+            count += _distance(_search(again, self.power_tail, self.shifted, self), again) >= seen
         return (1 + count) / (1 + draws)
 
 
-def fit_smooth(values: np.ndarray, *, power_tail: bool) -> SmoothLaw:
+def fit_smooth(values: np.ndarray, *, power_tail: bool, shifted: bool = False) -> SmoothLaw:
     """Most likely law of a family, by quasi-Newton steps with exact derivatives.
 
     Parameters
@@ -107,6 +111,8 @@ def fit_smooth(values: np.ndarray, *, power_tail: bool) -> SmoothLaw:
         Positive values, not all equal.
     power_tail : bool
         Family: with a power-law tail, or one that decays faster.
+    shifted : bool
+        Whether to keep :math:`a=p=1`, with a power-law tail only.
 
     Returns
     -------
@@ -136,10 +142,10 @@ def fit_smooth(values: np.ndarray, *, power_tail: bool) -> SmoothLaw:
             f"{y.size} values from {y.min(initial=np.inf):.6g} to {y.max(initial=-np.inf):.6g}; "
             "allowed: at least 5 positive finite ones, not all equal."
         )
-    return _search(y, power_tail, None)
+    return _search(y, power_tail, shifted, None)
 
 
-def _search(y: np.ndarray, power_tail: bool, near: SmoothLaw | None) -> SmoothLaw:
+def _search(y: np.ndarray, power_tail: bool, shifted: bool, near: SmoothLaw | None) -> SmoothLaw:
     from scipy.optimize import minimize
 
     t = np.log(y)
@@ -155,13 +161,18 @@ def _search(y: np.ndarray, power_tail: bool, near: SmoothLaw | None) -> SmoothLa
         shapes = [near.body, *([near.tail] * power_tail)]
         own = [np.log(near.sharpness * spread), *np.log(shapes)]
         starts = [[(np.log(near.scale) - middle) / spread, *own]]
+    bounds = [(-1e3, 1e3)] + [bound] * (2 + power_tail)
+    if shifted:
+        fixed = [float(np.log(spread)), 0.0]
+        bounds[1:3] = [(one, one) for one in fixed]
+        starts = [[start[0], *fixed, *start[3:]] for start in starts]
     fits = [
         minimize(
             loss,
             np.array(start),
             jac=True,
             method="L-BFGS-B",
-            bounds=[(-1e3, 1e3)] + [bound] * (2 + power_tail),
+            bounds=bounds,
             options={"maxiter": 300},
         )
         for start in starts
@@ -176,6 +187,7 @@ def _search(y: np.ndarray, power_tail: bool, near: SmoothLaw | None) -> SmoothLa
         float(np.exp(theta[2])),
         float(np.exp(theta[3])) if power_tail else float("inf"),
         total,
+        shifted,
     )
 
 

@@ -1,0 +1,157 @@
+r"""Likelihood of a whole spectrum of bulk and outliers, edges of finite size included."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from solvable.spectra.noise_law import NoiseLaw
+
+EDGE = -3.0
+"""Distance from the edge, in its own unit, from which the rounded density replaces the limit."""
+
+FLOOR = -1e4
+"""Least logarithm of a density: a value far inside a forbidden region, in nats."""
+
+
+@dataclass(frozen=True)
+class WholeBulk:
+    r"""Law of the values :math:`y=(x-b)_+`, x of noise of scale :math:`\delta` and of signals.
+
+    Beyond :math:`x_+` the limit density vanishes; at finite size it is, in the unit
+    :math:`\xi=(x-x_+)/\kappa` of the Tracy-Widom law,
+
+    .. math::
+        K(\xi)=\mathrm{Ai}'(\xi)^2-\xi\,\mathrm{Ai}(\xi)^2
+        +\tfrac12\mathrm{Ai}(\xi)\Big(1-\int_\xi^\infty\mathrm{Ai}\Big)
+
+    values per unit, so that a value far out costs as much as noise asks for and no more.
+
+    Parameters
+    ----------
+    law : NoiseLaw
+        Of unit scale.
+    scale, shift : float
+        :math:`\delta` and :math:`b`.
+    size : int
+        Number of values.
+    cut : bool
+        Whether values below zero became zero.
+
+    Notes
+    -----
+    Source: Forrester, Nagao and Honner, Nucl. Phys. B 553 (1999) 601 (density of the orthogonal
+    ensemble at its edge); backed by ``tests/spectra/test_phase_likelihood.py`` (simulation).
+    """
+
+    law: NoiseLaw
+    scale: float
+    shift: float
+    size: int
+    cut: bool = True
+
+    @property
+    def unit(self) -> float:
+        r""":math:`\kappa` in the unit of the values."""
+        return self.law.edge_scale(self.size) * self.scale
+
+    def log_density(self, y: np.ndarray) -> np.ndarray:
+        """Logarithm of the density per value; of the mass of the atom at zeros."""
+        x = (y + self.shift) / self.scale
+        kappa = self.law.edge_scale(self.size)
+        low, high = self.law.edges
+        with np.errstate(divide="ignore"):
+            found = np.log(self.law.density(x)) - np.log(self.scale)
+        common = np.log(self.size * kappa * self.scale)
+        above = (x - high) / kappa
+        near = above > EDGE
+        found[near] = log_edge_density(above[near]) - common
+        # A hard edge at zero has a density of its own; only a soft one is rounded.
+        if low > 3 * kappa or low < 0:
+            below = (low - x) / kappa
+            near = below > EDGE
+            found[near] = log_edge_density(below[near]) - common
+        if self.cut and self.shift > 0:
+            with np.errstate(divide="ignore"):
+                found[y == 0] = np.log(self.law.cdf(np.array([self.shift / self.scale])))
+        return np.maximum(found, FLOOR)
+
+    def log_spikes(self, y: np.ndarray) -> np.ndarray:
+        """Logarithm of the largest density that one signal each can give to outliers."""
+        return np.asarray(-np.log(np.sqrt(2 * np.pi) * self.width(y)))
+
+    def width(self, y: np.ndarray) -> np.ndarray:
+        """Standard deviation of outliers, rounded at the threshold."""
+        x = (y + self.shift) / self.scale
+        # Well beyond the edge only: the formula vanishes at the threshold.
+        beyond = np.maximum(x, self.law.edges[1] + 1e-9)
+        spread = self.law.spread(beyond, self.size)
+        return np.asarray(self.scale * np.hypot(spread, self.law.edge_scale(self.size)))
+
+    def log_power_law(self, y: np.ndarray, decay: float) -> np.ndarray:
+        r"""Logarithm of the density of an outlier whose strength is of a power law.
+
+        Strengths beyond the threshold :math:`s_c` have the tail :math:`(s/s_c)^{-1/\gamma}`; the
+        density is an average over the unit of the edge on either side, as it is not bounded there.
+        """
+        ends = (np.stack([y - self.unit, y + self.unit]) + self.shift) / self.scale
+        tail = (self.law.strength(ends) / self.law.threshold) ** (-1 / decay)
+        with np.errstate(divide="ignore"):
+            return np.maximum(np.log(tail[0] - tail[1]) - np.log(2 * self.unit), FLOOR)
+
+    @property
+    def separated(self) -> float:
+        """Strength in units of the threshold from which a signal shows beyond the bulk for sure.
+
+        One standard deviation of its outlier then ends where 1 % of noise would.
+        """
+        kappa = self.law.edge_scale(self.size)
+        edge, ratio = self.law.edges[1], np.linspace(1.001, 4.0, 3000)
+        grid = edge + kappa * np.linspace(0.0, 40.0, 4000)[1:]
+        clear = grid - self.law.spread(grid, self.size) > edge + 2.02 * kappa
+        first = grid[int(np.argmax(clear))] if clear.any() else grid[-1]
+        strength = float(self.law.strength(np.array([first]))[0]) / self.law.threshold
+        return float(np.clip(strength, ratio[0], ratio[-1]))
+
+    def merging(self, decay: float) -> float:
+        r"""Number of power-law signals from which the weakest of them merge.
+
+        Their spacing :math:`\gamma s_c/K` is below the widths of two neighbours (note 04, 4.2).
+        """
+        far = np.array([30.0])
+        width = 2 * float(self.law.spread(far, self.size)[0])
+        return decay * self.law.threshold / width
+
+
+def log_edge_density(xi: np.ndarray) -> np.ndarray:
+    r"""Logarithm of the density of eigenvalues at a soft edge, per unit of Tracy-Widom.
+
+    Parameters
+    ----------
+    xi : ndarray of shape (n,)
+        Distance beyond the edge, in its own unit.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+        :math:`\log K(\xi)`, without underflow far out.
+
+    Examples
+    --------
+    >>> float(log_edge_density(np.array([0.0]))[0].round(3))
+    -1.686
+    """
+    from scipy.special import airy, airye, itairy
+
+    found = np.empty(xi.shape)
+    far = xi > 3
+    # Far out the last term is the whole; its Airy function in scaled form.
+    x = xi[far]
+    found[far] = np.log(airye(x)[0] / 2) - 2 / 3 * x**1.5
+    x = xi[~far]
+    value, slope, _, _ = airy(x)
+    integrals = itairy(np.abs(x))
+    rest = np.where(x >= 0, 1 / 3 - integrals[0], 1 / 3 + integrals[2])
+    found[~far] = np.log(slope**2 - x * value**2 + value / 2 * (1 - rest))
+    return found
