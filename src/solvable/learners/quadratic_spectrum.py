@@ -8,6 +8,11 @@ import numpy as np
 
 from solvable.learners.quadratic_amp import degrees_of_freedom
 from solvable.learners.quadratic_solvers import QuadraticSolution
+from solvable.spectra.denoiser import denoised
+from solvable.spectra.free_convolution import SpectralLaw
+
+TRACY_WIDOM_99 = 2.02
+"""Value that the scaled largest eigenvalue of a symmetric Gaussian matrix passes with 1 %."""
 
 
 @dataclass(frozen=True)
@@ -62,10 +67,15 @@ class SpectralEstimate:
         cut = max(2 * self.noise, self.shrinkage)
         return self._rebuilt(np.maximum(self.eigenvalues - cut, 0))
 
-    def denoised(self) -> np.ndarray:
+    def denoised(self, target: np.ndarray | None = None) -> np.ndarray:
         r"""Rotationally invariant denoiser of M, :math:`\nu - 2\delta^2 h(\nu)`, clipped at 0.
 
-        h is the Hilbert transform of the eigenvalues, smoothed over :math:`\delta/\sqrt d`.
+        Parameters
+        ----------
+        target : ndarray of shape (k,), optional
+            Eigenvalues of the target where they are known; h is then the Hilbert transform of the
+            law that they and the noise make, otherwise that of the eigenvalues of M, smoothed over
+            :math:`\delta/\sqrt d`.
 
         Returns
         -------
@@ -74,12 +84,41 @@ class SpectralEstimate:
 
         Notes
         -----
+        Measured on power laws and Marchenko-Pastur targets, d = 60 and 100: the error is 2 to 8 %
+        above that of the best eigenvalues for M's eigenvectors with the target, 4 to 18 % without
+        (a law of eigenvalues guessed from M does better on the one and worse on the other).
         arXiv:2408.03733; the smoothing is derived. ``tests/learners/test_quadratic_spectrum.py``.
         """
+        if target is not None:
+            law = SpectralLaw(np.asarray(target, dtype=np.float64), noise=self.noise)
+            return self._rebuilt(np.maximum(denoised(law, self.eigenvalues), 0))
         width = max(self.noise / np.sqrt(len(self.eigenvalues)), np.finfo(float).tiny)
         gaps = self.eigenvalues[:, None] - self.eigenvalues[None, :]
         hilbert = np.mean(gaps / (gaps**2 + width**2), axis=1)
         return self._rebuilt(np.maximum(self.eigenvalues - 2 * self.noise**2 * hilbert, 0))
+
+    def features(self) -> tuple[np.ndarray, np.ndarray]:
+        r"""Strengths of the features that stand out of the noise, and how well they are found.
+
+        .. math:: s = \tfrac12\big(\nu + \sqrt{\nu^2 - 4\delta^2}\big),\qquad 1 - \delta^2/s^2
+
+        Returns
+        -------
+        strengths : ndarray of shape (k,)
+            Eigenvalues of the target behind those of M beyond
+            :math:`\delta(2 + 2.02\,d^{-2/3})`, which noise alone passes once in a hundred times;
+            descending.
+        overlaps : ndarray of shape (k,)
+            Squared overlaps of the first k columns of ``vectors`` with the target's eigenvectors.
+
+        Notes
+        -----
+        arXiv:2505.17958 (derived: isolated features); ``tests/learners/test_quadratic_spectrum.py``.
+        """
+        edge = self.noise * (2 + TRACY_WIDOM_99 * len(self.eigenvalues) ** (-2 / 3))
+        seen = self.eigenvalues[self.eigenvalues > edge]
+        strengths = (seen + np.sqrt(np.maximum(seen**2 - 4 * self.noise**2, 0))) / 2
+        return strengths, 1 - (self.noise / strengths) ** 2
 
     def _rebuilt(self, eigenvalues: np.ndarray) -> np.ndarray:
         return np.asarray((self.vectors * eigenvalues) @ self.vectors.T)
