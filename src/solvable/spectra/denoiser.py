@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from solvable.spectra._biane import Points
-from solvable.spectra.free_convolution import PANEL_NODES, SpectralLaw
+from solvable.spectra._panels import PANEL_NODES
+from solvable.spectra.free_convolution import SpectralLaw
 from solvable.spectra.functionals import tail_ends, tail_rule
 
 MAX_PIECES = 200

@@ -8,29 +8,10 @@ from functools import cached_property
 import numpy as np
 
 from solvable.arrays import check_positive
-from solvable.errors import InvalidData, InvalidParameter, NotConverged
+from solvable.errors import InvalidData, InvalidParameter
 from solvable.spectra._biane import Points, components, curve, invert
+from solvable.spectra._panels import Panels, adaptive_panels, arc, integrate_arcs
 from solvable.spectra.measures import Measure, discrete
-
-PANEL_NODES = 16
-"""Gauss-Legendre nodes of a panel: an isolated atom needs one panel, a smooth bulk two to six."""
-
-FIRST_PANELS = 3
-"""Panels that a component other than one atom starts with; more only where its mass is missed."""
-
-MAX_PARTS = 16
-"""Most parts that a panel is cut into at once."""
-
-_NODES, _RULE = np.polynomial.legendre.leggauss(PANEL_NODES)
-
-MASS_TOLERANCE = 1e-11
-"""Relative error of the mass of a component, known exactly, below which it is not refined."""
-
-UNUSABLE_MASS_ERROR = 1e-7
-"""Relative error of a component's mass above which no number is returned."""
-
-MAX_LEVELS = 12
-"""Halvings of a panel: a cusp of the density is then resolved to 1e-8 of the mass."""
 
 
 class SpectralLaw:
@@ -117,21 +98,10 @@ class SpectralLaw:
             )
         self.intervals, self.masses, self._pieces = components(self.target, self.variance)
         self.edges = self._image(self.intervals.ravel()).reshape(-1, 2)
-        wide = self.target.pieces[:, 0] < self.target.pieces[:, 1]
-        starts = np.cumsum(self._pieces) - self._pieces
-        self._smooth = np.logical_or.reduceat(wide, starts)
 
     def _image(self, u: np.ndarray) -> np.ndarray:
         outside = np.zeros(u.size, dtype=bool)
         return curve(self.target, u, self.variance, outside).x
-
-    def _arc(self, component: np.ndarray, angle: np.ndarray) -> np.ndarray:
-        low, high = self.intervals[component].T
-        # From the nearer end: the distance to the edge keeps its digits.
-        span = high - low
-        rise = span * np.sin(angle / 2) ** 2
-        fall = span * np.cos(angle / 2) ** 2
-        return np.where(angle < np.pi / 2, low + rise, high - fall)
 
     def angles(self, component: np.ndarray | int, u: np.ndarray) -> np.ndarray:
         r"""Angle of places on their components, from 0 at the lower edge to :math:`\pi`.
@@ -169,7 +139,7 @@ class SpectralLaw:
         tuple of float
             x and its derivative.
         """
-        u = self._arc(np.array([component]), np.array([angle]))
+        u = arc(self.intervals, np.array([component]), np.array([angle]))
         point = curve(self.target, u, self.variance, np.ones(1, dtype=bool))
         low, high = self.intervals[component]
         return float(point.x[0]), float(point.slope[0] * (high - low) / 2 * np.sin(angle))
@@ -193,104 +163,49 @@ class SpectralLaw:
         ndarray
             Weights for integrals against the law.
         """
-        half = (stop - start)[:, None] / 2
-        angle = ((stop + start)[:, None] / 2 + half * _NODES).ravel()
-        which = np.repeat(component, PANEL_NODES)
-        u = self._arc(which, angle)
-        points = curve(self.target, u, self.variance, np.ones(u.size, dtype=bool))
-        low, high = self.intervals[which].T
-        speed = (high - low) / 2 * np.sin(angle)
-        weights = points.height / (np.pi * self.variance) * points.slope * speed
-        return points, weights * (half * _RULE).ravel()
+        ends = np.column_stack([start, stop])
+        return integrate_arcs(self.target, self.variance, self.intervals, component, ends)
 
     @cached_property
-    def _quadrature(self) -> tuple[np.ndarray, np.ndarray, Points, np.ndarray]:
-        """Ends of the panels, their components, and the curve and weights at the nodes."""
-        counts = np.where((self._pieces > 1) | self._smooth, FIRST_PANELS, 1)
-        component = np.repeat(np.arange(counts.size), counts)
-        place = np.arange(component.size) - np.repeat(np.cumsum(counts) - counts, counts)
-        start = place * np.pi / counts[component]
-        stop = (place + 1) * np.pi / counts[component]
-        points, weights = self.panels(component, start, stop)
-        mass = weights.reshape(-1, PANEL_NODES).sum(axis=1)
-        error = np.bincount(component, weights=mass) - self.masses
-        settled = (np.abs(error) <= MASS_TOLERANCE * self.masses)[component]
-        kept = []
-        for level in range(MAX_LEVELS + 1):
-            kept.append(self._take(settled, component, start, stop, points, weights))
-            rest = np.flatnonzero(~settled)
-            if rest.size == 0:
-                break
-            parts = np.where(self._smooth[component[rest]], 2, _parts(points, rest))
-            parent = np.repeat(np.arange(rest.size), parts)
-            place = np.arange(parent.size) - np.repeat(np.cumsum(parts) - parts, parts)
-            step = ((stop - start)[rest] / parts)[parent]
-            component, start = component[rest][parent], start[rest][parent] + place * step
-            stop = start + step
-            points, weights = self.panels(component, start, stop)
-            before, mass = mass[rest], weights.reshape(-1, PANEL_NODES).sum(axis=1)
-            change = np.abs(np.bincount(parent, weights=mass) - before)[parent]
-            settled = change <= MASS_TOLERANCE * self.masses[component]
-            settled |= level == MAX_LEVELS - 1
-        component, ends, points, weights = _assemble(kept)
-        found = np.bincount(np.repeat(component, PANEL_NODES), weights=weights)
-        worst = float(np.max(np.abs(found / self.masses - 1)))
-        if worst > UNUSABLE_MASS_ERROR:
-            raise NotConverged(
-                f"the quadrature of the spectral law misses {worst:.1e} of a component's mass; "
-                "the spectrum holds scales too far apart. Merge eigenvalues that differ by less "
-                "than the noise resolves, or use a larger noise.",
-                {"mass_error": worst, "nodes": weights.size, "components": self.masses.size},
-            )
-        return component, ends, points, weights
-
-    @staticmethod
-    def _take(
-        chosen: np.ndarray,
-        component: np.ndarray,
-        start: np.ndarray,
-        stop: np.ndarray,
-        points: Points,
-        weights: np.ndarray,
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        ends = np.column_stack([start, stop])[chosen]
-        rows = np.column_stack([*points, weights]).reshape(-1, PANEL_NODES, 5)[chosen]
-        return component[chosen], ends, rows
+    def _quadrature(self) -> Panels:
+        return adaptive_panels(
+            self.target, self.variance, self.intervals, self.masses, self._pieces
+        )
 
     @property
     def panel_components(self) -> np.ndarray:
         """Component of each panel of the quadrature."""
-        return self._quadrature[0]
+        return self._quadrature.component
 
     @property
     def panel_ends(self) -> np.ndarray:
         """Angles at which each panel starts and stops, of shape (p, 2)."""
-        return self._quadrature[1]
+        return self._quadrature.ends
 
     @property
     def points(self) -> Points:
         """The curve at the nodes: real part, height, place and slope."""
-        return self._quadrature[2]
+        return self._quadrature.points
 
     @property
     def u(self) -> np.ndarray:
         """Real parts of the curve at the nodes."""
-        return self._quadrature[2].u
+        return self._quadrature.points.u
 
     @property
     def height(self) -> np.ndarray:
         """Imaginary parts of the curve at the nodes."""
-        return self._quadrature[2].height
+        return self._quadrature.points.height
 
     @property
     def x(self) -> np.ndarray:
         """Places of the nodes."""
-        return self._quadrature[2].x
+        return self._quadrature.points.x
 
     @property
     def weights(self) -> np.ndarray:
         """Weights of the nodes for integrals against the law."""
-        return self._quadrature[3]
+        return self._quadrature.weights
 
     def integrate(self, values: np.ndarray) -> float:
         r"""Integral :math:`\int\varphi\,d\mu_\delta` of a smooth function.
@@ -440,21 +355,3 @@ class SpectralLaw:
         """
         u, height = self.preimage(x)
         return np.where(height > 0, np.nan, u)
-
-
-def _parts(points: Points, panels: np.ndarray) -> np.ndarray:
-    """Into how many parts to cut panels: the curve is smooth over about twice its height."""
-    u, height = (values.reshape(-1, PANEL_NODES)[panels] for values in (points.u, points.height))
-    parts = np.ceil((u[:, -1] - u[:, 0]) / (2 * np.median(height, axis=1)))
-    return np.clip(parts, 2, MAX_PARTS).astype(int)
-
-
-def _assemble(
-    kept: list[tuple[np.ndarray, np.ndarray, np.ndarray]],
-) -> tuple[np.ndarray, np.ndarray, Points, np.ndarray]:
-    component = np.concatenate([part[0] for part in kept])
-    ends = np.concatenate([part[1] for part in kept])
-    rows = np.concatenate([part[2] for part in kept])
-    order = np.lexsort((ends[:, 0], component))
-    columns = rows[order].reshape(-1, 5).T
-    return component[order], ends[order], Points(*columns[:4]), columns[4]

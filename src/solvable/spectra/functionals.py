@@ -8,7 +8,8 @@ import numpy as np
 
 from solvable.errors import InvalidData
 from solvable.spectra._biane import Points
-from solvable.spectra.free_convolution import PANEL_NODES, SpectralLaw
+from solvable.spectra._panels import PANEL_NODES
+from solvable.spectra.free_convolution import SpectralLaw
 
 
 @dataclass(frozen=True)
