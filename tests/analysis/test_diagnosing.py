@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
-from solvable.analysis.diagnosing import COLLAPSED, diagnose_file, diagnose_matrix
+from solvable.analysis.diagnosing import diagnose_file, diagnose_matrix
+from solvable.spectra.phase_likelihood import COLLAPSED
 
 
 def spiked(rng, shape, strengths, noise=1.0):

@@ -3,68 +3,146 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
-from solvable.analysis.diagnosis import NOT_FITTED, MatrixDiagnosis
+from solvable.analysis.diagnosing_controls import against_initial, against_permuted
+from solvable.analysis.diagnosing_parts import (
+    against_bulk,
+    curve_of,
+    decay_of,
+    errors_and_advice,
+    exponent_of,
+    features_of,
+    rivals_of,
+)
+from solvable.analysis.diagnosing_spectrum import Spectrum, in_unit, read_spectrum
+from solvable.analysis.diagnosis import (
+    NOT_FITTED,
+    Comparison,
+    Estimate,
+    MatrixDiagnosis,
+    Rival,
+)
 from solvable.analysis.weights import StoredArray, iter_weights
-from solvable.errors import InvalidData
-from solvable.spectra.fit import MINIMUM_COUNT, BulkFit, fit_bulk
-from solvable.spectra.tail import fit_tail
+from solvable.errors import InvalidData, InvalidParameter
+from solvable.spectra.bulk_law import WholeBulk
+from solvable.spectra.fit import BulkFit
+from solvable.spectra.phase_likelihood import PhaseLaw, phase_laws
+from solvable.spectra.tail import TailFit, fit_tail
 
-BULK_LEVEL = 0.02
-"""p-value of the bulk from which it is believed; above the smallest that the simulations resolve."""
-
-COLLAPSED = 0.9
-"""Share of zero singular values from which the rank has collapsed."""
-
-LARGEST_SIDE = 20_000
-"""Shorter side up to which singular values are computed: cubic in it."""
+REFUTED = 0.02
+"""p-value below which a note says that the best law is refuted; the phase stays the likeliest."""
 
 
-def diagnose_file(path: str | Path, *, seed: int = 0) -> Iterator[MatrixDiagnosis]:
+def diagnose_file(
+    path: str | Path,
+    *,
+    initial: str | Path | None = None,
+    tied: bool = False,
+    control: bool = True,
+    workers: int = 1,
+    seed: int = 0,
+) -> Iterator[MatrixDiagnosis]:
     """Diagnose the matrices of a file one by one.
 
     Parameters
     ----------
     path : str or Path
         ``.safetensors``, ``.npz`` or ``.npy``.
+    initial : str or Path, optional
+        Weights before training, under the same names: their difference is diagnosed as well.
+    tied : bool
+        Whether to diagnose the product of each matrix with itself, as a quadratic network learns
+        it.
+    control : bool
+        Whether to compare with permuted entries where there are no initial weights.
+    workers : int
+        Processes; the result does not depend on their number.
     seed : int
         Of the bootstraps.
 
     Yields
     ------
     MatrixDiagnosis
-        One per array; what cannot be fitted says why, and the rest goes on.
+        One per array, in the order of the file; what cannot be fitted says why, and the rest goes
+        on.
 
     Raises
     ------
     InvalidData
-        If the file itself cannot be read.
+        If a file itself cannot be read.
+    InvalidParameter
+        If ``workers`` is below 1.
 
     Notes
     -----
-    Memory: the largest array twice in double precision. Backed by
-    ``tests/analysis/test_diagnosing.py``.
+    Memory: per process the largest array four times in double precision. Backed by
+    ``tests/analysis/test_diagnosing.py``; time by ``benchmarks/diagnose.py``.
     """
-    for stored in iter_weights(path):
-        yield _diagnose_stored(stored, seed)
+    if workers < 1:
+        raise InvalidParameter(f"workers is {workers}; allowed: 1 or more.")
+    before = {} if initial is None else {one.name: one for one in iter_weights(initial)}
+    missing = initial is not None
+    tasks = (
+        (stored, before.get(stored.name), missing, tied, control, seed)
+        for stored in iter_weights(path)
+    )
+    if workers == 1:
+        for task in tasks:
+            yield _diagnose_stored(*task)
+        return
+    from joblib import Parallel, delayed
+
+    run = Parallel(n_jobs=workers, return_as="generator", pre_dispatch=2 * workers)
+    yield from run(delayed(_diagnose_stored)(*task) for task in tasks)
 
 
-def _diagnose_stored(stored: StoredArray, seed: int) -> MatrixDiagnosis:
+def _diagnose_stored(
+    stored: StoredArray,
+    before: StoredArray | None,
+    missing: bool,
+    tied: bool,
+    control: bool,
+    seed: int,
+) -> MatrixDiagnosis:
     if len(stored.shape) == 1:
         # Biases and normalisations are most of the arrays of a network: not read at all.
         return MatrixDiagnosis(
             stored.name, stored.shape, stored.dtype, NOT_FITTED, "a vector has no spectrum."
         )
+    refusal, start = "", None
     try:
         weights = stored.read()
     except InvalidData as error:
         return MatrixDiagnosis(stored.name, stored.shape, stored.dtype, NOT_FITTED, str(error))
-    return diagnose_matrix(
-        weights, name=stored.name, dtype=stored.dtype, precision=stored.precision, seed=seed
+    if missing:
+        try:
+            start, refusal = _initial(stored, before)
+        except InvalidData as error:
+            refusal = str(error)
+    found = diagnose_matrix(
+        weights,
+        name=stored.name,
+        dtype=stored.dtype,
+        precision=stored.precision,
+        initial=start,
+        tied=tied,
+        control=control,
+        seed=seed,
     )
+    note = (f"initial weights: {refusal}",) if refusal else ()
+    return replace(found, notes=(*found.notes, *note))
+
+
+def _initial(stored: StoredArray, before: StoredArray | None) -> tuple[np.ndarray | None, str]:
+    if before is None:
+        return None, "none of this name."
+    if before.shape != stored.shape:
+        return None, f"their shape is {before.shape}, that of the weights {stored.shape}."
+    return before.read(), ""
 
 
 def diagnose_matrix(
@@ -73,14 +151,17 @@ def diagnose_matrix(
     name: str = "weights",
     dtype: str | None = None,
     precision: float = 2.0**-52,
+    initial: np.ndarray | None = None,
+    tied: bool = False,
+    control: bool = False,
     seed: int = 0,
 ) -> MatrixDiagnosis:
     r"""Bulk, learned features, tail and phase of one matrix.
 
-    A bulk of noise that is not refuted is believed before any power law, because the edge of noise
-    passes for a tail. With :math:`s_1` the strongest signal and :math:`s_c=\delta c^{1/4}` the
-    threshold: no outlier is random-like; :math:`s_1/s_c-1<p^{-1/3}` is bleeding-out; else
-    bulk+spikes. Without such a bulk a plausible tail is heavy-tailed, the rest bulk-decay.
+    The phase is that of the likeliest law, each parameter at a price
+    (:func:`solvable.spectra.phase_likelihood.phase_laws`); features, noise, shrinkage and advice
+    are given where that law has a bulk. A tail is fitted only where it has none, because the edge
+    of noise passes for a power law. Symmetric matrices are diagnosed by their eigenvalues.
 
     Parameters
     ----------
@@ -90,6 +171,12 @@ def diagnose_matrix(
         Carried to the result.
     precision : float
         Relative spacing of the stored numbers: singular values below its noise are zero.
+    initial : ndarray, optional
+        Weights before training, of the same shape.
+    tied : bool
+        Whether to diagnose the product of the matrix with itself.
+    control : bool
+        Whether to compare with permuted entries where there are no initial weights.
     seed : int
         Of the bootstraps.
 
@@ -98,10 +185,15 @@ def diagnose_matrix(
     MatrixDiagnosis
         Never raises for a matrix that cannot be fitted: ``phase`` is then ``"not fitted"``.
 
+    Raises
+    ------
+    InvalidData
+        If initial weights have another shape.
+
     Notes
     -----
-    Time of a singular value decomposition and about a second. Source: note 04, 4.2 and 8.3, the
-    rectangular case (criteria derived); backed by ``tests/analysis/test_diagnosing.py``.
+    Time of a singular value decomposition and about a second. Source: note 04, 4.2 and 8.3; backed
+    by ``tests/analysis/test_diagnosing.py``.
 
     Examples
     --------
@@ -109,90 +201,169 @@ def diagnose_matrix(
     >>> diagnose_matrix(noise).phase
     'random-like'
     """
+    from threadpoolctl import threadpool_limits
+
+    if initial is not None and initial.shape != weights.shape:
+        raise InvalidData(
+            f"the initial weights are {initial.shape}, the weights {weights.shape}; pass the same shape."
+        )
     stored = str(weights.dtype) if dtype is None else dtype
     shape = tuple(weights.shape)
-    notes: list[str] = []
+    # Threads that wait for each other cost more than they bring at these sizes.
+    with threadpool_limits(1):
+        try:
+            spectrum = read_spectrum(weights, precision, tied=tied)
+        except InvalidData as error:
+            return MatrixDiagnosis(name, shape, stored, NOT_FITTED, str(error))
+        found = _of_spectrum(spectrum, name, shape, stored, seed)
+        if found.fitted and initial is not None:
+            start = diagnose_matrix(initial, precision=precision, tied=tied, seed=seed)
+            change = np.asarray(weights, dtype=np.float64) - initial
+            difference = diagnose_matrix(change, name=name, precision=precision, seed=seed)
+            compared: Comparison | None = against_initial(
+                found,
+                start,
+                difference,
+                float(np.linalg.norm(change)),
+                float(np.linalg.norm(initial)),
+            )
+        elif found.fitted and control and not spectrum.symmetric:
+            compared = against_permuted(weights, found, precision, seed)
+        else:
+            compared = None
+    return replace(found, initial=compared)
+
+
+def _of_spectrum(
+    spectrum: Spectrum, name: str, shape: tuple[int, ...], dtype: str, seed: int
+) -> MatrixDiagnosis:
+    notes = list(spectrum.notes)
+    fit: BulkFit | None = None
+    whole: WholeBulk | None = None
     try:
-        matrix, y, tolerance = _spectrum(weights, precision, notes)
-    except InvalidData as error:
-        return MatrixDiagnosis(name, shape, stored, NOT_FITTED, str(error), notes=tuple(notes))
-    zeros = int((y <= tolerance).sum())
-    bulk = tail = None
-    try:
-        bulk = fit_bulk(y, matrix, tolerance=tolerance, seed=seed)
+        fit = spectrum.fit(seed)
+        whole = spectrum.bulk(fit)
     except InvalidData as error:
         notes.append(f"bulk: {error}")
-    believed = bulk is not None and bulk.p_value >= BULK_LEVEL
-    if believed:
-        # The edge of noise passes for a tail: an exponent beside a bulk would mislead.
+    values = spectrum.ordered(fit)
+    laws = phase_laws(values, whole, fit.n_outliers if fit else 0)
+    base = MatrixDiagnosis(
+        name,
+        shape,
+        dtype,
+        NOT_FITTED,
+        " ".join(notes),
+        zeros=spectrum.zeros,
+        notes=tuple(notes),
+        values=spectrum.values * spectrum.unit,
+        symmetric=spectrum.symmetric,
+    )
+    if not laws:
+        return base
+    best = laws[0]
+    if best.smooth is None and best.phase != "rank-collapse" and fit is not None:
+        base = _with_bulk(base, spectrum, fit, notes, seed)
+        tail, against = None, None
+        p_value: float | None = fit.p_value
         notes.append("tail: not fitted, as a bulk of noise explains the spectrum.")
     else:
-        try:
-            tail = fit_tail(y[y > tolerance] ** 2, seed=seed)
-        except InvalidData as error:
-            notes.append(f"tail: {error}")
-    if zeros >= COLLAPSED * y.size:
-        phase, reason = "rank-collapse", f"{zeros} of {y.size} singular values are zero."
-    elif bulk is not None and believed:
-        phase, reason = _with_bulk(bulk)
-    elif tail is not None and tail.plausible:
-        low, high = tail.interval
-        phase = "heavy-tailed"
-        reason = (
-            f"tail exponent {tail.exponent:.2f} ({low:.2f} to {high:.2f}), p = {tail.p_value:.3f}; "
-            "no bulk of noise."
-        )
-    elif bulk is None and tail is None:
-        phase, reason = NOT_FITTED, " ".join(notes)
+        tail, against = _tail(values, best, whole, fit, notes, seed)
+        p_value = _goodness(best, values, tail, seed)
+    runner_up = laws[1] if len(laws) > 1 else None
+    if p_value is not None and p_value < REFUTED:
+        notes.append(f"the likeliest law is refuted all the same (p = {p_value:.3f}).")
+    if tail is not None:
+        scale = spectrum.unit if spectrum.symmetric else spectrum.unit**2
+        tail = replace(tail, threshold=tail.threshold * scale)
+    return replace(
+        base,
+        phase=best.phase,
+        reason=_reason(best, runner_up, p_value),
+        bulk=None if fit is None else in_unit(fit, spectrum.unit),
+        tail=tail,
+        notes=tuple(notes),
+        runner_up=runner_up.phase if runner_up else "",
+        log_likelihood_ratio=best.score - runner_up.score if runner_up else None,
+        phase_p_value=p_value,
+        exponent=base.exponent or exponent_of(tail, against, None),
+        rivals=rivals_of(values, laws, fit),
+        candidates=tuple(
+            Rival(one.phase, one.log_likelihood, None, one.n_parameters) for one in laws
+        ),
+        law=curve_of(spectrum, whole, fit, best),
+    )
+
+
+def _with_bulk(
+    base: MatrixDiagnosis, spectrum: Spectrum, fit: BulkFit, notes: list[str], seed: int
+) -> MatrixDiagnosis:
+    unit = spectrum.unit
+    decay = decay_of(fit, notes, seed)
+    errors, advice = errors_and_advice(spectrum, fit, decay)
+    if spectrum.symmetric:
+        low = -2 * fit.noise - fit.shrinkage
     else:
-        phase, reason = "bulk-decay", "neither a bulk of noise nor a power law passes its test."
-    return MatrixDiagnosis(name, shape, stored, phase, reason, bulk, tail, zeros, tuple(notes))
+        p, q = spectrum.shape
+        low = fit.noise * (1 - (p / q) ** 0.5) - fit.shrinkage
+    if spectrum.semidefinite:
+        low = max(low, 0.0)
+    return replace(
+        base,
+        noise=_estimate(fit.noise, fit.noise_error, unit),
+        shrinkage=_estimate(fit.shrinkage, fit.shrinkage_error, unit) if fit.shrinkage else None,
+        features=features_of(fit, unit),
+        exponent=exponent_of(None, None, decay),
+        advice=advice,
+        errors=errors,
+        edges=(low * unit, fit.edge * unit),
+    )
 
 
-def _with_bulk(bulk: BulkFit) -> tuple[str, str]:
-    count = bulk.n_outliers
-    said = f"the bulk is noise (p = {bulk.p_value:.3f})"
-    if count == 0:
-        return "random-like", f"{said} and nothing is beyond its edge."
-    excess = float(bulk.spikes.strengths[0]) / bulk.threshold - 1
-    if excess < bulk.shape[0] ** (-1 / 3):
-        return "bleeding-out", f"{said}; {count} beyond its edge, within its rounding."
-    return "bulk+spikes", f"{said}; {count} beyond its edge."
+def _estimate(value: float, error: float, unit: float) -> Estimate:
+    reach = 1.959964 * error
+    return Estimate(value * unit, (value - reach) * unit, (value + reach) * unit)
 
 
-def _spectrum(
-    weights: np.ndarray, precision: float, notes: list[str]
-) -> tuple[tuple[int, int], np.ndarray, float]:
-    """Shape, singular values and what counts as zero; raises for what has no spectrum."""
-    if weights.ndim < 2:
-        raise InvalidData(f"an array of {weights.ndim} axes has no spectrum.")
-    if weights.size == 0:
-        raise InvalidData(f"the matrix is empty: its shape is {tuple(weights.shape)}.")
-    if weights.dtype.kind not in "fiub":
-        raise InvalidData(f"its type {weights.dtype} is not of real numbers.")
-    if weights.ndim > 2:
-        notes.append(f"axes after the first of {tuple(weights.shape)} were joined.")
-    matrix = np.asarray(weights.reshape(weights.shape[0], -1), dtype=np.float64)
-    p, q = sorted(matrix.shape)
-    if p < MINIMUM_COUNT:
-        raise InvalidData(
-            f"a {matrix.shape[0]} x {matrix.shape[1]} matrix has {p} singular values; at least "
-            f"{MINIMUM_COUNT} are needed."
-        )
-    if p > LARGEST_SIDE:
-        raise InvalidData(f"its shorter side {p} is above {LARGEST_SIDE}; take a part of it.")
-    largest = float(max(-matrix.min(), matrix.max()))
-    if not np.isfinite(largest):
-        raise InvalidData(
-            f"{int((~np.isfinite(matrix)).sum())} of {matrix.size} entries are not finite."
-        )
-    if largest == 0:
-        raise InvalidData("all entries are zero.")
-    if float(matrix.min()) == float(matrix.max()):
-        raise InvalidData(f"all entries are {matrix.flat[0]:.6g}: the matrix has rank one.")
-    # Entries near the ends of the range would overflow when squared.
-    y = np.linalg.svd(matrix / largest, compute_uv=False)
-    size = float(np.sqrt((y**2).sum() / matrix.size))
-    rounding = max(precision, 2.0**-52) * size * (p**0.5 + q**0.5)
-    tolerance = max(rounding, 2.0**-52 * q * float(y[0]))
-    return (p, q), y * largest, tolerance * largest
+def _tail(
+    values: np.ndarray,
+    best: PhaseLaw,
+    whole: WholeBulk | None,
+    fit: BulkFit | None,
+    notes: list[str],
+    seed: int,
+) -> tuple[TailFit | None, float | None]:
+    """Power-law tail where no bulk explains the spectrum, and its p-value against one."""
+    positive = np.abs(values[values != 0])
+    # Squared singular values are the eigenvalues whose tail is customary.
+    symmetric = (values < 0).any() or (whole is not None and whole.law.key == ())
+    try:
+        tail = fit_tail(positive if symmetric else positive**2, seed=seed)
+    except InvalidData as error:
+        notes.append(f"tail: {error}")
+        return None, None
+    against = None
+    law = best.smooth
+    rival = None if whole is None or whole.signed else whole
+    if law is not None and law.power_tail and rival is not None and fit is not None:
+        against = against_bulk(values, rival, fit.n_outliers, law, seed=seed)
+    return tail, against
+
+
+def _goodness(best: PhaseLaw, values: np.ndarray, tail: TailFit | None, seed: int) -> float | None:
+    if best.phase == "heavy-tailed" and tail is not None:
+        return tail.p_value
+    if best.smooth is None:
+        return None
+    return best.smooth.p_value(np.abs(values[values != 0]), seed=seed)
+
+
+def _reason(best: PhaseLaw, runner_up: PhaseLaw | None, p_value: float | None) -> str:
+    words = f"{best.what}"
+    if runner_up is not None:
+        gain = best.score - runner_up.score
+        words += f"; {gain:.1f} nats over {runner_up.phase}"
+        if gain < 2:
+            words += ", which is nearly as likely"
+    if p_value is not None:
+        words += f"; p = {p_value:.3f}"
+    return f"{words}."

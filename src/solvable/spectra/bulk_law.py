@@ -38,6 +38,8 @@ class WholeBulk:
         Number of values.
     cut : bool
         Whether values below zero became zero.
+    signed : bool
+        Whether values are of both signs, with outliers on either side of a centre -b.
 
     Notes
     -----
@@ -50,11 +52,16 @@ class WholeBulk:
     shift: float
     size: int
     cut: bool = True
+    signed: bool = False
 
     @property
     def unit(self) -> float:
         r""":math:`\kappa` in the unit of the values."""
         return self.law.edge_scale(self.size) * self.scale
+
+    def modulus(self, y: np.ndarray) -> np.ndarray:
+        """Distance from the centre, as a value on the upper side."""
+        return np.abs(y + self.shift) - self.shift if self.signed else y
 
     def log_density(self, y: np.ndarray) -> np.ndarray:
         """Logarithm of the density per value; of the mass of the atom at zeros."""
@@ -72,7 +79,7 @@ class WholeBulk:
             below = (low - x) / kappa
             near = below > EDGE
             found[near] = log_edge_density(below[near]) - common
-        if self.cut and self.shift > 0:
+        if self.cut and not self.signed and self.shift > 0:
             with np.errstate(divide="ignore"):
                 found[y == 0] = np.log(self.law.cdf(np.array([self.shift / self.scale])))
         return np.maximum(found, FLOOR)
@@ -83,7 +90,7 @@ class WholeBulk:
 
     def width(self, y: np.ndarray) -> np.ndarray:
         """Standard deviation of outliers, rounded at the threshold."""
-        x = (y + self.shift) / self.scale
+        x = (self.modulus(y) + self.shift) / self.scale
         # Well beyond the edge only: the formula vanishes at the threshold.
         beyond = np.maximum(x, self.law.edges[1] + 1e-9)
         spread = self.law.spread(beyond, self.size)
@@ -95,10 +102,12 @@ class WholeBulk:
         Strengths beyond the threshold :math:`s_c` have the tail :math:`(s/s_c)^{-1/\gamma}`; the
         density is an average over the unit of the edge on either side, as it is not bounded there.
         """
+        y = self.modulus(y)
         ends = (np.stack([y - self.unit, y + self.unit]) + self.shift) / self.scale
         tail = (self.law.strength(ends) / self.law.threshold) ** (-1 / decay)
         with np.errstate(divide="ignore"):
-            return np.maximum(np.log(tail[0] - tail[1]) - np.log(2 * self.unit), FLOOR)
+            found = np.log(tail[0] - tail[1]) - np.log(2 * self.unit * (1 + self.signed))
+        return np.maximum(found, FLOOR)
 
     @property
     def separated(self) -> float:

@@ -64,7 +64,9 @@ class RectangularNoise:
     def strength(self, x: np.ndarray) -> np.ndarray:
         """Signal behind an outlier at x; the threshold where x is no outlier."""
         gap = np.maximum(np.asarray(x) ** 2 - 1 - self.ratio, 2 * self.ratio**0.5)
-        return np.asarray(np.sqrt((gap + np.sqrt(gap**2 - 4 * self.ratio)) / 2))
+        # Rounding may leave the square below zero at the threshold.
+        root = np.sqrt(np.maximum(gap**2 - 4 * self.ratio, 0.0))
+        return np.asarray(np.sqrt((gap + root) / 2))
 
     def spread(self, x: np.ndarray, size: int) -> np.ndarray:
         """Standard deviation of an outlier at x, for ``size`` values."""

@@ -75,7 +75,8 @@ def phase_laws(values: np.ndarray, bulk: WholeBulk | None, n_outliers: int) -> l
     Parameters
     ----------
     values : ndarray of shape (p,)
-        Ascending, not negative; zeros are exact.
+        Ascending, not negative, zeros exact; or of both signs, ascending in distance from the
+        centre of a bulk that says so.
     bulk : WholeBulk, optional
         Fitted; without it the laws without a bulk remain.
     n_outliers : int
@@ -99,13 +100,15 @@ def phase_laws(values: np.ndarray, bulk: WholeBulk | None, n_outliers: int) -> l
     'heavy-tailed'
     """
     found: list[PhaseLaw] = []
-    zeros = int((values == 0).sum())
+    signed = bulk.signed if bulk is not None else bool((values < 0).any())
+    zeros = 0 if signed else int((values == 0).sum())
     if bulk is not None:
         found += _bulk_phases(values, bulk, n_outliers)
-    found += _smooth_phases(values[zeros:], zeros)
+    moduli = np.abs(values) if signed else values[zeros:]
+    found += _smooth_phases(moduli[moduli > 0], zeros, signed)
     if bulk is not None and found:
         # A bulk without a shrinkage says nothing of zeros: an atom of its own.
-        cost = _atom(zeros, values.size) if bulk.shift <= 0 else 0.0
+        cost = _atom(zeros, values.size) if bulk.shift <= 0 and not signed else 0.0
         found = [
             one if one.smooth else replace(one, log_likelihood=one.log_likelihood + cost)
             for one in found
@@ -138,7 +141,8 @@ def _free_spikes(
     total = float(density[:-count].sum()) + float(bulk.log_spikes(tops).sum()) - places
     # Where a signal just clear of the edge would be seen, and how far the strongest is from it.
     x = _place(bulk, bulk.separated)
-    away = (float(tops[-1]) - x) / float(bulk.width(np.array([max(x, float(tops[-1]))]))[0])
+    top = float(bulk.modulus(tops[-1:])[0])
+    away = (top - x) / float(bulk.width(np.array([max(x, top)]))[0])
     outside, inside = 0.5 * min(away, 0.0) ** 2, 0.5 * max(away, 0.0) ** 2
     words = f"noise and {count} {'signal' if count == 1 else 'signals'}"
     return [
@@ -178,7 +182,8 @@ def _pooled_spikes(
         )
         return -float(mixed.sum() + upper * np.log1p(-share) + density[:upper].sum())
 
-    strengths = bulk.law.strength((values[p - n_outliers :] + bulk.shift) / bulk.scale)
+    tops = bulk.modulus(values[p - n_outliers :])
+    strengths = bulk.law.strength((tops + bulk.shift) / bulk.scale)
     start = max(float(np.log(strengths / bulk.law.threshold).mean()), 0.1)
     free = minimize(
         lambda t: loss(float(np.exp(t[0])), float(np.exp(t[1]))),
@@ -203,11 +208,12 @@ def _pooled_spikes(
     return [PhaseLaw(name, value, own + 2, p, words, decay=at) for name, value, at in both]
 
 
-def _smooth_phases(positive: np.ndarray, zeros: int) -> list[PhaseLaw]:
+def _smooth_phases(positive: np.ndarray, zeros: int, signed: bool) -> list[PhaseLaw]:
     size = positive.size + zeros
-    if positive.size < MINIMUM_SMOOTH or positive[0] == positive[-1]:
+    if positive.size < MINIMUM_SMOOTH or positive.min() == positive.max():
         return []
-    atom = _atom(zeros, size)
+    # Either sign is as likely.
+    atom = _atom(zeros, size) - signed * size * float(np.log(2))
     found = []
     for power_tail, shifted, phase, words in (
         (True, False, "heavy-tailed", "a power-law tail without a bulk"),

@@ -1,0 +1,175 @@
+"""Spectrum of one weight matrix, checked; eigenvalues where the matrix is symmetric."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from solvable.errors import InvalidData
+from solvable.spectra.bulk_law import WholeBulk
+from solvable.spectra.fit import MINIMUM_COUNT, BulkFit, fit_bulk
+from solvable.spectra.fit_law import RectangularNoise
+from solvable.spectra.noise_law import SymmetricNoise
+from solvable.spectra.symmetric_fit import fit_symmetric
+
+LARGEST_SIDE = 20_000
+"""Shorter side up to which singular values are computed: cubic in it."""
+
+SYMMETRIC_ERROR = 8.0
+"""Spacings of the stored numbers by which a symmetric matrix may miss its transpose."""
+
+
+@dataclass(frozen=True, eq=False)
+class Spectrum:
+    """Values of a matrix in units of its largest entry.
+
+    Parameters
+    ----------
+    values : ndarray of shape (p,)
+        Singular values, or eigenvalues if ``symmetric``; ascending, zeros exact.
+    unit : float
+        The largest entry in modulus, or its square for products of a matrix with itself.
+    shape : tuple of int
+        Shorter and longer side.
+    symmetric, semidefinite : bool
+        Whether values are eigenvalues, and whether none is below zero.
+    notes : tuple of str
+        What was done to the array.
+    """
+
+    values: np.ndarray
+    unit: float
+    shape: tuple[int, int]
+    symmetric: bool
+    semidefinite: bool
+    notes: tuple[str, ...]
+
+    @property
+    def zeros(self) -> int:
+        """Values that are zero to the precision of the file."""
+        return int((self.values == 0).sum())
+
+    def fit(self, seed: int) -> BulkFit:
+        """Bulk of noise and outliers, in units of the largest entry."""
+        if self.symmetric:
+            return fit_symmetric(self.values, semidefinite=self.semidefinite, seed=seed)
+        return fit_bulk(self.values, self.shape, seed=seed)
+
+    def bulk(self, fit: BulkFit) -> WholeBulk:
+        """Law of all values behind a fit; what the outliers left of the noise."""
+        p, q = self.shape
+        rest = 1 - fit.n_outliers / q
+        law = SymmetricNoise() if self.symmetric else RectangularNoise(p / q)
+        signed = self.symmetric and not self.semidefinite
+        return WholeBulk(law, fit.noise * rest**0.5, fit.shrinkage, p, signed=signed)
+
+    def ordered(self, fit: BulkFit | None) -> np.ndarray:
+        """Values ascending in distance from the centre of the bulk."""
+        if self.semidefinite or not self.symmetric:
+            return self.values
+        centre = -fit.shrinkage if fit is not None else 0.0
+        return self.values[np.argsort(np.abs(self.values - centre))]
+
+
+def read_spectrum(weights: np.ndarray, precision: float, *, tied: bool = False) -> Spectrum:
+    """Singular values or eigenvalues of an array; raises for what has none.
+
+    Parameters
+    ----------
+    weights : ndarray
+        Axes after the first are joined.
+    precision : float
+        Relative spacing of the stored numbers.
+    tied : bool
+        Whether to take the product of the matrix with its own transpose, on the shorter side: the
+        matrix that a quadratic network learns.
+
+    Returns
+    -------
+    Spectrum
+        In units of the largest entry, or of its square if tied.
+
+    Raises
+    ------
+    InvalidData
+        With the reason, for the row of the report.
+    """
+    if weights.ndim < 2:
+        raise InvalidData(f"an array of {weights.ndim} axes has no spectrum.")
+    if weights.size == 0:
+        raise InvalidData(f"the matrix is empty: its shape is {tuple(weights.shape)}.")
+    if weights.dtype.kind not in "fiub":
+        raise InvalidData(f"its type {weights.dtype} is not of real numbers.")
+    notes: tuple[str, ...] = ()
+    if weights.ndim > 2:
+        notes = (f"axes after the first of {tuple(weights.shape)} were joined.",)
+    matrix = np.array(weights.reshape(weights.shape[0], -1), dtype=np.float64)
+    p, q = sorted(matrix.shape)
+    if p < MINIMUM_COUNT:
+        raise InvalidData(
+            f"a {matrix.shape[0]} x {matrix.shape[1]} matrix has {p} singular values; at least "
+            f"{MINIMUM_COUNT} are needed."
+        )
+    if p > LARGEST_SIDE:
+        raise InvalidData(f"its shorter side {p} is above {LARGEST_SIDE}; take a part of it.")
+    largest = _largest(matrix)
+    matrix /= largest
+    symmetric = p == q and not tied
+    if symmetric:
+        error = float(np.abs(matrix - matrix.T).max())
+        symmetric = error <= SYMMETRIC_ERROR * max(precision, 2.0**-52)
+    size = float(np.sqrt(np.square(matrix).sum() / matrix.size))
+    if symmetric:
+        y = np.linalg.eigvalsh(matrix)
+        semidefinite = None
+    else:
+        y = np.linalg.svd(matrix, compute_uv=False)[::-1]
+        semidefinite = True
+    top = float(np.abs(y).max())
+    rounding = max(precision, 2.0**-52) * size * (p**0.5 + q**0.5)
+    tolerance = max(rounding, 2.0**-52 * q * top)
+    y = np.where(np.abs(y) <= tolerance, 0.0, y)
+    if semidefinite is None:
+        semidefinite = bool(y[0] >= 0)
+    if tied:
+        return Spectrum(y**2, largest**2, (p, p), True, True, (*notes, "W W^T was taken."))
+    return Spectrum(y, largest, (p, q), symmetric, semidefinite, notes)
+
+
+def _largest(matrix: np.ndarray) -> float:
+    low, high = float(matrix.min()), float(matrix.max())
+    largest = max(-low, high)
+    if not np.isfinite(largest):
+        count = int((~np.isfinite(matrix)).sum())
+        raise InvalidData(f"{count} of {matrix.size} entries are not finite.")
+    if largest == 0:
+        raise InvalidData("all entries are zero.")
+    if low == high:
+        raise InvalidData(f"all entries are {low:.6g}: the matrix has rank one.")
+    return largest
+
+
+def in_unit(fit: BulkFit, unit: float) -> BulkFit:
+    """Return the fit in the unit of the file.
+
+    Parameters
+    ----------
+    fit : BulkFit
+        In units of the largest entry.
+    unit : float
+        The largest entry.
+
+    Returns
+    -------
+    BulkFit
+        Every length times the unit.
+    """
+    spikes = replace(
+        fit.spikes,
+        observed=fit.spikes.observed * unit,
+        strengths=fit.spikes.strengths * unit,
+        standard_errors=fit.spikes.standard_errors * unit,
+    )
+    lengths = ("noise", "shrinkage", "edge", "cut", "noise_error", "shrinkage_error")
+    return replace(fit, spikes=spikes, **{name: getattr(fit, name) * unit for name in lengths})
