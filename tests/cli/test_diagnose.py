@@ -250,6 +250,33 @@ def test_another_seed_is_another_request(tmp_path, call):
     assert len(directories) == 2
 
 
+def test_initial_weights_tell_what_changed(tmp_path, call):
+    noise = np.random.default_rng(5).standard_normal((60, 90)) / 90**0.5
+    left, right = (np.random.default_rng(side).standard_normal(side) for side in noise.shape)
+    feature = 4.0 * np.outer(left, right) / np.linalg.norm(left) / np.linalg.norm(right)
+    np.savez(tmp_path / "before.npz", w=noise)
+    np.savez(tmp_path / "after.npz", w=noise + feature)
+    answers = []
+    for workers in (1, 2):
+        words = ("diagnose", "after.npz", "--initial", "before.npz", "--workers", workers)
+        status, printed, _ = call(*words, "--json")
+        assert status == 0
+        answers.append(json.loads(printed))
+        assert answers[-1].pop("seconds") > 0
+    # The same directory and the same numbers, whatever the number of workers.
+    assert answers[0] == answers[1]
+    row = answers[0]["matrices"][0]
+    assert row["phase"] == "bulk+spikes"
+    compared = row["initial"]
+    assert (compared["control"], compared["phase"]) == ("initial weights", "random-like")
+    # The norm of the change is 4 by construction.
+    assert compared["relative_change"] == pytest.approx(4 / np.linalg.norm(noise), rel=1e-6)
+    assert answers[0]["initial"] == "before.npz"
+    status, printed, _ = call("diagnose", "after.npz", "--initial", "before.npz")
+    assert "What has changed since the initial weights?" in printed
+    assert call("diagnose", "after.npz", "--initial", "gone.npz")[0] == 2
+
+
 def test_ctrl_c_keeps_the_rows_that_are_done(tmp_path):
     program = Program(tmp_path)
     rng = np.random.default_rng(0)

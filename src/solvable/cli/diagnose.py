@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from solvable.report.diagnose_result import Diagnosed
     from solvable.study.run import Progress
 
+START = 4.0
+"""Cost of starting a process, in that of a small matrix."""
+
 NOTHING_FITTED = 1
 """Exit status: the file was read, and no matrix in it could be fitted."""
 
@@ -23,7 +26,9 @@ def diagnose(
     weights: Path,
     /,
     *,
+    initial: Path | None = None,
     seed: int = 0,
+    workers: int | None = None,
     output: Path | None = None,
     json: Flag = False,
     quiet: Flag = False,
@@ -32,6 +37,7 @@ def diagnose(
 
     For example:
       solvable diagnose model.safetensors
+      solvable diagnose model.safetensors --initial before.safetensors
       solvable diagnose weights.npz --output diagnosis --json > rows.json
 
     WEIGHTS is a .safetensors, .npz or .npy file; nothing in it is ever executed.
@@ -49,8 +55,12 @@ def diagnose(
     ----------
     weights
         File of weights.
+    initial
+        The weights before training, under the same names: what has changed?
     seed
         Of the bootstraps.
+    workers
+        Local processes. [default: one per core]
     output
         Directory. [default: solvable-runs/diagnose-NAME-FINGERPRINT]
     json
@@ -66,14 +76,18 @@ def diagnose(
         write_files,
     )
     from solvable.cli.terminal import status_line, write_json
+    from solvable.study.dispatch import count_workers
 
+    lanes = count_workers(workers)
     with status_line("reading", shown=not quiet):
         arrays = _arrays(weights)
-        fingerprint = fingerprint_of(weights, None, seed)
+        if initial is not None:
+            _arrays(initial)
+        fingerprint = fingerprint_of(weights, initial, seed)
     directory = output or default_directory(weights.name, fingerprint)
     with reserved(directory, fingerprint):
-        found = _fit(weights, arrays, seed, quiet=quiet)
-        command = _command(weights, seed)
+        found = _fit(weights, initial, arrays, seed, lanes, quiet=quiet)
+        command = _command(weights, initial, seed)
         content = content_of(found, command=command, fingerprint=fingerprint)
         with status_line("writing report", shown=not quiet):
             files = write_files(found, content, directory)
@@ -99,8 +113,10 @@ def _arrays(path: Path) -> list[StoredArray]:
 
 def _fit(
     path: Path,
+    initial: Path | None,
     arrays: list[StoredArray],
     seed: int,
+    workers: int,
     *,
     quiet: bool,
 ) -> Diagnosed:
@@ -111,13 +127,15 @@ def _fit(
     from solvable.report.diagnose_words import counted
 
     matrices = sum(len(one.shape) > 1 for one in arrays)
+    # A process takes seconds to start.
+    lanes = max(1, min(workers, matrices, int(sum(_cost(one.shape) for one in arrays) / START)))
     if not quiet:
-        note(f"{path.name}: {counted(matrices, 'matrix', 'matrices')}")
+        note(f"{path.name}: {counted(matrices, 'matrix', 'matrices')}, {counted(lanes, 'worker')}")
     rows: list[MatrixDiagnosis] = []
     started = time.monotonic()
     with progress_bar(shown=not quiet) as show:
         try:
-            for row in diagnose_file(path, seed=seed):
+            for row in diagnose_file(path, initial=initial, seed=seed, workers=lanes):
                 rows.append(row)
                 _progress(show, rows, arrays, started)
         except KeyboardInterrupt:
@@ -127,6 +145,7 @@ def _fit(
         path.name,
         tuple(rows),
         seed=seed,
+        initial=initial.name if initial else "",
         seconds=time.monotonic() - started,
         n_arrays=len(arrays),
         versions=_versions(),
@@ -161,11 +180,12 @@ def _versions() -> dict[str, str]:
     return {name: version(name) for name in ("solvable", "numpy", "scipy")}
 
 
-def _command(weights: Path, seed: int) -> str:
+def _command(weights: Path, initial: Path | None, seed: int) -> str:
     """Words that repeat what was done; only what differs from the defaults is spelled out."""
     import shlex
 
     words = ["solvable", "diagnose", str(weights)]
+    words += ["--initial", str(initial)] if initial else []
     words += ["--seed", str(seed)] if seed else []
     return shlex.join(words)
 

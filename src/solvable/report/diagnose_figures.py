@@ -17,7 +17,7 @@ FLOOR = 0.03
 BARS = (12, 60)
 """Bars of a bulk at least and at most; between them twice the root of the number of values."""
 
-TRIMMED = 0.03
+TRIMMED = 0.1
 """Share of the values, the smallest, that a logarithmic axis leaves out."""
 
 LAW_POINTS = 240
@@ -58,7 +58,7 @@ def spectrum_figure(row: MatrixDiagnosis) -> Figure:
         edges = _bins(row, shown, logarithmic=logarithmic)
         heights = np.histogram(shown, edges)[0] / (values.size * np.diff(edges))
         series.append(Series(f"{name}s", edges, heights, kind="histogram"))
-        series += _law(row, logarithmic=logarithmic)
+        series += _law(row, edges, logarithmic=logarithmic)
         series += _features(row, edges, heights, logarithmic=logarithmic)
     markers: tuple[Marker, ...] = ()
     if row.edges is not None and shown.size and row.edges[1] > 0:
@@ -130,17 +130,18 @@ def _bins(row: MatrixDiagnosis, values: np.ndarray, *, logarithmic: bool) -> np.
     return np.linspace(low, high, bars + 1)
 
 
-def _law(row: MatrixDiagnosis, *, logarithmic: bool) -> list[Series]:
+def _law(row: MatrixDiagnosis, edges: np.ndarray, *, logarithmic: bool) -> list[Series]:
     if row.law is None or len(row.law.x) == 0:
         return []
     x, density = np.asarray(row.law.x, dtype=float), np.asarray(row.law.density, dtype=float)
+    if logarithmic:
+        # What the bars leave out has no curve either.
+        inside = (x >= edges[0]) & (density > 0)
+        x, density = x[inside], density[inside]
     # Ends of a density have roots; every point near them is kept by thinning evenly.
     step = max(1, -(-len(x) // LAW_POINTS))
     picked = np.unique(np.append(np.arange(0, len(x), step), len(x) - 1))
     x, density = x[picked], density[picked]
-    if logarithmic:
-        density = np.where(density > 0, density, np.nan)
-        x = np.where(x > 0, x, np.nan)
     return [Series("fitted law", x, density, colour=1)]
 
 

@@ -21,8 +21,8 @@ MOST_CHANGES = 12
 MOST_FEATURES = 12
 """Features whose strengths are listed."""
 
-CLEAR_LEAD = 3.0
-"""Log-likelihood over the runner-up, in nats, from which a phase is told from it: odds of 20."""
+CLEAR_LEAD = 2.0
+"""Log-likelihood over the runner-up, in nats, from which a phase is told from it: odds of 7."""
 
 REFUTED = 0.02
 """p-value below which a law is refuted."""
@@ -185,6 +185,10 @@ def pruning(found: Diagnosed) -> list[str]:
     values = sum(smaller_side(one) for one in advised)
     told = [f"Cut at the edge of its bulk, {_those(advised)} {kept} of {values} singular values."]
     gains = sorted(advised, key=lambda one: one.advice.reduction if one.advice else 0.0)[::-1]
+    without = len(found.fitted) - len(advised)
+    if without:
+        verb = "matrix has no bulk" if without == 1 else "matrices have no bulk"
+        told.append(f"The other {counted(without, verb, verb)}: there is no edge at which to cut.")
     told += [
         f"{one.name}: {one.advice.text}" for one in gains[:NAMED] if one.advice and one.advice.text
     ]
@@ -272,7 +276,7 @@ def remarks(row: MatrixDiagnosis) -> list[str]:
     if row.advice is not None and row.advice.text:
         told.append(row.advice.text)
     if row.initial is not None and row.initial.text:
-        told.append(row.initial.text)
+        told.append(sentence(row.initial.text.rstrip(".")))
     if len(row.features) > 1:
         told.append(feature_sentence(row))
     return told + [sentence(one.rstrip(".")) for one in row.notes]
