@@ -280,20 +280,27 @@ def test_initial_weights_tell_what_changed(tmp_path, call):
 def test_ctrl_c_keeps_the_rows_that_are_done(tmp_path):
     program = Program(tmp_path)
     rng = np.random.default_rng(0)
-    # The first is done at once, the others would take minutes.
-    large = {f"w{i}": rng.standard_normal((1200, 1200)).astype(np.float32) for i in range(1, 40)}
+    large = {f"w{i}": rng.standard_normal((800, 800)).astype(np.float32) for i in range(1, 60)}
     np.savez(tmp_path / "w.npz", w0=weights()["layer.1.weight"], **large)
-    process = program.start("w.npz", "--output", "out")
-    time.sleep(6.0)
-    os.kill(process.pid, signal.SIGINT)
-    printed, error = process.communicate(timeout=60)
+    printed, pause = "", 3.0
+    while not printed:
+        # On a busy machine nothing may be done yet; then there is nothing to keep.
+        process = program.start("w.npz", "--output", "out", "--workers", 2)
+        time.sleep(pause)
+        # As a terminal does: to the workers too.
+        os.killpg(process.pid, signal.SIGINT)
+        printed, error = process.communicate(timeout=60)
+        assert process.returncode == 130, error
+        assert (tmp_path / "out").exists() == bool(printed)
+        pause *= 2
+        assert pause < 100
     assert process.returncode == 130, error
     assert "interrupted" in error
     assert "Traceback" not in error
     assert "interrupted after" in printed
     result = json.loads((tmp_path / "out" / "result.json").read_text())
     assert result["complete"] is False
-    assert 1 <= len(result["matrices"]) < 40
+    assert 1 <= len(result["matrices"]) < 60
     assert "interrupted after" in (tmp_path / "out" / "report.html").read_text()
 
 
