@@ -29,8 +29,11 @@ from solvable.analysis.diagnosis import (
 from solvable.analysis.weights import StoredArray, iter_weights
 from solvable.errors import InvalidData, InvalidParameter
 from solvable.spectra.bulk_law import WholeBulk
+from solvable.spectra.decaying_fit import fit_decaying
 from solvable.spectra.fit import BulkFit
 from solvable.spectra.phase_likelihood import PhaseLaw, phase_laws
+from solvable.spectra.strengths import Decay
+from solvable.spectra.symmetric_fit import SymmetricFit
 from solvable.spectra.tail import TailFit, fit_tail
 
 REFUTED = 0.02
@@ -262,7 +265,8 @@ def _of_spectrum(
         return base
     best = laws[0]
     if best.smooth is None and best.phase != "rank-collapse" and fit is not None:
-        base = _with_bulk(base, spectrum, fit, notes, seed)
+        fit, decay = _decayed(fit, notes, seed)
+        base = _with_bulk(base, spectrum, fit, decay)
         tail, against = None, None
         p_value: float | None = fit.p_value
         notes.append("tail: not fitted, as a bulk of noise explains the spectrum.")
@@ -294,11 +298,26 @@ def _of_spectrum(
     )
 
 
+def _decayed(fit: BulkFit, notes: list[str], seed: int) -> tuple[BulkFit, Decay | None]:
+    """Decay of the strengths; where it is a power law, continued below the threshold."""
+    decay = decay_of(fit, notes, seed)
+    if decay is None or not isinstance(fit, SymmetricFit) or not fit.semidefinite:
+        return fit, decay
+    try:
+        better, again = fit_decaying(fit)
+    except InvalidData as error:
+        notes.append(f"decay of strengths: {error}")
+        return fit, decay
+    if again.p_value < 0.1:
+        return fit, again
+    notes.append("noise and shrinkage: the decay of the strengths was continued into the bulk.")
+    return better, again
+
+
 def _with_bulk(
-    base: MatrixDiagnosis, spectrum: Spectrum, fit: BulkFit, notes: list[str], seed: int
+    base: MatrixDiagnosis, spectrum: Spectrum, fit: BulkFit, decay: Decay | None
 ) -> MatrixDiagnosis:
     unit = spectrum.unit
-    decay = decay_of(fit, notes, seed)
     errors, advice = errors_and_advice(spectrum, fit, decay)
     if spectrum.symmetric:
         low = -2 * fit.noise - fit.shrinkage

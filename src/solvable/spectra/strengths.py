@@ -56,17 +56,24 @@ class Decay:
 
 
 def fit_decay(
-    strengths: np.ndarray, errors: np.ndarray, *, confidence: float = 0.95, seed: int = 0
+    strengths: np.ndarray,
+    errors: np.ndarray,
+    *,
+    confidence: float = 0.95,
+    draws: int = DRAWS,
+    seed: int = 0,
 ) -> Decay:
     r"""Decay of de-biased strengths, by maximum likelihood.
 
     Given the weakest of K strengths, :math:`s_K`, the logarithms of the others over it are
     exponential of mean :math:`\gamma` under a power law,
 
-    .. math:: \hat\gamma=\frac1{K-1}\sum_{i<K}\log\frac{s_i}{s_K},\qquad
-        \frac{2(K-1)\hat\gamma}{\gamma}\sim\chi^2_{2(K-1)},
+    .. math:: \sum_{i<K}\log\frac{s_i}{s_K}\sim\frac\gamma2\chi^2_{2(K-1)},\qquad
+        \hat\gamma=\sum_{i<K}\log\frac{s_i}{s_K}\Big/\sum_{i<K}\log\frac Ki,
 
-    so that the interval is exact; the errors of the strengths widen it.
+    so that the interval is exact for strengths drawn from a power law; the errors of the strengths
+    widen it. The estimate is exact for strengths that sit at :math:`i^{-\gamma}`, as those of the
+    theory do: dividing by K - 1 would put it too low by :math:`\log(2\pi K)/2K`.
 
     Parameters
     ----------
@@ -76,6 +83,8 @@ def fit_decay(
         Their standard errors.
     confidence : float
         Of the interval, in (0, 1).
+    draws : int
+        Replicates of the goodness of fit.
     seed : int
         Of the bootstrap.
 
@@ -112,24 +121,25 @@ def fit_decay(
 
     n = s.size - 1
     logs = np.log(s[:-1] / s[-1])
-    value = float(logs.mean())
+    mean = float(logs.mean())
+    value = mean * n / float(np.log(s.size / np.arange(1, s.size)).sum())
     tail = (1 - confidence) / 2
-    low, high = 2 * n * value / chi2.ppf([1 - tail, tail], 2 * n)
+    low, high = 2 * n * mean / chi2.ppf([1 - tail, tail], 2 * n)
     relative = np.sort(np.asarray(errors, dtype=float) / np.abs(strengths))
     # The weakest is in every logarithm; the others average out.
     extra = float(np.hypot(relative.max(), np.sqrt((relative**2).mean() / n)) * ndtri(1 - tail))
     rng = np.random.default_rng(seed)
-    seen = _distance(logs, value)
+    seen = _distance(logs, mean)
     count = 0
-    for _ in range(DRAWS):
-        again = rng.exponential(value, n)
+    for _ in range(draws):
+        again = rng.exponential(mean, n)
         count += _distance(again, float(again.mean())) >= seen
     ranks = np.arange(1, s.size + 1)
     return Decay(
         value,
         float(max(0.0, value - np.hypot(value - low, extra))),
         float(value + np.hypot(high - value, extra)),
-        (1 + count) / (1 + DRAWS),
+        (1 + count) / (1 + draws),
         int(s.size),
         float(np.exp(np.mean(np.log(s) + value * np.log(ranks)))),
     )
