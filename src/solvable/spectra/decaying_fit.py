@@ -71,6 +71,8 @@ def fit_decaying(plain: SymmetricFit) -> tuple[SymmetricFit, Decay]:
     size, count = plain.shape[0], plain.n_outliers
     ranks = np.arange(count + 1, size + 1, dtype=float)
     z, errors = plain.spikes.observed, plain.spikes.standard_errors
+    # What is not seen is below the cut, whatever the power law says.
+    most = float(_undo(np.array([plain.cut + plain.shrinkage]), plain.noise)[0])
     mean = variance = 0.0
     for _ in range(MAX_STEPS):
         if variance >= 0.75 * plain.noise**2:
@@ -79,11 +81,11 @@ def fit_decaying(plain: SymmetricFit) -> tuple[SymmetricFit, Decay]:
         strengths = mean + _undo(z, noise)
         decay = fit_decay(strengths, errors, draws=0)
         before = mean
-        mean, variance = _moments(strengths, decay.value, ranks, size, noise)
+        mean, variance = _moments(strengths, decay.value, ranks, size, most)
         if abs(mean - before) < TOLERANCE * plain.noise:
             break
     decay = fit_decay(strengths, errors)
-    ends = [_moments(strengths, gamma, ranks, size, noise)[0] for gamma in (decay.low, decay.high)]
+    ends = [_moments(strengths, gamma, ranks, size, most)[0] for gamma in (decay.low, decay.high)]
     unsure = float(np.hypot(plain.shrinkage_error, abs(ends[1] - ends[0]) / 2 / 1.96))
     overlap = 1 - noise**2 / np.maximum(strengths - mean, noise) ** 2
     spikes = Spikes(z + mean, strengths, np.hypot(errors, unsure), overlap, overlap)
@@ -104,12 +106,11 @@ def _undo(z: np.ndarray, noise: float) -> np.ndarray:
 
 
 def _moments(
-    strengths: np.ndarray, gamma: float, ranks: np.ndarray, size: int, noise: float
+    strengths: np.ndarray, gamma: float, ranks: np.ndarray, size: int, most: float
 ) -> tuple[float, float]:
     """Mean and variance over all values of the weak strengths, continued from the last three."""
     count = strengths.size
     last = np.arange(count - 2, count + 1)
-    # What is not seen is below the threshold, whatever the power law says.
-    weak = np.minimum(float(np.median(strengths[-3:] * last**gamma)) * ranks**-gamma, noise)
+    weak = np.minimum(float(np.median(strengths[-3:] * last**gamma)) * ranks**-gamma, most)
     mean = float(weak.sum()) / size
     return mean, max(float((weak**2).sum()) / size - mean**2, 0.0)
