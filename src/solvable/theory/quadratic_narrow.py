@@ -1,0 +1,339 @@
+r"""Quadratic networks narrower than the rank they would learn."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from solvable.errors import InvalidParameter, NotConverged
+from solvable.spectra.free_convolution import SpectralLaw
+from solvable.spectra.functionals import tail_rule, truncated_moments
+from solvable.spectra.measures import Measure
+from solvable.theory.quadratic import solve_quadratic
+from solvable.theory.quadratic_saddle import as_measure, check_problem, second_moment
+
+STEPS = 12
+"""Noises at which a sign change of the outer equation is looked for."""
+
+
+@dataclass(frozen=True)
+class NarrowState:
+    r"""What the theory says of a network of few hidden units.
+
+    Parameters
+    ----------
+    width_ratio : float
+        :math:`\kappa=p/d`.
+    effective_noise, threshold, cut : float
+        :math:`\delta`, b and the cut :math:`\max(b,\omega)` below which nothing is kept.
+    matrix_error : float
+        R.
+    train_error : float
+        Mean squared residual per sample.
+    objective : float
+        :math:`\frac1{d^2}\sum_\mu r_\mu^2+\frac{\tilde\lambda}d\mathrm{Tr}S`.
+    rank_fraction : float
+        Rank over d, at most :math:`\kappa`.
+    width_limited : bool
+        Whether the width cuts more than the threshold does.
+    n_solutions : int
+        Solutions of the equations; the one of least objective is returned.
+    law : SpectralLaw
+        Of :math:`S^\star+\delta Z`.
+    """
+
+    width_ratio: float
+    effective_noise: float
+    threshold: float
+    cut: float
+    matrix_error: float
+    train_error: float
+    objective: float
+    rank_fraction: float
+    width_limited: bool
+    n_solutions: int
+    law: SpectralLaw
+
+
+@dataclass(frozen=True)
+class CutMoments:
+    r"""Integrals of :math:`\mu_\delta` above a cut.
+
+    Parameters
+    ----------
+    cut : float
+        :math:`\omega`.
+    mass, first, second : float
+        :math:`\int_\omega x^k\mu_\delta(dx)` for k = 0, 1, 2.
+    hilbert, hilbert_first : float
+        :math:`\int_\omega h\,\mu_\delta(dx)` and :math:`\int_\omega xh\,\mu_\delta(dx)`.
+    """
+
+    cut: float
+    mass: float
+    first: float
+    second: float
+    hilbert: float
+    hilbert_first: float
+
+    def freedom(self, threshold: float) -> float:
+        r""":math:`A=\int_\omega^\infty\mu_\delta(dx)\,h(x)(x-b)`."""
+        return self.hilbert_first - threshold * self.hilbert
+
+    def error(self, energy: float, variance: float, threshold: float) -> float:
+        r""":math:`R=Q^\star+4\delta^2A-\int_\omega^\infty\mu_\delta(dx)(x^2-b^2)`."""
+        kept = self.second - threshold**2 * self.mass
+        return energy + 4 * variance * self.freedom(threshold) - kept
+
+
+def cut_moments(law: SpectralLaw, cut: float) -> CutMoments:
+    r"""Integrals that the equations of a network with a cut spectrum need.
+
+    For :math:`\hat S=\sum_{i\le p}(\nu_i-b)v_iv_i^\top` of :math:`M=S^\star+\delta Z` the divergence is
+    that of a spectral function of p eigenvalues,
+
+    .. math:: \frac{\mathrm{df}}{d^2}\to\frac{\kappa^2}2
+        +\int_{x>\omega}\!\int_{y<\omega}\frac{x-b}{x-y}\,\mu_\delta(dx)\mu_\delta(dy)
+        =\int_\omega^\infty\mu_\delta(dx)\,h(x)(x-b)=A :
+
+    pairs of kept eigenvalues give 1 each, and in the last integral their principal value is
+    :math:`\kappa^2/2`. The jump at :math:`\omega` adds nothing, because p is fixed.
+
+    Parameters
+    ----------
+    law : SpectralLaw
+        :math:`\mu_\delta`.
+    cut : float
+        :math:`\omega`.
+
+    Returns
+    -------
+    CutMoments
+        The integrals.
+
+    Notes
+    -----
+    Derived; backed by ``tests/theory/test_quadratic_narrow.py`` (divergence of simulated matrices).
+
+    Examples
+    --------
+    >>> moments = cut_moments(SpectralLaw([0.0], noise=1.0), 0.0)
+    >>> round(moments.freedom(0.0), 9)  # 1/4, as for a threshold of 0
+    0.25
+    """
+    _, points, weights = tail_rule(law, np.array([cut]))
+    hilbert = (points.x - points.u) / law.variance
+    return CutMoments(
+        cut=float(cut),
+        mass=float(weights.sum()),
+        first=float(weights @ points.x),
+        second=float(weights @ points.x**2),
+        hilbert=float(weights @ hilbert),
+        hilbert_first=float(weights @ (hilbert * points.x)),
+    )
+
+
+def width_cut(law: SpectralLaw, width_ratio: float) -> float:
+    r"""Place :math:`\omega` with :math:`\mu_\delta([\omega,\infty))=\kappa`.
+
+    Parameters
+    ----------
+    law : SpectralLaw
+        :math:`\mu_\delta`.
+    width_ratio : float
+        :math:`\kappa`; from 1 on the cut is below the spectrum.
+
+    Returns
+    -------
+    float
+        The middle of a gap where whole components are kept.
+
+    Examples
+    --------
+    >>> round(width_cut(SpectralLaw([0.0], noise=1.0), 0.5), 9)
+    0.0
+    """
+    from scipy.optimize import brentq
+
+    if width_ratio >= 1:
+        return float(law.edges[0, 0])
+    above = np.cumsum(law.masses[::-1])[::-1]
+    component = int(np.searchsorted(-above, -width_ratio * (1 + 1e-9), side="right")) - 1
+    component = max(component, 0)
+    rest = above[component + 1] if component + 1 < above.size else 0.0
+    if width_ratio - rest <= 1e-9 * width_ratio:
+        return float((law.edges[component, 1] + law.edges[component + 1, 0]) / 2)
+    low, high = law.edges[component]
+
+    def excess(place: float) -> float:
+        return float(truncated_moments(law, place).mass[0]) - width_ratio
+
+    if excess(float(low)) <= 0:
+        return float(low)
+    return float(brentq(excess, low, high, xtol=1e-13 * law.noise, rtol=1e-14))
+
+
+@dataclass
+class _Problem:
+    target: Measure
+    width_ratio: float
+    ratio: float
+    label_noise: float
+    penalty: float
+
+    def at(self, noise: float) -> tuple[SpectralLaw, CutMoments, float, float]:
+        """Law, integrals, threshold and error at a noise, the penalty being as asked."""
+        law = SpectralLaw(self.target, noise=noise)
+        moments = cut_moments(law, width_cut(law, self.width_ratio))
+        b = self._limited_threshold(moments)
+        if b > moments.cut:
+            b = self._free_threshold(law, max(moments.cut, 0.0))
+            moments = cut_moments(law, b)
+        return law, moments, b, moments.error(second_moment(self.target), law.variance, b)
+
+    def _limited_threshold(self, moments: CutMoments) -> float:
+        """Positive root of lambda = 4 b (alpha - A) with A linear in b."""
+        free = self.ratio - moments.hilbert_first
+        if moments.hilbert <= 0:
+            return self.penalty / (4 * free) if free > 0 else np.inf
+        root = np.sqrt(free**2 + moments.hilbert * self.penalty)
+        if free > 0:
+            return float(self.penalty / (2 * (free + root)))
+        return float((root - free) / (2 * moments.hilbert))
+
+    def _free_threshold(self, law: SpectralLaw, low: float) -> float:
+        """Root of the same equation where the threshold is the cut."""
+        from scipy.optimize import brentq
+
+        def excess(b: float) -> float:
+            slope = float(truncated_moments(law, b).slope[0])
+            return 4 * b * (self.ratio - slope) - self.penalty
+
+        high = max(float(law.edges[-1, 1]), self.penalty / (4 * self.ratio)) * (1 + 1e-9)
+        if excess(low) >= 0:
+            return low
+        return float(brentq(excess, low, high, xtol=1e-14 * high))
+
+    def imbalance(self, log_noise: float) -> float:
+        """Positive below a solution: the error asks for more noise than there is."""
+        noise = float(np.exp(log_noise))
+        error = self.at(noise)[-1]
+        return float(
+            np.log(max(error + self.label_noise / 2, 1e-300)) - np.log(2 * self.ratio * noise**2)
+        )
+
+    def state(self, noise: float, solutions: int) -> NarrowState:
+        """Everything about one solution."""
+        law, moments, b, _ = self.at(noise)
+        free = max(self.ratio - moments.freedom(b), 0.0)
+        squares = 4 * law.variance * free**2
+        trace = moments.first - b * moments.mass
+        return NarrowState(
+            width_ratio=self.width_ratio,
+            effective_noise=noise,
+            threshold=b,
+            cut=moments.cut,
+            matrix_error=2 * self.ratio * law.variance - self.label_noise / 2,
+            train_error=squares / self.ratio,
+            objective=squares + self.penalty * trace,
+            rank_fraction=moments.mass,
+            width_limited=moments.cut > b,
+            n_solutions=solutions,
+            law=law,
+        )
+
+
+def solve_narrow(
+    target: Measure | np.ndarray,
+    *,
+    width_ratio: float,
+    sample_ratio: float,
+    label_noise: float,
+    regularisation: float,
+) -> NarrowState:
+    r"""Trained network of width :math:`p=\kappa d`, narrower than the rank it would learn or not.
+
+    With :math:`\hat S` the best rank-p part of :math:`(S^\star+\delta Z-b)_+`, which is cut at
+    :math:`\max(b,\omega)`, :math:`\mu_\delta([\omega,\infty))=\kappa`,
+
+    .. math:: \frac1\epsilon=4(\alpha-A),\quad b=\tilde\lambda\epsilon,\quad
+        R=Q^\star+4\delta^2A-\int_{\max(b,\omega)}^\infty\mu_\delta(dx)(x^2-b^2),\quad
+        R+\tfrac\Delta2=2\alpha\delta^2,
+
+    where :math:`A=\int_{\max(b,\omega)}^\infty\mu_\delta(dx)\,h(x)(x-b)`. From
+    :math:`\kappa\ge1-F_\delta(b)` on it is the solution of
+    :func:`~solvable.theory.quadratic.solve_quadratic`.
+
+    Parameters
+    ----------
+    target : Measure or array of shape (m,)
+        :math:`\mu^\star`; for a width of few units give all d eigenvalues.
+    width_ratio : float
+        :math:`\kappa=p/d`, above 0.
+    sample_ratio, label_noise, regularisation : float
+        :math:`\alpha=n/d^2`, :math:`\Delta` and :math:`\tilde\lambda=\sqrt\kappa\lambda`.
+
+    Returns
+    -------
+    NarrowState
+        Of the solutions found, that of least objective.
+
+    Raises
+    ------
+    InvalidParameter
+        If a parameter is out of range.
+    NotConverged
+        If no solution is bracketed.
+
+    Notes
+    -----
+    The problem is not convex: these are the equations of arXiv:2606.28242 for a network that finds
+    the best p directions, without its sampled matrices. Backed by
+    ``tests/theory/test_quadratic_narrow.py`` (sampled matrices, networks trained by L-BFGS,
+    published errors).
+
+    Examples
+    --------
+    >>> state = solve_narrow(
+    ...     np.array([3.0] + [0.0] * 19), width_ratio=0.05, sample_ratio=1.0, label_noise=0.5,
+    ...     regularisation=0.1,
+    ... )
+    >>> state.width_limited, round(state.matrix_error, 4)
+    (True, 0.0129)
+    """
+    from scipy.optimize import brentq
+
+    check_problem(sample_ratio=sample_ratio, label_noise=label_noise, regularisation=regularisation)
+    if not 0 < width_ratio < np.inf:
+        raise InvalidParameter(f"width_ratio is {width_ratio}; allowed: a finite number above 0.")
+    measure = as_measure(target)
+    problem = _Problem(measure, width_ratio, sample_ratio, label_noise, regularisation)
+    wide = solve_quadratic(
+        measure,
+        sample_ratio=sample_ratio,
+        label_noise=label_noise,
+        regularisation=regularisation,
+    )
+    if wide.rank_fraction <= width_ratio:
+        return problem.state(wide.effective_noise, 1)
+    energy = second_moment(measure)
+    high = 0.5 * np.log((energy + label_noise / 2) / (2 * sample_ratio))
+    low = 0.5 * np.log(max(label_noise / (4 * sample_ratio), 1e-20 * np.exp(2 * high)))
+    grid = list(np.linspace(low, high, STEPS))
+    gaps = [problem.imbalance(place) for place in grid]
+    while gaps[-1] > 0 and grid[-1] < high + 12:
+        grid.append(grid[-1] + 0.5)
+        gaps.append(problem.imbalance(grid[-1]))
+    roots = [
+        float(np.exp(brentq(problem.imbalance, grid[i], grid[i + 1], xtol=1e-12)))
+        for i in range(len(grid) - 1)
+        if gaps[i] > 0 >= gaps[i + 1]
+    ]
+    if not roots:
+        raise NotConverged(
+            "the equations of the narrow network have no solution between no error and the error of "
+            "learning nothing. Use a larger regularisation or label noise.",
+            {"sample_ratio": sample_ratio, "width_ratio": width_ratio},
+        )
+    return min((problem.state(root, len(roots)) for root in roots), key=lambda one: one.objective)
