@@ -47,6 +47,13 @@ CLAIMS = (
         checks.spectrum,
     ),
     Claim(
+        "out-of-the-noise",
+        "As many learned directions stand out of the noise as predicted, the noise told by the fit.",
+        "derived",
+        "One eigenvalue, their number over the degrees of freedom left, and three standard errors.",
+        relations.out_of_the_noise,
+    ),
+    Claim(
         "feature-errors",
         "Each group of the target's features has its predicted error.",
         "derived",

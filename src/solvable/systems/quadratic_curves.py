@@ -13,13 +13,14 @@ from solvable.systems.base import Point, Series
 from solvable.systems.quadratic_checks import model_of, setting_of
 
 if TYPE_CHECKING:
+    from solvable.systems.quadratic_finite_size import FiniteSize
     from solvable.systems.quadratic_network import QuadraticParameters
     from solvable.theory.quadratic import QuadraticState
 
-CURVE_POINTS = 33
+CURVE_POINTS = 25
 """Sample ratios at which a predicted curve is evaluated."""
 
-BAYES_POINTS = 17
+BAYES_POINTS = 12
 """The same for the Bayes-optimal error."""
 
 LARGEST_DRAWN = 0.5
@@ -87,12 +88,17 @@ class Curve:
         """A quantity of the limit along the grid."""
         return np.array([getattr(one, name) for one in self.states])
 
-    def corrected(self, name: str) -> np.ndarray:
-        """The same with its first order in 1/d for samples; NaN where that is no correction."""
+    @cached_property
+    def corrections(self) -> Sequence[FiniteSize]:
+        """First order in 1/d for samples along the grid."""
         from solvable.systems.quadratic_finite_size import finite_size
 
-        limit, d = self.line(name), self.first.dimension
-        extra = np.array([getattr(finite_size(one, samples=True), name) for one in self.states]) / d
+        return [finite_size(one, samples=True) for one in self.states]
+
+    def corrected(self, name: str) -> np.ndarray:
+        """A quantity with its first order in 1/d; NaN where that is no correction."""
+        limit = self.line(name)
+        extra = np.array([getattr(one, name) for one in self.corrections]) / self.first.dimension
         return np.where(np.abs(extra) < LARGEST_DRAWN * np.abs(limit), limit + extra, np.nan)
 
     def bayes(self) -> tuple[np.ndarray, np.ndarray]:

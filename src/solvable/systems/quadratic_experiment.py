@@ -12,9 +12,9 @@ from solvable.learners.quadratic_amp import solve_amp
 from solvable.learners.quadratic_factor import solve_factorised
 from solvable.learners.quadratic_sensing import GaussianSensing, SampleSensing, Sensing
 from solvable.learners.quadratic_solvers import QuadraticSolution, objective, solve_fista
-from solvable.learners.quadratic_spectrum import spectral_estimate
+from solvable.learners.quadratic_spectrum import SpectralEstimate, spectral_estimate
 from solvable.systems.base import Metrics
-from solvable.systems.quadratic_groups import feature_groups, group_means
+from solvable.systems.quadratic_groups import feature_groups, group_means, outlier_edge
 from solvable.targets.quadratic import QuadraticTarget
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 METRICS = (
     "matrix_error", "test_error", "train_error", "trace", "rank_fraction", "objective",
-    "gcv_test_error", "effective_noise", "threshold", "eigenvalues", "feature_errors",
+    "gcv_test_error", "effective_noise", "threshold", "outliers", "eigenvalues", "feature_errors",
     "pruned_error", "denoised_error", "kkt_residual", "iterations", "network_objective",
     "network_matrix_error",
 )  # fmt: skip
@@ -144,6 +144,7 @@ def score(
         "gcv_test_error": estimate.gcv_score if known else None,
         "effective_noise": estimate.noise if known else None,
         "threshold": estimate.shrinkage if known else None,
+        "outliers": _outliers(strengths, estimate, d) if known else None,
         "eigenvalues": [*strengths.tolist(), *[0.0] * (d - strengths.size)],
         "feature_errors": group_means(target.feature_errors(matrix), feature_groups(parameters)),
         "pruned_error": target.matrix_error(estimate.pruned()) if known else None,
@@ -151,6 +152,11 @@ def score(
         "kkt_residual": solution.kkt_residual,
         "iterations": float(solution.iterations),
     }
+
+
+def _outliers(strengths: np.ndarray, estimate: SpectralEstimate, d: int) -> float:
+    """Learned directions that stand out of the noise that the fit itself tells."""
+    return float(np.sum(strengths > outlier_edge(estimate.noise, estimate.shrinkage, d)))
 
 
 def _network(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import groupby
 from math import inf
 
 import numpy as np
@@ -11,6 +12,12 @@ from solvable.systems.base import Figure, Marker, Point, Series
 from solvable.systems.quadratic_checks import setting_of
 from solvable.systems.quadratic_curves import Curve, curves_of, families
 from solvable.systems.quadratic_groups import feature_groups, group_names
+from solvable.systems.quadratic_naming import (
+    phase_changes,
+    phase_of,
+    scaling_phase,
+    spectral_phase,
+)
 
 SPECTRA = 3
 """Spectra that are drawn of one curve, at most; of several curves one each."""
@@ -18,8 +25,8 @@ SPECTRA = 3
 SHOWN_GROUPS = 7
 """Groups of features that one figure holds, at most."""
 
-BINS = 40
-"""Bins of a spectrum."""
+BINS = (20, 60)
+"""Fewest and most bins of a spectrum; one for every three eigenvalues between."""
 
 X_LABEL = "samples per squared dimension n/d²"
 
@@ -51,12 +58,15 @@ def draw_figures(points: Sequence[Point]) -> list[Figure]:
     return figures
 
 
+NAMES = {"marchenko-pastur": "Marchenko-Pastur", "power-law": "power law"}
+
+
 def _title(curve: Curve, *, several: bool) -> tuple[str, str]:
     """Words and file-name ending of a family of curves."""
     one = curve.first
-    words = f"{one.target} target, d = {one.dimension}"
+    words = f"{NAMES[one.target]}, d = {one.dimension}"
     if one.noise == 0:
-        words += ", no label noise"
+        words += ", no noise"
     ending = f"-{one.target}-{one.dimension}-noise-{one.noise:g}" if several else ""
     return words, ending
 
@@ -124,12 +134,42 @@ def _error(curves: Sequence[Curve], title: str, ending: str) -> Figure:
         series,
         "Half of the excess risk in the labels. Line: the limit of many dimensions; dashed: with its "
         "first order in 1/d; points: the minimiser of n samples. With label noise the error peaks "
-        "where the labels stop being fitted exactly.",
-        _markers(curves),
+        f"where the labels stop being fitted exactly. {_phases_told(curves)}",
+        [*_markers(curves), *_phases(curves)],
         x_scale="log",
         y_scale="log",
         y_range=_log_range(series),
     )
+
+
+def _names(curve: Curve) -> list[str]:
+    """Phase at each ratio: of the scaling law if there is one, else of the spectrum."""
+    setting = curve.first
+    if setting.target == "power-law":
+        values = setting.model_dump() | {"samples": 0}
+        found = [
+            scaling_phase(type(setting)(**values | {"sample_ratio": float(one)}))
+            for one in curve.ratios
+        ]
+        return [one.phase.value for one in found if one is not None]
+    return [spectral_phase(one, setting.dimension) for one in curve.states]
+
+
+def _phases(curves: Sequence[Curve]) -> list[Marker]:
+    """Where one phase follows another, for a curve that is alone."""
+    if len(curves) > 1:
+        return []
+    changes = phase_changes(_names(curves[0]), curves[0].ratios)
+    return [Marker(place, f"{name} from here") for place, name in changes]
+
+
+def _phases_told(curves: Sequence[Curve]) -> str:
+    """Sentence with the phases of each curve, in order."""
+    told = []
+    for curve, own in zip(curves, _labels(curves), strict=True):
+        order = ", ".join(name for name, _ in groupby(_names(curve)))
+        told.append(f"{own}: {order}" if own else order)
+    return f"Phases: {'; '.join(told)}."
 
 
 def _train(curves: Sequence[Curve], title: str, ending: str) -> Figure:
@@ -282,7 +322,8 @@ def _spectrum(point: Point, words: str, ending: str) -> Figure:
     law = state.law
     top = max(float(law.edges[-1, 1]), b + float(learned.max(initial=0.0)))
     bottom = min(float(law.edges[0, 0]), b)
-    bins = np.linspace(b, max(top, b + 1e-9), BINS + 1)
+    count = int(np.clip(learned.size / 3, *BINS))
+    bins = np.linspace(b, max(top, b + 1e-9), count + 1)
     counts, _ = np.histogram(learned + b, bins=bins)
     width = bins[1] - bins[0]
     x = np.unique(np.concatenate([np.linspace(bottom, top, 600), law.x]))
@@ -301,9 +342,9 @@ def _spectrum(point: Point, words: str, ending: str) -> Figure:
         "eigenvalue of S, plus the threshold b",
         "eigenvalues per replicate",
         series,
-        f"{rank:.0%} of the directions are learned. Eigenvalues of target plus noise are cut at b "
-        "and shifted by it; what lies left of b is hidden in the fit. What lies beyond 2δ stands "
-        "out of the noise.",
+        f"Phase: {phase_of(dict(point.prediction))}. {rank:.0%} of the directions are learned. "
+        "Eigenvalues of target plus noise are cut at b and shifted by it; what lies left of b is "
+        "hidden in the fit. What lies beyond 2δ stands out of the noise.",
         [one for one in markers if bottom < one.x < inf],
         y_range=(
             0.0,

@@ -33,6 +33,14 @@ def feature_groups(parameters: QuadraticParameters) -> list[int]:
     return ends if rank == d else [*ends, d]
 
 
+def outlier_edge(noise: float, threshold: float, dimension: int) -> float:
+    r"""Learned eigenvalue from which one stands out of the noise, :math:`2\delta-b` and a margin.
+
+    The largest of d eigenvalues of noise lies within some :math:`\delta d^{-2/3}` of its edge.
+    """
+    return max(2 * noise * (1 + dimension ** (-2 / 3)) - threshold, 0.0)
+
+
 def group_means(values: np.ndarray, ends: Sequence[int]) -> list[float]:
     """Means of values, one for each rank, over groups that end at these ranks."""
     starts = [0, *ends[:-1]]

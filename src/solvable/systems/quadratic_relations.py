@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from solvable.systems.base import Finding, NotTestable, Point
-from solvable.systems.checking import worst
+from solvable.systems.checking import spread, worst
 from solvable.systems.quadratic_checks import (
     ERRORS,
     LARGEST_SHAPE_EFFECT,
@@ -86,10 +86,33 @@ def training_data_tell(points: Sequence[Point]) -> Finding | NotTestable:
         )
     if findings:
         return worst(findings)
-    return NotTestable(
-        f"training leaves fewer than {LEAST_LEFT:g} degrees of freedom per coordinate at every "
-        "point; raise sample_ratio or regularisation"
-    )
+    return NotTestable(_TOO_FEW_LEFT)
+
+
+def out_of_the_noise(points: Sequence[Point]) -> Finding | NotTestable:
+    """Worst deviation of the number of directions beyond the edge of the noise that the fit tells."""
+    findings = []
+    for point in points:
+        counts = point.values("outliers")
+        if degrees_left(point) < LEAST_LEFT or not np.isfinite(counts).all():
+            continue
+        expected = float(point.predicted("outliers"))
+        error = float(spread(point, "outliers"))
+        # A count of repelling eigenvalues scatters by less than one; the edge is known to 1/left.
+        tolerance = 1 + expected / degrees_left(point) + 3 * error
+        findings.append(
+            Finding(
+                float(counts.mean()), expected, tolerance, error, point.replicates,
+                detail=f"Largest deviation: {where(point)}.",
+            )
+        )  # fmt: skip
+    return worst(findings) if findings else NotTestable(_TOO_FEW_LEFT)
+
+
+_TOO_FEW_LEFT = (
+    f"training leaves fewer than {LEAST_LEFT:g} degrees of freedom per coordinate at every "
+    "point; raise sample_ratio or regularisation"
+)
 
 
 def degrees_left(point: Point) -> float:

@@ -1,0 +1,197 @@
+"""First order in 1/d: against simulated spectra, a second derivation, and Gaussian measurements."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from solvable.arrays import random_stream
+from solvable.learners.quadratic_sensing import GaussianSensing
+from solvable.spectra.free_convolution import SpectralLaw
+from solvable.spectra.functionals import truncated_moments
+from solvable.spectra.measures import power_law
+from solvable.spectra.product_measure import marchenko_pastur
+from solvable.systems.quadratic_experiment import minimise
+from solvable.systems.quadratic_finite_size import _functionals, _mass_at, finite_size
+from solvable.targets.quadratic import QuadraticTarget
+from solvable.theory.quadratic import solve_quadratic
+from solvable.theory.quadratic_saddle import saddle_objective
+
+
+def gaussian_matrices(rng, count, d):
+    draws = rng.standard_normal((count, d, d))
+    return (draws + draws.transpose(0, 2, 1)) / np.sqrt(2 * d)
+
+
+def test_the_excess_of_pure_noise_is_known():
+    """A quarter of an eigenvalue too many at either edge, half of one too few between."""
+    law = SpectralLaw([0.0], noise=1.0)
+    assert _mass_at(law, 2 - 1e-9) == pytest.approx(0.25, abs=1e-4)
+    x = np.array([-1.2, 0.0, 0.7, 1.9])
+    wanted = 0.25 - np.arccos(x / 2) / (2 * np.pi)
+    np.testing.assert_allclose([_mass_at(law, one) for one in x], wanted, atol=1e-10)
+    # E tr Z^2 / d = 1 + 1/d, of which the limit has the 1.
+    assert _functionals(law, -20.0).extra_second == pytest.approx(1.0, abs=1e-6)
+
+
+def test_the_excess_of_a_random_target_is_known():
+    """E tr S^2 / d = 1 + k + 1/d, and noise adds its own."""
+    law = SpectralLaw(marchenko_pastur(0.3), noise=0.8)
+    assert _functionals(law, -20.0).extra_second == pytest.approx(1 + 0.8**2, rel=1e-5)
+    assert _functionals(law, -20.0).extra_first == pytest.approx(0.0, abs=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["atoms", "random"])
+def test_moments_of_simulated_spectra(kind):
+    d, noise, count = 20, 1.1, 3_000
+    rng = random_stream("spectra", kind)
+    strengths = np.concatenate([np.linspace(1, 4, 6), np.zeros(d - 6)])
+    signal = np.diag(strengths)
+    law = SpectralLaw(strengths, noise=noise)
+    if kind == "random":
+        units = rng.standard_normal((count, d, 6))
+        signal = units @ units.transpose(0, 2, 1) / np.sqrt(6 * d)
+        law = SpectralLaw(marchenko_pastur(0.3), noise=noise)
+    values = np.linalg.eigvalsh(signal + noise * gaussian_matrices(rng, count, d))
+    for threshold in (0.3, 1.5):
+        seen = np.mean(np.maximum(values - threshold, 0) ** 2, axis=1)
+        error = seen.std() / np.sqrt(count)
+        gap = seen.mean() - float(truncated_moments(law, threshold).second[0])
+        first = _functionals(law, threshold).extra_second / d
+        # The second order is a further 1/d of the first.
+        assert abs(gap - first) < 4 * error + abs(first) / d * 2
+        assert abs(gap) > 4 * error  # the limit itself is off
+
+
+@pytest.mark.parametrize("target", [power_law(dimension=24, exponent=1.0), marchenko_pastur(0.2)])
+@pytest.mark.parametrize("ratio", [0.2, 0.5, 1.5])
+def test_shift_of_the_saddle_point_by_a_second_way(target, ratio):
+    """The corrected error follows from the objective alone: half of its slope in the noise."""
+    penalty, noise = 0.1, 0.5
+    state = solve_quadratic(target, sample_ratio=ratio, label_noise=noise, regularisation=penalty)
+    found = finite_size(state, samples=False)
+    # Phi(B, delta) with J replaced by J + t J_1; its saddle point by Newton on differences.
+    step = 1e-4
+    size, width = penalty * state.effective_noise / (2 * state.threshold), state.effective_noise
+
+    def objective(residual_norm, effective_noise, order):
+        base = saddle_objective(
+            target,
+            residual_norm=residual_norm,
+            effective_noise=effective_noise,
+            sample_ratio=ratio,
+            label_noise=noise,
+            regularisation=penalty,
+        )
+        law = SpectralLaw(target, noise=effective_noise)
+        b = penalty * effective_noise / (2 * residual_norm)
+        random_energy = 0.0 if hasattr(target, "node_weights") and len(target.nodes) == 24 else 1.0
+        extra = random_energy - _functionals(law, b).extra_second
+        return base + order * residual_norm / effective_noise * extra
+
+    def gradient(order):
+        first = [
+            (objective(size + h, width, order) - objective(size - h, width, order)) / (2 * h)
+            for h in [step * size]
+        ]
+        second = [
+            (objective(size, width + h, order) - objective(size, width - h, order)) / (2 * h)
+            for h in [step * width]
+        ]
+        return np.array(first + second)
+
+    def at(i, j):
+        return objective(size * (1 + 20 * step * i), width * (1 + 20 * step * j), 0.0)
+
+    h = 20 * step
+    middle = at(0, 0)
+    curvature = np.array(
+        [
+            [(at(1, 0) - 2 * middle + at(-1, 0)) / (h * size) ** 2,
+             (at(1, 1) - at(1, -1) - at(-1, 1) + at(-1, -1)) / (4 * h * h * size * width)],
+            [0.0, (at(0, 1) - 2 * middle + at(0, -1)) / (h * width) ** 2],
+        ]
+    )  # fmt: skip
+    curvature[1, 0] = curvature[0, 1]
+    moved = -np.linalg.solve(curvature, gradient(1.0) - gradient(0.0))
+    assert found.matrix_error == pytest.approx(4 * ratio * width * moved[1], rel=2e-2)
+    # The training error is B^2 / alpha; the code takes it from the leverage of a sample.
+    assert found.train_error == pytest.approx(2 * size * moved[0] / ratio, rel=2e-2)
+
+
+def simulated(sensing_of, ratio, replicates, d=20, penalty=0.2, noise=0.5):
+    target = QuadraticTarget(d, "power-law", noise=noise)
+    n = round(ratio * d * d)
+    state = solve_quadratic(
+        target.law, sample_ratio=n / d**2, label_noise=noise, regularisation=penalty
+    )
+    found = []
+    for replicate in range(replicates):
+        rng = random_stream("finite size", replicate)
+        sensing = sensing_of(n, d, rng)
+        labels = sensing.forward(target.factor) + np.sqrt(noise) * rng.standard_normal(n)
+        solution = minimise(sensing, labels, penalty)
+        trace = float(np.sum(solution.factor**2)) / d
+        error = target.matrix_error(solution.matrix)
+        found.append((error, np.mean(solution.residual**2), trace, solution.factor.shape[1] / d))
+    return state, np.array(found)
+
+
+def compared(state, found, correction, d):
+    names = ("matrix_error", "train_error", "trace", "rank_fraction")
+    limit = np.array([getattr(state, name) for name in names])
+    first = np.array([getattr(correction, name) for name in names]) / d
+    error = found.std(axis=0, ddof=1) / np.sqrt(len(found))
+    # What is left is of second order: the square of the first, and 1/d^2, some five times.
+    left = np.abs(found.mean(axis=0) - limit - first)
+    np.testing.assert_array_less(left, 4 * error + 5 * (first**2 / limit + limit / d**2))
+    return np.abs(found.mean(axis=0) - limit) / error
+
+
+def gaussian(n, d, rng):
+    return GaussianSensing(n, d, int(rng.integers(2**31)))
+
+
+def test_gaussian_measurements_obey_the_first_order():
+    """Limit and correction at d = 20; without the correction error and residuals are far off."""
+    state, found = simulated(gaussian, 0.6, 60)
+    off = compared(state, found, finite_size(state, samples=False), 20)
+    assert off[0] > 4 or off[1] > 4
+
+
+class UnevenSensing(GaussianSensing):
+    """Gaussian matrices with norms as uneven as those of samples."""
+
+    def __init__(self, n, d, rng):
+        super().__init__(n, d, int(rng.integers(2**31)))
+        # |x|^2 / d of Gaussian samples; its square is the squared norm of a measurement.
+        scale = rng.chisquare(d, n) / d
+        self.matrices *= (scale / np.sqrt(1 + 2 / d))[:, None]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ratio", [0.6, 1.2])
+def test_uneven_norms_obey_the_first_order(ratio):
+    """Norms alone: no other property of samples, so that nothing else is left at this order."""
+    state, found = simulated(UnevenSensing, ratio, 300, d=30)
+    compared(state, found, finite_size(state, samples=True), 30)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ratio", [0.35, 1.0])
+def test_gaussian_measurements_at_more_ratios(ratio):
+    state, found = simulated(gaussian, ratio, 300, d=24)
+    compared(state, found, finite_size(state, samples=False), 24)
+
+
+def test_the_correction_vanishes_with_the_noise_and_the_target_alone_stays():
+    """Far beyond recovery only what regularisation and noise do is left: all of order delta."""
+    state = solve_quadratic(
+        power_law(dimension=20, exponent=1.0),
+        sample_ratio=500.0,
+        label_noise=0.5,
+        regularisation=0.1,
+    )
+    found = finite_size(state, samples=True)
+    assert abs(found.matrix_error) / 20 < 0.2 * state.matrix_error
+    assert abs(found.train_error) / 20 < 1e-3 * state.train_error
