@@ -110,7 +110,7 @@ def finite_size(state: QuadraticState, *, samples: bool) -> FiniteSize:
     freedom = along[3] * moved[1] + (mixed * across + extra_slope) / (4 * noise)
     error = 2 * changes[0] * noise**2 + 4 * state.sample_ratio * noise * moved[1] - changes[1] / 2
     leverage = 4 * here.freedom * b / penalty
-    growth = leverage * (freedom / here.freedom + rise / b)
+    growth = 4 / penalty * (b * freedom + here.freedom * rise)
     train = 2 * error / (1 + leverage) ** 2 - 2 * state.test_error * growth / (1 + leverage) ** 3
     if samples:
         uneven = 3 * leverage * state.test_error / (1 + leverage) - 4 * state.matrix_error
