@@ -32,6 +32,7 @@ from solvable.report.diagnose_html import example_spectra, matrix_cards, render_
 from solvable.report.diagnose_result import Diagnosed
 from solvable.report.diagnose_svg import small_picture, ticks
 from solvable.report.recording_backend import record
+from solvable.spectra.fit import fit_bulk
 
 BROWSER = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
@@ -60,6 +61,10 @@ def full() -> MatrixDiagnosis:
         errors=ErrorParts(3.0, 0.5, 0.5, None, 16.0),
         initial=Comparison("initial weights", "random-like", 0, 1.0, 0.4, text="It was noise."),
     )
+
+
+def noise() -> np.ndarray:
+    return np.random.default_rng(0).standard_normal((60, 80))
 
 
 def tailed() -> MatrixDiagnosis:
@@ -156,6 +161,12 @@ def test_what_is_doubtful_and_refused_is_told():
     assert pruned[0].startswith("Cut at the edge of its bulk, layer.0.bulk+spikes keeps 3 of 400")
     assert pruned[1].startswith("The other 5 matrices have no bulk")
     assert pruned[2] == "layer.0.bulk+spikes: Keep the three."
+    bulk = fit_bulk(np.linalg.svd(noise(), compute_uv=False), noise().shape)
+    either = words.doubts(Diagnosed("f", (example("bulk-decay", bulk=bulk),), n_arrays=1))
+    assert either == [
+        "1 in another phase although a bulk of noise with outliers is not refuted either: "
+        "layer.0.bulk-decay (0 outliers)."
+    ]
     clear = replace(tailed(), log_likelihood_ratio=50.0, phase_p_value=0.001)
     doubt = words.doubts(Diagnosed("f", (clear,), n_arrays=1))
     assert doubt == ["1 whose best law is still refuted (p below 0.02): layer.0.heavy-tailed."]

@@ -224,8 +224,22 @@ def changes(found: Diagnosed) -> list[str]:
 
 
 def doubts(found: Diagnosed) -> list[str]:
-    """Matrices whose phase is hardly told from the runner-up, or whose law is refuted."""
+    """Matrices whose phase is hardly told from another, or whose law is refuted."""
     told = []
+    noisy = [
+        one
+        for one in found.fitted
+        if one.noise is None and one.bulk is not None and one.bulk.p_value >= REFUTED
+    ]
+    if noisy:
+        pairs = [
+            f"{one.name} ({counted(one.bulk.n_outliers, 'outlier')})" for one in noisy if one.bulk
+        ]
+        which = listed(pairs) if len(noisy) <= NAMED else kinds(noisy, found.matrices)
+        told.append(
+            f"{len(noisy)} in another phase although a bulk of noise with outliers is not refuted "
+            f"either: {which}."
+        )
     close = [
         one
         for one in found.fitted
