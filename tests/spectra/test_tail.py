@@ -49,10 +49,35 @@ def test_exponential_values_are_no_power_law():
     assert not found.plausible
 
 
-def test_lognormal_is_told_from_a_power_law():
-    found = fit_tail(np.exp(np.abs(np.random.default_rng(5).normal(size=1500))), draws=49)
-    assert found.power_law_p_value < 0.05
-    assert not found.plausible
+def test_lognormals_are_told_from_power_laws_at_a_rate():
+    # A tail picked for its straightness hides its curvature: a half of log-normals is told at
+    # this size (34 of 60 seeds), where a power law is refused in 15 % at most.
+    told, refused, n = 0, 0, 16
+    for seed in range(n):
+        rng = np.random.default_rng([1, seed])
+        told += not fit_tail(np.exp(np.abs(rng.normal(size=3000))), draws=29).plausible
+        refused += not fit_tail(pareto(rng, 2.0, 500), draws=29).plausible
+    # Binomial: at a rate of 0.57 at least 4 of 16 with probability 0.997; at 0.15 at most 7 of 16.
+    assert told >= 4
+    assert refused <= 7
+    assert told > refused
+
+
+def test_one_number_search_finds_the_summit_of_the_plain_likelihood():
+    from scipy.optimize import minimize
+    from scipy.special import log_ndtr
+
+    logs = np.abs(np.random.default_rng(8).normal(size=400))
+    gain, slope, curve = _curved(logs)
+
+    def loss(parameters):
+        a, b = parameters[0], np.exp(parameters[1])
+        norm = 0.5 * np.log(2 * np.pi / b) + a**2 / (2 * b) + log_ndtr(-a / np.sqrt(b))
+        return a * logs.mean() + b * (logs**2).mean() / 2 + norm
+
+    best = minimize(loss, [slope + 0.1, np.log(curve) + 0.1], method="Nelder-Mead", tol=1e-10)
+    plain = 1 + np.log(logs.mean())
+    assert gain == pytest.approx(400 * (best.fun - plain), abs=1e-3)
 
 
 def test_curvature_is_recovered_and_vanishes_for_a_power_law():

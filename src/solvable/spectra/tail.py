@@ -20,12 +20,14 @@ A law seen over less than half a decade cannot be told from any other smooth dec
 CANDIDATES = 60
 """Thresholds that are tried, in geometric steps of the number of values beyond them."""
 
-DRAWS = 199
-"""Replicates of the parametric bootstrap: p-values in steps of half a percent."""
+DRAWS = 99
+"""Replicates of the parametric bootstrap: p-values in steps of a percent."""
 
+RIVAL_DRAWS = 99
+"""Replicates against the log-normal."""
 
-RIVAL_DRAWS = 24
-"""Replicates against the log-normal at least: fewer could not reach a p-value below 0.05."""
+LEAST_START = -25.0
+"""Standard deviations below the summit of a log-normal at which its tail may start, at most."""
 
 
 @dataclass(frozen=True)
@@ -157,9 +159,7 @@ def fit_tail(
     from scipy.special import ndtri
 
     reach = float(ndtri(0.5 + confidence / 2)) * spread
-    gain, rival, own = _lognormal(
-        np.log(tail / tail[0]), found.exponent, rng, max(draws // 8, RIVAL_DRAWS)
-    )
+    gain, rival, own = _lognormal(np.log(tail / tail[0]), found.exponent, rng, RIVAL_DRAWS)
     return TailFit(
         found.exponent,
         (max(1.0, found.exponent - reach), found.exponent + reach),
@@ -221,43 +221,57 @@ def _lognormal(
     """
     gain, slope, curve = _curved(logs)
     n = logs.size
-    under_law = [_curved(rng.exponential(1 / (exponent - 1), n))[0] for _ in range(draws)]
-    under_rival = [_curved(_draw_curved(slope, curve, n, rng))[0] for _ in range(draws)]
-    rival = (1 + sum(one >= gain for one in under_rival)) / (1 + draws)
-    own = (1 + sum(one <= gain for one in under_law)) / (1 + draws)
+    under_law = _gains(rng.exponential(1 / (exponent - 1), (draws, n)))[0]
+    under_rival = _gains(_draw_curved(slope, curve, (draws, n), rng))[0]
+    rival = float((1 + (under_rival >= gain).sum()) / (1 + draws))
+    own = float((1 + (under_law <= gain).sum()) / (1 + draws))
     return gain, rival, own
 
 
 def _curved(logs: np.ndarray) -> tuple[float, float, float]:
     """Log-likelihood lost by no curvature, and slope and curvature that are most likely."""
-    from scipy.optimize import minimize
-    from scipy.special import log_ndtr
-
-    mean, square = float(logs.mean()), float((logs**2).mean())
-
-    def loss(parameters: np.ndarray) -> float:
-        a, b = parameters[0] / mean, np.exp(np.clip(parameters[1], -18.0, 18.0)) / mean**2
-        # Normalisation: the Gaussian integral over t > 0, in logarithms for steep slopes.
-        ratio = a / np.sqrt(b)
-        norm = 0.5 * np.log(2 * np.pi / b) + ratio**2 / 2 + log_ndtr(-ratio)
-        return float(a * mean + b * square / 2 + norm)
-
-    # The best of a few starts: the surface is flat where the curvature vanishes.
-    starts = ([0.5, -1.0], [0.95, -4.0])
-    fits = [
-        minimize(loss, np.array(s), method="Nelder-Mead", options={"maxiter": 200}) for s in starts
-    ]
-    best = min(fits, key=lambda one: one.fun)
-    plain = 1 + np.log(mean)
-    gain = min(0.0, float(logs.size * (best.fun - plain)))
-    return gain, float(best.x[0]) / mean, float(np.exp(np.clip(best.x[1], -18.0, 18.0))) / mean**2
+    gains, slopes, curves = _gains(logs[None, :])
+    return float(gains[0]), float(slopes[0]), float(curves[0])
 
 
-def _draw_curved(slope: float, curve: float, n: int, rng: np.random.Generator) -> np.ndarray:
+def _gains(logs: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    r"""Gain, slope and curvature for each row of logarithms.
+
+    With :math:`\alpha=a/\sqrt b` and :math:`\sigma=b^{-1/2}` the law is that of a Gaussian beyond
+    :math:`\alpha` standard deviations. At fixed :math:`\alpha` the best :math:`\sigma` is the root of
+    :math:`\sigma^2-\alpha m_1\sigma-m_2`, so that one number is searched, all rows at once.
+    """
+    from scipy.special import erfcx
+
+    first, second = logs.mean(axis=1)[:, None], (logs**2).mean(axis=1)[:, None]
+
+    def at(alpha: np.ndarray) -> np.ndarray:
+        sigma = (alpha * first + np.sqrt((alpha * first) ** 2 + 4 * second)) / 2
+        norm = np.log(np.sqrt(np.pi / 2) * erfcx(alpha / np.sqrt(2)))
+        return np.asarray(-np.log(sigma) - second / (2 * sigma**2) - alpha * first / sigma - norm)
+
+    # Steps grow with the distance from zero: the limit of the power law is far out.
+    place = np.tile(np.linspace(np.arcsinh(LEAST_START), np.arcsinh(1e4), 81), (len(logs), 1))
+    for _ in range(4):
+        values = at(np.sinh(place))
+        k = np.argmax(values, axis=1)
+        best, step = place[np.arange(len(logs)), k], place[:, 1] - place[:, 0]
+        place = best[:, None] + step[:, None] * np.linspace(-1, 1, 21)
+        place = np.maximum(place, np.arcsinh(LEAST_START))
+    alpha = np.sinh(best)[:, None]
+    sigma = (alpha * first + np.sqrt((alpha * first) ** 2 + 4 * second)) / 2
+    plain = -1 - np.log(first[:, 0])
+    gain = np.minimum(0.0, logs.shape[1] * (plain - at(alpha)[:, 0]))
+    return gain, (alpha / sigma)[:, 0], (1 / sigma**2)[:, 0]
+
+
+def _draw_curved(
+    slope: float, curve: float, shape: int | tuple[int, ...], rng: np.random.Generator
+) -> np.ndarray:
     from scipy.special import log_ndtr, ndtri_exp
 
     width = 1 / np.sqrt(curve)
     # Upper tail of a Gaussian centred at -slope/curve, cut at zero, by its inverse in logarithms.
     top = log_ndtr(-slope * width)
-    draws: np.ndarray = -slope / curve - width * ndtri_exp(top + np.log(rng.random(n)))
+    draws: np.ndarray = -slope / curve - width * ndtri_exp(top + np.log(rng.random(shape)))
     return np.clip(draws, 0, None)
