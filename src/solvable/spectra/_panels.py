@@ -120,7 +120,9 @@ def _numbered(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def _parts(points: Points, panels: np.ndarray) -> np.ndarray:
     """Into how many parts to cut panels: the curve is smooth over about twice its height."""
     u, height = (values.reshape(-1, PANEL_NODES)[panels] for values in (points.u, points.height))
-    parts = np.ceil((u[:, -1] - u[:, 0]) / (2 * np.median(height, axis=1)))
+    height = np.maximum(np.median(height, axis=1), np.finfo(float).tiny)
+    with np.errstate(over="ignore"):
+        parts = np.ceil((u[:, -1] - u[:, 0]) / (2 * height))
     return np.clip(parts, 2, MAX_PARTS).astype(int)
 
 

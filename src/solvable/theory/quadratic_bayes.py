@@ -101,29 +101,20 @@ def bayes_optimal(
         with np.errstate(divide="ignore"):
             return float(np.log((error + label_noise / 2) / (2 * sample_ratio * law.variance)))
 
-    top = (variance + label_noise / 2) / (2 * sample_ratio)
-    least = LEAST_NOISE * float(np.abs(measure.pieces).max())
-    floor = max(np.sqrt(label_noise / (4 * sample_ratio)) * (1 - 1e-12), least)
-    if top <= floor**2:
+    if variance + label_noise == 0:
         raise _perfect(sample_ratio)
-    # The map goes down to the root from above; a step twice as long brackets it.
-    high = float(np.log(top)) / 2
-    low, value = high, gap(high)
-    while value < 0:
-        high = low
-        low = max(low + min(value / 2, -1e-12), float(np.log(floor)))
-        step_value = gap(low)
-        if low <= np.log(floor) and step_value < 0:
+    top = np.log((variance + label_noise / 2) / (2 * sample_ratio)) / 2
+    least = LEAST_NOISE * float(np.abs(measure.pieces).max())
+    floor = np.sqrt(label_noise / (4 * sample_ratio))
+    bottom = float(np.log(max(floor, least)))
+    # Downwards, so that the first change of sign is at the largest root.
+    step = np.clip((top - bottom) / 12, 1e-9, 0.5)
+    high = low = float(top)
+    while gap(low) < 0:
+        if low < bottom and floor <= least:
             raise _perfect(sample_ratio)
-        if abs(step_value) < 1e-3 and step_value < 0:
-            trial = max(low + 4 * step_value, float(np.log(floor)))
-            if gap(trial) >= 0:
-                low = trial
-                break
-        value = step_value
-    root = low
-    if low < high and gap(low) != 0:
-        root = brentq(gap, low, high, xtol=1e-13, rtol=1e-13)
+        high, low = low, low - step
+    root = low if low == high else brentq(gap, low, high, xtol=1e-13, rtol=1e-13)
     gap(root)
     law, error = laws[root]
     residual = error + label_noise / 2 - 2 * sample_ratio * law.variance

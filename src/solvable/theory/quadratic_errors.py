@@ -234,7 +234,7 @@ def optimal_regularisation(
         label_noise=label_noise,
         regularisation=2 * np.sqrt(label_noise * sample_ratio),
     )
-    root = float(brentq(gap, floor, np.log(start.effective_noise), xtol=1e-12, rtol=1e-12))
+    root = float(brentq(gap, floor, np.log(start.effective_noise), xtol=1e-9, rtol=1e-9))
     gap(root)
     b = thresholds[root]
     law = SpectralLaw(measure, noise=float(np.exp(root)))
@@ -248,7 +248,7 @@ def optimal_regularisation(
 
 
 def _best_cut(law: SpectralLaw) -> float:
-    """Threshold of least error at this noise: a scan, then a root of the slope."""
+    """Threshold of least error, which hardly depends on it: a scan, then a root of the slope."""
     from scipy.optimize import brentq
 
     top = float(law.edges[-1, 1])
@@ -263,7 +263,9 @@ def _best_cut(law: SpectralLaw) -> float:
     if not slopes[low] <= 0 <= slopes[high]:
         return float(grid[k])
     return float(
-        brentq(lambda b: _error_slope(law, np.array([b]))[0], grid[low], grid[high], xtol=1e-13)
+        brentq(
+            lambda b: _error_slope(law, np.array([b]))[0], grid[low], grid[high], xtol=1e-8 * top
+        )
     )
 
 

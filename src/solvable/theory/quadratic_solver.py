@@ -25,6 +25,9 @@ from solvable.theory.quadratic_saddle import (
 LARGEST_NOISE = 1e5
 """Effective noise, relative to that of the null predictor, above which there is no solution."""
 
+RESOLVED_ERROR = 1e-12
+"""Error, relative to the target's second moment, below which recovery counts as perfect."""
+
 IMBALANCE = 1e-12
 """Relative error of the effective variance at which the search stops."""
 
@@ -83,6 +86,8 @@ class SaddleProblem:
             moments, anchor = _moments_near(law, b, anchor)
             b = float(moments.threshold[0])
             excess = total - energy_above(moments) - (pull / b if b else 0.0)
+            if abs(excess) <= 1e-15 * total:
+                return moments
             low, high = (b, high) if excess <= 0 else (low, b)
             moved = b * b - excess / (moments.mass[0] + (pull / (2 * b**3) if b else 0.0))
             after = float(np.sqrt(moved)) if moved > 0 else 0.0
@@ -128,12 +133,22 @@ class SaddleProblem:
         moments = self.best_threshold(law)
         error = thresholded_error(self.energy, moments)
         point = SaddlePoint(noise, float(moments.threshold[0]), error, law, moments)
-        spread = (error + self.label_noise / 2) / (2 * self.sample_ratio * law.variance)
-        if spread < 1 and error + self.label_noise / 2 < 1e-15 * self.energy:
-            raise PerfectRecovery
-        gap = np.log(spread)
         self._seen[log_noise] = point
-        return float(gap)
+        total = error + self.label_noise / 2
+        # Below, the error is a difference of rounded numbers of the size of the energy.
+        if total <= RESOLVED_ERROR * self.energy:
+            return np.nan
+        return float(np.log(total / (2 * self.sample_ratio * law.variance)))
+
+    def _range(self) -> tuple[float, float, float]:
+        """Logarithms between which the solution lies, and the noise of the null predictor."""
+        null = float(np.sqrt((self.energy + self.label_noise / 2) / (2 * self.sample_ratio)))
+        if null == 0:
+            raise PerfectRecovery
+        # At the floor the error is at least 0, and just below it the imbalance above 0.
+        floor = (1 - 1e-6) * np.sqrt(self.label_noise / (4 * self.sample_ratio))
+        least = LEAST_NOISE * float(np.abs(self.target.pieces).max())
+        return float(np.log(max(floor, least))), float(np.log(LARGEST_NOISE * null)), null
 
     def solve(self, guess: float | None = None, slope: float = -2.0) -> SaddlePoint:
         """Find the saddle point; a guess changes the number of evaluations, not the answer.
@@ -157,19 +172,17 @@ class SaddleProblem:
         PerfectRecovery
             If the error vanishes.
         """
-        null = np.sqrt((self.energy + self.label_noise / 2) / (2 * self.sample_ratio))
-        floor = np.sqrt(self.label_noise / (4 * self.sample_ratio))
-        least = LEAST_NOISE * float(np.abs(self.target.pieces).max())
-        if null == 0:
-            raise PerfectRecovery
-        # At the floor the imbalance is positive: the error is.
-        low, high = float(np.log(max(floor, least))), float(np.log(LARGEST_NOISE * null))
-        here = float(np.log(null if guess is None else guess))
-        here = min(max(here, low + 1e-9), high)
+        low, high, null = self._range()
+        here = min(max(float(np.log(guess or null)), low + 1e-9), high)
         below, above = -np.inf, np.inf
         past: list[tuple[float, float]] = []
         for _ in range(200):
             gap = self.imbalance(here)
+            if np.isnan(gap):
+                if not past or past[-1][1] - here < 0.7:
+                    raise PerfectRecovery
+                low, here = here, (here + past[-1][1]) / 2
+                continue
             below, above = (here, above) if gap > 0 else (below, here)
             if past and past[-1][1] != here and gap != past[-1][0]:
                 self.slope = min((gap - past[-1][0]) / (here - past[-1][1]), -0.01)
@@ -187,7 +200,7 @@ class SaddleProblem:
             if there <= low:
                 if here <= low + 1e-9:
                     raise PerfectRecovery
-                there = (here + low) / 2 if floor > least else low + 5e-10
+                there = (here + low) / 2
             if abs(there - here) <= 1e-14:
                 return self._seen[here]
             here = there
@@ -232,6 +245,6 @@ def _next(past: list[tuple[float, float]], below: float, above: float, slope: fl
     # Not past a root yet: go on in its direction, at least as far as the last step did.
     step = gap / 2 if len(past) == 1 else there - here
     last = abs(here - past[-2][1]) if len(past) > 1 else abs(step)
-    if step * gap <= 0 or abs(step) > 4 * last + 4:
+    if step * gap <= 0 or abs(step) > 2 * last + 2:
         step = np.sign(gap) * 2 * last
     return here + float(step) if len(past) > 1 else there
