@@ -7,7 +7,6 @@ from solvable.spectra.functionals import truncated_moments
 from solvable.spectra.measures import discrete, power_law
 from solvable.theory.quadratic import solve_quadratic
 from solvable.theory.quadratic_dilute import (
-    best_regularisation,
     dilute_state,
     solve_dilute,
     spike_error,
@@ -82,24 +81,6 @@ def test_small_networks_too_where_the_note_has_its_table_of_errors():
         )
         # Table 3 of note 04; the formula of isolated spikes is off by up to 2 there.
         assert found.matrix_error == pytest.approx(error, rel=0.01)
-
-
-@pytest.mark.parametrize("samples", [10.0, 40.0, 100.0])
-def test_best_regularisation_is_that_of_the_exact_solution(samples):
-    target = power_law(dimension=400, exponent=1.0, ratio=1.15, heads=60)
-    ratio = samples / 400
-    best = best_regularisation(target, sample_ratio=ratio, label_noise=0.5)
-    errors = [
-        solve_quadratic(
-            target, sample_ratio=ratio, label_noise=0.5, regularisation=best.regularisation * step
-        ).matrix_error
-        for step in (0.7, 1.0, 1.4)
-    ]
-    assert errors[1] < errors[0]
-    assert errors[1] < errors[2]
-    # The parabola through the three, in the logarithm, has its minimum within 10 % of the middle.
-    bend = np.polyfit(np.log([0.7, 1.0, 1.4]), errors, 2)
-    assert abs(-bend[1] / (2 * bend[0])) < 0.1
 
 
 def test_states_that_no_network_has_are_refused():

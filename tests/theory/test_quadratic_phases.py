@@ -14,7 +14,7 @@ from solvable.theory.quadratic_bulk import (
     overfitting_risk,
     semicircle_tail,
 )
-from solvable.theory.quadratic_dilute import best_regularisation
+from solvable.theory.quadratic_errors import optimal_regularisation
 from solvable.theory.quadratic_phase_laws import (
     QuadraticPhase,
     full_rank_risk,
@@ -269,8 +269,9 @@ def test_optimum_is_below_the_cut_line_by_the_derived_law():
     ratios = []
     for dimension in (10**4, 10**6):
         phases = PowerLawPhases(dimension, 1.0, NOISE)
-        # Least error to first order in the features, which test_quadratic_dilute.py checks.
-        best = best_regularisation(phases.target, sample_ratio=1000 / dimension, label_noise=NOISE)
+        best = optimal_regularisation(
+            spectrum(dimension, 1.0, 60, 1.15), sample_ratio=1000 / dimension, label_noise=NOISE
+        )
         ratios.append(phases.optimal_regularisation(1000.0) / best.regularisation)
         assert best.regularisation < phases.cut_regularisation(1000.0)
     assert ratios == pytest.approx([1.0, 1.0], abs=0.05)

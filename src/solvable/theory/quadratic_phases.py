@@ -92,6 +92,10 @@ class PowerLawPhases:
         return power_law(dimension=self.dimension, exponent=self.exponent)
 
     @cached_property
+    def _cuts(self) -> dict[float, float]:
+        return {}
+
+    @cached_property
     def normalisation(self) -> float:
         r""":math:`c_\gamma^2=1/\sum_jj^{-2\gamma}`."""
         return float(self.target.nodes[-1] ** 2 / self.dimension)
@@ -126,7 +130,7 @@ class PowerLawPhases:
 
     @cached_property
     def overfitting_samples(self) -> float:
-        r"""Between IV and V, where their laws cross; infinite without noise.
+        r"""Between IV and V without regularisation, where their laws cross; infinite without noise.
 
         Of order :math:`d^{4\gamma/(14\gamma-5)}`.
         """
@@ -134,11 +138,11 @@ class PowerLawPhases:
 
         if self.label_noise == 0:
             return np.inf
-        d, noise = self.dimension, self.label_noise
 
         def gap(log_samples: float) -> float:
             samples = float(np.exp(log_samples))
-            bulk = noise_only(sample_ratio=samples / d, label_noise=noise).matrix_error
+            ratio = samples / self.dimension
+            bulk = noise_only(sample_ratio=ratio, label_noise=self.label_noise).matrix_error
             return float(np.log(bulk / self._truncated(samples)))
 
         low, high = np.log(1e-6), np.log(self.interpolation_samples * (1 - 1e-9))
@@ -158,13 +162,13 @@ class PowerLawPhases:
         :math:`4\sqrt{\alpha\Delta}` when many features are learned but few of all; here to first
         order in their number.
         """
-        state = dilute_state(
-            self.target,
-            sample_ratio=effective_samples / self.dimension,
-            label_noise=self.label_noise,
-            shrinkage=2.0,
-        )
-        return state.regularisation
+        if effective_samples not in self._cuts:
+            ratio = effective_samples / self.dimension
+            state = dilute_state(
+                self.target, sample_ratio=ratio, label_noise=self.label_noise, shrinkage=2.0
+            )
+            self._cuts[effective_samples] = state.regularisation
+        return self._cuts[effective_samples]
 
     def collapse_regularisation(self, effective_samples: float) -> float:
         r""":math:`\tilde\lambda=4\alpha\lambda_{\max}(S^\star+\delta Z)` from where nothing is learned.
@@ -205,6 +209,10 @@ class PowerLawPhases:
     def phase(self, effective_samples: float, regularisation: float) -> QuadraticPhase:
         r"""Phase at a point.
 
+        A regularisation not far below the cut line keeps little of the bulk: IV reaches past the
+        samples of V and VIa there, where the bulk alone has less error than the law of IV, or the
+        threshold exceeds the noise.
+
         Parameters
         ----------
         effective_samples : float
@@ -231,13 +239,21 @@ class PowerLawPhases:
             return QuadraticPhase.SHIFTED if shifted else QuadraticPhase.FULL_RANK
         if regularisation >= self.cut_regularisation(n):
             return QuadraticPhase.THRESHOLDED
+        if self.label_noise == 0:
+            return QuadraticPhase.BENIGN
         low, high = self.peak_window(regularisation)
         if low < n < high:
             return QuadraticPhase.PEAK
-        if n >= self.interpolation_samples and self.label_noise > 0:
-            return QuadraticPhase.NOISY_BULK
-        bulk = n >= self.overfitting_samples
-        return QuadraticPhase.OVERFITTING if bulk else QuadraticPhase.BENIGN
+        bulk = noise_only(
+            sample_ratio=n / self.dimension,
+            label_noise=self.label_noise,
+            regularisation=regularisation or 1e-12,
+        )
+        if n >= self.interpolation_samples:
+            kept = bulk.threshold < bulk.effective_noise
+            return QuadraticPhase.NOISY_BULK if kept else QuadraticPhase.BENIGN
+        harmful = bulk.matrix_error > self._truncated(n)
+        return QuadraticPhase.OVERFITTING if harmful else QuadraticPhase.BENIGN
 
     def locate(self, effective_samples: float, regularisation: float) -> PhasePoint:
         r"""Phase at a point with its law; see :meth:`phase`.
@@ -323,7 +339,7 @@ class PowerLawPhases:
         -------
         float
             :math:`\tilde\lambda`; 0 in VIb, where the error is flat below :math:`4\alpha s_d`.
-            :func:`~solvable.theory.quadratic_dilute.best_regularisation` is exact for few features.
+            :func:`~solvable.theory.quadratic_errors.optimal_regularisation` is exact.
 
         Examples
         --------
