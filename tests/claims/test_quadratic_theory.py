@@ -108,6 +108,27 @@ def test_last_point_of_the_curve_against_matrices():
     assert learned(noise, threshold)[0] < 0.1163 * 0.985
 
 
+@pytest.mark.slow
+def test_last_point_of_the_curve_against_large_networks():
+    # The error of samples exceeds the theory's by a share near 3 / d: at d = 300 three networks, each
+    # with a scatter of 1 %, tell .1124 (plus 1 %) from .1163.
+    from solvable.arrays import ArraySource
+    from solvable.learners.quadratic_amp import solve_amp
+    from solvable.learners.quadratic_sensing import SampleSensing
+
+    d, errors = 300, []
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        factor = rng.standard_normal((d, d // 5)) / np.sqrt(np.sqrt(d * (d // 5)))
+        sensing = SampleSensing(ArraySource(rng.standard_normal((d * d, d))))
+        labels = sensing.forward(factor) + np.sqrt(0.5) * rng.standard_normal(d * d)
+        found = solve_amp(sensing, labels, 0.02, tolerance=1e-5).matrix
+        errors.append(np.sum((found - factor @ factor.T) ** 2) / d)
+    error = 0.01 * 0.1124 / np.sqrt(3)
+    assert np.mean(errors) == pytest.approx(0.1124 * (1 + 3 / d), abs=3 * error)
+    assert np.mean(errors) < 0.1163 - 2 * error
+
+
 def test_another_solver():
     # Check 4: that of arXiv:2601.10483, S = W W^T / p and penalty 4 alpha lambda.
     target = marchenko_pastur(0.2, scale=1 / np.sqrt(0.2))

@@ -61,7 +61,7 @@ def test_bad_input_is_named():
             solve_quadratic(np.ones(2), **{**good, name: value})
     with pytest.raises(InvalidData, match="eigenvalue"):
         solve_quadratic(np.array([1.0, -0.5]), **good)
-    with pytest.raises(InvalidParameter, match="negative|at least 0"):
+    with pytest.raises(InvalidParameter, match="threshold"):
         state_at(np.ones(2), effective_noise=1.0, threshold=-0.1, label_noise=0.5)
 
 
@@ -93,8 +93,8 @@ def test_quantiles_invert_the_mass():
     places = state.quantiles(levels)
     assert (np.diff(places) > 0).all()
     for level, place in zip(levels, places, strict=True):
-        x = np.linspace(place, state.law.edges[-1, 1] - state.threshold, 4001)
-        assert np.trapezoid(state.density(x), x) == pytest.approx(1 - level, abs=2e-4)
+        x = np.linspace(place, state.law.edges[-1, 1] - state.threshold, 801)
+        assert np.trapezoid(state.density(x), x) == pytest.approx(1 - level, abs=5e-4)
     with pytest.raises(InvalidParameter, match="levels"):
         state.quantiles(1.0)
     with pytest.raises(InvalidParameter, match="count"):

@@ -43,7 +43,7 @@ def test_labels_are_fitted_exactly_below_and_not_above(target, label_noise):
 
 
 def test_regularisation_goes_to_zero_continuously():
-    for ratio in (0.1, 0.2, 0.35, 1.0):
+    for ratio in (0.1, 0.35):
         limit, near = (
             solve_quadratic(
                 marchenko_pastur(0.2), sample_ratio=ratio, label_noise=0.5, regularisation=penalty
