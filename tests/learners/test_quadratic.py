@@ -20,7 +20,7 @@ from solvable.learners.quadratic import QuadraticNetRegressor
 @parametrize_with_checks(
     [
         QuadraticNetRegressor(max_iterations=50),
-        QuadraticNetRegressor("gcv", solver="fista", max_iterations=50, whiten=True),
+        QuadraticNetRegressor("gcv", solver="fista", max_iterations=20, whiten=True),
     ]
 )
 def test_scikit_learn_conventions(estimator, check):

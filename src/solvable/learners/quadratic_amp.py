@@ -142,7 +142,7 @@ def solve_amp(
     state = _State(np.zeros((d, d)), np.zeros(n), np.zeros(n), 0.0)
     history = _Extrapolation(memory)
     factor, iteration = np.zeros((d, 0)), 0
-    best, best_iteration, previous = np.inf, 0, np.inf
+    best, best_iteration, previous, small_step = np.inf, 0, np.inf, tolerance
     for iteration in range(1, max_iterations + 1):
         found = _image(sensing, labels, regularisation, state)
         if found is None:
@@ -153,12 +153,14 @@ def solve_amp(
         step = float(np.linalg.norm(change)) / max(size, np.finfo(float).tiny)
         if step < 0.9 * best:
             best, best_iteration = step, iteration
-        if step <= tolerance:
+        if step <= small_step:
             solution = certified(
                 sensing, labels, regularisation, factor, iteration, tolerance, "amp"
             )
             if solution.converged:
                 return solution
+            # A proof costs as much as an iteration: the next when the step has shrunk in proportion.
+            small_step = step * tolerance / solution.kkt_residual
         if iteration - best_iteration > PATIENCE:
             break
         history.add(image, change)
