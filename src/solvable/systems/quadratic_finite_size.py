@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from solvable.spectra.free_convolution import SpectralLaw
-from solvable.spectra.functionals import tail_rule, truncated_moments
+from solvable.spectra.functionals import tail_rule
 from solvable.spectra.measures import Measure
 from solvable.spectra.product_measure import MarchenkoPasturMeasure
 from solvable.theory.quadratic import QuadraticState
@@ -163,18 +163,19 @@ def _shift(
 
 
 def _functionals(law: SpectralLaw, threshold: float) -> _Functionals:
-    moments = truncated_moments(law, threshold)
     _, points, weights = tail_rule(law, np.array([threshold]))
+    rise = points.x - threshold
+    slope = float(weights @ ((points.x - points.u) / law.variance * rise))
     excess = _mass(law, points.u + 1j * points.height)
     # Weights without the density: an integral over x alone.
     lengths = weights * np.pi * law.variance / points.height
     return _Functionals(
-        second=float(moments.second[0]),
-        slope=float(moments.noise_derivative[0]),
-        first=float(moments.first[0]),
-        mass=float(moments.mass[0]),
-        freedom=float(moments.slope[0]),
-        extra_second=float(2 * lengths @ (excess * (points.x - threshold))),
+        second=float(weights @ rise**2),
+        slope=4 * law.noise * slope,
+        first=float(weights @ rise),
+        mass=float(weights.sum()),
+        freedom=slope,
+        extra_second=float(2 * lengths @ (excess * rise)),
         extra_first=float(lengths @ excess),
     )
 

@@ -1,0 +1,204 @@
+"""Claims and figures of `quadratic-network`: what agrees holds, what does not fails, and why."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from solvable.report import draw_matplotlib
+from solvable.systems import quadratic_curves
+from solvable.systems.base import Finding, NotTestable, Point
+from solvable.systems.quadratic_checks import distribution_distance, shape_effect
+from solvable.systems.quadratic_claims import CLAIMS
+from solvable.systems.quadratic_curves import curves_of, families
+from solvable.systems.quadratic_network import QuadraticParameters, system
+from solvable.systems.quadratic_prediction import predict
+
+BASE = {"dimension": 60, "regularisation": 0.1}
+
+SETTINGS = {
+    "random": BASE | {"sample_ratio": 0.5, "network_samples": 2_000},
+    "control": BASE | {"sample_ratio": 0.5, "sensing": "goe", "network_samples": 2_000},
+    "power": BASE | {"target": "power-law", "sample_ratio": 0.4, "regularisation": 0.02},
+    "power, more": BASE | {"target": "power-law", "sample_ratio": 1.0, "regularisation": 0.02},
+    "below": BASE | {"sample_ratio": 0.2, "noise": 0.0, "regularisation": 1e-3},
+    "above": BASE | {"sample_ratio": 0.3, "noise": 0.0, "regularisation": 1e-3},
+}
+
+FINITE = ("matrix_error", "test_error", "train_error", "rank_fraction", "trace")
+
+
+@pytest.fixture(scope="module")
+def predictions():
+    return {name: predict(QuadraticParameters(**one)) for name, one in SETTINGS.items()}
+
+
+@pytest.fixture(scope="module")
+def make(predictions):
+    """Points whose records say what theory does, apart from the changes given."""
+
+    def make(names=tuple(SETTINGS), **changes):
+        points = []
+        for name in names:
+            setting, prediction = QuadraticParameters(**SETTINGS[name]), predictions[name]
+            record = dict(prediction) | {"kkt_residual": 1e-7, "iterations": 50.0}
+            if setting.noise > 0:
+                record |= {one: prediction[f"finite_size_{one}"] for one in FINITE}
+            record["test_error"] = record["gcv_test_error"] = prediction["test_error"]
+            if setting.sensing == "goe" or setting.noise == 0:
+                record["matrix_error"] = prediction["matrix_error"]
+            for key, factor in changes.items():
+                value = np.asarray(record[key], dtype=float) * factor
+                record[key] = value.tolist()
+            points.append(Point(setting.model_dump(), [record] * 30, prediction))
+        return points
+
+    return make
+
+
+def verdicts(points):
+    return {claim.name: claim.verdict(points) for claim in CLAIMS}
+
+
+def test_records_that_agree_with_theory_hold_every_claim(make):
+    for name, verdict in verdicts(make()).items():
+        assert verdict.status == "holds", (name, verdict)
+        assert verdict.reason
+        assert verdict.source
+
+
+@pytest.mark.parametrize(
+    ("claim", "changes"),
+    [
+        ("test-error", {"matrix_error": 1.5}),
+        ("test-error", {"matrix_error": 0.7}),
+        ("train-error", {"train_error": 1.4}),
+        ("rank", {"rank_fraction": 1.3}),
+        ("spectrum", {"eigenvalues": 1.5}),
+        ("out-of-the-noise", {"outliers": 2.0}),
+        ("feature-errors", {"feature_errors": 2.5}),
+        ("training-data-tell-the-test-error", {"gcv_test_error": 1.5}),
+        ("minimum", {"kkt_residual": 1e3}),
+        ("network-is-convex", {"network_objective": 1.001}),
+        ("control-is-closer", {"matrix_error": 1.0}),
+        ("no-better-than-bayes", {"matrix_error": 0.2}),
+        ("pruning-helps", {"pruned_error": 2.0}),
+        ("denoising-helps", {"denoised_error": 3.0}),
+        ("perfect-recovery", {"matrix_error": 1e4}),
+        ("no-recovery-below", {"matrix_error": 0.1}),
+    ],
+)
+def test_records_that_disagree_fail(make, claim, changes):
+    points = make(**changes)
+    if claim == "control-is-closer":
+        # Control and samples change places.
+        points = [
+            Point(one.parameters | {"sensing": {"goe": "network", "network": "goe"}[kind]},
+                  one.metrics, one.prediction)
+            for one in make(("random", "control"))
+            for kind in [one.parameters["sensing"]]
+        ]  # fmt: skip
+    verdict = verdicts(points)[claim]
+    assert verdict.status == "fails", verdict
+
+
+def test_predicted_features_that_do_not_add_up_fail(make):
+    points = make(("random",))
+    wrong = points[0].prediction | {"matrix_error": 1.01 * points[0].prediction["matrix_error"]}
+    broken = Point(points[0].parameters, points[0].metrics, wrong)
+    assert verdicts([broken])["feature-errors-sum"].status == "fails"
+
+
+def test_what_cannot_be_tested_says_what_would(make):
+    few = BASE | {"sample_ratio": 0.05, "regularisation": 0.02}
+    setting = QuadraticParameters(**few)
+    prediction = predict(setting)
+    record = dict(prediction) | {"gcv_test_error": None, "network_objective": None}
+    point = Point(setting.model_dump(), [record], prediction)
+    assert shape_effect(point) > 0.1
+    found = verdicts([point])
+    for name in ("test-error", "train-error", "spectrum", "feature-errors", "perfect-recovery"):
+        assert found[name].status == "not testable"
+    assert "n/d >= 10" in found["test-error"].reason
+    assert "sensing=network,goe" in found["control-is-closer"].reason
+    assert "network_samples" in found["network-is-convex"].reason
+    assert "sample_ratio" in found["training-data-tell-the-test-error"].reason
+    assert "preset recovery" in found["perfect-recovery"].reason
+    for claim in CLAIMS:
+        assert isinstance(claim.check([point]), (Finding, NotTestable))
+
+
+def test_distance_of_distributions():
+    quantiles = np.array([3.0, 2.0, 1.0, 0.0, 0.0])
+    assert distribution_distance(quantiles[None], quantiles) <= 0.1 + 1e-12
+    assert distribution_distance(quantiles[None] + 10, quantiles) == pytest.approx(0.9)
+    # Eigenvalues at zero do not count, however many there are.
+    assert distribution_distance(np.zeros((2, 5)), np.zeros(5)) == 0
+
+
+@pytest.mark.parametrize("setting", ["random", "power"])
+def test_distance_of_the_law_from_itself_is_below_a_step(make, setting):
+    point = make((setting,))[0]
+    found = distribution_distance(point.values("eigenvalues"), point.predicted("eigenvalues"))
+    assert found <= 0.5 / 60 + 1e-9
+
+
+@pytest.fixture
+def coarse(monkeypatch):
+    monkeypatch.setattr(quadratic_curves, "CURVE_POINTS", 6)
+    monkeypatch.setattr(quadratic_curves, "BAYES_POINTS", 3)
+
+
+def test_figures_show_every_quantity_and_name_the_phases(make, coarse):
+    points = make(("power", "power, more"))
+    figures = {one.name: one for one in system.figures(points)}
+    assert {"error", "train-error", "rank", "self-estimate", "features"} <= set(figures)
+    assert "Phases: " in figures["error"].caption
+    labels = [one.label for one in figures["error"].series]
+    assert labels == [
+        "theory, d → ∞", "first order in 1/d, d = 60", "minimiser", "trained network",
+        "Bayes-optimal",
+    ]  # fmt: skip
+    spectra = [one for name, one in figures.items() if name.startswith("spectrum")]
+    assert spectra
+    for figure in spectra:
+        assert "Phase: b" in figure.caption
+        assert [one.label for one in figure.markers] == ["threshold b", "edge of noise 2δ"]
+        law = next(one for one in figure.series if one.label == "law, learned part")
+        counts = next(one for one in figure.series if one.kind == "histogram")
+        # The law is drawn per bin: both hold the learned eigenvalues.
+        width = counts.x[1] - counts.x[0]
+        learned = np.nan_to_num(np.asarray(law.y))
+        held = np.sum((learned[1:] + learned[:-1]) / 2 * np.diff(law.x)) / width
+        assert held == pytest.approx(np.sum(counts.y), rel=0.1)
+    import matplotlib.pyplot as plt
+
+    for figure in figures.values():
+        plt.close(draw_matplotlib(figure))
+
+
+def test_lines_of_theory_pass_through_the_points(make, coarse):
+    points = make(("random", "control"))
+    figures = {one.name: one for one in system.figures(points)}
+    for name in ("error", "train-error", "rank"):
+        series = {one.label: one for one in figures[name].series}
+        line, dashed = series["theory, d → ∞"], series["first order in 1/d, d = 60"]
+        measured, control = series["minimiser"], series["Gaussian control"]
+        k = int(np.argmin(np.abs(np.asarray(line.x) - 0.5)))
+        assert line.x[k] == pytest.approx(0.5)
+        assert dashed.y[k] == pytest.approx(measured.y[0])
+        if name == "error":
+            assert line.y[k] == pytest.approx(control.y[0])
+
+
+def test_curves_are_told_apart_by_what_they_use(make):
+    points = make(("random", "control", "power", "power, more"))
+    curves = curves_of(points)
+    assert [len(one.points) for one in curves] == [2, 2]
+    assert len(families(curves)) == 2
+    assert curves[0].name == "marchenko-pastur, regularisation 0.1"
+    assert curves[1].name == "power-law, regularisation 0.02"
+    # A parameter that the target ignores makes no curve of its own.
+    changed = Point(points[2].parameters | {"width_ratio": 0.7}, points[2].metrics,
+                    points[2].prediction)  # fmt: skip
+    assert len(curves_of([*points, changed])) == 2
