@@ -27,7 +27,10 @@ if TYPE_CHECKING:
         degree_energies,
         single_index_exponents,
     )
-    from solvable.theory.lofi import FilterPrediction, predict_filter
+    from solvable.theory.lofi import (
+        FilterPrediction,
+        predict_filter,
+    )
     from solvable.theory.lofi_emergence import (
         FeatureEmergence,
         predicted_emergence,
@@ -43,14 +46,71 @@ if TYPE_CHECKING:
         fourth_moment_kernel,
         width_convergence,
     )
-    from solvable.theory.population import PopulationMatrix, overlap_floor, population_bulk
+    from solvable.theory.population import (
+        PopulationMatrix,
+        overlap_floor,
+        population_bulk,
+    )
     from solvable.theory.power_law import (
         normalised_mse_sum,
         recovered_count,
         unrecovered_tail,
         weight_scale,
     )
-    from solvable.theory.readouts import readout_error
+    from solvable.theory.quadratic import (
+        quadratic_curve,
+        solve_quadratic,
+    )
+    from solvable.theory.quadratic_bayes import (
+        BayesOptimalState,
+        bayes_optimal,
+    )
+    from solvable.theory.quadratic_diagonal import (
+        DiagonalState,
+        DiagonalTarget,
+        solve_diagonal,
+    )
+    from solvable.theory.quadratic_errors import (
+        ErrorDecomposition,
+        decompose_error,
+        exact_feature_errors,
+        optimal_regularisation,
+    )
+    from solvable.theory.quadratic_flow import (
+        QuadraticFlow,
+        feature_learning_times,
+        quadratic_flow,
+    )
+    from solvable.theory.quadratic_narrow import (
+        NarrowState,
+        solve_narrow,
+    )
+    from solvable.theory.quadratic_phase_laws import (
+        QuadraticPhase,
+    )
+    from solvable.theory.quadratic_phases import (
+        PhasePoint,
+        PowerLawPhases,
+        quadratic_phase,
+    )
+    from solvable.theory.quadratic_spectral_phase import (
+        SpectralDecision,
+        SpectralPhase,
+        spectral_phase,
+    )
+    from solvable.theory.quadratic_state import (
+        QuadraticState,
+    )
+    from solvable.theory.quadratic_thresholds import (
+        InterpolationThreshold,
+        bayes_perfect_recovery_threshold,
+        flow_recovery_threshold,
+        interpolation_threshold,
+        perfect_recovery_threshold,
+    )
+    from solvable.theory.readouts import (
+        readout_error,
+    )
     from solvable.theory.sample_kernel import (
         QuadraticBackground,
         SampleKernel,
@@ -58,33 +118,58 @@ if TYPE_CHECKING:
         plain_kernel,
         quadratic_background,
     )
-    from solvable.theory.sequential import SequentialPrediction, predict_sequential
+    from solvable.theory.sequential import (
+        SequentialPrediction,
+        predict_sequential,
+    )
 
 _HOMES = {
+    "BayesOptimalState": "quadratic_bayes",
+    "DiagonalState": "quadratic_diagonal",
+    "DiagonalTarget": "quadratic_diagonal",
+    "ErrorDecomposition": "quadratic_errors",
     "FeatureEmergence": "lofi_emergence",
     "FilterPrediction": "lofi",
     "FiniteSizeMoments": "finite_size",
+    "InterpolationThreshold": "quadratic_thresholds",
     "LatentSample": "finite_size",
     "LearningExponents": "kernel_staircase",
     "LiftedPrediction": "lofi_lift",
+    "NarrowState": "quadratic_narrow",
+    "PhasePoint": "quadratic_phases",
     "PopulationMatrix": "population",
+    "PowerLawPhases": "quadratic_phases",
     "QuadraticBackground": "sample_kernel",
+    "QuadraticFlow": "quadratic_flow",
+    "QuadraticPhase": "quadratic_phase_laws",
+    "QuadraticState": "quadratic_state",
     "SampleKernel": "sample_kernel",
     "SequentialPrediction": "sequential",
+    "SpectralDecision": "quadratic_spectral_phase",
+    "SpectralPhase": "quadratic_spectral_phase",
     "WidthConvergence": "lofi_width",
     "activation_energies": "lofi_lift",
+    "bayes_optimal": "quadratic_bayes",
+    "bayes_perfect_recovery_threshold": "quadratic_thresholds",
     "best_kernel_error": "kernel_staircase",
     "corrected_kernel": "sample_kernel",
+    "decompose_error": "quadratic_errors",
     "degree_dimension": "kernel_staircase",
     "degree_energies": "kernel_staircase",
     "error_exponent": "exponents",
+    "exact_feature_errors": "quadratic_errors",
+    "feature_learning_times": "quadratic_flow",
     "finite_size_moments": "finite_size",
+    "flow_recovery_threshold": "quadratic_thresholds",
     "fourth_moment_kernel": "lofi_width",
     "gaussian_draw": "finite_size",
+    "interpolation_threshold": "quadratic_thresholds",
     "neighbour_mixing": "exponents",
     "normalised_mse_asymptote": "exponents",
     "normalised_mse_sum": "power_law",
+    "optimal_regularisation": "quadratic_errors",
     "overlap_floor": "population",
+    "perfect_recovery_threshold": "quadratic_thresholds",
     "plain_kernel": "sample_kernel",
     "population_bulk": "population",
     "predict_filter": "lofi",
@@ -92,11 +177,18 @@ _HOMES = {
     "predict_sequential": "sequential",
     "predicted_emergence": "lofi_emergence",
     "quadratic_background": "sample_kernel",
+    "quadratic_curve": "quadratic",
     "quadratic_draw": "finite_size",
+    "quadratic_flow": "quadratic_flow",
+    "quadratic_phase": "quadratic_phases",
     "readout_error": "readouts",
     "recovered_count": "power_law",
     "residual_dimension": "lofi_emergence",
     "single_index_exponents": "kernel_staircase",
+    "solve_diagonal": "quadratic_diagonal",
+    "solve_narrow": "quadratic_narrow",
+    "solve_quadratic": "quadratic",
+    "spectral_phase": "quadratic_spectral_phase",
     "threshold_exponent": "exponents",
     "total_to_tail_ratio": "exponents",
     "unrecovered_tail": "power_law",
@@ -105,30 +197,52 @@ _HOMES = {
 }
 
 __all__ = [
+    "BayesOptimalState",
+    "DiagonalState",
+    "DiagonalTarget",
+    "ErrorDecomposition",
     "FeatureEmergence",
     "FilterPrediction",
     "FiniteSizeMoments",
+    "InterpolationThreshold",
     "LatentSample",
     "LearningExponents",
     "LiftedPrediction",
+    "NarrowState",
+    "PhasePoint",
     "PopulationMatrix",
+    "PowerLawPhases",
     "QuadraticBackground",
+    "QuadraticFlow",
+    "QuadraticPhase",
+    "QuadraticState",
     "SampleKernel",
     "SequentialPrediction",
+    "SpectralDecision",
+    "SpectralPhase",
     "WidthConvergence",
     "activation_energies",
+    "bayes_optimal",
+    "bayes_perfect_recovery_threshold",
     "best_kernel_error",
     "corrected_kernel",
+    "decompose_error",
     "degree_dimension",
     "degree_energies",
     "error_exponent",
+    "exact_feature_errors",
+    "feature_learning_times",
     "finite_size_moments",
+    "flow_recovery_threshold",
     "fourth_moment_kernel",
     "gaussian_draw",
+    "interpolation_threshold",
     "neighbour_mixing",
     "normalised_mse_asymptote",
     "normalised_mse_sum",
+    "optimal_regularisation",
     "overlap_floor",
+    "perfect_recovery_threshold",
     "plain_kernel",
     "population_bulk",
     "predict_filter",
@@ -136,11 +250,18 @@ __all__ = [
     "predict_sequential",
     "predicted_emergence",
     "quadratic_background",
+    "quadratic_curve",
     "quadratic_draw",
+    "quadratic_flow",
+    "quadratic_phase",
     "readout_error",
     "recovered_count",
     "residual_dimension",
     "single_index_exponents",
+    "solve_diagonal",
+    "solve_narrow",
+    "solve_quadratic",
+    "spectral_phase",
     "threshold_exponent",
     "total_to_tail_ratio",
     "unrecovered_tail",
