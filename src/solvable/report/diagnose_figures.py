@@ -17,6 +17,9 @@ FLOOR = 0.03
 BARS = (12, 60)
 """Bars of a bulk at least and at most; between them twice the root of the number of values."""
 
+DECADE = 8.0
+"""Ratio of the ends of an axis from which it is logarithmic where there is no bulk."""
+
 TRIMMED = 0.1
 """Share of the values, the smallest, that a logarithmic axis leaves out."""
 
@@ -107,11 +110,12 @@ def caption(row: MatrixDiagnosis, *, left_out: int = 0) -> str:
 def _is_logarithmic(row: MatrixDiagnosis, values: np.ndarray) -> bool:
     if row.symmetric and values[0] < 0:
         return False
-    if row.phase in ("random-like", "bleeding-out", "bulk+spikes"):
+    if row.edges is not None:
         top = float(values[-1])
-        return row.edges is not None and top > FAR * row.edges[1] > 0
-    # From half a decade on; below it a logarithmic axis has hardly a tick.
-    return bool(values[-1] > 3 * values[0])
+        return top > FAR * row.edges[1] > 0
+    # Over less than a decade a logarithmic axis has hardly a tick, and shows no power law.
+    low = float(np.quantile(values[values > 0], TRIMMED)) if values[-1] > 0 else 0.0
+    return bool(values[-1] > DECADE * low > 0)
 
 
 def _bins(row: MatrixDiagnosis, values: np.ndarray, *, logarithmic: bool) -> np.ndarray:

@@ -56,8 +56,8 @@ PHASES = (
         "values go over from the bulk into the outliers without a gap, or decay with neither an "
         "edge nor a power law",
         "many features were learned, and the weaker ones cannot be told from noise one by one",
-        "there is no edge at which to prune; judge training by how the matrix changes, with "
-        "--initial, rather than by one number",
+        "where there is an edge, denoise rather than cut at it, as features lie below it too; judge "
+        "training by how the matrix changes, with --initial, rather than by one number",
     ),
     Phase(
         "heavy-tailed",
