@@ -16,6 +16,9 @@ from solvable.spectra.symmetric_fit import fit_symmetric
 LARGEST_SIDE = 20_000
 """Shorter side up to which singular values are computed: cubic in it."""
 
+ATOM_RATIO = 3
+"""Values below the rounding per value in as wide a stretch above it from which they are zeros."""
+
 SYMMETRIC_ERROR = 8.0
 """Spacings of the stored numbers by which a symmetric matrix may miss its transpose."""
 
@@ -128,13 +131,24 @@ def read_spectrum(weights: np.ndarray, precision: float, *, tied: bool = False) 
         semidefinite = True
     top = float(np.abs(y).max())
     rounding = max(precision, 2.0**-52) * size * (p**0.5 + q**0.5)
-    tolerance = max(rounding, 2.0**-52 * q * top)
+    tolerance = _zero_up_to(np.abs(y), max(rounding, 2.0**-52 * q * top), 2.0**-52 * q * top)
     y = np.where(np.abs(y) <= tolerance, 0.0, y)
     if semidefinite is None:
         semidefinite = bool(y[0] >= 0)
     if tied:
         return Spectrum(y**2, largest**2, (p, p), True, True, (*notes, "W W^T was taken."))
     return Spectrum(y, largest, (p, q), symmetric, semidefinite, notes)
+
+
+def _zero_up_to(moduli: np.ndarray, rounding: float, exact: float) -> float:
+    """Values up to here are zero: those below the rounding only if they are an atom.
+
+    A square matrix of noise has values down to zero, some below the rounding of half precision: as
+    many as just above it. What rounding makes of zeros is below it, with a gap above.
+    """
+    below = int((moduli <= rounding).sum())
+    beside = int(((moduli > rounding) & (moduli <= 2 * rounding)).sum())
+    return rounding if below > ATOM_RATIO * (beside + 2) else exact
 
 
 def _largest(matrix: np.ndarray) -> float:

@@ -8,6 +8,7 @@ from functools import lru_cache
 import numpy as np
 
 from solvable.errors import InvalidData
+from solvable.spectra.edges import tracy_widom_quantile
 from solvable.spectra.noise_law import NoiseLaw
 
 WINDOW = (0.05, 0.85)
@@ -46,6 +47,10 @@ NULL_DRAWS = 79
 
 NULL_SIZE = 120
 """Their number of values at most: the distance times the number hardly depends on it."""
+
+
+TRACY_WIDOM = (-1.2065, 1.2680)
+"""Mean and standard deviation of the Tracy-Widom law of real symmetric matrices."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -265,6 +270,31 @@ class BulkLoss:
                 value += self.n_high * np.log(above[possible])
             found[possible] = -value
         return found
+
+
+def wider_edge(unit: float, edge: float, covariance: np.ndarray, probability: float) -> float:
+    """How much further a cut must be because the edge itself is fitted.
+
+    Parameters
+    ----------
+    unit : float
+        Of the Tracy-Widom law, at unit scale.
+    edge : float
+        Upper end of the law of unit scale; the fitted edge is this times the scale less the shift.
+    covariance : ndarray of shape (2, 2)
+        Of scale and shift.
+    probability : float
+        Of noise inside the cut.
+
+    Returns
+    -------
+    float
+        To be added to the Tracy-Widom quantile, at unit scale.
+    """
+    gradient = np.array([edge, -1.0])
+    error = float(gradient @ covariance @ gradient) / unit**2
+    standard = (tracy_widom_quantile(probability) - TRACY_WIDOM[0]) / TRACY_WIDOM[1]
+    return unit * standard * float(np.sqrt(TRACY_WIDOM[1] ** 2 + error) - TRACY_WIDOM[1])
 
 
 def distance(bulk: np.ndarray, law: NoiseLaw, scale: float, shift: float) -> float:

@@ -7,7 +7,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from solvable.errors import InvalidData, InvalidParameter
-from solvable.spectra.bulk_likelihood import NULL_SIZE, distance, maximise, replicates
+from solvable.spectra.bulk_likelihood import (
+    NULL_SIZE,
+    distance,
+    maximise,
+    replicates,
+    wider_edge,
+)
 from solvable.spectra.fit_law import RectangularNoise, Spikes, debias, noise_edge
 from solvable.spectra.noise_law import NoiseLaw
 
@@ -180,21 +186,27 @@ def fit_bulk(
             )
         ratio = (p - outliers) / (q - outliers)
         scale, shift = maximise(bulk, RectangularNoise(ratio), always=zeros > 0)
+        rounded = RectangularNoise(max(round(p / q, 2), 0.01))
+        simulated = replicates(
+            min(bulk.size, NULL_SIZE), rounded, round(shift / scale, 1), seed=seed
+        )
+        covariance = simulated.spread(bulk.size)
+        law = RectangularNoise(ratio)
+        found = distance(bulk, law, scale, shift)
+        # Without a shift there is none to correct.
+        shifted = shift > 0
+        scale, shift = simulated.corrected(scale, shift, bulk.size)
+        shift = shift if shifted else 0.0
         # Entries of the noise have standard deviation scale / sqrt(q - outliers).
-        entry = scale / np.sqrt(q - outliers)
-        cut = entry * noise_edge(p - outliers, q - outliers, probability=1 - level) - shift
+        reach = noise_edge(p - outliers, q - outliers, probability=1 - level)
+        reach /= np.sqrt(q - outliers)
+        wider = wider_edge(law.edge_scale(bulk.size), law.edges[1], covariance, 1 - level)
+        cut = scale * (reach + wider) - shift
         beyond = int((y > cut).sum())
         if beyond <= outliers:
             break
         outliers = beyond
     law = RectangularNoise(p / q)
-    simulated = replicates(
-        min(bulk.size, NULL_SIZE), RectangularNoise(law.key[0]), round(shift / scale, 1), seed=seed
-    )
-    covariance = simulated.spread(bulk.size)
-    found = distance(bulk, RectangularNoise(ratio), scale, shift)
-    if shift:
-        scale, shift = simulated.corrected(scale, shift, bulk.size)
     noise = scale * np.sqrt(q / (q - outliers))
     observed = y[p - outliers :][::-1] + shift
     observed = observed[observed > noise * law.edges[1]]

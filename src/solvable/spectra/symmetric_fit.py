@@ -7,7 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from solvable.errors import InvalidData, InvalidParameter
-from solvable.spectra.bulk_likelihood import NULL_SIZE, distance, maximise, replicates
+from solvable.spectra.bulk_likelihood import (
+    NULL_SIZE,
+    distance,
+    maximise,
+    replicates,
+    wider_edge,
+)
 from solvable.spectra.edges import tracy_widom_quantile
 from solvable.spectra.fit import MINIMUM_COUNT, BulkFit, spikes_with_error
 from solvable.spectra.fit_law import Spikes
@@ -152,7 +158,9 @@ def _fit(y: np.ndarray, semidefinite: bool, level: float, seed: int) -> Symmetri
             min(bulk.size, NULL_SIZE), law, share, signed=not semidefinite, seed=seed
         )
         covariance = simulated.spread(bulk.size)
-        reach = scale * (2 + _margin(law.edge_scale(bulk.size), covariance, 1 - level))
+        unit = law.edge_scale(bulk.size)
+        margin = unit * tracy_widom_quantile(1 - level)
+        reach = scale * (2 + margin + wider_edge(unit, law.edges[1], covariance, 1 - level))
         beyond = int((y + shift > reach).sum())
         under = 0 if semidefinite else int((y + shift < -reach).sum())
         if beyond <= high and under <= low:
@@ -177,15 +185,6 @@ def _fit(y: np.ndarray, semidefinite: bool, level: float, seed: int) -> Symmetri
         float(noise * np.sqrt(covariance[1, 1])),
         semidefinite,
     )
-
-
-def _margin(unit: float, covariance: np.ndarray, probability: float) -> float:
-    """Tracy-Widom quantile, wider by the error of the fitted edge."""
-    mean, deviation = -1.2065, 1.2680
-    # The edge is 2 delta - b.
-    error = float(np.array([2.0, -1.0]) @ covariance @ np.array([2.0, -1.0])) / unit**2
-    standard = (tracy_widom_quantile(probability) - mean) / deviation
-    return unit * (mean + standard * float(np.sqrt(deviation**2 + error)))
 
 
 def _spikes(x: np.ndarray, noise: float, covariance: np.ndarray, d: int) -> Spikes:
