@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 from scipy.optimize import minimize
+from scipy.stats import norm
 from sklearn.linear_model import Lasso
 
 from solvable.errors import InvalidData, InvalidParameter, NotConverged
@@ -16,7 +17,7 @@ from solvable.theory.quadratic_diagonal import (
 def test_risk_and_freedom_are_those_of_sampled_noise(threshold):
     target = DiagonalTarget(np.array([0.0, 0.3, -2.0, 1.0]), np.array([0.5, 0.0, 0.1, 0.0]))
     rng = np.random.default_rng(0)
-    draws = target.means + target.spreads * rng.standard_normal((400_000, 4))
+    draws = target.means + target.spreads * rng.standard_normal((100_000, 4))
     seen = draws + 0.6 * rng.standard_normal(draws.shape)
     shrunk = np.sign(seen) * np.maximum(np.abs(seen) - threshold, 0)
     losses = np.sum((shrunk - draws) ** 2, axis=1)
@@ -116,12 +117,12 @@ def test_sparse_coefficients_are_recovered_without_noise():
     assert large.error / small.error == pytest.approx(1e6, rel=1e-6)
     rng = np.random.default_rng(5)
     errors = []
-    for _ in range(40):
+    for _ in range(20):
         X = rng.standard_normal((80, 200))
         model = Lasso(alpha=1 / 80, fit_intercept=False, tol=1e-7, max_iter=20_000)
         errors.append(np.sum((model.fit(X, X @ coefficients).coef_ - coefficients) ** 2))
     # 1 / d corrections of some 10 % at ten coefficients, beside four standard errors.
-    error = np.std(errors, ddof=1) / np.sqrt(40)
+    error = np.std(errors, ddof=1) / np.sqrt(20)
     assert abs(np.mean(errors) - large.error) < 4 * error + 0.1 * large.error
     with pytest.raises(InvalidParameter, match="recovered"):
         solve_diagonal(target, n_samples=80, label_noise=0.0, penalty=0.0)
@@ -162,3 +163,19 @@ def test_parameters_out_of_range_are_refused():
         DiagonalTarget(np.ones(3), np.ones(2))
     with pytest.raises(InvalidData, match="at least 0"):
         DiagonalTarget(np.ones(2), -np.ones(2))
+
+
+def test_overfitting_without_coefficients_falls_only_as_a_logarithm():
+    # Phase V of arXiv:2509.24882 for diagonal networks: -1 / log(n / d).
+    ratios = []
+    for n in (100, 10):
+        found = solve_diagonal(
+            DiagonalTarget.fixed(np.zeros(10_000)), n_samples=n, label_noise=0.5, penalty=0.0
+        )
+        shrinkage = norm.isf(n / 10_000 / 2)
+        kept = 2 * ((1 + shrinkage**2) * norm.sf(shrinkage) - shrinkage * norm.pdf(shrinkage))
+        expected = 0.5 * 10_000 * kept / (n - 10_000 * kept)
+        assert found.error == pytest.approx(expected, rel=1e-8)
+        ratios.append(found.error * np.log(10_000 / n) / 0.5)
+    # Slow: the next order is log log over log.
+    assert abs(ratios[1] - 1) < abs(ratios[0] - 1) < 0.3

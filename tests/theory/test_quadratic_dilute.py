@@ -53,7 +53,7 @@ def test_with_a_bulk_that_formula_is_too_large():
     assert weak == pytest.approx(0.5e-10, rel=1e-4)
 
 
-@pytest.mark.parametrize("exponent", [0.75, 1.0, 1.5])
+@pytest.mark.parametrize("exponent", [0.75, 1.5])
 @pytest.mark.parametrize("samples", [10.0, 5_000.0])
 @pytest.mark.parametrize("relative", [0.3, 2.0])
 def test_few_features_agree_with_the_exact_solution(exponent, samples, relative):

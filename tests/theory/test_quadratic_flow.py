@@ -76,11 +76,11 @@ def test_a_feature_that_starts_at_nothing_stays_there():
 
 def test_learning_times_are_where_half_is_captured():
     strengths = flow_strengths(dimension=12, features=10, exponent=1.5)
-    times = np.linspace(0, 250, 2_501)
+    times = np.linspace(0, 250, 626)
     flow = quadratic_flow(strengths, 1e-2 * np.eye(12), times)
     expected = feature_learning_times(strengths[:10], initial_strength=1e-4)
-    # Linear interpolation on a grid of 0.1.
-    np.testing.assert_allclose(flow.learning_times()[:10], expected, atol=2e-3)
+    # Linear interpolation on a grid of 0.4.
+    np.testing.assert_allclose(flow.learning_times()[:10], expected, atol=0.03)
     assert np.isnan(flow.learning_times()[10:]).all()
 
 
@@ -115,7 +115,7 @@ def test_the_best_of_rank_r_is_the_floor():
 
 @pytest.mark.parametrize("exponent", [0.75, 1.0, 1.5])
 def test_slope_of_the_risk_is_the_exponent_times_its_logarithmic_correction(exponent):
-    start, features = 1e-12, 3_000_000
+    start, features = 1e-12, 300_000
     strengths = flow_strengths(dimension=features, features=features, exponent=exponent)
     times = np.geomspace(100, 1_000, 6)
     risk = [

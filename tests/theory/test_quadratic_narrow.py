@@ -64,8 +64,8 @@ def test_cut_between_components_is_in_the_gap():
 
 @pytest.mark.parametrize("ratio", [0.15, pytest.param(1.0, marks=pytest.mark.slow)])
 def test_the_rank_of_the_convex_problem_is_width_enough(ratio):
-    # Bounded, so that the cut falls into a bulk: sixty eigenvalues, and many at 0.
-    target = discrete(np.append(0.0, np.linspace(0.5, 4.5, 60)), np.append(240.0, np.ones(60)))
+    # Bounded, so that the cut falls into a bulk: thirty eigenvalues, and many at 0.
+    target = discrete(np.append(0.0, np.linspace(0.5, 4.5, 30)), np.append(120.0, np.ones(30)))
     setting = {"sample_ratio": ratio, "label_noise": 0.5, "regularisation": 0.3}
     exact = solve_quadratic(target, **setting)
     # A little below the rank by the equations of a cut spectrum, at and above it by the others.
@@ -160,7 +160,7 @@ def agrees(dimension, width, n, seeds):
 
 
 def test_trained_networks_of_few_units():
-    theory = agrees(60, 5, 3600, 4)
+    theory = agrees(60, 5, 3600, 3)
     assert theory.rank_fraction == pytest.approx(5 / 60)
     # Five units differ from full width by far more than the tolerance above.
     wide = solve_quadratic(
