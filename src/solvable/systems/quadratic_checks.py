@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 LARGEST_SHAPE_EFFECT = 0.1
 """Value of d/n = 1/(alpha d) above which an expansion in it ends: ten samples per coordinate."""
 
+SHAPE_FACTOR = 1.5
+"""Deviation of samples beyond the first order in 1/d, relative to the limit, over d/n: 0.3 to 1.5 at
+d = 24 to 100 below the interpolation threshold, where it is largest."""
+
 LARGEST_CORRECTION = 0.4
 """First correction in 1/d, relative to the limit, above which the second is no smaller."""
 
@@ -50,9 +54,14 @@ def where(point: Point) -> str:
 
 
 def shape_effect(point: Point) -> float:
-    """Relative size of what the shape of a sample's noise adds: d/n, and 0 for the control."""
+    """Coordinates over samples, d/n, which the shape of a sample's noise goes by; 0 for the control."""
     ratio, d = setting_of(point)
     return 1 / (ratio * d) if point.parameters["sensing"] == "network" else 0.0
+
+
+def shape_tolerance(point: Point) -> float:
+    """Relative size of what the shape of a sample's noise adds."""
+    return SHAPE_FACTOR * shape_effect(point)
 
 
 def error_of(point: Point, name: str, scale: float) -> float:
@@ -87,7 +96,7 @@ def _deviation(points: Sequence[Point], name: str, power: float) -> Finding | No
         expected = float(point.predicted(f"finite_size_{name}"))
         error = error_of(point, name, power * abs(expected))
         second_order = (expected - limit) ** 2 / abs(limit)
-        shape = power * shape_effect(point) * max(abs(expected), abs(limit))
+        shape = power * shape_tolerance(point) * max(abs(expected), abs(limit))
         findings.append(
             Finding(
                 float(point.mean(name)),
@@ -118,7 +127,7 @@ def rank(points: Sequence[Point]) -> Finding | NotTestable:
         d = setting_of(point)[1]
         error = float(spread(point, "rank_fraction"))
         expected = float(point.predicted("finite_size_rank_fraction"))
-        tolerance = 1 / d + shape_effect(point) * expected + ERRORS * error
+        tolerance = 1 / d + shape_tolerance(point) * expected + ERRORS * error
         findings.append(
             Finding(
                 float(point.mean("rank_fraction")),
@@ -147,7 +156,7 @@ def spectrum(points: Sequence[Point]) -> Finding | NotTestable:
         )
         # Eigenvalues repel: counts scatter by less than one, and steps are 1/d high.
         tolerance = (
-            2 / d + rank_moved + shape_effect(point) * float(point.predicted("rank_fraction"))
+            2 / d + rank_moved + shape_tolerance(point) * float(point.predicted("rank_fraction"))
         )
         findings.append(
             Finding(
@@ -194,7 +203,7 @@ def features(points: Sequence[Point]) -> Finding | NotTestable:
             least = relative * float(expected[k]) / np.sqrt(point.replicates)
             error = max(float(errors[k]), least)
             # The expansion tells the size of the whole shift, not along which features it goes.
-            shift = (correction + shape_effect(point)) * max(float(expected[k]), limit)
+            shift = (correction + shape_tolerance(point)) * max(float(expected[k]), limit)
             findings.append(
                 Finding(
                     float(measured[k]),

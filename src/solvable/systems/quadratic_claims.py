@@ -13,7 +13,7 @@ SCALING = "arXiv:2509.24882"
 BAYES = "arXiv:2408.03733"
 
 EXPANSION = (
-    "The square of the first correction in 1/d; for samples also d/n, what the shape of a sample's "
+    "The square of the first correction in 1/d; for samples also 1.5 d/n, what the shape of a sample's "
     "noise adds; four standard errors."
 )
 
@@ -29,21 +29,21 @@ CLAIMS = (
         "train-error",
         "The training error is the predicted one at this dimension.",
         "derived",
-        f"{EXPANSION} d/n counts twice, as the training error is a square.",
+        f"{EXPANSION} 1.5 d/n counts twice, as the training error is a square.",
         checks.train_error,
     ),
     Claim(
         "rank",
         "The network learns the predicted number of directions.",
         NUCLEAR,
-        "One eigenvalue, d/n of the rank for samples, and four standard errors.",
+        "One eigenvalue, 1.5 d/n of the rank for samples, and four standard errors.",
         checks.rank,
     ),
     Claim(
         "spectrum",
         "Learned eigenvalues are distributed as those of target plus noise, shifted and cut.",
         NUCLEAR,
-        "Two eigenvalues, the first correction in 1/d of the rank, and d/n of it for samples.",
+        "Two eigenvalues, the first correction in 1/d of the rank, and 1.5 d/n of it for samples.",
         checks.spectrum,
     ),
     Claim(
@@ -57,7 +57,7 @@ CLAIMS = (
         "feature-errors",
         "Each group of the target's features has its predicted error.",
         "derived",
-        "The first correction in 1/d, and d/n for samples, of the mean error, which may fall on any "
+        "The first correction in 1/d, and 1.5 d/n for samples, of the mean error, which may fall on any "
         "feature; d^(-2/3) for the edges of a random target; four standard errors.",
         checks.features,
     ),
@@ -107,14 +107,14 @@ CLAIMS = (
         "pruning-helps",
         "Cutting the learned spectrum at the edge of the noise lowers the error where it should.",
         SCALING,
-        "A one-sided statement where at least 15 % are predicted.",
+        "A one-sided statement where at least 15 % are predicted and d/n is below 0.06.",
         relations.pruning,
     ),
     Claim(
         "denoising-helps",
         "The rotationally invariant denoiser lowers the error where it should.",
         "derived",
-        "A one-sided statement where at least 15 % are predicted.",
+        "A one-sided statement where at least 15 % are predicted and d/n is below 0.06.",
         relations.denoising,
     ),
     Claim(

@@ -33,9 +33,8 @@ X_LABEL = "samples per squared dimension n/d²"
 MOST_CURVES = 5
 """Curves that one figure holds, at most."""
 
-BAYES_COLOUR = 6
-
-CONTROL_COLOUR = 5
+CONTROL, TRAINED, LIMIT, LIMIT_OF_MANY = 1, 2, 3, 5
+"""Colours of the control, the trained network and a limit, of one curve and of up to five."""
 
 
 def draw_figures(points: Sequence[Point]) -> list[Figure]:
@@ -99,13 +98,17 @@ def _pairs(curves: Sequence[Curve], name: str, state: str) -> list[Series]:
                 )
             )
         series += curve.measured(f"{label}minimiser", name, colour)
-        control = CONTROL_COLOUR if len(curves) == 1 else colour
+        alone = len(curves) == 1
+        control = CONTROL if alone else colour
         series += curve.measured(f"{label}Gaussian control", name, control, "goe")
         if name == "matrix_error":
-            series += curve.measured(
-                f"{label}trained network", "network_matrix_error", (colour + 2) % 8
-            )
+            trained = TRAINED if alone else colour
+            series += curve.measured(f"{label}trained network", "network_matrix_error", trained)
     return series
+
+
+def _limit(curves: Sequence[Curve]) -> int:
+    return LIMIT if len(curves) == 1 else LIMIT_OF_MANY
 
 
 def _markers(curves: Sequence[Curve]) -> list[Marker]:
@@ -125,16 +128,15 @@ def _error(curves: Sequence[Curve], title: str, ending: str) -> Figure:
     series = _pairs(curves, "matrix_error", "matrix_error")
     grid, best = curves[0].bayes()
     best = np.where(best > 0, best, np.nan)
-    series.append(Series("Bayes-optimal", grid, best, "dashed", colour=BAYES_COLOUR))
+    series.append(Series("Bayes-optimal", grid, best, "dashed", colour=_limit(curves)))
     return Figure(
         f"error{ending}",
-        f"Two scalars predict the test error ({title})",
+        f"Test error ({title})",
         X_LABEL,
         "error R = |S − S*|² / d",
         series,
         "Half of the excess risk in the labels. Line: the limit of many dimensions; dashed: with its "
-        "first order in 1/d; points: the minimiser of n samples. With label noise the error peaks "
-        f"where the labels stop being fitted exactly. {_phases_told(curves)}",
+        f"first order in 1/d; points: the minimiser of n samples. {_phases_told(curves)}",
         [*_markers(curves), *_phases(curves)],
         x_scale="log",
         y_scale="log",
@@ -172,20 +174,27 @@ def _phases_told(curves: Sequence[Curve]) -> str:
     return f"Phases: {'; '.join(told)}."
 
 
+_TRAIN_CAPTION = (
+    "Below the interpolation threshold the labels are fitted, noise and all; beyond it the error "
+    "rises to the variance of the noise."
+)
+
+
 def _train(curves: Sequence[Curve], title: str, ending: str) -> Figure:
     series = _pairs(curves, "train_error", "train_error")
     noise = curves[0].first.noise
     if noise > 0:
         ends = [float(curves[0].ratios[0]), float(curves[0].ratios[-1])]
-        series.append(Series("label noise", ends, [noise, noise], "dashed", colour=7))
+        series.append(Series("label noise", ends, [noise, noise], "dashed", colour=_limit(curves)))
     return Figure(
         f"train-error{ending}",
-        f"Training error per sample ({title})",
+        f"Training error ({title})",
         X_LABEL,
         "mean squared residual",
         series,
-        "Below the interpolation threshold the labels are fitted, noise and all; beyond it the error "
-        "rises to the variance of the noise.",
+        _TRAIN_CAPTION
+        if noise > 0
+        else "Of order of the squared regularisation at any sample size.",
         _markers(curves),
         x_scale="log",
         y_scale="log",
@@ -196,7 +205,7 @@ def _train(curves: Sequence[Curve], title: str, ending: str) -> Figure:
 def _rank(curves: Sequence[Curve], title: str, ending: str) -> Figure:
     return Figure(
         f"rank{ending}",
-        f"Directions that the network learns ({title})",
+        f"Learned directions ({title})",
         X_LABEL,
         "rank of S over d",
         _pairs(curves, "rank_fraction", "rank_fraction"),
@@ -220,7 +229,7 @@ def _self_estimate(curves: Sequence[Curve], title: str, ending: str) -> list[Fig
     return [
         Figure(
             f"self-estimate{ending}",
-            f"The training data tell the test error ({title})",
+            f"Test error from training data ({title})",
             X_LABEL,
             "mean squared error on fresh noisy labels",
             series,
@@ -296,7 +305,7 @@ def _features(curve: Curve, words: str, ending: str) -> Figure:
         )
     return Figure(
         f"features{ending}",
-        f"Error of each feature ({words})",
+        f"Error of features ({words})",
         X_LABEL,
         "error along a feature / its strength squared",
         series,
@@ -338,7 +347,7 @@ def _spectrum(point: Point, words: str, ending: str) -> Figure:
     rank = float(point.mean("rank_fraction"))
     return Figure(
         f"spectrum{ending}-ratio-{ratio:.3g}",
-        f"Learned spectrum at n/d² = {ratio:.3g} ({words})",
+        f"Spectrum at n/d² = {ratio:.3g} ({words})",
         "eigenvalue of S, plus the threshold b",
         "eigenvalues per replicate",
         series,
