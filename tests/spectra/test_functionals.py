@@ -7,7 +7,7 @@ from scipy.optimize import brentq
 
 from solvable.errors import InvalidData
 from solvable.spectra.free_convolution import SpectralLaw
-from solvable.spectra.functionals import truncated_moments
+from solvable.spectra.functionals import truncated_moments, truncated_moments_near
 from solvable.spectra.measures import power_law
 from solvable.spectra.product_measure import marchenko_pastur
 
@@ -127,3 +127,26 @@ def test_published_curve_of_a_quadratic_network(ratio, risk):
     inner = brentq(lambda log_b: residuals((np.log(start), log_b))[1], -12, 0)
     # The error is given to 4 digits, which the condition on the sample ratio repeats.
     assert residuals((np.log(start), inner))[0] == pytest.approx(0, abs=1e-3 * ratio)
+
+
+@pytest.mark.parametrize(
+    "target", [marchenko_pastur(0.2), power_law(dimension=60, exponent=1.0), np.array([-2.0, 1.0])]
+)
+def test_moments_near_a_threshold_are_exact_at_their_own(target):
+    law = SpectralLaw(target, noise=0.4)
+    for low, high in law.edges:
+        anchor = None
+        for b in low + (high - low) * np.array([0.5, 0.501, 0.5010001, 0.02]):
+            found, anchor = truncated_moments_near(law, float(b), anchor)
+            exact = truncated_moments(law, found.threshold)
+            np.testing.assert_allclose(found.second, exact.second, rtol=1e-12, atol=1e-14)
+            np.testing.assert_allclose(found.slope, exact.slope, rtol=1e-11, atol=1e-14)
+            assert low < found.threshold[0] < high
+        # A second call from there is nearer by the square.
+        first, anchor = truncated_moments_near(law, float((low + high) / 2), None)
+        second, _ = truncated_moments_near(law, float((low + high) / 2), anchor)
+        away = np.abs([m.threshold[0] - (low + high) / 2 for m in (first, second)])
+        assert away[1] <= 20 * away[0] ** 2 / (high - low) + 1e-15
+    outside, anchor = truncated_moments_near(law, float(law.edges[-1, 1]) + 0.1)
+    assert anchor is None
+    assert outside.mass[0] == 0

@@ -10,8 +10,8 @@ import numpy as np
 from solvable.errors import NotConverged
 from solvable.spectra.measures import Measure
 
-CHUNK_ENTRIES = 200_000
-"""Pairs of a place and an atom that are held at a time: they stay in the cache."""
+CHUNK_ENTRIES = 25_000
+"""Pairs of a place and an atom held at a time: larger arrays are new pages of memory each time."""
 
 NEWTON_STEPS = 100
 """More than any start needs: the steps are monotone, so this only guards against a bug."""

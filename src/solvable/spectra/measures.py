@@ -94,10 +94,14 @@ class DiscreteMeasure:
 
     def inverse_squares(self, u: np.ndarray) -> RealSums:
         """Sums of inverse squared distances, as a function of y."""
-        squares = np.square(u[:, None] - self.nodes)
+        squares = u[:, None] - self.nodes
+        np.square(squares, out=squares)
+        # Fresh arrays of this size cost more than what is computed in them.
+        inverse = np.empty_like(squares)
 
         def sums(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-            inverse = 1 / (squares + y[:, None])
+            np.add(squares, y[:, None], out=inverse)
+            np.reciprocal(inverse, out=inverse)
             first = inverse @ self.node_weights
             return first, np.square(inverse, out=inverse) @ self.node_weights
 
@@ -105,13 +109,17 @@ class DiscreteMeasure:
 
     def start(self, u: np.ndarray, variance: float) -> np.ndarray:
         """Height that the strongest atom alone would give."""
-        alone = variance * self.node_weights - np.square(u[:, None] - self.nodes)
+        alone = u[:, None] - self.nodes
+        np.square(alone, out=alone)
+        np.subtract(variance * self.node_weights, alone, out=alone)
         return np.asarray(np.maximum(alone.max(axis=1), 0.0))
 
     def odd_sums(self, u: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Sums that are odd in the distance."""
         distance = u[:, None] - self.nodes
-        inverse = 1 / (np.square(distance) + y[:, None])
+        inverse = np.square(distance)
+        inverse += y[:, None]
+        np.reciprocal(inverse, out=inverse)
         distance *= inverse
         first = distance @ self.node_weights
         distance *= inverse

@@ -13,6 +13,9 @@ from solvable.spectra.measures import DiscreteMeasure, RealSums
 START_SCALES = np.concatenate([2.0 ** -np.arange(0, 24, 2.0), 10.0 ** -np.arange(8.0, 26.0, 2.0)])
 """Squared heights over the variance among which Newton's start is chosen."""
 
+CANCELLING = 1e-3
+"""Share of its terms below which a difference is taken in another way."""
+
 
 @dataclass(frozen=True)
 class MarchenkoPasturMeasure:
@@ -135,8 +138,12 @@ class MarchenkoPasturMeasure:
         first = -g.imag / height
         odd = slope.imag / (2 * height)
         plain = (slope.real + first) / (2 * y)
-        off_axis, usable = self._divided(u, height)
-        second = np.where(usable, off_axis, plain)
+        second = plain.copy()
+        # Near the axis the plain form is a difference of nearly equal numbers.
+        low = np.flatnonzero(~(y * plain > CANCELLING * first))
+        if low.size:
+            off_axis, usable = self._divided(u[low], height[low])
+            second[low] = np.where(usable, off_axis, plain[low])
         # Cauchy-Schwarz: rounding must not take the second sum below what the others allow.
         second = np.maximum(second, np.maximum(odd**2 / first, first**2))
         return first, second, g.real, odd
