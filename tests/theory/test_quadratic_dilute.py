@@ -35,6 +35,29 @@ def test_one_feature_is_the_derivative_of_the_spectral_law_in_its_mass(strength,
     np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-4)
 
 
+def test_one_feature_in_simulated_noise_with_and_without_it():
+    dimension, strength, threshold = 120, 3.0, 0.5
+    spike = np.zeros((dimension, dimension))
+    spike[0, 0] = strength
+    rng = np.random.default_rng(0)
+    differences = []
+    for _ in range(40):
+        z = rng.standard_normal((dimension, dimension))
+        noise = (z + z.T) / np.sqrt(2 * dimension)
+        errors = []
+        for target in (spike, 0 * spike):
+            values, vectors = np.linalg.eigh(target + noise)
+            estimate = (vectors * np.maximum(values - threshold, 0)) @ vectors.T
+            errors.append(np.sum((estimate - target) ** 2))
+        differences.append(errors[0] - errors[1])
+    mean, error = np.mean(differences), np.std(differences, ddof=1) / np.sqrt(40)
+    expected, _ = spike_error(strength, shrinkage=threshold)
+    assert abs(mean - expected) < 4 * error
+    # The formula of an isolated spike, with its factor 2, does not hold beside a bulk.
+    published = (1 / 3 - 0.5) ** 2 + 2 / 3 * (3 + 1 / 3 - 0.5)
+    assert published - mean > 4 * error
+
+
 def test_beyond_the_bulk_it_is_the_formula_with_the_factor_two():
     r = np.linspace(1.2, 9, 20)
     for a in (2.0, 2.5, 4.0):

@@ -71,6 +71,19 @@ def test_noise_alone_is_the_exact_solution_without_a_target(ratio, penalty):
     assert found.threshold == pytest.approx(state.threshold, rel=1e-6)
 
 
+@pytest.mark.parametrize("ratio", [0.1, 0.25, 0.6, 1e3])
+def test_hardly_any_regularisation(ratio):
+    found = noise_only(sample_ratio=ratio, label_noise=NOISE, regularisation=1e-12)
+    free = found.threshold / found.effective_noise
+    tail = semicircle_tail(free)
+    assert found.matrix_error == pytest.approx(found.effective_noise**2 * tail.second, rel=1e-12)
+    if ratio > 0.25:
+        expected = 1e-12 / (4 * ratio - 1)
+        assert found.threshold == pytest.approx(expected, rel=1e-6)
+    else:
+        assert tail.slope == pytest.approx(ratio, abs=1e-4)
+
+
 def test_peak_law_and_its_slope():
     errors = [
         noise_only(sample_ratio=0.25, label_noise=NOISE, regularisation=penalty).matrix_error

@@ -162,7 +162,7 @@ def noise_only(
             "the interpolation peak. Use a regularisation above 0.",
             {"sample_ratio": alpha},
         )
-    a = low if regularisation == 0 else float(brentq(excess, max(low, 1e-13), 2.0, xtol=1e-15))
+    a = low if regularisation == 0 else float(brentq(excess, low, 2.0, xtol=1e-300))
     delta = noise(a)
     return NoiseState(delta, a * delta, unresolved + delta**2 * semicircle_tail(a).second)
 

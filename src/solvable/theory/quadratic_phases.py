@@ -244,6 +244,7 @@ class PowerLawPhases:
         low, high = self.peak_window(regularisation)
         if low < n < high:
             return QuadraticPhase.PEAK
+        # Just above 0 instead of 0: at n = d^2 / 4 there is no limit.
         bulk = noise_only(
             sample_ratio=n / self.dimension,
             label_noise=self.label_noise,
