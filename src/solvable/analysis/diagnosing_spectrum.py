@@ -107,15 +107,16 @@ def read_spectrum(weights: np.ndarray, precision: float, *, tied: bool = False) 
     notes: tuple[str, ...] = ()
     if weights.ndim > 2:
         notes = (f"axes after the first of {tuple(weights.shape)} were joined.",)
-    matrix = np.array(weights.reshape(weights.shape[0], -1), dtype=np.float64)
-    p, q = sorted(matrix.shape)
+    rows, columns = weights.shape[0], weights.size // weights.shape[0]
+    p, q = sorted((rows, columns))
     if p < MINIMUM_COUNT:
         raise InvalidData(
-            f"a {matrix.shape[0]} x {matrix.shape[1]} matrix has {p} singular values; at least "
+            f"a {rows} x {columns} matrix has {p} singular values; at least "
             f"{MINIMUM_COUNT} are needed."
         )
     if p > LARGEST_SIDE:
         raise InvalidData(f"its shorter side {p} is above {LARGEST_SIDE}; take a part of it.")
+    matrix = np.array(weights.reshape(rows, columns), dtype=np.float64)
     largest = _largest(matrix)
     matrix /= largest
     symmetric = p == q and not tied
