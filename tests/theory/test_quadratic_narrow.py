@@ -4,7 +4,7 @@ import pytest
 from solvable.arrays import ArraySource
 from solvable.errors import InvalidParameter
 from solvable.learners.quadratic_factor import solve_factorised
-from solvable.learners.quadratic_sensing import SampleSensing
+from solvable.learners.quadratic_sensing import GaussianSensing, SampleSensing
 from solvable.spectra.free_convolution import SpectralLaw
 from solvable.spectra.functionals import truncated_moments
 from solvable.spectra.measures import discrete
@@ -173,6 +173,34 @@ def test_trained_networks_of_few_units():
 @pytest.mark.parametrize("width", [2, 8, 25])
 def test_trained_networks_at_dimension_100(width):
     agrees(100, width, 10_000, 6)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("width", "penalty"), [(3, 0.02), (8, 0.02), (8, 0.3), (20, 0.3)])
+def test_gaussian_sensing_of_few_samples(width, penalty):
+    dimension, n, noise = 60, 1080, 0.5
+    strengths = power_law_strengths(dimension, 1.0)
+    theory = solve_narrow(
+        strengths,
+        width_ratio=width / dimension,
+        sample_ratio=n / dimension**2,
+        label_noise=noise,
+        regularisation=penalty,
+    )
+    measured = []
+    for seed in range(4):
+        sensing = GaussianSensing(n, dimension, seed)
+        rng = np.random.default_rng(seed)
+        y = sensing.forward(np.diag(np.sqrt(strengths))) + np.sqrt(noise) * rng.standard_normal(n)
+        solution = solve_factorised(
+            sensing, y, penalty, width=width, tolerance=1e-2, max_iterations=150
+        )
+        error = np.sum((solution.matrix - np.diag(strengths)) ** 2) / dimension
+        measured.append([error, np.mean(solution.residual**2)])
+    mean, error = np.mean(measured, axis=0), np.std(measured, axis=0, ddof=1) / 2
+    expected = np.array([theory.matrix_error, theory.train_error])
+    # Four standard errors of four draws, and the diagonal terms of order 1 / d.
+    assert np.all(np.abs(mean - expected) < 4 * error + expected / dimension)
 
 
 def test_parameters_out_of_range_are_refused():
