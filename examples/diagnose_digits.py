@@ -128,13 +128,13 @@ def rank_correlation(values, groups):
         centred.append(ranks[known])
     size = np.sqrt((centred[0] ** 2).sum() * (centred[1] ** 2).sum())
     if size == 0:
-        return np.nan, np.nan, np.nan, known.sum()
+        return np.nan, np.nan, np.nan
     rho = (centred[0] * centred[1]).sum() / size
     # Fisher's transform; each group costs a degree of freedom, and ranks 6 % of width.
     free = known.sum() - len(np.unique(groups[known])) - 2
     width = 1.03 * norm.ppf(0.975) / np.sqrt(free)
     centre = np.arctanh(np.clip(rho, -0.999, 0.999))
-    return rho, np.tanh(centre - width), np.tanh(centre + width), known.sum()
+    return rho, np.tanh(centre - width), np.tanh(centre + width)
 
 
 sizes, decays, seeds = (np.array(column) for column in zip(*networks, strict=True))
@@ -143,13 +143,14 @@ axes_of_change = {
     "more decay, same data": sizes + 10_000 * seeds,
     "everything": np.zeros(len(networks)),
 }
-print(f"{'rank correlation with the test error':26}", *axes_of_change, sep="   ")
+print("rank correlation with the test error")
+print(f"{'':24}", *(f"{axis:24}" for axis in axes_of_change))
 for name, values in found.items():
     cells = []
     for groups in axes_of_change.values():
-        rho, low, high, count = rank_correlation(values, groups)
+        rho, low, high = rank_correlation(values, groups)
         cells.append(f"{rho:+.2f} ({low:+.2f} to {high:+.2f})")
-    print(f"{name:26}", *cells, f"{count} networks", sep="   ")
+    print(f"{name:24}", *(f"{cell:24}" for cell in cells))
 
 # %%
 # There are ten outliers for ten classes from 200 samples on, so that their number tells little. How

