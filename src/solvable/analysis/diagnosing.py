@@ -265,7 +265,7 @@ def _of_spectrum(
         return base
     best = laws[0]
     if best.smooth is None and best.phase != "rank-collapse" and fit is not None:
-        fit, decay = _decayed(fit, notes, seed)
+        fit, decay = _decayed(fit, best, notes, seed)
         base = _with_bulk(base, spectrum, fit, decay)
         tail, against = None, None
         p_value: float | None = fit.p_value
@@ -298,10 +298,14 @@ def _of_spectrum(
     )
 
 
-def _decayed(fit: BulkFit, notes: list[str], seed: int) -> tuple[BulkFit, Decay | None]:
-    """Decay of the strengths; where it is a power law, continued below the threshold."""
+def _decayed(
+    fit: BulkFit, best: PhaseLaw, notes: list[str], seed: int
+) -> tuple[BulkFit, Decay | None]:
+    """Decay of the strengths; where the likeliest law has one, continued below the threshold."""
     decay = decay_of(fit, notes, seed)
-    if decay is None or not isinstance(fit, SymmetricFit) or not fit.semidefinite:
+    if decay is None or not best.decay:
+        return fit, decay
+    if not isinstance(fit, SymmetricFit) or not fit.semidefinite:
         return fit, decay
     try:
         better, again = fit_decaying(fit)
