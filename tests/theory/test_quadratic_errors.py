@@ -84,7 +84,7 @@ def test_best_regularisation_against_a_search(target, ratio, label_noise):
         ).matrix_error
 
     centre = np.log(best.regularisation)
-    found = minimize_scalar(error, bounds=(centre - 1.5, centre + 2), method="bounded")
+    found = minimize_scalar(error, bounds=(centre - 0.7, centre + 1), method="bounded")
     assert best.matrix_error == pytest.approx(found.fun, rel=1e-7)
     # The minimum is flat: the search knows its place to the root of rounding only.
     assert centre == pytest.approx(found.x, abs=1e-3)

@@ -111,9 +111,10 @@ def bayes_optimal(
     step = np.clip((top - bottom) / 12, 1e-9, 0.5)
     high = low = float(top)
     while gap(low) < 0:
-        if low < bottom and floor <= least:
+        if low - 2.0 < bottom and floor <= least:
             raise _perfect(sample_ratio)
-        high, low = low, low - step
+        # Far below, only the absence of a root is left to be seen.
+        high, low = low, low - (step if top - low < 6 else 2.0)
     root = low if low == high else brentq(gap, low, high, xtol=1e-13, rtol=1e-13)
     gap(root)
     law, error = laws[root]

@@ -252,11 +252,9 @@ def _best_cut(law: SpectralLaw) -> float:
     from scipy.optimize import brentq
 
     top = float(law.edges[-1, 1])
-    grid = np.concatenate([[0.0], np.geomspace(1e-4, 1.0, 24)]) * top
-    slopes = _error_slope(law, grid)
-    moments = truncated_moments(law, grid)
-    kept = moments.second + 2 * grid * moments.first
-    k = int(np.argmin(4 * law.variance * moments.slope - kept))
+    grid = np.concatenate([[0.0], np.geomspace(3e-3, 1.0, 11)]) * top
+    slopes, errors = _cut_errors(law, grid)
+    k = int(np.argmin(errors))
     if k == 0 and slopes[0] >= 0:
         return 0.0
     low, high = (k, k + 1) if slopes[k] < 0 else (k - 1, k)
@@ -264,14 +262,23 @@ def _best_cut(law: SpectralLaw) -> float:
         return float(grid[k])
     return float(
         brentq(
-            lambda b: _error_slope(law, np.array([b]))[0], grid[low], grid[high], xtol=1e-8 * top
+            lambda b: _cut_errors(law, np.array([b]))[0][0],
+            grid[low],
+            grid[high],
+            xtol=1e-7 * top,
+            rtol=1e-7,
         )
     )
 
 
-def _error_slope(law: SpectralLaw, thresholds: np.ndarray) -> np.ndarray:
-    r""":math:`\frac12\partial_bR=\int_b^\infty\mu_\delta(dx)\,(b-2\delta^2h(x))`."""
+def _cut_errors(law: SpectralLaw, thresholds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    r"""Half of :math:`\partial_bR`, and R up to what does not depend on b.
+
+    :math:`\frac12\partial_bR=\int_b^\infty\mu_\delta(dx)\,(b-2\delta^2h(x))`.
+    """
     index, points, weights = tail_rule(law, thresholds)
-    shrinkage = 2 * (points.x - points.u)
-    values = weights * (thresholds[index] - shrinkage)
-    return np.bincount(index, weights=values, minlength=thresholds.size)
+    b, shrinkage = thresholds[index], 2 * (points.x - points.u)
+    size = thresholds.size
+    slope = np.bincount(index, weights=weights * (b - shrinkage), minlength=size)
+    changes = (points.x - b) * (2 * shrinkage - points.x - b)
+    return slope, np.bincount(index, weights=weights * changes, minlength=size)
