@@ -42,6 +42,8 @@ def make(predictions):
         for name in names:
             setting, prediction = QuadraticParameters(**SETTINGS[name]), predictions[name]
             record = dict(prediction) | {"kkt_residual": 1e-7, "iterations": 50.0}
+            record["network_objective"] = prediction["objective"]
+            record["network_matrix_error"] = prediction["matrix_error"]
             if setting.noise > 0:
                 record |= {one: prediction[f"finite_size_{one}"] for one in FINITE}
             record["test_error"] = record["gcv_test_error"] = prediction["test_error"]
@@ -114,6 +116,7 @@ def test_what_cannot_be_tested_says_what_would(make):
     setting = QuadraticParameters(**few)
     prediction = predict(setting)
     record = dict(prediction) | {"gcv_test_error": None, "network_objective": None}
+    record["kkt_residual"] = 1e-7
     point = Point(setting.model_dump(), [record], prediction)
     assert shape_effect(point) > 0.1
     found = verdicts([point])

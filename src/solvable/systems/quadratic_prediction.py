@@ -53,10 +53,7 @@ def predict(parameters: QuadraticParameters) -> Metrics:
         **_at_this_size(parameters, state),
         "pruned_error": cut_error(state, max(2 * noise, threshold)),
         "denoised_error": denoising_error(state.law),
-        "kkt_residual": 0.0,
-        "network_objective": state.objective,
-        "network_matrix_error": state.matrix_error,
-        "feature_errors": group_errors(state, feature_groups(parameters)),
+        "feature_errors": [*group_errors(state, feature_groups(parameters))],
         "eigenvalues": _eigenvalues(state, parameters.dimension),
     }
 
