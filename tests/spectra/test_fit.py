@@ -139,6 +139,22 @@ def test_shrinkage_is_found_and_undone(shift, zeros):
     assert low - 0.1 < 4.0 < high + 0.1
 
 
+@pytest.mark.parametrize("shift", [0.0, 0.9])
+def test_intervals_cover_noise_and_shrinkage(shift):
+    rng, shape, draws = np.random.default_rng(7), (150, 250), 40
+    inside = np.zeros(2)
+    for _ in range(draws):
+        W, _, _ = spiked(rng, shape, [4.0, 2.0])
+        y = np.clip(np.linalg.svd(W, compute_uv=False) - shift, 0, None)
+        found = fit_bulk(y, shape)
+        inside += [
+            abs(found.noise - 1) < 1.96 * found.noise_error,
+            abs(found.shrinkage - shift) <= 1.96 * found.shrinkage_error,
+        ]
+    # 95 % nominal: of 40 at least 33 with probability 0.9997.
+    assert (inside >= 33).all()
+
+
 @pytest.mark.parametrize("factor", [1e-6, 1e5])
 def test_fit_follows_the_unit_of_the_matrix(factor):
     W, _, _ = spiked(np.random.default_rng(6), (80, 120), [3.0])

@@ -186,7 +186,7 @@ def fit_bulk(
             )
         ratio = (p - outliers) / (q - outliers)
         scale, shift = maximise(bulk, RectangularNoise(ratio), always=zeros > 0)
-        rounded = RectangularNoise(max(round(p / q, 2), 0.01))
+        rounded = RectangularNoise(*RectangularNoise(p / q).key)
         simulated = replicates(
             min(bulk.size, NULL_SIZE), rounded, round(shift / scale, 1), seed=seed
         )

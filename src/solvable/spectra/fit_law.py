@@ -49,7 +49,7 @@ class RectangularNoise:
     @property
     def key(self) -> tuple[float, ...]:
         """The ratio, rounded as finely as tables of simulations need."""
-        return (max(round(self.ratio, 2), 0.01),)
+        return (max(round(20 * self.ratio) / 20, 0.05),)
 
     @property
     def threshold(self) -> float:
