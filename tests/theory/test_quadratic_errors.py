@@ -12,7 +12,7 @@ from solvable.theory.quadratic_errors import (
     decompose_error,
     exact_feature_errors,
     optimal_regularisation,
-    spike_error,
+    outlier_error,
 )
 
 
@@ -28,7 +28,7 @@ def test_spike_in_matrices():
         estimate = (vectors[:, -1:] * max(values[-1] - threshold, 0)) @ vectors[:, -1:].T
         estimate[0, 0] -= 2.0
         errors.append(np.sum(estimate**2))
-    expected = float(spike_error(2.0, effective_noise=1.0, threshold=threshold))
+    expected = float(outlier_error(2.0, effective_noise=1.0, threshold=threshold))
     assert expected == pytest.approx((0.5 - 2.1) ** 2 + 2 * 0.5 * (2.5 - 2.1))
     error = np.std(errors, ddof=1) / np.sqrt(len(errors))
     assert np.mean(errors) == pytest.approx(expected, abs=3 * error + 2 / d)
@@ -38,10 +38,10 @@ def test_spike_in_matrices():
 
 def test_spikes_beyond_the_threshold_are_lost_whole():
     np.testing.assert_allclose(
-        spike_error([1.5, 3.0], effective_noise=1.0, threshold=4.0), [2.25, 9]
+        outlier_error([1.5, 3.0], effective_noise=1.0, threshold=4.0), [2.25, 9]
     )
     with pytest.raises(InvalidParameter, match="below the effective noise"):
-        spike_error(0.5, effective_noise=1.0, threshold=0.0)
+        outlier_error(0.5, effective_noise=1.0, threshold=0.0)
 
 
 def test_parts_when_the_bulk_is_cut():

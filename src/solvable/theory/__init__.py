@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from solvable.theory.quadratic import (
         quadratic_curve,
         solve_quadratic,
+        state_at,
     )
     from solvable.theory.quadratic_bayes import (
         BayesOptimalState,
@@ -70,16 +71,26 @@ if TYPE_CHECKING:
         DiagonalTarget,
         solve_diagonal,
     )
+    from solvable.theory.quadratic_dilute import (
+        DiluteState,
+        solve_dilute,
+        spike_error,
+    )
     from solvable.theory.quadratic_errors import (
         ErrorDecomposition,
         decompose_error,
         exact_feature_errors,
         optimal_regularisation,
+        outlier_error,
     )
     from solvable.theory.quadratic_flow import (
         QuadraticFlow,
         feature_learning_times,
+        flow_exponent,
+        flow_matrix,
+        flow_strengths,
         quadratic_flow,
+        width_floor,
     )
     from solvable.theory.quadratic_narrow import (
         NarrowState,
@@ -127,6 +138,7 @@ _HOMES = {
     "BayesOptimalState": "quadratic_bayes",
     "DiagonalState": "quadratic_diagonal",
     "DiagonalTarget": "quadratic_diagonal",
+    "DiluteState": "quadratic_dilute",
     "ErrorDecomposition": "quadratic_errors",
     "FeatureEmergence": "lofi_emergence",
     "FilterPrediction": "lofi",
@@ -160,7 +172,10 @@ _HOMES = {
     "exact_feature_errors": "quadratic_errors",
     "feature_learning_times": "quadratic_flow",
     "finite_size_moments": "finite_size",
+    "flow_exponent": "quadratic_flow",
+    "flow_matrix": "quadratic_flow",
     "flow_recovery_threshold": "quadratic_thresholds",
+    "flow_strengths": "quadratic_flow",
     "fourth_moment_kernel": "lofi_width",
     "gaussian_draw": "finite_size",
     "interpolation_threshold": "quadratic_thresholds",
@@ -168,6 +183,7 @@ _HOMES = {
     "normalised_mse_asymptote": "exponents",
     "normalised_mse_sum": "power_law",
     "optimal_regularisation": "quadratic_errors",
+    "outlier_error": "quadratic_errors",
     "overlap_floor": "population",
     "perfect_recovery_threshold": "quadratic_thresholds",
     "plain_kernel": "sample_kernel",
@@ -186,20 +202,25 @@ _HOMES = {
     "residual_dimension": "lofi_emergence",
     "single_index_exponents": "kernel_staircase",
     "solve_diagonal": "quadratic_diagonal",
+    "solve_dilute": "quadratic_dilute",
     "solve_narrow": "quadratic_narrow",
     "solve_quadratic": "quadratic",
     "spectral_phase": "quadratic_spectral_phase",
+    "spike_error": "quadratic_dilute",
+    "state_at": "quadratic",
     "threshold_exponent": "exponents",
     "total_to_tail_ratio": "exponents",
     "unrecovered_tail": "power_law",
     "weight_scale": "power_law",
     "width_convergence": "lofi_width",
+    "width_floor": "quadratic_flow",
 }
 
 __all__ = [
     "BayesOptimalState",
     "DiagonalState",
     "DiagonalTarget",
+    "DiluteState",
     "ErrorDecomposition",
     "FeatureEmergence",
     "FilterPrediction",
@@ -233,7 +254,10 @@ __all__ = [
     "exact_feature_errors",
     "feature_learning_times",
     "finite_size_moments",
+    "flow_exponent",
+    "flow_matrix",
     "flow_recovery_threshold",
+    "flow_strengths",
     "fourth_moment_kernel",
     "gaussian_draw",
     "interpolation_threshold",
@@ -241,6 +265,7 @@ __all__ = [
     "normalised_mse_asymptote",
     "normalised_mse_sum",
     "optimal_regularisation",
+    "outlier_error",
     "overlap_floor",
     "perfect_recovery_threshold",
     "plain_kernel",
@@ -259,14 +284,18 @@ __all__ = [
     "residual_dimension",
     "single_index_exponents",
     "solve_diagonal",
+    "solve_dilute",
     "solve_narrow",
     "solve_quadratic",
     "spectral_phase",
+    "spike_error",
+    "state_at",
     "threshold_exponent",
     "total_to_tail_ratio",
     "unrecovered_tail",
     "weight_scale",
     "width_convergence",
+    "width_floor",
 ]
 
 

@@ -31,7 +31,7 @@ class ErrorDecomposition:
     underfitting : float
         :math:`\frac1d\sum_{s_i\le\delta}s_i^2`, features below the noise.
     approximation : float
-        :math:`\frac1d\sum_{s_i>\delta}e(s_i)`, features above it, by :func:`spike_error`.
+        :math:`\frac1d\sum_{s_i>\delta}e(s_i)`, features above it, by :func:`outlier_error`.
     features : float
         Fraction of features above :math:`\delta`.
     """
@@ -47,7 +47,7 @@ class ErrorDecomposition:
         return self.overfitting + self.underfitting + self.approximation
 
 
-def spike_error(
+def outlier_error(
     strength: np.ndarray | float, *, effective_noise: float, threshold: float
 ) -> np.ndarray:
     r"""Error of an isolated feature :math:`s>\delta`, seen at :math:`x=s+\delta^2/s`.
@@ -77,7 +77,7 @@ def spike_error(
 
     Examples
     --------
-    >>> spike_error([2.0, 4.0], effective_noise=1.0, threshold=0.5).round(4)
+    >>> outlier_error([2.0, 4.0], effective_noise=1.0, threshold=0.5).round(4)
     array([2.    , 1.9375])
     """
     values = np.asarray(strength, dtype=np.float64)
@@ -125,7 +125,7 @@ def decompose_error(state: QuadraticState) -> ErrorDecomposition:
     bulk = truncated_moments(SpectralLaw(np.zeros(1), noise=1.0), cut).second[0]
     values, weights = state.law.target.nodes, state.law.target.node_weights
     above = values > noise
-    spikes = spike_error(values[above], effective_noise=noise, threshold=state.threshold)
+    spikes = outlier_error(values[above], effective_noise=noise, threshold=state.threshold)
     return ErrorDecomposition(
         overfitting=noise**2 * float(bulk),
         underfitting=float(weights[~above] @ values[~above] ** 2),
