@@ -82,6 +82,10 @@ def test_all_names_resolve_and_are_sorted(package):
     assert len(set(names)) == len(names)
     for name in names:
         assert getattr(module, name) is not None
+    # A module takes the place of a name of the same spelling as soon as it is imported.
+    parts = {one.name for one in pkgutil.iter_modules(getattr(module, "__path__", []))}
+    if package != "solvable":
+        assert not parts & set(names)
     with pytest.raises(AttributeError, match="no_such_name"):
         _ = module.no_such_name
 

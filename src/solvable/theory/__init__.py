@@ -76,14 +76,7 @@ if TYPE_CHECKING:
         solve_dilute,
         spike_error,
     )
-    from solvable.theory.quadratic_errors import (
-        ErrorDecomposition,
-        decompose_error,
-        exact_feature_errors,
-        optimal_regularisation,
-        outlier_error,
-    )
-    from solvable.theory.quadratic_flow import (
+    from solvable.theory.quadratic_dynamics import (
         QuadraticFlow,
         feature_learning_times,
         flow_exponent,
@@ -91,6 +84,13 @@ if TYPE_CHECKING:
         flow_strengths,
         quadratic_flow,
         width_floor,
+    )
+    from solvable.theory.quadratic_errors import (
+        ErrorDecomposition,
+        decompose_error,
+        exact_feature_errors,
+        optimal_regularisation,
+        outlier_error,
     )
     from solvable.theory.quadratic_narrow import (
         NarrowState,
@@ -152,7 +152,7 @@ _HOMES = {
     "PopulationMatrix": "population",
     "PowerLawPhases": "quadratic_phases",
     "QuadraticBackground": "sample_kernel",
-    "QuadraticFlow": "quadratic_flow",
+    "QuadraticFlow": "quadratic_dynamics",
     "QuadraticPhase": "quadratic_phase_laws",
     "QuadraticState": "quadratic_state",
     "SampleKernel": "sample_kernel",
@@ -170,12 +170,12 @@ _HOMES = {
     "degree_energies": "kernel_staircase",
     "error_exponent": "exponents",
     "exact_feature_errors": "quadratic_errors",
-    "feature_learning_times": "quadratic_flow",
+    "feature_learning_times": "quadratic_dynamics",
     "finite_size_moments": "finite_size",
-    "flow_exponent": "quadratic_flow",
-    "flow_matrix": "quadratic_flow",
+    "flow_exponent": "quadratic_dynamics",
+    "flow_matrix": "quadratic_dynamics",
     "flow_recovery_threshold": "quadratic_thresholds",
-    "flow_strengths": "quadratic_flow",
+    "flow_strengths": "quadratic_dynamics",
     "fourth_moment_kernel": "lofi_width",
     "gaussian_draw": "finite_size",
     "interpolation_threshold": "quadratic_thresholds",
@@ -195,7 +195,7 @@ _HOMES = {
     "quadratic_background": "sample_kernel",
     "quadratic_curve": "quadratic",
     "quadratic_draw": "finite_size",
-    "quadratic_flow": "quadratic_flow",
+    "quadratic_flow": "quadratic_dynamics",
     "quadratic_phase": "quadratic_phases",
     "readout_error": "readouts",
     "recovered_count": "power_law",
@@ -213,7 +213,7 @@ _HOMES = {
     "unrecovered_tail": "power_law",
     "weight_scale": "power_law",
     "width_convergence": "lofi_width",
-    "width_floor": "quadratic_flow",
+    "width_floor": "quadratic_dynamics",
 }
 
 __all__ = [
