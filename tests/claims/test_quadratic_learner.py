@@ -93,6 +93,7 @@ def test_gaussian_control():
     assert abs(np.mean(errors) - 0.685) < 0.06
 
 
+@pytest.mark.slow
 def test_power_law():
     # Check 8; theory: R = .0948, rank 17.1, top three 5.55, 2.53, 1.53. Over 4 seeds the standard
     # error of the first eigenvalue is .035, more than half the tolerance; over 16 it is .018.
@@ -229,7 +230,7 @@ def test_table_1_of_experiments(ratio, expected, rank):
 @pytest.mark.parametrize(
     ("n", "penalty", "expected", "spread", "rank"),
     [
-        (500, 0.5, 0.385, 0.016, 11.5),
+        pytest.param(500, 0.5, 0.385, 0.016, 11.5, marks=pytest.mark.slow),
         (2000, 1.0, 0.141, 0.003, 20.5),
         pytest.param(7200, 1.0, 0.0486, 0.0011, 37.8, marks=pytest.mark.slow),
     ],

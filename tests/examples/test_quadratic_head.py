@@ -16,8 +16,8 @@ def example():
     spec = importlib.util.spec_from_file_location("quadratic_head", PATH)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    module.SIZES = (400, 1200)
-    module.STRENGTHS = np.array([0.3, 3.0])
+    module.SIZES = (400, 800)
+    module.STRENGTHS = np.array([0.5, 5.0])
     yield module
     module.plt.close("all")
 
@@ -25,7 +25,7 @@ def example():
 def test_prints_and_draws_what_it_found(example, capsys):
     (ratios, spreads), (excess, _) = example.main(splits=2)
     printed = capsys.readouterr().out
-    for n, ratio in zip((400, 1200), ratios, strict=True):
+    for n, ratio in zip((400, 800), ratios, strict=True):
         assert f"{n:5d} images: predicted over real error {ratio:.3f}" in printed
     # Two splits scatter by a tenth each; the claim itself is tested over twelve.
     assert np.abs(ratios - 1).max() < 0.3

@@ -19,7 +19,15 @@ def split(n, seed):
     return features[:n], labels[:n], features[n:], labels[n:]
 
 
-@pytest.mark.parametrize("n", [500, 700, 1000, 1400])
+@pytest.mark.parametrize(
+    "n",
+    [
+        500,
+        pytest.param(700, marks=pytest.mark.slow),
+        1000,
+        pytest.param(1400, marks=pytest.mark.slow),
+    ],
+)
 @pytest.mark.parametrize(
     "penalty", [1.0, *(pytest.param(value, marks=pytest.mark.slow) for value in (0.3, 3.0))]
 )
@@ -37,6 +45,7 @@ def test_predicted_error_is_the_real_one(n, penalty):
     assert abs(np.mean(ratios) - 1) + standard_error < 0.1
 
 
+@pytest.mark.slow
 def test_chosen_regularisation_is_near_the_best_of_the_path():
     excess = []
     for seed in range(4):
