@@ -56,7 +56,8 @@ def test_pruning_and_denoising_lower_the_error():
 
 def test_denoising_reaches_the_error_of_the_law():
     # The least error of the law with the noise that the fit itself reports: the fit's matrix M is
-    # the target plus a semicircle. One instance of d = 60 scatters by 6.5 %: 10 % is 2.7 standard errors of three.
+    # the target plus a semicircle. One instance of d = 60 scatters by 6.5 %, so that 10 % is 2.7
+    # standard errors of three.
     ratios = []
     for seed in range(3):
         sensing, labels, target = problem(60, 3600, seed)
