@@ -200,8 +200,7 @@ def test_hostile_files_end_with_one_line(tmp_path, call):
     assert not (tmp_path / "out").exists()
 
 
-def test_a_header_that_promises_too_much_takes_no_memory(tmp_path):
-    program = Program(tmp_path)
+def test_a_header_that_promises_too_much_takes_no_memory(tmp_path, call):
     header = {"w": {"dtype": "F64", "shape": [10**6, 10**6], "data_offsets": [0, 8 * 10**12]}}
     text = json.dumps(header).encode()
     (tmp_path / "w.safetensors").write_bytes(struct.pack("<Q", len(text)) + text)
@@ -211,11 +210,11 @@ def test_a_header_that_promises_too_much_takes_no_memory(tmp_path):
     )
     (tmp_path / "w.npy").write_bytes(stream.getvalue())
     for name in ("w.safetensors", "w.npy"):
-        answer = program(name)
+        status, printed, _ = call("diagnose", name)
         # The file is one, but no matrix in it could be fitted.
-        assert answer.returncode == 1, answer.stderr
-        assert "No matrix could be fitted." in answer.stdout
-        assert "w: " in answer.stdout.split("What was not fitted?")[1]
+        assert status == 1
+        assert "No matrix could be fitted." in printed
+        assert "w: " in printed.split("What was not fitted?")[1]
 
 
 def test_nothing_is_overwritten(tmp_path, call, diagnosed):
@@ -277,15 +276,16 @@ def test_initial_weights_tell_what_changed(tmp_path, call):
     assert call("diagnose", "after.npz", "--initial", "gone.npz")[0] == 2
 
 
-def test_ctrl_c_keeps_the_rows_that_are_done(tmp_path):
+@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
+def test_ctrl_c_keeps_the_rows_that_are_done(tmp_path, workers):
     program = Program(tmp_path)
     rng = np.random.default_rng(0)
-    large = {f"w{i}": rng.standard_normal((800, 800)).astype(np.float32) for i in range(1, 60)}
-    np.savez(tmp_path / "w.npz", w0=weights()["layer.1.weight"], **large)
-    printed, pause = "", 3.0
+    many = {f"w{i}": rng.standard_normal((200, 400)).astype(np.float32) for i in range(1, 400)}
+    np.savez(tmp_path / "w.npz", w0=weights()["layer.1.weight"], **many)
+    printed, pause = "", 2.5 * workers
     while not printed:
         # On a busy machine nothing may be done yet; then there is nothing to keep.
-        process = program.start("w.npz", "--output", "out", "--workers", 2)
+        process = program.start("w.npz", "--output", "out", "--workers", workers)
         time.sleep(pause)
         # As a terminal does: to the workers too.
         os.killpg(process.pid, signal.SIGINT)
@@ -300,7 +300,7 @@ def test_ctrl_c_keeps_the_rows_that_are_done(tmp_path):
     assert "interrupted after" in printed
     result = json.loads((tmp_path / "out" / "result.json").read_text())
     assert result["complete"] is False
-    assert 1 <= len(result["matrices"]) < 60
+    assert 1 <= len(result["matrices"]) < 400
     assert "interrupted after" in (tmp_path / "out" / "report.html").read_text()
 
 

@@ -139,6 +139,29 @@ def test_the_file_is_counted():
     assert (both.refused, both.vectors) == ((damaged,), (scalar,))
 
 
+def test_layers_are_in_the_order_of_their_numbers():
+    names = [f"layer.{i}.w" for i in range(12)]
+    alphabet = Diagnosed("f", tuple(replace(refused(), name=one) for one in sorted(names)))
+    assert [one.name for one in alphabet.matrices] == names
+    # An order that the file chose itself stays.
+    own = ["input", "layer.10.w", "layer.9.w", "head"]
+    chosen = Diagnosed("f", tuple(replace(refused(), name=one) for one in own))
+    assert [one.name for one in chosen.matrices] == own
+    odd = Diagnosed("f", tuple(replace(refused(), name=one) for one in ("", "1", "1.a", "a²")))
+    assert len(odd.matrices) == 4
+
+
+def test_noise_that_is_cut_is_not_worth_a_line():
+    nothing = full().advice
+    assert nothing is not None
+    empty = replace(nothing, kept=0, kept_share=0.0, denoised_error=0.0, text="Nothing.")
+    rows = (replace(full(), name="a", advice=empty), full())
+    assert words.pruning(Diagnosed("f", rows, n_arrays=2)) == [
+        "Cut at the edge of its bulk, the 2 matrices that have one keep 3 of 800 singular values.",
+        "layer.0.bulk+spikes: Keep the three.",
+    ]
+
+
 def test_names_that_differ_in_numbers_are_one_kind():
     rows = [replace(refused(), name=f"layer.{i}.key") for i in range(3)]
     other = replace(refused(), name="head")
@@ -333,7 +356,7 @@ window.addEventListener("load", function () {
 
 
 @pytest.mark.skipif(BROWSER is None, reason="no browser is installed")
-@pytest.mark.parametrize("width", [400, 1200])
+@pytest.mark.parametrize("width", [400, pytest.param(1200, marks=pytest.mark.slow)])
 def test_the_table_sorts_in_a_browser(tmp_path, width):
     path = tmp_path / "report.html"
     path.write_text(page(everything(), tmp_path).replace("</body>", PROBE + "</body>"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -50,8 +51,10 @@ class Diagnosed:
 
     @property
     def matrices(self) -> tuple[MatrixDiagnosis, ...]:
-        """All others."""
-        return tuple(one for one in self.rows if not _is_vector(one))
+        """All others; where the file has them by the alphabet, 10 comes after 9."""
+        rows = [one for one in self.rows if not _is_vector(one)]
+        names = [one.name for one in rows]
+        return tuple(sorted(rows, key=_natural) if names == sorted(names) else rows)
 
     @property
     def fitted(self) -> tuple[MatrixDiagnosis, ...]:
@@ -62,6 +65,13 @@ class Diagnosed:
     def refused(self) -> tuple[MatrixDiagnosis, ...]:
         """Matrices that have none."""
         return tuple(one for one in self.matrices if not one.fitted)
+
+
+def _natural(row: MatrixDiagnosis) -> list[tuple[int, str]]:
+    """Key by which numbers are compared as numbers."""
+    return [
+        (int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", row.name)
+    ]
 
 
 def _is_vector(row: MatrixDiagnosis) -> bool:

@@ -184,15 +184,15 @@ def pruning(found: Diagnosed) -> list[str]:
     kept = sum(one.advice.kept for one in advised if one.advice)
     values = sum(smaller_side(one) for one in advised)
     told = [f"Cut at the edge of its bulk, {_those(advised)} {kept} of {values} singular values."]
-    gains = sorted(advised, key=lambda one: one.advice.reduction if one.advice else 0.0)[::-1]
+    # Where nothing is kept, nothing but noise is lost; that is not worth a line.
+    keeping = [one.advice for one in advised if one.advice and one.advice.kept]
+    names = {id(one.advice): one.name for one in advised}
+    gains = sorted(keeping, key=lambda advice: -advice.reduction)
     without = len(found.fitted) - len(advised)
     if without:
         verb = "matrix has no bulk" if without == 1 else "matrices have no bulk"
         told.append(f"The other {counted(without, verb, verb)}: there is no edge at which to cut.")
-    told += [
-        f"{one.name}: {one.advice.text}" for one in gains[:NAMED] if one.advice and one.advice.text
-    ]
-    return told
+    return told + [f"{names[id(one)]}: {one.text}" for one in gains[:NAMED] if one.text]
 
 
 def _those(rows: Sequence[MatrixDiagnosis]) -> str:
