@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 
+from solvable.analysis.diagnosing import diagnose_matrix
 from solvable.analysis.diagnosing_parts import against_bulk, decay_of, exponent_of, rivals_of
 from solvable.analysis.diagnosing_spectrum import in_unit, read_spectrum
 from solvable.errors import InvalidData
@@ -87,3 +90,26 @@ def test_a_few_zeros_to_rounding_are_an_atom_only_with_a_gap():
     assert read_spectrum(square, 2.0**-7).zeros == 0
     with pytest.raises(InvalidData, match="above 20000"):
         read_spectrum(np.broadcast_to(np.float32(1.0), (20_001, 20_001)), 0.0)
+
+
+@pytest.mark.parametrize(
+    ("values", "tied", "words"),
+    [
+        (np.eye(60), False, "orthogonal"),
+        (np.eye(60)[::-1], True, "orthogonal"),
+        (1e-300 * np.arange(1600.0).reshape(40, 40) ** 0.5, True, "out of range"),
+        (np.diag(np.r_[np.arange(1.0, 11), np.zeros(50)]), False, "no bulk"),
+    ],
+)
+def test_matrices_that_have_no_law_say_why(values, tied, words):
+    found = diagnose_matrix(values, tied=tied, control=True)
+    assert not found.fitted
+    assert words in found.reason
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e300])
+def test_extreme_units_are_plain_data(scale):
+    found = diagnose_matrix(scale * np.random.default_rng(6).standard_normal((40, 50)))
+    assert found.phase == "random-like"
+    assert found.noise.value == pytest.approx(scale * 50**0.5, rel=0.1)
+    json.dumps(found.to_dict(), allow_nan=False)

@@ -277,7 +277,7 @@ def _of_spectrum(
     if p_value is not None and p_value < REFUTED:
         notes.append(f"the likeliest law is refuted all the same (p = {p_value:.3f}).")
     if tail is not None:
-        scale = spectrum.unit if spectrum.symmetric else spectrum.unit**2
+        scale = spectrum.unit if spectrum.symmetric else spectrum.unit * spectrum.unit
         tail = replace(tail, threshold=tail.threshold * scale)
     return replace(
         base,

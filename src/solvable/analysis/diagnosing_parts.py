@@ -164,7 +164,8 @@ def errors_and_advice(
     found = shrinkage_errors(y, count, np.abs(spikes.strengths), cosines, edge=fit.edge)
     undetected = decay.undetected(y.size) if decay is not None and decay.p_value >= 0.1 else None
     norm = float((y**2).sum())
-    square = unit**2
+    # A product overflows to infinity where a power raises.
+    square = unit * unit
     parts = ErrorParts(
         found.bulk * square,
         found.shrinkage * square,

@@ -16,6 +16,9 @@ from solvable.spectra.symmetric_fit import fit_symmetric
 LARGEST_SIDE = 20_000
 """Shorter side up to which singular values are computed: cubic in it."""
 
+EQUAL = 1e-12
+"""Relative difference up to which singular values are equal, in double precision."""
+
 ATOM_RATIO = 3
 """Values below the rounding per value in as wide a stretch above it from which they are zeros."""
 
@@ -131,13 +134,19 @@ def read_spectrum(weights: np.ndarray, precision: float, *, tied: bool = False) 
         y = np.linalg.svd(matrix, compute_uv=False)[::-1]
         semidefinite = True
     top = float(np.abs(y).max())
+    if float(np.ptp(np.abs(y))) <= max(precision, EQUAL) * top:
+        raise InvalidData(
+            f"all {p} singular values are {top * largest:.6g}: it is a multiple of an orthogonal matrix."
+        )
     rounding = max(precision, 2.0**-52) * size * (p**0.5 + q**0.5)
     tolerance = _zero_up_to(np.abs(y), max(rounding, 2.0**-52 * q * top), 2.0**-52 * q * top)
     y = np.where(np.abs(y) <= tolerance, 0.0, y)
     if semidefinite is None:
         semidefinite = bool(y[0] >= 0)
     if tied:
-        return Spectrum(y**2, largest**2, (p, p), True, True, (*notes, "W W^T was taken."))
+        if not 1e-280 < largest * largest < 1e280:
+            raise InvalidData(f"the square of its largest entry {largest:.3g} is out of range.")
+        return Spectrum(y**2, largest * largest, (p, p), True, True, (*notes, "W W^T was taken."))
     return Spectrum(y, largest, (p, q), symmetric, semidefinite, notes)
 
 

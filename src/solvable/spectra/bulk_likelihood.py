@@ -45,6 +45,9 @@ MAX_NEWTON = 12
 NULL_DRAWS = 79
 """Simulated noise matrices behind the goodness of fit."""
 
+MINIMUM_FITTED = 20
+"""Replicates that must have a fit: fewer give no standard error."""
+
 NULL_SIZE = 120
 """Their number of values at most: the distance times the number hardly depends on it."""
 
@@ -343,6 +346,11 @@ def replicates(
     -------
     Replicates
         Of matrices that could be fitted.
+
+    Raises
+    ------
+    InvalidData
+        If fewer than ``MINIMUM_FITTED`` could.
     """
     key = [seed, size, *(int(1000 * one) for one in law.key), int(100 * share)]
     rng = np.random.default_rng(key)
@@ -360,4 +368,9 @@ def replicates(
             continue
         distances.append(distance(y, law, scale, shift) * size)
         errors.append((scale - 1, shift - (0.0 if signed else share)))
+    if len(errors) < MINIMUM_FITTED:
+        raise InvalidData(
+            f"{len(errors)} of {NULL_DRAWS} simulated noise matrices could be fitted at this "
+            "shrinkage; too little of the bulk is left."
+        )
     return Replicates(size, np.sort(distances), np.array(errors).reshape(-1, 2))

@@ -9,6 +9,7 @@ import numpy as np
 from solvable.errors import InvalidData, InvalidParameter
 from solvable.spectra.bulk_likelihood import (
     NULL_SIZE,
+    Replicates,
     distance,
     maximise,
     replicates,
@@ -176,7 +177,36 @@ def fit_bulk(
     y = check_spectrum(values, shape)
     y = np.where(y <= tolerance, 0.0, y)
     zeros = int((y == 0).sum())
-    outliers = 0
+    outliers, scale, shift, cut, found, simulated = _settle(y, q, zeros, level, seed)
+    covariance = simulated.spread(p - outliers)
+    law = RectangularNoise(p / q)
+    noise = scale * np.sqrt(q / (q - outliers))
+    observed = y[p - outliers :][::-1] + shift
+    observed = observed[observed > noise * law.edges[1]]
+    spikes = debias(observed, noise=noise, n_columns=q, ratio=p / q)
+    unsure = covariance * noise**2
+    if not shift:
+        unsure[1] = unsure[:, 1] = 0.0
+    return BulkFit(
+        (p, q),
+        float(noise),
+        float(shift),
+        zeros,
+        float(noise * law.edges[1] - shift),
+        float(cut),
+        spikes_with_error(spikes, law, noise, unsure),
+        found,
+        simulated.p_value(found, p - outliers),
+        float(np.sqrt(unsure[0, 0])),
+        float(np.sqrt(unsure[1, 1])),
+    )
+
+
+def _settle(
+    y: np.ndarray, q: int, zeros: int, level: float, seed: int
+) -> tuple[int, float, float, float, float, Replicates]:
+    """Number of outliers that stays, with scale, shift, cut, distance and simulated noise."""
+    p, outliers = y.size, 0
     for _ in range(p):
         bulk = y[: p - outliers]
         if bulk.size - zeros < MINIMUM_COUNT or outliers > p // 2:
@@ -206,27 +236,7 @@ def fit_bulk(
         if beyond <= outliers:
             break
         outliers = beyond
-    law = RectangularNoise(p / q)
-    noise = scale * np.sqrt(q / (q - outliers))
-    observed = y[p - outliers :][::-1] + shift
-    observed = observed[observed > noise * law.edges[1]]
-    spikes = debias(observed, noise=noise, n_columns=q, ratio=p / q)
-    unsure = covariance * noise**2
-    if not shift:
-        unsure[1] = unsure[:, 1] = 0.0
-    return BulkFit(
-        (p, q),
-        float(noise),
-        float(shift),
-        zeros,
-        float(noise * law.edges[1] - shift),
-        float(cut),
-        spikes_with_error(spikes, law, noise, unsure),
-        found,
-        simulated.p_value(found, bulk.size),
-        float(np.sqrt(unsure[0, 0])),
-        float(np.sqrt(unsure[1, 1])),
-    )
+    return outliers, scale, shift, cut, found, simulated
 
 
 def spikes_with_error(

@@ -239,6 +239,8 @@ def _collapse(found: list[PhaseLaw], zeros: int, size: int) -> list[PhaseLaw]:
     if zeros == 0:
         return []
     best = max(found, key=lambda law: law.score, default=None)
+    if best is None and zeros < COLLAPSED * size:
+        return []
     free = _atom(zeros, size)
     inside = _atom(zeros, size, (COLLAPSED, 1.0)) - free
     outside = _atom(zeros, size, (0.0, COLLAPSED)) - free
