@@ -64,7 +64,7 @@ def test_moments_of_simulated_spectra(kind):
 
 
 @pytest.mark.parametrize("target", [power_law(dimension=24, exponent=1.0), marchenko_pastur(0.2)])
-@pytest.mark.parametrize("ratio", [0.2, 0.5, 1.5])
+@pytest.mark.parametrize("ratio", [0.2, 1.5])
 def test_shift_of_the_saddle_point_by_a_second_way(target, ratio):
     """The corrected error follows from the objective alone: half of its slope in the noise."""
     penalty, noise = 0.1, 0.5

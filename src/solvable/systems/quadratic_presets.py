@@ -50,7 +50,7 @@ PRESETS = {
         replicates=3,
     ),
     "paper": Preset(
-        "The setting of arXiv:2505.17958: d = 100 and 160, through the peak; about half an hour.",
+        "The setting of arXiv:2505.17958: d = 100 and 160, through the peak; ten minutes.",
         {
             "dimension": (100, 160),
             "sample_ratio": (0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.5, 0.7, 1.0, 1.5),
