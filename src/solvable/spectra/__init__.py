@@ -13,6 +13,7 @@ from solvable.spectra.edges import (
     weighted_bulk,
     weighted_bulk_edges,
 )
+from solvable.spectra.fit import BulkFit, fit_bulk
 from solvable.spectra.free_convolution import SpectralLaw
 from solvable.spectra.functionals import TruncatedMoments, truncated_moments
 from solvable.spectra.label_emergence import (
@@ -55,10 +56,13 @@ from solvable.spectra.spikes import (
     predict_spikes,
     spike_excess,
 )
+from solvable.spectra.symmetric_fit import SymmetricFit, fit_symmetric
+from solvable.spectra.tail import TailFit, fit_tail
 
 __all__ = [
     "Background",
     "BulkEdges",
+    "BulkFit",
     "DirectionProfile",
     "DiscreteMeasure",
     "LabelLaw",
@@ -70,6 +74,8 @@ __all__ = [
     "SpectralLaw",
     "SpectrumEnd",
     "SpikePrediction",
+    "SymmetricFit",
+    "TailFit",
     "TruncatedMoments",
     "WeightedSample",
     "balanced_emergence_ratio",
@@ -84,6 +90,9 @@ __all__ = [
     "emergence_ratio",
     "emergence_windows",
     "feature_errors",
+    "fit_bulk",
+    "fit_symmetric",
+    "fit_tail",
     "label_weighted_spectrum",
     "marchenko_pastur",
     "overlap_at_threshold",

@@ -31,7 +31,7 @@ class SymmetricFit(BulkFit):
     :math:`2\delta-b`, strengths are eigenvalues of :math:`S^\star`, both overlaps are
     :math:`1-\delta^2/s^2`, and :math:`-b` is the centre of a matrix of both signs.
 
-    Parameters
+    Attributes
     ----------
     semidefinite : bool
         Whether eigenvalues below zero were cut.
