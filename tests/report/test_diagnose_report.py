@@ -167,6 +167,7 @@ def test_names_that_differ_in_numbers_are_one_kind():
     other = replace(refused(), name="head")
     assert words.kinds(rows, [*rows, other]) == "layer.*.key, all 3"
     assert words.kinds([*rows[:2], other], [*rows, other]) == "layer.*.key, 2 of 3; head"
+    assert words.kinds(rows[1:], rows) == "layer.1.key and layer.2.key"
     many = [replace(refused(), name=letter) for letter in "abcde"]
     assert words.kinds(many, many, 2) == "a; b; and 3 more"
 

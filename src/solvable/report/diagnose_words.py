@@ -75,9 +75,11 @@ def kinds(
     Examples
     --------
     >>> three = [MatrixDiagnosis(f"layer.{i}.key", (9, 9), "F32", "", "") for i in range(3)]
-    >>> kinds(three[:1], three), kinds(three[:2], three)
-    ('layer.0.key', 'layer.*.key, 2 of 3')
+    >>> kinds(three[:2], three), kinds(three, three)
+    ('layer.0.key and layer.1.key', 'layer.*.key, all 3')
     """
+    if len(rows) <= min(most, 2):
+        return listed([one.name for one in rows])
     mine: dict[str, list[str]] = {}
     for one in rows:
         mine.setdefault(_kind(one.name), []).append(one.name)
