@@ -25,7 +25,14 @@ from solvable.systems.quadratic_naming import (
     spectral_phase,
 )
 from solvable.systems.quadratic_network import QuadraticParameters, system
-from solvable.systems.quadratic_prediction import measure_of, node_errors, predict, state_of
+from solvable.systems.quadratic_prediction import (
+    bayes_below,
+    bayes_error,
+    measure_of,
+    node_errors,
+    predict,
+    state_of,
+)
 from solvable.systems.quadratic_presets import PRESETS
 from solvable.targets.quadratic import QuadraticTarget
 
@@ -195,6 +202,24 @@ def test_the_talks_curve():
         assert found["interpolation_ratio"] == pytest.approx(0.2758, abs=1e-4)
         assert found["perfect_recovery_ratio"] == pytest.approx(0.2556, abs=1e-4)
         assert 0 < found["bayes_matrix_error"] < found["denoised_error"] < found["matrix_error"]
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        {"sample_ratio": 0.1},
+        {"sample_ratio": 1.0},
+        {"sample_ratio": 0.3, "regularisation": 20.0},
+        {"sample_ratio": 0.175, "noise": 0.01},
+        {"sample_ratio": 0.15, "noise": 0.0, "regularisation": 1e-3},
+        {"target": "power-law", "dimension": 60, "sample_ratio": 0.3},
+    ],
+)
+def test_the_best_estimator_from_above_is_that_of_the_bracketed_search(setting):
+    parameters = QuadraticParameters(**setting)
+    state = state_of(parameters)
+    wanted = bayes_error(parameters, state.sample_ratio)
+    assert bayes_below(state) == pytest.approx(wanted, rel=1e-7)
 
 
 def test_without_noise_the_best_estimator_recovers_first():

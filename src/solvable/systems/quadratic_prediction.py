@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from solvable.spectra.denoiser import denoising_error
+from solvable.spectra.free_convolution import SpectralLaw
 from solvable.spectra.functionals import truncated_moments
 from solvable.spectra.measures import Measure, power_law
 from solvable.spectra.product_measure import marchenko_pastur
@@ -26,6 +27,12 @@ from solvable.theory.quadratic_thresholds import (
 
 if TYPE_CHECKING:
     from solvable.systems.quadratic_network import QuadraticParameters
+
+BAYES_STEPS = 12
+"""Laws on the way from the network's noise to the Bayes-optimal one, at most."""
+
+BAYES_TOLERANCE = 1e-9
+"""Largest relative residual of the Bayes-optimal error plus half of the label noise."""
 
 LISTED_DIMENSION = 2_000
 """Dimension beyond which eigenvalues and features are not listed one by one."""
@@ -49,7 +56,7 @@ def predict(parameters: QuadraticParameters) -> Metrics:
         "degrees_of_freedom": state.degrees_of_freedom,
         "objective": state.objective,
         "gcv_test_error": state.test_error,
-        **_limits(parameters),
+        **_limits(parameters, state),
         **_at_this_size(parameters, state),
         "pruned_error": cut_error(state, max(2 * noise, threshold)),
         "denoised_error": denoising_error(state.law),
@@ -79,6 +86,35 @@ def bayes_error(parameters: QuadraticParameters, ratio: float) -> float:
     if parameters.noise == 0 and ratio >= bayes_perfect_recovery_threshold(rank):
         return 0.0
     return _bayes(_key(parameters), ratio, parameters.noise)
+
+
+def bayes_below(state: QuadraticState) -> float | None:
+    r"""Bayes-optimal error, from a network's own noise downwards: a third of the laws.
+
+    The network's error is at least that of the denoiser at the same noise, so that its own noise
+    is at least the largest root of :math:`R(\delta)+\frac\Delta2=2\alpha\delta^2`, which is the one
+    that counts; above it the fixed-point map goes down to it. None where that does not settle in a
+    few steps, as at exact recovery.
+    """
+    law, place = state.law, float(np.log(state.effective_noise))
+    step, slope, before = 0.0, 2.0, None
+    for _ in range(BAYES_STEPS):
+        error = denoising_error(law)
+        share = (error + state.label_noise / 2) / (2 * state.sample_ratio * law.variance)
+        if share <= 0:
+            return None
+        gap = float(np.log(share))
+        if abs(gap) < BAYES_TOLERANCE:
+            return error
+        if before is not None:
+            slope = (before - gap) / step
+        # A secant; the fixed-point map has the slope 2, the steepest there is.
+        if not 0.05 < slope < 4 or (before is None and gap > 0):
+            return None
+        step, before = gap / slope, gap
+        place += step
+        law = SpectralLaw(law.target, noise=float(np.exp(place)))
+    return None
 
 
 def _at_this_size(parameters: QuadraticParameters, state: QuadraticState) -> Metrics:
@@ -161,10 +197,12 @@ def _eigenvalues(state: QuadraticState, dimension: int) -> list[float | None] | 
     return [float(one) for one in np.maximum(places, 0.0)]
 
 
-def _limits(parameters: QuadraticParameters) -> Metrics:
+def _limits(parameters: QuadraticParameters, state: QuadraticState) -> Metrics:
     """What does not depend on the regularisation: thresholds, and the best any estimator can do."""
     rank = parameters.target_rank / parameters.dimension
-    best = bayes_error(parameters, parameters.n_samples / parameters.dimension**2)
+    best = bayes_below(state)
+    if best is None:
+        best = bayes_error(parameters, state.sample_ratio)
     return {
         **_interpolation(_key(parameters), parameters.noise),
         "perfect_recovery_ratio": perfect_recovery_threshold(rank),
