@@ -15,8 +15,8 @@ from solvable.systems.quadratic_groups import feature_groups, group_names
 from solvable.systems.quadratic_naming import (
     phase_changes,
     phase_of,
+    phase_of_spectrum,
     scaling_phase,
-    spectral_phase,
 )
 
 SPECTRA = 3
@@ -154,7 +154,7 @@ def _names(curve: Curve) -> list[str]:
             for one in curve.ratios
         ]
         return [one.phase.value for one in found if one is not None]
-    return [spectral_phase(one, setting.dimension) for one in curve.states]
+    return [phase_of_spectrum(one, setting.dimension) for one in curve.states]
 
 
 def _phases(curves: Sequence[Curve]) -> list[Marker]:
