@@ -41,6 +41,13 @@ def wait_for(condition, seconds=30.0):
         time.sleep(0.02)
 
 
+@pytest.fixture
+def here(solvable, call, monkeypatch):
+    """Calls the program in this process, which spares its start, where `solvable` runs."""
+    monkeypatch.setenv("PROBE_LOG", str(solvable.log))
+    return call
+
+
 def test_run_prints_records_and_verdicts_as_json(finished):
     answer = json.loads(finished.answer.stdout)
     assert set(answer) == {"records", "verdicts"}
@@ -75,7 +82,7 @@ def test_run_directory_holds_all_files(finished):
 
 
 def test_run_in_a_pipe_shows_a_table_and_no_progress(solvable):
-    answer = solvable("run", "probe", "--set", "samples=20", "--seeds", 2)
+    answer = solvable("run", "probe", "--set", "samples=20", "--seeds", 2, "--workers", 1)
     assert answer.returncode == 0, answer.stderr
     assert "\x1b" not in answer.stdout + answer.stderr
     assert "error-is-variance" in answer.stdout
@@ -122,12 +129,14 @@ def test_quiet_prints_nothing(call):
     assert call("run", "probe", "--set", "samples=20", *words) == (0, "", "")
 
 
-def test_a_finished_study_is_not_run_again(finished):
+def test_a_finished_study_is_not_run_again(finished, call, monkeypatch):
+    monkeypatch.chdir(finished.cwd)
+    monkeypatch.setenv("PROBE_LOG", str(finished.log))
     before = len(finished.logged())
-    again = finished("run", "probe", "--output", "run", "--json")
-    assert again.returncode == 0
-    assert "12 of 12 tasks are there already" in again.stderr
-    assert again.stdout == finished.answer.stdout
+    status, printed, error = call("run", "probe", "--output", "run", "--json")
+    assert status == 0
+    assert "12 of 12 tasks are there already" in error
+    assert printed == finished.answer.stdout
     assert len(finished.logged()) == before == 12
 
 
@@ -202,9 +211,9 @@ def test_scientific_notation_and_lists(call):
     assert found == {(10, (3, 4)), (10, (5,)), (20, (3, 4)), (20, (5,))}
 
 
-def test_ctrl_c_keeps_finished_tasks_and_resumes(solvable):
-    words = ("run", "probe", "--preset", "slow", "--workers", 2, "--output", "run", "--json")
-    process = solvable.start(*words)
+def test_ctrl_c_keeps_finished_tasks_and_resumes(solvable, here):
+    words = ("run", "probe", "--preset", "slow", "--output", "run", "--json", "--workers")
+    process = solvable.start(*words, 2)
     wait_for(lambda: len(solvable.logged()) >= 6)
     # As the terminal does: to the whole group, workers included.
     os.killpg(process.pid, signal.SIGINT)
@@ -219,40 +228,40 @@ def test_ctrl_c_keeps_finished_tasks_and_resumes(solvable):
     committed = {key_of(one["identity"]) for one in read(solvable.cwd / "run").tasks}
     assert len(committed) == kept
 
-    looked = solvable("verify", "run")
-    assert f"{30 - kept} of 30 tasks have not been run" in looked.stderr
+    _, _, error = here("verify", "run")
+    assert f"{30 - kept} of 30 tasks have not been run" in error
 
-    resumed = solvable(*words)
-    assert resumed.returncode == 0, resumed.stderr
-    assert f"{kept} of 30 tasks are there already" in resumed.stderr
-    assert len(json.loads(resumed.stdout)["records"]) == 30
+    status, printed, error = here(*words, 1)
+    assert status == 0, error
+    assert f"{kept} of 30 tasks are there already" in error
+    assert len(json.loads(printed)["records"]) == 30
     begun = Counter(solvable.logged())
     assert len(begun) == 30
     assert {begun[key] for key in committed} == {1}
 
 
-def test_kill_9_keeps_finished_tasks_and_resumes(solvable, call):
+def test_kill_9_keeps_finished_tasks_and_resumes(solvable, here):
     words = ("run", "probe", "--set", "pause=0.1", "--workers", 1, "--output", "run", "--json")
     process = solvable.start(*words)
     wait_for(lambda: len(solvable.logged()) >= 4)
     process.kill()
     process.communicate(timeout=60)
-    resumed = solvable(*words)
-    assert resumed.returncode == 0, resumed.stderr
-    assert "of 12 tasks are there already" in resumed.stderr
+    status, printed, error = here(*words)
+    assert status == 0, error
+    assert "of 12 tasks are there already" in error
     assert len(solvable.logged()) <= 12 + 1
-    _, whole, _ = call(*words[:-3], "--output", "whole", "--json")
-    assert deterministic(resumed.stdout) == deterministic(whole)
+    _, whole, _ = here(*words[:-3], "--output", "whole", "--json")
+    assert deterministic(printed) == deterministic(whole)
 
 
-def test_a_busy_directory_is_refused(solvable):
+def test_a_busy_directory_is_refused(solvable, here):
     process = solvable.start("run", "probe", "--preset", "slow", "--workers", 1, "--output", "run")
     wait_for(lambda: len(solvable.logged()) >= 1)
-    answer = solvable("run", "probe", "--preset", "slow", "--output", "run")
+    status, _, error = here("run", "probe", "--preset", "slow", "--output", "run")
     process.kill()
     process.communicate(timeout=60)
-    assert answer.returncode == 2
-    assert "another process is running a study there" in answer.stderr
+    assert status == 2
+    assert "another process is running a study there" in error
 
 
 def test_a_newer_study_is_refused(finished, call, tmp_path):
