@@ -95,3 +95,8 @@ def test_value_and_error_are_rounded_alike(value: float, error: float) -> None:
 @given(finite, st.floats(0, 1e150))
 def test_no_minus_stands_before_zero(value: float, error: float) -> None:
     assert not re.search(r"−0(\.0*)?( |\)|$)", format_with_error(value, error))
+
+
+@pytest.mark.parametrize("word", ["bulk+spikes", "VIa", "nan", "-3"])
+def test_words_stay_as_they_are(word: str) -> None:
+    assert format_number(word) == word

@@ -115,6 +115,25 @@ def test_lists_of_unequal_length_and_missing_lists_are_filled_with_dashes() -> N
     assert [cell.predicted for cell in shown.cells[1]] == ["0.5", "–"]
 
 
+def test_words_are_counted_where_numbers_have_a_mean() -> None:
+    metrics = [
+        {"phase": "bulk", "error": 1.0},
+        {"phase": "spikes", "error": 3.0},
+        {"phase": "spikes", "error": None},
+        {"phase": None, "error": "diverged"},
+    ]
+    points = [Point({}, metrics, {"phase": "spikes"}), Point({}, metrics[1:3], {"phase": None})]
+    shown = metric_tables(points)[0]
+    assert shown.columns == ("phase", "error")
+    assert [cell.measured for cell in shown.cells[0]] == [
+        "spikes (2), bulk (1)",
+        "1 (1), 3 (1), diverged (1)",
+    ]
+    assert shown.cells[1][0].measured == "spikes"
+    assert [cells[0].predicted for cells in shown.cells] == ["spikes", "–"]
+    assert long_metrics(points) == {}
+
+
 def test_one_replicate_has_no_error() -> None:
     assert metric_tables([Point({}, [{"a": 0.25}], {})])[0].cells[0][0].measured == "0.25"
 

@@ -152,6 +152,8 @@ def test_plain_metrics():
             "empty": [],
             "nothing": None,
             "nan": float("nan"),
+            "word": np.str_("bulk+spikes"),
+            "words": np.array("heavy tail"),
         }
     )
     assert plain == {
@@ -166,21 +168,28 @@ def test_plain_metrics():
         "empty": [],
         "nothing": None,
         "nan": None,
+        "word": "bulk+spikes",
+        "words": "heavy tail",
     }
-    assert all(type(value) in (float, list, type(None)) for value in plain.values())
+    assert all(type(value) in (float, list, str, type(None)) for value in plain.values())
 
 
 @pytest.mark.parametrize(
     ("metrics", "message"),
     [
         ([1.0], "the metrics are a list; allowed: a mapping"),
-        ({"a": "text"}, "metric 'a' holds a str"),
+        ({"a": ["text"]}, "metric 'a' holds a str; allowed: a number, None"),
+        ({"a": np.array(["text"])}, "metric 'a' holds a str"),
+        ({"a": b"text"}, "metric 'a' holds a bytes"),
+        ({"a": "two\nlines"}, r"metric 'a' is the text 'two\\nlines'; allowed: printable words"),
+        ({"a": ""}, "metric 'a' is the text ''"),
+        ({"a": "\udc80"}, "metric 'a' is the text"),
         ({"a": 1j}, "metric 'a' holds a complex"),
         ({"a": np.ones((2, 2))}, r"metric 'a' holds a ndarray of shape \(2, 2\)"),
         ({"a": [[1.0]]}, "metric 'a' holds a list"),
         ({"a": {"b": 1.0}}, "metric 'a' holds a dict"),
     ],
 )
-def test_metrics_that_are_not_numbers(metrics, message):
+def test_metrics_that_are_neither_numbers_nor_words(metrics, message):
     with pytest.raises(InvalidData, match=message):
         plain_metrics(metrics)

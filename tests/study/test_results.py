@@ -7,10 +7,11 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from solvable.errors import StorageFailed, UnknownSystem
+from solvable.errors import InvalidData, StorageFailed, UnknownSystem
+from solvable.report import metric_tables
 from solvable.study import Store, Study, load, run_study
 from solvable.study.execute import Outcome
-from solvable.systems.base import Claim, NotTestable
+from solvable.systems.base import Claim, NotTestable, Point
 
 
 @pytest.fixture
@@ -193,6 +194,43 @@ def test_text_with_commas_and_lines_survives_the_csv(toy, tmp_path):
     with (tmp_path / "records.csv").open(newline="") as file:
         (row,) = csv.DictReader(file)
     assert row["word"] == 'a,"b"\nc'
+
+
+def test_words_are_kept_in_records_and_csv_and_have_no_mean(toy, tmp_path):
+    class Named(type(toy)):
+        def measure(self, parameters, rng):
+            return {"mean": 0.0, "phase": "large, so it is" if parameters.size > 5 else "1"}
+
+        def predict(self, parameters):
+            return {"mean": 0.0, "phase": "nan"}
+
+    system = Named()
+    found = run_study(Study(system, {"size": [3, 7]}, 2), tmp_path, workers=1)
+    words = ["1", "1", "large, so it is", "large, so it is"]
+    for result in (found, load(tmp_path, system)):
+        assert [one["metrics"]["phase"] for one in result.records] == words
+        assert {one["prediction"]["phase"] for one in result.records} == {"nan"}
+        assert result.verdicts[0].status == "holds"
+    with found.write_records().open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["phase"] for row in rows] == words
+    assert {row["predicted.phase"] for row in rows} == {"nan"}
+    # Words that NumPy would read as numbers have no value either.
+    for number in (Point.values, Point.mean, Point.standard_error, Point.predicted):
+        with pytest.raises(InvalidData, match="metric 'phase' is the word"):
+            number(found.points[0], "phase")
+
+
+def test_a_study_of_numbers_is_resumed_by_a_system_that_has_words(toy, tmp_path):
+    class Named(type(toy)):
+        def predict(self, parameters):
+            return super().predict(parameters) | {"phase": "bulk"}
+
+    run_study(Study(toy, {"size": [3]}), tmp_path, workers=1)
+    before = load(tmp_path, toy).records
+    again = run_study(Study(Named(toy.directory), {"size": [3]}), tmp_path, workers=1)
+    assert again.records == before
+    assert metric_tables(again.points)[0].columns == ("mean", "threads", "absent", "width")
 
 
 def test_teacher_arrays(done, study):

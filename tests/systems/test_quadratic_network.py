@@ -301,7 +301,7 @@ def test_phases_of_the_spectrum(setting, phase):
 def test_a_collapsed_network_has_a_prediction():
     """Nothing learned: every error is that of knowing nothing, and its 1/d that of the target."""
     found = predict(QuadraticParameters(dimension=50, regularisation=50.0, sample_ratio=0.1))
-    assert phase_of(found) == "rank-collapse"
+    assert phase_of(found) == found["spectral_phase"] == "rank-collapse"
     assert found["matrix_error"] == pytest.approx(1.2)
     assert found["finite_size_matrix_error"] == pytest.approx(1.2 + 1 / 50)
     assert found["finite_size_train_error"] == pytest.approx(2 * (1.2 + 1 / 50) + 0.5)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -178,6 +180,15 @@ def test_figures_show_every_quantity_and_name_the_phases(make, coarse):
 
     for figure in figures.values():
         plt.close(draw_matplotlib(figure))
+
+
+def test_a_prediction_without_a_phase_is_drawn(make, coarse):
+    (point,) = make(("power",))
+    kept = {key: value for key, value in point.prediction.items() if key != "spectral_phase"}
+    figures = system.figures([replace(point, prediction=kept)])
+    (spectrum,) = [one for one in figures if one.name.startswith("spectrum")]
+    assert "Phase" not in spectrum.caption
+    assert "of the directions are learned." in spectrum.caption
 
 
 def test_lines_of_theory_pass_through_the_points(make, coarse):

@@ -39,13 +39,13 @@ def _not_finite(value: float) -> str:
     return "∞" if value > 0 else "−∞"
 
 
-def format_number(value: float | None, digits: int = 4) -> str:
+def format_number(value: float | str | None, digits: int = 4) -> str:
     """Write a number with a fixed count of significant digits.
 
     Parameters
     ----------
-    value : float or None
-        None and NaN give a dash.
+    value : float, str or None
+        None and NaN give a dash; words, such as the name of a phase, stay as they are.
     digits : int
         Significant digits; zeros at the end are left out.
 
@@ -59,6 +59,8 @@ def format_number(value: float | None, digits: int = 4) -> str:
     >>> format_number(0.123456), format_number(410950), format_number(1.5e-7), format_number(None)
     ('0.1235', '410950', '1.5 × 10⁻⁷', '–')
     """
+    if isinstance(value, str):
+        return value
     if value is None or not math.isfinite(value):
         return MISSING if value is None else _not_finite(value)
     if value == 0:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -52,7 +53,8 @@ class MetricCell(NamedTuple):
     Parameters
     ----------
     measured : str
-        Mean over replicates ± its standard error, or a dash.
+        Mean over replicates ± its standard error, or a dash; of words, each with how many
+        replicates have it if they differ.
     predicted : str
         Prediction, or a dash.
     """
@@ -62,14 +64,14 @@ class MetricCell(NamedTuple):
 
 
 class MetricTable(NamedTuple):
-    """A metric that is a list, or all that are numbers, at every point of a study.
+    """A metric that is a list, or all that are numbers or words, at every point of a study.
 
     Parameters
     ----------
     name : str
-        Name of the list; empty for the table of the numbers.
+        Name of the list; empty for the table of the numbers and words.
     columns : tuple of str
-        Index in the list, from 1; or names of the numbers.
+        Index in the list, from 1; or names of the numbers and words.
     settings : list of dict
         For each point, the parameters that vary in the study, as text by name.
     replicates : list of str
@@ -273,7 +275,7 @@ def long_metrics(points: Sequence[Point]) -> dict[str, int]:
 
 
 def _lengths(points: Sequence[Point]) -> dict[str, int | None]:
-    """Longest length of each metric, None for a number; measured metrics first."""
+    """Longest length of each metric, None for a number or word; measured metrics first."""
     measured: dict[str, int | None] = {}
     predicted: dict[str, int | None] = {}
     for found, metrics in [
@@ -291,19 +293,35 @@ def _lengths(points: Sequence[Point]) -> dict[str, int | None]:
     }
 
 
-def _entry(value: Any, index: int | None) -> float | None:
+def _entry(value: Any, index: int | None) -> float | str | None:
     """Value, or entry of a list; None where it is missing or the metric is of the other kind."""
     if isinstance(value, (list, tuple)):
-        entry: float | None = value[index] if index is not None and index < len(value) else None
+        entry: float | str | None = (
+            value[index] if index is not None and index < len(value) else None
+        )
         return entry
     return value if index is None else None
 
 
 def _cell(point: Point, name: str, index: int | None) -> MetricCell:
-    found = (_entry(one.get(name), index) for one in point.metrics)
-    values = np.array([one for one in found if one is not None], dtype=float)
+    entries = (_entry(one.get(name), index) for one in point.metrics)
+    found = [one for one in entries if one is not None]
+    if any(isinstance(one, str) for one in found):
+        return MetricCell(_tally(found), _predicted(point, name, index))
+    values = np.array(found, dtype=float)
     values = values[~np.isnan(values)]
     mean = float(values.mean()) if len(values) else None
     error = float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else None
-    predicted = _entry(point.prediction.get(name), index)
-    return MetricCell(format_with_error(mean, error), format_number(predicted))
+    return MetricCell(format_with_error(mean, error), _predicted(point, name, index))
+
+
+def _predicted(point: Point, name: str, index: int | None) -> str:
+    return format_number(_entry(point.prediction.get(name), index))
+
+
+def _tally(found: Sequence[float | str]) -> str:
+    """Words of the replicates, the most frequent first; words have no mean."""
+    counts = Counter(map(format_number, found)).most_common()
+    if len(counts) == 1:
+        return counts[0][0]
+    return ", ".join(f"{word} ({count})" for word, count in counts)

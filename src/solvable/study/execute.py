@@ -200,18 +200,18 @@ def _compute(job: Job) -> tuple[Metrics, dict[str, bytes], dict[str, Any]]:
 
 
 def plain_metrics(metrics: Mapping[str, Any]) -> Metrics:
-    """Turn the metrics of a system into numbers, lists of numbers and None.
+    """Turn the metrics of a system into numbers, lists of numbers, words and None.
 
     Parameters
     ----------
     metrics : mapping
-        Numbers, one-dimensional arrays or lists, or None by name. What is not finite becomes None:
-        not measured.
+        Numbers, one-dimensional arrays or lists of them, words of one line (such as the name of a
+        phase), or None by name. What is not finite becomes None: not measured.
 
     Returns
     -------
     dict
-        Python floats, lists of floats and None.
+        Python floats, lists of floats, words and None.
 
     Raises
     ------
@@ -222,15 +222,25 @@ def plain_metrics(metrics: Mapping[str, Any]) -> Metrics:
     --------
     >>> plain_metrics({"error": np.float32(0.5), "overlap": np.array([1.0, np.nan])})
     {'error': 0.5, 'overlap': [1.0, None]}
+    >>> plain_metrics({"phase": "bulk+spikes"})
+    {'phase': 'bulk+spikes'}
     """
     if not isinstance(metrics, Mapping):
         raise InvalidData(f"the metrics are a {type(metrics).__name__}; allowed: a mapping.")
     return {str(name): _plain(str(name), value) for name, value in metrics.items()}
 
 
-def _plain(name: str, value: Any) -> float | list[float | None] | None:
+def _plain(name: str, value: Any) -> float | list[float | None] | str | None:
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value.item()
+    if isinstance(value, str):
+        # One line, so that it fits a cell of a table; no surrogates, so that files can hold it.
+        if not value.strip() or not value.isprintable():
+            raise InvalidData(
+                f"metric {name!r} is the text {value!r}; allowed: printable words on one line. "
+                "Return None for what is not known."
+            )
+        return str(value)
     if isinstance(value, (list, tuple)) or (isinstance(value, np.ndarray) and value.ndim == 1):
         return [_number(name, item) for item in value]
     return _number(name, value)
@@ -242,8 +252,8 @@ def _number(name: str, value: Any) -> float | None:
     if not isinstance(value, (Real, np.bool_)):
         shape = f" of shape {value.shape}" if isinstance(value, np.ndarray) else ""
         raise InvalidData(
-            f"metric {name!r} holds a {type(value).__name__}{shape}; allowed: a number, None, or a "
-            "one-dimensional list of these. Return larger arrays from `teacher`."
+            f"metric {name!r} holds a {type(value).__name__}{shape}; allowed: a number, None, a "
+            "one-dimensional list of these, or a word. Return larger arrays from `teacher`."
         )
     return float(value) if math.isfinite(value) else None
 

@@ -14,8 +14,11 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
-Metrics = dict[str, float | list[float | None] | None]
-"""Named results of a replicate or a prediction: numbers, lists, or None where not measured."""
+from solvable.errors import InvalidData
+
+Metrics = dict[str, float | list[float | None] | str | None]
+"""Named results of a replicate or a prediction: numbers, lists, words (such as the name of a phase),
+or None where not measured."""
 
 
 class Parameters(BaseModel):
@@ -89,8 +92,11 @@ class Point:
         return len(self.metrics)
 
     def values(self, name: str) -> np.ndarray:
-        """Measured values, shape (replicates,) or (replicates, length); None becomes NaN."""
-        return np.array([np.asarray(one[name], dtype=float) for one in self.metrics])
+        """Measured values, shape (replicates,) or (replicates, length); None becomes NaN.
+
+        Words have no values: :class:`~solvable.errors.InvalidData`.
+        """
+        return np.array([_numbers(name, one[name]) for one in self.metrics])
 
     def mean(self, name: str) -> np.ndarray:
         """Mean over replicates, shape () or (length,)."""
@@ -104,8 +110,17 @@ class Point:
         return values.std(axis=0, ddof=1) / np.sqrt(len(values))
 
     def predicted(self, name: str) -> np.ndarray:
-        """Predicted value, shape () or (length,); None becomes NaN."""
-        return np.asarray(self.prediction[name], dtype=float)
+        """Predicted value, shape () or (length,); None becomes NaN, words raise as in `values`."""
+        return _numbers(name, self.prediction[name])
+
+
+def _numbers(name: str, value: float | list[float | None] | str | None) -> np.ndarray:
+    if isinstance(value, str):  # NumPy would read words such as "nan" or "1" as numbers
+        raise InvalidData(
+            f"metric {name!r} is the word {value!r}; allowed: a number or a list. Read words from "
+            "the point's `metrics` or `prediction`."
+        )
+    return np.asarray(value, dtype=float)
 
 
 Status = Literal["holds", "fails", "not testable"]

@@ -345,13 +345,14 @@ def _spectrum(point: Point, words: str, ending: str) -> Figure:
     ]
     markers = [Marker(b, "threshold b", 2), Marker(edge, "edge of noise 2δ", 3)]
     rank = float(point.mean("rank_fraction"))
+    phase = phase_of(dict(point.prediction))
     return Figure(
         f"spectrum{ending}-ratio-{ratio:.3g}",
         f"Spectrum at n/d² = {ratio:.3g} ({words})",
         "eigenvalue of S, plus the threshold b",
         "eigenvalues per replicate",
         series,
-        f"Phase: {phase_of(dict(point.prediction))}. {rank:.0%} of the directions are learned. "
+        f"{f'Phase: {phase}. ' if phase else ''}{rank:.0%} of the directions are learned. "
         "Eigenvalues of target plus noise are cut at b and shifted by it; what lies left of b is "
         "hidden in the fit. What lies beyond 2δ stands out of the noise.",
         [one for one in markers if bottom < one.x < inf],

@@ -43,19 +43,21 @@ def scaling_phase(parameters: QuadraticParameters) -> PhasePoint | None:
     )
 
 
-def phase_metrics(parameters: QuadraticParameters, state: QuadraticState) -> dict[str, float]:
-    """Phases as metrics, which are numbers: the name of the one that holds, with the value 1."""
-    found = {f"spectral_phase.{phase_of_spectrum(state, parameters.dimension)}": 1.0}
+def phase_metrics(parameters: QuadraticParameters, state: QuadraticState) -> dict[str, float | str]:
+    """Names of both phases, and the leading law of the second."""
+    found: dict[str, float | str] = {
+        "spectral_phase": phase_of_spectrum(state, parameters.dimension)
+    }
     scaling = scaling_phase(parameters)
     if scaling is not None:
-        found[f"scaling_phase.{scaling.phase.value}"] = 1.0
+        found["scaling_phase"] = scaling.phase.value
         found["scaling_law_matrix_error"] = float(scaling.matrix_error)
     return found
 
 
 def phase_of(prediction: dict[str, object], kind: str = "spectral_phase") -> str:
     """Name of the phase in a prediction; empty if it has none."""
-    return next((key.partition(".")[2] for key in prediction if key.startswith(f"{kind}.")), "")
+    return str(prediction.get(kind, ""))
 
 
 def phase_changes(names: list[str], ratios: np.ndarray) -> list[tuple[float, str]]:
