@@ -40,6 +40,34 @@ def test_planted_features_are_counted():
         assert low <= strength <= high
 
 
+@pytest.mark.parametrize("side", [96, 200])
+def test_ten_signals_on_noise_are_features_and_not_one_smooth_law(side):
+    strengths = np.linspace(2.6, 1.6, 10)
+    found = diagnose_matrix(spiked(np.random.default_rng(9), (side, side), strengths))
+    assert found.phase in ("bulk+spikes", "bulk-decay")
+    assert len(found.features) == 10
+    # The noise of a square matrix this small is known to about one percent.
+    assert found.noise.value == pytest.approx(1, abs=0.05)
+    assert found.advice.kept == 10
+
+
+@pytest.mark.parametrize("decay", [2.0, 4.0])
+def test_steep_power_laws_have_a_likelihood(decay):
+    strengths = np.arange(1, 101) ** -decay
+    found = diagnose_matrix(spiked(np.random.default_rng(5), (100, 150), strengths, noise=0.0))
+    assert found.phase == "heavy-tailed"
+    assert np.isfinite([one.log_likelihood for one in found.candidates]).all()
+
+
+def test_values_that_decay_for_ever_are_a_collapse_in_the_end():
+    rng = np.random.default_rng(6)
+    strengths = np.concatenate([[1.6, 1.4, 1.2], np.exp(-rng.uniform(17, 24, 97))])
+    found = diagnose_matrix(spiked(rng, (100, 100), strengths, noise=0.0), precision=2.0**-23)
+    assert found.phase == "rank-collapse"
+    assert found.zeros == 97
+    assert any("single precision" in note for note in found.notes)
+
+
 def test_power_law_without_noise_is_heavy_tailed_with_its_exponent():
     strengths = np.arange(1, 201) ** -0.8
     found = diagnose_matrix(spiked(np.random.default_rng(2), (200, 250), strengths, noise=0.0))

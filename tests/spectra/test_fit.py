@@ -53,6 +53,26 @@ def test_moments_beyond_the_edge_are_those_of_the_density(ratio):
             *law.edges,
         )
         assert value == pytest.approx(expected, rel=1e-5)
+    cross, _ = quad(
+        lambda y: y**2 * float(law.density(np.array([y]))[0]) / (x[0] ** 2 - y**2) ** 2, *law.edges
+    )
+    short, long_, mixed = (float(one[0]) for one in law.fluctuations_beyond(x))
+    assert mixed == pytest.approx(cross, rel=1e-5)
+    assert short == pytest.approx(second[0] - first[0] ** 2, rel=1e-9)
+    # The long side has 1 - c of its eigenvalues at zero.
+    zeros = (1 - ratio) / x[0] ** 2
+    square = ratio * second[0] + zeros / x[0] ** 2
+    assert long_ == pytest.approx(square - (ratio * first[0] + zeros) ** 2, rel=1e-9)
+
+
+@pytest.mark.parametrize("ratio", [0.3, 1.0])
+def test_very_strong_signals_keep_their_errors(ratio):
+    strengths = 10.0 ** np.arange(1, 9)
+    places = np.sqrt((1 + strengths**2) * (ratio + strengths**2)) / strengths
+    found = debias(places, noise=1.0, n_columns=400, ratio=ratio)
+    np.testing.assert_allclose(found.strengths, strengths, rtol=1e-12)
+    # Far above the noise an outlier moves by the one entry of the noise along the signal.
+    np.testing.assert_allclose(found.standard_errors[2:], 400**-0.5, rtol=1e-4)
 
 
 def test_edge_holds_at_its_probability_and_narrows_as_the_power_two_thirds():

@@ -54,6 +54,19 @@ def test_density_at_the_edge_joins_its_limits():
     assert float(log_edge_density(np.array([60.0]))[0]) == pytest.approx(-2 / 3 * 60**1.5, rel=0.02)
 
 
+def test_density_far_beyond_the_edge_is_a_number():
+    xi = 10.0 ** np.arange(1, 13)
+    found = log_edge_density(xi)
+    assert np.isfinite(found).all()
+    # The exponent of the Airy function is nearly all of it.
+    np.testing.assert_allclose(found[3:], -2 / 3 * xi[3:] ** 1.5, rtol=1e-5)
+    near = log_edge_density(np.array([0.999e5, 1.001e5]))
+    steps = -2 / 3 * np.diff(np.array([0.999e5, 1.001e5]) ** 1.5) - 0.25 * np.diff(
+        np.log([0.999e5, 1.001e5])
+    )
+    np.testing.assert_allclose(np.diff(near), steps, rtol=1e-9)
+
+
 def test_noise_is_random_like():
     rng = np.random.default_rng(1)
     for shape in ((80, 80), (80, 200), (150, 300)):

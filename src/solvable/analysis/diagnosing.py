@@ -249,7 +249,8 @@ def _of_spectrum(
     except InvalidData as error:
         notes.append(f"bulk: {error}")
     values = spectrum.ordered(fit)
-    laws = phase_laws(values, whole, fit.n_outliers if fit else 0)
+    believed = fit is not None and fit.p_value >= REFUTED and 4 * fit.n_outliers <= values.size
+    laws = phase_laws(values, whole, fit.n_outliers if fit else 0, believed=believed)
     base = MatrixDiagnosis(
         name,
         shape,

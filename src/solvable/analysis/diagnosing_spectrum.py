@@ -11,6 +11,7 @@ from solvable.spectra.bulk_law import WholeBulk
 from solvable.spectra.fit import MINIMUM_COUNT, BulkFit, fit_bulk
 from solvable.spectra.fit_law import RectangularNoise
 from solvable.spectra.noise_law import SymmetricNoise
+from solvable.spectra.phase_likelihood import COLLAPSED
 from solvable.spectra.symmetric_fit import fit_symmetric
 
 LARGEST_SIDE = 20_000
@@ -21,6 +22,9 @@ EQUAL = 1e-12
 
 ATOM_RATIO = 3
 """Values below the rounding per value in as wide a stretch above it from which they are zeros."""
+
+VANISHING = 2.0**-23
+"""Relative to the largest value and the longer side: what single precision cannot tell from zero."""
 
 SYMMETRIC_ERROR = 8.0
 """Spacings of the stored numbers by which a symmetric matrix may miss its transpose."""
@@ -140,6 +144,11 @@ def read_spectrum(weights: np.ndarray, precision: float, *, tied: bool = False) 
         )
     rounding = max(precision, 2.0**-52) * size * (p**0.5 + q**0.5)
     tolerance = _zero_up_to(np.abs(y), max(rounding, 2.0**-52 * q * top), 2.0**-52 * q * top)
+    vanishing = VANISHING * q * top
+    if (np.abs(y) <= vanishing).sum() >= COLLAPSED * p and vanishing > tolerance:
+        # Weight decay takes values towards zero and never there.
+        tolerance = vanishing
+        notes = (*notes, "values that single precision cannot tell from zero count as zeros.")
     y = np.where(np.abs(y) <= tolerance, 0.0, y)
     if semidefinite is None:
         semidefinite = bool(y[0] >= 0)

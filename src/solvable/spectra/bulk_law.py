@@ -104,9 +104,11 @@ class WholeBulk:
         """
         y = self.modulus(y)
         ends = (np.stack([y - self.unit, y + self.unit]) + self.shift) / self.scale
-        tail = (self.law.strength(ends) / self.law.threshold) ** (-1 / decay)
+        near, far = np.log(self.law.strength(ends) / self.law.threshold) / decay
         with np.errstate(divide="ignore"):
-            found = np.log(tail[0] - tail[1]) - np.log(2 * self.unit * (1 + self.signed))
+            # Far out the two tails are equal to rounding, their logarithms are not.
+            share = np.log(-np.expm1(np.minimum(near - far, 0.0)))
+        found = share - near - np.log(2 * self.unit * (1 + self.signed))
         return np.maximum(found, FLOOR)
 
     @property
@@ -157,7 +159,9 @@ def log_edge_density(xi: np.ndarray) -> np.ndarray:
     far = xi > 3
     # Far out the last term is the whole; its Airy function in scaled form.
     x = xi[far]
-    found[far] = np.log(airye(x)[0] / 2) - 2 / 3 * x**1.5
+    # SciPy's function ends in NaN; its leading term is exact to 1e-9 before.
+    scaled = np.where(x < 1e5, airye(np.minimum(x, 1e5))[0], x**-0.25 / (2 * np.sqrt(np.pi)))
+    found[far] = np.log(scaled / 2) - 2 / 3 * x**1.5
     x = xi[~far]
     value, slope, _, _ = airy(x)
     integrals = itairy(np.abs(x))

@@ -101,9 +101,19 @@ class RectangularNoise:
         r"""Means of :math:`g=1/(x^2-\lambda)` and of its square over the p eigenvalues, x out."""
         square, c = x**2, self.ratio
         root = np.sqrt((square - 1 - c) ** 2 - 4 * c)
-        first = (square - 1 + c - root) / (2 * c * square)
-        slope = (1 - (square - 1 - c) / root) / (2 * c * square) - first / square
-        return first, -slope
+        # Differences of nearly equal numbers far out are turned into quotients, here and below.
+        first = 2 / (square - 1 + c + root)
+        return first, first**2 * (1 + (square - 1 - c) / root) / 2
+
+    def fluctuations_beyond(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        r"""Variance of g over the p and over the q eigenvalues, and :math:`\langle\lambda g^2\rangle`."""
+        square, c = x**2, self.ratio
+        root = np.sqrt((square - 1 - c) ** 2 - 4 * c)
+        first = 2 / (square - 1 + c + root)
+        short = 2 * c * first**2 / (root * (square - 1 - c + root))
+        above_zeros = 2 * first / (square + 1 - c + root)
+        cross = first**2 / 2 * (((1 + c) * square - (1 - c) ** 2) / root + 1 - c)
+        return short, c * short + c * (1 - c) * above_zeros**2, cross
 
 
 @lru_cache(maxsize=64)
@@ -283,13 +293,11 @@ def debias(observed: np.ndarray, *, noise: float, n_columns: int, ratio: float) 
     root = np.sqrt(gap**2 - 4 * c)
     square = (gap + root) / 2
     s = np.sqrt(square)
-    first, second = law.moments_beyond(x)
-    zeros = (1 - c) / x**2
-    short, long_ = x * first, x * (c * first + zeros)
-    var_short = 2 * x**2 * (second - first**2) / (c * n_columns)
-    long_second = c * second + zeros / x**2
-    var_long = 2 * x**2 * (long_second - (c * first + zeros) ** 2) / n_columns
-    var_cross = (x**2 * second - first) / n_columns
+    first, _ = law.moments_beyond(x)
+    short, long_ = x * first, x * (c * first + (1 - c) / x**2)
+    of_short, of_long, cross = law.fluctuations_beyond(x)
+    var_short, var_long = 2 * x**2 * of_short / (c * n_columns), 2 * x**2 * of_long / n_columns
+    var_cross = cross / n_columns
     spread = np.sqrt(long_**2 * var_short + short**2 * var_long + 4 * var_cross / square)
     # d(AB)/ds along the curve AB = 1/s^2: the error of x goes straight over to s.
     error = spread * s**3 / 2

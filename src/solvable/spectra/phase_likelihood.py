@@ -55,7 +55,9 @@ class PhaseLaw:
         return self.log_likelihood - 0.5 * self.n_parameters * float(np.log(self.size))
 
 
-def phase_laws(values: np.ndarray, bulk: WholeBulk | None, n_outliers: int) -> list[PhaseLaw]:
+def phase_laws(
+    values: np.ndarray, bulk: WholeBulk | None, n_outliers: int, *, believed: bool = False
+) -> list[PhaseLaw]:
     r"""Best law of every phase, most likely first.
 
     All laws are densities of all p values. With f of the bulk and its rounded edge, K outliers and
@@ -81,6 +83,11 @@ def phase_laws(values: np.ndarray, bulk: WholeBulk | None, n_outliers: int) -> l
         Fitted; without it the laws without a bulk remain.
     n_outliers : int
         Values beyond the cut of the bulk.
+    believed : bool
+        Whether the bulk passes its goodness of fit and is most of the values: laws without a
+        bulk are then left out. Values of a bulk repel, and lie closer to their law than independent
+        ones by the root of their number; a sum of log-densities has none of that evidence, and the
+        price of ten signals alone would decide.
 
     Returns
     -------
@@ -105,7 +112,8 @@ def phase_laws(values: np.ndarray, bulk: WholeBulk | None, n_outliers: int) -> l
     if bulk is not None:
         found += _bulk_phases(values, bulk, n_outliers)
     moduli = np.abs(values) if signed else values[zeros:]
-    found += _smooth_phases(moduli[moduli > 0], zeros, signed)
+    if not (believed and found):
+        found += _smooth_phases(moduli[moduli > 0], zeros, signed)
     if bulk is not None and found:
         # A bulk without a shrinkage says nothing of zeros: an atom of its own.
         cost = _atom(zeros, values.size) if bulk.shift <= 0 and not signed else 0.0

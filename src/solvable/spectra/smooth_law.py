@@ -90,7 +90,9 @@ class SmoothLaw:
         u = _log_gamma(self.body, n, rng)
         if self.power_tail:
             u = u - _log_gamma(self.tail, n, rng)
-        return np.asarray(self.scale * np.exp(u / self.sharpness))
+        # A law over hundreds of decades draws what no number can hold.
+        drawn = self.scale * np.exp(np.minimum(u / self.sharpness, 700.0))
+        return np.clip(drawn, np.finfo(float).tiny, np.finfo(float).max)
 
     def p_value(self, values: np.ndarray, *, draws: int = 39, seed: int = 0) -> float:
         """Goodness of fit by parametric bootstrap of the Kolmogorov-Smirnov distance.
@@ -185,7 +187,7 @@ def _search(y: np.ndarray, power_tail: bool, shifted: bool, near: SmoothLaw | No
     total = -float(best.fun) * t.size - t.size * np.log(spread) - float(t.sum())
     return SmoothLaw(
         power_tail,
-        float(np.exp(middle + spread * theta[0])),
+        float(np.exp(np.clip(middle + spread * theta[0], -700.0, 700.0))),
         float(np.exp(theta[1]) / spread),
         float(np.exp(theta[2])),
         float(np.exp(theta[3])) if power_tail else float("inf"),
