@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from solvable.arrays import random_stream
+from solvable.systems import compositional_figures
 from solvable.systems.base import Point
 from solvable.systems.compositional_experiment import (
     draw_target,
@@ -182,7 +183,7 @@ def test_the_first_step_gets_the_samples_that_were_asked_for(monkeypatch):
         {"label_map": "clip"},
         {"label_map": "identity"},
         {"correction": "none"},
-        {"kernel_samples": 4000, "kernel_dimension": 2},
+        {"kernel_samples": 1500, "kernel_dimension": 2, "samples": 1500},
         {"features": 1},
         {"samples": 60},
         FOUR | {"samples": 60},
@@ -431,6 +432,17 @@ def test_a_curve_that_starts_above_or_stays_below_has_no_crossing():
         assert np.isnan(crossing(points))
 
 
+@pytest.fixture
+def coarse(monkeypatch):
+    """Curves at few sample sizes, the middle one among them."""
+    monkeypatch.setattr(compositional_figures, "CURVE_POINTS", 5)
+
+
+@pytest.fixture(scope="module")
+def small_points():
+    return points_of(SMALL)
+
+
 def points_of(values, sizes=(2000, 4000, 8000)):
     made = []
     for n in sizes:
@@ -440,8 +452,8 @@ def points_of(values, sizes=(2000, 4000, 8000)):
     return made
 
 
-def test_figures_draw_theory_and_measurement():
-    points = points_of(SMALL) + points_of(SMALL | {"dimension": 10})
+def test_figures_draw_theory_and_measurement(coarse, small_points):
+    points = small_points + points_of(SMALL | {"dimension": 10})
     figures = {one.name: one for one in system.figures(points)}
     assert list(figures) == ["recovery", "scaling", "features", "error", "last-layer"]
     recovery = figures["recovery"]
@@ -449,7 +461,7 @@ def test_figures_draw_theory_and_measurement():
     large = [one for one in points if one.parameters["dimension"] == 14]
     line, measured = recovery.series[2:]
     at = np.interp(np.log(4000), np.log(line.x), line.y)
-    assert at == pytest.approx(large[1].prediction["subspace_overlap"], abs=0.02)
+    assert at == pytest.approx(large[1].prediction["subspace_overlap"], abs=1e-3)
     assert measured.y == pytest.approx([float(one.mean("subspace_overlap")) for one in large])
     assert figures["error"].series[1].y == pytest.approx(
         [float(one.mean("normalised_mse")) for one in large]
@@ -459,7 +471,7 @@ def test_figures_draw_theory_and_measurement():
     assert system.figures([]) == []
 
 
-def test_figures_of_four_layers_show_both_representations():
+def test_figures_of_four_layers_show_both_representations(coarse):
     figures = {one.name: one for one in system.figures(points_of(FOUR))}
     assert "last-layer" not in figures
     assert "scaling" not in figures
@@ -468,8 +480,8 @@ def test_figures_of_four_layers_show_both_representations():
     assert "ceiling of the second" in labels
 
 
-def test_figures_of_several_last_layers_have_names_of_their_own():
-    points = points_of(SMALL) + points_of(SMALL | {"second_layer": "diagonal"})
+def test_figures_of_several_last_layers_have_names_of_their_own(coarse, small_points):
+    points = small_points + points_of(SMALL | {"second_layer": "diagonal"})
     names = [one.name for one in system.figures(points)]
     assert len(names) == len(set(names))
     assert "recovery-dense" in names
