@@ -83,3 +83,23 @@ def test_bad_input():
         power_law(dimension=10.5, exponent=1.0)
     with pytest.raises(InvalidParameter, match="width_ratio"):
         marchenko_pastur(0.0)
+
+
+@pytest.mark.parametrize("ratio", [0.01, 0.2, 0.9, 1.0, 3.0])
+@pytest.mark.parametrize("noise", [0.02, 0.3, 1.0, 5.0])
+def test_marchenko_pastur_heights_start_at_the_root(ratio, noise):
+    from scipy.optimize import brentq
+
+    target, variance = marchenko_pastur(ratio, scale=2.0), noise**2
+    low, high = target.bulk
+    u = np.linspace(low, high, 9)[1:-1]
+    found = np.sqrt(target.start(u, variance))
+    for place, height in zip(u, found, strict=True):
+
+        def rise(v, place=place):
+            return v + variance * target.resolvent(np.array([place + 1j * v]))[0].imag[0]
+
+        exact = brentq(rise, 1e-3 * height, noise, xtol=1e-15)
+        # Below the root, from where Newton's steps are monotone, and close enough for one of them.
+        assert height == pytest.approx(exact, rel=1e-7)
+        assert height <= exact * (1 + 1e-10)

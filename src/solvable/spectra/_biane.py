@@ -64,7 +64,7 @@ def squared_heights(measure: Measure, u: np.ndarray, variance: float) -> np.ndar
 def curve(measure: Measure, u: np.ndarray, variance: float, inside: np.ndarray) -> Points:
     r"""Places :math:`\psi(u)` with height and slope; ``inside`` says where the height is positive."""
     height, x, slope = np.zeros(u.size), np.empty(u.size), np.empty(u.size)
-    for some in _chunks(u.size, measure.nodes.size):
+    for some in _chunks(u.size, measure.terms):
         part, within = u[some], inside[some]
         y = np.zeros(part.size)
         if within.any():

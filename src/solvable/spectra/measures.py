@@ -25,6 +25,8 @@ class Measure(Protocol):
         Mass of each piece.
     nodes, node_weights : ndarray of shape (m,)
         A quadrature rule for integrals of smooth functions; exact for atoms.
+    terms : int
+        Terms of a sum, which says how many places to take at a time.
     """
 
     @property
@@ -45,6 +47,11 @@ class Measure(Protocol):
     @property
     def node_weights(self) -> np.ndarray:
         """Weights of the quadrature rule."""
+        ...
+
+    @property
+    def terms(self) -> int:
+        """Terms of a sum at one place."""
         ...
 
     def inverse_squares(self, u: np.ndarray) -> RealSums:
@@ -91,6 +98,11 @@ class DiscreteMeasure:
     def masses(self) -> np.ndarray:
         """Weights of the atoms."""
         return self.node_weights
+
+    @property
+    def terms(self) -> int:
+        """One for each atom."""
+        return self.nodes.size
 
     def inverse_squares(self, u: np.ndarray) -> RealSums:
         """Sums of inverse squared distances, as a function of y."""

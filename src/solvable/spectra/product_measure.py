@@ -13,6 +13,12 @@ from solvable.spectra.measures import DiscreteMeasure, RealSums
 START_SCALES = np.concatenate([2.0 ** -np.arange(0, 24, 2.0), 10.0 ** -np.arange(8.0, 26.0, 2.0)])
 """Squared heights over the variance among which Newton's start is chosen."""
 
+CUBE_ROOTS = np.exp(2j * np.pi / 3 * np.arange(3))[:, None]
+"""The three cube roots of 1."""
+
+LEAST_IMAGINARY = 1e-12
+"""Squared imaginary part of the resolvent, over its scale, that its cubic still resolves."""
+
 CANCELLING = 1e-3
 """Share of its terms below which a difference is taken in another way."""
 
@@ -43,9 +49,13 @@ class MarchenkoPasturMeasure:
         check_positive(width_ratio=self.width_ratio, scale=self.scale)
 
     @cached_property
+    def _root(self) -> float:
+        return float(np.sqrt(self.width_ratio))
+
+    @cached_property
     def bulk(self) -> tuple[float, float]:
         """Edges of the continuous part."""
-        root = np.sqrt(self.width_ratio)
+        root = self._root
         return (
             float(self.scale * (1 - root) ** 2 / root),
             float(self.scale * (1 + root) ** 2 / root),
@@ -89,6 +99,11 @@ class MarchenkoPasturMeasure:
         ratio = self.width_ratio
         return np.array([1 - ratio, ratio] if ratio < 1 else [1.0])
 
+    @property
+    def terms(self) -> int:
+        """Some dozens of numbers, by closed forms at all but few places."""
+        return 50
+
     def resolvent(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         r"""Resolvent :math:`G(z)=\int\frac{\mu(ds)}{z-s}` and its first two derivatives.
 
@@ -102,39 +117,53 @@ class MarchenkoPasturMeasure:
         tuple of three complex arrays
             :math:`G`, :math:`G'`, :math:`G''`.
         """
-        root = np.sqrt(self.width_ratio)
-        low, high = self.bulk[0] / self.scale, self.bulk[1] / self.scale
+        root = self._root
         z = np.asarray(z, dtype=complex) / self.scale
-        # Two square roots of single factors keep the branch that decays at infinity.
-        branch = np.sqrt(z - low) * np.sqrt(z - high)
-        linear = z - root + 1 / root
+        g, rest, branch = self._roots(z)
+        middle = (self.bulk[0] + self.bulk[1]) / (2 * self.scale)
         with np.errstate(divide="ignore", invalid="ignore"):
-            # Either form of the root cancels somewhere; the larger sum does not.
-            g = np.where(
-                np.abs(linear + branch) >= np.abs(linear - branch),
-                2 / (linear + branch),
-                (linear - branch) * root / (2 * z),
-            )
-            rest = g - g**2 / root
             slope = -rest / branch
             bend = -slope * (1 - 2 * g / root) / branch
-            bend = bend + rest * (z - (low + high) / 2) / branch**3
+            bend = bend + rest * (z - middle) / branch**3
         return g / self.scale, slope / self.scale**2, bend / self.scale**3
 
-    def _far(self, u: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """Where the closed forms cancel and the Gauss rule has converged."""
+    def _roots(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        r"""At scale 1: G, :math:`G-G^2/\sqrt{\kappa^\star}`, and the square root in G."""
+        root = self._root
+        # Two square roots of single factors keep the branch that decays at infinity.
+        branch = np.sqrt(z - self.bulk[0] / self.scale)
+        branch *= np.sqrt(z - self.bulk[1] / self.scale)
+        linear = z + (1 / root - root)
+        g = linear + branch
+        rest = linear - branch
+        # Either form of the root cancels somewhere; the larger sum does not.
+        cancels = np.abs(g) < np.abs(rest)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            np.divide(2, g, out=g)
+            if cancels.any():
+                g[cancels] = (rest * root / (2 * z))[cancels]
+            np.multiply(g, 1 - g / root, out=rest)
+        return g, rest, branch
+
+    def _far(self, u: np.ndarray) -> np.ndarray:
+        """The y below which the closed forms cancel and the Gauss rule has converged."""
         low, high = self.bulk
         distance = np.maximum(np.maximum(low - u, u - high), 0.0)
-        if self.width_ratio < 1:
-            near_atom = (np.abs(u) < 0.3 * low) & (low > 0.002 * (high - low))
-        else:
-            near_atom = np.zeros(u.shape, dtype=bool)
-        close = distance > 0.002 * (high - low)
-        return np.asarray((close & (y < 1e-3 * distance**2)) | near_atom)
+        limit = np.where(distance > 0.002 * (high - low), 1e-3 * distance**2, 0.0)
+        if self.width_ratio < 1 and low > 0.002 * (high - low):
+            limit[np.abs(u) < 0.3 * low] = np.inf
+        return limit
 
-    def _close_sums(self, u: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, ...]:
+    def _close_sums(
+        self, u: np.ndarray, y: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         height = np.sqrt(y)
-        g, slope, _ = self.resolvent(u + 1j * height)
+        z = np.empty(u.shape, dtype=complex)
+        z.real, z.imag = u, height
+        g, rest, branch = self._roots(z / self.scale)
+        g /= self.scale
+        slope = rest / branch
+        slope /= -(self.scale**2)
         first = -g.imag / height
         odd = slope.imag / (2 * height)
         plain = (slope.real + first) / (2 * y)
@@ -154,7 +183,7 @@ class MarchenkoPasturMeasure:
         With :math:`G=2/q`, :math:`q=L+s` and :math:`s^2` quadratic, the divided differences of s
         over :math:`z,z,\bar z` are rational in the parts of s.
         """
-        root, (low, high) = np.sqrt(self.width_ratio), self.bulk
+        root, (low, high) = self._root, self.bulk
         low, high = low / self.scale, high / self.scale
         z = (u + 1j * height) / self.scale
         branch = np.sqrt(z - low) * np.sqrt(z - high)
@@ -170,12 +199,14 @@ class MarchenkoPasturMeasure:
 
     def inverse_squares(self, u: np.ndarray) -> RealSums:
         """Sums of inverse squared distances, as a function of y."""
+        limit = self._far(u)
 
         def sums(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            far = y < limit
+            if not far.any():
+                return self._close_sums(u, y)[:2]
             first, second = np.empty(u.shape), np.empty(u.shape)
-            far = self._far(u, y)
-            if far.any():
-                first[far], second[far] = self.rule.inverse_squares(u[far])(y[far])
+            first[far], second[far] = self.rule.inverse_squares(u[far])(y[far])
             if not far.all():
                 close = ~far
                 first[close], second[close] = self._close_sums(u[close], y[close])[:2]
@@ -184,6 +215,43 @@ class MarchenkoPasturMeasure:
         return sums
 
     def start(self, u: np.ndarray, variance: float) -> np.ndarray:
+        r"""Height from the cubic of :math:`p=\delta^2|G|^2`, or from a scan where that is inexact.
+
+        With :math:`c=\sqrt{\kappa^\star}` and :math:`z=\frac1g+\frac{c^2}{c-g}`, the imaginary part
+        :math:`\mathrm{Im}z=-\delta^2\mathrm{Im}g` makes :math:`|c-g|^2=c^2|g|^2/(1-p)`, and the real
+        part :math:`p^3-(\delta^2c^2+1-c^2+2cu)p^2+(3\delta^2c^2+2cu)p-2\delta^2c^2=0` (at scale 1).
+        """
+        share = self._squared_imaginary(u / self.scale, variance / self.scale**2)
+        y = variance * np.maximum(share, LEAST_IMAGINARY)
+        first, second = self.inverse_squares(u)(y)
+        # A Newton step ends below the root from either side, and a short one started close to it.
+        step = first * (first * variance - 1) / second
+        close = (share > LEAST_IMAGINARY) & (np.abs(step) < 0.1 * y)
+        y += step
+        if not close.all():
+            y[~close] = self._scanned_start(u[~close], variance)
+        return np.asarray(y)
+
+    def _squared_imaginary(self, u: np.ndarray, t: float) -> np.ndarray:
+        r""":math:`\delta^2(\mathrm{Im}G)^2` over u at scale 1; not to be trusted near 0."""
+        c = self._root
+        quadratic = -(t * c**2 + 1 - c**2 + 2 * c * u)
+        linear = 3 * t * c**2 + 2 * c * u
+        shift = quadratic**2 - 3 * linear
+        turn = 2 * quadratic**3 - 9 * quadratic * linear - 54 * t * c**2
+        spread = np.sqrt((turn**2 - 4 * shift**3).astype(complex))
+        cube = ((turn + np.where(turn < 0, -spread, spread)) / 2) ** (1 / 3)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            turned = CUBE_ROOTS * cube
+            roots = (quadratic + turned + shift / turned) / -3
+            p = roots.real
+            a = (c**2 + p / t - c**2 * p / (t * (1 - p))) / (2 * c)
+            real = (np.abs(roots.imag) < 1e-6 * p) & (p < 1)
+            found = np.where(real, p - t * a**2, 0.0)
+        # Of the real roots one alone gives an imaginary part.
+        return np.asarray(found.max(axis=0))
+
+    def _scanned_start(self, u: np.ndarray, variance: float) -> np.ndarray:
         """Height that the atom alone would give, and at least one that is not zero."""
         y = variance * START_SCALES
         g, _, _ = self.resolvent(u + 1j * np.sqrt(y)[:, None])
@@ -199,7 +267,7 @@ class MarchenkoPasturMeasure:
     def odd_sums(self, u: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Sums that are odd in the distance."""
         first, second = np.empty(u.shape), np.empty(u.shape)
-        far = self._far(u, y)
+        far = y < self._far(u)
         if far.any():
             first[far], second[far] = self.rule.odd_sums(u[far], y[far])
         on_axis = ~far & (y == 0)
@@ -214,7 +282,7 @@ class MarchenkoPasturMeasure:
     def outside(self, u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Second and third inverse moments of the distance."""
         first, second = np.empty(u.shape), np.empty(u.shape)
-        far = self._far(u, np.zeros(u.shape))
+        far = self._far(u) > 0
         if far.any():
             first[far], second[far] = self.rule.outside(u[far])
         close = ~far

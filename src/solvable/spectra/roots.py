@@ -1,0 +1,113 @@
+"""Root of a function of one variable inside a bracket, for functions that cost a spectral law."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from solvable.errors import NotConverged
+
+MAX_EVALUATIONS = 1_200
+"""Bisection through all exponents and digits of double precision."""
+
+
+def bracketed_root(
+    function: Callable[[float], float],
+    low: float,
+    high: float,
+    *,
+    absolute: float = 0.0,
+    relative: float = 4e-16,
+    ends: tuple[float, float] | None = None,
+) -> float:
+    r"""Root by inverse quadratic interpolation where that is safe, by bisection elsewhere.
+
+    Parameters
+    ----------
+    function : callable
+        Continuous, of different sign at both ends.
+    low, high : float
+        The bracket.
+    absolute, relative : float
+        The search stops in a bracket no wider than twice ``absolute`` plus ``relative`` times the
+        modulus of the root.
+    ends : tuple of float, optional
+        Values at ``low`` and ``high`` where they are known: each saves an evaluation.
+
+    Returns
+    -------
+    float
+        The place evaluated last in the bracket's better end.
+
+    Raises
+    ------
+    NotConverged
+        If both ends have the same sign, or a value is NaN.
+
+    Notes
+    -----
+    Chandrupatla's method, Adv. Eng. Softw. 28 (1997). Here because the import of SciPy's optimisers
+    alone takes longer than a prediction does. Backed by ``tests/spectra/test_roots.py``.
+
+    Examples
+    --------
+    >>> round(bracketed_root(lambda x: x**2 - 2, 0.0, 2.0), 14)
+    1.4142135623731
+    """
+    older, newer = float(low), float(high)
+    at_older, at_newer = ends if ends is not None else (function(older), function(newer))
+    if at_older == 0:
+        return older
+    if at_newer == 0:
+        return newer
+    if not _opposite(at_older, at_newer):
+        raise NotConverged(
+            f"the function is {at_older:.3g} and {at_newer:.3g} at the ends {low:.6g} and {high:.6g} "
+            "of the bracket; allowed: values of different sign.",
+            {"low": low, "high": high, "at_low": at_older, "at_high": at_newer},
+        )
+    share = 0.5
+    for _ in range(MAX_EVALUATIONS):
+        place = newer + share * (older - newer)
+        value = function(place)
+        if np.isnan(value):
+            break
+        # The root lies between place and older; dropped is the third point of the interpolation.
+        if _opposite(value, at_newer):
+            dropped, at_dropped = older, at_older
+            older, at_older = newer, at_newer
+        else:
+            dropped, at_dropped = newer, at_newer
+        newer, at_newer = place, value
+        best = newer if abs(at_newer) < abs(at_older) else older
+        width = abs(older - newer)
+        tolerance = absolute + relative * abs(best)
+        if at_newer == 0 or width <= 2 * tolerance or np.nextafter(newer, older) == older:
+            return best
+        share = _share((newer, older, dropped), (at_newer, at_older, at_dropped))
+        least = tolerance / width
+        share = min(max(share, least), 1 - least)
+    raise NotConverged(
+        "the root search met a value that is not a number, or did not settle.",
+        {"place": newer, "value": at_newer, "other_end": older},
+    )
+
+
+def _opposite(one: float, other: float) -> bool:
+    return (one < 0 < other) or (other < 0 < one)
+
+
+def _share(places: tuple[float, float, float], values: tuple[float, float, float]) -> float:
+    """Where to go from the first place towards the second: the middle unless the parabola is safe."""
+    (a, b, c), (fa, fb, fc) = places, values
+    if fc in (fa, fb):
+        return 0.5
+    place = (a - b) / (c - b)
+    value = (fa - fb) / (fc - fb)
+    # Only there is the inverse parabola through the three points monotone between the ends.
+    if not 1 - np.sqrt(1 - place) < value < np.sqrt(place):
+        return 0.5
+    first = fa / (fb - fa) * fc / (fb - fc)
+    second = (c - a) / (b - a) * fa / (fc - fa) * fb / (fc - fb)
+    return float(first + second)
