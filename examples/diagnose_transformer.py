@@ -86,10 +86,11 @@ for kind, members in kinds.items():
 # The position embeddings are some forty directions on a bulk of noise: smooth functions of the
 # position.
 #
-# No bulk of noise is left in the other matrices. Their spectra are smooth, and in most of them the
-# power-law tail that is customary to fit adds nothing: a law whose tail falls faster has the same
-# likelihood with one number less. That is a lead of half the logarithm of 384, 3.0 nats, and not
-# more: whether there is a power law cannot be told from 384 values.
+# Of the 36 matrices of the layers, only the first intermediate one has a bulk that passes as noise.
+# The spectra of the others are smooth, and in most of them the power-law tail that is customary to
+# fit adds nothing: a law whose tail falls faster has the same likelihood with one number less. That
+# is a lead of half the logarithm of 384, 3.0 nats, and not more: whether there is a power law cannot
+# be told from 384 values.
 
 figure, axes = plt.subplots(2, 3, figsize=(11, 5.6), constrained_layout=True)
 for place, name in zip(axes.flat, SHOWN, strict=True):
