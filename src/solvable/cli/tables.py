@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
+from rich.cells import cell_len
 from rich.table import Table
 from rich.text import Text
 
@@ -17,6 +18,9 @@ LONGEST_LIST = 24
 
 WIDEST_LIST = 8
 """Entries of a list that are shown side by side for each point of a grid."""
+
+GAP = 2
+"""Spaces between columns."""
 
 _STYLES = {"holds": "green", "fails": "bold red", "not testable": "yellow"}
 _COUNTED = {"fails": "failed", "not testable": "not testable on these records"}
@@ -87,7 +91,7 @@ def prediction_tables(prediction: Mapping[str, Any]) -> list[Table]:
     Parameters
     ----------
     prediction : mapping
-        Numbers, lists of numbers and None by name.
+        Numbers, lists of numbers, words and None by name.
 
     Returns
     -------
@@ -120,22 +124,28 @@ def prediction_tables(prediction: Mapping[str, Any]) -> list[Table]:
 
 
 def grid_tables(
-    varied: Sequence[str], points: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]
+    varied: Sequence[str],
+    points: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]],
+    width: int,
 ) -> list[Table]:
-    """Draw predictions along a grid: a table of the numbers, and one table per list.
+    """Draw predictions along a grid: the numbers and words first, then each list.
 
     Parameters
     ----------
     varied : sequence of str
         Parameters that differ between points.
     points : sequence of (parameters, prediction)
-        In the order of the rows.
+        In the order of the grid.
+    width : int
+        Columns of the window.
 
     Returns
     -------
     list of rich.table.Table
-        With the varied parameters as first columns.
+        One row per point where that fits the window; otherwise one column per point, in as many
+        tables as the window needs.
     """
+    settings = [[format_value(parameters[name]) for name in varied] for parameters, _ in points]
     names = list(dict.fromkeys(name for _, prediction in points for name in prediction))
     lists = [
         name
@@ -145,35 +155,81 @@ def grid_tables(
     tables = []
     numbers = [name for name in names if name not in lists]
     if numbers:
-        table = _grid_table("", varied, numbers)
-        for parameters, prediction in points:
-            cells = [format_number(prediction.get(name)) for name in numbers]
-            table.add_row(*(format_value(parameters[name]) for name in varied), *cells)
-        tables.append(table)
+        cells = [[format_number(found.get(name)) for name in numbers] for _, found in points]
+        tables += _fitting(_Grid("", varied, settings, numbers, cells), width)
     for name in lists:
         rows = [prediction.get(name) or [] for _, prediction in points]
         longest = max(map(len, rows))
         shown = min(longest, WIDEST_LIST)
         title = name if shown == longest else f"{name} (first {shown} of {longest})"
-        table = _grid_table(title, varied, [str(index + 1) for index in range(shown)])
-        for (parameters, _), row in zip(points, rows, strict=True):
-            cells = [format_number(value, 3) for value in row[:shown]]
-            table.add_row(*(format_value(parameters[name]) for name in varied), *cells)
-        tables.append(table)
+        ranks = [str(index + 1) for index in range(shown)]
+        cells = [
+            [format_number(value, 3) for value in row[:shown]] + [""] * (shown - len(row))
+            for row in rows
+        ]
+        tables += _fitting(_Grid(title, varied, settings, ranks, cells), width)
     return tables
 
 
-def _grid_table(title: str, varied: Sequence[str], columns: Sequence[str]) -> Table:
-    table = _table(*varied)
+class _Grid(NamedTuple):
+    """Text of a table along a grid: per point, its settings and one cell per quantity."""
+
+    title: str
+    varied: Sequence[str]
+    settings: list[list[str]]
+    quantities: list[str]
+    cells: list[list[str]]
+
+
+def _fitting(grid: _Grid, width: int) -> list[Table]:
+    """One row per point if the window has room, or one column per point, broken into tables."""
+    upright = [
+        [*grid.varied, *grid.quantities],
+        *([*one, *cells] for one, cells in zip(grid.settings, grid.cells, strict=True)),
+    ]
+    if _width(zip(*upright, strict=True)) <= width:
+        table = _titled(grid.title, *grid.varied)
+        for quantity in grid.quantities:
+            table.add_column(quantity, justify="right", overflow="fold")
+        for row in upright[1:]:
+            table.add_row(*row)
+        return [table]
+    names = [*grid.varied, *grid.quantities]
+    columns = [[*one, *cells] for one, cells in zip(grid.settings, grid.cells, strict=True)]
+    blocks: list[list[int]] = [[]]
+    for index, column in enumerate(columns):
+        chosen = [names, *(columns[one] for one in blocks[-1]), column]
+        if blocks[-1] and _width(chosen) > width:
+            blocks.append([])
+        blocks[-1].append(index)
+    return [_upturned(grid, block) for block in blocks]
+
+
+def _upturned(grid: _Grid, block: Sequence[int]) -> Table:
+    """One row per quantity, one column per point of a block under the values that it has."""
+    table = _titled(grid.title, "\n".join(grid.varied))
+    for index in block:
+        table.add_column("\n".join(grid.settings[index]), justify="right", overflow="fold")
+    for row, quantity in enumerate(grid.quantities):
+        table.add_row(quantity, *(grid.cells[index][row] for index in block))
+    return table
+
+
+def _width(columns: Iterable[Sequence[str]]) -> int:
+    """Width of a table that folds nothing."""
+    widths = [max(map(cell_len, column)) for column in columns]
+    return sum(widths) + GAP * (len(widths) - 1)
+
+
+def _titled(title: str, *columns: str) -> Table:
+    table = _table(*columns)
     if title:
         table.title, table.title_justify, table.title_style = title, "left", "bold"
-    for column in columns:
-        table.add_column(column, justify="right", overflow="fold")
     return table
 
 
 def _table(*columns: str) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
+    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, GAP, 0, 0))
     for column in columns:
         table.add_column(column, overflow="fold")
     return table

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 from solvable.cli.options import Flag, Settings
 
 
@@ -51,12 +53,13 @@ def theory(system: str, /, *, set_: Settings = None, json: Flag = False) -> int:
         write_json(answers if is_grid else answers[0])
         return 0
     from solvable.cli.tables import grid_tables, prediction_tables
-    from solvable.cli.terminal import write, write_title
+    from solvable.cli.terminal import console_for, write, write_title
 
     varied = [name for name, values in grid.items() if len(values) > 1]
     fixed = {name: [value] for name, value in found[0][0].items() if name not in varied}
     write_title(f"{loaded.name}: predicted", fixed)
-    tables = grid_tables(varied, found) if is_grid else prediction_tables(found[0][1])
+    width = console_for(sys.stdout).width
+    tables = grid_tables(varied, found, width) if is_grid else prediction_tables(found[0][1])
     for table in tables:
         write("", table)
     return 0
