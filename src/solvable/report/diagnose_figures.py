@@ -50,7 +50,7 @@ def spectrum_figure(row: MatrixDiagnosis) -> Figure:
     ('linear', 1.0)
     """
     values = np.empty(0) if row.values is None else np.sort(np.asarray(row.values, dtype=float))
-    shown = values[values > 0] if not row.symmetric else values
+    shown = values[values != 0] if row.symmetric else values[values > 0]
     logarithmic = shown.size > 0 and _is_logarithmic(row, shown)
     if logarithmic:
         # The few smallest values would take half of a logarithmic axis.
