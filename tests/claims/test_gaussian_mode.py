@@ -126,7 +126,7 @@ def test_check_8_resolvent_with_a_clipped_label(ratio, seeds):
     ("ratio", "seeds", "tolerance"),
     [
         pytest.param(32, 10, 0.08, marks=pytest.mark.slow),
-        (64, 3, 0.08),
+        pytest.param(64, 3, 0.08, marks=pytest.mark.slow),
         (128, 3, 0.04),
         pytest.param(256, 5, 0.04, marks=pytest.mark.slow),
         pytest.param(512, 5, 0.04, marks=pytest.mark.slow),
@@ -173,7 +173,7 @@ def test_check_10_in_sample_error(ratio):
     assert measured == pytest.approx(raw, rel=0.08)
 
 
-@pytest.mark.parametrize("ratio", [16, 32])
+@pytest.mark.parametrize("ratio", [16, pytest.param(32, marks=pytest.mark.slow)])
 def test_check_10_in_sample_is_worse_than_the_mean_label(ratio):
     assert in_sample_error(ratio, 3) > 1
 

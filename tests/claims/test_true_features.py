@@ -82,7 +82,7 @@ def check_at_40(ratio, seeds):
     return map(np.mean, (measured, expected, errors, predicted_errors))
 
 
-@pytest.mark.parametrize("ratio", [32, 64])
+@pytest.mark.parametrize("ratio", [32, pytest.param(64, marks=pytest.mark.slow)])
 def test_check_15_overlaps_at_40(ratio):
     measured, expected, error, predicted_error = check_at_40(ratio, (0, 1, 2))
     # The note's tolerance; seeds deviate by 0.02 each.
