@@ -4,6 +4,7 @@ from solvable.targets.base import LatentTarget
 from solvable.targets.channels import CHANNELS, GaussianChannel, label_weights
 from solvable.targets.compositional import CompositionalTarget
 from solvable.targets.hierarchical import HierarchicalTarget, random_signs
+from solvable.targets.quadratic import QuadraticTarget
 from solvable.targets.random_features import ReluFeatures, relu_covariance
 from solvable.targets.readouts import Readout, resolve_readout
 from solvable.targets.subspace_channel import SubspaceChannel
@@ -19,6 +20,7 @@ __all__ = [
     "GaussianChannel",
     "HierarchicalTarget",
     "LatentTarget",
+    "QuadraticTarget",
     "Readout",
     "ReluFeatures",
     "SubspaceChannel",
