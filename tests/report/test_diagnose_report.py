@@ -219,9 +219,16 @@ def test_the_histogram_has_unit_mass_with_zeros_and_what_is_left_out(phase):
 
 
 def test_zeros_of_a_symmetric_matrix_do_not_dwarf_the_rest():
-    values = np.concatenate([np.zeros(100), np.linspace(0.01, 2.0, 50)])
     row = MatrixDiagnosis(
-        "w", (150, 150), "F32", "bulk+spikes", "", values=values, zeros=100, symmetric=True
+        "w",
+        (150, 150),
+        "F32",
+        "bulk+spikes",
+        "",
+        values=np.concatenate([np.zeros(100), np.linspace(0.01, 2.0, 50)]),
+        zeros=100,
+        symmetric=True,
+        edges=(0.0, 1.0),
     )
     bars = spectrum_figure(row).series[0]
     assert float(np.diff(bars.x) @ bars.y) == pytest.approx(50 / 150)
