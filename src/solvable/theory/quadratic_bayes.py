@@ -10,6 +10,7 @@ from solvable.errors import InvalidParameter, NotConverged
 from solvable.spectra.denoiser import denoising_error
 from solvable.spectra.free_convolution import SpectralLaw
 from solvable.spectra.measures import Measure
+from solvable.spectra.roots import bracketed_root
 from solvable.theory.quadratic_saddle import LEAST_NOISE, as_measure, check_problem
 
 
@@ -86,8 +87,6 @@ def bayes_optimal(
     >>> state.matrix_error < 1.0
     True
     """
-    from scipy.optimize import brentq
-
     check_problem(sample_ratio=sample_ratio, label_noise=label_noise, regularisation=0.0)
     measure = as_measure(target)
     mean = float(measure.node_weights @ measure.nodes)
@@ -110,13 +109,16 @@ def bayes_optimal(
     # Downwards, so that the first change of sign is at the largest root.
     step = np.clip((top - bottom) / 12, 1e-9, 0.5)
     high = low = float(top)
-    while gap(low) < 0:
+    above = below = gap(low)
+    while below < 0:
         if low - 2.0 < bottom and floor <= least:
             raise _perfect(sample_ratio)
         # Far below, only the absence of a root is left to be seen.
         high, low = low, low - (step if top - low < 6 else 2.0)
-    root = low if low == high else brentq(gap, low, high, xtol=1e-13, rtol=1e-13)
-    gap(root)
+        above, below = below, gap(low)
+    root = low
+    if low < high:
+        root = bracketed_root(gap, low, high, absolute=1e-13, ends=(below, above))
     law, error = laws[root]
     residual = error + label_noise / 2 - 2 * sample_ratio * law.variance
     if abs(residual) > 1e-8 * (variance + label_noise):

@@ -8,6 +8,7 @@ import numpy as np
 
 from solvable.arrays import check_positive
 from solvable.errors import InvalidParameter, NotConverged
+from solvable.spectra.roots import bracketed_root
 
 NODES, RULE = np.polynomial.legendre.leggauss(40)
 
@@ -128,8 +129,6 @@ def noise_only(
     >>> round(peak.matrix_error, 2)
     40.64
     """
-    from scipy.optimize import brentq
-
     check_positive(sample_ratio=sample_ratio)
     check_not_negative(
         label_noise=label_noise, regularisation=regularisation, unresolved=unresolved
@@ -146,7 +145,9 @@ def noise_only(
         return NoiseState(null, regularisation / (4 * alpha), unresolved)
     low = 0.0
     if alpha < 0.25:
-        low = float(brentq(lambda a: semicircle_tail(a).slope / alpha - 1, 0.0, 2.0, xtol=1e-15))
+        low = bracketed_root(
+            lambda a: semicircle_tail(a).slope / alpha - 1, 0.0, 2.0, absolute=1e-15
+        )
 
     def noise(a: float) -> float:
         room = 2 * alpha - semicircle_tail(a).second
@@ -162,7 +163,7 @@ def noise_only(
             "the interpolation peak. Use a regularisation above 0.",
             {"sample_ratio": alpha},
         )
-    a = low if regularisation == 0 else float(brentq(excess, low, 2.0, xtol=1e-300))
+    a = low if regularisation == 0 else bracketed_root(excess, low, 2.0)
     delta = noise(a)
     return NoiseState(delta, a * delta, unresolved + delta**2 * semicircle_tail(a).second)
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from solvable.arrays import check_positive
 from solvable.errors import InvalidData, InvalidParameter, NotConverged
+from solvable.spectra.roots import bracketed_root
 
 
 @dataclass(frozen=True)
@@ -243,8 +244,6 @@ def solve_diagonal(
     >>> round(state.error, 3)
     0.192
     """
-    from scipy.optimize import brentq
-
     check_positive(n_samples=n_samples)
     if penalty == 0 and abs(n_samples / target.means.size - 1) < 1e-9:
         raise NotConverged(
@@ -274,7 +273,7 @@ def solve_diagonal(
         while excess(low) == -np.inf and high - low > 1e-15 * high:
             middle = (low + high) / 2
             low, high = (middle, high) if excess(middle) <= 0 else (low, middle)
-        shrinkage = float(brentq(excess, low, high, xtol=1e-14)) if excess(low) < 0 else low
+        shrinkage = bracketed_root(excess, low, high, absolute=1e-14) if excess(low) < 0 else low
     noise = _noise_at(target, n_samples, label_noise, shrinkage)
     if penalty > 0:
         noise = _noise_of(target, n_samples, label_noise, shrinkage, penalty, noise)
@@ -293,7 +292,6 @@ def solve_diagonal(
 
 def _noise_at(target: DiagonalTarget, n: float, label_noise: float, a: float) -> float:
     r"""Noise at fixed :math:`b/\delta`: infinite or 0 where the decreasing ratio has no root."""
-    from scipy.optimize import brentq
 
     def imbalance(log_noise: float) -> float:
         noise = float(np.exp(log_noise))
@@ -310,7 +308,9 @@ def _noise_at(target: DiagonalTarget, n: float, label_noise: float, a: float) ->
         low -= 1.0
         if low < start - 30:
             return 0.0
-    return float(np.exp(brentq(imbalance, low, high, xtol=1e-14))) if low < high else np.exp(low)
+    return float(
+        np.exp(bracketed_root(imbalance, low, high, absolute=1e-14) if low < high else low)
+    )
 
 
 def _noise_of(

@@ -9,6 +9,7 @@ import numpy as np
 from solvable.arrays import check_positive
 from solvable.errors import InvalidParameter
 from solvable.spectra.measures import DiscreteMeasure
+from solvable.spectra.roots import bracketed_root
 from solvable.theory.quadratic_bulk import semicircle_tail
 
 ANGLES = 40
@@ -160,8 +161,6 @@ def dilute_state(
     >>> round(state.matrix_error, 4), round(state.regularisation / (4 * 0.5**0.5 * 1e-3**0.5), 3)
     (0.0369, 1.049)
     """
-    from scipy.optimize import brentq
-
     check_positive(sample_ratio=sample_ratio)
     strengths, masses = target.nodes, target.node_weights
     bulk = semicircle_tail(shrinkage)
@@ -189,7 +188,7 @@ def dilute_state(
                 f"sample_ratio {sample_ratio} without label noise leaves no error; allowed: label "
                 "noise, or fewer samples."
             )
-    noise = float(np.exp(brentq(excess, low, high, xtol=1e-13)))
+    noise = float(np.exp(bracketed_root(excess, low, high, absolute=1e-13)))
     _, freedom = spike_error(strengths / noise, shrinkage=shrinkage)
     free = sample_ratio - bulk.slope - float(masses @ freedom)
     return DiluteState(
@@ -232,7 +231,6 @@ def solve_dilute(
     >>> round(state.matrix_error, 3), round(state.threshold / state.effective_noise, 2)
     (0.133, 1.93)
     """
-    from scipy.optimize import brentq
 
     def at(a: float) -> DiluteState:
         return dilute_state(target, sample_ratio=sample_ratio, label_noise=label_noise, shrinkage=a)
@@ -247,4 +245,4 @@ def solve_dilute(
     while excess(high) < 0:
         high *= 2
     low = 1e-9
-    return at(low if excess(low) >= 0 else float(brentq(excess, low, high, xtol=1e-12)))
+    return at(low if excess(low) >= 0 else bracketed_root(excess, low, high, absolute=1e-12))

@@ -11,6 +11,7 @@ from solvable.spectra.denoiser import feature_errors
 from solvable.spectra.free_convolution import SpectralLaw
 from solvable.spectra.functionals import tail_rule, truncated_moments
 from solvable.spectra.measures import Measure
+from solvable.spectra.roots import bracketed_root
 from solvable.theory.quadratic import QuadraticState, solve_quadratic
 from solvable.theory.quadratic_saddle import (
     as_measure,
@@ -208,8 +209,6 @@ def optimal_regularisation(
     >>> best.matrix_error < 0.3
     True
     """
-    from scipy.optimize import brentq
-
     check_problem(sample_ratio=sample_ratio, label_noise=label_noise, regularisation=0.0)
     measure = as_measure(target)
     energy = second_moment(measure)
@@ -234,8 +233,7 @@ def optimal_regularisation(
         label_noise=label_noise,
         regularisation=2 * np.sqrt(label_noise * sample_ratio),
     )
-    root = float(brentq(gap, floor, np.log(start.effective_noise), xtol=1e-9, rtol=1e-9))
-    gap(root)
+    root = bracketed_root(gap, floor, np.log(start.effective_noise), absolute=1e-9, relative=1e-9)
     b = thresholds[root]
     law = SpectralLaw(measure, noise=float(np.exp(root)))
     freedom = float(truncated_moments(law, b).slope[0])
@@ -249,8 +247,6 @@ def optimal_regularisation(
 
 def _best_cut(law: SpectralLaw) -> float:
     """Threshold of least error, which hardly depends on it: a scan, then a root of the slope."""
-    from scipy.optimize import brentq
-
     top = float(law.edges[-1, 1])
     grid = np.concatenate([[0.0], np.geomspace(3e-3, 1.0, 11)]) * top
     slopes, errors = _cut_errors(law, grid)
@@ -260,14 +256,13 @@ def _best_cut(law: SpectralLaw) -> float:
     low, high = (k, k + 1) if slopes[k] < 0 else (k - 1, k)
     if not slopes[low] <= 0 <= slopes[high]:
         return float(grid[k])
-    return float(
-        brentq(
-            lambda b: _cut_errors(law, np.array([b]))[0][0],
-            grid[low],
-            grid[high],
-            xtol=1e-7 * top,
-            rtol=1e-7,
-        )
+    return bracketed_root(
+        lambda b: float(_cut_errors(law, np.array([b]))[0][0]),
+        grid[low],
+        grid[high],
+        absolute=1e-7 * top,
+        relative=1e-7,
+        ends=(slopes[low], slopes[high]),
     )
 
 

@@ -10,6 +10,7 @@ from solvable.errors import InvalidParameter, NotConverged
 from solvable.spectra.free_convolution import SpectralLaw
 from solvable.spectra.functionals import tail_rule, truncated_moments
 from solvable.spectra.measures import Measure
+from solvable.spectra.roots import bracketed_root
 from solvable.theory.quadratic import solve_quadratic
 from solvable.theory.quadratic_saddle import as_measure, check_problem, second_moment
 
@@ -154,8 +155,6 @@ def width_cut(law: SpectralLaw, width_ratio: float) -> float:
     >>> round(width_cut(SpectralLaw([0.0], noise=1.0), 0.5), 9)
     0.0
     """
-    from scipy.optimize import brentq
-
     if width_ratio >= 1:
         return float(law.edges[0, 0])
     above = np.cumsum(law.masses[::-1])[::-1]
@@ -171,7 +170,7 @@ def width_cut(law: SpectralLaw, width_ratio: float) -> float:
 
     if excess(float(low)) <= 0:
         return float(low)
-    return float(brentq(excess, low, high, xtol=1e-13 * law.noise, rtol=1e-14))
+    return bracketed_root(excess, low, high, absolute=1e-13 * law.noise, relative=1e-14)
 
 
 @dataclass
@@ -204,7 +203,6 @@ class _Problem:
 
     def _free_threshold(self, law: SpectralLaw, low: float) -> float:
         """Root of the same equation where the threshold is the cut."""
-        from scipy.optimize import brentq
 
         def excess(b: float) -> float:
             slope = float(truncated_moments(law, b).slope[0])
@@ -213,7 +211,7 @@ class _Problem:
         high = max(float(law.edges[-1, 1]), self.penalty / (4 * self.ratio)) * (1 + 1e-9)
         if excess(low) >= 0:
             return low
-        return float(brentq(excess, low, high, xtol=1e-14 * high))
+        return bracketed_root(excess, low, high, absolute=1e-14 * high)
 
     def imbalance(self, log_noise: float) -> float:
         """Positive below a solution: the error asks for more noise than there is."""
@@ -302,8 +300,6 @@ def solve_narrow(
     >>> state.width_limited, round(state.matrix_error, 4)
     (True, 0.0129)
     """
-    from scipy.optimize import brentq
-
     check_problem(sample_ratio=sample_ratio, label_noise=label_noise, regularisation=regularisation)
     if not 0 < width_ratio < np.inf:
         raise InvalidParameter(f"width_ratio is {width_ratio}; allowed: a finite number above 0.")
@@ -326,7 +322,17 @@ def solve_narrow(
         grid.append(grid[-1] + 0.5)
         gaps.append(problem.imbalance(grid[-1]))
     roots = [
-        float(np.exp(brentq(problem.imbalance, grid[i], grid[i + 1], xtol=1e-12)))
+        float(
+            np.exp(
+                bracketed_root(
+                    problem.imbalance,
+                    grid[i],
+                    grid[i + 1],
+                    absolute=1e-12,
+                    ends=(gaps[i], gaps[i + 1]),
+                )
+            )
+        )
         for i in range(len(grid) - 1)
         if gaps[i] > 0 >= gaps[i + 1]
     ]

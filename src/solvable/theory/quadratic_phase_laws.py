@@ -8,6 +8,7 @@ import numpy as np
 
 from solvable.arrays import check_positive
 from solvable.errors import InvalidParameter
+from solvable.spectra.roots import bracketed_root
 from solvable.theory.quadratic_bulk import check_not_negative
 
 
@@ -164,8 +165,6 @@ def truncated_risk(
     ... ), 4)
     0.1375
     """
-    from scipy.optimize import brentq
-
     check_positive(normalisation=normalisation, effective_samples=effective_samples)
     check_not_negative(label_noise=label_noise)
     constant = truncated_constant(exponent)
@@ -177,7 +176,7 @@ def truncated_risk(
         def excess(rank: float) -> float:
             return scale * rank ** (2 * exponent) + constant * rank - 2 * effective_samples
 
-        learned = float(brentq(excess, 0.0, most, xtol=1e-14 * most))
+        learned = bracketed_root(excess, 0.0, most, absolute=1e-14 * most)
     return float(normalisation * constant * learned ** (1 - 2 * exponent))
 
 

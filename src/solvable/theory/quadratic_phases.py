@@ -10,6 +10,7 @@ import numpy as np
 from solvable.arrays import check_positive
 from solvable.errors import InvalidParameter
 from solvable.spectra.measures import DiscreteMeasure, power_law
+from solvable.spectra.roots import bracketed_root
 from solvable.theory.quadratic_bulk import check_not_negative, interpolation_peak_risk, noise_only
 from solvable.theory.quadratic_dilute import dilute_state
 from solvable.theory.quadratic_phase_laws import (
@@ -134,8 +135,6 @@ class PowerLawPhases:
 
         Of order :math:`d^{4\gamma/(14\gamma-5)}`.
         """
-        from scipy.optimize import brentq
-
         if self.label_noise == 0:
             return np.inf
 
@@ -146,7 +145,7 @@ class PowerLawPhases:
             return float(np.log(bulk / self._truncated(samples)))
 
         low, high = np.log(1e-6), np.log(self.interpolation_samples * (1 - 1e-9))
-        return float(np.exp(brentq(gap, low, high)))
+        return float(np.exp(bracketed_root(gap, low, high, absolute=1e-12)))
 
     def _truncated(self, samples: float) -> float:
         return truncated_risk(

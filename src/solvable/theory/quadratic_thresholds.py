@@ -8,8 +8,9 @@ import numpy as np
 
 from solvable.errors import InvalidParameter, NotConverged
 from solvable.spectra.free_convolution import SpectralLaw
-from solvable.spectra.functionals import truncated_moments
+from solvable.spectra.functionals import TruncatedMoments, truncated_moments
 from solvable.spectra.measures import Measure
+from solvable.spectra.roots import bracketed_root
 from solvable.theory.quadratic_saddle import (
     as_measure,
     check_problem,
@@ -65,9 +66,11 @@ def interpolation_threshold(
 
     Notes
     -----
-    Definition of arXiv:2505.17958, formula derived. :math:`R-2A\delta^2+\frac\Delta2` at b = 0 is
-    above 0 at small noise and below at large; the root is bracketed upwards from the smallest noise.
-    Backed by ``tests/theory/test_quadratic_thresholds.py``.
+    Definition of arXiv:2505.17958, formula derived. With the denoiser f of
+    :func:`~solvable.spectra.denoiser.denoised`, :math:`J-\frac\delta2\partial_1J
+    =\int_0^\infty xf(x)\mu_\delta(dx)` is above 0, close to :math:`Q^\star` at small noise, and
+    :math:`\frac4{3\pi}\delta\int s\mu^\star(ds)+\frac{Q^\star}2` at large, whose root starts the
+    search. Backed by ``tests/theory/test_quadratic_thresholds.py``.
 
     Examples
     --------
@@ -76,8 +79,6 @@ def interpolation_threshold(
     >>> round(peak.sample_ratio, 4), round(peak.matrix_error, 2)
     (0.2758, 5.71)
     """
-    from scipy.optimize import brentq
-
     check_problem(sample_ratio=1.0, label_noise=label_noise, regularisation=0.0)
     measure = as_measure(target)
     energy = second_moment(measure)
@@ -92,31 +93,39 @@ def interpolation_threshold(
             "Use a target with eigenvalues above 0, or a regularisation above 0."
         )
 
+    total = energy + label_noise / 2
+    found: dict[float, TruncatedMoments] = {}
+
     def excess(log_noise: float) -> float:
         law = SpectralLaw(measure, noise=float(np.exp(log_noise)))
-        moments = truncated_moments(law, 0.0)
-        total = energy + label_noise / 2
-        return float(total + 2 * law.variance * moments.slope[0] - moments.second[0]) / total
+        found[log_noise] = moments = truncated_moments(law, 0.0)
+        seen = float(moments.second[0] - 2 * law.variance * moments.slope[0])
+        # Over the logarithm of the noise the one of this is nearly straight.
+        return float(np.log(total / max(seen, 1e-300 * total)))
 
-    low = high = float(np.log(label_noise) / 2)
-    while excess(low) <= 0:
-        low -= 1.0
+    mean = float(measure.node_weights @ measure.nodes)
+    here = float(np.log(3 * np.pi * (energy + label_noise) / (8 * mean)))
+    gap = excess(here)
+    # A tenth beyond the root of the same asymptote, then twice as far each time.
+    step = 1.1 * gap / (1 - energy / (2 * total)) + 1e-6 * np.sign(gap)
     for _ in range(60):
-        if excess(high) < 0:
+        there = here + step
+        beyond = excess(there)
+        if gap * beyond <= 0:
             break
-        low, high = high, high + 1.0
+        here, gap, step = there, beyond, 2 * step
     else:
         raise NotConverged(
             "the ridgeless peak is too high for double precision: the target is too weak against "
             "the label noise.",
-            {"effective_noise": float(np.exp(high)), "excess": excess(high)},
+            {"effective_noise": float(np.exp(here)), "excess": gap},
         )
-    noise = float(np.exp(brentq(excess, low, high, xtol=1e-13, rtol=1e-13)))
-    moments = truncated_moments(SpectralLaw(measure, noise=noise), 0.0)
+    place = bracketed_root(excess, here, there, absolute=1e-13, ends=(gap, beyond))
+    moments = found[place]
     return InterpolationThreshold(
         sample_ratio=float(moments.slope[0]),
         matrix_error=thresholded_error(energy, moments),
-        effective_noise=noise,
+        effective_noise=moments.noise,
     )
 
 
@@ -153,8 +162,6 @@ def perfect_recovery_threshold(rank_fraction: float) -> float:
     >>> round(perfect_recovery_threshold(0.2), 4)
     0.2556
     """
-    from scipy.optimize import brentq
-
     kappa = _checked_fraction(rank_fraction)
     if kappa == 1:
         return 0.5
@@ -163,7 +170,7 @@ def perfect_recovery_threshold(rank_fraction: float) -> float:
         mean = _semicircle_above(cut, 1) - cut * _semicircle_above(cut, 0)
         return kappa * cut - (1 - kappa) * mean
 
-    cut = float(brentq(balance, 0.0, 2.0, xtol=1e-15))
+    cut = bracketed_root(balance, 0.0, 2.0, absolute=1e-15)
     rest = _semicircle_above(cut, 2) - cut * _semicircle_above(cut, 1)
     return kappa - kappa**2 / 2 + (1 - kappa) ** 2 / 2 * rest
 
@@ -246,13 +253,11 @@ def flow_recovery_threshold(rank_fraction: float, width_ratio: float) -> float:
 
 
 def _semicircle_quantile(tail: float) -> float:
-    from scipy.optimize import brentq
-
     if tail <= 0:
         return 2.0
     if tail >= 1:
         return -2.0
-    return float(brentq(lambda x: _semicircle_above(x, 0) - tail, -2.0, 2.0, xtol=1e-14))
+    return bracketed_root(lambda x: _semicircle_above(x, 0) - tail, -2.0, 2.0, absolute=1e-14)
 
 
 def _semicircle_above(cut: float, power: int) -> float:
