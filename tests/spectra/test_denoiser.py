@@ -5,14 +5,13 @@ import pytest
 from scipy.integrate import quad
 
 from solvable.spectra.denoiser import (
-    _resolving_rule,
     denoised,
     denoising_error,
     feature_errors,
     overlaps,
 )
 from solvable.spectra.free_convolution import SpectralLaw
-from solvable.spectra.functionals import truncated_moments
+from solvable.spectra.functionals import tail_ends, truncated_moments
 from solvable.spectra.measures import discrete, power_law
 from solvable.spectra.product_measure import marchenko_pastur
 
@@ -27,12 +26,19 @@ TARGETS = [
 @pytest.mark.parametrize("noise", [0.8, 1.5])
 def test_overlaps_are_doubly_stochastic(target, noise):
     law = SpectralLaw(target, noise=noise)
-    points, weights = _resolving_rule(law, law.edges[0, 0] - 1)
+    # Panels narrow enough for the peaks of the overlap.
+    ends = np.tile(np.linspace(0, np.pi, 129), (len(law.edges), 1))
+    component = np.repeat(np.arange(len(law.edges)), 128)
+    points, weights = law.panels(component, ends[:, :-1].ravel(), ends[:, 1:].ravel())
     height = points.height[:, None]
     table = law.variance / (np.subtract.outer(points.u, target.nodes) ** 2 + height**2)
     # Away from the edges: a rule on a continuous target resolves only what is high enough.
     table = table[:, target.nodes >= 0]
+    strengths = target.nodes[target.nodes >= 0]
     np.testing.assert_allclose(weights @ table, 1, rtol=1e-6)
+    np.testing.assert_allclose((weights * points.x) @ table, strengths, rtol=1e-6, atol=1e-12)
+    square = strengths**2 + law.variance
+    np.testing.assert_allclose((weights * points.x**2) @ table, square, rtol=1e-6)
     some = np.flatnonzero(points.height > 0.3 * points.height.max())[::7]
     found = overlaps(law, points.x[some], target.nodes)
     np.testing.assert_allclose(found, table[some], rtol=1e-6)
@@ -66,6 +72,40 @@ def test_feature_errors_sum_to_the_risk(target, threshold):
     lost = moments.second[0] + 2 * threshold * moments.first[0]
     risk = second + 4 * law.variance * moments.slope[0] - lost
     assert target.node_weights @ feature_errors(law, threshold) == pytest.approx(risk, rel=1e-6)
+
+
+@pytest.mark.parametrize("target", [*TARGETS, marchenko_pastur(1.0), marchenko_pastur(3.0)])
+@pytest.mark.parametrize("noise", [0.02, 0.05, 0.1, 0.3, 1.0, 2.0])
+def test_feature_errors_sum_to_the_risk_at_any_noise(target, noise):
+    """Down to overlaps far narrower than the quadrature of the law."""
+    law = SpectralLaw(target, noise=noise)
+    second = target.node_weights @ target.nodes**2
+    for threshold in (0.0, 0.5 * noise, 2 * noise, 1.0, 3.0):
+        moments = truncated_moments(law, threshold)
+        lost = moments.second[0] + 2 * threshold * moments.first[0]
+        risk = second + 4 * law.variance * moments.slope[0] - lost
+        errors = feature_errors(law, threshold)
+        # The rule of a continuous target knows nothing of a cut inside it: one node's share.
+        assert target.node_weights @ errors == pytest.approx(risk, rel=1e-5)
+        assert (errors > 0).all()
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("threshold", [-0.4, 0.3, 1.1])
+def test_feature_errors_by_their_definition(target, threshold):
+    """On 600 panels of equal angle, peaks included, without the moments of the overlap."""
+    law = SpectralLaw(target, noise=0.3)
+    cuts = tail_ends(law, threshold)
+    ends = np.array([np.linspace(cut, np.pi, 601) for cut in cuts if cut < np.pi])
+    component = np.repeat(np.flatnonzero(cuts < np.pi), 600)
+    points, weights = law.panels(component, ends[:, :-1].ravel(), ends[:, 1:].ravel())
+    places = law.intervals[:, 0] + np.diff(law.intervals)[:, 0] * 0.4
+    strengths = np.concatenate([target.nodes[::7], places])
+    distance = points.u[:, None] - strengths
+    overlap = law.variance / (distance**2 + points.height[:, None] ** 2)
+    rise = (points.x - threshold)[:, None]
+    exact = strengths**2 + weights @ (rise * (rise - 2 * strengths) * overlap)
+    np.testing.assert_allclose(feature_errors(law, threshold, strengths), exact, rtol=1e-7)
 
 
 def test_own_error_of_an_isolated_spike():

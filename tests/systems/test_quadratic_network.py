@@ -11,7 +11,6 @@ from pydantic import ValidationError
 
 from solvable.arrays import random_stream
 from solvable.errors import InvalidParameter, NotConverged
-from solvable.spectra.denoiser import feature_errors
 from solvable.systems import quadratic_experiment
 from solvable.systems.base import Point
 from solvable.systems.quadratic_checks import model_of
@@ -27,8 +26,8 @@ from solvable.systems.quadratic_network import QuadraticParameters, system
 from solvable.systems.quadratic_prediction import (
     bayes_below,
     bayes_error,
+    group_errors,
     measure_of,
-    node_errors,
     predict,
     state_of,
 )
@@ -231,27 +230,13 @@ def test_without_noise_the_best_estimator_recovers_first():
     assert between["interpolation_ratio"] is None
 
 
-@pytest.mark.parametrize(
-    "setting",
-    [
-        {"sample_ratio": 0.3},
-        {"target": "power-law", "dimension": 60, "sample_ratio": 0.3},
-        {"target": "power-law", "dimension": 60, "sample_ratio": 2.0, "regularisation": 4.0},
-    ],
-)
-def test_feature_errors_agree_with_the_other_quadrature(setting):
-    state = state_of(QuadraticParameters(**setting))
-    other = feature_errors(state.law, state.threshold)
-    np.testing.assert_allclose(node_errors(state), other, rtol=2e-3)
-
-
 @pytest.mark.parametrize("ratio", [0.24, 0.26, 0.3, 0.4])
 def test_feature_errors_add_up_where_peaks_are_narrower_than_any_quadrature(ratio):
     """Overlaps of width 1e-5 beside eigenvalues of 1: the error is a millionth of their squares."""
     state = state_of(QuadraticParameters(noise=0.0, regularisation=1e-3, sample_ratio=ratio))
-    total = state.law.target.node_weights @ node_errors(state)
-    assert total == pytest.approx(state.matrix_error, rel=3e-3)
-    assert (node_errors(state) > 0).all()
+    groups = np.array(group_errors(state, [20, 40, 60, 80, 100]))
+    assert groups.mean() == pytest.approx(state.matrix_error, rel=1e-6)
+    assert (groups > 0).all()
 
 
 def test_predicted_eigenvalues_are_quantiles():

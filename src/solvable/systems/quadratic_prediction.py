@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from solvable.spectra.denoiser import denoising_error
+from solvable.spectra.denoiser import denoising_error, feature_errors
 from solvable.spectra.free_convolution import SpectralLaw
 from solvable.spectra.functionals import truncated_moments
 from solvable.spectra.measures import Measure, power_law
@@ -145,27 +145,7 @@ def outliers(state: QuadraticState, dimension: int) -> float:
 
 def group_errors(state: QuadraticState, ends: list[int]) -> list[float]:
     """Mean errors of groups of features, strongest first; the groups end at these ranks."""
-    return _grouped(state, node_errors(state), ends)
-
-
-def node_errors(state: QuadraticState) -> np.ndarray:
-    r"""Error along each node of the target's spectrum, for any effective noise.
-
-    The overlaps have mass 1, so that with :math:`\varphi(x)=(x-b-s)^2` above b and :math:`s^2` below
-
-    .. math:: e(s)=\int\varphi\,O\,d\mu_\delta
-              =\varphi(x_s)+\int(\varphi(x)-\varphi(x_s))\,O(x,s)\,\mu_\delta(dx),
-
-    where :math:`x_s` is the place of the peak of O. Nothing cancels, and a peak narrower than the
-    quadrature does no harm: accurate to 0.3 % where e(s) itself is a millionth of :math:`s^2`.
-    """
-    law, b = state.law, state.threshold
-    strengths, x = law.target.nodes, law.x[:, None]
-    peak = np.interp(strengths, law.u, law.x)
-    own = np.where(peak > b, (peak - b - strengths) ** 2, strengths**2)
-    values = np.where(x > b, (x - b - strengths) ** 2, strengths**2)
-    overlap = law.variance / ((law.u[:, None] - strengths) ** 2 + law.height[:, None] ** 2)
-    return np.asarray(own + law.weights @ ((values - own) * overlap))
+    return _grouped(state, feature_errors(state.law, state.threshold), ends)
 
 
 def group_strengths(state: QuadraticState, ends: list[int]) -> list[float]:
