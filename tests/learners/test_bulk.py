@@ -177,9 +177,9 @@ def test_correction_narrows_the_population_bulk():
     a and b run over the eigenvalues of M, a semicircle of edges +-2/sqrt(d): [0, 24] theta / d and
     +-8 theta / d. Note 3.6 gives -8 as the lower edge of the former too, but a^2 + b^2 + a b >= 0.
     """
-    dimension, widths = 40, {}
+    dimension, widths = 30, {}
     for correction in ("none", "wick"):
-        _, operator = quadratic_problem(dimension, 40_000, correction, 1)
+        _, operator = quadratic_problem(dimension, 30_000, correction, 1)
         bulk = PredictedBulk(operator, random_stream("bulk"))
         values, vectors = np.linalg.eigh(operator.dense())
         bulk.atoms = bulk.atoms * 1e-6  # the population alone
@@ -187,12 +187,12 @@ def test_correction_narrows_the_population_bulk():
         theta = bulk.spikes(values[-1:], bulk.centre(values[-1:]))[0]
         lower, upper = bulk.edges(values[-1:], vectors[:, -1:]).bulk
         widths[correction] = np.array([lower, upper]) * dimension / theta
-    # The largest eigenvalues of matrices of size d = 40 lie inside their limits by some ten per
+    # The largest eigenvalues of matrices of size d = 30 lie inside their limits by some ten per
     # cent, the feature is known with c^2 < 1, and B_1 is measured: noise 2 sqrt(E[T^2] d / n) on
-    # either of its two sides, 40 / 0.4 times 0.08 = 8 at most on 24, a third of that at -0.
+    # either of its two sides, 30 / 0.4 times 0.08 = 6 at most on 24, a third of that at -0.
     assert widths["wick"] == pytest.approx([-8, 8], rel=0.25)
     assert widths["none"][1] == pytest.approx(24, rel=0.25)
-    assert -4 < widths["none"][0] < 1
+    assert -3 < widths["none"][0] < 1
 
 
 def test_edges_before_any_feature_hold_the_measured_bias():
