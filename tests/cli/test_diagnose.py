@@ -108,11 +108,13 @@ def test_the_directory_holds_page_and_numbers(diagnosed):
     assert "layer.0.weight" in (out / "report.html").read_text()
 
 
-def test_json_is_all_of_standard_output(diagnosed):
-    save_file(weights(), diagnosed.cwd / "same.safetensors")
-    answer = diagnosed("same.safetensors", "--output", "out", "--json", "--quiet")
-    assert (answer.returncode, answer.stderr) == (0, "")
-    told = json.loads(answer.stdout)
+def test_json_is_all_of_standard_output(diagnosed, call, monkeypatch):
+    monkeypatch.chdir(diagnosed.cwd)
+    save_file(weights(), "same.safetensors")
+    words = ("same.safetensors", "--output", "out", "--json", "--quiet")
+    status, printed, error = call("diagnose", *words)
+    assert (status, error) == (0, "")
+    told = json.loads(printed)
     assert told.pop("files") == {"report": "out/report.html", "result": "out/result.json"}
     # The same weights under another name: the same numbers, and the directory is theirs.
     changing = ("seconds", "file", "command")
@@ -142,28 +144,26 @@ class Trap:
         return (Path.touch, (Path("sprung"),))
 
 
-def test_a_pickle_in_an_archive_is_not_opened(tmp_path):
-    program = Program(tmp_path)
+def test_a_pickle_in_an_archive_is_not_opened(tmp_path, call):
     np.savez(tmp_path / "w.npz", fine=weights()["layer.1.weight"], trap=np.array([[Trap()]]))
     (tmp_path / "sprung").unlink(missing_ok=True)
-    answer = program("w.npz")
-    assert answer.returncode == 0, answer.stderr
-    assert "trap: it holds Python objects, which could run code" in answer.stdout
-    assert "random-like (fine)" in answer.stdout
+    status, printed, error = call("diagnose", "w.npz")
+    assert status == 0, error
+    assert "trap: it holds Python objects, which could run code" in printed
+    assert "random-like (fine)" in printed
     assert not (tmp_path / "sprung").exists()
 
 
-def test_a_cut_file_shows_what_is_left_of_it(tmp_path):
-    program = Program(tmp_path)
+def test_a_cut_file_shows_what_is_left_of_it(tmp_path, call):
     arrays = {"first": weights()["layer.1.weight"], "second": weights()["layer.0.weight"]}
     save_file(arrays, tmp_path / "whole.safetensors")
     whole = (tmp_path / "whole.safetensors").read_bytes()
     (tmp_path / "cut.safetensors").write_bytes(whole[:-1000])
-    answer = program("cut.safetensors")
-    assert answer.returncode == 0, answer.stderr
-    assert "the file is cut" in answer.stdout
-    assert "1 not fitted" in answer.stdout
-    assert "Traceback" not in answer.stderr
+    status, printed, error = call("diagnose", "cut.safetensors")
+    assert status == 0, error
+    assert "the file is cut" in printed
+    assert "1 not fitted" in printed
+    assert "Traceback" not in error
 
 
 def hostile(tmp_path: Path) -> dict[str, Path]:
