@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 
-import pytest
 from rich.console import Console
 
 from solvable.cli.tables import grid_tables
@@ -18,19 +17,8 @@ def blocks_of(printed):
     return [[re.split(r"  +", line) for line in block.splitlines()] for block in blocks]
 
 
-WIDE = ("theory", "sequential-recovery", "--set", "samples=1e4,1e5,1e6", "dimension=60,120")
-
-
-@pytest.mark.parametrize("width", [80, 120])
-def test_a_wide_grid_has_a_row_per_quantity_and_folds_nothing(solvable, width):
-    answers = json.loads(solvable(*WIDE, "--json").stdout)
-    solvable.environment["COLUMNS"] = str(width)
-    ended = solvable(*WIDE)
-    assert (ended.returncode, ended.stderr) == (0, "")
-    assert max(map(len, ended.stdout.splitlines())) <= width
-    turned = [one for one in blocks_of(ended.stdout) if one[1][0] == "dimension"]
-    # Six points: five side by side in 80 columns, all of them in 120.
-    assert [len(one[0]) - 1 for one in turned] == ([5, 1] if width == 80 else [6])
+def agrees(turned, answers):
+    """Check that tables with a column per point hold every number and word of the answers."""
     numbers = {
         name: [one["prediction"][name] for one in answers]
         for name, value in answers[0]["prediction"].items()
@@ -38,15 +26,30 @@ def test_a_wide_grid_has_a_row_per_quantity_and_folds_nothing(solvable, width):
     }
     assert len(numbers) > 12
     for table in turned:
-        assert [row[0] for row in table] == ["samples", "dimension", *numbers]
-    shown = {row[0]: [] for row in turned[0]}
+        assert [row[0] for row in table] == ["sample_ratio", "noise", *numbers]
+    found = {row[0]: [] for row in turned[0]}
     for table in turned:
         for name, *cells in table:
-            shown[name] += cells
-    for name in ("samples", "dimension"):
-        assert shown[name] == [str(one["parameters"][name]) for one in answers]
+            found[name] += cells
+    for name in ("sample_ratio", "noise"):
+        assert found[name] == [format_number(one["parameters"][name]) for one in answers]
     for name, values in numbers.items():
-        assert shown[name] == [format_number(value) for value in values]
+        assert found[name] == [format_number(value) for value in values]
+
+
+WIDE = ("theory", "quadratic-network", "--set", "sample_ratio=0.1,0.2,0.5", "noise=0.5,1")
+
+
+def test_a_wide_grid_has_a_row_per_quantity_and_folds_nothing(solvable):
+    answers = json.loads(solvable(*WIDE, "--json").stdout)
+    for width, shares in ((80, [3, 3]), (120, [6])):
+        solvable.environment["COLUMNS"] = str(width)
+        ended = solvable(*WIDE)
+        assert (ended.returncode, ended.stderr) == (0, "")
+        assert max(map(len, ended.stdout.splitlines())) <= width
+        turned = [one for one in blocks_of(ended.stdout) if one[1][0] == "noise"]
+        assert [len(one[0]) - 1 for one in turned] == shares
+        agrees(turned, answers)
 
 
 def test_lists_of_a_grid_are_whole_in_json_and_shortened_in_the_table(solvable):
