@@ -98,7 +98,9 @@ def adaptive_panels(
         if rest.size == 0:
             break
         # A continuous piece is as smooth at any noise: its height says nothing of its scale.
-        parts = np.where(smooth[component[rest]], 2, _parts(points, rest))
+        parts, rough = np.full(rest.size, 2), ~smooth[component[rest]]
+        if rough.any():
+            parts[rough] = _parts(points, rest[rough])
         parent, place = _numbered(parts)
         step = ((ends[rest, 1] - ends[rest, 0]) / parts)[parent]
         start = ends[rest, 0][parent] + place * step
