@@ -81,19 +81,20 @@ def test_run_directory_holds_all_files(finished):
     assert "solvable run probe" in report
 
 
-def test_run_in_a_pipe_shows_a_table_and_no_progress(solvable):
-    answer = solvable("run", "probe", "--set", "samples=20", "--seeds", 2, "--workers", 1)
-    assert answer.returncode == 0, answer.stderr
-    assert "\x1b" not in answer.stdout + answer.stderr
-    assert "error-is-variance" in answer.stdout
-    assert "1 of 1 claims hold." in answer.stdout
-    note = answer.stderr.strip()
+def test_run_in_a_pipe_shows_a_table_and_no_progress(call, tmp_path):
+    words = ("--set", "samples=20", "--seeds", 2, "--workers", 1)
+    status, printed, error = call("run", "probe", *words)
+    assert status == 0, error
+    assert "\x1b" not in printed + error
+    assert "error-is-variance" in printed
+    assert "1 of 1 claims hold." in printed
+    note = error.strip()
     assert "\n" not in note
     assert "1 point x 2 replicates, " in note
     # The default directory is named by the study, and the output says where it is.
-    (directory,) = (solvable.cwd / "solvable-runs").iterdir()
+    (directory,) = (tmp_path / "solvable-runs").iterdir()
     assert directory.name.startswith("probe-")
-    assert f"solvable-runs/{directory.name}/report.html" in answer.stdout
+    assert f"solvable-runs/{directory.name}/report.html" in printed
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="pseudo-terminals")
