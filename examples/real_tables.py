@@ -141,7 +141,7 @@ def features_of(X, y):
     return f"outliers on all rows, 8 components: {learner.eigenvalues_.size}; next: {reason}"
 
 
-def main(splits=5, repeats=2, inner=5):
+def main(splits=5, repeats=1, inner=3):
     results = {}
     with warnings.catch_warnings():
         # No feature is a result here, and is counted below.
