@@ -76,7 +76,7 @@ def learned(tmp_path_factory):
         "--output",
         "out",
         "--workers",
-        2,
+        1,
     )
     program.answer = program(*words)
     assert program.answer.returncode == 0, program.answer.stderr
@@ -161,8 +161,15 @@ def test_the_same_again_may_be_written_over_and_another_may_not(learned, there):
     assert status == 0
     told = json.loads(printed)
     assert told["files"]["report"] == "out/report.html"
-    # The numbers do not depend on the number of workers.
     assert _without_times(told) == _without_times(learned.result)
+
+
+@pytest.mark.slow
+def test_two_workers_give_the_same_numbers_as_one(learned):
+    words = ("learn", "patients.csv", "--target", "risk", "--folds", 2, "--workers", 2)
+    answer = learned(*words, "--output", "two", "--json")
+    assert answer.returncode == 0, answer.stderr
+    assert _without_times(json.loads(answer.stdout)) == _without_times(learned.result)
 
 
 def _without_times(result):
