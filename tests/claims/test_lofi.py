@@ -118,6 +118,7 @@ def ramps():
     return found / np.linalg.norm(found, axis=0)
 
 
+@pytest.mark.slow
 def test_patch_filters_are_derivatives_on_the_first_four_digits(mnist):
     # Check 14, second half. The note's 2,000 images are the first of a file sorted by class: the
     # digits 0 to 3. On them the numbers are its own, .964 and .936.
