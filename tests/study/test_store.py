@@ -309,7 +309,12 @@ except StorageFailed as error:
 
 @pytest.mark.parametrize(
     ("limit", "workers"),
-    [(3_000, 1), (40_000, 1), (300_000, 1), (300_000, 2)],
+    [
+        (3_000, 1),
+        (40_000, 1),
+        pytest.param(300_000, 1, marks=pytest.mark.slow),
+        (300_000, 2),
+    ],
     ids=["nothing fits", "half of the plan", "some tasks", "some tasks of two workers"],
 )
 def test_a_run_on_a_full_disk_ends_in_one_line_and_resumes(toy, tmp_path, content, limit, workers):
