@@ -278,7 +278,7 @@ def opened(page: Path, directory: Path, width: int):
 @pytest.mark.parametrize(
     ("name", "width", "figures"),
     [
-        ("table", 1200, 2),
+        pytest.param("table", 1200, 2, marks=pytest.mark.slow),
         ("images", 500, 2),
         ("hostile", 1200, 2),
         pytest.param("two", 1200, 3, marks=pytest.mark.slow),
