@@ -26,7 +26,7 @@ def narrow_random_features():
 @pytest.fixture(scope="module")
 def cancer():
     data = load("breast-cancer")
-    return data, learn(data, Request(folds=3))
+    return data, learn(data, Request(folds=2))
 
 
 @pytest.fixture(scope="module")
