@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 PATH = Path(__file__).parents[2] / "examples" / "real_tables.py"
-SPLITS = 3
+SPLITS = 2
 
 
 @pytest.fixture(scope="module")
