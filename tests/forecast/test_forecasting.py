@@ -91,9 +91,14 @@ def test_the_band_runs_from_the_data_to_the_target_and_narrows_on_the_data(power
     assert band[-1].upper == pytest.approx(power_forecast.predictions[-1].upper, rel=1e-9)
 
 
-def test_the_same_seed_gives_the_same_forecast():
+@pytest.fixture(scope="module")
+def first():
+    return forecast(measured(power(SIZES)), **FAST)
+
+
+def test_the_same_seed_gives_the_same_forecast(first):
     curve = measured(power(SIZES))
-    first, again = (forecast(curve, **FAST) for _ in range(2))
+    again = forecast(curve, **FAST)
     other = forecast(curve, seed=1, **FAST)
     assert first == again
     assert other.predictions != first.predictions
@@ -117,9 +122,9 @@ def test_intervals_grow_with_confidence_distance_and_noise():
     assert new.predictions[0].mean == first.mean
 
 
-def test_units_of_error_and_of_samples_do_not_matter():
+def test_units_of_error_and_of_samples_do_not_matter(first):
     curve, factor = measured(power(SIZES)), 1e3
-    plain = forecast(curve, **FAST).predictions
+    plain = first.predictions
     scaled = LearningCurve(factor * curve.samples, curve.errors / factor)
     for one, other in zip(plain, forecast(scaled, **FAST).predictions, strict=True):
         # The grid of first thresholds starts at the smallest size, so all but rounding scales.
@@ -194,8 +199,9 @@ def test_a_rise_within_the_noise_is_not_refused():
     assert forecast(curve, **FAST).refusal is None
 
 
-def test_what_is_far_away_or_below_is_noted():
-    found = forecast(measured(power(SIZES)), at=(20, 1e6), **FAST)
+def test_sizes_are_sorted_and_distinct_and_what_is_far_away_or_below_is_noted():
+    found = forecast(measured(power(SIZES)), at=(1e6, 20, 12_800), factors=(2,), **FAST)
+    assert [one.samples for one in found.predictions] == [20.0, 12_800.0, 1e6]
     notes = " ".join(found.diagnostics.notes)
     assert "more than 10 times the largest" in notes
     assert "n = 20 is below the smallest" in notes
@@ -219,11 +225,6 @@ def test_what_is_far_away_or_below_is_noted():
 def test_bad_arguments_are_named(options, said):
     with pytest.raises(InvalidParameter, match=said.replace("(", r"\(")):
         forecast(measured(power(SIZES)), **options)
-
-
-def test_sizes_asked_for_by_number_and_by_factor_are_sorted_and_distinct():
-    found = forecast(measured(power(SIZES)), at=(50_000, 12_800), factors=(2,), **FAST)
-    assert [one.samples for one in found.predictions] == [12_800.0, 50_000.0]
 
 
 def test_a_curve_of_eight_sizes_takes_little_time():
