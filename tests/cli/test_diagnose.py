@@ -282,10 +282,12 @@ def test_ctrl_c_keeps_the_rows_that_are_done(tmp_path, workers):
     rng = np.random.default_rng(0)
     many = {f"w{i}": rng.standard_normal((200, 400)).astype(np.float32) for i in range(1, 400)}
     np.savez(tmp_path / "w.npz", w0=weights()["layer.1.weight"], **many)
-    printed, pause = "", 2.5 * workers
+    printed, pause = "", 1.5 * workers
     while not printed:
         # On a busy machine nothing may be done yet; then there is nothing to keep.
         process = program.start("w.npz", "--output", "out", "--workers", workers)
+        # Before this line it may still be importing, where an interrupt ends Python itself.
+        assert process.stderr.readline().startswith("w.npz: 400 matrices")
         time.sleep(pause)
         # As a terminal does: to the workers too.
         os.killpg(process.pid, signal.SIGINT)
