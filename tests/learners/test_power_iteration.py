@@ -45,6 +45,7 @@ def test_rotation_inside_the_block_gives_eigenvectors_one_by_one():
     assert operator.products == 31 * 11
 
 
+@pytest.mark.slow
 def test_first_vectors_of_the_block_are_not_the_leading_ones():
     """At D = 820 and n = 16 D the note (6.6) has .598 exact, .553 after 15 passes, .593 rotated."""
     found = []
