@@ -195,8 +195,8 @@ def diagnose_matrix(
 
     Notes
     -----
-    Time of a singular value decomposition and about a second. Source: note 04, 4.2 and 8.3; backed
-    by ``tests/analysis/test_diagnosing.py``.
+    Time of a singular value decomposition and about a second. Source: derived from
+    arXiv:2505.17958; backed by ``tests/analysis/test_diagnosing.py``.
 
     Examples
     --------

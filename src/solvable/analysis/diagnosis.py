@@ -160,7 +160,7 @@ class Advice:
 
 @dataclass(frozen=True)
 class ErrorParts:
-    r"""Predicted squared Frobenius distance to the signals, in parts; see note 04, (5) and (6).
+    r"""Predicted squared Frobenius distance to the signals, in parts; see ``docs/spectral-law.md``.
 
     Parameters
     ----------

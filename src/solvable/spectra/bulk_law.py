@@ -128,7 +128,8 @@ class WholeBulk:
     def merging(self, decay: float) -> float:
         r"""Number of power-law signals from which the weakest of them merge.
 
-        Their spacing :math:`\gamma s_c/K` is below the widths of two neighbours (note 04, 4.2).
+        Their spacing :math:`\gamma s_c/K` is below the widths of two neighbours
+        (``docs/quadratic-phases.md``).
         """
         far = np.array([30.0])
         width = 2 * float(self.law.spread(far, self.size)[0])

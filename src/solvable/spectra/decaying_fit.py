@@ -52,7 +52,7 @@ def fit_decaying(plain: SymmetricFit) -> tuple[SymmetricFit, Decay]:
 
     Notes
     -----
-    Source: derived (note 04, 2.1 and 8.3); backed by ``tests/spectra/test_decaying_fit.py``
+    Source: derived from arXiv:2505.17958; backed by ``tests/spectra/test_decaying_fit.py``
     (spectra of known noise, threshold and decay).
 
     Examples

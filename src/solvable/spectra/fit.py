@@ -158,7 +158,7 @@ def fit_bulk(
     -----
     A few tens of milliseconds. Independence of the entries of the noise is assumed; values repel,
     so the likelihood is a composite one: right estimates, and p-values by simulation only. Source:
-    derived (note 04, 8.3); backed by ``tests/spectra/test_fit.py``.
+    derived from arXiv:2505.17958; backed by ``tests/spectra/test_fit.py``.
 
     Examples
     --------

@@ -10,7 +10,7 @@ from solvable.spectra.bulk_law import WholeBulk
 from solvable.spectra.smooth_law import SmoothLaw, fit_smooth
 
 COLLAPSED = 0.9
-"""Share of zeros from which the rank has collapsed: "almost all" of note 04, 4.2, in a number."""
+"""Share of zeros from which the rank has collapsed: "almost all" in a number."""
 
 MINIMUM_SMOOTH = 30
 """Positive values below which no smooth law is fitted."""
@@ -97,7 +97,7 @@ def phase_laws(
     Notes
     -----
     Values of noise repel and fluctuate less than independent ones, so that the penalty is on the
-    safe side. Source: derived (note 04, 4.2 and 8.3); backed by
+    safe side. Source: derived from arXiv:2505.17958; backed by
     ``tests/spectra/test_phase_likelihood.py`` (planted spectra of every phase).
 
     Examples

@@ -196,7 +196,8 @@ def shrinkage_errors(
 
     least at :math:`y=sc`, where it is :math:`s^2(1-c^2)`; in the rectangular case
     :math:`sc=\frac{\delta^2}x\sqrt{(x^2/\delta^2-1-c)^2-4c}`. For symmetric matrices
-    :math:`c=1-\delta^2/s^2` and the cost is equation (6) of note 04, with its factor 2.
+    :math:`c=1-\delta^2/s^2` and the cost is that of
+    :func:`~solvable.theory.outlier_error`, with its factor 2.
 
     Parameters
     ----------

@@ -95,8 +95,8 @@ def fit_symmetric(
 
     Notes
     -----
-    Source: derived (note 04, 8.3); backed by ``tests/spectra/test_symmetric_fit.py`` (coverage over
-    simulated matrices).
+    Source: derived from arXiv:2505.17958; backed by
+    ``tests/spectra/test_symmetric_fit.py`` (coverage over simulated matrices).
 
     Examples
     --------

@@ -155,7 +155,7 @@ def perfect_recovery_threshold(rank_fraction: float) -> float:
     Notes
     -----
     Depends on the rank of the target alone. Derived; backed by
-    ``tests/theory/test_quadratic_thresholds.py`` (error of the saddle point, values of the note).
+    ``tests/theory/test_quadratic_thresholds.py`` (error of the saddle point, known values).
 
     Examples
     --------
