@@ -66,6 +66,7 @@ def mnist():
     return load("mnist-5k")
 
 
+@pytest.mark.slow
 def test_two_filters_on_digits(digits):
     # Check 9: .0729 and .0818 were found.
     networks = {"filtered": filtered(40, 2), "unfiltered": network_blocks(3)}

@@ -175,6 +175,7 @@ def test_wide_polynomial_features_learn_what_their_degree_can_express():
     assert score(2) < 0.05
 
 
+@pytest.mark.slow
 def test_shallow_baselines_stop_at_the_energy_of_degree_two():
     """Between d^2 and d^4/24 samples the best error is what degree 2 leaves over (note 3.8)."""
     target = HierarchicalTarget(40, features=6, decay=0.4, signs="positive")

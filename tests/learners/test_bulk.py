@@ -171,6 +171,7 @@ def test_population_bulk_contains_what_the_noise_does_not(correction):
     assert rest.min() < 0.6 * lower
 
 
+@pytest.mark.slow
 def test_correction_narrows_the_population_bulk():
     r"""Eigenvalues 2 theta (a^2 + b^2 + a b) without the correction, 2 theta a b with it.
 

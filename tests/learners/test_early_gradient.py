@@ -205,6 +205,7 @@ def mnist_5k():
     return (table[:, :-1] / 255 - 0.1307) / 0.3081, table[:, -1].astype(int)
 
 
+@pytest.mark.slow
 def test_check_11_mnist_even_against_odd():
     X, digits = mnist_5k()
     rows = random_stream(0, "check 11").permutation(len(X))[:2000]

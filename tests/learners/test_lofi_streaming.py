@@ -291,6 +291,7 @@ def test_announced_class_without_samples_is_refused(table):
         model.advance()
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_samples():
     # 110,000 rows of 50 columns are 44 MB more than 10,000; a chunk and the sums are a few.
     script = """

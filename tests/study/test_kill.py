@@ -138,6 +138,7 @@ def finish_and_compare(toys, logs, tmp_path, content, kills, seed):
     return rounds
 
 
+@pytest.mark.slow
 def test_a_run_killed_at_random_moments_loses_and_repeats_nothing(toys, logs, tmp_path, content):
     finish_and_compare(toys, logs, tmp_path, content, kills=4, seed=1)
 

@@ -480,6 +480,7 @@ def test_figures_of_four_layers_show_both_representations(coarse):
     assert "ceiling of the second" in labels
 
 
+@pytest.mark.slow
 def test_figures_of_several_last_layers_have_names_of_their_own(coarse, small_points):
     points = small_points + points_of(SMALL | {"second_layer": "diagonal"})
     names = [one.name for one in system.figures(points)]
