@@ -69,10 +69,9 @@ def diagnose(
         Print nothing but errors (and the JSON).
     """
     from solvable.cli.diagnose_files import (
+        DIRECTORY,
         content_of,
-        default_directory,
         fingerprint_of,
-        reserved,
         write_files,
     )
     from solvable.cli.terminal import status_line, write_json
@@ -84,8 +83,8 @@ def diagnose(
         if initial is not None:
             _arrays(initial)
         fingerprint = fingerprint_of(weights, initial, seed)
-    directory = output or default_directory(weights.name, fingerprint)
-    with reserved(directory, fingerprint):
+    directory = output or DIRECTORY.default(weights.name, fingerprint)
+    with DIRECTORY.reserved(directory, fingerprint):
         found = _fit(weights, initial, arrays, seed, lanes, quiet=quiet)
         command = _command(weights, initial, seed)
         content = content_of(found, command=command, fingerprint=fingerprint)

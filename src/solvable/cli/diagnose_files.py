@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import json
-import os
-import re
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from solvable.errors import InvalidData, InvalidParameter, StorageFailed, StudyConflict
+from solvable.cli.result_directory import RESULT, ResultDirectory
+from solvable.errors import InvalidData
 
 if TYPE_CHECKING:
     from solvable.report.diagnose_result import Diagnosed
 
 REPORT = "report.html"
-RESULT = "result.json"
 
 FORMAT = "solvable-diagnose-1"
 """Mark of a result of ours."""
+
+DIRECTORY = ResultDirectory("diagnose", "weights", FORMAT, (REPORT, RESULT))
+"""Where results go."""
 
 
 class DiagnoseFiles(NamedTuple):
@@ -75,87 +74,6 @@ def fingerprint_of(weights: Path, initial: Path | None, seed: int) -> str:
     return total.hexdigest()
 
 
-def default_directory(name: str, fingerprint: str) -> Path:
-    """Where results go unless said otherwise.
-
-    Parameters
-    ----------
-    name : str
-        File of weights.
-    fingerprint : str
-        Of :func:`fingerprint_of`.
-
-    Returns
-    -------
-    Path
-        Another one for other weights or another request.
-
-    Examples
-    --------
-    >>> default_directory("models/my model.safetensors", "0123456789abcdef").as_posix()
-    'solvable-runs/diagnose-my-model-01234567'
-    """
-    stem = re.sub(r"[^A-Za-z0-9]+", "-", Path(name).stem).strip("-")[:40] or "weights"
-    return Path("solvable-runs") / f"diagnose-{stem}-{fingerprint[:8]}"
-
-
-@contextmanager
-def reserved(directory: Path, fingerprint: str) -> Iterator[None]:
-    """Make a directory for results; refuse one in which something else would be overwritten.
-
-    Parameters
-    ----------
-    directory : Path
-        Need not exist; it is made, and removed again if nothing was written.
-    fingerprint : str
-        Of :func:`fingerprint_of`: the same may be written again.
-
-    Raises
-    ------
-    InvalidParameter
-        If it is a file.
-    StudyConflict
-        If it holds other results, or files of these names that are not ours.
-    StorageFailed
-        If it cannot be written.
-    """
-    if directory.exists() and not directory.is_dir():
-        raise InvalidParameter(
-            f"--output is {str(directory)!r}, a file; allowed: a directory, new or of these weights."
-        )
-    taken = [one for one in (REPORT, RESULT) if (directory / one).exists()]
-    if taken and _fingerprint_in(directory / RESULT) != fingerprint:
-        raise StudyConflict(
-            f"{directory}: holds {' and '.join(taken)} of other weights or another request, which "
-            "would be overwritten. Use another directory with --output, or move it away."
-        )
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        probe = directory / f".{os.getpid()}.part"
-        probe.touch()
-        probe.unlink()
-    except OSError as error:
-        raise StorageFailed(
-            f"{directory} cannot be written ({error.strerror or error}). Choose a directory that can "
-            "be written to with --output."
-        ) from error
-    try:
-        yield
-    finally:
-        # Only an empty directory can be removed so; one with results stays.
-        with suppress(OSError):
-            directory.rmdir()
-
-
-def _fingerprint_in(path: Path) -> str | None:
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    ours = isinstance(content, dict) and content.get("format") == FORMAT
-    return str(content.get("fingerprint")) if ours else None
-
-
 def content_of(found: Diagnosed, *, command: str, fingerprint: str) -> dict[str, Any]:
     """Everything that was found, for JSON.
 
@@ -202,7 +120,7 @@ def write_files(found: Diagnosed, content: dict[str, Any], directory: Path) -> D
     content : dict
         Of :func:`content_of`.
     directory : Path
-        From :func:`reserved`.
+        Reserved by :data:`DIRECTORY`.
 
     Returns
     -------

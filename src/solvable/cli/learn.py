@@ -77,7 +77,7 @@ def learn(
     quiet
         Print nothing but errors (and the JSON).
     """
-    from solvable.cli.learn_files import default_directory, reserved, write_files
+    from solvable.cli.learn_files import DIRECTORY, write_files
     from solvable.cli.terminal import status_line, write_json
     from solvable.study.dispatch import count_workers
 
@@ -87,8 +87,8 @@ def learn(
         from solvable.analysis import fingerprint_of
 
         fingerprint, _ = fingerprint_of(dataset, request)
-    directory = output or default_directory(dataset.name, fingerprint)
-    with reserved(directory, fingerprint):
+    directory = output or DIRECTORY.default(dataset.name, fingerprint)
+    with DIRECTORY.reserved(directory, fingerprint):
         found = _fit(dataset, request, lanes, quiet)
         with status_line("writing report and model", shown=not quiet):
             command = _command(data, target, task, keep, request)

@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 import json
-import os
-import re
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from solvable.errors import InvalidParameter, StorageFailed, StudyConflict
+from solvable.cli.result_directory import RESULT, ResultDirectory
 
 if TYPE_CHECKING:
     from solvable.analysis import Learned
     from solvable.data import Dataset
 
 REPORT = "report.html"
-RESULT = "result.json"
 MODEL = "model.safetensors"
 PREDICTIONS = "predictions.csv"
 FIGURES = "figures"
 
 FORMAT = "solvable-learn-1"
 """Mark of a result of ours."""
+
+DIRECTORY = ResultDirectory("learn", "data", FORMAT, (REPORT, RESULT, MODEL, PREDICTIONS, FIGURES))
+"""Where results go."""
 
 
 class LearnFiles(NamedTuple):
@@ -49,89 +47,6 @@ class LearnFiles(NamedTuple):
         return paths | {"figures": [str(path) for path in self.figures]}
 
 
-def default_directory(name: str, fingerprint: str) -> Path:
-    """Where results go unless said otherwise.
-
-    Parameters
-    ----------
-    name : str
-        Data set: a name or a path.
-    fingerprint : str
-        Of data and request.
-
-    Returns
-    -------
-    Path
-        Another one for other data or another request.
-
-    Examples
-    --------
-    >>> default_directory("tables/my data.csv", "0123456789abcdef").as_posix()
-    'solvable-runs/learn-my-data-01234567'
-    """
-    stem = re.sub(r"[^A-Za-z0-9]+", "-", Path(name).stem).strip("-")[:40] or "data"
-    return Path("solvable-runs") / f"learn-{stem}-{fingerprint[:8]}"
-
-
-@contextmanager
-def reserved(directory: Path, fingerprint: str) -> Iterator[None]:
-    """Make a directory for results; refuse one in which something else would be overwritten.
-
-    Parameters
-    ----------
-    directory : Path
-        Need not exist; it is made, and removed again if nothing was written.
-    fingerprint : str
-        Of data and request: the same may be written again.
-
-    Raises
-    ------
-    InvalidParameter
-        If it is a file.
-    StudyConflict
-        If it holds other results, or files of these names that are not ours.
-    StorageFailed
-        If it cannot be written.
-    """
-    if directory.exists() and not directory.is_dir():
-        raise InvalidParameter(
-            f"--output is {str(directory)!r}, a file; allowed: a directory, new or of this data set."
-        )
-    taken = [
-        one for one in (REPORT, RESULT, MODEL, PREDICTIONS, FIGURES) if (directory / one).exists()
-    ]
-    if taken and _fingerprint_in(directory / RESULT) != fingerprint:
-        raise StudyConflict(
-            f"{directory}: holds {', '.join(taken)} of other data or another request, which would be "
-            "overwritten. Use another directory with --output, or move it away."
-        )
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        probe = directory / f".{os.getpid()}.part"
-        probe.touch()
-        probe.unlink()
-    except OSError as error:
-        raise StorageFailed(
-            f"{directory} cannot be written ({error.strerror or error}). Choose a directory that can "
-            "be written to with --output."
-        ) from error
-    try:
-        yield
-    finally:
-        # Only an empty directory can be removed so; one with results stays.
-        with suppress(OSError):
-            directory.rmdir()
-
-
-def _fingerprint_in(path: Path) -> str | None:
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    ours = isinstance(content, dict) and content.get("format") == FORMAT
-    return str(content.get("fingerprint")) if ours else None
-
-
 def write_files(found: Learned, dataset: Dataset, directory: Path, *, command: str) -> LearnFiles:
     """Write report, numbers, model, predictions and figures.
 
@@ -142,7 +57,7 @@ def write_files(found: Learned, dataset: Dataset, directory: Path, *, command: s
     dataset : Dataset
         What was learned from.
     directory : Path
-        From :func:`reserved`.
+        Reserved by :data:`DIRECTORY`.
     command : str
         What repeats it.
 

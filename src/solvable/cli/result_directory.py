@@ -1,0 +1,118 @@
+"""A directory of results in which nothing of another request is overwritten."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from solvable.errors import InvalidParameter, StorageFailed, StudyConflict
+
+RESULT = "result.json"
+"""The numbers: they carry the fingerprint by which a directory is known."""
+
+
+@dataclass(frozen=True)
+class ResultDirectory:
+    """What a command writes into a directory, and how it knows its own.
+
+    Parameters
+    ----------
+    command : str
+        Name of the command, the first part of a directory's name.
+    subject : str
+        What results are of, in the singular: "data", "weights".
+    format : str
+        Mark of a result of this command, in its JSON file.
+    files : tuple of str
+        Names of all files and folders that are written, the JSON file :data:`RESULT` among them.
+    """
+
+    command: str
+    subject: str
+    format: str
+    files: tuple[str, ...]
+
+    def default(self, name: str, fingerprint: str) -> Path:
+        """Where results go unless said otherwise.
+
+        Parameters
+        ----------
+        name : str
+            What was read: a name or a path.
+        fingerprint : str
+            Of its content and the request.
+
+        Returns
+        -------
+        Path
+            Another one for another content or another request.
+
+        Examples
+        --------
+        >>> kind = ResultDirectory("learn", "data", "mark", ("result.json",))
+        >>> kind.default("tables/my data.csv", "0123456789abcdef").as_posix()
+        'solvable-runs/learn-my-data-01234567'
+        """
+        stem = re.sub(r"[^A-Za-z0-9]+", "-", Path(name).stem).strip("-")[:40] or self.subject
+        return Path("solvable-runs") / f"{self.command}-{stem}-{fingerprint[:8]}"
+
+    @contextmanager
+    def reserved(self, directory: Path, fingerprint: str) -> Iterator[None]:
+        """Make a directory; refuse one in which something else would be overwritten.
+
+        Parameters
+        ----------
+        directory : Path
+            Need not exist; it is made, and removed again if nothing was written.
+        fingerprint : str
+            Of content and request: the same may be written again.
+
+        Raises
+        ------
+        InvalidParameter
+            If it is a file.
+        StudyConflict
+            If it holds other results, or files of these names that are not ours.
+        StorageFailed
+            If it cannot be written.
+        """
+        if directory.exists() and not directory.is_dir():
+            raise InvalidParameter(
+                f"--output is {str(directory)!r}, a file; allowed: a directory, new or of the same "
+                f"{self.subject}."
+            )
+        taken = [one for one in self.files if (directory / one).exists()]
+        if taken and self._fingerprint_in(directory) != fingerprint:
+            raise StudyConflict(
+                f"{directory}: holds {', '.join(taken)} of other {self.subject} or another request, "
+                "which would be overwritten. Use another directory with --output, or move it away."
+            )
+        try:
+            directory.mkdir(parents=True, exist_ok=True)
+            probe = directory / f".{os.getpid()}.part"
+            probe.touch()
+            probe.unlink()
+        except OSError as error:
+            raise StorageFailed(
+                f"{directory} cannot be written ({error.strerror or error}). Choose a directory that "
+                "can be written to with --output."
+            ) from error
+        try:
+            yield
+        finally:
+            # Only an empty directory can be removed so; one with results stays.
+            with suppress(OSError):
+                directory.rmdir()
+
+    def _fingerprint_in(self, directory: Path) -> str | None:
+        try:
+            content = json.loads((directory / RESULT).read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return None
+        ours = isinstance(content, dict) and content.get("format") == self.format
+        return str(content.get("fingerprint")) if ours else None
