@@ -3,6 +3,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -111,20 +113,23 @@ def site(tmp_path_factory) -> Path:
 class Terminal:
     """Runs the program in processes of its own, in a directory of its own."""
 
-    def __init__(self, site: Path, cwd: Path) -> None:
+    def __init__(self, site: Path, cwd: Path, *first: str, columns: str | None = "100") -> None:
         self.cwd = cwd
+        self.first = first
         self.log = cwd / "probe.log"
         self.environment = os.environ | {
             "PYTHONPATH": os.pathsep.join(filter(None, (str(site), os.environ.get("PYTHONPATH")))),
             "PYTHONWARNINGS": "error",
             "PROBE_LOG": str(self.log),
-            "COLUMNS": "100",
             "OPENBLAS_NUM_THREADS": "1",
         }
+        self.environment.pop("COLUMNS", None)
+        if columns is not None:
+            self.environment["COLUMNS"] = columns
 
     def __call__(self, *words: object, **options) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [sys.executable, "-m", "solvable", *map(str, words)],
+            [sys.executable, "-m", "solvable", *self.first, *map(str, words)],
             cwd=self.cwd,
             env=self.environment,
             capture_output=True,
@@ -138,7 +143,7 @@ class Terminal:
     def start(self, *words: object, **options) -> subprocess.Popen[str]:
         options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | options
         return subprocess.Popen(
-            [sys.executable, "-m", "solvable", *map(str, words)],
+            [sys.executable, "-m", "solvable", *self.first, *map(str, words)],
             cwd=self.cwd,
             env=self.environment,
             text=True,
@@ -150,6 +155,12 @@ class Terminal:
     def logged(self) -> list[str]:
         """One entry per replicate that was begun: the key of its random stream."""
         return self.log.read_text().split() if self.log.exists() else []
+
+
+@pytest.fixture(scope="session")
+def terminal_in(site) -> Callable[..., Terminal]:
+    """Terminals in directories of one's own choice."""
+    return partial(Terminal, site)
 
 
 @pytest.fixture

@@ -36,36 +36,10 @@ def weights():
     }
 
 
-class Program:
-    """Runs the program in processes of its own, in a directory of its own."""
-
-    def __init__(self, cwd: Path) -> None:
-        self.cwd = cwd
-        self.environment = os.environ | {"PYTHONWARNINGS": "error", "OPENBLAS_NUM_THREADS": "1"}
-        self.environment.pop("COLUMNS", None)
-
-    def start(self, *words: object) -> subprocess.Popen[str]:
-        return subprocess.Popen(
-            [sys.executable, "-m", "solvable", "diagnose", *map(str, words)],
-            cwd=self.cwd,
-            env=self.environment,
-            text=True,
-            encoding="utf-8",
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            start_new_session=True,
-        )
-
-    def __call__(self, *words: object) -> subprocess.CompletedProcess[str]:
-        process = self.start(*words)
-        printed, error = process.communicate(timeout=120)
-        return subprocess.CompletedProcess(process.args, process.returncode, printed, error)
-
-
 @pytest.fixture(scope="module")
-def diagnosed(tmp_path_factory):
+def diagnosed(terminal_in, tmp_path_factory):
     """A program in whose directory a small file was diagnosed."""
-    program = Program(tmp_path_factory.mktemp("diagnosed"))
+    program = terminal_in(tmp_path_factory.mktemp("diagnosed"), "diagnose", columns=None)
     save_file(weights(), program.cwd / "w.safetensors")
     program.answer = program("w.safetensors", "--output", "out")
     assert program.answer.returncode == 0, program.answer.stderr
@@ -277,8 +251,8 @@ def test_initial_weights_tell_what_changed(tmp_path, call):
 
 
 @pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
-def test_ctrl_c_keeps_the_rows_that_are_done(tmp_path, workers):
-    program = Program(tmp_path)
+def test_ctrl_c_keeps_the_rows_that_are_done(terminal_in, tmp_path, workers):
+    program = terminal_in(tmp_path, "diagnose", columns=None)
     rng = np.random.default_rng(0)
     many = {f"w{i}": rng.standard_normal((200, 400)).astype(np.float32) for i in range(1, 400)}
     np.savez(tmp_path / "w.npz", w0=weights()["layer.1.weight"], **many)
@@ -306,8 +280,8 @@ def test_ctrl_c_keeps_the_rows_that_are_done(tmp_path, workers):
     assert "interrupted after" in (tmp_path / "out" / "report.html").read_text()
 
 
-def test_help_teaches_and_loads_nothing_heavy(tmp_path):
-    program = Program(tmp_path)
+def test_help_teaches_and_loads_nothing_heavy(terminal_in, tmp_path):
+    program = terminal_in(tmp_path, "diagnose", columns=None)
     code = (
         "import sys\nfrom solvable.cli import main\nstatus = main(['diagnose', '--help'])\n"
         "heavy = {'numpy', 'scipy', 'matplotlib', 'plotly', 'jinja2'} & set(sys.modules)\n"

@@ -7,8 +7,6 @@ import io
 import json
 import os
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -32,39 +30,10 @@ def table(rows=ROWS, seed=0, classes=("no", "yes"), *, target=True):
     return "\n".join(lines) + "\n"
 
 
-class Program:
-    """Runs the program in processes of its own, in a directory of its own."""
-
-    def __init__(self, cwd: Path) -> None:
-        self.cwd = cwd
-        self.environment = os.environ | {
-            "PYTHONWARNINGS": "error",
-            "COLUMNS": "100",
-            "OPENBLAS_NUM_THREADS": "1",
-        }
-
-    def start(self, *words: object) -> subprocess.Popen[str]:
-        return subprocess.Popen(
-            [sys.executable, "-m", "solvable", *map(str, words)],
-            cwd=self.cwd,
-            env=self.environment,
-            text=True,
-            encoding="utf-8",
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            start_new_session=True,
-        )
-
-    def __call__(self, *words: object) -> subprocess.CompletedProcess[str]:
-        process = self.start(*words)
-        printed, error = process.communicate(timeout=120)
-        return subprocess.CompletedProcess(process.args, process.returncode, printed, error)
-
-
 @pytest.fixture(scope="module")
-def learned(tmp_path_factory):
+def learned(terminal_in, tmp_path_factory):
     """A program in whose directory `learn` was run on the small table."""
-    program = Program(tmp_path_factory.mktemp("learned"))
+    program = terminal_in(tmp_path_factory.mktemp("learned"))
     (program.cwd / "patients.csv").write_text(table())
     words = (
         "learn",
@@ -334,8 +303,8 @@ def test_images_of_mixed_size_are_refused(call, tmp_path):
     assert len(error.splitlines()) == 1
 
 
-def test_ctrl_c_ends_quickly_and_leaves_nothing_half_written(tmp_path):
-    program = Program(tmp_path)
+def test_ctrl_c_ends_quickly_and_leaves_nothing_half_written(terminal_in, tmp_path):
+    program = terminal_in(tmp_path)
     process = program.start("learn", "digits", "--folds", 3, "--output", "out", "--workers", 2)
     assert process.stderr is not None
     assert process.stderr.readline().startswith("digits: 1797 rows")
