@@ -14,12 +14,7 @@ from gemm import cpu_seconds, gemm_rate, one_thread, show
 from memory import peak_bytes, peak_of
 
 from solvable.arrays import GeneratedSource
-from solvable.operators import (
-    HermiteFeatures,
-    MomentOperator,
-    apply_label_map,
-    leading_eigenpairs,
-)
+from solvable.operators import HermiteFeatures, MomentOperator, apply_label_map, leading_eigenpairs
 
 DIMENSION = 120
 FEATURES = HermiteFeatures(2, DIMENSION)

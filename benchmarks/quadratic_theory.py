@@ -33,9 +33,9 @@ def laws() -> None:
 
 def solutions() -> None:
     """One pair of effective noise and threshold, and a curve of 50."""
+    from solvable.models.quadratic.theory import quadratic_curve, solve_quadratic
     from solvable.spectra.measures import discrete, power_law
     from solvable.spectra.product_measure import marchenko_pastur
-    from solvable.theory.quadratic import quadratic_curve, solve_quadratic
 
     cases = {
         "power law, 300 atoms": (power_law(dimension=300, exponent=1.0), 0.5, 0.02, 0.3),

@@ -10,8 +10,8 @@ and a product of thin factors. Each spectrum is drawn under the law fitted to it
 import matplotlib.pyplot as plt
 import numpy as np
 
-from solvable.analysis.diagnosing import diagnose_matrix
-from solvable.report.diagnose_figures import spectrum_figure
+from solvable.diagnose.diagnosing import diagnose_matrix
+from solvable.diagnose.figures import spectrum_figure
 
 rng = np.random.default_rng(3)
 SHAPE = (200, 300)

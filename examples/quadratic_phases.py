@@ -11,13 +11,13 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.colors import ListedColormap
 
-from solvable.learners.quadratic import QuadraticNetRegressor
-from solvable.report.palette import COLOURS
+from solvable.models.quadratic.learner import QuadraticNetRegressor
+from solvable.models.quadratic.phase_laws import DESCRIPTIONS
+from solvable.models.quadratic.phases import PowerLawPhases
+from solvable.models.quadratic.spectral_phase import spectral_phase
+from solvable.models.quadratic.theory import solve_quadratic
+from solvable.plots.palette import COLOURS
 from solvable.spectra import power_law, truncated_moments
-from solvable.theory.quadratic import solve_quadratic
-from solvable.theory.quadratic_phase_laws import DESCRIPTIONS
-from solvable.theory.quadratic_phases import PowerLawPhases
-from solvable.theory.quadratic_spectral_phase import spectral_phase
 
 # %%
 # Six spectra

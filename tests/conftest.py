@@ -4,8 +4,16 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
+
+from solvable.study.content import ParameterRow, ReportContent
+from solvable.study.html import render_report
+from solvable.systems.base import Figure, Marker, Point, Reference, Series, Verdict
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -21,3 +29,134 @@ def one_thread():
 
     with threadpool_limits(1):
         yield
+
+
+SIZES = (1500.0, 4000.0, 12000.0, 36000.0, 100000.0, 300000.0)
+
+
+def _overlap_figure(features: int, name: str = "overlap") -> Figure:
+    """Recovery of features one after another, each with its prediction and its threshold."""
+    grid = np.geomspace(SIZES[0] / 2, SIZES[-1] * 2, 30)
+    series, markers = [], []
+    for i in range(features):
+        threshold = 2000.0 * (i + 1) ** 1.6
+        measured = np.clip(1 - threshold / np.array(SIZES), 0, None)
+        label = f"feature {i + 1}"
+        series.append(
+            Series(f"{label}, theory", grid, np.clip(1 - threshold / grid, 0, None), colour=i)
+        )
+        series.append(Series(label, SIZES, measured, "points", np.full(6, 0.02), i))
+        markers.append(Marker(threshold, f"n of {label}", i))
+    return Figure(
+        name,
+        "Features appear one after another",
+        "samples n",
+        "squared overlap",
+        series,
+        "Each feature is found at its own sample size.",
+        markers,
+        x_scale="log",
+        y_range=(-0.02, 1.02),
+    )
+
+
+def _spectrum_figure() -> Figure:
+    values = np.random.default_rng(7).normal(size=500)
+    counts, edges = np.histogram(values, bins=20)
+    return Figure(
+        "spectrum",
+        "Features leave the bulk",
+        "eigenvalue",
+        "count",
+        [Series("measured", edges, counts, "histogram")],
+        markers=[Marker(-2.0, "bulk edge"), Marker(2.0, "bulk edge"), Marker(2.8, "feature 1", 0)],
+        y_scale="log",
+    )
+
+
+@pytest.fixture(scope="session")
+def overlap_figure() -> Callable[..., Figure]:
+    return _overlap_figure
+
+
+@pytest.fixture(scope="session")
+def spectrum_figure() -> Figure:
+    return _spectrum_figure()
+
+
+@pytest.fixture(scope="session")
+def verdicts() -> list[Verdict]:
+    return [
+        Verdict(
+            "overlap-follows-theory",
+            "The overlap follows the closed form.",
+            "holds",
+            measured=0.0131,
+            standard_error=0.0042,
+            expected=0.0,
+            tolerance=0.05,
+            reason="Largest deviation at n = 12,000.",
+            source="arXiv:2605.14567 eq. 3.4",
+            replicates=3,
+        ),
+        Verdict(
+            "error-exponent", "The error falls as a power.", "fails", -0.41, 0.012, -0.375, 0.03
+        ),
+        Verdict(
+            "rounding",
+            "The transition is rounded.",
+            "not testable",
+            reason="add --set dimension=30",
+        ),
+    ]
+
+
+@pytest.fixture(scope="session")
+def points() -> list[Point]:
+    rng = np.random.default_rng(3)
+    return [
+        Point(
+            {"dimension": 60, "samples": int(n)},
+            [
+                {
+                    "normalised_mse": float(rng.random()),
+                    "squared_overlap": list(rng.random(3)),
+                    "spectrum": list(rng.random(40)),
+                }
+                for _ in range(3)
+            ],
+            {"normalised_mse": 0.5, "squared_overlap": [0.9, 0.5, None], "threshold_samples": 2e3},
+        )
+        for n in SIZES
+    ]
+
+
+@pytest.fixture(scope="session")
+def content(verdicts: list[Verdict], points: list[Point]) -> ReportContent:
+    return ReportContent(
+        title="Sequential recovery",
+        system="sequential-recovery",
+        summary="A quadratic form of :math:`h`.\n\nFeatures appear ``one`` after another.",
+        parameters=[
+            ParameterRow("samples", "1500, 4000", "Number of samples.", varied=True, allowed="≥ 2"),
+            ParameterRow("dimension", "60", "Dimension of the inputs."),
+        ],
+        command="solvable run sequential-recovery --set samples=1500,4000",
+        figures=[_overlap_figure(6), _overlap_figure(11, "overlap-11"), _spectrum_figure()],
+        verdicts=verdicts,
+        points=points,
+        references=[Reference("someone2026", "@article{someone2026,\n  title = {Recovery}\n}")],
+        facts={"seed": "0", "solvable": "0.1.0"},
+        failures=[
+            SimpleNamespace(
+                parameters={"dimension": 60, "samples": 1500},
+                replicate=2,
+                error="NotConverged: stopped early",
+            )
+        ],
+    )
+
+
+@pytest.fixture(scope="session")
+def report(content: ReportContent, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return render_report(content, tmp_path_factory.mktemp("report") / "report.html")

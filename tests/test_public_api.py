@@ -29,7 +29,7 @@ WHOLE_MODULES = [
     "solvable.errors",
     "solvable.hermite",
     "solvable.systems.base",
-    "solvable.systems.registry",
+    "solvable.frame.registry",
 ]
 """Modules without ``__all__``: what they define under a public name is public."""
 

@@ -2,13 +2,14 @@
 
 The parts load on first use, so that ``import solvable`` costs next to nothing:
 
-- ``targets``: distributions with known latent features.
-- ``learners``: estimators after scikit-learn's conventions; ``data``: what they are given.
-- ``analysis``: features of a data set, measured on unseen rows; ``forecast``: learning curves.
-- ``theory``: predictions as plain functions; ``spectra``: laws of random matrices.
-- ``systems``: a target, a learner, a theory and claims under one name.
-- ``study``: a system over a grid; ``report``: its figures, tables and HTML page.
-- ``operators``, ``hermite``, ``arrays``, ``errors``: what these are built from.
+- ``targets``: distributions with known latent features; ``learners``: estimators after
+  scikit-learn's conventions; ``theory``: predictions as plain functions.
+- ``models``: a folder per family of solvable models; ``systems``: what one's own is made from.
+- ``study``: a system over a grid, its verdicts and report; ``plots``: figures as plain data.
+- ``learn``, ``diagnose``, ``forecast``: the tools for real data; ``data``: what they are given.
+- ``spectra``: laws of random matrices; ``operators``: matrix-free operators built from data.
+- ``networks``, ``fitting``, ``teachers``, ``frame``, ``hermite``, ``arrays``, ``errors``: what
+  these are built from.
 """
 
 from __future__ import annotations
@@ -18,19 +19,26 @@ from typing import Any
 
 __all__ = [
     "__version__",
-    "analysis",
     "arrays",
     "data",
+    "diagnose",
     "errors",
+    "fitting",
     "forecast",
+    "frame",
     "hermite",
+    "lazy",
+    "learn",
     "learners",
+    "models",
+    "networks",
     "operators",
-    "report",
+    "plots",
     "spectra",
     "study",
     "systems",
     "targets",
+    "teachers",
     "theory",
 ]
 

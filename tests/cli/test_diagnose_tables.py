@@ -7,9 +7,9 @@ import io
 import pytest
 from rich.console import Console
 
-from solvable.analysis.diagnosis import Advice, Estimate, Exponent, Feature, MatrixDiagnosis
-from solvable.cli.diagnose_tables import grouped, matrix_table, plain
-from solvable.report.diagnose_result import Diagnosed
+from solvable.diagnose.diagnosis import Advice, Estimate, Exponent, Feature, MatrixDiagnosis
+from solvable.diagnose.result import Diagnosed
+from solvable.diagnose.tables import grouped, matrix_table, plain
 
 KINDS = ("attention.self.query", "attention.self.key", "attention.output.dense", "output.dense")
 

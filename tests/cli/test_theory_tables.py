@@ -8,7 +8,7 @@ import re
 from rich.console import Console
 
 from solvable.cli.tables import grid_tables
-from solvable.report import format_number
+from solvable.plots.numbers import format_number
 
 
 def blocks_of(printed):

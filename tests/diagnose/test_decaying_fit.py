@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from solvable.diagnose.decaying_fit import fit_decaying
+from solvable.diagnose.symmetric_fit import fit_symmetric
 from solvable.errors import InvalidData
-from solvable.spectra.decaying_fit import fit_decaying
-from solvable.spectra.symmetric_fit import fit_symmetric
 
 
 def thresholded(rng, d, strengths, shift):

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
-from solvable.analysis.diagnosing import diagnose_file, diagnose_matrix
-from solvable.analysis.diagnosis import PHASES
+from solvable.diagnose.diagnosing import diagnose_file, diagnose_matrix
+from solvable.diagnose.diagnosis import PHASES
+from solvable.diagnose.phase_likelihood import COLLAPSED
 from solvable.errors import InvalidData, InvalidParameter
-from solvable.spectra.phase_likelihood import COLLAPSED
 
 
 def spiked(rng, shape, strengths, noise=1.0):

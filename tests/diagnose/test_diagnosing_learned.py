@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from solvable.analysis.diagnosing import diagnose_matrix
-from solvable.learners.quadratic import QuadraticNetRegressor
+from solvable.diagnose.diagnosing import diagnose_matrix
+from solvable.models.quadratic.learner import QuadraticNetRegressor
 
 
 @pytest.mark.parametrize(

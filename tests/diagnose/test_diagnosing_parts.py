@@ -7,12 +7,12 @@ import json
 import numpy as np
 import pytest
 
-from solvable.analysis.diagnosing import diagnose_matrix
-from solvable.analysis.diagnosing_parts import against_bulk, decay_of, exponent_of, rivals_of
-from solvable.analysis.diagnosing_spectrum import in_unit, read_spectrum
+from solvable.diagnose.diagnosing import diagnose_matrix
+from solvable.diagnose.parts import against_bulk, decay_of, exponent_of, rivals_of
+from solvable.diagnose.phase_likelihood import phase_laws
+from solvable.diagnose.smooth_law import fit_smooth
+from solvable.diagnose.spectrum import in_unit, read_spectrum
 from solvable.errors import InvalidData
-from solvable.spectra.phase_likelihood import phase_laws
-from solvable.spectra.smooth_law import fit_smooth
 
 
 def spiked(rng, shape, strengths, noise=1.0):

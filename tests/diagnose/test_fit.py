@@ -5,14 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from solvable.diagnose.fit import fit_bulk
+from solvable.diagnose.fit_law import RectangularNoise, debias, noise_edge, noise_singular_values
 from solvable.errors import InvalidData, InvalidParameter
-from solvable.spectra.fit import fit_bulk
-from solvable.spectra.fit_law import (
-    RectangularNoise,
-    debias,
-    noise_edge,
-    noise_singular_values,
-)
 
 
 def spiked(rng, shape, strengths):

@@ -13,7 +13,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from solvable.analysis.diagnosis import (
+from solvable.diagnose import cells, words
+from solvable.diagnose import phases as diagnose_phases
+from solvable.diagnose.diagnosis import (
     NOT_FITTED,
     PHASES,
     Advice,
@@ -24,15 +26,14 @@ from solvable.analysis.diagnosis import (
     MatrixDiagnosis,
     Rival,
 )
-from solvable.report import diagnose_cells as cells
-from solvable.report import diagnose_phases, draw_matplotlib, is_report
-from solvable.report import diagnose_words as words
-from solvable.report.diagnose_figures import TRIMMED, spectrum_figure
-from solvable.report.diagnose_html import example_spectra, matrix_cards, render_diagnose_report
-from solvable.report.diagnose_result import Diagnosed
-from solvable.report.diagnose_svg import small_picture, ticks
-from solvable.report.recording_backend import record
-from solvable.spectra.fit import fit_bulk
+from solvable.diagnose.figures import TRIMMED, spectrum_figure
+from solvable.diagnose.fit import fit_bulk
+from solvable.diagnose.html import example_spectra, matrix_cards, render_diagnose_report
+from solvable.diagnose.result import Diagnosed
+from solvable.diagnose.svg import small_picture, ticks
+from solvable.plots.matplotlib_backend import draw_matplotlib
+from solvable.plots.recording_backend import record
+from solvable.study.html import is_report
 
 BROWSER = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None

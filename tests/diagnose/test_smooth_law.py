@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from solvable.diagnose.smooth_law import SmoothLaw, _terms, fit_smooth
 from solvable.errors import InvalidData
-from solvable.spectra.smooth_law import SmoothLaw, _terms, fit_smooth
 
 
 def test_densities_are_those_of_scipy():

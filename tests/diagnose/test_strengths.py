@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from solvable.diagnose.fit import fit_bulk
+from solvable.diagnose.strengths import fit_decay, shrinkage_errors
+from solvable.diagnose.symmetric_fit import fit_symmetric
 from solvable.errors import InvalidData
-from solvable.spectra.fit import fit_bulk
-from solvable.spectra.strengths import fit_decay, shrinkage_errors
-from solvable.spectra.symmetric_fit import fit_symmetric
 
 
 def test_intervals_cover_the_decay():

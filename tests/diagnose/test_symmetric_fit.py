@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from solvable.diagnose.noise_law import SymmetricNoise
+from solvable.diagnose.symmetric_fit import fit_symmetric
 from solvable.errors import InvalidData, InvalidParameter
-from solvable.spectra.noise_law import SymmetricNoise
-from solvable.spectra.symmetric_fit import fit_symmetric
 
 
 def noise_matrix(rng, d):

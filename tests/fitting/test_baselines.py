@@ -87,9 +87,9 @@ def test_too_many_samples_are_refused_before_the_matrix_is_made():
 def test_the_limit_is_twice_the_kernel_matrix(monkeypatch):
     X = random_stream(6).standard_normal((100, 3))
     y = X[:, 0]
-    monkeypatch.setattr("solvable.learners.baselines.available_bytes", lambda: 2 * 8 * 100**2)
+    monkeypatch.setattr("solvable.fitting.baselines.available_bytes", lambda: 2 * 8 * 100**2)
     KernelRidgeBaseline(ridge=1.0).fit(X, y)
-    monkeypatch.setattr("solvable.learners.baselines.available_bytes", lambda: 2 * 8 * 100**2 - 1)
+    monkeypatch.setattr("solvable.fitting.baselines.available_bytes", lambda: 2 * 8 * 100**2 - 1)
     with pytest.raises(MemoryLimitExceeded, match=r"100 samples and its factor take 0\.16 MB"):
         KernelRidgeBaseline(ridge=1.0).fit(X, y)
     KernelRidgeBaseline(ridge=1.0).fit(X.astype(np.float32), y)

@@ -7,12 +7,7 @@ from hypothesis import strategies as st
 from sklearn.linear_model import Ridge
 
 from solvable.errors import InvalidData, InvalidParameter
-from solvable.learners.ridge_readout import (
-    GRID,
-    LEAST_FREEDOM,
-    ReadoutMoments,
-    kernel_ridge,
-)
+from solvable.fitting.ridge import GRID, LEAST_FREEDOM, ReadoutMoments, kernel_ridge
 
 N, P = 40, 6
 

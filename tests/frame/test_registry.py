@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from solvable.errors import SolvableError, UnknownSystem
-from solvable.systems import registry
+from solvable.frame import registry
 from solvable.systems.base import System
 
 SYSTEM = """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from solvable.analysis.directions import (
+from solvable.learn.directions import (
     above_null,
     emergence_rows,
     first_coordinates,

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from solvable.analysis.folds import deal_folds, identical_rows, nested_rows, training_sizes
+from solvable.learn.folds import deal_folds, identical_rows, nested_rows, training_sizes
 
 
 @settings(max_examples=60)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from solvable.analysis.intervals import (
+from solvable.learn.intervals import (
     CENTRAL_LIMIT_ROWS,
     mean_interval,
     paired_rate_difference,

@@ -7,12 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from solvable.analysis import Request, competitors, learn
-from solvable.analysis.competitors import LEARNED, Design, RbfClassifier, RbfRegressor, methods
-from solvable.analysis.learning import fingerprint_of
-from solvable.analysis.measuring import Task, measure
 from solvable.data import Split, load
 from solvable.errors import InvalidData, InvalidParameter, MemoryLimitExceeded
+from solvable.learn import competitors
+from solvable.learn.competitors import LEARNED, Design, RbfClassifier, RbfRegressor, methods
+from solvable.learn.learning import Request, fingerprint_of, learn
+from solvable.learn.measuring import Task, measure
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -230,7 +230,7 @@ def test_a_competitor_that_cannot_be_fitted_says_why(monkeypatch):
 
 
 def test_memory_that_cannot_fit_is_refused_before_anything_is_fitted(monkeypatch):
-    from solvable.analysis import learning
+    from solvable.learn import learning
 
     monkeypatch.setattr(learning, "available_bytes", lambda: 1e4)
     with pytest.raises(MemoryLimitExceeded, match="--rows"):

@@ -13,7 +13,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from solvable.analysis.results import (
+from solvable.learn import words
+from solvable.learn.figures import learn_figures
+from solvable.learn.html import method_lines, render_learn_report
+from solvable.learn.pictures import draw_pictures, write_pictures
+from solvable.learn.results import (
     CurvePoint,
     Direction,
     Expected,
@@ -23,11 +27,9 @@ from solvable.analysis.results import (
     Outlook,
     SignalOfClass,
 )
-from solvable.report import draw_matplotlib, draw_plotly, is_report
-from solvable.report import learn_words as words
-from solvable.report.learn_figures import learn_figures
-from solvable.report.learn_html import method_lines, render_learn_report
-from solvable.report.learn_pictures import draw_pictures, write_pictures
+from solvable.plots.matplotlib_backend import draw_matplotlib
+from solvable.plots.plotly_backend import draw_plotly
+from solvable.study.html import is_report
 
 BROWSER = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None

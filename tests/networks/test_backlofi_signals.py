@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 
 from solvable.arrays import random_stream
-from solvable.learners.backlofi_network import (
+from solvable.networks.backlofi_network import (
     Column,
     CoupledLayer,
     forward_layers,
     propagate,
     states_of,
 )
-from solvable.learners.backlofi_settings import replaced_columns
-from solvable.learners.backlofi_signals import SIGNALS, ForwardGain, backward_signal
-from solvable.learners.backlofi_steps import PassSettings, column_importance, coupled_pass
+from solvable.networks.backlofi_settings import replaced_columns
+from solvable.networks.backlofi_signals import SIGNALS, ForwardGain, backward_signal
+from solvable.networks.backlofi_steps import PassSettings, column_importance, coupled_pass
 
 SETTINGS = PassSettings("exact", (2, 2), 0.25, "rayleigh", 1.0, seed=0)
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from solvable.errors import InvalidData, InvalidParameter
 from solvable.learners import Block, network_blocks
-from solvable.learners.lofi_blocks import LabelCode, check_blocks
+from solvable.networks.blocks import LabelCode, check_blocks
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from solvable.arrays import random_stream
 from solvable.errors import InvalidData, InvalidParameter, NotConverged
-from solvable.learners.early_gradient import early_alignment, early_updates
+from solvable.networks.early_gradient import early_alignment, early_updates
 
 
 def gaussian_sample(n=300, d=6, seed=0):

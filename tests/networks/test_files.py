@@ -13,6 +13,7 @@ from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
 
 from solvable.errors import InvalidData, InvalidParameter, StorageFailed
+from solvable.fitting.described_arrays import write_described
 from solvable.learners import (
     Block,
     NeuralLoFiClassifier,
@@ -22,8 +23,7 @@ from solvable.learners import (
     model_notes,
     save_model,
 )
-from solvable.learners.described_arrays import write_described
-from solvable.learners.lofi_files import FORMAT
+from solvable.networks.files import FORMAT
 
 SHAPE = (4, 4, 2)
 CONVOLUTIONAL = [
@@ -275,7 +275,7 @@ def test_what_is_no_fitted_model_is_not_stored(tmp_path):
 
 
 def test_a_write_that_fails_leaves_the_old_file(stored, tmp_path, monkeypatch):
-    from solvable.learners import described_arrays
+    from solvable.fitting import described_arrays
 
     path = tmp_path / "m"
     path.write_bytes(stored)

@@ -7,7 +7,7 @@ import pytest
 from scipy.linalg import subspace_angles
 
 from solvable.errors import InvalidParameter
-from solvable.learners.lofi_filter import FilterSettings, fit_filter
+from solvable.networks.filters import FilterSettings, fit_filter
 from solvable.operators import ClassSignals, SampleSignals
 
 N, P = 300, 30

@@ -12,11 +12,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from solvable.arrays import random_stream
 from solvable.errors import InvalidData, InvalidParameter, NotConverged
-from solvable.learners.gradient_network import (
-    GradientNetworkClassifier,
-    GradientNetworkRegressor,
-)
-from solvable.learners.gradient_training import TrainingSettings, train_network
+from solvable.networks.gradient_network import GradientNetworkClassifier, GradientNetworkRegressor
+from solvable.networks.gradient_training import TrainingSettings, train_network
 
 SETTINGS = TrainingSettings(
     widths=(5,),

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from solvable.errors import InvalidData
-from solvable.learners.lofi_layers import (
+from solvable.networks.layers import (
     LAYERS,
     AsImages,
     Filter,
@@ -154,7 +154,7 @@ def test_a_row_is_mapped_as_in_a_table(kind):
 
 
 def test_long_tables_are_cut_and_put_together_again(monkeypatch):
-    from solvable.learners import lofi_layers
+    from solvable.networks import layers as lofi_layers
 
     X = RNG.standard_normal((11, 3))
     network = Network((a_layer("standardise"), Lift(3, 8, "relu", 1.0, 0)), None)

@@ -18,8 +18,8 @@ from solvable.learners import (
     NeuralLoFiTransformer,
     network_blocks,
 )
-from solvable.learners.lofi_base import DEFAULT_WIDTH, KERNEL_SAMPLES, default_blocks
-from solvable.learners.lofi_layers import KernelChain
+from solvable.networks.base import DEFAULT_WIDTH, KERNEL_SAMPLES, default_blocks
+from solvable.networks.layers import KernelChain
 
 SMALL = [Block(None, 30), Block(3, 20, whitening="std")]
 

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from solvable.learners.lofi_blocks import LabelCode
-from solvable.learners.lofi_null import relabelled
-from solvable.learners.lofi_significance import (
+from solvable.networks.blocks import LabelCode
+from solvable.networks.null import relabelled
+from solvable.networks.significance import (
     FIRST_RATIO,
     SIGNIFICANT_RATIO,
     outside,

@@ -14,16 +14,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from solvable.errors import InvalidData, InvalidParameter
+from solvable.fitting.described_arrays import read_described, write_described
+from solvable.fitting.ridge import ReadoutMoments
 from solvable.learners import (
     Block,
     NeuralLoFiClassifier,
     NeuralLoFiRegressor,
     NeuralLoFiTransformer,
 )
-from solvable.learners.described_arrays import read_described, write_described
-from solvable.learners.lofi_checkpoint import FORMAT, ORIGIN
-from solvable.learners.lofi_sums import FilterSums, Survey
-from solvable.learners.ridge_readout import ReadoutMoments
+from solvable.networks.checkpoint import FORMAT, ORIGIN
+from solvable.networks.sums import FilterSums, Survey
 from solvable.operators import LabelMoments
 
 BLOCKS = [

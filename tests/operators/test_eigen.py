@@ -10,12 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from solvable.errors import InvalidData, InvalidParameter, MemoryLimitExceeded, NotConverged
-from solvable.operators import (
-    Eigenpairs,
-    HermiteFeatures,
-    MomentOperator,
-    leading_eigenpairs,
-)
+from solvable.operators import Eigenpairs, HermiteFeatures, MomentOperator, leading_eigenpairs
 from solvable.operators._lanczos import BULK_TOLERANCE, RitzPairs, lanczos, settled
 
 

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from solvable.report import draw_matplotlib, draw_plotly, record
-from solvable.report.matplotlib_backend import settings
+from solvable.plots.matplotlib_backend import draw_matplotlib, settings
+from solvable.plots.plotly_backend import draw_plotly
+from solvable.plots.recording_backend import record
 from solvable.systems.base import Figure, Marker, Series
 
 NAN = float("nan")

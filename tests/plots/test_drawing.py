@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from solvable.errors import InvalidParameter
-from solvable.report import record
+from solvable.plots.recording_backend import record
 from solvable.systems.base import Figure, Marker, Series
 
 NAN = float("nan")

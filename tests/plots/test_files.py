@@ -11,8 +11,7 @@ from xml.etree import ElementTree
 import pytest
 
 from solvable.errors import InvalidParameter, StorageFailed
-from solvable.report import write_figures
-from solvable.report.files import write_atomically
+from solvable.plots.files import write_atomically, write_figures
 from solvable.systems.base import Figure, Series
 
 
@@ -48,7 +47,7 @@ def test_the_same_figure_gives_the_same_bytes_in_another_process(
 ) -> None:
     figure = Figure("f", "T", "x", "y", [Series("a", [1, 2], [1, 2], "points", [0.1, 0.2])])
     script = (
-        "from solvable.report import write_figures\n"
+        "from solvable.plots import write_figures\n"
         "from solvable.systems.base import Figure, Series\n"
         f"write_figures([{figure!r}], {str(tmp_path / 'other')!r})\n"
     )

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from solvable.report.flags import MOST_ROWS, place_flags
-from solvable.report.layout import can_be_shown, flag_rows, label_width, padded_limits, positions
+from solvable.plots.flags import MOST_ROWS, place_flags
+from solvable.plots.layout import can_be_shown, flag_rows, label_width, padded_limits, positions
 from solvable.systems.base import Marker
 
 place = st.floats(0, 1)

@@ -3,8 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from solvable.report.legend import legend_entries, paired
-from solvable.report.palette import COLOURS, NEUTRAL, SCALE, SYMBOLS, style
+from solvable.plots.legend import legend_entries, paired
+from solvable.plots.palette import COLOURS, NEUTRAL, SCALE, SYMBOLS, style
 from solvable.systems.base import Series
 
 

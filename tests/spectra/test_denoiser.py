@@ -4,12 +4,7 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 
-from solvable.spectra.denoiser import (
-    denoised,
-    denoising_error,
-    feature_errors,
-    overlaps,
-)
+from solvable.spectra.denoiser import denoised, denoising_error, feature_errors, overlaps
 from solvable.spectra.free_convolution import SpectralLaw
 from solvable.spectra.functionals import tail_ends, truncated_moments
 from solvable.spectra.measures import discrete, power_law

@@ -49,7 +49,7 @@ def ctrl_c() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def content():
+def rows_of_tables():
     """Function of a run directory: the rows of every table that a rerun must repeat."""
 
     def content(directory: Path) -> dict[str, list[tuple]]:

@@ -13,7 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from solvable.report import ReportContent, draw_plotly, render_report
+from solvable.plots.plotly_backend import draw_plotly
+from solvable.study.content import ReportContent
+from solvable.study.html import render_report
 from solvable.systems.base import Figure
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")

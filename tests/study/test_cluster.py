@@ -71,7 +71,7 @@ def in_background(action):
     return thread
 
 
-def test_a_study_outlives_one_of_two_workers(cluster, toy, toys, logs, tmp_path, content):
+def test_a_study_outlives_one_of_two_workers(cluster, toy, toys, logs, tmp_path, rows_of_tables):
     workers = [cluster.start_worker(), cluster.start_worker()]
     study = Study(toy, {"size": [1, 20], "pause": 0.1, "action": ["none", "raise"]}, 10)
     pids = {str(worker.pid) for worker in workers}
@@ -101,7 +101,7 @@ def test_a_study_outlives_one_of_two_workers(cluster, toy, toys, logs, tmp_path,
     assert [done for done, _, _ in seen] == list(range(41))
     assert seen[-1] == (40, 40, 0.0)
     run_study(study, tmp_path / "local", workers=1)
-    assert content(tmp_path / "run") == content(tmp_path / "local")
+    assert rows_of_tables(tmp_path / "run") == rows_of_tables(tmp_path / "local")
 
 
 def test_a_lost_scheduler_ends_the_run_and_the_study_resumes(cluster, toy, toys, logs, tmp_path):

@@ -5,7 +5,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from solvable.report import parameter_rows, report_content
+from solvable.study.content import parameter_rows, report_content
 from solvable.systems.base import (
     Figure,
     Metrics,

@@ -15,8 +15,9 @@ from typing import Any
 import pytest
 
 from solvable.errors import InvalidParameter
-from solvable.report import ReportContent, is_report, record, render_report
-from solvable.report.content import ParameterRow
+from solvable.plots.recording_backend import record
+from solvable.study.content import ParameterRow, ReportContent
+from solvable.study.html import is_report, render_report
 from solvable.systems.base import Figure, Marker, Point, Reference, Series, Verdict
 
 VOID = {"meta", "img", "br", "hr", "link", "input"}

@@ -113,13 +113,13 @@ def _study():
     return study(0.02)
 
 
-def finish_and_compare(toys, logs, tmp_path, content, kills, seed):
+def finish_and_compare(toys, logs, tmp_path, rows_of_tables, kills, seed):
     rng = random.Random(seed)
     whole, hits, rounds = tmp_path / "whole", 0, 0
     subprocess.run(
         [sys.executable, PACKAGE / "run_toy.py", whole, "1", "0.02"], check=True, timeout=60
     )
-    expected = content(whole)
+    expected = rows_of_tables(whole)
     assert len(expected["results"]) == 24
     while hits < kills:
         directory = tmp_path / f"killed-{rounds}"
@@ -131,7 +131,7 @@ def finish_and_compare(toys, logs, tmp_path, content, kills, seed):
         assert len(toys.notes(logs, "begun")) == 24 - len(
             [one for one in expected["tasks"] if one[0] in before]
         )
-        assert content(directory) == expected
+        assert rows_of_tables(directory) == expected
         left = sorted(path.name for path in directory.iterdir())
         assert left == [".study.lock", "records.csv", "study.sqlite", "study.toml"]
         rounds += 1
@@ -139,13 +139,15 @@ def finish_and_compare(toys, logs, tmp_path, content, kills, seed):
 
 
 @pytest.mark.slow
-def test_a_run_killed_at_random_moments_loses_and_repeats_nothing(toys, logs, tmp_path, content):
-    finish_and_compare(toys, logs, tmp_path, content, kills=4, seed=1)
+def test_a_run_killed_at_random_moments_loses_and_repeats_nothing(
+    toys, logs, tmp_path, rows_of_tables
+):
+    finish_and_compare(toys, logs, tmp_path, rows_of_tables, kills=4, seed=1)
 
 
 @pytest.mark.slow
-def test_a_run_killed_a_hundred_times(toys, logs, tmp_path, content):
-    assert finish_and_compare(toys, logs, tmp_path, content, kills=100, seed=2) > 5
+def test_a_run_killed_a_hundred_times(toys, logs, tmp_path, rows_of_tables):
+    assert finish_and_compare(toys, logs, tmp_path, rows_of_tables, kills=100, seed=2) > 5
 
 
 def test_a_run_killed_before_each_statement_of_its_store(tmp_path):

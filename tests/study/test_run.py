@@ -56,9 +56,9 @@ def test_every_task_runs_once_and_each_point_is_predicted_once(study, alone, toy
     assert len(toys.notes(logs, "predicted")) == len(study.points) == 6
 
 
-def test_two_workers_give_the_same_bits(study, alone, tmp_path, content):
+def test_two_workers_give_the_same_bits(study, alone, tmp_path, rows_of_tables):
     both = run_study(study, tmp_path / "both", workers=2)
-    assert content(both.directory) == content(alone.directory)
+    assert rows_of_tables(both.directory) == rows_of_tables(alone.directory)
     assert both.verdicts == alone.verdicts
     assert {record["metrics"]["threads"] for record in both.records} == {1.0}
 
@@ -70,10 +70,10 @@ def test_two_workers_both_work(toy, toys, logs, tmp_path):
     assert str(os.getpid()) not in pids or len(pids) == 1
 
 
-def test_the_order_of_the_grid_does_not_matter(study, alone, tmp_path, content, toy):
+def test_the_order_of_the_grid_does_not_matter(study, alone, tmp_path, rows_of_tables, toy):
     turned = Study(toy, {name: values[::-1] for name, values in reversed(GRID.items())}, 2)
     again = run_study(turned, tmp_path / "turned", workers=1)
-    assert content(again.directory) == content(alone.directory)
+    assert rows_of_tables(again.directory) == rows_of_tables(alone.directory)
 
 
 def test_a_larger_study_repeats_the_numbers_of_a_smaller(study, alone, tmp_path, toy):
@@ -142,14 +142,16 @@ def test_a_failing_prediction_does_not_stop_the_tasks(toy, tmp_path):
     assert (failure.replicate, failure.error) == (None, "ArithmeticError: no theory here")
 
 
-def test_a_killed_worker_is_replaced_and_its_task_run_again(toy, toys, logs, tmp_path, content):
+def test_a_killed_worker_is_replaced_and_its_task_run_again(
+    toy, toys, logs, tmp_path, rows_of_tables
+):
     study = Study(toy, {"action": ["none", "kill once"], "size": [5]}, 2)
     result = run_study(study, tmp_path / "run", workers=2)
     assert result.complete
     assert result.failures == []
     # The logs tell the toy that it has been killed once already: now it runs through.
     undisturbed = run_study(study, tmp_path / "other", workers=1)
-    assert content(result.directory) == content(undisturbed.directory)
+    assert rows_of_tables(result.directory) == rows_of_tables(undisturbed.directory)
 
 
 @pytest.mark.parametrize("sizes", [[5], pytest.param([5, 6], marks=pytest.mark.slow)])
@@ -164,7 +166,7 @@ def test_a_task_that_always_kills_its_worker_fails_alone(toy, tmp_path, sizes):
     }
 
 
-def test_a_worker_killed_from_outside(toy, toys, logs, tmp_path, content):
+def test_a_worker_killed_from_outside(toy, toys, logs, tmp_path, rows_of_tables):
     """As by the system when memory runs out."""
     study = Study(toy, {"size": [1, 20, 300], "pause": 0.05}, 6)
 
@@ -188,7 +190,7 @@ def test_a_worker_killed_from_outside(toy, toys, logs, tmp_path, content):
     assert max(counts.values()) == 2
     assert 1 <= counts.total() - 18 <= 5
     run_study(study, tmp_path / "other", workers=1)
-    assert content(tmp_path / "run") == content(tmp_path / "other")
+    assert rows_of_tables(tmp_path / "run") == rows_of_tables(tmp_path / "other")
 
 
 def test_progress_counts_tasks_and_estimates_the_time_left(toy, tmp_path):
@@ -231,7 +233,7 @@ def test_an_error_in_progress_keeps_what_is_finished(toy, tmp_path):
     assert run_study(study, tmp_path, workers=1).complete
 
 
-def test_ctrl_c_in_this_process_keeps_finished_work(ctrl_c, toys, logs, tmp_path, content):
+def test_ctrl_c_in_this_process_keeps_finished_work(ctrl_c, toys, logs, tmp_path, rows_of_tables):
     class Stubborn(toys.Toy):
         def measure(self, parameters, rng):
             if len(toys.notes(logs, "begun")) == 4:
@@ -250,7 +252,7 @@ def test_ctrl_c_in_this_process_keeps_finished_work(ctrl_c, toys, logs, tmp_path
     assert result.complete
     assert not result.interrupted
     run_study(study, tmp_path / "other", workers=1)
-    assert content(tmp_path / "run") == content(tmp_path / "other")
+    assert rows_of_tables(tmp_path / "run") == rows_of_tables(tmp_path / "other")
 
 
 INTERRUPTED = """

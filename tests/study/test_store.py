@@ -317,7 +317,9 @@ except StorageFailed as error:
     ],
     ids=["nothing fits", "half of the plan", "some tasks", "some tasks of two workers"],
 )
-def test_a_run_on_a_full_disk_ends_in_one_line_and_resumes(toy, tmp_path, content, limit, workers):
+def test_a_run_on_a_full_disk_ends_in_one_line_and_resumes(
+    toy, tmp_path, rows_of_tables, limit, workers
+):
     """The system refuses to let a file grow beyond the limit, in a process of its own."""
     command = [sys.executable, "-c", FULL, str(tmp_path / "run"), str(limit), str(workers)]
     ended = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
@@ -331,4 +333,4 @@ def test_a_run_on_a_full_disk_ends_in_one_line_and_resumes(toy, tmp_path, conten
         assert 0 < len(kept) < 40
     assert run_study(study, tmp_path / "run", workers=1).complete
     run_study(study, tmp_path / "other", workers=1)
-    assert content(tmp_path / "run") == content(tmp_path / "other")
+    assert rows_of_tables(tmp_path / "run") == rows_of_tables(tmp_path / "other")

@@ -3,9 +3,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from solvable.report import MetricTable, format_with_error, metric_tables, verdict_rows
-from solvable.report.tables import LONGEST_LIST, format_value, long_metrics, varying_parameters
-from solvable.report.tables import verdict_summary as summary
+from solvable.plots.numbers import format_with_error
+from solvable.study.tables import (
+    LONGEST_LIST,
+    MetricTable,
+    format_value,
+    long_metrics,
+    metric_tables,
+    varying_parameters,
+    verdict_rows,
+)
+from solvable.study.tables import verdict_summary as summary
 from solvable.systems.base import Claim, Finding, NotTestable, Point, Verdict
 
 NAN = float("nan")

@@ -7,7 +7,7 @@ import pytest
 
 from solvable.errors import InvalidData, InvalidParameter
 from solvable.targets import CompositionalTarget, HierarchicalTarget
-from solvable.targets.persistence import load_teacher, save_teacher
+from solvable.teachers.persistence import load_teacher, save_teacher
 
 
 @pytest.fixture

@@ -50,7 +50,7 @@ def test_whitened_columns_are_uncorrelated_in_simulation_and_the_blocks_add_up(m
     error = products.std(axis=0) / np.sqrt(n)
     assert (abs(products.mean(axis=0) - np.eye(4)) < 5 * error).all()
     whole = features.covariance_product(drawn)
-    monkeypatch.setattr("solvable.targets.random_features.COVARIANCE_ROWS", 7)
+    monkeypatch.setattr("solvable.teachers.random_features.COVARIANCE_ROWS", 7)
     np.testing.assert_allclose(features.covariance_product(drawn), whole, atol=1e-12)
 
 

@@ -132,7 +132,7 @@ def _call(words: list[str]) -> int:
     named = _system_of_help(words)
     if named is not None:
         from solvable.cli.describe import write_description
-        from solvable.systems.registry import load
+        from solvable.frame.registry import load
 
         system = load(named)
         app([words[0], "--help"], result_action="return_value")
@@ -148,7 +148,7 @@ def _system_of_help(words: list[str]) -> str | None:
         return None
     if not {"--help", "-h"} & set(words):
         return None
-    from solvable.systems.registry import available
+    from solvable.frame.registry import available
 
     installed = {one.name for one in available()}
     found = [word for word in words[1:] if word in installed]
@@ -179,7 +179,7 @@ def _explain(error: CycloptsError, words: list[str]) -> str:
 
 
 def _name_a_system(words: list[str]) -> str:
-    from solvable.systems.registry import available
+    from solvable.frame.registry import available
 
     names = ", ".join(one.name for one in available())
     hint = " Write it before --set." if any(word.startswith("--set") for word in words) else ""

@@ -28,7 +28,7 @@ def cite(
         Print JSON: {"references": [{"key", "bibtex"}]}.
     """
     from solvable.cli.terminal import write, write_json
-    from solvable.systems.registry import load
+    from solvable.frame.registry import load
 
     references = {one.key: one for name in (system, *more) for one in load(name).references}
     if json:

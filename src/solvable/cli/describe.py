@@ -9,8 +9,8 @@ from rich.table import Table
 
 from solvable.cli.settings import format_settings
 from solvable.cli.terminal import write
-from solvable.report.content import parameter_rows
-from solvable.systems.base import Preset, System
+from solvable.frame.system import Preset, System
+from solvable.study.content import parameter_rows
 
 
 def description(system: System) -> dict[str, Any]:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from solvable.cli.options import Flag
 
 if TYPE_CHECKING:
-    from solvable.analysis.diagnosis import MatrixDiagnosis
-    from solvable.analysis.weights import StoredArray
-    from solvable.cli.diagnose_files import DiagnoseFiles
-    from solvable.report.diagnose_result import Diagnosed
+    from solvable.diagnose.diagnosis import MatrixDiagnosis
+    from solvable.diagnose.files import DiagnoseFiles
+    from solvable.diagnose.result import Diagnosed
+    from solvable.diagnose.weights import StoredArray
     from solvable.study.run import Progress
 
 START = 4.0
@@ -68,13 +68,8 @@ def diagnose(
     quiet
         Print nothing but errors (and the JSON).
     """
-    from solvable.cli.diagnose_files import (
-        DIRECTORY,
-        content_of,
-        fingerprint_of,
-        write_files,
-    )
     from solvable.cli.terminal import status_line, write_json
+    from solvable.diagnose.files import DIRECTORY, content_of, fingerprint_of, write_files
     from solvable.study.dispatch import count_workers
 
     lanes = count_workers(workers)
@@ -101,7 +96,7 @@ def diagnose(
 
 def _arrays(path: Path) -> list[StoredArray]:
     """What the header of a file announces; raises where nothing can be read."""
-    from solvable.analysis.weights import iter_weights
+    from solvable.diagnose.weights import iter_weights
     from solvable.errors import InvalidData
 
     arrays = list(iter_weights(path))
@@ -120,10 +115,10 @@ def _fit(
     quiet: bool,
 ) -> Diagnosed:
     """Diagnose all arrays; what was done is kept if the user interrupts."""
-    from solvable.analysis.diagnosing import diagnose_file
     from solvable.cli.terminal import note, progress_bar
-    from solvable.report.diagnose_result import Diagnosed
-    from solvable.report.diagnose_words import counted
+    from solvable.diagnose.diagnosing import diagnose_file
+    from solvable.diagnose.result import Diagnosed
+    from solvable.diagnose.words import counted
 
     matrices = sum(len(one.shape) > 1 for one in arrays)
     # A process takes seconds to start.
@@ -192,9 +187,9 @@ def _command(weights: Path, initial: Path | None, seed: int) -> str:
 def _tell(found: Diagnosed, files: DiagnoseFiles) -> None:
     from rich.text import Text
 
-    from solvable.cli.diagnose_tables import matrix_table, plain, window
     from solvable.cli.terminal import write
-    from solvable.report import diagnose_words as words
+    from solvable.diagnose import words
+    from solvable.diagnose.tables import matrix_table, plain, window
 
     def prose(*sentences: str, style: str = "") -> None:
         # As Text it is broken between words.

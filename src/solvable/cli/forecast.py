@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from solvable.forecast import Forecast
-    from solvable.systems.base import Figure
+    from solvable.plots.figure import Figure
 
 Numbers = Annotated[list[float] | None, Parameter(consume_multiple=True, negative=())]
 
@@ -120,7 +120,7 @@ def _table(*columns: str) -> Table:
 
 
 def _prediction_table(found: Forecast) -> Table:
-    from solvable.report import format_number
+    from solvable.plots.numbers import format_number
 
     table = _table("n", "error", "lower", "upper", "")
     measured = found.diagnostics
@@ -135,7 +135,7 @@ def _prediction_table(found: Forecast) -> Table:
 
 
 def _model_table(found: Forecast) -> Table:
-    from solvable.report import format_number
+    from solvable.plots.numbers import format_number
 
     table = _table("model", "share", "log score", "chi² / freedom", "misfit")
     for name, score in found.scores.items():
@@ -151,7 +151,7 @@ def _model_table(found: Forecast) -> Table:
 
 
 def _parameter_table(found: Forecast) -> Table:
-    from solvable.report import format_number
+    from solvable.plots.numbers import format_number
 
     table = _table("model", "parameter", "value", "lower", "upper", "meaning")
     for name, parameters in found.parameters.items():
@@ -172,8 +172,7 @@ def _write_files(found: Forecast, name: str, output: Path) -> list[Path]:
     """Write the numbers and the figure; files of an earlier forecast there are replaced."""
     import json
 
-    from solvable.report import write_figures
-    from solvable.report.files import write_atomically
+    from solvable.plots.files import write_atomically, write_figures
 
     numbers: dict[str, Any] = found.to_dict()
     path = output / "forecast.json"
@@ -196,7 +195,7 @@ def forecast_figure(found: Forecast, name: str) -> Figure:
     Figure
         Logarithmic in n, and in the error where none is zero.
     """
-    from solvable.systems.base import Figure, Marker, Series
+    from solvable.plots.figure import Figure, Marker, Series
 
     n = [one.samples for one in found.band]
     # Both ends of the interval are one series with a gap, so that the legend names them once.

@@ -10,9 +10,10 @@ from cyclopts import Parameter
 from solvable.cli.options import Flag
 
 if TYPE_CHECKING:
-    from solvable.analysis import Learned, Request
-    from solvable.cli.learn_files import LearnFiles
     from solvable.data import Dataset
+    from solvable.learn.files import LearnFiles
+    from solvable.learn.learning import Request
+    from solvable.learn.results import Learned
 
 Columns = Annotated[list[str] | None, Parameter(consume_multiple=True, negative=())]
 
@@ -77,14 +78,14 @@ def learn(
     quiet
         Print nothing but errors (and the JSON).
     """
-    from solvable.cli.learn_files import DIRECTORY, write_files
     from solvable.cli.terminal import status_line, write_json
+    from solvable.learn.files import DIRECTORY, write_files
     from solvable.study.dispatch import count_workers
 
     lanes = count_workers(workers)
     with status_line("reading", shown=not quiet):
         request, dataset = _read(data, target, task, keep, (folds, layers, rows, seed))
-        from solvable.analysis import fingerprint_of
+        from solvable.learn.learning import fingerprint_of
 
         fingerprint, _ = fingerprint_of(dataset, request)
     directory = output or DIRECTORY.default(dataset.name, fingerprint)
@@ -107,10 +108,9 @@ def _read(
     keep: list[str] | None,
     numbers: tuple[int, int, int, int],
 ) -> tuple[Request, Dataset]:
-    from solvable.analysis import Request
-    from solvable.analysis.learning import check_rows
     from solvable.data import load
     from solvable.errors import InvalidParameter
+    from solvable.learn.learning import Request, check_rows
 
     try:
         request = Request(*numbers)
@@ -122,8 +122,8 @@ def _read(
 
 
 def _fit(dataset: Dataset, request: Request, workers: int, quiet: bool) -> Learned:
-    from solvable.analysis import learn as learn_features
     from solvable.cli.terminal import note, progress_bar
+    from solvable.learn.learning import learn as learn_features
 
     if not quiet:
         note(
@@ -154,9 +154,9 @@ def _command(
 def _tell(found: Learned, files: LearnFiles) -> None:
     from rich.text import Text
 
-    from solvable.cli.learn_tables import method_table, outlook_table, signal_table
     from solvable.cli.terminal import write
-    from solvable.report import learn_words as words
+    from solvable.learn import words
+    from solvable.learn.tables import method_table, outlook_table, signal_table
 
     def prose(*sentences: str, style: str = "") -> None:
         # As Text it is broken between words.

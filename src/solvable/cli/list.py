@@ -24,7 +24,7 @@ def list_systems(*systems: str, json: Flag = False) -> int:
 
     if systems:
         from solvable.cli.describe import description, write_description
-        from solvable.systems.registry import load
+        from solvable.frame.registry import load
 
         loaded = [load(name) for name in systems]
         if json:
@@ -35,7 +35,7 @@ def list_systems(*systems: str, json: Flag = False) -> int:
         return 0
     from dataclasses import asdict
 
-    from solvable.systems.registry import available
+    from solvable.frame.registry import available
 
     found = available()
     if json:

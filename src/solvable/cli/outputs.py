@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from solvable.errors import InvalidParameter, StudyConflict
 
 if TYPE_CHECKING:
+    from solvable.frame.system import System
     from solvable.study import StudyResult
     from solvable.study.toml import StudyFile
-    from solvable.systems.base import System
 
 REPORT_NAME = "report.html"
 FIGURES_NAME = "figures"
@@ -53,7 +53,7 @@ def check_directory(directory: Path) -> None:
         )
     report = directory / REPORT_NAME
     if report.exists():
-        from solvable.report import is_report
+        from solvable.study.html import is_report
 
         if not is_report(report):
             raise StudyConflict(
@@ -88,7 +88,9 @@ def write_outputs(result: StudyResult) -> Outputs:
     StorageFailed
         If one cannot be written.
     """
-    from solvable.report import render_report, report_content, write_figures
+    from solvable.plots.files import write_figures
+    from solvable.study.content import report_content
+    from solvable.study.html import render_report
     from solvable.study.toml import parse_study
 
     directory, system = result.directory, result.system

@@ -42,10 +42,10 @@ def predict(model: Path, data: str, /, *, output: Path | None = None, json: Flag
     import numpy as np
     from threadpoolctl import threadpool_limits
 
-    from solvable.analysis.learning import digest_of
-    from solvable.cli.predictions import csv_text
     from solvable.cli.terminal import note, write, write_json
     from solvable.data import load_new
+    from solvable.learn.learning import digest_of
+    from solvable.learn.predictions import csv_text
 
     _check_output(output)
     path = model / "model.safetensors" if model.is_dir() else model
@@ -60,7 +60,7 @@ def predict(model: Path, data: str, /, *, output: Path | None = None, json: Flag
     if error is not None:
         error["training_rows"] = digest_of(new.X) == notes.get("data_fingerprint")
     if output is not None:
-        from solvable.report.files import write_atomically
+        from solvable.plots.files import write_atomically
 
         write_atomically(output, csv_text(columns).encode())
     if json:
@@ -92,7 +92,7 @@ def _check_output(output: Path | None) -> None:
 def _load(path: Path) -> tuple[Any, Any, dict[str, Any]]:
     from solvable.data import Preparation
     from solvable.errors import InvalidData
-    from solvable.learners import load_model, model_notes
+    from solvable.networks.files import load_model, model_notes
 
     fitted = load_model(path)
     notes = model_notes(path)
@@ -116,7 +116,7 @@ def _error(
     """Error on the rows whose target is known."""
     import numpy as np
 
-    from solvable.analysis.intervals import mean_interval, wilson_interval
+    from solvable.learn.intervals import mean_interval, wilson_interval
 
     if new.y is None or not new.labelled.any():
         return None
@@ -133,8 +133,8 @@ def _error(
 
 
 def _sentence(error: dict[str, Any], target: Target) -> str:
-    from solvable.report.learn_words import percents
-    from solvable.report.numbers import format_number
+    from solvable.learn.words import percents
+    from solvable.plots.numbers import format_number
 
     rows = f"{error['rows']} rows with a known {target.name!r}"
     if "wrong" in error:
@@ -159,8 +159,8 @@ def _sentence(error: dict[str, Any], target: Target) -> str:
 def _show(columns: dict[str, Any]) -> None:
     import sys
 
-    from solvable.cli.predictions import csv_text
     from solvable.cli.terminal import note
+    from solvable.learn.predictions import csv_text
 
     if not sys.stdout.isatty():
         sys.stdout.write(csv_text(columns))

@@ -9,8 +9,8 @@ from solvable.cli.options import Flag, Settings
 
 if TYPE_CHECKING:
     from solvable.cli.outputs import Outputs
+    from solvable.frame.system import System
     from solvable.study import Study, StudyResult
-    from solvable.systems.base import System
 
 NO_PRESET = "none"
 """Starts from the defaults of the parameters."""
@@ -71,7 +71,7 @@ def run(
     """
     from solvable.cli.outputs import check_directory
     from solvable.cli.settings import read_settings
-    from solvable.systems import registry
+    from solvable.frame import registry
 
     loaded = registry.load(system)
     study = _study(loaded, preset, read_settings(loaded, set_), seeds, seed)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, get_args
 from solvable.errors import InvalidParameter
 
 if TYPE_CHECKING:
-    from solvable.systems.base import System
+    from solvable.frame.system import System
 
 _SCIENTIFIC = re.compile(r"[+-]?\d+(\.\d*)?[eE][+]?\d{1,3}")
 

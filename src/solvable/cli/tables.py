@@ -9,9 +9,9 @@ from rich.cells import cell_len
 from rich.table import Table
 from rich.text import Text
 
-from solvable.report import format_number, verdict_rows, verdict_summary
-from solvable.report.tables import format_value
-from solvable.systems.base import Verdict
+from solvable.frame.claims import Verdict
+from solvable.plots.numbers import format_number
+from solvable.study.tables import format_value, verdict_rows, verdict_summary
 
 LONGEST_LIST = 24
 """Entries of a list that are shown; ``--json`` has all."""

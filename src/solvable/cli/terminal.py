@@ -3,39 +3,18 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from solvable.plots.tables import console_for
+
 if TYPE_CHECKING:
-    from rich.console import Console, RenderableType
+    from rich.console import RenderableType
 
     from solvable.study.run import Progress
-
-PIPE_WIDTH = 120
-"""Columns of a table that nobody's window limits."""
-
-
-def console_for(stream: Any) -> Console:
-    """Make a console that draws in the width of the terminal, or in a fixed one into a pipe.
-
-    Parameters
-    ----------
-    stream : file
-        Standard output or standard error.
-
-    Returns
-    -------
-    rich.console.Console
-        Without colours if the stream is no terminal or NO_COLOR is set.
-    """
-    from rich.console import Console
-
-    narrow = stream.isatty() or "COLUMNS" in os.environ
-    return Console(file=stream, width=None if narrow else PIPE_WIDTH, highlight=False)
 
 
 def write(*parts: RenderableType) -> None:

@@ -28,7 +28,7 @@ def theory(system: str, /, *, set_: Settings = None, json: Flag = False) -> int:
         Print {"system", "parameters", "prediction"}; for a grid, a list of these.
     """
     from solvable.cli.settings import read_settings
-    from solvable.systems import registry
+    from solvable.frame import registry
 
     loaded = registry.load(system)
     grid = read_settings(loaded, set_)

@@ -8,11 +8,12 @@ from collections import Counter
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from solvable.cli.terminal import console_for, note, write
+from solvable.cli.terminal import note, write
+from solvable.plots.tables import console_for
 
 if TYPE_CHECKING:
+    from solvable.frame.claims import Verdict
     from solvable.study import StudyResult
-    from solvable.systems.base import Verdict
 
 FAILED = 1
 """Exit status: a claim or a task failed."""

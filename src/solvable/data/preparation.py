@@ -10,12 +10,7 @@ from typing import Any
 import numpy as np
 
 from solvable.data.cells import first_odd_cell
-from solvable.data.columns import (
-    column_statistics,
-    refuse_infinite,
-    row_blocks,
-    text_reason,
-)
+from solvable.data.columns import column_statistics, refuse_infinite, row_blocks, text_reason
 from solvable.data.table import Table, as_text, listed, missing_mask
 from solvable.data.target import Target
 from solvable.data.treatments import describe, describe_gaps, unusable_numbers

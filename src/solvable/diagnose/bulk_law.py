@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from solvable.spectra.noise_law import NoiseLaw
+from solvable.diagnose.noise_law import NoiseLaw
 
 EDGE = -3.0
 """Distance from the edge, in its own unit, from which the rounded density replaces the limit."""
@@ -44,7 +44,7 @@ class WholeBulk:
     Notes
     -----
     Source: Forrester, Nagao and Honner, Nucl. Phys. B 553 (1999) 601 (density of the orthogonal
-    ensemble at its edge); backed by ``tests/spectra/test_phase_likelihood.py`` (simulation).
+    ensemble at its edge); backed by ``tests/diagnose/test_phase_likelihood.py`` (simulation).
     """
 
     law: NoiseLaw

@@ -7,9 +7,9 @@ from functools import lru_cache
 
 import numpy as np
 
+from solvable.diagnose.noise_law import NoiseLaw
 from solvable.errors import InvalidData
 from solvable.spectra.edges import tracy_widom_quantile
-from solvable.spectra.noise_law import NoiseLaw
 
 WINDOW = (0.05, 0.85)
 """Quantiles of the bulk between which values enter one by one; beyond them only by their number.

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from solvable.analysis.diagnosis import Estimate, MatrixDiagnosis
-from solvable.report.numbers import MISSING, format_number
+from solvable.diagnose.diagnosis import Estimate, MatrixDiagnosis
+from solvable.plots.numbers import MISSING, format_number
 
 
 def size_text(row: MatrixDiagnosis) -> str:
@@ -26,7 +26,7 @@ def estimate_text(value: Estimate | None, *, interval: bool = True) -> str:
 
     Examples
     --------
-    >>> from solvable.analysis.diagnosis import Estimate
+    >>> from solvable.diagnose.diagnosis import Estimate
     >>> estimate_text(Estimate(0.5, 0.47, 0.53)), estimate_text(None)
     ('0.50 (0.47 to 0.53)', '–')
     """

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from solvable.analysis.diagnosing_spectrum import read_spectrum
-from solvable.analysis.diagnosis import NOT_FITTED, Comparison, MatrixDiagnosis
+from solvable.diagnose.diagnosis import NOT_FITTED, Comparison, MatrixDiagnosis
+from solvable.diagnose.phase_likelihood import phase_laws
+from solvable.diagnose.spectrum import read_spectrum
 from solvable.errors import InvalidData
-from solvable.spectra.phase_likelihood import phase_laws
 
 PERMUTATION_SEED = 1_234
 """Of the permuted entries: a child of the caller's seed."""

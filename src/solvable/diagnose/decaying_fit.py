@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from solvable.diagnose.fit_law import Spikes
+from solvable.diagnose.noise_law import SymmetricNoise
+from solvable.diagnose.strengths import Decay, fit_decay
+from solvable.diagnose.symmetric_fit import SymmetricFit
 from solvable.errors import InvalidData
-from solvable.spectra.fit_law import Spikes
-from solvable.spectra.noise_law import SymmetricNoise
-from solvable.spectra.strengths import Decay, fit_decay
-from solvable.spectra.symmetric_fit import SymmetricFit
 
 MAX_STEPS = 60
 """Steps of the fixed point; it contracts by a half or better where the weak part is weak."""
@@ -52,12 +52,12 @@ def fit_decaying(plain: SymmetricFit) -> tuple[SymmetricFit, Decay]:
 
     Notes
     -----
-    Source: derived from arXiv:2505.17958; backed by ``tests/spectra/test_decaying_fit.py``
+    Source: derived from arXiv:2505.17958; backed by ``tests/diagnose/test_decaying_fit.py``
     (spectra of known noise, threshold and decay).
 
     Examples
     --------
-    >>> from solvable.spectra.symmetric_fit import fit_symmetric
+    >>> from solvable.diagnose.symmetric_fit import fit_symmetric
     >>> rng = np.random.default_rng(0)
     >>> s = 20 / np.arange(10, 0, -1)
     >>> x = np.r_[SymmetricNoise().draw(290, rng) + 0.2, s + 1 / s]  # weak strengths of mean 0.2

@@ -8,8 +8,12 @@ from pathlib import Path
 
 import numpy as np
 
-from solvable.analysis.diagnosing_controls import against_initial, against_permuted
-from solvable.analysis.diagnosing_parts import (
+from solvable.diagnose.bulk_law import WholeBulk
+from solvable.diagnose.controls import against_initial, against_permuted
+from solvable.diagnose.decaying_fit import fit_decaying
+from solvable.diagnose.diagnosis import NOT_FITTED, Comparison, Estimate, MatrixDiagnosis, Rival
+from solvable.diagnose.fit import BulkFit
+from solvable.diagnose.parts import (
     against_bulk,
     curve_of,
     decay_of,
@@ -18,23 +22,13 @@ from solvable.analysis.diagnosing_parts import (
     features_of,
     rivals_of,
 )
-from solvable.analysis.diagnosing_spectrum import Spectrum, in_unit, read_spectrum
-from solvable.analysis.diagnosis import (
-    NOT_FITTED,
-    Comparison,
-    Estimate,
-    MatrixDiagnosis,
-    Rival,
-)
-from solvable.analysis.weights import StoredArray, iter_weights
+from solvable.diagnose.phase_likelihood import PhaseLaw, phase_laws
+from solvable.diagnose.spectrum import Spectrum, in_unit, read_spectrum
+from solvable.diagnose.strengths import Decay
+from solvable.diagnose.symmetric_fit import SymmetricFit
+from solvable.diagnose.tail import TailFit, fit_tail
+from solvable.diagnose.weights import StoredArray, iter_weights
 from solvable.errors import InvalidData, InvalidParameter
-from solvable.spectra.bulk_law import WholeBulk
-from solvable.spectra.decaying_fit import fit_decaying
-from solvable.spectra.fit import BulkFit
-from solvable.spectra.phase_likelihood import PhaseLaw, phase_laws
-from solvable.spectra.strengths import Decay
-from solvable.spectra.symmetric_fit import SymmetricFit
-from solvable.spectra.tail import TailFit, fit_tail
 
 REFUTED = 0.02
 """p-value below which a note says that the best law is refuted; the phase stays the likeliest."""
@@ -83,7 +77,7 @@ def diagnose_file(
     Notes
     -----
     Memory: per process the largest array four times in double precision. Backed by
-    ``tests/analysis/test_diagnosing.py``; time by ``benchmarks/diagnose.py``.
+    ``tests/diagnose/test_diagnosing.py``; time by ``benchmarks/diagnose.py``.
     """
     if workers < 1:
         raise InvalidParameter(f"workers is {workers}; allowed: 1 or more.")
@@ -162,7 +156,7 @@ def diagnose_matrix(
     r"""Bulk, learned features, tail and phase of one matrix.
 
     The phase is that of the likeliest law, each parameter at a price
-    (:func:`solvable.spectra.phase_likelihood.phase_laws`); features, noise, shrinkage and advice
+    (:func:`solvable.diagnose.phase_likelihood.phase_laws`); features, noise, shrinkage and advice
     are given where that law has a bulk. A tail is fitted only where it has none, because the edge
     of noise passes for a power law. Symmetric matrices are diagnosed by their eigenvalues.
 
@@ -196,7 +190,7 @@ def diagnose_matrix(
     Notes
     -----
     Time of a singular value decomposition and about a second. Source: derived from
-    arXiv:2505.17958; backed by ``tests/analysis/test_diagnosing.py``.
+    arXiv:2505.17958; backed by ``tests/diagnose/test_diagnosing.py``.
 
     Examples
     --------

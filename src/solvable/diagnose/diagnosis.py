@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from solvable.spectra.fit import BulkFit
-from solvable.spectra.tail import TailFit
+from solvable.diagnose.fit import BulkFit
+from solvable.diagnose.tail import TailFit
 
 NOT_FITTED = "not fitted"
 

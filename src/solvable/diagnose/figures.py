@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from solvable.analysis.diagnosis import MatrixDiagnosis
-from solvable.report.layout import Scale
-from solvable.systems.base import Figure, Marker, Series
+from solvable.diagnose.diagnosis import MatrixDiagnosis
+from solvable.plots.figure import Figure, Marker, Series
+from solvable.plots.layout import Scale
 
 FAR = 6.0
 """Ratio of the largest value to the edge of the bulk from which axes are logarithmic."""

@@ -6,11 +6,11 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from solvable.cli.result_directory import RESULT, ResultDirectory
 from solvable.errors import InvalidData
+from solvable.study.result_directory import RESULT, ResultDirectory
 
 if TYPE_CHECKING:
-    from solvable.report.diagnose_result import Diagnosed
+    from solvable.diagnose.result import Diagnosed
 
 REPORT = "report.html"
 
@@ -91,7 +91,7 @@ def content_of(found: Diagnosed, *, command: str, fingerprint: str) -> dict[str,
     dict
         With a row per matrix under ``matrices``.
     """
-    from solvable.report import diagnose_words as words
+    from solvable.diagnose import words
 
     return {
         "format": FORMAT,
@@ -132,8 +132,8 @@ def write_files(found: Diagnosed, content: dict[str, Any], directory: Path) -> D
     StorageFailed
         If one cannot be written.
     """
-    from solvable.report.diagnose_html import render_diagnose_report
-    from solvable.report.files import write_atomically
+    from solvable.diagnose.html import render_diagnose_report
+    from solvable.plots.files import write_atomically
 
     files = DiagnoseFiles(directory / REPORT, directory / RESULT)
     # The numbers first: they mark the directory as ours if the page should fail.

@@ -6,8 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from solvable.errors import InvalidData, InvalidParameter
-from solvable.spectra.bulk_likelihood import (
+from solvable.diagnose.bulk_likelihood import (
     NULL_SIZE,
     Replicates,
     distance,
@@ -15,8 +14,9 @@ from solvable.spectra.bulk_likelihood import (
     replicates,
     wider_edge,
 )
-from solvable.spectra.fit_law import RectangularNoise, Spikes, debias, noise_edge
-from solvable.spectra.noise_law import NoiseLaw
+from solvable.diagnose.fit_law import RectangularNoise, Spikes, debias, noise_edge
+from solvable.diagnose.noise_law import NoiseLaw
+from solvable.errors import InvalidData, InvalidParameter
 
 MINIMUM_COUNT = 30
 """Singular values below which nothing is fitted."""
@@ -158,7 +158,7 @@ def fit_bulk(
     -----
     A few tens of milliseconds. Independence of the entries of the noise is assumed; values repel,
     so the likelihood is a composite one: right estimates, and p-values by simulation only. Source:
-    derived from arXiv:2505.17958; backed by ``tests/spectra/test_fit.py``.
+    derived from arXiv:2505.17958; backed by ``tests/diagnose/test_fit.py``.
 
     Examples
     --------

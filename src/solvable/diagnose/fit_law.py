@@ -151,7 +151,7 @@ def noise_edge(n_rows: int, n_columns: int, *, probability: float = 0.99) -> flo
     Notes
     -----
     Source: Johnstone 2001; the halves, which make the error of order :math:`p^{-2/3}`, from Ma,
-    Bernoulli 18 (2012) 322. Backed by ``tests/spectra/test_fit.py`` (simulated noise).
+    Bernoulli 18 (2012) 322. Backed by ``tests/diagnose/test_fit.py`` (simulated noise).
 
     Examples
     --------
@@ -189,7 +189,7 @@ def noise_singular_values(n_rows: int, n_columns: int, rng: np.random.Generator)
     Notes
     -----
     Time of order p squared. Source: Dumitriu and Edelman, math-ph/0206043; backed by
-    ``tests/spectra/test_fit.py``.
+    ``tests/diagnose/test_fit.py``.
 
     Examples
     --------
@@ -274,7 +274,7 @@ def debias(observed: np.ndarray, *, noise: float, n_columns: int, ratio: float) 
     Notes
     -----
     Source: Benaych-Georges and Nadakuditi, arXiv:1103.2221 (places and overlaps); the standard
-    error is derived. Backed by ``tests/spectra/test_fit.py`` (coverage over simulated matrices).
+    error is derived. Backed by ``tests/diagnose/test_fit.py`` (coverage over simulated matrices).
 
     Examples
     --------

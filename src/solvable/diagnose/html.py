@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from solvable.analysis.diagnosis import Curve, Estimate, Feature, MatrixDiagnosis
-from solvable.report import diagnose_cells as cells
-from solvable.report import diagnose_words as words
-from solvable.report.diagnose_figures import spectrum_figure
-from solvable.report.diagnose_phases import PHASES
-from solvable.report.diagnose_result import Diagnosed
-from solvable.report.diagnose_svg import small_picture
-from solvable.report.files import write_atomically
-from solvable.report.html import GENERATOR
+from solvable.diagnose import cells, words
+from solvable.diagnose.diagnosis import Curve, Estimate, Feature, MatrixDiagnosis
+from solvable.diagnose.figures import spectrum_figure
+from solvable.diagnose.phases import PHASES
+from solvable.diagnose.result import Diagnosed
+from solvable.diagnose.svg import small_picture
+from solvable.plots.files import write_atomically
+from solvable.study.html import GENERATOR
+from solvable.study.pages import page_environment
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -76,15 +76,7 @@ def render_diagnose_report(found: Diagnosed, path: str | Path, *, command: str =
 def _html(found: Diagnosed, command: str) -> str:
     from importlib.metadata import version
 
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    environment = Environment(
-        loader=PackageLoader("solvable.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    environment = page_environment("solvable.diagnose")
     environment.filters["broken"] = _broken
     return environment.get_template("diagnose.html.jinja").render(
         found=found,
@@ -165,7 +157,7 @@ def example_spectra(count: int = 400) -> list[MatrixDiagnosis]:
     >>> [row.phase for row in example_spectra()][:2]
     ['random-like', 'bleeding-out']
     """
-    from solvable.spectra.fit_law import RectangularNoise
+    from solvable.diagnose.fit_law import RectangularNoise
 
     law = RectangularNoise(0.5)
     places = (np.arange(count) + 0.5) / count

@@ -74,7 +74,7 @@ class SymmetricNoise:
     Notes
     -----
     Source: Wigner; Baik, Ben Arous and Péché; Capitaine, Donati-Martin and Féral,
-    arXiv:0706.0136 (variance). Backed by ``tests/spectra/test_symmetric_fit.py`` (simulation).
+    arXiv:0706.0136 (variance). Backed by ``tests/diagnose/test_symmetric_fit.py`` (simulation).
 
     Examples
     --------

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from solvable.analysis.diagnosing_spectrum import Spectrum
-from solvable.analysis.diagnosis import (
+from solvable.diagnose.bulk_law import WholeBulk
+from solvable.diagnose.diagnosis import (
     Advice,
     Curve,
     ErrorParts,
@@ -16,13 +16,13 @@ from solvable.analysis.diagnosis import (
     Feature,
     Rival,
 )
+from solvable.diagnose.fit import BulkFit
+from solvable.diagnose.phase_likelihood import PhaseLaw
+from solvable.diagnose.smooth_law import SmoothLaw, fit_smooth
+from solvable.diagnose.spectrum import Spectrum
+from solvable.diagnose.strengths import MINIMUM_STRENGTHS, Decay, fit_decay, shrinkage_errors
+from solvable.diagnose.tail import TailFit
 from solvable.errors import InvalidData
-from solvable.spectra.bulk_law import WholeBulk
-from solvable.spectra.fit import BulkFit
-from solvable.spectra.phase_likelihood import PhaseLaw
-from solvable.spectra.smooth_law import SmoothLaw, fit_smooth
-from solvable.spectra.strengths import MINIMUM_STRENGTHS, Decay, fit_decay, shrinkage_errors
-from solvable.spectra.tail import TailFit
 
 NORMAL = 1.959964
 """Standard errors on either side of a 95 % interval."""

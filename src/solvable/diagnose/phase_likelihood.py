@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from solvable.spectra.bulk_law import WholeBulk
-from solvable.spectra.smooth_law import SmoothLaw, fit_smooth
+from solvable.diagnose.bulk_law import WholeBulk
+from solvable.diagnose.smooth_law import SmoothLaw, fit_smooth
 
 COLLAPSED = 0.9
 """Share of zeros from which the rank has collapsed: "almost all" in a number."""
@@ -98,7 +98,7 @@ def phase_laws(
     -----
     Values of noise repel and fluctuate less than independent ones, so that the penalty is on the
     safe side. Source: derived from arXiv:2505.17958; backed by
-    ``tests/spectra/test_phase_likelihood.py`` (planted spectra of every phase).
+    ``tests/diagnose/test_phase_likelihood.py`` (planted spectra of every phase).
 
     Examples
     --------

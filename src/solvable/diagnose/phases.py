@@ -12,7 +12,7 @@ class Phase:
     Parameters
     ----------
     name : str
-        As in :class:`solvable.analysis.diagnosing.MatrixDiagnosis`.
+        As in :class:`solvable.diagnose.diagnosing.MatrixDiagnosis`.
     looks : str
         What is seen.
     means : str

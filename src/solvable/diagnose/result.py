@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from solvable.analysis.diagnosis import MatrixDiagnosis
+from solvable.diagnose.diagnosis import MatrixDiagnosis
 
 
 @dataclass(frozen=True)

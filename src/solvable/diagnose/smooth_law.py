@@ -134,7 +134,7 @@ def fit_smooth(values: np.ndarray, *, power_tail: bool, shifted: bool = False) -
     Notes
     -----
     Some milliseconds for a thousand values. Source: McDonald, Econometrica 52 (1984) 647; backed by
-    ``tests/spectra/test_smooth_law.py`` (SciPy's densities, simulated values).
+    ``tests/diagnose/test_smooth_law.py`` (SciPy's densities, simulated values).
 
     Examples
     --------

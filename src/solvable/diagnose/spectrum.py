@@ -6,13 +6,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from solvable.diagnose.bulk_law import WholeBulk
+from solvable.diagnose.fit import MINIMUM_COUNT, BulkFit, fit_bulk
+from solvable.diagnose.fit_law import RectangularNoise
+from solvable.diagnose.noise_law import SymmetricNoise
+from solvable.diagnose.phase_likelihood import COLLAPSED
+from solvable.diagnose.symmetric_fit import fit_symmetric
 from solvable.errors import InvalidData
-from solvable.spectra.bulk_law import WholeBulk
-from solvable.spectra.fit import MINIMUM_COUNT, BulkFit, fit_bulk
-from solvable.spectra.fit_law import RectangularNoise
-from solvable.spectra.noise_law import SymmetricNoise
-from solvable.spectra.phase_likelihood import COLLAPSED
-from solvable.spectra.symmetric_fit import fit_symmetric
 
 LARGEST_SIDE = 20_000
 """Shorter side up to which singular values are computed: cubic in it."""

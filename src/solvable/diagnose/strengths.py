@@ -100,7 +100,7 @@ def fit_decay(
 
     Notes
     -----
-    Source: Hill, Ann. Statist. 3 (1975) 1163; backed by ``tests/spectra/test_strengths.py``
+    Source: Hill, Ann. Statist. 3 (1975) 1163; backed by ``tests/diagnose/test_strengths.py``
     (coverage; strengths behind simulated matrices).
 
     Examples
@@ -218,7 +218,7 @@ def shrinkage_errors(
     Notes
     -----
     Signals below the threshold are in none of them: no treatment of the spectrum finds them.
-    Source: Gavish and Donoho, arXiv:1405.7511; backed by ``tests/spectra/test_strengths.py``
+    Source: Gavish and Donoho, arXiv:1405.7511; backed by ``tests/diagnose/test_strengths.py``
     (simulated matrices).
     """
     y = np.sort(np.abs(values))

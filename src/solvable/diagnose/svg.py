@@ -6,12 +6,12 @@ from html import escape
 
 import numpy as np
 
-from solvable.report.canvas import Frame, LegendEntry
-from solvable.report.drawing import draw
-from solvable.report.layout import Limits, Scale, positions
-from solvable.report.numbers import format_number
-from solvable.report.palette import Style
-from solvable.systems.base import Figure
+from solvable.plots.canvas import Frame, LegendEntry
+from solvable.plots.drawing import draw
+from solvable.plots.figure import Figure
+from solvable.plots.layout import Limits, Scale, positions
+from solvable.plots.numbers import format_number
+from solvable.plots.palette import Style
 
 WIDTH, HEIGHT = 340, 190
 """Of a picture, in the units of its view box."""
@@ -45,7 +45,7 @@ def small_picture(figure: Figure, *, label: str = "") -> str:
 
     Examples
     --------
-    >>> from solvable.systems.base import Series
+    >>> from solvable.plots.figure import Series
     >>> small_picture(Figure("f", "Title", "x", "y", [Series("a", [1, 2], [3, 4])]))[:21]
     '<svg class="spectrum"'
     """

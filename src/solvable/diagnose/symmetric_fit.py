@@ -6,18 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from solvable.diagnose.bulk_likelihood import NULL_SIZE, distance, maximise, replicates, wider_edge
+from solvable.diagnose.fit import MINIMUM_COUNT, BulkFit, spikes_with_error
+from solvable.diagnose.fit_law import Spikes
+from solvable.diagnose.noise_law import SymmetricNoise
 from solvable.errors import InvalidData, InvalidParameter
-from solvable.spectra.bulk_likelihood import (
-    NULL_SIZE,
-    distance,
-    maximise,
-    replicates,
-    wider_edge,
-)
 from solvable.spectra.edges import tracy_widom_quantile
-from solvable.spectra.fit import MINIMUM_COUNT, BulkFit, spikes_with_error
-from solvable.spectra.fit_law import Spikes
-from solvable.spectra.noise_law import SymmetricNoise
 
 MINIMUM_BULK = 15
 """Positive eigenvalues of a cut bulk below which nothing is fitted: the zeros are data as well."""
@@ -27,7 +21,7 @@ MINIMUM_BULK = 15
 class SymmetricFit(BulkFit):
     r"""Fit of :math:`(S^\star+\delta Z-b)_+`, or of :math:`S^\star+\delta Z-b` if not semidefinite.
 
-    The fields are those of :class:`~solvable.spectra.fit.BulkFit`; the edge is
+    The fields are those of :class:`~solvable.diagnose.fit.BulkFit`; the edge is
     :math:`2\delta-b`, strengths are eigenvalues of :math:`S^\star`, both overlaps are
     :math:`1-\delta^2/s^2`, and :math:`-b` is the centre of a matrix of both signs.
 
@@ -96,7 +90,7 @@ def fit_symmetric(
     Notes
     -----
     Source: derived from arXiv:2505.17958; backed by
-    ``tests/spectra/test_symmetric_fit.py`` (coverage over simulated matrices).
+    ``tests/diagnose/test_symmetric_fit.py`` (coverage over simulated matrices).
 
     Examples
     --------

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rich.table import Table
 
-from solvable.report import diagnose_cells as cells
+from solvable.diagnose import cells
 
 if TYPE_CHECKING:
-    from solvable.analysis.diagnosis import MatrixDiagnosis
-    from solvable.report.diagnose_result import Diagnosed
+    from solvable.diagnose.diagnosis import MatrixDiagnosis
+    from solvable.diagnose.result import Diagnosed
 
 GAP = 2
 """Blanks between columns."""
@@ -75,7 +75,7 @@ def window() -> int | None:
     """Columns of the window that the table goes to; None into a pipe, which nobody's window limits."""
     if not sys.stdout.isatty() and "COLUMNS" not in os.environ:
         return None
-    from solvable.cli.terminal import console_for
+    from solvable.plots.tables import console_for
 
     return console_for(sys.stdout).width
 

@@ -123,8 +123,8 @@ def fit_tail(
     -----
     The replicates draw the body from the data and the tail from the law, and choose their threshold
     anew. Eigenvalues repel: a spectrum may pass too easily, never too rarely, so a bulk must be
-    tested beside it (:func:`solvable.spectra.fit.fit_bulk`): the edge of noise passes as a tail.
-    Source: Clauset, Shalizi and Newman, arXiv:0706.1062; backed by ``tests/spectra/test_tail.py``.
+    tested beside it (:func:`solvable.diagnose.fit.fit_bulk`): the edge of noise passes as a tail.
+    Source: Clauset, Shalizi and Newman, arXiv:0706.1062; backed by ``tests/diagnose/test_tail.py``.
 
     Examples
     --------

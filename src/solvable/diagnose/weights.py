@@ -83,7 +83,7 @@ def iter_weights(path: str | Path) -> Iterator[StoredArray]:
     Notes
     -----
     Sizes in the header are checked against the file before memory is taken. Backed by
-    ``tests/analysis/test_weights.py``.
+    ``tests/diagnose/test_weights.py``.
 
     Examples
     --------

@@ -7,10 +7,10 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
-from solvable.analysis.diagnosis import MatrixDiagnosis
-from solvable.report.diagnose_cells import estimate_text, probability_text
-from solvable.report.diagnose_phases import PHASES, Phase
-from solvable.report.diagnose_result import Diagnosed
+from solvable.diagnose.cells import estimate_text, probability_text
+from solvable.diagnose.diagnosis import MatrixDiagnosis
+from solvable.diagnose.phases import PHASES, Phase
+from solvable.diagnose.result import Diagnosed
 
 NAMED = 3
 """Matrices that a sentence names; of more, the number is told."""

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from solvable.arrays import random_stream
 from solvable.errors import InvalidParameter, MemoryLimitExceeded, unknown_choice
-from solvable.learners.inputs import seed_from
+from solvable.fitting.inputs import seed_from
 from solvable.operators._memory import available_bytes, gigabytes
 
 RIDGES = (0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)
@@ -61,7 +61,7 @@ class KernelRidgeBaseline(RegressorMixin, BaseEstimator):
     -----
     Time :math:`n^3/3`, memory :math:`2n^2`, in the floating type of X. Labels that a kernel cannot
     learn at this sample size act as noise of a fixed variance, so the best ridge hardly depends on
-    the number of rows and can be chosen on few. Backed by ``tests/learners/test_baselines.py``.
+    the number of rows and can be chosen on few. Backed by ``tests/fitting/test_baselines.py``.
 
     Examples
     --------
@@ -261,7 +261,7 @@ class RandomFeatureRidge(RegressorMixin, BaseEstimator):
     -----
     Time :math:`n\,\text{width}^2`, memory :math:`2n\,\text{width}`, in the floating type of X.
     Random features of degree 4 are a shallow baseline of arXiv:2605.14567. Backed by
-    ``tests/learners/test_baselines.py``.
+    ``tests/fitting/test_baselines.py``.
 
     Examples
     --------

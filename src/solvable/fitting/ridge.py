@@ -86,7 +86,7 @@ def kernel_ridge(
     -----
     One eigendecomposition, about :math:`10 n^3` flops, serves all penalties. Penalties that leave
     less than :data:`LEAST_FREEDOM` of the degrees of freedom are not considered: near interpolation
-    the criterion has a spurious minimum. ``tests/learners/test_ridge_readout.py`` refits without
+    the criterion has a spurious minimum. ``tests/fitting/test_ridge.py`` refits without
     each sample in turn.
 
     Examples

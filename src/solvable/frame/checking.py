@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from solvable.systems.base import Finding, Point
+from solvable.frame.claims import Finding
+from solvable.frame.points import Point
 
 BOOKKEEPING = ("samples", "kernel_samples", "spectrum_samples")
 """Parameters in which the points of one curve may differ."""

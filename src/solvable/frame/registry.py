@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from solvable.errors import UnknownSystem, unknown_choice
 
 if TYPE_CHECKING:
-    from solvable.systems.base import System
+    from solvable.frame.system import System
 
 GROUP = "solvable.systems"
 """Entry-point group in which a package names its systems."""
@@ -103,7 +103,7 @@ def load(name: str) -> System:
 
 
 def _import(entry: EntryPoint) -> System:
-    from solvable.systems.base import System
+    from solvable.frame.system import System
 
     package = _package(entry)
     try:

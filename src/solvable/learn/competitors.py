@@ -11,10 +11,10 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 
 from solvable.arrays import random_stream
-from solvable.learners.lofi import NeuralLoFiClassifier, NeuralLoFiRegressor
-from solvable.learners.lofi_base import DEFAULT_WIDTH, KERNEL_SAMPLES, Scaling, standardise_columns
-from solvable.learners.lofi_blocks import Block, Width, network_blocks
-from solvable.learners.ridge_readout import RidgeFit, kernel_ridge
+from solvable.fitting.ridge import RidgeFit, kernel_ridge
+from solvable.networks.base import DEFAULT_WIDTH, KERNEL_SAMPLES, Scaling, standardise_columns
+from solvable.networks.blocks import Block, Width, network_blocks
+from solvable.networks.lofi import NeuralLoFiClassifier, NeuralLoFiRegressor
 
 LEARNED = "learned-features"
 """Key of the method that the others are compared with."""
@@ -83,7 +83,7 @@ def width_for(training_rows: int) -> Width:
     Returns
     -------
     int or infinity
-        Infinite, as kernels, up to :data:`solvable.learners.lofi_base.KERNEL_SAMPLES`.
+        Infinite, as kernels, up to :data:`solvable.networks.base.KERNEL_SAMPLES`.
     """
     return math.inf if training_rows <= KERNEL_SAMPLES else DEFAULT_WIDTH
 

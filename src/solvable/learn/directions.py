@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from solvable.analysis.results import Direction, LayerFound, SignalOfClass
-from solvable.learners.lofi_filter import FilterReport
-from solvable.learners.lofi_significance import FIRST_RATIO, SIGNIFICANT_RATIO
+from solvable.learn.results import Direction, LayerFound, SignalOfClass
+from solvable.networks.filters import FilterReport
+from solvable.networks.significance import FIRST_RATIO, SIGNIFICANT_RATIO
 
 SHOWN_RANKS = (1, 2, 3, 4, 6, 8, 11, 15, 21, 29, 41, 57, 81, 113, 161, 225, 321, 449, 641)
 """Directions that are told one by one where the nulls are those of classes."""
@@ -183,7 +183,7 @@ def pictures_of(
     -----
     A direction of an infinitely wide lift has no weights on pixels; this is what it goes with among
     the images at hand. Derived; for a linear filter it is the covariance times its weights
-    (``tests/analysis/test_directions.py``).
+    (``tests/learn/test_directions.py``).
     """
     features = first_coordinates(model, X)[:, :count]
     spread = features.std(axis=0)
@@ -195,7 +195,7 @@ def pictures_of(
 
 def first_coordinates(model: Any, X: np.ndarray) -> np.ndarray:
     """Coordinates that the first filter keeps, shape (n, k)."""
-    from solvable.learners.lofi_layers import Filter, KernelFilter
+    from solvable.networks.layers import Filter, KernelFilter
 
     h = np.asarray(X)
     for layer in model.network_.layers:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from solvable.analysis.results import LayerFound, Learned
-from solvable.report.learn_words import error_name
-from solvable.systems.base import Figure, Marker, Series
+from solvable.learn.results import LayerFound, Learned
+from solvable.learn.words import error_name
+from solvable.plots.figure import Figure, Marker, Series
 
 
 def learn_figures(found: Learned) -> list[Figure]:

@@ -6,11 +6,11 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from solvable.cli.result_directory import RESULT, ResultDirectory
+from solvable.study.result_directory import RESULT, ResultDirectory
 
 if TYPE_CHECKING:
-    from solvable.analysis import Learned
     from solvable.data import Dataset
+    from solvable.learn.results import Learned
 
 REPORT = "report.html"
 MODEL = "model.safetensors"
@@ -71,12 +71,11 @@ def write_files(found: Learned, dataset: Dataset, directory: Path, *, command: s
     StorageFailed
         If one cannot be written.
     """
-    from solvable.learners import save_model
-    from solvable.report import write_figures
-    from solvable.report.files import write_atomically
-    from solvable.report.learn_figures import learn_figures
-    from solvable.report.learn_html import render_learn_report
-    from solvable.report.learn_pictures import write_pictures
+    from solvable.learn.figures import learn_figures
+    from solvable.learn.html import render_learn_report
+    from solvable.learn.pictures import write_pictures
+    from solvable.networks.files import save_model
+    from solvable.plots.files import write_atomically, write_figures
 
     files = LearnFiles(
         directory / REPORT, directory / RESULT, directory / MODEL, directory / PREDICTIONS, []
@@ -110,7 +109,7 @@ def _predictions(found: Learned, dataset: Dataset) -> str:
     """Predictions for every row by the model that had not seen it, as CSV."""
     import numpy as np
 
-    from solvable.cli.predictions import csv_text
+    from solvable.learn.predictions import csv_text
 
     target = dataset.preparation.target
     assert target is not None

@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from solvable.analysis.results import Learned
-from solvable.report import learn_words as words
-from solvable.report.files import check_names, write_atomically
-from solvable.report.html import GENERATOR, _drawings, _picture
-from solvable.report.learn_figures import learn_figures
-from solvable.report.learn_pictures import CAPTION, draw_pictures
-from solvable.report.recording_backend import record
+from solvable.learn import words
+from solvable.learn.figures import learn_figures
+from solvable.learn.pictures import CAPTION, draw_pictures
+from solvable.learn.results import Learned
+from solvable.plots.files import check_names, write_atomically
+from solvable.plots.recording_backend import record
+from solvable.study.html import GENERATOR, _drawings, _picture
+from solvable.study.pages import page_environment
 
 
 @dataclass(frozen=True)
@@ -110,16 +111,9 @@ def render_learn_report(
 def _html(found: Learned, command: str, model: str) -> str:
     from importlib.metadata import version
 
-    from jinja2 import Environment, PackageLoader, StrictUndefined
     from plotly.offline import get_plotlyjs
 
-    environment = Environment(
-        loader=PackageLoader("solvable.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    environment = page_environment("solvable.learn")
     # A number and its unit stay on one line.
     environment.filters["tied"] = lambda text: text.replace(" %", "\N{NO-BREAK SPACE}%")
     figures = learn_figures(found)

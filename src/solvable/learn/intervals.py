@@ -59,7 +59,7 @@ def wilson_interval(wrong: int, rows: int) -> Interval:
     -----
     Wilson 1927. For cross-validation the rows of all folds are pooled, which is valid asymptotically
     for stable learners (Bayle et al., arXiv:2007.12671). Against :mod:`scipy` in
-    ``tests/analysis/test_intervals.py``.
+    ``tests/learn/test_intervals.py``.
 
     Examples
     --------
@@ -133,7 +133,7 @@ def mean_interval(values: np.ndarray, *, seed: int = 0) -> Interval:
     Notes
     -----
     Beyond :data:`CENTRAL_LIMIT_ROWS` rows the normal interval. Coverage in
-    ``tests/analysis/test_intervals.py``.
+    ``tests/learn/test_intervals.py``.
 
     Examples
     --------

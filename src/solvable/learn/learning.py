@@ -13,16 +13,16 @@ from typing import Any
 
 import numpy as np
 
-from solvable.analysis.competitors import LEARNED, Design, methods, width_for
-from solvable.analysis.directions import layers_found, pictures_of
-from solvable.analysis.folds import deal_folds, identical_rows, nested_rows, training_sizes
-from solvable.analysis.measuring import Measured, Progress, Task, measure_all
-from solvable.analysis.outlook import outlook_of
-from solvable.analysis.results import CurvePoint, Learned
-from solvable.analysis.scoring import Losses, score_methods
 from solvable.arrays import random_stream
 from solvable.data import Dataset, Split
 from solvable.errors import InvalidData, InvalidParameter, MemoryLimitExceeded
+from solvable.learn.competitors import LEARNED, Design, methods, width_for
+from solvable.learn.directions import layers_found, pictures_of
+from solvable.learn.folds import deal_folds, identical_rows, nested_rows, training_sizes
+from solvable.learn.measuring import Measured, Progress, Task, measure_all
+from solvable.learn.outlook import outlook_of
+from solvable.learn.results import CurvePoint, Learned
+from solvable.learn.scoring import Losses, score_methods
 from solvable.operators._memory import available_bytes, gigabytes
 
 LEAST_ROWS = 20
@@ -177,7 +177,7 @@ def learn(
     -----
     Every number about unseen rows comes from rows that neither preparation, filters, penalties nor
     widths have seen. The leave-one-out error of a readout on filtered features is not such a number
-    (arXiv:2605.13612 and ``tests/analysis/test_learning.py``): with meaningless labels it reads far
+    (arXiv:2605.13612 and ``tests/learn/test_learning.py``): with meaningless labels it reads far
     below chance.
 
     Examples

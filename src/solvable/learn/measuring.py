@@ -10,10 +10,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from solvable.analysis.competitors import LEARNED, Design, methods
 from solvable.arrays import random_stream
 from solvable.data import Split
 from solvable.errors import SolvableError
+from solvable.learn.competitors import LEARNED, Design, methods
 
 Progress: TypeAlias = Callable[[int, int, float | None], None]
 """Called with tasks done, tasks in all, and seconds left or None."""

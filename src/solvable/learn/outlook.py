@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from solvable.analysis.results import CurvePoint, Expected, Outlook
 from solvable.forecast import LearningCurve, forecast
+from solvable.learn.results import CurvePoint, Expected, Outlook
 
 FACTORS = (1.0, 2.0, 4.0)
 """Multiples of the rows at hand that are forecast."""

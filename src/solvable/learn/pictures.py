@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from solvable.analysis.results import Learned
-from solvable.report.files import saved, write_atomically
+from solvable.learn.results import Learned
+from solvable.plots.files import saved, write_atomically
 
 COLUMNS = 6
 """Pictures side by side."""
@@ -35,7 +35,7 @@ def draw_pictures(found: Learned) -> bytes:
     """
     from matplotlib.figure import Figure
 
-    from solvable.report.matplotlib_backend import INK, settings
+    from solvable.plots.matplotlib_backend import INK, settings
 
     assert found.pictures is not None
     pictures = np.asarray(found.pictures)

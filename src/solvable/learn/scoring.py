@@ -6,15 +6,15 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from solvable.analysis.competitors import LEARNED, Method
-from solvable.analysis.intervals import (
+from solvable.learn.competitors import LEARNED, Method
+from solvable.learn.intervals import (
     Interval,
     mean_interval,
     paired_rate_difference,
     wilson_interval,
 )
-from solvable.analysis.measuring import Measured
-from solvable.analysis.results import MethodScore, Verdict
+from solvable.learn.measuring import Measured
+from solvable.learn.results import MethodScore, Verdict
 
 
 class Losses:

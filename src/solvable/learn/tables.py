@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from rich.table import Table
 
-from solvable.report import learn_words as words
+from solvable.learn import words
 
 if TYPE_CHECKING:
-    from solvable.analysis.results import LayerFound, Learned
+    from solvable.learn.results import LayerFound, Learned
 
 
 def _table(*columns: str, left: int = 1) -> Table:

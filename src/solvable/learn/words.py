@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from solvable.analysis.results import Expected, LayerFound, Learned, MethodScore
-from solvable.learners.lofi_significance import FIRST_RATIO
-from solvable.report.numbers import format_number
+from solvable.learn.results import Expected, LayerFound, Learned, MethodScore
+from solvable.networks.significance import FIRST_RATIO
+from solvable.plots.numbers import format_number
 
 FEW_ROWS = 20
 """Rows below which a predicted size of emergence is not told as a number."""

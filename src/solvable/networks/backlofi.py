@@ -11,15 +11,15 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from solvable.errors import InvalidData
-from solvable.learners.backlofi_network import forward_layers, propagate
-from solvable.learners.backlofi_settings import checked_sizes, replaced_columns, split_rows
-from solvable.learners.backlofi_signals import Signal
-from solvable.learners.backlofi_steps import Drop, PassSettings
-from solvable.learners.backlofi_trainer import Outcome, Rows, train
-from solvable.learners.inputs import seed_from
-from solvable.learners.lofi_base import real_code, standardise_columns
-from solvable.learners.lofi_blocks import LabelCode
-from solvable.learners.ridge_readout import Regularisation
+from solvable.fitting.inputs import seed_from
+from solvable.fitting.ridge import Regularisation
+from solvable.networks.backlofi_network import forward_layers, propagate
+from solvable.networks.backlofi_settings import checked_sizes, replaced_columns, split_rows
+from solvable.networks.backlofi_signals import Signal
+from solvable.networks.backlofi_steps import Drop, PassSettings
+from solvable.networks.backlofi_trainer import Outcome, Rows, train
+from solvable.networks.base import real_code, standardise_columns
+from solvable.networks.blocks import LabelCode
 
 PREDICTION_ROWS = 4_096
 """Rows predicted at a time."""
@@ -230,7 +230,7 @@ class BackLoFiClassifier(ClassifierMixin, _BackLoFi):
     :math:`2nP^2` per boundary and :math:`nP^2+10P^3/3` for the readout, memory :math:`4nP` per
     layer. Measured gains, and where there are none, are in ``docs/backlofi.md``. After section 2.6 of
     the note on BackLoFi (the authors' article has no arXiv number yet); backed by
-    ``tests/learners/test_backlofi.py``.
+    ``tests/networks/test_backlofi.py``.
 
     Examples
     --------

@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from solvable.arrays import random_stream
-from solvable.learners.lofi_filter import FilterSettings, fit_filter
+from solvable.networks.filters import FilterSettings, fit_filter
 from solvable.operators.activations import derivative, evaluate
 from solvable.operators.signals import SampleSignals
 

@@ -10,9 +10,9 @@ import numpy as np
 
 from solvable.arrays import random_stream
 from solvable.errors import InvalidParameter, unknown_choice
-from solvable.learners.backlofi_network import Column, CoupledLayer
-from solvable.learners.backlofi_signals import SIGNALS
-from solvable.learners.backlofi_steps import DROPS
+from solvable.networks.backlofi_network import Column, CoupledLayer
+from solvable.networks.backlofi_signals import SIGNALS
+from solvable.networks.backlofi_steps import DROPS
 from solvable.operators.activations import check_activation
 
 SCALINGS = ("columns", "global", "none")

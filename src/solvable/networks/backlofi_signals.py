@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from solvable.learners.backlofi_network import CoupledLayer, States
+from solvable.networks.backlofi_network import CoupledLayer, States
 
 Signal: TypeAlias = Literal["local", "exact", "mean_field", "first_order"]
 """How much of the chain rule a backward signal keeps."""
@@ -95,7 +95,7 @@ def backward_signal(
     Notes
     -----
     Section 2.6 of the note on BackLoFi; the authors' words leave open what "first_order" keeps of
-    written rows further above: nothing here. ``tests/learners/test_backlofi_signals.py`` compares
+    written rows further above: nothing here. ``tests/networks/test_backlofi_signals.py`` compares
     "exact" with finite differences and the others with it where they must agree.
     """
     gates = [layer.gate(fields) for layer, fields in zip(layers, states.fields, strict=True)]

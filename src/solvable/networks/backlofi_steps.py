@@ -9,8 +9,8 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from solvable.arrays import random_stream
-from solvable.learners.backlofi_network import Column, CoupledLayer, States, states_of
-from solvable.learners.backlofi_signals import ForwardGain, Signal, backward_signal
+from solvable.networks.backlofi_network import Column, CoupledLayer, States, states_of
+from solvable.networks.backlofi_signals import ForwardGain, Signal, backward_signal
 from solvable.operators.activations import derivative
 from solvable.operators.modulus import with_fixed_signs
 

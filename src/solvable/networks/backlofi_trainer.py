@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from solvable.learners.backlofi_network import CoupledLayer, propagate, states_of
-from solvable.learners.backlofi_signals import ForwardGain
-from solvable.learners.backlofi_steps import PassSettings, coupled_pass
-from solvable.learners.ridge_readout import ReadoutMoments, Regularisation, RidgeFit, kernel_ridge
+from solvable.fitting.ridge import ReadoutMoments, Regularisation, RidgeFit, kernel_ridge
+from solvable.networks.backlofi_network import CoupledLayer, propagate, states_of
+from solvable.networks.backlofi_signals import ForwardGain
+from solvable.networks.backlofi_steps import PassSettings, coupled_pass
 
 ERROR_LIMIT = 1.25
 """Held-back squared error, relative to the best so far, beyond which passes end."""

@@ -13,19 +13,19 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from solvable.errors import InvalidParameter, NoFeatureFound, unknown_choice
-from solvable.learners.inputs import seed_from
-from solvable.learners.lofi_blocks import Block, LabelCode, Reduce, check_blocks
-from solvable.learners.lofi_filter import FilterReport, FilterSettings, FilterSolver, MultiClass
-from solvable.learners.lofi_layers import Network, Standardise
-from solvable.learners.lofi_memory import (
+from solvable.fitting.inputs import seed_from
+from solvable.fitting.ridge import Regularisation, RidgeFit
+from solvable.networks.blocks import Block, LabelCode, Reduce, check_blocks
+from solvable.networks.filters import FilterReport, FilterSettings, FilterSolver, MultiClass
+from solvable.networks.layers import Network, Standardise
+from solvable.networks.memory import (
     FitSettings,
     NetworkFit,
     check_images,
     filter_settings,
     fit_in_memory,
 )
-from solvable.learners.lofi_significance import FIRST_RATIO
-from solvable.learners.ridge_readout import Regularisation, RidgeFit
+from solvable.networks.significance import FIRST_RATIO
 
 Scaling: TypeAlias = Literal["columns", "global", "none"]
 """What samples are standardised by: each column, all of them together, or not at all."""

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from solvable.learners.described_arrays import under
-from solvable.learners.lofi_blocks import LabelCode
-from solvable.learners.lofi_files import network_from_parts, network_parts
-from solvable.learners.lofi_passes import PassByPass
-from solvable.learners.lofi_sums import classes_from_arrays, classes_to_arrays
+from solvable.fitting.described_arrays import under
+from solvable.networks.blocks import LabelCode
+from solvable.networks.files import network_from_parts, network_parts
+from solvable.networks.passes import PassByPass
+from solvable.networks.sums import classes_from_arrays, classes_to_arrays
 
 FORMAT = "solvable-lofi-checkpoint-1"
 """Name and version of the format."""

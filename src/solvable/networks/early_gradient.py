@@ -132,7 +132,7 @@ def early_updates(
     Notes
     -----
     Time :math:`4npd` per step, memory :math:`np+3pd`. Derived in section 3.1 of the note on
-    arXiv:2605.13612; backed by ``tests/learners/test_early_gradient.py``, where the steps of a
+    arXiv:2605.13612; backed by ``tests/networks/test_early_gradient.py``, where the steps of a
     quadratic network are powers of the moment operator and one step of a ReLU network on Gaussian
     inputs has a closed form.
 
@@ -203,7 +203,7 @@ def early_alignment(
     Time :math:`4npd+pd^2` per step and :math:`10d^3` per step looked at; memory
     :math:`np+3pd+d^2`. On MNIST (even against odd, n = p = 2000) the overlap at step 1 is 0.905
     with the filter, 0.77 with principal components, 0.014 by chance. Derived in section 3.1 of the
-    note on arXiv:2605.13612; backed by ``tests/learners/test_early_gradient.py``.
+    note on arXiv:2605.13612; backed by ``tests/networks/test_early_gradient.py``.
 
     Examples
     --------

@@ -11,16 +11,11 @@ from typing import Any
 import numpy as np
 
 from solvable.errors import InvalidData, InvalidParameter
-from solvable.learners.described_arrays import (
-    from_words,
-    read_described,
-    under,
-    write_described,
-)
-from solvable.learners.lofi_blocks import Block, LabelCode
-from solvable.learners.lofi_filter import FilterReport
-from solvable.learners.lofi_layers import Network, layer_from_parts, layer_parts
-from solvable.learners.ridge_readout import RidgeFit
+from solvable.fitting.described_arrays import from_words, read_described, under, write_described
+from solvable.fitting.ridge import RidgeFit
+from solvable.networks.blocks import Block, LabelCode
+from solvable.networks.filters import FilterReport
+from solvable.networks.layers import Network, layer_from_parts, layer_parts
 
 FORMAT = "solvable-lofi-1"
 """Name and version of the format."""
@@ -207,7 +202,7 @@ def network_from_parts(
 
 
 def _rebuilt(arrays: Mapping[str, np.ndarray], content: Mapping[str, Any]) -> Any:
-    from solvable.learners import lofi
+    from solvable.networks import lofi
 
     if content["estimator"] not in _ESTIMATORS:
         raise ValueError(f"estimator {content['estimator']!r}")

@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from solvable.errors import InvalidParameter, NotConverged, unknown_choice
-from solvable.learners.lofi_significance import outside, significant_directions
+from solvable.networks.significance import outside, significant_directions
 from solvable.operators.modulus import (
     ModulusPairs,
     block_krylov,

@@ -12,15 +12,15 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from solvable.arrays import random_stream
 from solvable.errors import InvalidData, InvalidParameter, unknown_choice
-from solvable.learners.gradient_training import (
+from solvable.fitting.inputs import seed_from
+from solvable.networks.base import standardise_columns
+from solvable.networks.gradient_training import (
     TRAINABLE,
     Loss,
     TrainingSettings,
     import_torch,
     train_network,
 )
-from solvable.learners.inputs import seed_from
-from solvable.learners.lofi_base import standardise_columns
 from solvable.operators.activations import evaluate
 
 PREDICTION_ROWS = 4_096
@@ -219,7 +219,7 @@ class GradientNetworkClassifier(ClassifierMixin, _GradientNetwork):
     -----
     Time about :math:`6n\sum_\ell p_\ell p_{\ell+1}` per epoch, in float32. What filters without
     gradients are compared with (section 4.2 of the note on BackLoFi). Backed by
-    ``tests/learners/test_gradient_network.py``.
+    ``tests/networks/test_gradient_network.py``.
 
     Examples
     --------

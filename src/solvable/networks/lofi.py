@@ -10,9 +10,9 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import validate_data
 
 from solvable.errors import InvalidData
-from solvable.learners.lofi_base import NeuralLoFiBase, real_code
-from solvable.learners.lofi_blocks import LabelCode
-from solvable.learners.lofi_streaming import StreamingMixin
+from solvable.networks.base import NeuralLoFiBase, real_code
+from solvable.networks.blocks import LabelCode
+from solvable.networks.streaming import StreamingMixin
 
 
 class NeuralLoFiTransformer(StreamingMixin, NeuralLoFiBase):
@@ -268,7 +268,7 @@ class NeuralLoFiClassifier(ClassifierMixin, StreamingMixin, NeuralLoFiBase):
     Notes
     -----
     arXiv:2605.13612; the sum of squares and the null are derived. Acceptance checks in
-    ``tests/claims/test_lofi.py``. Cost of a kernel block: :math:`n^3/3` for the factor,
+    ``tests/models/lofi/test_note.py``. Cost of a kernel block: :math:`n^3/3` for the factor,
     :math:`10 n^3` for the readout; of a finite block: :math:`n P^2`.
 
     Examples

@@ -11,9 +11,10 @@ import numpy as np
 
 from solvable.arrays import random_stream
 from solvable.errors import InvalidParameter, MemoryLimitExceeded
-from solvable.learners.lofi_blocks import Block, LabelCode
-from solvable.learners.lofi_filter import FilterReport, FilterSettings, fit_filter
-from solvable.learners.lofi_layers import (
+from solvable.fitting.ridge import ReadoutMoments, Regularisation, RidgeFit, kernel_ridge
+from solvable.networks.blocks import Block, LabelCode
+from solvable.networks.filters import FilterReport, FilterSettings, fit_filter
+from solvable.networks.layers import (
     AsImages,
     Filter,
     Flatten,
@@ -25,24 +26,13 @@ from solvable.learners.lofi_layers import (
     Network,
     Pool,
 )
-from solvable.learners.lofi_null import relabelled
-from solvable.learners.ridge_readout import (
-    ReadoutMoments,
-    Regularisation,
-    RidgeFit,
-    kernel_ridge,
-)
+from solvable.networks.null import relabelled
 from solvable.operators._memory import available_bytes, gigabytes
 from solvable.operators.activations import dual_kernel, kernel_diagonal
 from solvable.operators.kernel_factor import factorise_kernel
 from solvable.operators.label_moments import LabelMoments
 from solvable.operators.lift import patches
-from solvable.operators.signals import (
-    ClassSignals,
-    MomentSignals,
-    SampleSignals,
-    SignalOperators,
-)
+from solvable.operators.signals import ClassSignals, MomentSignals, SampleSignals, SignalOperators
 
 NULL_REPLICATES = 3
 """Draws of the labels behind each null."""

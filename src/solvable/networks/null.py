@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from solvable.arrays import GENERATION_ROWS, random_stream
-from solvable.learners.lofi_blocks import LabelCode
+from solvable.networks.blocks import LabelCode
 
 
 def relabelled(

@@ -11,28 +11,14 @@ import numpy as np
 
 from solvable.arrays import random_stream
 from solvable.errors import InvalidData, InvalidParameter
-from solvable.learners.lofi_base import Scaling, scaling_from
-from solvable.learners.lofi_blocks import Block, LabelCode
-from solvable.learners.lofi_filter import FilterReport, FilterSettings, fit_filter
-from solvable.learners.lofi_layers import (
-    AsImages,
-    Filter,
-    Flatten,
-    Lift,
-    LinearReadout,
-    Network,
-    Pool,
-)
-from solvable.learners.lofi_memory import (
-    FitSettings,
-    NetworkFit,
-    lift_seed,
-    mean_square,
-    whitening_from,
-)
-from solvable.learners.lofi_null import relabelled
-from solvable.learners.lofi_sums import FilterSums, ScaleSums, Survey
-from solvable.learners.ridge_readout import ReadoutMoments, RidgeFit
+from solvable.fitting.ridge import ReadoutMoments, RidgeFit
+from solvable.networks.base import Scaling, scaling_from
+from solvable.networks.blocks import Block, LabelCode
+from solvable.networks.filters import FilterReport, FilterSettings, fit_filter
+from solvable.networks.layers import AsImages, Filter, Flatten, Lift, LinearReadout, Network, Pool
+from solvable.networks.memory import FitSettings, NetworkFit, lift_seed, mean_square, whitening_from
+from solvable.networks.null import relabelled
+from solvable.networks.sums import FilterSums, ScaleSums, Survey
 from solvable.operators.label_moments import LabelMoments
 from solvable.operators.signals import MomentSignals
 

@@ -91,7 +91,7 @@ def significant_directions(
     Notes
     -----
     Without the deflation the null is made of the strong directions of the features and hides all
-    but a few of the weak ones. Derived; ``tests/learners/test_lofi_significance.py``.
+    but a few of the weak ones. Derived; ``tests/networks/test_significance.py``.
     """
     seed = int(rng.integers(2**63))
     ratios, kept, numbers = [], [], []

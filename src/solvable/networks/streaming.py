@@ -11,11 +11,11 @@ import numpy as np
 
 from solvable.arrays import Source, as_source
 from solvable.errors import InvalidData, InvalidParameter
-from solvable.learners.described_arrays import read_described, write_described
-from solvable.learners.lofi_base import NeuralLoFiBase
-from solvable.learners.lofi_blocks import LabelCode
-from solvable.learners.lofi_checkpoint import FORMAT, ORIGIN, restore, stored
-from solvable.learners.lofi_passes import LabelKind, PassByPass, Stage
+from solvable.fitting.described_arrays import read_described, write_described
+from solvable.networks.base import NeuralLoFiBase
+from solvable.networks.blocks import LabelCode
+from solvable.networks.checkpoint import FORMAT, ORIGIN, restore, stored
+from solvable.networks.passes import LabelKind, PassByPass, Stage
 
 Progress = Callable[[str, int, int], None]
 """Called with the stage, the rows done in it, and all rows."""
@@ -178,7 +178,7 @@ class StreamingMixin(NeuralLoFiBase):
 
         if is_classifier(self) or is_regressor(self):
             return bool(is_regressor(self))
-        from solvable.learners.lofi import is_real
+        from solvable.networks.lofi import is_real
 
         return is_real(y)
 

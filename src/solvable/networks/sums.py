@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from solvable.errors import InvalidData
-from solvable.learners.described_arrays import under
+from solvable.fitting.described_arrays import under
 from solvable.operators.label_moments import LabelMoments
 
 

@@ -7,8 +7,8 @@ from typing import Literal, Protocol
 
 import numpy as np
 
-from solvable.report.layout import Limits, Scale
-from solvable.report.palette import Style
+from solvable.plots.layout import Limits, Scale
+from solvable.plots.palette import Style
 
 
 @dataclass(frozen=True)

@@ -12,12 +12,12 @@ from typing import get_args
 import numpy as np
 
 from solvable.errors import InvalidParameter, unknown_choice
-from solvable.report.canvas import Canvas, Frame
-from solvable.report.flags import place_flags
-from solvable.report.layout import Limits, Scale, can_be_shown, padded_limits, positions
-from solvable.report.legend import legend_entries, paired
-from solvable.report.palette import Style, style
-from solvable.systems.base import Figure, Marker, Series
+from solvable.plots.canvas import Canvas, Frame
+from solvable.plots.figure import Figure, Marker, Series
+from solvable.plots.flags import place_flags
+from solvable.plots.layout import Limits, Scale, can_be_shown, padded_limits, positions
+from solvable.plots.legend import legend_entries, paired
+from solvable.plots.palette import Style, style
 
 KINDS = ("line", "dashed", "points", "histogram")
 BESIDE_LEGEND = 4
@@ -69,7 +69,7 @@ def draw(figure: Figure, canvas: Canvas) -> None:
 
     Examples
     --------
-    >>> from solvable.report.recording_backend import RecordingCanvas
+    >>> from solvable.plots.recording_backend import RecordingCanvas
     >>> canvas = RecordingCanvas()
     >>> draw(Figure("f", "Title", "n", "error", [Series("theory", [1, 2], [3, 4])]), canvas)
     >>> [call.name for call in canvas.calls]

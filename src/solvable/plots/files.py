@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from solvable.errors import InvalidParameter, StorageFailed
-from solvable.systems.base import Figure
+from solvable.plots.figure import Figure
 
 FORMATS = ("svg", "pdf")
 _SAFE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -99,7 +99,7 @@ def saved(drawn: Any, kind: str) -> bytes:
     Parameters
     ----------
     drawn : matplotlib.figure.Figure
-        What :func:`solvable.report.draw_matplotlib` returned.
+        What :func:`solvable.plots.draw_matplotlib` returned.
     kind : {"svg", "pdf"}
         Format.
 
@@ -110,7 +110,7 @@ def saved(drawn: Any, kind: str) -> bytes:
     """
     import io
 
-    from solvable.report.matplotlib_backend import settings
+    from solvable.plots.matplotlib_backend import settings
 
     dates: dict[str, Any] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
     stream = io.BytesIO()
@@ -158,7 +158,7 @@ def write_figures(figures: Sequence[Figure], directory: str | Path) -> list[Path
     ...     [path.name for path in write_figures([Figure("f", "Title", "x", "y", [])], directory)]
     ['f.svg', 'f.pdf']
     """
-    from solvable.report.matplotlib_backend import draw_matplotlib
+    from solvable.plots.matplotlib_backend import draw_matplotlib
 
     check_names(figures)
     paths = []

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from solvable.report.layout import Limits, Scale, flag_rows, label_width, positions
-from solvable.systems.base import Marker
+from solvable.plots.figure import Marker
+from solvable.plots.layout import Limits, Scale, flag_rows, label_width, positions
 
 MOST_ROWS = 6
 """Rows of labels above the axes; with more, coloured lines are explained in a note instead."""

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
 
-from solvable.report.canvas import LegendEntry
-from solvable.report.palette import style
-from solvable.systems.base import Series
+from solvable.plots.canvas import LegendEntry
+from solvable.plots.figure import Series
+from solvable.plots.palette import style
 
 PREDICTED = ", theory"
 """End of a curve's label that is left out where points of the same colour have the rest as label."""

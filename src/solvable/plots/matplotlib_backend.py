@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from solvable.report.canvas import Frame, LegendEntry
-from solvable.report.drawing import draw
-from solvable.report.palette import NEUTRAL, Style
-from solvable.systems.base import Figure
+from solvable.plots.canvas import Frame, LegendEntry
+from solvable.plots.drawing import draw
+from solvable.plots.figure import Figure
+from solvable.plots.palette import NEUTRAL, Style
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as MatplotlibFigure
@@ -308,7 +308,7 @@ def draw_matplotlib(figure: Figure, *, texts: bool = True) -> MatplotlibFigure:
     Returns
     -------
     matplotlib.figure.Figure
-        Not registered with pyplot; save it with ``savefig`` or :func:`solvable.report.write_figures`.
+        Not registered with pyplot; save it with ``savefig`` or :func:`solvable.plots.write_figures`.
 
     Raises
     ------
@@ -317,7 +317,7 @@ def draw_matplotlib(figure: Figure, *, texts: bool = True) -> MatplotlibFigure:
 
     Examples
     --------
-    >>> from solvable.systems.base import Series
+    >>> from solvable.plots.figure import Series
     >>> curve = Series("theory", [1, 2], [3, 4])
     >>> drawn = draw_matplotlib(Figure("f", "Title", "n", "error", [curve]))
     >>> [axes.get_xlabel() for axes in drawn.axes]

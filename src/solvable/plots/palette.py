@@ -60,7 +60,7 @@ def style(number: int, count: int = 0) -> Style:
     Parameters
     ----------
     number : int
-        As in :class:`solvable.systems.base.Series`.
+        As in :class:`solvable.frame.system.Series`.
     count : int
         How many colour numbers the figure has. More than there are colours of Okabe and Ito are
         spread along the scale.

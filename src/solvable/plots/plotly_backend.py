@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from solvable.report.canvas import Frame, LegendEntry
-from solvable.report.drawing import draw
-from solvable.report.palette import NEUTRAL, Style
-from solvable.systems.base import Figure
+from solvable.plots.canvas import Frame, LegendEntry
+from solvable.plots.drawing import draw
+from solvable.plots.figure import Figure
+from solvable.plots.palette import NEUTRAL, Style
 
 AXES_HEIGHT = 380
 ROW_HEIGHT = 17
@@ -366,7 +366,7 @@ def draw_plotly(figure: Figure, *, texts: bool = True) -> Any:
 
     Examples
     --------
-    >>> from solvable.systems.base import Series
+    >>> from solvable.plots.figure import Series
     >>> curve = Series("theory", [1, 2], [3, 4])
     >>> draw_plotly(Figure("f", "Title", "n", "error", [curve])).layout.xaxis.title.text
     'n'

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from solvable.report.canvas import Frame, LegendEntry
-from solvable.report.drawing import draw
-from solvable.report.palette import Style
-from solvable.systems.base import Figure
+from solvable.plots.canvas import Frame, LegendEntry
+from solvable.plots.drawing import draw
+from solvable.plots.figure import Figure
+from solvable.plots.palette import Style
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class Call:
     Parameters
     ----------
     name : str
-        Method of :class:`solvable.report.canvas.Canvas`.
+        Method of :class:`solvable.plots.canvas.Canvas`.
     arguments : dict
         What it was called with, by name.
     """
@@ -120,7 +120,7 @@ def record(figure: Figure) -> RecordingCanvas:
 
     Examples
     --------
-    >>> from solvable.systems.base import Series
+    >>> from solvable.plots.figure import Series
     >>> canvas = record(Figure("f", "Title", "n", "error", [Series("theory", [1, 2], [3, 4])]))
     >>> canvas.named("line")[0]["y"]
     array([3., 4.])

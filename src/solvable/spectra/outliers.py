@@ -68,7 +68,7 @@ def resolvent_outliers(
     Draws are gathered into at most 4,000 weights first (:func:`~solvable.spectra.compress_sample`),
     which moves overlaps by less than :math:`10^{-3}`: about 0.1 s for :math:`m=3\cdot10^5`, most of
     it for sorting. Derived; backed by ``tests/spectra/test_outliers.py`` (the formula on the raw
-    draws, simulated matrices) and ``tests/claims/test_theory_only.py``.
+    draws, simulated matrices) and ``tests/models/sequential/test_note_theory.py``.
 
     Examples
     --------

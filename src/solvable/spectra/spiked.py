@@ -283,7 +283,7 @@ def overlap_at_threshold(n_features: int) -> float:
 
     Notes
     -----
-    Derived; backed by ``tests/claims/test_theory_only.py``.
+    Derived; backed by ``tests/models/sequential/test_note_theory.py``.
 
     Examples
     --------

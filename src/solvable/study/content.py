@@ -6,8 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from solvable.report.tables import format_value
-from solvable.systems.base import Figure, Parameters, Point, Reference, System, Verdict
+from solvable.frame.claims import Verdict
+from solvable.frame.points import Point
+from solvable.frame.system import Parameters, Reference, System
+from solvable.plots.figure import Figure
+from solvable.study.tables import format_value
 
 
 @dataclass(frozen=True)
@@ -56,7 +59,7 @@ class FailedTask(Protocol):
 
 @dataclass(frozen=True)
 class ReportContent:
-    """Everything that :func:`solvable.report.render_report` writes.
+    """Everything that :func:`solvable.study.render_report` writes.
 
     Parameters
     ----------
@@ -196,7 +199,7 @@ def report_content(
     Returns
     -------
     ReportContent
-        For :func:`solvable.report.render_report`. The summary is the docstring of the system's class
+        For :func:`solvable.study.render_report`. The summary is the docstring of the system's class
         up to its first numpydoc section.
     """
     known = {

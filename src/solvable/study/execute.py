@@ -20,9 +20,10 @@ from threadpoolctl import threadpool_limits
 
 from solvable import __version__
 from solvable.errors import InvalidData
+from solvable.frame.points import Metrics
+from solvable.frame.system import System
 from solvable.study.grid import task_stream
 from solvable.study.parameters import canonical_json
-from solvable.systems.base import Metrics, System
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,9 @@ import numpy as np
 
 from solvable.arrays import random_stream
 from solvable.errors import InvalidParameter, unknown_choice
+from solvable.frame.system import System
 from solvable.study.parameters import canonical_json, validate_parameters, without_negative_zero
 from solvable.study.toml import format_study, parse_study
-from solvable.systems.base import System
 
 MAX_TASKS = 1_000_000
 """Largest study that is accepted: beyond it the grid is more likely a slip than a wish."""
@@ -205,7 +205,7 @@ class Study:
         """
         read = parse_study(text)
         if system is None:
-            from solvable.systems.registry import load
+            from solvable.frame.registry import load
 
             system = load(read.system)
         if system.name != read.system:

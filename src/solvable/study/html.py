@@ -8,17 +8,18 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from solvable.report.content import ReportContent
-from solvable.report.files import check_names, saved, write_atomically
-from solvable.report.recording_backend import record
-from solvable.report.tables import (
+from solvable.plots.figure import Figure
+from solvable.plots.files import check_names, saved, write_atomically
+from solvable.plots.recording_backend import record
+from solvable.study.content import ReportContent
+from solvable.study.pages import page_environment
+from solvable.study.tables import (
     format_value,
     long_metrics,
     metric_tables,
     verdict_rows,
     verdict_summary,
 )
-from solvable.systems.base import Figure
 
 GENERATOR = "solvable report"
 """What the ``generator`` of a report begins with; :func:`is_report` looks for it."""
@@ -63,7 +64,7 @@ def render_report(content: ReportContent, path: str | Path) -> Path:
     Parameters
     ----------
     content : ReportContent
-        What the report says; :func:`solvable.report.report_content` gathers it.
+        What the report says; :func:`solvable.study.report_content` gathers it.
     path : str or Path
         File to write; an existing one is replaced in one step. Ask :func:`is_report` first if it may
         be another's.
@@ -84,7 +85,7 @@ def render_report(content: ReportContent, path: str | Path) -> Path:
     Examples
     --------
     >>> import tempfile
-    >>> from solvable.report.content import ReportContent
+    >>> from solvable.study.content import ReportContent
     >>> with tempfile.TemporaryDirectory() as directory:
     ...     written = render_report(ReportContent("Title", "system"), Path(directory) / "report.html")
     ...     is_report(written)
@@ -99,16 +100,9 @@ def render_report(content: ReportContent, path: str | Path) -> Path:
 def _html(content: ReportContent) -> str:
     from importlib.metadata import version
 
-    from jinja2 import Environment, PackageLoader, StrictUndefined
     from plotly.offline import get_plotlyjs
 
-    environment = Environment(
-        loader=PackageLoader("solvable.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    environment = page_environment("solvable.study")
     environment.filters["setting"] = _setting
     verdicts = verdict_rows(content.verdicts)
     return environment.get_template("report.html.jinja").render(
@@ -140,7 +134,7 @@ def _setting(parameters: Mapping[str, Any]) -> str:
 
 def _drawings(figures: Sequence[Figure]) -> str:
     """Plotly's traces and layouts as JSON that can stand inside a script element."""
-    from solvable.report.plotly_backend import draw_plotly
+    from solvable.plots.plotly_backend import draw_plotly
 
     drawn: list[Any] = [json.loads(draw_plotly(one, texts=False).to_json()) for one in figures]
     text = json.dumps(drawn, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
@@ -153,7 +147,7 @@ def _picture(figure: Figure) -> str:
     """Address of a picture of the figure that holds the picture itself."""
     from base64 import b64encode
 
-    from solvable.report.matplotlib_backend import draw_matplotlib
+    from solvable.plots.matplotlib_backend import draw_matplotlib
 
     encoded = b64encode(saved(draw_matplotlib(figure, texts=False), "svg")).decode()
     return f"data:image/svg+xml;base64,{encoded}"

@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from solvable.errors import InvalidParameter, SolvableError, unknown_choice
-from solvable.systems.base import Parameters, System
+from solvable.frame.system import Parameters, System
 
 
 def canonical_json(value: Any) -> str:
@@ -58,7 +58,7 @@ def validate_parameters(system: System, values: Mapping[str, Any]) -> Parameters
 
     Returns
     -------
-    solvable.systems.base.Parameters
+    solvable.frame.system.Parameters
         The validated model.
 
     Raises

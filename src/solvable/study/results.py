@@ -12,9 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from solvable.frame.claims import Verdict
+from solvable.frame.points import Point
+from solvable.frame.system import System
 from solvable.study.database import reported
 from solvable.study.snapshot import Snapshot, read, read_arrays
-from solvable.systems.base import Point, System, Verdict
 
 RECORDS_NAME = "records.csv"
 
@@ -218,7 +220,7 @@ def load(directory: str | Path, system: System | None = None) -> StudyResult:
     """
     snapshot = read(directory)
     if system is None:
-        from solvable.systems import registry
+        from solvable.frame import registry
 
         system = registry.load(snapshot.meta["system"])
     return StudyResult(Path(directory), system, snapshot)

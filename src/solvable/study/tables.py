@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from solvable.report.numbers import MISSING, format_number, format_with_error
-from solvable.systems.base import Point, Verdict
+from solvable.frame.claims import Verdict
+from solvable.frame.points import Point
+from solvable.plots.numbers import MISSING, format_number, format_with_error
 
 STATUSES = ("holds", "fails", "not testable")
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from solvable.arrays import Array, GeneratedSource, Source, as_source, random_stream, to_numpy
 from solvable.errors import InvalidData, InvalidParameter
-from solvable.targets.first_layer import check_integer
-from solvable.targets.readouts import Readout, ReadoutFunction, resolve_readout
+from solvable.teachers.first_layer import check_integer
+from solvable.teachers.readouts import Readout, ReadoutFunction, resolve_readout
 
 CHUNK_ROWS = 4096
 """Rows that are mapped to latent features at a time."""

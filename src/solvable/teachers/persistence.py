@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from solvable.errors import InvalidData, InvalidParameter
-from solvable.targets.first_layer import freeze
+from solvable.teachers.first_layer import freeze
 
 Target = TypeVar("Target")
 

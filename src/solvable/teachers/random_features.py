@@ -9,7 +9,7 @@ import numpy as np
 
 from solvable.arrays import random_stream
 from solvable.operators.features import HermiteFeatures
-from solvable.targets.first_layer import freeze
+from solvable.teachers.first_layer import freeze
 
 COVARIANCE_ROWS = 1024
 """Rows of the width x width covariance that are held at a time."""
@@ -38,7 +38,7 @@ class ReluFeatures:
     -----
     arXiv:2602.10867 (random-feature variant of the first layer). The covariance is the arc-cosine
     kernel of degree 1 less its first two Hermite terms; tested by simulation in
-    ``tests/targets/test_random_features.py``.
+    ``tests/teachers/test_random_features.py``.
 
     Examples
     --------

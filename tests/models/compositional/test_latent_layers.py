@@ -7,15 +7,15 @@ from hypothesis import strategies as st
 
 from solvable.arrays import random_stream
 from solvable.errors import InvalidParameter
-from solvable.operators import HermiteFeatures
-from solvable.targets import CompositionalTarget
-from solvable.theory.compositional import rotate_layer
-from solvable.theory.latent_layers import (
+from solvable.models.compositional.latent_layers import (
     LatentDraws,
     fit_last_layer,
     inner_layer,
     transported,
 )
+from solvable.models.compositional.theory import rotate_layer
+from solvable.operators import HermiteFeatures
+from solvable.targets import CompositionalTarget
 
 
 def gaussian_draws(weights, draws=60_000, key="draws"):

@@ -9,17 +9,17 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from solvable.arrays import random_stream
-from solvable.systems import compositional_figures
-from solvable.systems.base import Point
-from solvable.systems.compositional_experiment import (
+from solvable.models.compositional import figures as compositional_figures
+from solvable.models.compositional.measure import (
     draw_target,
     fresh_rows,
     make_target,
     rotated_basis,
     rotated_directions,
 )
-from solvable.systems.compositional_scaling_checks import crossing
-from solvable.systems.compositional_target import PRESETS, CompositionalParameters, system
+from solvable.models.compositional.scaling_checks import crossing
+from solvable.models.compositional.system import PRESETS, CompositionalParameters, system
+from solvable.systems.base import Point
 
 SMALL = {"dimension": 14, "features": 2, "samples": 4000, "test_samples": 1000, "teacher": 6}
 FOUR = {**SMALL, "layers": 4, "features": 3, "inner_features": 2}
@@ -113,7 +113,7 @@ def test_a_replicate_depends_on_its_stream_alone(setting, record):
 
 
 def test_a_prediction_depends_on_nothing_but_the_parameters(setting):
-    from solvable.systems import compositional_prediction
+    from solvable.models.compositional import predict as compositional_prediction
 
     parameters = CompositionalParameters(**setting)
     first = system.predict(parameters)
@@ -153,7 +153,7 @@ def test_rotated_directions_are_orthonormal_and_span_the_true_ones(first_layer):
 
 
 def test_the_first_step_gets_the_samples_that_were_asked_for(monkeypatch):
-    from solvable.learners import layerwise
+    from solvable.models.sequential import learner as layerwise
 
     seen = []
     original = layerwise.fit_spectral_layer
@@ -207,7 +207,7 @@ def test_every_variant_runs(values):
 
 
 def test_regenerated_samples_give_a_like_result(monkeypatch):
-    from solvable.systems import compositional_experiment
+    from solvable.models.compositional import measure as compositional_experiment
 
     values = SMALL | {"samples": 20_000, "second_layer": "diagonal"}
     stored = record_of(values)

@@ -146,9 +146,9 @@ def test_source_and_sample_do_not_depend_on_chunks_or_length(case):
 def test_a_saved_teacher_is_read_back_exactly(case, tmp_path, monkeypatch):
     target = CompositionalTarget(**case, seed=3)
     path = target.save(tmp_path / "teacher")
-    monkeypatch.setattr("solvable.targets.compositional.draw_directions", None)
-    monkeypatch.setattr("solvable.targets.compositional.random_stream", None)
-    monkeypatch.setattr("solvable.targets.random_features.random_stream", None)
+    monkeypatch.setattr("solvable.models.compositional.target.draw_directions", None)
+    monkeypatch.setattr("solvable.models.compositional.target.random_stream", None)
+    monkeypatch.setattr("solvable.teachers.random_features.random_stream", None)
     again = CompositionalTarget.load(path)
     assert again == target
     for mine, theirs in zip(target.sample(50, 1), again.sample(50, 1), strict=True):

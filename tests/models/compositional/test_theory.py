@@ -8,14 +8,12 @@ from hypothesis.extra import numpy as arrays
 
 from solvable.arrays import random_stream
 from solvable.errors import InvalidData, InvalidParameter
-from solvable.operators import (
-    HermiteFeatures,
-    MomentOperator,
-    apply_label_map,
-    leading_eigenpairs,
+from solvable.models.compositional.scaling import (
+    degree_two_share,
+    kernel_samples,
+    recovery_exponent,
 )
-from solvable.targets import CompositionalTarget
-from solvable.theory.compositional import (
+from solvable.models.compositional.theory import (
     composed_background,
     crossing_samples,
     effective_matrix,
@@ -23,12 +21,9 @@ from solvable.theory.compositional import (
     rotate_layer,
     thresholds,
 )
-from solvable.theory.compositional_scaling import (
-    degree_two_share,
-    kernel_samples,
-    recovery_exponent,
-)
-from solvable.theory.sample_kernel import corrected_kernel, plain_kernel
+from solvable.models.sequential.sample_kernel import corrected_kernel, plain_kernel
+from solvable.operators import HermiteFeatures, MomentOperator, apply_label_map, leading_eigenpairs
+from solvable.targets import CompositionalTarget
 
 entries = arrays.arrays(
     np.float64, (4, 4), elements=st.floats(-10, 10, allow_nan=False, width=32)

@@ -2,7 +2,7 @@
 
 Checks 8, 9, 10, 14 and 15 of the note on 2605.13612, and its table of ten classes. The others are
 where their parts are tested: 1, 2, 5, 6 and 7 in ``tests/operators``, 3, 4, 12 and 13 in
-``test_lofi_theory.py``, 11 in ``tests/learners/test_early_gradient.py``.
+``test_lofi_theory.py``, 11 in ``tests/networks/test_early_gradient.py``.
 """
 
 import math
@@ -11,13 +11,8 @@ import numpy as np
 import pytest
 
 from solvable.data import load
-from solvable.learners import (
-    Block,
-    NeuralLoFiClassifier,
-    NeuralLoFiTransformer,
-    network_blocks,
-)
-from solvable.learners.lofi_layers import KernelChain
+from solvable.learners import Block, NeuralLoFiClassifier, NeuralLoFiTransformer, network_blocks
+from solvable.networks.layers import KernelChain
 from solvable.operators import average_pool, factorise_kernel, patches
 
 INF = math.inf

@@ -7,11 +7,11 @@ import pytest
 from pydantic import ValidationError
 
 from solvable.arrays import random_stream
-from solvable.systems import neural_lofi_figures
+from solvable.models.lofi import figures as neural_lofi_figures
+from solvable.models.lofi.claims import CLAIMS
+from solvable.models.lofi.measure import METRICS, draw_target, make_target
+from solvable.models.lofi.system import PRESETS, NeuralLoFiParameters, system
 from solvable.systems.base import Point
-from solvable.systems.neural_lofi import PRESETS, NeuralLoFiParameters, system
-from solvable.systems.neural_lofi_claims import CLAIMS
-from solvable.systems.neural_lofi_experiment import METRICS, draw_target, make_target
 
 SETTINGS = {
     "single": {"dimension": 80, "ratio": 6.0},

@@ -11,11 +11,11 @@ from sklearn.datasets import load_digits
 from sklearn.kernel_ridge import KernelRidge
 
 from solvable.arrays import random_stream
+from solvable.models.lofi_images.checks import gap_to_limit, null_ratio
+from solvable.models.lofi_images.claims import CLAIMS
+from solvable.models.lofi_images.measure import METRICS, _Split, images
+from solvable.models.lofi_images.system import PRESETS, NeuralLoFiImagesParameters, system
 from solvable.systems.base import Point
-from solvable.systems.neural_lofi_images import PRESETS, NeuralLoFiImagesParameters, system
-from solvable.systems.neural_lofi_images_checks import gap_to_limit, null_ratio
-from solvable.systems.neural_lofi_images_claims import CLAIMS
-from solvable.systems.neural_lofi_images_experiment import METRICS, _Split, images
 
 SETTINGS = {
     "wide": {"samples": 150},

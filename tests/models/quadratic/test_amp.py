@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from solvable.arrays import ArraySource, random_stream
-from solvable.learners.quadratic_amp import degrees_of_freedom, solve_amp
-from solvable.learners.quadratic_sensing import GaussianSensing, SampleSensing
-from solvable.learners.quadratic_solvers import positive_part, solve_fista
+from solvable.models.quadratic.amp import degrees_of_freedom, solve_amp
+from solvable.models.quadratic.sensing import GaussianSensing, SampleSensing
+from solvable.models.quadratic.solvers import positive_part, solve_fista
 
 
 def problem(dimension, n_samples, seed, scales=1.0):

@@ -7,14 +7,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from solvable.report import draw_matplotlib
-from solvable.systems import quadratic_curves
+from solvable.models.quadratic import curves as quadratic_curves
+from solvable.models.quadratic.checks import distribution_distance, shape_effect
+from solvable.models.quadratic.claims import CLAIMS
+from solvable.models.quadratic.curves import curves_of, families
+from solvable.models.quadratic.predict import predict
+from solvable.models.quadratic.system import QuadraticParameters, system
+from solvable.plots.matplotlib_backend import draw_matplotlib
 from solvable.systems.base import Finding, NotTestable, Point
-from solvable.systems.quadratic_checks import distribution_distance, shape_effect
-from solvable.systems.quadratic_claims import CLAIMS
-from solvable.systems.quadratic_curves import curves_of, families
-from solvable.systems.quadratic_network import QuadraticParameters, system
-from solvable.systems.quadratic_prediction import predict
 
 BASE = {"dimension": 60, "regularisation": 0.1}
 

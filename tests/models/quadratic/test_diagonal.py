@@ -5,7 +5,7 @@ from scipy.stats import norm
 from sklearn.linear_model import Lasso
 
 from solvable.errors import InvalidData, InvalidParameter, NotConverged
-from solvable.theory.quadratic_diagonal import (
+from solvable.models.quadratic.diagonal import (
     DiagonalTarget,
     lasso_penalty,
     solve_diagonal,

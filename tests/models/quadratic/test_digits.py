@@ -5,7 +5,7 @@ import pytest
 from sklearn.datasets import load_digits
 from sklearn.decomposition import PCA
 
-from solvable.learners.quadratic import PATH_RATIOS, QuadraticNetRegressor
+from solvable.models.quadratic.learner import PATH_RATIOS, QuadraticNetRegressor
 
 SPLITS = 12
 

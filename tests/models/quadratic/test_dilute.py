@@ -2,15 +2,11 @@ import numpy as np
 import pytest
 
 from solvable.errors import InvalidParameter
+from solvable.models.quadratic.dilute import dilute_state, solve_dilute, spike_error
+from solvable.models.quadratic.theory import solve_quadratic
 from solvable.spectra.free_convolution import SpectralLaw
 from solvable.spectra.functionals import truncated_moments
 from solvable.spectra.measures import discrete, power_law
-from solvable.theory.quadratic import solve_quadratic
-from solvable.theory.quadratic_dilute import (
-    dilute_state,
-    solve_dilute,
-    spike_error,
-)
 
 
 def error_and_freedom(strengths, weights, threshold):

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
 
 from solvable.errors import InvalidData, InvalidParameter
-from solvable.theory.quadratic_dynamics import (
+from solvable.models.quadratic.dynamics import (
     feature_learning_times,
     flow_exponent,
     flow_matrix,

@@ -5,15 +5,15 @@ import pytest
 from scipy.optimize import minimize_scalar
 
 from solvable.errors import InvalidParameter
-from solvable.spectra.measures import power_law
-from solvable.spectra.product_measure import marchenko_pastur
-from solvable.theory.quadratic import solve_quadratic
-from solvable.theory.quadratic_errors import (
+from solvable.models.quadratic.errors import (
     decompose_error,
     exact_feature_errors,
     optimal_regularisation,
     outlier_error,
 )
+from solvable.models.quadratic.theory import solve_quadratic
+from solvable.spectra.measures import power_law
+from solvable.spectra.product_measure import marchenko_pastur
 
 
 def test_spike_in_matrices():

@@ -5,7 +5,7 @@ import pytest
 
 from solvable.arrays import ArraySource, random_stream
 from solvable.errors import InvalidData
-from solvable.learners.quadratic_features import (
+from solvable.models.quadratic.features import (
     CHUNK_ROWS,
     SYMMETRIC_COLUMNS,
     condition_number,
@@ -13,7 +13,7 @@ from solvable.learners.quadratic_features import (
     weighted_gram,
     whitening_of,
 )
-from solvable.learners.quadratic_sensing import SampleSensing
+from solvable.models.quadratic.sensing import SampleSensing
 
 
 def features(n=CHUNK_ROWS + 100, d=5, seed=0):

@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 
 from solvable.arrays import random_stream
-from solvable.learners.quadratic_sensing import GaussianSensing
+from solvable.models.quadratic.finite_size import _functionals, _mass_at, finite_size
+from solvable.models.quadratic.measure import minimise
+from solvable.models.quadratic.saddle import saddle_objective
+from solvable.models.quadratic.sensing import GaussianSensing
+from solvable.models.quadratic.target import QuadraticTarget
+from solvable.models.quadratic.theory import solve_quadratic
 from solvable.spectra.free_convolution import SpectralLaw
 from solvable.spectra.functionals import truncated_moments
 from solvable.spectra.measures import power_law
 from solvable.spectra.product_measure import marchenko_pastur
-from solvable.systems.quadratic_experiment import minimise
-from solvable.systems.quadratic_finite_size import _functionals, _mass_at, finite_size
-from solvable.targets.quadratic import QuadraticTarget
-from solvable.theory.quadratic import solve_quadratic
-from solvable.theory.quadratic_saddle import saddle_objective
 
 
 def gaussian_matrices(rng, count, d):

@@ -12,7 +12,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from solvable.arrays import GeneratedSource, random_stream
 from solvable.errors import InvalidData, InvalidParameter
-from solvable.learners.quadratic import QuadraticNetRegressor
+from solvable.models.quadratic.learner import QuadraticNetRegressor
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

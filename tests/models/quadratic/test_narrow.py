@@ -3,14 +3,14 @@ import pytest
 
 from solvable.arrays import ArraySource
 from solvable.errors import InvalidParameter
-from solvable.learners.quadratic_factor import solve_factorised
-from solvable.learners.quadratic_sensing import GaussianSensing, SampleSensing
+from solvable.models.quadratic.factor import solve_factorised
+from solvable.models.quadratic.narrow import cut_moments, solve_narrow, width_cut
+from solvable.models.quadratic.sensing import GaussianSensing, SampleSensing
+from solvable.models.quadratic.theory import solve_quadratic
 from solvable.spectra.free_convolution import SpectralLaw
 from solvable.spectra.functionals import truncated_moments
 from solvable.spectra.measures import discrete
 from solvable.spectra.product_measure import marchenko_pastur
-from solvable.theory.quadratic import solve_quadratic
-from solvable.theory.quadratic_narrow import cut_moments, solve_narrow, width_cut
 
 
 def power_law_strengths(dimension, exponent):

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from solvable.diagnose.symmetric_fit import fit_symmetric
+from solvable.models.quadratic.theory import solve_quadratic
 from solvable.spectra.measures import power_law
-from solvable.spectra.symmetric_fit import fit_symmetric
-from solvable.theory.quadratic import solve_quadratic
 
 DIMENSION, DRAWS = 400, 8
 

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from solvable.arrays import ArraySource, random_stream
-from solvable.learners.quadratic_amp import solve_amp
-from solvable.learners.quadratic_factor import solve_factorised
-from solvable.learners.quadratic_sensing import GaussianSensing, SampleSensing
-from solvable.learners.quadratic_solvers import objective, solve_fista
-from solvable.learners.quadratic_spectrum import spectral_estimate
+from solvable.models.quadratic.amp import solve_amp
+from solvable.models.quadratic.factor import solve_factorised
+from solvable.models.quadratic.sensing import GaussianSensing, SampleSensing
+from solvable.models.quadratic.solvers import objective, solve_fista
+from solvable.models.quadratic.spectrum import spectral_estimate
 
 
 def power_law(dimension, exponent=1.0):

@@ -4,17 +4,14 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 
+from solvable.models.quadratic.bayes import bayes_optimal
+from solvable.models.quadratic.errors import decompose_error, exact_feature_errors
+from solvable.models.quadratic.theory import quadratic_curve, solve_quadratic
+from solvable.models.quadratic.thresholds import interpolation_threshold, perfect_recovery_threshold
 from solvable.spectra.free_convolution import SpectralLaw
 from solvable.spectra.functionals import truncated_moments
 from solvable.spectra.measures import power_law
 from solvable.spectra.product_measure import marchenko_pastur
-from solvable.theory.quadratic import quadratic_curve, solve_quadratic
-from solvable.theory.quadratic_bayes import bayes_optimal
-from solvable.theory.quadratic_errors import decompose_error, exact_feature_errors
-from solvable.theory.quadratic_thresholds import (
-    interpolation_threshold,
-    perfect_recovery_threshold,
-)
 
 
 def power_law_state(dimension, exponent, samples, label_noise, regularisation):
@@ -113,8 +110,8 @@ def test_last_point_of_the_curve_against_large_networks():
     # The error of samples exceeds the theory's by a share near 3 / d: at d = 300 three networks, each
     # with a scatter of 1 %, tell .1124 (plus 1 %) from .1163.
     from solvable.arrays import ArraySource
-    from solvable.learners.quadratic_amp import solve_amp
-    from solvable.learners.quadratic_sensing import SampleSensing
+    from solvable.models.quadratic.amp import solve_amp
+    from solvable.models.quadratic.sensing import SampleSensing
 
     d, errors = 300, []
     for seed in range(3):

@@ -4,25 +4,25 @@ import numpy as np
 import pytest
 
 from solvable.errors import InvalidParameter, NotConverged
-from solvable.spectra.free_convolution import SpectralLaw
-from solvable.spectra.functionals import truncated_moments
-from solvable.spectra.measures import power_law
-from solvable.theory.quadratic import solve_quadratic
-from solvable.theory.quadratic_bulk import (
+from solvable.models.quadratic.bulk import (
     interpolation_peak_risk,
     noise_only,
     overfitting_risk,
     semicircle_tail,
 )
-from solvable.theory.quadratic_errors import optimal_regularisation
-from solvable.theory.quadratic_phase_laws import (
+from solvable.models.quadratic.errors import optimal_regularisation
+from solvable.models.quadratic.phase_laws import (
     QuadraticPhase,
     full_rank_risk,
     phase_exponents,
     truncated_constant,
     truncated_risk,
 )
-from solvable.theory.quadratic_phases import PowerLawPhases, quadratic_phase
+from solvable.models.quadratic.phases import PowerLawPhases, quadratic_phase
+from solvable.models.quadratic.theory import solve_quadratic
+from solvable.spectra.free_convolution import SpectralLaw
+from solvable.spectra.functionals import truncated_moments
+from solvable.spectra.measures import power_law
 
 NOISE = 0.5
 

@@ -5,7 +5,7 @@ import pytest
 
 from solvable.arrays import ArraySource, random_stream
 from solvable.errors import InvalidData, InvalidParameter
-from solvable.learners.quadratic_sensing import CHUNK_ROWS, GaussianSensing, SampleSensing
+from solvable.models.quadratic.sensing import CHUNK_ROWS, GaussianSensing, SampleSensing
 
 
 def test_products_equal_explicit_matrices_across_chunks():

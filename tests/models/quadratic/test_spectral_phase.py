@@ -2,17 +2,17 @@ import numpy as np
 import pytest
 
 from solvable.errors import InvalidData, InvalidParameter
-from solvable.spectra.edges import tracy_widom_quantile
-from solvable.spectra.free_convolution import SpectralLaw
-from solvable.spectra.product_measure import marchenko_pastur
-from solvable.theory.quadratic import solve_quadratic
-from solvable.theory.quadratic_spectral_phase import (
+from solvable.models.quadratic.spectral_phase import (
     MANY,
     MERGING,
     WINDOW,
     SpectralPhase,
     spectral_phase,
 )
+from solvable.models.quadratic.theory import solve_quadratic
+from solvable.spectra.edges import tracy_widom_quantile
+from solvable.spectra.free_convolution import SpectralLaw
+from solvable.spectra.product_measure import marchenko_pastur
 
 
 def power_law_strengths(dimension, exponent=1.0):

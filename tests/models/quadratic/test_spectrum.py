@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from solvable.arrays import ArraySource, random_stream
-from solvable.learners.quadratic import QuadraticNetRegressor
-from solvable.learners.quadratic_amp import solve_amp
-from solvable.learners.quadratic_sensing import SampleSensing
-from solvable.learners.quadratic_solvers import solve_fista
-from solvable.learners.quadratic_spectrum import spectral_estimate
+from solvable.models.quadratic.amp import solve_amp
+from solvable.models.quadratic.learner import QuadraticNetRegressor
+from solvable.models.quadratic.sensing import SampleSensing
+from solvable.models.quadratic.solvers import solve_fista
+from solvable.models.quadratic.spectrum import spectral_estimate
 from solvable.spectra.denoiser import denoising_error
 from solvable.spectra.free_convolution import SpectralLaw
 

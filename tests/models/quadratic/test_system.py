@@ -11,19 +11,17 @@ from pydantic import ValidationError
 
 from solvable.arrays import random_stream
 from solvable.errors import InvalidParameter, NotConverged
-from solvable.systems import quadratic_experiment
-from solvable.systems.base import Point
-from solvable.systems.quadratic_checks import model_of
-from solvable.systems.quadratic_experiment import METRICS, draw_target, make_target
-from solvable.systems.quadratic_groups import feature_groups, group_names, group_sizes
-from solvable.systems.quadratic_naming import (
+from solvable.models.quadratic import measure as quadratic_experiment
+from solvable.models.quadratic.checks import model_of
+from solvable.models.quadratic.groups import feature_groups, group_names, group_sizes
+from solvable.models.quadratic.measure import METRICS, draw_target, make_target
+from solvable.models.quadratic.naming import (
     phase_changes,
     phase_of,
     phase_of_spectrum,
     scaling_phase,
 )
-from solvable.systems.quadratic_network import QuadraticParameters, system
-from solvable.systems.quadratic_prediction import (
+from solvable.models.quadratic.predict import (
     bayes_below,
     bayes_error,
     group_errors,
@@ -31,8 +29,10 @@ from solvable.systems.quadratic_prediction import (
     predict,
     state_of,
 )
-from solvable.systems.quadratic_presets import PRESETS
-from solvable.targets.quadratic import QuadraticTarget
+from solvable.models.quadratic.presets import PRESETS
+from solvable.models.quadratic.system import QuadraticParameters, system
+from solvable.models.quadratic.target import QuadraticTarget
+from solvable.systems.base import Point
 
 SETTINGS = {
     "random target": {"dimension": 24, "sample_ratio": 0.6, "regularisation": 0.1},

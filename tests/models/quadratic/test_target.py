@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from solvable.arrays import ArraySource, random_stream
 from solvable.errors import InvalidData, InvalidParameter
-from solvable.learners.quadratic_sensing import SampleSensing
-from solvable.targets.quadratic import QuadraticTarget
+from solvable.models.quadratic.sensing import SampleSensing
+from solvable.models.quadratic.target import QuadraticTarget
 
 TARGETS = {
     "thin": QuadraticTarget(30, width_ratio=0.2, noise=0.5, seed=1),

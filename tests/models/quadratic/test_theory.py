@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from solvable.errors import InvalidData, InvalidParameter, NotConverged
+from solvable.models.quadratic.theory import quadratic_curve, solve_quadratic, state_at
 from solvable.spectra.measures import power_law
 from solvable.spectra.product_measure import marchenko_pastur
-from solvable.theory.quadratic import quadratic_curve, solve_quadratic, state_at
 
 TALK = {"label_noise": 0.5, "regularisation": 0.02}
 

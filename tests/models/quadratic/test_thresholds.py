@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 from solvable.errors import InvalidParameter
-from solvable.spectra.measures import discrete
-from solvable.spectra.product_measure import marchenko_pastur
-from solvable.theory.quadratic import quadratic_curve, solve_quadratic
-from solvable.theory.quadratic_thresholds import (
+from solvable.models.quadratic.theory import quadratic_curve, solve_quadratic
+from solvable.models.quadratic.thresholds import (
     flow_recovery_threshold,
     interpolation_threshold,
     perfect_recovery_threshold,
 )
+from solvable.spectra.measures import discrete
+from solvable.spectra.product_measure import marchenko_pastur
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from solvable.arrays import random_stream
-from solvable.learners.bulk import (
+from solvable.models.sequential.bulk import (
     PredictedBulk,
     SpectralMeasure,
     free_upper_edge,

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
+from solvable.models.sequential.claims import CLAIMS
+from solvable.models.sequential.laws import crossings
+from solvable.models.sequential.system import SequentialParameters, system
 from solvable.systems.base import Point
-from solvable.systems.sequential_claims import CLAIMS
-from solvable.systems.sequential_laws import crossings
-from solvable.systems.sequential_recovery import SequentialParameters, system
 
 BY_NAME = {claim.name: claim for claim in CLAIMS}
 

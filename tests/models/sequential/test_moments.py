@@ -4,15 +4,15 @@ import numpy as np
 import pytest
 
 from solvable.arrays import random_stream
-from solvable.operators import MomentOperator, apply_label_map, standardise
-from solvable.systems.sequential_experiment import make_target
-from solvable.systems.sequential_moments import (
+from solvable.models.sequential.measure import make_target
+from solvable.models.sequential.moments import (
     controlled_mean,
     draw_from,
     draw_moments,
     exact_heights,
 )
-from solvable.systems.sequential_recovery import SequentialParameters
+from solvable.models.sequential.system import SequentialParameters
+from solvable.operators import MomentOperator, apply_label_map, standardise
 
 VARIANTS = [
     {"correction": "wick"},

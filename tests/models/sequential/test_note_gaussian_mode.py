@@ -15,9 +15,9 @@ import pytest
 
 from solvable.arrays import random_stream
 from solvable.learners import LayerwiseSpectralRegressor
+from solvable.models.sequential.laws import crossings
+from solvable.models.sequential.system import SequentialParameters, system
 from solvable.operators import MomentOperator, standardise
-from solvable.systems.sequential_laws import crossings
-from solvable.systems.sequential_recovery import SequentialParameters, system
 from solvable.targets import HierarchicalTarget
 
 TOTAL = 465

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from solvable.arrays import random_stream
-from solvable.learners.readout import fit_spline_readout
+from solvable.models.sequential.readout import fit_spline_readout
 
 
 def test_learns_a_saturating_function_from_noisy_labels():

@@ -9,8 +9,8 @@ import pytest
 
 from solvable.errors import DegenerateReadout, InvalidParameter
 from solvable.hermite import hermite_coefficients
+from solvable.models.sequential.readout_moments import check_coefficients, limit_couplings
 from solvable.theory import predict_sequential, readout_error
-from solvable.theory.readouts import check_coefficients, limit_couplings
 
 READOUTS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "identity": lambda z: z,

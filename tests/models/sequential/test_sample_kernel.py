@@ -4,8 +4,12 @@ import numpy as np
 import pytest
 
 from solvable.errors import InvalidData
+from solvable.models.sequential.sample_kernel import (
+    corrected_kernel,
+    plain_kernel,
+    quadratic_background,
+)
 from solvable.operators import HermiteFeatures
-from solvable.theory.sample_kernel import corrected_kernel, plain_kernel, quadratic_background
 
 DIMENSION, FEATURES, DRAWS = 5, 3, 40
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from solvable.arrays import random_stream
 from solvable.errors import InvalidData
 from solvable.learners import LayerwiseSpectralRegressor
-from solvable.learners.second_layer import (
+from solvable.models.sequential.second_layer import (
     SecondLayer,
     fit_least_squares,
     layer_from_spectrum,

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from solvable.learners.bulk import NullEdges
-from solvable.learners.selection import beyond, select_outliers
+from solvable.models.sequential.bulk import NullEdges
+from solvable.models.sequential.selection import beyond, select_outliers
 from solvable.operators import Eigenpairs
 
 NOISE = (-1.0, 1.2)

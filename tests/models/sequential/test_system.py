@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from solvable.arrays import random_stream
+from solvable.models.sequential.measure import draw_target, sign_pattern
+from solvable.models.sequential.system import PRESETS, SequentialParameters, system
 from solvable.systems.base import Point
-from solvable.systems.sequential_experiment import draw_target, sign_pattern
-from solvable.systems.sequential_recovery import PRESETS, SequentialParameters, system
 
 SMALL = {"dimension": 12, "features": 2, "samples": 3000, "test_samples": 500}
 
@@ -149,7 +149,7 @@ def test_every_variant_runs(setting):
 
 
 def test_regenerated_samples_give_a_like_result(monkeypatch):
-    from solvable.systems import sequential_experiment
+    from solvable.models.sequential import measure as sequential_experiment
 
     parameters = SequentialParameters(**(SMALL | {"samples": 20_000}))
     stored = system.measure(parameters, random_stream(3))

@@ -340,8 +340,8 @@ def test_a_saved_teacher_is_read_back_exactly(case, tmp_path):
 def test_loading_uses_the_stored_arrays_and_draws_nothing(tmp_path, monkeypatch):
     target = HierarchicalTarget(dimension=6, features=2)
     path = target.save(tmp_path / "teacher.npz")
-    monkeypatch.setattr("solvable.targets.hierarchical.draw_directions", None)
-    monkeypatch.setattr("solvable.targets.hierarchical.random_stream", None)
+    monkeypatch.setattr("solvable.models.sequential.target.draw_directions", None)
+    monkeypatch.setattr("solvable.models.sequential.target.random_stream", None)
     again = HierarchicalTarget.load(path)
     np.testing.assert_array_equal(again.directions, target.directions)
     np.testing.assert_array_equal(again.weights, target.weights)

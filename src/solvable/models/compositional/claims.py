@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from solvable.systems import compositional_checks as checks
-from solvable.systems import compositional_scaling_checks as scaling
-from solvable.systems.base import Claim
+from solvable.frame.claims import Claim
+from solvable.models.compositional import checks
+from solvable.models.compositional import scaling_checks as scaling
 
 PAPER = "arXiv:2602.10867"
 

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from solvable.systems.base import Figure, Marker, Metrics, Point, Series
-from solvable.systems.checking import BOOKKEEPING, groups
-from solvable.systems.compositional_scaling_checks import crossing
+from solvable.frame.checking import BOOKKEEPING, groups
+from solvable.frame.points import Metrics, Point
+from solvable.models.compositional.scaling_checks import crossing
+from solvable.plots.figure import Figure, Marker, Series
 
 if TYPE_CHECKING:
-    from solvable.systems.compositional_target import CompositionalParameters
+    from solvable.models.compositional.system import CompositionalParameters
 
 CURVE_POINTS = 24
 """Sample sizes at which a predicted curve is evaluated."""
@@ -67,20 +68,20 @@ def _family(family: list[list[Point]], suffix: str, title: str) -> list[Figure]:
 
 
 def _predict(parameters: CompositionalParameters) -> Metrics:
-    from solvable.systems.compositional_prediction import predict
+    from solvable.models.compositional.predict import predict
 
     return predict(parameters)
 
 
 def _predict_first_layer(parameters: CompositionalParameters) -> Metrics:
-    from solvable.systems.compositional_prediction import predict_first_layer
+    from solvable.models.compositional.predict import predict_first_layer
 
     return predict_first_layer(parameters)
 
 
 def _curve(group: Sequence[Point], predict: Callable[[CompositionalParameters], Metrics]) -> Curve:
     """Predictions on a fine grid of sample sizes around those of a group."""
-    from solvable.systems.compositional_target import CompositionalParameters
+    from solvable.models.compositional.system import CompositionalParameters
 
     sizes = _sizes(group)
     grid = np.geomspace(sizes[0] / 1.4, sizes[-1] * 1.4, CURVE_POINTS)

@@ -91,7 +91,7 @@ def fit_last_layer(features: np.ndarray, labels: np.ndarray, *, readout: bool = 
     -----
     O(m p^4). For the identity readout and Gaussian features the matrix is
     :math:`\mathrm{diag}(b_kc_k^2)` and the error :math:`1-\sum_k\lambda_k^2c_k^4`; both are tested
-    in ``tests/theory/test_latent_layers.py``.
+    in ``tests/models/compositional/test_latent_layers.py``.
 
     Examples
     --------
@@ -161,7 +161,8 @@ def transported(layers: np.ndarray, alignment: np.ndarray) -> np.ndarray:
 
     Notes
     -----
-    O(k r p (r + p)). Derived for Gaussian h; backed by ``tests/theory/test_latent_layers.py``.
+    O(k r p (r + p)). Derived for Gaussian h; backed by
+    ``tests/models/compositional/test_latent_layers.py``.
 
     Examples
     --------
@@ -207,7 +208,7 @@ def inner_layer(
 
     Notes
     -----
-    O(m p^4). Derived; backed by ``tests/theory/test_latent_layers.py``.
+    O(m p^4). Derived; backed by ``tests/models/compositional/test_latent_layers.py``.
 
     Examples
     --------

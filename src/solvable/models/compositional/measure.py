@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 import numpy as np
 
 from solvable.arrays import as_source, random_stream
-from solvable.systems.base import Metrics
-from solvable.targets import CompositionalTarget
+from solvable.frame.points import Metrics
+from solvable.models.compositional.target import CompositionalTarget
 
 if TYPE_CHECKING:
-    from solvable.learners import LayerwiseSpectralRegressor
-    from solvable.systems.compositional_target import CompositionalParameters
-    from solvable.theory.compositional import RotatedLayer
+    from solvable.models.compositional.system import CompositionalParameters
+    from solvable.models.compositional.theory import RotatedLayer
+    from solvable.models.sequential.learner import LayerwiseSpectralRegressor
 
 MEMORY_BYTES = 1.5e9
 """Samples beyond this size are drawn again from their seed at each pass instead of being stored."""
@@ -84,8 +84,8 @@ def _upper_basis(
     label_map: str,
     teacher: int,
 ) -> RotatedLayer:
+    from solvable.models.compositional.theory import rotate_layer
     from solvable.operators import apply_label_map
-    from solvable.theory.compositional import rotate_layer
 
     # Any dimension that holds the widths has the same layers above the first.
     target = CompositionalTarget(
@@ -172,7 +172,7 @@ def _samples(
 def _fit(
     parameters: CompositionalParameters, X: Any, y: np.ndarray, fresh: int, seed: int
 ) -> LayerwiseSpectralRegressor:
-    from solvable.learners import LayerwiseSpectralRegressor
+    from solvable.models.sequential.learner import LayerwiseSpectralRegressor
 
     learner = LayerwiseSpectralRegressor(
         degree=parameters.degree,
@@ -218,7 +218,7 @@ def _score_inner_layer(
     """Share of each true feature of the second representation that lies in the learned ones."""
     if not target.hidden_layers:
         return None
-    from solvable.theory.latent_layers import transported
+    from solvable.models.compositional.latent_layers import transported
 
     truth = transported(target.hidden_layers[0], alignment)
     shares = np.sum((truth.T @ learner.layers_[1].directions) ** 2, axis=1)
@@ -241,7 +241,7 @@ def _kernels(
     for name, limit in limits.items():
         error = None
         if rows <= limit and parameters.dimension >= parameters.kernel_dimension:
-            from solvable.learners import KernelRidgeBaseline
+            from solvable.fitting.baselines import KernelRidgeBaseline
 
             train = next(block for _, block in as_source(X).chunks(rows))
             model = KernelRidgeBaseline(kind=name, degree=parameters.label_degree)

@@ -9,31 +9,32 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from solvable.arrays import random_stream
-from solvable.operators import apply_label_map, standardise
-from solvable.systems.base import Metrics
-from solvable.systems.compositional_experiment import (
-    make_target,
-    rotated_basis,
-    rotated_directions,
+from solvable.frame.points import Metrics
+from solvable.models.compositional.latent_layers import (
+    LatentDraws,
+    fit_last_layer,
+    inner_layer,
+    transported,
 )
-from solvable.theory.compositional import (
+from solvable.models.compositional.measure import make_target, rotated_basis, rotated_directions
+from solvable.models.compositional.scaling import (
+    degree_two_share,
+    kernel_samples,
+    recovery_exponent,
+)
+from solvable.models.compositional.theory import (
     FirstLayerLaw,
     composed_background,
     crossing_samples,
     first_layer_law,
     thresholds,
 )
-from solvable.theory.compositional_scaling import (
-    degree_two_share,
-    kernel_samples,
-    recovery_exponent,
-)
-from solvable.theory.latent_layers import LatentDraws, fit_last_layer, inner_layer, transported
-from solvable.theory.sample_kernel import corrected_kernel, plain_kernel
+from solvable.models.sequential.sample_kernel import corrected_kernel, plain_kernel
+from solvable.operators import apply_label_map, standardise
 
 if TYPE_CHECKING:
-    from solvable.systems.compositional_target import CompositionalParameters
-    from solvable.targets import CompositionalTarget
+    from solvable.models.compositional.system import CompositionalParameters
+    from solvable.models.compositional.target import CompositionalTarget
 
 TEACHERS = 4
 """First layers over which a prediction is averaged, as the replicates of a study are."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from solvable.arrays import random_stream
 from solvable.operators.features import HermiteFeatures
-from solvable.targets.first_layer import draw_directions, freeze
+from solvable.teachers.first_layer import draw_directions, freeze
 
 
 def quadratic_forms(H: np.ndarray, matrices: np.ndarray) -> np.ndarray:

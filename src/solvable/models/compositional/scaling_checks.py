@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from solvable.systems.base import Finding, NotTestable, Point
-from solvable.systems.checking import groups, spread, worst
-from solvable.systems.compositional_checks import where
+from solvable.frame.checking import groups, spread, worst
+from solvable.frame.claims import Finding, NotTestable
+from solvable.frame.points import Point
+from solvable.models.compositional.checks import where
 
 
 def crossing(group: Sequence[Point], name: str = "subspace_overlap", level: float = 0.5) -> float:

@@ -9,18 +9,12 @@ from typing import ClassVar, Literal
 import numpy as np
 from pydantic import Field, model_validator
 
-from solvable.systems.base import (
-    Claim,
-    Figure,
-    Metrics,
-    Parameters,
-    Point,
-    Preset,
-    Reference,
-    System,
-)
-from solvable.systems.compositional_claims import CLAIMS
-from solvable.systems.compositional_figures import draw_figures
+from solvable.frame.claims import Claim
+from solvable.frame.points import Metrics, Point
+from solvable.frame.system import Parameters, Preset, Reference, System
+from solvable.models.compositional.claims import CLAIMS
+from solvable.models.compositional.figures import draw_figures
+from solvable.plots.figure import Figure
 
 COMPOSITIONAL = Reference(
     key="tabanelli2026deep",
@@ -172,13 +166,13 @@ class CompositionalSystem(System):
 
     def measure(self, parameters: CompositionalParameters, rng: np.random.Generator) -> Metrics:
         """Draw a target and samples, fit the layer-wise learner, and score every layer."""
-        from solvable.systems import compositional_experiment
+        from solvable.models.compositional import measure as compositional_experiment
 
         return compositional_experiment.measure(parameters, rng)
 
     def predict(self, parameters: CompositionalParameters) -> Metrics:
         """Predict the same metrics from the finite-size theory."""
-        from solvable.systems.compositional_prediction import predict
+        from solvable.models.compositional.predict import predict
 
         return predict(parameters)
 
@@ -186,7 +180,7 @@ class CompositionalSystem(System):
         self, parameters: CompositionalParameters, rng: np.random.Generator
     ) -> Mapping[str, np.ndarray]:
         """Layers of the target that :meth:`measure` draws first."""
-        from solvable.systems.compositional_experiment import draw_target
+        from solvable.models.compositional.measure import draw_target
 
         target = draw_target(parameters, rng)
         arrays = {"directions": target.directions, "matrix": target.matrix}

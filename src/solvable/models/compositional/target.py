@@ -12,18 +12,18 @@ import numpy as np
 
 from solvable.arrays import Array, Source, random_stream, to_numpy
 from solvable.errors import InvalidParameter, unknown_choice
-from solvable.operators.features import HermiteFeatures
-from solvable.targets.base import CHUNK_ROWS, LatentTarget
-from solvable.targets.first_layer import check_integer, check_real, draw_directions, freeze
-from solvable.targets.persistence import construct, load_teacher, save_teacher, take
-from solvable.targets.quadratic_layers import (
+from solvable.models.compositional.quadratic_layers import (
     draw_dense_layer,
     draw_diagonal_layer,
     draw_quadratic_layer,
     quadratic_forms,
 )
-from solvable.targets.random_features import ReluFeatures
-from solvable.targets.readouts import ReadoutFunction
+from solvable.operators.features import HermiteFeatures
+from solvable.teachers.base import CHUNK_ROWS, LatentTarget
+from solvable.teachers.first_layer import check_integer, check_real, draw_directions, freeze
+from solvable.teachers.persistence import construct, load_teacher, save_teacher, take
+from solvable.teachers.random_features import ReluFeatures
+from solvable.teachers.readouts import ReadoutFunction
 
 SECOND_LAYERS = ("dense", "diagonal")
 """Shapes of the last quadratic layer."""
@@ -91,7 +91,7 @@ class CompositionalTarget(LatentTarget):
     s has no factor :math:`1/\sqrt2` and no unit variance; and labels are standardised, here by the
     mean and deviation of the population (Monte Carlo, from the teacher's seed), so that training
     and test samples share them, where the paper takes those of the training set. Tested in
-    ``tests/targets/test_compositional.py``.
+    ``tests/models/compositional/test_target.py``.
 
     Examples
     --------

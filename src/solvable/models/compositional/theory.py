@@ -1,7 +1,7 @@
 r"""Compositional targets: the first spectral step, its exponents, and what a kernel can do.
 
 The first layer obeys the spike law of sequential feature recovery in the eigenbasis of one small
-matrix, whatever stands above it. :mod:`solvable.theory.latent_layers` takes it from there.
+matrix, whatever stands above it. :mod:`solvable.models.compositional.latent_layers` takes it from there.
 """
 
 from __future__ import annotations
@@ -11,17 +11,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from solvable.errors import InvalidData, InvalidParameter
-from solvable.spectra.spikes import (
-    SpikePrediction,
-    WeightedSample,
-    compress_sample,
-    predict_spikes,
-)
-from solvable.theory.sample_kernel import (
+from solvable.models.sequential.sample_kernel import (
     QuadraticBackground,
     SampleKernel,
     quadratic_background,
 )
+from solvable.spectra.spikes import SpikePrediction, WeightedSample, compress_sample, predict_spikes
 
 THRESHOLD_SIZES = 40
 """Sample sizes between which thresholds are interpolated."""
@@ -76,7 +71,7 @@ def rotate_layer(matrix: np.ndarray) -> RotatedLayer:
 
     Notes
     -----
-    O(p^3). Derived; backed by ``tests/theory/test_compositional.py``.
+    O(p^3). Derived; backed by ``tests/models/compositional/test_theory.py``.
 
     Examples
     --------
@@ -128,7 +123,7 @@ def effective_matrix(matrix: np.ndarray, hidden: np.ndarray | None = None) -> np
 
     Notes
     -----
-    O(k^2 p^3). Derived by Wick's theorem; backed by ``tests/theory/test_compositional.py``
+    O(k^2 p^3). Derived by Wick's theorem; backed by ``tests/models/compositional/test_theory.py``
     (simulation).
 
     Examples
@@ -233,11 +228,11 @@ def first_layer_law(
 
     Notes
     -----
-    O(m p). Derived; backed by ``tests/theory/test_compositional.py`` (simulation).
+    O(m p). Derived; backed by ``tests/models/compositional/test_theory.py`` (simulation).
 
     Examples
     --------
-    >>> from solvable.theory.sample_kernel import plain_kernel
+    >>> from solvable.models.sequential.sample_kernel import plain_kernel
     >>> x = np.random.default_rng(0).standard_normal((100_000, 50))
     >>> T = x[:, 0] ** 2 - 1
     >>> kernel = plain_kernel(
@@ -283,7 +278,7 @@ def composed_background(
     contracted : ndarray of shape (p,), optional
         :math:`E[T\,2\,\mathrm{tr}((xx^\top-I)M_k^2)]`, for an operator without correction.
     contraction_noise : float
-        As in :class:`~solvable.theory.sample_kernel.QuadraticBackground`.
+        As in :class:`~solvable.models.sequential.sample_kernel.QuadraticBackground`.
 
     Returns
     -------
@@ -292,7 +287,7 @@ def composed_background(
 
     Notes
     -----
-    O(p d^3). Derived; backed by ``tests/theory/test_compositional.py``.
+    O(p d^3). Derived; backed by ``tests/models/compositional/test_theory.py``.
 
     Examples
     --------
@@ -331,7 +326,7 @@ def thresholds(law: FirstLayerLaw) -> np.ndarray:
 
     Notes
     -----
-    Forty evaluations of the law. Backed by ``tests/theory/test_compositional.py``.
+    Forty evaluations of the law. Backed by ``tests/models/compositional/test_theory.py``.
     """
     closed = np.asarray(law.threshold_samples)
     low, high = closed.min() / 2, min(4 * closed.max(), LARGEST_RATIO * law.n_features)
@@ -370,7 +365,7 @@ def crossing_samples(law: FirstLayerLaw, *, level: float = 0.5) -> float:
 
     Notes
     -----
-    About ten evaluations of the law. Backed by ``tests/theory/test_compositional.py``.
+    About ten evaluations of the law. Backed by ``tests/models/compositional/test_theory.py``.
     """
     from scipy.optimize import brentq
 

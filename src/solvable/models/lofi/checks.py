@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
-from solvable.systems.base import Finding, NotTestable, Point
-from solvable.systems.checking import spread, worst
+from solvable.frame.checking import spread, worst
+from solvable.frame.claims import Finding, NotTestable
+from solvable.frame.points import Point
 
 RESOLVED = 0.2
 """Predicted squared overlap from which the eigenvalue of a direction counts as out of the bulk."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from solvable.systems import neural_lofi_checks as checks
-from solvable.systems.base import Claim
+from solvable.frame.claims import Claim
+from solvable.models.lofi import checks
 
 LU_LI = "Lu and Li, arXiv:1702.06435"
 

@@ -32,7 +32,7 @@ def residual_dimension(eigenvalues: np.ndarray) -> np.ndarray:
 
     Notes
     -----
-    Derived; ``tests/theory/test_lofi_emergence.py``.
+    Derived; ``tests/models/lofi/test_emergence.py``.
 
     Examples
     --------
@@ -127,7 +127,7 @@ def predicted_emergence(
     -----
     O(k d). Of each stronger direction the closest eigenvalue of the spectrum is taken out, and the
     rest scaled to the exact residual trace. Valid for :math:`n` above the effective dimension and
-    labels without a large mean. Derived; backed by ``tests/theory/test_lofi_emergence.py``.
+    labels without a large mean. Derived; backed by ``tests/models/lofi/test_emergence.py``.
 
     Examples
     --------

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from solvable.systems.base import Figure, Marker, Metrics, Point, Series
+from solvable.frame.points import Metrics, Point
+from solvable.plots.figure import Figure, Marker, Series
 
 CURVE_POINTS = 40
 """Sample ratios at which a predicted curve is evaluated."""
@@ -70,8 +71,8 @@ def draw_figures(points: Sequence[Point]) -> list[Figure]:
 
 
 def _curves(points: Sequence[Point]) -> list[_Curve]:
-    from solvable.systems.neural_lofi import NeuralLoFiParameters
-    from solvable.systems.neural_lofi_prediction import predict
+    from solvable.models.lofi.predict import predict
+    from solvable.models.lofi.system import NeuralLoFiParameters
 
     groups: dict[tuple[object, ...], list[Point]] = {}
     for point in points:

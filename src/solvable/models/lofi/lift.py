@@ -117,7 +117,7 @@ def predict_lifted_filter(
     Notes
     -----
     Milliseconds. Valid for :math:`n=O(d)`, even labels, and in the limit of many dimensions (no
-    rounding). Derived; backed by ``tests/theory/test_lofi_lift.py`` (kernel matrices of simulated
+    rounding). Derived; backed by ``tests/models/lofi/test_lift.py`` (kernel matrices of simulated
     samples).
 
     Examples

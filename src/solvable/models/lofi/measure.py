@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from solvable.frame.points import Metrics
+from solvable.models.lofi.subspace_channel import SubspaceChannel
+from solvable.models.lofi.target import GaussianChannel, label_weights
 from solvable.operators import HermiteFeatures, MomentOperator, leading_eigenpairs
-from solvable.systems.base import Metrics
-from solvable.targets import GaussianChannel, SubspaceChannel, label_weights
 
 if TYPE_CHECKING:
-    from solvable.systems.neural_lofi import NeuralLoFiParameters
+    from solvable.models.lofi.system import NeuralLoFiParameters
 
 METRICS = (
     "eigenvalue",
@@ -112,9 +113,9 @@ def _lifted(
     """The same after an infinitely wide lift; eigenvalues times n, overlap of the linear part."""
     from scipy.linalg import eigh
 
+    from solvable.models.lofi.lift import activation_energies
     from solvable.operators.activations import dual_kernel
     from solvable.operators.kernel_factor import factorise_kernel
-    from solvable.theory import activation_energies
 
     sign = 1.0 if upper_end(parameters) else -1.0
     T = sign * label_weights(y, parameters.label_map)
@@ -189,7 +190,8 @@ def _errors(
     y: np.ndarray,
     rng: np.random.Generator,
 ) -> Metrics:
-    from solvable.learners import Block, NeuralLoFiClassifier, network_blocks
+    from solvable.networks.blocks import Block, network_blocks
+    from solvable.networks.lofi import NeuralLoFiClassifier
 
     X_test, y_test = target.sample(parameters.test_samples, rng)
     if parameters.samples > parameters.kernel_samples:

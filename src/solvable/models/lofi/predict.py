@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from solvable.arrays import random_stream
+from solvable.frame.points import Metrics
+from solvable.models.lofi.measure import make_target
+from solvable.models.lofi.subspace_channel import SubspaceChannel
 from solvable.spectra import direction_profile, label_weighted_spectrum, with_chance
-from solvable.systems.base import Metrics
-from solvable.systems.neural_lofi_experiment import make_target
-from solvable.targets import SubspaceChannel
 
 if TYPE_CHECKING:
+    from solvable.models.lofi.system import NeuralLoFiParameters
     from solvable.spectra import LabelLaw
-    from solvable.systems.neural_lofi import NeuralLoFiParameters
 
 OUTER_DRAWS, INNER_DRAWS = 4_000, 600
 """Draws of learned coordinates, and of true ones given these, behind the floor of the error."""
@@ -115,7 +115,7 @@ def _hidden(parameters: NeuralLoFiParameters, law: LabelLaw) -> Metrics:
 
 
 def _lifted(parameters: NeuralLoFiParameters, law: LabelLaw) -> Metrics:
-    from solvable.theory import predict_lifted_filter
+    from solvable.models.lofi.lift import predict_lifted_filter
 
     sign = 1.0 if law.strengths[0] >= 0 else -1.0
     facing = law if sign > 0 else law.mirrored()

@@ -8,18 +8,12 @@ from typing import ClassVar, Literal
 import numpy as np
 from pydantic import Field, model_validator
 
-from solvable.systems.base import (
-    Claim,
-    Figure,
-    Metrics,
-    Parameters,
-    Point,
-    Preset,
-    Reference,
-    System,
-)
-from solvable.systems.neural_lofi_claims import CLAIMS
-from solvable.systems.neural_lofi_figures import draw_figures
+from solvable.frame.claims import Claim
+from solvable.frame.points import Metrics, Point
+from solvable.frame.system import Parameters, Preset, Reference, System
+from solvable.models.lofi.claims import CLAIMS
+from solvable.models.lofi.figures import draw_figures
+from solvable.plots.figure import Figure
 
 NEURAL_LOFI = Reference(
     key="dandi2026neural",
@@ -179,13 +173,13 @@ class NeuralLoFiSystem(System):
 
     def measure(self, parameters: NeuralLoFiParameters, rng: np.random.Generator) -> Metrics:
         """Draw a target and samples, filter them, and compare with the true directions."""
-        from solvable.systems import neural_lofi_experiment
+        from solvable.models.lofi import measure as neural_lofi_experiment
 
         return neural_lofi_experiment.measure(parameters, rng)
 
     def predict(self, parameters: NeuralLoFiParameters) -> Metrics:
         """Predict the same metrics from the theory at this size."""
-        from solvable.systems.neural_lofi_prediction import predict
+        from solvable.models.lofi.predict import predict
 
         return predict(parameters)
 
@@ -193,7 +187,7 @@ class NeuralLoFiSystem(System):
         self, parameters: NeuralLoFiParameters, rng: np.random.Generator
     ) -> Mapping[str, np.ndarray]:
         """Directions of the target that :meth:`measure` draws first."""
-        from solvable.systems.neural_lofi_experiment import draw_target
+        from solvable.models.lofi.measure import draw_target
 
         return {"directions": draw_target(parameters, rng).directions}
 

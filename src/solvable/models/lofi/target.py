@@ -13,7 +13,7 @@ from solvable.errors import InvalidData, InvalidParameter, unknown_choice
 from solvable.hermite import gaussian_quadrature
 from solvable.operators.labels import LabelMap, apply_label_map
 from solvable.spectra.label_law import LabelLaw
-from solvable.targets.first_layer import check_integer, freeze
+from solvable.teachers.first_layer import check_integer, freeze
 
 MEDIAN = 0.454936423119572
 r"""Median of :math:`s^2` for Gaussian s."""

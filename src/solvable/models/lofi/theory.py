@@ -89,8 +89,8 @@ def predict_filter(
     Notes
     -----
     A millisecond per sample size, 0.1 s for the thresholds. Lu and Li, arXiv:1702.06435; Mondelli and
-    Montanari, arXiv:1708.05932; finite size derived. Backed by ``tests/theory/test_lofi.py`` and
-    ``tests/claims/test_lofi_theory.py`` (simulations).
+    Montanari, arXiv:1708.05932; finite size derived. Backed by ``tests/models/lofi/test_theory.py`` and
+    ``tests/models/lofi/test_note_theory.py`` (simulations).
 
     Examples
     --------

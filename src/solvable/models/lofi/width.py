@@ -67,7 +67,7 @@ def fourth_moment_kernel(
     Notes
     -----
     O(n m), or 48 times that. Derived (arc-cosine kernel of order 2 of Cho and Saul); backed by
-    ``tests/theory/test_lofi_width.py``.
+    ``tests/models/lofi/test_width.py``.
 
     Examples
     --------
@@ -131,7 +131,7 @@ def width_convergence(
 
     Notes
     -----
-    O(n^2 d). Derived; backed by ``tests/theory/test_lofi_width.py`` (random features of many
+    O(n^2 d). Derived; backed by ``tests/models/lofi/test_width.py`` (random features of many
     seeds).
 
     Examples

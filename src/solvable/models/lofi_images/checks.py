@@ -8,8 +8,9 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from solvable.systems.base import Finding, NotTestable, Point
-from solvable.systems.checking import spread, worst
+from solvable.frame.checking import spread, worst
+from solvable.frame.claims import Finding, NotTestable
+from solvable.frame.points import Point
 
 USUAL = 40.0
 """Kept directions at which methods are compared."""

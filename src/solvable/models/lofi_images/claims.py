@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from solvable.systems import neural_lofi_images_checks as checks
-from solvable.systems.base import Claim
+from solvable.frame.claims import Claim
+from solvable.models.lofi_images import checks
 
 PAPER = "arXiv:2605.13612"
 

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from solvable.systems.base import Figure, Point, Series
-from solvable.systems.neural_lofi_images_checks import USUAL, at, by_width
+from solvable.frame.points import Point
+from solvable.models.lofi_images.checks import USUAL, at, by_width
+from solvable.plots.figure import Figure, Series
 
 WORDS = {
     "auto": "filters, directions chosen",

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from solvable.arrays import random_stream
+from solvable.frame.points import Metrics
 from solvable.operators import RandomLift, dual_kernel
-from solvable.systems.base import Metrics
 
 if TYPE_CHECKING:
-    from solvable.systems.neural_lofi_images import NeuralLoFiImagesParameters
+    from solvable.models.lofi_images.system import NeuralLoFiImagesParameters
 
 METHODS = ("linear", "rbf", "shallow", "deep", "lazy", "auto")
 """Ridge on pixels; Gaussian kernel; networks without filters, of one lift and of `depth`, and of one
@@ -84,7 +84,7 @@ class _Split:
 
     def network(self, blocks: list[Any]) -> tuple[Any, tuple[float, float]]:
         """Fitted network of blocks, and how it is judged."""
-        from solvable.learners import NeuralLoFiClassifier
+        from solvable.networks.lofi import NeuralLoFiClassifier
 
         model = NeuralLoFiClassifier(blocks, scaling="none", random_state=self.seed)
         model.fit(self.X, self.y)
@@ -92,7 +92,7 @@ class _Split:
 
     def gaussian_kernel(self) -> tuple[float, float]:
         """Ridge with a Gaussian kernel, its length and penalty by leave-one-out."""
-        from solvable.learners.ridge_readout import kernel_ridge
+        from solvable.fitting.ridge import kernel_ridge
 
         Y = self.targets(self.y)
         distances = _squared_distances(self.X, self.X)
@@ -121,7 +121,7 @@ def measure(parameters: NeuralLoFiImagesParameters, rng: np.random.Generator) ->
 
 
 def _blocks(parameters: NeuralLoFiImagesParameters, k: int | str, width: float) -> list[Any]:
-    from solvable.learners import Block
+    from solvable.networks.blocks import Block
 
     name = parameters.activation
     return [
@@ -142,7 +142,7 @@ def _single(prefix: str, errors: tuple[float, float]) -> Metrics:
 
 def _finite(parameters: NeuralLoFiImagesParameters, split: _Split) -> Metrics:
     """Networks of finite width beside their limit and beside a lazy one."""
-    from solvable.learners import network_blocks
+    from solvable.networks.blocks import network_blocks
 
     width = parameters.width
     errors = [split.network(_blocks(parameters, k, width))[1] for k in parameters.kept]
@@ -178,7 +178,7 @@ def _scaled_gram(X: np.ndarray) -> tuple[np.ndarray, float]:
 
 def _others(parameters: NeuralLoFiImagesParameters, split: _Split) -> Metrics:
     """What has no filter, and filters that choose their number of directions."""
-    from solvable.learners import Block, network_blocks
+    from solvable.networks.blocks import Block, network_blocks
 
     name = parameters.activation
     fits: dict[str, Callable[[], tuple[float, float]]] = {
@@ -207,8 +207,9 @@ def _strengths(parameters: NeuralLoFiImagesParameters, split: _Split) -> Metrics
     import warnings
 
     from solvable.errors import NoFeatureFound
-    from solvable.learners import Block, NeuralLoFiTransformer
-    from solvable.theory import residual_dimension
+    from solvable.models.lofi.emergence import residual_dimension
+    from solvable.networks.blocks import Block
+    from solvable.networks.lofi import NeuralLoFiTransformer
 
     inner, _ = _scaled_gram(split.X)
     kernel = dual_kernel(parameters.activation, inner, np.diag(inner), np.diag(inner))
@@ -234,7 +235,8 @@ def _at_directions(
 
 def predict(parameters: NeuralLoFiImagesParameters) -> Metrics:
     """Convergence in width and dimensions, from other images than those of any replicate's draw."""
-    from solvable.theory import residual_dimension, width_convergence
+    from solvable.models.lofi.emergence import residual_dimension
+    from solvable.models.lofi.width import width_convergence
 
     X, _ = images(parameters.data)
     stream = random_stream(0, "images for predictions", parameters.samples)

@@ -8,19 +8,13 @@ from typing import ClassVar, Literal
 import numpy as np
 from pydantic import Field, model_validator
 
-from solvable.systems.base import (
-    Claim,
-    Figure,
-    Metrics,
-    Parameters,
-    Point,
-    Preset,
-    Reference,
-    System,
-)
-from solvable.systems.neural_lofi import NEURAL_LOFI
-from solvable.systems.neural_lofi_images_claims import CLAIMS
-from solvable.systems.neural_lofi_images_figures import draw_figures
+from solvable.frame.claims import Claim
+from solvable.frame.points import Metrics, Point
+from solvable.frame.system import Parameters, Preset, Reference, System
+from solvable.models.lofi.system import NEURAL_LOFI
+from solvable.models.lofi_images.claims import CLAIMS
+from solvable.models.lofi_images.figures import draw_figures
+from solvable.plots.figure import Figure
 
 ROWS = {"digits": 1_797, "mnist-5k": 5_000}
 """Images of each data set."""
@@ -123,13 +117,13 @@ class NeuralLoFiImagesSystem(System):
 
     def measure(self, parameters: NeuralLoFiImagesParameters, rng: np.random.Generator) -> Metrics:
         """Split the images, fit every network to one part, judge all by the other."""
-        from solvable.systems import neural_lofi_images_experiment
+        from solvable.models.lofi_images import measure as neural_lofi_images_experiment
 
         return neural_lofi_images_experiment.measure(parameters, rng)
 
     def predict(self, parameters: NeuralLoFiImagesParameters) -> Metrics:
         """Predict what does not depend on the labels; errors on images have no prediction."""
-        from solvable.systems.neural_lofi_images_experiment import predict
+        from solvable.models.lofi_images.measure import predict
 
         return predict(parameters)
 

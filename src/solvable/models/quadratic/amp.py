@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from solvable.learners.quadratic_sensing import Sensing
-from solvable.learners.quadratic_solvers import QuadraticSolution, certified, positive_part
+from solvable.models.quadratic.sensing import Sensing
+from solvable.models.quadratic.solvers import QuadraticSolution, certified, positive_part
 
 FIRST_EXTRAPOLATION = 5
 """Iterations before the first extrapolation: until then the map is far from linear."""
@@ -79,7 +79,7 @@ def degrees_of_freedom(strengths: np.ndarray, shrunk: np.ndarray) -> float:
     Notes
     -----
     Two kept eigenvalues contribute exactly one, so that equal ones need no guard. Derived;
-    ``tests/learners/test_quadratic_amp.py``.
+    ``tests/models/quadratic/test_amp.py``.
 
     Examples
     --------
@@ -134,9 +134,9 @@ def solve_amp(
 
     Notes
     -----
-    Flops as :func:`~solvable.learners.quadratic_solvers.solve_fista`, in far fewer iterations;
+    Flops as :func:`~solvable.models.quadratic.solvers.solve_fista`, in far fewer iterations;
     memory :math:`2(m+1)(n+d^2)` numbers beside the samples. A variant of the algorithm of
-    arXiv:2408.03733 (derived), extrapolated after Anderson; ``tests/learners/test_quadratic_amp.py``.
+    arXiv:2408.03733 (derived), extrapolated after Anderson; ``tests/models/quadratic/test_amp.py``.
     """
     n, d = sensing.n_samples, sensing.dimension
     state = _State(np.zeros((d, d)), np.zeros(n), np.zeros(n), 0.0)

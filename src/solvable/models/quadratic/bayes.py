@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from solvable.errors import InvalidParameter, NotConverged
+from solvable.models.quadratic.saddle import LEAST_NOISE, as_measure, check_problem
 from solvable.spectra.denoiser import denoising_error
 from solvable.spectra.free_convolution import SpectralLaw
 from solvable.spectra.measures import Measure
 from solvable.spectra.roots import bracketed_root
-from solvable.theory.quadratic_saddle import LEAST_NOISE, as_measure, check_problem
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ def bayes_optimal(
     ------
     InvalidParameter
         If a parameter is out of range, or the target is recovered exactly
-        (:func:`~solvable.theory.quadratic_thresholds.bayes_perfect_recovery_threshold`).
+        (:func:`~solvable.models.quadratic.thresholds.bayes_perfect_recovery_threshold`).
 
     Notes
     -----
@@ -78,7 +78,7 @@ def bayes_optimal(
     :math:`\sigma^2` inside the activation of a target :math:`\frac1{\sqrt{p^\star d}}WW^\top` counts
     as :math:`\Delta=2\sigma^2(2+\sigma^2)`, over :math:`\kappa^\star` for
     :math:`\frac1{p^\star}WW^\top`. Source: arXiv:2408.03733. Backed by
-    ``tests/theory/test_quadratic_bayes.py``.
+    ``tests/models/quadratic/test_bayes.py``.
 
     Examples
     --------

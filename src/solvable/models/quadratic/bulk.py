@@ -49,7 +49,7 @@ def semicircle_tail(threshold: float) -> SemicircleTail:
 
     Notes
     -----
-    Backed by ``tests/theory/test_quadratic_phases.py`` (:class:`~solvable.spectra.SpectralLaw`).
+    Backed by ``tests/models/quadratic/test_phases.py`` (:class:`~solvable.spectra.SpectralLaw`).
 
     Examples
     --------
@@ -121,7 +121,7 @@ def noise_only(
 
     Notes
     -----
-    Derived from arXiv:2505.17958; backed by ``tests/theory/test_quadratic_phases.py``.
+    Derived from arXiv:2505.17958; backed by ``tests/models/quadratic/test_phases.py``.
 
     Examples
     --------

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from solvable.systems.base import Finding, NotTestable, Point
-from solvable.systems.checking import spread, worst
-from solvable.systems.quadratic_groups import group_names, group_sizes
+from solvable.frame.checking import spread, worst
+from solvable.frame.claims import Finding, NotTestable
+from solvable.frame.points import Point
+from solvable.models.quadratic.groups import group_names, group_sizes
 
 if TYPE_CHECKING:
-    from solvable.systems.quadratic_network import QuadraticParameters
+    from solvable.models.quadratic.system import QuadraticParameters
 
 LARGEST_SHAPE_EFFECT = 0.1
 """Value of d/n = 1/(alpha d) above which an expansion in it ends: ten samples per coordinate."""
@@ -233,6 +234,6 @@ def decomposition(points: Sequence[Point]) -> Finding | NotTestable:
 
 def model_of(point: Point) -> QuadraticParameters:
     """Parameters of a point."""
-    from solvable.systems.quadratic_network import QuadraticParameters
+    from solvable.models.quadratic.system import QuadraticParameters
 
     return QuadraticParameters(**point.parameters)

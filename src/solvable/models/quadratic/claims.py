@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from solvable.systems import quadratic_checks as checks
-from solvable.systems import quadratic_relations as relations
-from solvable.systems.base import Claim
+from solvable.frame.claims import Claim
+from solvable.models.quadratic import checks, relations
 
 NUCLEAR = "arXiv:2505.17958"
 

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from solvable.systems.base import Point, Series
-from solvable.systems.quadratic_checks import model_of, setting_of
+from solvable.frame.points import Point
+from solvable.models.quadratic.checks import model_of, setting_of
+from solvable.plots.figure import Series
 
 if TYPE_CHECKING:
-    from solvable.systems.quadratic_finite_size import FiniteSize
-    from solvable.systems.quadratic_network import QuadraticParameters
-    from solvable.theory.quadratic import QuadraticState
+    from solvable.models.quadratic.finite_size import FiniteSize
+    from solvable.models.quadratic.system import QuadraticParameters
+    from solvable.models.quadratic.theory import QuadraticState
 
 CURVE_POINTS = 25
 """Sample ratios at which a predicted curve is evaluated."""
@@ -73,8 +74,8 @@ class Curve:
     @cached_property
     def states(self) -> Sequence[QuadraticState]:
         """The saddle point along the grid."""
-        from solvable.systems.quadratic_prediction import measure_of
-        from solvable.theory.quadratic import quadratic_curve
+        from solvable.models.quadratic.predict import measure_of
+        from solvable.models.quadratic.theory import quadratic_curve
 
         setting = self.first
         return quadratic_curve(
@@ -91,7 +92,7 @@ class Curve:
     @cached_property
     def corrections(self) -> Sequence[FiniteSize]:
         """First order in 1/d for samples along the grid."""
-        from solvable.systems.quadratic_finite_size import finite_size
+        from solvable.models.quadratic.finite_size import finite_size
 
         return [finite_size(one, samples=True) for one in self.states]
 
@@ -103,7 +104,7 @@ class Curve:
 
     def bayes(self) -> tuple[np.ndarray, np.ndarray]:
         """Sample ratios, and the least error of any estimator there."""
-        from solvable.systems.quadratic_prediction import bayes_error
+        from solvable.models.quadratic.predict import bayes_error
 
         grid = np.geomspace(self.ratios[0], self.ratios[-1], BAYES_POINTS)
         return grid, np.array([bayes_error(self.first, float(one)) for one in grid])

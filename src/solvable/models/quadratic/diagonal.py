@@ -134,7 +134,7 @@ def lasso_penalty(*, weight_decay: float, dimension: int) -> float:
     Notes
     -----
     arXiv:2509.24882 prints the penalty without the root; its phase boundaries need it. Backed by
-    ``tests/theory/test_quadratic_diagonal.py`` (the network itself, minimised).
+    ``tests/models/quadratic/test_diagonal.py`` (the network itself, minimised).
 
     Examples
     --------
@@ -173,7 +173,7 @@ def threshold_risk(
 
     Notes
     -----
-    Stein's identity. Backed by ``tests/theory/test_quadratic_diagonal.py``.
+    Stein's identity. Backed by ``tests/models/quadratic/test_diagonal.py``.
 
     Examples
     --------
@@ -235,7 +235,7 @@ def solve_diagonal(
     -----
     At fixed :math:`b/\delta` the noise is the root of a decreasing function, and the penalty
     crosses its value once: both bracketed. Source: Bayati and Montanari, arXiv:1008.2581; phases of
-    arXiv:2509.24882. Backed by ``tests/theory/test_quadratic_diagonal.py`` (scikit-learn's Lasso).
+    arXiv:2509.24882. Backed by ``tests/models/quadratic/test_diagonal.py`` (scikit-learn's Lasso).
 
     Examples
     --------

@@ -8,9 +8,9 @@ import numpy as np
 
 from solvable.arrays import check_positive
 from solvable.errors import InvalidParameter
+from solvable.models.quadratic.bulk import semicircle_tail
 from solvable.spectra.measures import DiscreteMeasure
 from solvable.spectra.roots import bracketed_root
-from solvable.theory.quadratic_bulk import semicircle_tail
 
 ANGLES = 40
 """Gauss-Legendre nodes over the bulk above the threshold."""
@@ -74,7 +74,7 @@ def spike_error(strength: np.ndarray | float, *, shrinkage: float) -> tuple[np.n
     Notes
     -----
     Derived from the resolvent, :math:`g_1=\partial_z\log(1-s/\omega)`; backed by
-    ``tests/theory/test_quadratic_dilute.py`` (:class:`~solvable.spectra.SpectralLaw`).
+    ``tests/models/quadratic/test_dilute.py`` (:class:`~solvable.spectra.SpectralLaw`).
 
     Examples
     --------
@@ -151,7 +151,7 @@ def dilute_state(
     Notes
     -----
     One root, of a decreasing function of :math:`\log\delta`. Backed by
-    ``tests/theory/test_quadratic_dilute.py``.
+    ``tests/models/quadratic/test_dilute.py``.
 
     Examples
     --------
@@ -220,7 +220,7 @@ def solve_dilute(
     Returns
     -------
     DiluteState
-        Some milliseconds; the exact :func:`~solvable.theory.quadratic.solve_quadratic` is the
+        Some milliseconds; the exact :func:`~solvable.models.quadratic.theory.solve_quadratic` is the
         judge.
 
     Examples

@@ -89,7 +89,7 @@ def flow_matrix(strengths: np.ndarray, weights: np.ndarray, time: float) -> np.n
     triangular; column k is then divided by its largest entry :math:`c_k`, which keeps all of it
     bounded, and :math:`G=DQ_1Q_1^\top D` with :math:`D=e^{t\Lambda}/E` and :math:`Q_1` the upper
     rows of the orthonormal factor of :math:`(EW_0C^{-1};\,C^{-1})`. O(d r (d + r)). Derived, for
-    the flow of arXiv:2508.03688; backed by ``tests/theory/test_quadratic_dynamics.py`` (SciPy's
+    the flow of arXiv:2508.03688; backed by ``tests/models/quadratic/test_dynamics.py`` (SciPy's
     integrator, the scalar logistic law).
 
     Examples
@@ -245,7 +245,7 @@ def feature_learning_times(strengths: np.ndarray | float, *, initial_strength: f
 
     Notes
     -----
-    Backed by ``tests/theory/test_quadratic_dynamics.py``.
+    Backed by ``tests/models/quadratic/test_dynamics.py``.
 
     Examples
     --------
@@ -341,7 +341,7 @@ def learned_features(
 
     Notes
     -----
-    Derived from :func:`feature_learning_times`; backed by ``tests/theory/test_quadratic_dynamics.py``.
+    Derived from :func:`feature_learning_times`; backed by ``tests/models/quadratic/test_dynamics.py``.
 
     Examples
     --------

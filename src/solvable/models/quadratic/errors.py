@@ -7,18 +7,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from solvable.errors import InvalidParameter
-from solvable.spectra.denoiser import feature_errors
-from solvable.spectra.free_convolution import SpectralLaw
-from solvable.spectra.functionals import tail_rule, truncated_moments
-from solvable.spectra.measures import Measure
-from solvable.spectra.roots import bracketed_root
-from solvable.theory.quadratic import QuadraticState, solve_quadratic
-from solvable.theory.quadratic_saddle import (
+from solvable.models.quadratic.saddle import (
     as_measure,
     check_problem,
     second_moment,
     thresholded_error,
 )
+from solvable.models.quadratic.theory import QuadraticState, solve_quadratic
+from solvable.spectra.denoiser import feature_errors
+from solvable.spectra.free_convolution import SpectralLaw
+from solvable.spectra.functionals import tail_rule, truncated_moments
+from solvable.spectra.measures import Measure
+from solvable.spectra.roots import bracketed_root
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def outlier_error(
     -----
     From the overlap :math:`1-\delta^2/s^2`: :math:`s^2+(x-b)^2-2s(x-b)(1-\delta^2/s^2)`. Published
     forms print the second term without the factor 2. Backed by
-    ``tests/theory/test_quadratic_errors.py`` (exact errors, matrices).
+    ``tests/models/quadratic/test_errors.py`` (exact errors, matrices).
 
     Examples
     --------
@@ -110,7 +110,7 @@ def decompose_error(state: QuadraticState) -> ErrorDecomposition:
     Notes
     -----
     Asymptotic. Exact is :func:`exact_feature_errors`. Backed by
-    ``tests/theory/test_quadratic_errors.py``.
+    ``tests/models/quadratic/test_errors.py``.
 
     Examples
     --------
@@ -199,7 +199,7 @@ def optimal_regularisation(
 
     Notes
     -----
-    Derived; backed by ``tests/theory/test_quadratic_errors.py`` (search over
+    Derived; backed by ``tests/models/quadratic/test_errors.py`` (search over
     :math:`\tilde\lambda`).
 
     Examples

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from solvable.arrays import random_stream
-from solvable.learners.quadratic_sensing import Sensing
-from solvable.learners.quadratic_solvers import QuadraticSolution, certified
+from solvable.models.quadratic.sensing import Sensing
+from solvable.models.quadratic.solvers import QuadraticSolution, certified
 
 RESTARTS = 4
 """Times L-BFGS starts anew where rounding stops its line search before the tolerance."""
@@ -53,7 +53,7 @@ def solve_factorised(
     Notes
     -----
     Line search after More and Thuente (strong Wolfe), of SciPy. arXiv:2606.28242 trains this way;
-    ``tests/learners/test_quadratic_solvers.py``.
+    ``tests/models/quadratic/test_solvers.py``.
     """
     from scipy.optimize import minimize
 

@@ -113,7 +113,7 @@ def whitening_of(source: Source) -> Whitening:
 
     Notes
     -----
-    Backed by ``tests/learners/test_quadratic_features.py``.
+    Backed by ``tests/models/quadratic/test_features.py``.
 
     Examples
     --------
@@ -153,7 +153,7 @@ def weighted_gram(samples: np.ndarray, weights: np.ndarray) -> np.ndarray:
     Notes
     -----
     For many columns the rows of either sign go into one symmetric rank update each: half the
-    arithmetic, 1.4 times faster at 400 columns; ``tests/learners/test_quadratic_features.py``.
+    arithmetic, 1.4 times faster at 400 columns; ``tests/models/quadratic/test_features.py``.
 
     Examples
     --------

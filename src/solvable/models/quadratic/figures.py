@@ -8,16 +8,17 @@ from math import inf
 
 import numpy as np
 
-from solvable.systems.base import Figure, Marker, Point, Series
-from solvable.systems.quadratic_checks import setting_of
-from solvable.systems.quadratic_curves import Curve, curves_of, families
-from solvable.systems.quadratic_groups import feature_groups, group_names
-from solvable.systems.quadratic_naming import (
+from solvable.frame.points import Point
+from solvable.models.quadratic.checks import setting_of
+from solvable.models.quadratic.curves import Curve, curves_of, families
+from solvable.models.quadratic.groups import feature_groups, group_names
+from solvable.models.quadratic.naming import (
     phase_changes,
     phase_of,
     phase_of_spectrum,
     scaling_phase,
 )
+from solvable.plots.figure import Figure, Marker, Series
 
 SPECTRA = 3
 """Spectra that are drawn of one curve, at most; of several curves one each."""
@@ -282,7 +283,7 @@ def _spread(points: Sequence[Point]) -> list[Point]:
 
 
 def _features(curve: Curve, words: str, ending: str) -> Figure:
-    from solvable.systems.quadratic_prediction import group_errors, group_strengths
+    from solvable.models.quadratic.predict import group_errors, group_strengths
 
     setting = curve.first
     ends, names = feature_groups(setting), group_names(setting)
@@ -320,8 +321,8 @@ def _features(curve: Curve, words: str, ending: str) -> Figure:
 
 
 def _spectrum(point: Point, words: str, ending: str) -> Figure:
-    from solvable.systems.quadratic_checks import model_of
-    from solvable.systems.quadratic_prediction import state_of
+    from solvable.models.quadratic.checks import model_of
+    from solvable.models.quadratic.predict import state_of
 
     state = state_of(model_of(point))
     ratio, d = setting_of(point)

@@ -19,12 +19,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from solvable.models.quadratic.saddle import second_moment
+from solvable.models.quadratic.theory import QuadraticState
 from solvable.spectra.free_convolution import SpectralLaw
 from solvable.spectra.functionals import tail_rule
 from solvable.spectra.measures import Measure
 from solvable.spectra.product_measure import MarchenkoPasturMeasure
-from solvable.theory.quadratic import QuadraticState
-from solvable.theory.quadratic_saddle import second_moment
 
 STEP = 1e-3
 """Relative step of central differences in the effective noise."""
@@ -90,7 +90,7 @@ def finite_size(state: QuadraticState, *, samples: bool) -> FiniteSize:
     Derived; exact to first order for Gaussian measurements. For samples the spread of their norms
     is included and the shape of their noise is not: the noise of n matrices :math:`xx^\top` has a
     fourth free cumulant of order d/n, so that terms of order :math:`1/(\alpha d)` remain. Three
-    laws. Backed by ``tests/systems/test_quadratic_network_finite_size.py``.
+    laws. Backed by ``tests/models/quadratic/test_finite_size.py``.
     """
     noise, b, penalty = state.effective_noise, state.threshold, state.regularisation
     here = _functionals(state.law, b)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from solvable.systems.quadratic_network import QuadraticParameters
+    from solvable.models.quadratic.system import QuadraticParameters
 
 BLOCKS = 5
 """Groups of equal size that the features of a Marchenko-Pastur target are gathered in."""

@@ -12,13 +12,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from solvable.arrays import Array, Source
 from solvable.errors import InvalidParameter, unknown_choice
-from solvable.learners.inputs import validated_fit_input, validated_input
-from solvable.learners.quadratic_amp import solve_amp
-from solvable.learners.quadratic_factor import solve_factorised
-from solvable.learners.quadratic_features import condition_number, second_moment, whitening_of
-from solvable.learners.quadratic_sensing import SampleSensing, Sensing
-from solvable.learners.quadratic_solvers import QuadraticSolution, solve_fista
-from solvable.learners.quadratic_spectrum import SpectralEstimate, spectral_estimate
+from solvable.fitting.inputs import validated_fit_input, validated_input
+from solvable.models.quadratic.amp import solve_amp
+from solvable.models.quadratic.factor import solve_factorised
+from solvable.models.quadratic.features import condition_number, second_moment, whitening_of
+from solvable.models.quadratic.sensing import SampleSensing, Sensing
+from solvable.models.quadratic.solvers import QuadraticSolution, solve_fista
+from solvable.models.quadratic.spectrum import SpectralEstimate, spectral_estimate
 
 SOLVERS = ("amp", "fista", "factorised")
 """Allowed solvers."""
@@ -100,7 +100,7 @@ class QuadraticNetRegressor(RegressorMixin, BaseEstimator):
     Notes
     -----
     arXiv:2505.17958 with the factor d of the penalty that the talk's slide drops. Time
-    :math:`2nd^2` per iteration, memory of one block of rows. ``tests/learners/test_quadratic.py``.
+    :math:`2nd^2` per iteration, memory of one block of rows. ``tests/models/quadratic/test_learner.py``.
 
     Examples
     --------

@@ -8,17 +8,17 @@ import numpy as np
 
 from solvable.arrays import ArraySource
 from solvable.errors import InvalidParameter, NotConverged
-from solvable.learners.quadratic_amp import solve_amp
-from solvable.learners.quadratic_factor import solve_factorised
-from solvable.learners.quadratic_sensing import GaussianSensing, SampleSensing, Sensing
-from solvable.learners.quadratic_solvers import QuadraticSolution, objective, solve_fista
-from solvable.learners.quadratic_spectrum import SpectralEstimate, spectral_estimate
-from solvable.systems.base import Metrics
-from solvable.systems.quadratic_groups import feature_groups, group_means, outlier_edge
-from solvable.targets.quadratic import QuadraticTarget
+from solvable.frame.points import Metrics
+from solvable.models.quadratic.amp import solve_amp
+from solvable.models.quadratic.factor import solve_factorised
+from solvable.models.quadratic.groups import feature_groups, group_means, outlier_edge
+from solvable.models.quadratic.sensing import GaussianSensing, SampleSensing, Sensing
+from solvable.models.quadratic.solvers import QuadraticSolution, objective, solve_fista
+from solvable.models.quadratic.spectrum import SpectralEstimate, spectral_estimate
+from solvable.models.quadratic.target import QuadraticTarget
 
 if TYPE_CHECKING:
-    from solvable.systems.quadratic_network import QuadraticParameters
+    from solvable.models.quadratic.system import QuadraticParameters
 
 METRICS = (
     "matrix_error", "test_error", "train_error", "trace", "rank_fraction", "objective",

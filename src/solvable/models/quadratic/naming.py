@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from solvable.theory.quadratic import QuadraticState
-from solvable.theory.quadratic_spectral_phase import spectral_phase
+from solvable.models.quadratic.spectral_phase import spectral_phase
+from solvable.models.quadratic.theory import QuadraticState
 
 if TYPE_CHECKING:
-    from solvable.systems.quadratic_network import QuadraticParameters
-    from solvable.theory.quadratic_phases import PhasePoint
+    from solvable.models.quadratic.phases import PhasePoint
+    from solvable.models.quadratic.system import QuadraticParameters
 
 
 def phase_of_spectrum(state: QuadraticState, dimension: int) -> str:
@@ -32,7 +32,7 @@ def scaling_phase(parameters: QuadraticParameters) -> PhasePoint | None:
     """Phase of the scaling law of a power-law target, with that law; None for other targets."""
     if parameters.target != "power-law":
         return None
-    from solvable.theory.quadratic_phases import quadratic_phase
+    from solvable.models.quadratic.phases import quadratic_phase
 
     return quadratic_phase(
         dimension=parameters.dimension,

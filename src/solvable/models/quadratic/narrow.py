@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from solvable.errors import InvalidParameter, NotConverged
+from solvable.models.quadratic.saddle import as_measure, check_problem, second_moment
+from solvable.models.quadratic.theory import solve_quadratic
 from solvable.spectra.free_convolution import SpectralLaw
 from solvable.spectra.functionals import tail_rule, truncated_moments
 from solvable.spectra.measures import Measure
 from solvable.spectra.roots import bracketed_root
-from solvable.theory.quadratic import solve_quadratic
-from solvable.theory.quadratic_saddle import as_measure, check_problem, second_moment
 
 STEPS = 12
 """Noises at which a sign change of the outer equation is looked for."""
@@ -115,7 +115,7 @@ def cut_moments(law: SpectralLaw, cut: float) -> CutMoments:
 
     Notes
     -----
-    Derived; backed by ``tests/theory/test_quadratic_narrow.py`` (divergence of simulated matrices).
+    Derived; backed by ``tests/models/quadratic/test_narrow.py`` (divergence of simulated matrices).
 
     Examples
     --------
@@ -261,7 +261,7 @@ def solve_narrow(
 
     where :math:`A=\int_{\max(b,\omega)}^\infty\mu_\delta(dx)\,h(x)(x-b)`. From
     :math:`\kappa\ge1-F_\delta(b)` on it is the solution of
-    :func:`~solvable.theory.quadratic.solve_quadratic`.
+    :func:`~solvable.models.quadratic.theory.solve_quadratic`.
 
     Parameters
     ----------
@@ -288,7 +288,7 @@ def solve_narrow(
     -----
     The problem is not convex: these are the equations of arXiv:2606.28242 for a network that finds
     the best p directions, without its sampled matrices. Backed by
-    ``tests/theory/test_quadratic_narrow.py`` (sampled matrices, networks trained by L-BFGS,
+    ``tests/models/quadratic/test_narrow.py`` (sampled matrices, networks trained by L-BFGS,
     published errors).
 
     Examples

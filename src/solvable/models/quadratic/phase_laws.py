@@ -8,8 +8,8 @@ import numpy as np
 
 from solvable.arrays import check_positive
 from solvable.errors import InvalidParameter
+from solvable.models.quadratic.bulk import check_not_negative
 from solvable.spectra.roots import bracketed_root
-from solvable.theory.quadratic_bulk import check_not_negative
 
 
 class QuadraticPhase(StrEnum):
@@ -68,7 +68,7 @@ def full_rank_risk(
 
     Notes
     -----
-    Derived; backed by ``tests/theory/test_quadratic_phases.py``.
+    Derived; backed by ``tests/models/quadratic/test_phases.py``.
 
     Examples
     --------
@@ -109,7 +109,7 @@ def truncated_constant(exponent: float, shrinkage: float = 2.0) -> float:
 
     Notes
     -----
-    Derived; backed by ``tests/theory/test_quadratic_phases.py`` (the exact solution at large d).
+    Derived; backed by ``tests/models/quadratic/test_phases.py`` (the exact solution at large d).
 
     Examples
     --------
@@ -156,7 +156,7 @@ def truncated_risk(
     Notes
     -----
     Exponents of arXiv:2509.24882, constants derived; backed by
-    ``tests/theory/test_quadratic_phases.py``.
+    ``tests/models/quadratic/test_phases.py``.
 
     Examples
     --------
@@ -208,7 +208,7 @@ def thresholded_risk(
     Notes
     -----
     Exponent of arXiv:2509.24882, constant derived; backed by
-    ``tests/theory/test_quadratic_phases.py``.
+    ``tests/models/quadratic/test_phases.py``.
 
     Examples
     --------
@@ -264,7 +264,7 @@ def phase_exponents(
 
     Notes
     -----
-    Source: arXiv:2509.24882, Result 1. Backed by ``tests/theory/test_quadratic_phases.py``.
+    Source: arXiv:2509.24882, Result 1. Backed by ``tests/models/quadratic/test_phases.py``.
 
     Examples
     --------

@@ -9,11 +9,9 @@ import numpy as np
 
 from solvable.arrays import check_positive
 from solvable.errors import InvalidParameter
-from solvable.spectra.measures import DiscreteMeasure, power_law
-from solvable.spectra.roots import bracketed_root
-from solvable.theory.quadratic_bulk import check_not_negative, interpolation_peak_risk, noise_only
-from solvable.theory.quadratic_dilute import dilute_state
-from solvable.theory.quadratic_phase_laws import (
+from solvable.models.quadratic.bulk import check_not_negative, interpolation_peak_risk, noise_only
+from solvable.models.quadratic.dilute import dilute_state
+from solvable.models.quadratic.phase_laws import (
     DESCRIPTIONS,
     QuadraticPhase,
     check_decay,
@@ -22,6 +20,8 @@ from solvable.theory.quadratic_phase_laws import (
     thresholded_risk,
     truncated_risk,
 )
+from solvable.spectra.measures import DiscreteMeasure, power_law
+from solvable.spectra.roots import bracketed_root
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class PowerLawPhases:
     Notes
     -----
     Phases of arXiv:2509.24882 with two conditions repaired, constants derived. Backed by
-    ``tests/theory/test_quadratic_phases.py`` (the exact solution).
+    ``tests/models/quadratic/test_phases.py`` (the exact solution).
 
     Examples
     --------
@@ -339,7 +339,7 @@ class PowerLawPhases:
         -------
         float
             :math:`\tilde\lambda`; 0 in VIb, where the error is flat below :math:`4\alpha s_d`.
-            :func:`~solvable.theory.quadratic_errors.optimal_regularisation` is exact.
+            :func:`~solvable.models.quadratic.errors.optimal_regularisation` is exact.
 
         Examples
         --------

@@ -7,26 +7,26 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from solvable.frame.points import Metrics
+from solvable.models.quadratic.bayes import bayes_optimal
+from solvable.models.quadratic.finite_size import finite_size
+from solvable.models.quadratic.groups import feature_groups, outlier_edge
+from solvable.models.quadratic.naming import phase_metrics
+from solvable.models.quadratic.saddle import second_moment, thresholded_error
+from solvable.models.quadratic.theory import QuadraticState, solve_quadratic
+from solvable.models.quadratic.thresholds import (
+    bayes_perfect_recovery_threshold,
+    interpolation_threshold,
+    perfect_recovery_threshold,
+)
 from solvable.spectra.denoiser import denoising_error, feature_errors
 from solvable.spectra.free_convolution import SpectralLaw
 from solvable.spectra.functionals import truncated_moments
 from solvable.spectra.measures import Measure, power_law
 from solvable.spectra.product_measure import marchenko_pastur
-from solvable.systems.base import Metrics
-from solvable.systems.quadratic_finite_size import finite_size
-from solvable.systems.quadratic_groups import feature_groups, outlier_edge
-from solvable.systems.quadratic_naming import phase_metrics
-from solvable.theory.quadratic import QuadraticState, solve_quadratic
-from solvable.theory.quadratic_bayes import bayes_optimal
-from solvable.theory.quadratic_saddle import second_moment, thresholded_error
-from solvable.theory.quadratic_thresholds import (
-    bayes_perfect_recovery_threshold,
-    interpolation_threshold,
-    perfect_recovery_threshold,
-)
 
 if TYPE_CHECKING:
-    from solvable.systems.quadratic_network import QuadraticParameters
+    from solvable.models.quadratic.system import QuadraticParameters
 
 BAYES_STEPS = 12
 """Laws on the way from the network's noise to the Bayes-optimal one, at most."""

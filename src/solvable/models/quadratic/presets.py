@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from solvable.systems.base import Preset
+from solvable.frame.system import Preset
 
 DIMENSION = 400
 """Dimension of the larger power-law studies, of the published figures."""

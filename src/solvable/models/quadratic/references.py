@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from solvable.systems.base import Reference
+from solvable.frame.system import Reference
 
 NUCLEAR_ROUTE = Reference(
     key="erba2025nuclear",

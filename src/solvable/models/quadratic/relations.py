@@ -6,9 +6,10 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from solvable.systems.base import Finding, NotTestable, Point
-from solvable.systems.checking import spread, worst
-from solvable.systems.quadratic_checks import (
+from solvable.frame.checking import spread, worst
+from solvable.frame.claims import Finding, NotTestable
+from solvable.frame.points import Point
+from solvable.models.quadratic.checks import (
     ERRORS,
     LARGEST_SHAPE_EFFECT,
     LEAST_SPREAD,

@@ -105,7 +105,7 @@ def saddle_objective(
     Notes
     -----
     Derived by a Gaussian comparison; its stationarity is the system of arXiv:2505.17958. Backed by
-    ``tests/theory/test_quadratic_saddle.py``.
+    ``tests/models/quadratic/test_saddle.py``.
 
     Examples
     --------

@@ -9,7 +9,7 @@ import numpy as np
 
 from solvable.arrays import Source, random_stream, to_numpy
 from solvable.errors import InvalidData, InvalidParameter
-from solvable.learners.quadratic_features import CHUNK_ROWS, Whitening, weighted_gram
+from solvable.models.quadratic.features import CHUNK_ROWS, Whitening, weighted_gram
 
 
 class Sensing(Protocol):
@@ -52,7 +52,7 @@ class SampleSensing:
     Notes
     -----
     A product takes :math:`2nd^2` flops, or :math:`2ndk` for a factor of k columns, and the memory
-    of one block of rows. arXiv:2505.17958; ``tests/learners/test_quadratic_sensing.py``.
+    of one block of rows. arXiv:2505.17958; ``tests/models/quadratic/test_sensing.py``.
 
     Examples
     --------
@@ -149,7 +149,7 @@ class GaussianSensing:
     Notes
     -----
     Derived: off-diagonal variance 1/d, diagonal 2/d, as for Gaussian samples.
-    ``tests/learners/test_quadratic_sensing.py``.
+    ``tests/models/quadratic/test_sensing.py``.
 
     Examples
     --------

@@ -7,20 +7,16 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from solvable.errors import NotConverged
-from solvable.spectra.free_convolution import SpectralLaw
-from solvable.spectra.functionals import (
-    TruncatedMoments,
-    truncated_moments,
-    truncated_moments_near,
-)
-from solvable.spectra.measures import Measure
-from solvable.theory.quadratic_saddle import (
+from solvable.models.quadratic.saddle import (
     LEAST_NOISE,
     SaddlePoint,
     energy_above,
     second_moment,
     thresholded_error,
 )
+from solvable.spectra.free_convolution import SpectralLaw
+from solvable.spectra.functionals import TruncatedMoments, truncated_moments, truncated_moments_near
+from solvable.spectra.measures import Measure
 
 LARGEST_NOISE = 1e5
 """Effective noise, relative to that of the null predictor, above which there is no solution."""

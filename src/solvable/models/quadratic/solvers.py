@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from solvable.arrays import random_stream
-from solvable.learners.quadratic_sensing import Sensing
+from solvable.models.quadratic.sensing import Sensing
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ def objective(
     Notes
     -----
     arXiv:2505.17958, with the factor d that the talk's slide drops;
-    ``tests/learners/test_quadratic_solvers.py``.
+    ``tests/models/quadratic/test_solvers.py``.
     """
     d = sensing.dimension
     residual = labels - sensing.forward(factor)
@@ -105,7 +105,7 @@ def kkt_residual(factor: np.ndarray, dual: np.ndarray) -> float:
 
     Notes
     -----
-    arXiv:2505.17958 (derived); ``tests/learners/test_quadratic_solvers.py``.
+    arXiv:2505.17958 (derived); ``tests/models/quadratic/test_solvers.py``.
 
     Examples
     --------
@@ -253,7 +253,7 @@ def solve_fista(
     -----
     Always converges. One iteration takes :math:`2nd(d + k)` flops and an eigendecomposition: the
     measurements of the extrapolated matrix are those of two matrices of rank k. Derived;
-    ``tests/learners/test_quadratic_solvers.py``.
+    ``tests/models/quadratic/test_solvers.py``.
     """
     d = sensing.dimension
     lipschitz = lipschitz_constant(sensing)

@@ -120,7 +120,7 @@ def spectral_phase(
     -----
     Criteria derived (:math:`d^{-1/3}` of Baik, Ben Arous and Peche, gaps of the free convolution);
     the window and the counts are conventions. Backed by
-    ``tests/theory/test_quadratic_spectral_phase.py``.
+    ``tests/models/quadratic/test_spectral_phase.py``.
 
     Examples
     --------

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from solvable.learners.quadratic_amp import degrees_of_freedom
-from solvable.learners.quadratic_solvers import QuadraticSolution
+from solvable.models.quadratic.amp import degrees_of_freedom
+from solvable.models.quadratic.solvers import QuadraticSolution
 from solvable.spectra.denoiser import denoised
 from solvable.spectra.free_convolution import SpectralLaw
 
@@ -62,7 +62,7 @@ class SpectralEstimate:
 
         Notes
         -----
-        arXiv:2509.24882, Corollary 2; ``tests/learners/test_quadratic_spectrum.py``.
+        arXiv:2509.24882, Corollary 2; ``tests/models/quadratic/test_spectrum.py``.
         """
         cut = max(2 * self.noise, self.shrinkage)
         return self._rebuilt(np.maximum(self.eigenvalues - cut, 0))
@@ -87,7 +87,7 @@ class SpectralEstimate:
         Measured on power laws and Marchenko-Pastur targets, d = 60 and 100: the error is 2 to 8 %
         above that of the best eigenvalues for M's eigenvectors with the target, 4 to 18 % without
         (a law of eigenvalues guessed from M does better on the one and worse on the other).
-        arXiv:2408.03733; the smoothing is derived. ``tests/learners/test_quadratic_spectrum.py``.
+        arXiv:2408.03733; the smoothing is derived. ``tests/models/quadratic/test_spectrum.py``.
         """
         if target is not None:
             law = SpectralLaw(np.asarray(target, dtype=np.float64), noise=self.noise)
@@ -113,7 +113,7 @@ class SpectralEstimate:
 
         Notes
         -----
-        arXiv:2505.17958 (derived: isolated features); ``tests/learners/test_quadratic_spectrum.py``.
+        arXiv:2505.17958 (derived: isolated features); ``tests/models/quadratic/test_spectrum.py``.
         """
         edge = self.noise * (2 + TRACY_WIDOM_99 * len(self.eigenvalues) ** (-2 / 3))
         seen = self.eigenvalues[self.eigenvalues > edge]
@@ -148,7 +148,7 @@ def spectral_estimate(solution: QuadraticSolution, regularisation: float) -> Spe
     -----
     Derived from the saddle point of arXiv:2505.17958; exact for isotropic samples of large d. At
     the minimiser S and H commute and H = 1 on the range of S, so that df falls with the threshold
-    and there is one crossing. ``tests/learners/test_quadratic_spectrum.py``.
+    and there is one crossing. ``tests/models/quadratic/test_spectrum.py``.
     """
     d, n = solution.dual.shape[0], len(solution.residual)
     strengths = np.sum(solution.factor**2, axis=0)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from solvable.errors import InvalidParameter
+from solvable.models.quadratic.saddle import SaddlePoint, energy_above, second_moment
 from solvable.spectra.free_convolution import SpectralLaw
 from solvable.spectra.functionals import truncated_moments
-from solvable.theory.quadratic_saddle import SaddlePoint, energy_above, second_moment
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class QuadraticState:
 
         Examples
         --------
-        >>> from solvable.theory.quadratic import state_at
+        >>> from solvable.models.quadratic.theory import state_at
         >>> state = state_at(np.array([0.0]), effective_noise=1.0, threshold=0.0, label_noise=1.0)
         >>> state.density([-1.0, 0.5]).round(6)
         array([0.      , 0.308202])
@@ -112,7 +112,7 @@ class QuadraticState:
 
         Examples
         --------
-        >>> from solvable.theory.quadratic import state_at
+        >>> from solvable.models.quadratic.theory import state_at
         >>> state = state_at(np.array([0.0]), effective_noise=1.0, threshold=0.0, label_noise=1.0)
         >>> state.quantiles([0.3, 0.75]).round(4)
         array([0.   , 0.8079])
@@ -145,7 +145,7 @@ class QuadraticState:
 
         Examples
         --------
-        >>> from solvable.theory.quadratic import state_at
+        >>> from solvable.models.quadratic.theory import state_at
         >>> state = state_at(np.array([0.0]), effective_noise=1.0, threshold=0.5, label_noise=1.0)
         >>> state.leading_eigenvalues(2, dimension=100).round(3)
         array([1.417, 1.328])

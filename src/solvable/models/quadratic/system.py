@@ -8,20 +8,14 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from pydantic import Field, model_validator
 
-from solvable.systems.base import (
-    Claim,
-    Figure,
-    Metrics,
-    Parameters,
-    Point,
-    Preset,
-    Reference,
-    System,
-)
-from solvable.systems.quadratic_claims import CLAIMS
-from solvable.systems.quadratic_figures import draw_figures
-from solvable.systems.quadratic_presets import PRESETS
-from solvable.systems.quadratic_references import REFERENCES
+from solvable.frame.claims import Claim
+from solvable.frame.points import Metrics, Point
+from solvable.frame.system import Parameters, Preset, Reference, System
+from solvable.models.quadratic.claims import CLAIMS
+from solvable.models.quadratic.figures import draw_figures
+from solvable.models.quadratic.presets import PRESETS
+from solvable.models.quadratic.references import REFERENCES
+from solvable.plots.figure import Figure
 
 
 class QuadraticParameters(Parameters):
@@ -107,13 +101,13 @@ class QuadraticNetwork(System):
 
     def measure(self, parameters: QuadraticParameters, rng: np.random.Generator) -> Metrics:
         """Draw a target and samples, find the minimiser, and compare it with the target."""
-        from solvable.systems import quadratic_experiment
+        from solvable.models.quadratic import measure as quadratic_experiment
 
         return quadratic_experiment.measure(parameters, rng)
 
     def predict(self, parameters: QuadraticParameters) -> Metrics:
         """Predict the same metrics from the theory."""
-        from solvable.systems.quadratic_prediction import predict
+        from solvable.models.quadratic.predict import predict
 
         return predict(parameters)
 
@@ -121,7 +115,7 @@ class QuadraticNetwork(System):
         self, parameters: QuadraticParameters, rng: np.random.Generator
     ) -> Mapping[str, np.ndarray]:
         """Factor of the target's matrix that :meth:`measure` draws first."""
-        from solvable.systems.quadratic_experiment import draw_target
+        from solvable.models.quadratic.measure import draw_target
 
         return {"factor": draw_target(parameters, rng).factor}
 

@@ -12,8 +12,8 @@ from solvable.arrays import Array, Source, as_source, random_stream, to_numpy
 from solvable.errors import InvalidData, InvalidParameter, unknown_choice
 from solvable.spectra.measures import Measure, power_law
 from solvable.spectra.product_measure import marchenko_pastur
-from solvable.targets.base import check_dtype
-from solvable.targets.first_layer import check_integer, freeze
+from solvable.teachers.base import check_dtype
+from solvable.teachers.first_layer import check_integer, freeze
 
 SPECTRA = ("marchenko-pastur", "power-law")
 """Allowed spectra."""
@@ -58,7 +58,7 @@ class QuadraticTarget:
     Notes
     -----
     arXiv:2505.17958 (Marchenko-Pastur), arXiv:2606.28242 (power law). Backed by
-    ``tests/targets/test_quadratic.py``.
+    ``tests/models/quadratic/test_target.py``.
 
     Examples
     --------

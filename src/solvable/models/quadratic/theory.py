@@ -7,18 +7,18 @@ from collections.abc import Sequence
 import numpy as np
 
 from solvable.errors import InvalidParameter, NotConverged
-from solvable.spectra.free_convolution import SpectralLaw
-from solvable.spectra.functionals import truncated_moments
-from solvable.spectra.measures import Measure
-from solvable.theory.quadratic_saddle import (
+from solvable.models.quadratic.saddle import (
     SaddlePoint,
     as_measure,
     check_problem,
     second_moment,
     thresholded_error,
 )
-from solvable.theory.quadratic_solver import PerfectRecovery, SaddleProblem
-from solvable.theory.quadratic_state import QuadraticState, state_of
+from solvable.models.quadratic.solver import PerfectRecovery, SaddleProblem
+from solvable.models.quadratic.state import QuadraticState, state_of
+from solvable.spectra.free_convolution import SpectralLaw
+from solvable.spectra.functionals import truncated_moments
+from solvable.spectra.measures import Measure
 
 __all__ = ["QuadraticState", "quadratic_curve", "solve_quadratic", "state_at"]
 
@@ -69,9 +69,9 @@ def solve_quadratic(
 
     Notes
     -----
-    Bracketed and unique, see :class:`~solvable.theory.quadratic_solver.SaddleProblem`. Source:
-    arXiv:2505.17958; the form used is derived. Backed by ``tests/theory/test_quadratic.py`` and
-    ``tests/claims/test_quadratic_theory.py``.
+    Bracketed and unique, see :class:`~solvable.models.quadratic.solver.SaddleProblem`. Source:
+    arXiv:2505.17958; the form used is derived. Backed by ``tests/models/quadratic/test_theory.py`` and
+    ``tests/models/quadratic/test_note_theory.py``.
 
     Examples
     --------

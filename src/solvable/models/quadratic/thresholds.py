@@ -7,16 +7,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from solvable.errors import InvalidParameter, NotConverged
-from solvable.spectra.free_convolution import SpectralLaw
-from solvable.spectra.functionals import TruncatedMoments, truncated_moments
-from solvable.spectra.measures import Measure
-from solvable.spectra.roots import bracketed_root
-from solvable.theory.quadratic_saddle import (
+from solvable.models.quadratic.saddle import (
     as_measure,
     check_problem,
     second_moment,
     thresholded_error,
 )
+from solvable.spectra.free_convolution import SpectralLaw
+from solvable.spectra.functionals import TruncatedMoments, truncated_moments
+from solvable.spectra.measures import Measure
+from solvable.spectra.roots import bracketed_root
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def interpolation_threshold(
     :func:`~solvable.spectra.denoiser.denoised`, :math:`J-\frac\delta2\partial_1J
     =\int_0^\infty xf(x)\mu_\delta(dx)` is above 0, close to :math:`Q^\star` at small noise, and
     :math:`\frac4{3\pi}\delta\int s\mu^\star(ds)+\frac{Q^\star}2` at large, whose root starts the
-    search. Backed by ``tests/theory/test_quadratic_thresholds.py``.
+    search. Backed by ``tests/models/quadratic/test_thresholds.py``.
 
     Examples
     --------
@@ -155,7 +155,7 @@ def perfect_recovery_threshold(rank_fraction: float) -> float:
     Notes
     -----
     Depends on the rank of the target alone. Derived; backed by
-    ``tests/theory/test_quadratic_thresholds.py`` (error of the saddle point, known values).
+    ``tests/models/quadratic/test_thresholds.py`` (error of the saddle point, known values).
 
     Examples
     --------
@@ -190,7 +190,7 @@ def bayes_perfect_recovery_threshold(rank_fraction: float) -> float:
 
     Notes
     -----
-    Source: arXiv:2408.03733. Backed by ``tests/theory/test_quadratic_bayes.py``.
+    Source: arXiv:2408.03733. Backed by ``tests/models/quadratic/test_bayes.py``.
 
     Examples
     --------

@@ -153,7 +153,7 @@ def free_upper_edge(
     Notes
     -----
     Source: derived (additive subordination; note 3.2 is the case of an atom at 0); backed by
-    ``tests/learners/test_bulk.py`` (against simulated spectra).
+    ``tests/models/sequential/test_bulk.py`` (against simulated spectra).
 
     Examples
     --------
@@ -292,7 +292,7 @@ class PredictedBulk:
         Notes
         -----
         Each has a margin that noise alone exceeds in one of a hundred cases per side. Derived (note
-        3.6); backed by ``tests/learners/test_bulk.py``.
+        3.6); backed by ``tests/models/sequential/test_bulk.py``.
         """
         centre = self.centre(values)
         lower, upper = self._with_margin(self._noise)

@@ -7,8 +7,9 @@ from math import comb
 
 import numpy as np
 
-from solvable.systems.base import Finding, NotTestable, Point
-from solvable.systems.checking import spread, worst
+from solvable.frame.checking import spread, worst
+from solvable.frame.claims import Finding, NotTestable
+from solvable.frame.points import Point
 
 RESOLVED = 0.5
 """Predicted squared overlap above which a feature counts as recovered."""

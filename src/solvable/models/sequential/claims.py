@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from solvable.systems import sequential_checks as checks
-from solvable.systems import sequential_laws as laws
-from solvable.systems.base import Claim
+from solvable.frame.claims import Claim
+from solvable.models.sequential import checks, laws
 
 PAPER = "arXiv:2605.14567"
 

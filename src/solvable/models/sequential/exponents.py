@@ -6,7 +6,7 @@ import numpy as np
 
 from solvable.arrays import check_positive
 from solvable.errors import InvalidParameter
-from solvable.theory.power_law import check_decay, check_ratio, weight_scale
+from solvable.models.sequential.power_law import check_decay, check_ratio, weight_scale
 
 
 def normalised_mse_asymptote(
@@ -42,7 +42,7 @@ def normalised_mse_asymptote(
     Notes
     -----
     arXiv:2605.14567 Theorem 3.2 with its constant, derived; backed by
-    ``tests/theory/test_exponents.py`` (the sum formula with two million features).
+    ``tests/models/sequential/test_exponents.py`` (the sum formula with two million features).
 
     Examples
     --------
@@ -82,7 +82,7 @@ def total_to_tail_ratio(decay: float) -> float:
 
     Notes
     -----
-    Derived; backed by ``tests/claims/test_theory_only.py``.
+    Derived; backed by ``tests/models/sequential/test_note_theory.py``.
 
     Examples
     --------
@@ -118,7 +118,7 @@ def error_exponent(decay: float) -> float:
     Notes
     -----
     arXiv:2605.14567 Theorem 3.2. Neither is visible at :math:`n/D<10^3`: compare measured slopes
-    with those of :func:`~solvable.theory.power_law.normalised_mse_sum`.
+    with those of :func:`~solvable.models.sequential.power_law.normalised_mse_sum`.
 
     Examples
     --------
@@ -166,7 +166,7 @@ def threshold_exponent(
 
     Notes
     -----
-    arXiv:2605.14567 Theorem 3.1 in exponents; backed by ``tests/theory/test_exponents.py``.
+    arXiv:2605.14567 Theorem 3.1 in exponents; backed by ``tests/models/sequential/test_exponents.py``.
 
     Examples
     --------
@@ -215,7 +215,7 @@ def neighbour_mixing(
     Notes
     -----
     arXiv:2605.14567 eq. 3.2, its second moment derived; backed by
-    ``tests/theory/test_exponents.py`` (simulation).
+    ``tests/models/sequential/test_exponents.py`` (simulation).
 
     Examples
     --------

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from solvable.frame.checking import BOOKKEEPING, groups
+from solvable.frame.points import Point
+from solvable.plots.figure import Figure, Marker, Series
 from solvable.spectra.density import SpectralDensity
-from solvable.systems.base import Figure, Marker, Point, Series
-from solvable.systems.checking import BOOKKEEPING, groups
 
 CURVE_POINTS = 60
 """Sample sizes at which a predicted curve is evaluated."""
@@ -45,8 +46,8 @@ Curve = tuple[np.ndarray, list[dict[str, np.ndarray]]]
 
 def dense_curve(group: Sequence[Point]) -> Curve:
     """Predictions on a fine grid of sample sizes around those of a curve."""
-    from solvable.systems.sequential_prediction import predict
-    from solvable.systems.sequential_recovery import SequentialParameters
+    from solvable.models.sequential.predict import predict
+    from solvable.models.sequential.system import SequentialParameters
 
     sizes = np.array([point.parameters["samples"] for point in group], dtype=float)
     grid = np.geomspace(sizes[0] / 1.5, sizes[-1] * 1.5, CURVE_POINTS)
@@ -66,8 +67,8 @@ def shown(features: int) -> list[int]:
 
 
 def _density(point: Point) -> SpectralDensity | None:
-    from solvable.systems.sequential_prediction import bulk_density
-    from solvable.systems.sequential_recovery import SequentialParameters
+    from solvable.models.sequential.predict import bulk_density
+    from solvable.models.sequential.system import SequentialParameters
 
     return bulk_density(SequentialParameters(**point.parameters))
 

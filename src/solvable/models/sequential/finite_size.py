@@ -9,9 +9,9 @@ import numpy as np
 
 from solvable.arrays import check_positive, random_stream
 from solvable.errors import InvalidData, InvalidParameter, unknown_choice
+from solvable.models.sequential.sample_kernel import SampleKernel, corrected_kernel, plain_kernel
 from solvable.operators import Correction, LabelMap, apply_label_map
 from solvable.spectra.spikes import WeightedSample, compress_sample
-from solvable.theory.sample_kernel import SampleKernel, corrected_kernel, plain_kernel
 
 BATCH_ROWS = 4_096
 """Rows of inputs drawn at a time."""
@@ -158,7 +158,7 @@ def finite_size_moments(
     Notes
     -----
     Time that of the draw, then O(draws p); memory O(draws p). Derived; backed by
-    ``tests/theory/test_finite_size.py`` (exact moments, population matrix, simulated spectra).
+    ``tests/models/sequential/test_finite_size.py`` (exact moments, population matrix, simulated spectra).
 
     Examples
     --------

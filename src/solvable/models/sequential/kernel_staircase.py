@@ -77,7 +77,8 @@ def degree_energies(
     Notes
     -----
     O(p^2 d^3) with matrices. Derived from the fourth joint cumulant of quadratic forms; backed by
-    ``tests/theory/test_kernel_staircase.py`` and ``tests/claims/test_theory_only.py``.
+    ``tests/models/sequential/test_kernel_staircase.py`` and
+    ``tests/models/sequential/test_note_theory.py``.
 
     Examples
     --------
@@ -138,7 +139,7 @@ def best_kernel_error(
     Notes
     -----
     O(1). Lower bound by counting dimensions, arXiv:2605.14567 section 3 (n = omega(d^(2q))); backed
-    by ``tests/theory/test_kernel_staircase.py`` (ridgeless regression).
+    by ``tests/models/sequential/test_kernel_staircase.py`` (ridgeless regression).
 
     Examples
     --------

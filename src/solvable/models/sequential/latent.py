@@ -9,8 +9,8 @@ import numpy as np
 
 from solvable.arrays import ArraySource, Source
 from solvable.errors import InvalidData
-from solvable.learners.rows import Part
-from solvable.learners.spectral_layer import SpectralLayer
+from solvable.fitting.rows import Part
+from solvable.models.sequential.spectral_layer import SpectralLayer
 
 PREDICT_ROWS = 4096
 """Rows that are projected at a time."""

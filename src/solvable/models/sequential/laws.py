@@ -6,16 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from solvable.systems.base import Finding, NotTestable, Point
-from solvable.systems.checking import groups, spread, worst
-from solvable.systems.sequential_checks import (
-    ASYMPTOTIC,
-    RESOLVED,
-    asymptotic,
-    ratio,
-    total,
-    where,
-)
+from solvable.frame.checking import groups, spread, worst
+from solvable.frame.claims import Finding, NotTestable
+from solvable.frame.points import Point
+from solvable.models.sequential.checks import ASYMPTOTIC, RESOLVED, asymptotic, ratio, total, where
 
 CROSSING_FEATURES = 5
 """Fewest features with a crossing from which an exponent is fitted."""

@@ -17,19 +17,19 @@ from sklearn.utils.validation import check_is_fitted
 
 from solvable.arrays import Array, Source, random_stream
 from solvable.errors import InvalidParameter, NoFeatureFound
-from solvable.learners.inputs import seed_from, validated_fit_input, validated_input
-from solvable.learners.latent import StoredLatent, inputs_of_next_layer, latent_chunks
-from solvable.learners.readout import fit_spline_readout
-from solvable.learners.rows import Part, count_held_back, part_sizes, split_rows
-from solvable.learners.second_layer import (
+from solvable.fitting.inputs import seed_from, validated_fit_input, validated_input
+from solvable.fitting.rows import Part, count_held_back, part_sizes, split_rows
+from solvable.models.sequential.latent import StoredLatent, inputs_of_next_layer, latent_chunks
+from solvable.models.sequential.readout import fit_spline_readout
+from solvable.models.sequential.second_layer import (
     SecondLayer,
     constant_layer,
     fit_least_squares,
     layer_from_spectrum,
     wants_cross_terms,
 )
-from solvable.learners.settings import check_settings, correction_for, directions_per_layer
-from solvable.learners.spectral_layer import (
+from solvable.models.sequential.settings import check_settings, correction_for, directions_per_layer
+from solvable.models.sequential.spectral_layer import (
     LayerSettings,
     SpectralLayer,
     fit_spectral_layer,
@@ -160,7 +160,8 @@ class LayerwiseSpectralRegressor(
     References
     ----------
     arXiv:2605.14567 Algorithm 1, arXiv:2602.10867; label map, correction, two-sided selection and
-    fresh rows are derived (note 2.4, 3.2, 3.6); backed by ``tests/claims/test_true_features.py``.
+    fresh rows are derived (note 2.4, 3.2, 3.6); backed by
+    ``tests/models/sequential/test_note_true_features.py``.
 
     Examples
     --------

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 import numpy as np
 
 from solvable.arrays import ArraySource, Source, random_stream
-from solvable.systems.base import Metrics
+from solvable.frame.points import Metrics
 
 if TYPE_CHECKING:
-    from solvable.learners import LayerwiseSpectralRegressor
-    from solvable.systems.sequential_recovery import SequentialParameters
-    from solvable.targets import HierarchicalTarget
+    from solvable.models.sequential.learner import LayerwiseSpectralRegressor
+    from solvable.models.sequential.system import SequentialParameters
+    from solvable.models.sequential.target import HierarchicalTarget
 
 MEMORY_BYTES = 1.5e9
 """Samples beyond this size are drawn again from their seed at each pass instead of being stored."""
@@ -38,7 +38,7 @@ def sign_pattern(parameters: SequentialParameters) -> tuple[int, ...]:
 
 def make_target(parameters: SequentialParameters, seed: int) -> HierarchicalTarget:
     """Target of a seed: the directions differ between replicates, the weights do not."""
-    from solvable.targets import HierarchicalTarget
+    from solvable.models.sequential.target import HierarchicalTarget
 
     return HierarchicalTarget(
         dimension=parameters.dimension,
@@ -86,7 +86,7 @@ def _samples(
 def _fit(
     parameters: SequentialParameters, X: Any, y: np.ndarray, fresh: int, seed: int
 ) -> LayerwiseSpectralRegressor:
-    from solvable.learners import LayerwiseSpectralRegressor
+    from solvable.models.sequential.learner import LayerwiseSpectralRegressor
 
     # The index is the label itself, unless the label is mapped and the eigenvalues with it.
     fitted = parameters.second_layer == "least-squares" or parameters.label_map == "identity"
@@ -186,7 +186,7 @@ def _kernels(
     for name, limit in limits.items():
         error = None
         if rows <= limit:
-            from solvable.learners import KernelRidgeBaseline
+            from solvable.fitting.baselines import KernelRidgeBaseline
 
             train = next(block for _, block in _head(X, rows).chunks(rows))
             model = KernelRidgeBaseline(kind=name, degree=2 * parameters.degree)

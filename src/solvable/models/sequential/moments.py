@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from solvable.arrays import random_stream
-from solvable.operators import apply_label_map, standardise
-from solvable.spectra.spikes import WeightedSample, compress_sample
-from solvable.systems.sequential_experiment import make_target
-from solvable.theory.sample_kernel import (
+from solvable.models.sequential.measure import make_target
+from solvable.models.sequential.sample_kernel import (
     QuadraticBackground,
     SampleKernel,
     corrected_kernel,
     plain_kernel,
     quadratic_background,
 )
+from solvable.operators import apply_label_map, standardise
+from solvable.spectra.spikes import WeightedSample, compress_sample
 
 if TYPE_CHECKING:
-    from solvable.systems.sequential_recovery import SequentialParameters
-    from solvable.targets import HierarchicalTarget
+    from solvable.models.sequential.system import SequentialParameters
+    from solvable.models.sequential.target import HierarchicalTarget
 
 TEACHERS = 8
 """Targets over which the moments are averaged, as the replicates of a study are."""
@@ -198,7 +198,7 @@ def exact_heights(
     -------
     ndarray of shape (p,) or None
         None for degree 3. Derived from the fourth joint cumulant of quadratic forms; backed by
-        ``tests/systems/test_sequential_moments.py``.
+        ``tests/models/sequential/test_moments.py``.
     """
     weights, gram = target.weights * norms**2, target.gram / np.outer(norms, norms)
     gaussian = 2 * gram**2 @ weights

@@ -49,7 +49,8 @@ class PopulationMatrix:
     Notes
     -----
     Derived (fourth joint cumulant of quadratic forms); backed by
-    ``tests/claims/test_theory_only.py`` (Monte Carlo) and ``tests/theory/test_population.py``.
+    ``tests/models/sequential/test_note_theory.py`` (Monte Carlo) and
+    ``tests/models/sequential/test_population.py``.
 
     Examples
     --------
@@ -233,7 +234,7 @@ def population_bulk(
 
     Notes
     -----
-    Derived; backed by ``tests/theory/test_population.py`` (exact diagonalisation).
+    Derived; backed by ``tests/models/sequential/test_population.py`` (exact diagonalisation).
 
     Examples
     --------
@@ -281,7 +282,7 @@ def overlap_floor(
 
     Notes
     -----
-    O(p). Derived by second-order perturbation; backed by ``tests/theory/test_population.py``.
+    O(p). Derived by second-order perturbation; backed by ``tests/models/sequential/test_population.py``.
 
     Examples
     --------

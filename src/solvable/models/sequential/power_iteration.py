@@ -60,7 +60,7 @@ def block_power_iteration(
     are no closer to the leading eigenvectors than the others until a gap to the rest has been
     amplified, and eigenvalues of both signs with nearly equal modulus hardly have one. Costs
     ``passes (n_vectors + extra)`` products with single vectors. Backed by
-    ``tests/learners/test_power_iteration.py``.
+    ``tests/models/sequential/test_power_iteration.py``.
 
     Examples
     --------

@@ -34,7 +34,7 @@ def weight_scale(*, decay: float, features: int) -> float:
     Notes
     -----
     O(1) in p: long sums are finished by Euler-Maclaurin, to :math:`10^{-12}`. Backed by
-    ``tests/theory/test_power_law.py``.
+    ``tests/models/sequential/test_power_law.py``.
 
     Examples
     --------
@@ -108,7 +108,8 @@ def normalised_mse_sum(
     Notes
     -----
     O(number of features recovered): unrecovered ones add nothing to the sum. Derived (note 3.4);
-    backed by ``tests/theory/test_power_law.py`` and ``tests/claims/test_theory_only.py``.
+    backed by ``tests/models/sequential/test_power_law.py`` and
+    ``tests/models/sequential/test_note_theory.py``.
 
     Examples
     --------
@@ -134,7 +135,7 @@ def unrecovered_tail(
     r"""Share :math:`\sum_{i:\nu_i\le1}\lambda_i^2` of the label in features below their threshold.
 
     It is not the error: recovered features add noise of the same order
-    (:func:`~solvable.theory.exponents.total_to_tail_ratio`).
+    (:func:`~solvable.models.sequential.exponents.total_to_tail_ratio`).
 
     Parameters
     ----------

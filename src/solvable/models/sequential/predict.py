@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from solvable.frame.points import Metrics
+from solvable.models.sequential.moments import Moments, draw_moments
 from solvable.spectra.density import SpectralDensity, weighted_density
 from solvable.spectra.spikes import SpikePrediction, predict_spikes
-from solvable.systems.base import Metrics
-from solvable.systems.sequential_moments import Moments, draw_moments
 
 if TYPE_CHECKING:
-    from solvable.systems.sequential_recovery import SequentialParameters
+    from solvable.models.sequential.system import SequentialParameters
 
 DENSITY_WEIGHTS = 2_000
 """Weights that stand for their law in a density."""

@@ -73,7 +73,7 @@ def fit_spline_readout(index: np.ndarray, labels: np.ndarray) -> SplineReadout |
     Notes
     -----
     :math:`O(m)` time and memory. Replaces eq. 2.14 of arXiv:2605.14567 (ridge on fixed features),
-    whose polynomial form extrapolates; backed by ``tests/learners/test_readout.py``.
+    whose polynomial form extrapolates; backed by ``tests/models/sequential/test_readout.py``.
 
     Examples
     --------

@@ -69,7 +69,7 @@ def limit_couplings(*, weights: np.ndarray, coefficients: np.ndarray) -> np.ndar
     Notes
     -----
     Derived by expanding in the part of the index that is independent of feature i; backed by
-    ``tests/theory/test_readouts.py`` (Monte Carlo).
+    ``tests/models/sequential/test_readout_moments.py`` (Monte Carlo).
 
     Examples
     --------
@@ -106,7 +106,8 @@ def readout_error(*, explained: np.ndarray, coefficients: np.ndarray) -> np.ndar
 
     Notes
     -----
-    Derived (the two indices jointly Gaussian); backed by ``tests/theory/test_readouts.py``.
+    Derived (the two indices jointly Gaussian); backed by
+    ``tests/models/sequential/test_readout_moments.py``.
 
     Examples
     --------

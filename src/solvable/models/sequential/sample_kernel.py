@@ -56,7 +56,7 @@ def plain_kernel(*, latent: np.ndarray, squared_norm: np.ndarray, n_features: in
 
     Notes
     -----
-    Derived; backed by ``tests/theory/test_sample_kernel.py`` (explicit matrices).
+    Derived; backed by ``tests/models/sequential/test_sample_kernel.py`` (explicit matrices).
 
     Examples
     --------
@@ -114,7 +114,7 @@ def corrected_kernel(
 
     Notes
     -----
-    Derived; backed by ``tests/theory/test_sample_kernel.py`` (explicit matrices).
+    Derived; backed by ``tests/models/sequential/test_sample_kernel.py`` (explicit matrices).
 
     Examples
     --------
@@ -237,7 +237,7 @@ def quadratic_background(
     Notes
     -----
     O(p d^2). Derived to leading order in 1/d for the semicircle; backed by
-    ``tests/theory/test_sample_kernel.py`` (the exact population matrix).
+    ``tests/models/sequential/test_sample_kernel.py`` (the exact population matrix).
 
     Examples
     --------

@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 
 from solvable.errors import InvalidData
-from solvable.learners.spectral_layer import SpectralLayer
+from solvable.models.sequential.spectral_layer import SpectralLayer
 
 ROWS_PER_COLUMN = 10
 """Held-back rows per coefficient above which cross terms are worth their variance."""
@@ -98,7 +98,7 @@ def layer_from_spectrum(
     Notes
     -----
     arXiv:2605.14567 eqs. 2.12, 2.13 (in-sample); the shrinkage is derived (note 3.4); backed by
-    ``tests/learners/test_second_layer.py``.
+    ``tests/models/sequential/test_second_layer.py``.
     """
     values = layer.eigenvalues
     if kind == "shrinkage":
@@ -193,7 +193,7 @@ def fit_least_squares(
     Notes
     -----
     Normal equations in float64, :math:`O(m\,c^2)` for c columns and memory of a chunk. Derived
-    (note 2.4); backed by ``tests/learners/test_second_layer.py``.
+    (note 2.4); backed by ``tests/models/sequential/test_second_layer.py``.
     """
     rows_i, rows_j = np.triu_indices(n_latent) if cross_terms else (np.arange(n_latent),) * 2
 

@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from solvable.learners.bulk import Edges, NullEdges
+from solvable.models.sequential.bulk import Edges, NullEdges
 from solvable.operators import Eigenpairs
 
 Reason: TypeAlias = Literal["below threshold", "inside population bulk", "solver not converged"]

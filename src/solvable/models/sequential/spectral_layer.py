@@ -9,9 +9,9 @@ import numpy as np
 
 from solvable.arrays import Array, to_numpy
 from solvable.errors import InvalidParameter
-from solvable.learners.bulk import Edges, PredictedBulk
-from solvable.learners.rows import Part
-from solvable.learners.selection import Rejection, Selection, beyond, select_outliers
+from solvable.fitting.rows import Part
+from solvable.models.sequential.bulk import Edges, PredictedBulk
+from solvable.models.sequential.selection import Rejection, Selection, beyond, select_outliers
 from solvable.operators import (
     Correction,
     Eigenpairs,

@@ -57,7 +57,7 @@ def degree_two_energy(matrices: np.ndarray, weights: np.ndarray) -> float:
     Notes
     -----
     Derived: the degree-2 part of :math:`h_i^2` is :math:`2(x^\top M_i^2 x - \mathrm{tr} M_i^2)`.
-    Tested by simulation in ``tests/targets/test_symmetric.py``.
+    Tested by simulation in ``tests/models/sequential/test_symmetric.py``.
 
     Examples
     --------
@@ -89,7 +89,7 @@ def quadratic_index_variance(matrices: np.ndarray, weights: np.ndarray) -> float
     Notes
     -----
     Costs :math:`p^2 d^3` operations. Derived; tested by simulation and by the closed form of a
-    single diagonal feature in ``tests/targets/test_symmetric.py``.
+    single diagonal feature in ``tests/models/sequential/test_symmetric.py``.
 
     Examples
     --------

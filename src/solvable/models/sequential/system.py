@@ -9,19 +9,13 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from pydantic import Field, model_validator
 
-from solvable.systems import sequential_experiment
-from solvable.systems.base import (
-    Claim,
-    Figure,
-    Metrics,
-    Parameters,
-    Point,
-    Preset,
-    Reference,
-    System,
-)
-from solvable.systems.sequential_claims import CLAIMS
-from solvable.systems.sequential_figures import draw_figures
+from solvable.frame.claims import Claim
+from solvable.frame.points import Metrics, Point
+from solvable.frame.system import Parameters, Preset, Reference, System
+from solvable.models.sequential import measure as sequential_experiment
+from solvable.models.sequential.claims import CLAIMS
+from solvable.models.sequential.figures import draw_figures
+from solvable.plots.figure import Figure
 
 SEQUENTIAL = Reference(
     key="wortsman2026scaling",
@@ -189,7 +183,7 @@ class SequentialRecovery(System):
 
     def predict(self, parameters: SequentialParameters) -> Metrics:
         """Predict the same metrics from the finite-size theory."""
-        from solvable.systems.sequential_prediction import predict
+        from solvable.models.sequential.predict import predict
 
         return predict(parameters)
 

@@ -12,18 +12,18 @@ import numpy as np
 
 from solvable.arrays import random_stream
 from solvable.errors import InvalidParameter, unknown_choice
+from solvable.models.sequential.symmetric import degree_two_energy, quadratic_index_variance
 from solvable.operators.features import HermiteFeatures
-from solvable.targets.base import CHUNK_ROWS, LatentTarget, draw_normals
-from solvable.targets.first_layer import (
+from solvable.teachers.base import CHUNK_ROWS, LatentTarget, draw_normals
+from solvable.teachers.first_layer import (
     FIRST_LAYERS,
     check_integer,
     check_real,
     draw_directions,
     freeze,
 )
-from solvable.targets.persistence import construct, load_teacher, save_teacher, take
-from solvable.targets.readouts import ReadoutFunction
-from solvable.targets.symmetric import degree_two_energy, quadratic_index_variance
+from solvable.teachers.persistence import construct, load_teacher, save_teacher, take
+from solvable.teachers.readouts import ReadoutFunction
 
 INPUTS = ("hermite", "gaussian")
 """True Hermite features of Gaussian inputs, or their Gaussian equivalent."""
@@ -119,7 +119,7 @@ class HierarchicalTarget(LatentTarget):
     Notes
     -----
     arXiv:2605.14567, eqs. 2.1 to 2.5; Var(h^(2)) is 1 only up to O(1/d), see
-    :attr:`index_variance`. Tested in ``tests/targets/test_hierarchical.py``.
+    :attr:`index_variance`. Tested in ``tests/models/sequential/test_target.py``.
 
     Examples
     --------

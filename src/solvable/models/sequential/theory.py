@@ -9,11 +9,15 @@ import numpy as np
 
 from solvable.arrays import check_positive
 from solvable.errors import InvalidParameter, unknown_choice
+from solvable.models.sequential.finite_size import FiniteSizeMoments
+from solvable.models.sequential.readout_moments import (
+    check_coefficients,
+    limit_couplings,
+    readout_error,
+)
+from solvable.models.sequential.sample_kernel import QuadraticBackground
 from solvable.spectra.spiked import spiked_overlap, spiked_positions, threshold_ratio
 from solvable.spectra.spikes import SpikePrediction, predict_spikes, spike_excess
-from solvable.theory.finite_size import FiniteSizeMoments
-from solvable.theory.readouts import check_coefficients, limit_couplings, readout_error
-from solvable.theory.sample_kernel import QuadraticBackground
 
 Method = Literal["auto", "closed form", "resolvent"]
 
@@ -128,7 +132,8 @@ def predict_sequential(
     samples : float or array of shape (m,)
         :math:`n`, above 0.
     moments : FiniteSizeMoments, optional
-        From :func:`~solvable.theory.finite_size.finite_size_moments`: for true features and for label
+        From :func:`~solvable.models.sequential.finite_size.finite_size_moments`: for true
+        features and for label
         maps. Without them the limit of Gaussian features and unmapped labels: :math:`\tau_2=1`,
         :math:`\theta_i=\sqrt2\lambda_i\nu_1/\sqrt{E[g^2]}`.
     coefficients : array of shape (k,), optional
@@ -136,7 +141,7 @@ def predict_sequential(
         (:func:`~solvable.hermite.hermite_coefficients`); the identity by default.
     population_floor : array of shape (p,), optional
         Overlap lost to the bias of true features
-        (:func:`~solvable.theory.population.overlap_floor` or the exact one); closed form only.
+        (:func:`~solvable.models.sequential.population.overlap_floor` or the exact one); closed form only.
     background : QuadraticBackground, optional
         The bias itself, for the resolvent formula, which derives the floor from it.
     method : {"auto", "closed form", "resolvent"}
@@ -161,8 +166,9 @@ def predict_sequential(
     Notes
     -----
     Closed form: O(m p), below 5 ms at a point. Resolvent formula: about 10 ms per sample size, and
-    3 ms for each of 24 sizes behind the thresholds. arXiv:2605.14567 with constants and finite-size
-    terms derived; backed by ``tests/theory/test_sequential.py`` (simulations and reference tables).
+    3 ms for each of 24 sizes behind the thresholds. arXiv:2605.14567 with constants and
+    finite-size terms derived; backed by ``tests/models/sequential/test_theory.py`` (simulations and
+    reference tables).
 
     Examples
     --------

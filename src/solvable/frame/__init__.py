@@ -1,0 +1,1 @@
+"""What a system is made of, how its claims are judged, and where it is found."""

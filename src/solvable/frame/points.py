@@ -1,0 +1,70 @@
+"""Records of one setting of the parameters, beside the prediction there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from solvable.errors import InvalidData
+
+Metrics = dict[str, float | list[float | None] | str | None]
+"""Named results of a replicate or a prediction: numbers, lists, words (such as the name of a phase),
+or None where not measured."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """All replicates of a study at one setting of the parameters, beside the prediction there.
+
+    Parameters
+    ----------
+    parameters : mapping
+        Every parameter of the system, by name.
+    metrics : sequence of mapping
+        One mapping per replicate, as :meth:`System.measure` returned it.
+    prediction : mapping
+        What :meth:`System.predict` returned.
+    """
+
+    parameters: Mapping[str, Any]
+    metrics: Sequence[Metrics]
+    prediction: Metrics
+
+    @property
+    def replicates(self) -> int:
+        """Number of replicates."""
+        return len(self.metrics)
+
+    def values(self, name: str) -> np.ndarray:
+        """Measured values, shape (replicates,) or (replicates, length); None becomes NaN.
+
+        Words have no values: :class:`~solvable.errors.InvalidData`.
+        """
+        return np.array([_numbers(name, one[name]) for one in self.metrics])
+
+    def mean(self, name: str) -> np.ndarray:
+        """Mean over replicates, shape () or (length,)."""
+        return self.values(name).mean(axis=0)
+
+    def standard_error(self, name: str) -> np.ndarray:
+        """Standard error of the mean; NaN with fewer than two replicates."""
+        values = self.values(name)
+        if len(values) < 2:
+            return np.full(values.shape[1:], np.nan)
+        return values.std(axis=0, ddof=1) / np.sqrt(len(values))
+
+    def predicted(self, name: str) -> np.ndarray:
+        """Predicted value, shape () or (length,); None becomes NaN, words raise as in `values`."""
+        return _numbers(name, self.prediction[name])
+
+
+def _numbers(name: str, value: float | list[float | None] | str | None) -> np.ndarray:
+    if isinstance(value, str):  # NumPy would read words such as "nan" or "1" as numbers
+        raise InvalidData(
+            f"metric {name!r} is the word {value!r}; allowed: a number or a list. Read words from "
+            "the point's `metrics` or `prediction`."
+        )
+    return np.asarray(value, dtype=float)

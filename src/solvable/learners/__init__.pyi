@@ -1,0 +1,31 @@
+from solvable.fitting.baselines import KernelRidgeBaseline as KernelRidgeBaseline
+from solvable.fitting.baselines import RandomFeatureRidge as RandomFeatureRidge
+from solvable.models.quadratic.learner import QuadraticNetRegressor as QuadraticNetRegressor
+from solvable.models.sequential.learner import (
+    LayerwiseSpectralRegressor as LayerwiseSpectralRegressor,
+)
+from solvable.models.sequential.power_iteration import (
+    block_power_iteration as block_power_iteration,
+)
+from solvable.models.sequential.readout import SplineReadout as SplineReadout
+from solvable.models.sequential.second_layer import SecondLayer as SecondLayer
+from solvable.models.sequential.selection import Rejection as Rejection
+from solvable.models.sequential.spectral_layer import SpectralLayer as SpectralLayer
+from solvable.networks.backlofi import BackLoFiClassifier as BackLoFiClassifier
+from solvable.networks.backlofi import BackLoFiRegressor as BackLoFiRegressor
+from solvable.networks.blocks import Block as Block
+from solvable.networks.blocks import network_blocks as network_blocks
+from solvable.networks.early_gradient import EarlyAlignment as EarlyAlignment
+from solvable.networks.early_gradient import early_alignment as early_alignment
+from solvable.networks.files import load_model as load_model
+from solvable.networks.files import model_notes as model_notes
+from solvable.networks.files import save_model as save_model
+from solvable.networks.filters import FilterReport as FilterReport
+from solvable.networks.gradient_network import (
+    GradientNetworkClassifier as GradientNetworkClassifier,
+)
+from solvable.networks.gradient_network import GradientNetworkRegressor as GradientNetworkRegressor
+from solvable.networks.layers import Network as Network
+from solvable.networks.lofi import NeuralLoFiClassifier as NeuralLoFiClassifier
+from solvable.networks.lofi import NeuralLoFiRegressor as NeuralLoFiRegressor
+from solvable.networks.lofi import NeuralLoFiTransformer as NeuralLoFiTransformer

@@ -1,0 +1,1 @@
+"""Compositional targets: chains of quadratic layers."""

@@ -1,0 +1,1 @@
+"""Neural low-degree filtering of images."""

@@ -1,0 +1,1 @@
+"""Sequential feature recovery: a hierarchical target and a layer-wise spectral learner."""

@@ -1,0 +1,1 @@
+"""Layer-wise filtered networks for real data."""

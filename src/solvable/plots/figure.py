@@ -1,0 +1,89 @@
+"""A figure as plain data: series, markers, labels and scales."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Series:
+    """One curve, one set of points with error bars, or one histogram of a figure.
+
+    Parameters
+    ----------
+    label : str
+        Name in the legend.
+    x, y : sequence of float
+        Coordinates; NaN leaves a gap. For a histogram, ``x`` holds the bin edges, one more than
+        ``y``.
+    kind : {"line", "dashed", "points", "histogram"}
+        Theory is a line (or dashed for a variant), measurement is points.
+    error : sequence of float, optional
+        Standard error of ``y``.
+    colour : int
+        Series of the same number have the same colour: a prediction and its measurement.
+    """
+
+    label: str
+    x: Sequence[float] | np.ndarray
+    y: Sequence[float] | np.ndarray
+    kind: Literal["line", "dashed", "points", "histogram"] = "line"
+    error: Sequence[float] | np.ndarray | None = None
+    colour: int = 0
+
+
+@dataclass(frozen=True)
+class Marker:
+    """A vertical line in a figure, such as a threshold or a bulk edge.
+
+    Parameters
+    ----------
+    x : float
+        Where it stands.
+    label : str
+        What it marks.
+    colour : int
+        As in :class:`Series`; -1 is neutral grey.
+    """
+
+    x: float
+    label: str = ""
+    colour: int = -1
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A neutral description of a figure, drawn by more than one back end.
+
+    Parameters
+    ----------
+    name : str
+        File name without extension.
+    title, caption : str
+        Title, and a sentence or two that says what to see.
+    x_label, y_label : str
+        Axis labels with units.
+    series : sequence of Series
+        What is drawn.
+    markers : sequence of Marker
+        Vertical lines.
+    x_scale, y_scale : {"linear", "log"}
+        Axis scales.
+    y_range : tuple of float, optional
+        Limits of the vertical axis.
+    """
+
+    name: str
+    title: str
+    x_label: str
+    y_label: str
+    series: Sequence[Series]
+    caption: str = ""
+    markers: Sequence[Marker] = field(default_factory=tuple)
+    x_scale: Literal["linear", "log"] = "linear"
+    y_scale: Literal["linear", "log"] = "linear"
+    y_range: tuple[float, float] | None = None

@@ -1,0 +1,87 @@
+from solvable.models.lofi.emergence import FeatureEmergence as FeatureEmergence
+from solvable.models.lofi.emergence import predicted_emergence as predicted_emergence
+from solvable.models.lofi.emergence import residual_dimension as residual_dimension
+from solvable.models.lofi.lift import LiftedPrediction as LiftedPrediction
+from solvable.models.lofi.lift import activation_energies as activation_energies
+from solvable.models.lofi.lift import predict_lifted_filter as predict_lifted_filter
+from solvable.models.lofi.theory import FilterPrediction as FilterPrediction
+from solvable.models.lofi.theory import predict_filter as predict_filter
+from solvable.models.lofi.width import WidthConvergence as WidthConvergence
+from solvable.models.lofi.width import fourth_moment_kernel as fourth_moment_kernel
+from solvable.models.lofi.width import width_convergence as width_convergence
+from solvable.models.quadratic.bayes import BayesOptimalState as BayesOptimalState
+from solvable.models.quadratic.bayes import bayes_optimal as bayes_optimal
+from solvable.models.quadratic.diagonal import DiagonalState as DiagonalState
+from solvable.models.quadratic.diagonal import DiagonalTarget as DiagonalTarget
+from solvable.models.quadratic.diagonal import solve_diagonal as solve_diagonal
+from solvable.models.quadratic.dilute import DiluteState as DiluteState
+from solvable.models.quadratic.dilute import solve_dilute as solve_dilute
+from solvable.models.quadratic.dilute import spike_error as spike_error
+from solvable.models.quadratic.dynamics import QuadraticFlow as QuadraticFlow
+from solvable.models.quadratic.dynamics import feature_learning_times as feature_learning_times
+from solvable.models.quadratic.dynamics import flow_exponent as flow_exponent
+from solvable.models.quadratic.dynamics import flow_matrix as flow_matrix
+from solvable.models.quadratic.dynamics import flow_strengths as flow_strengths
+from solvable.models.quadratic.dynamics import quadratic_flow as quadratic_flow
+from solvable.models.quadratic.dynamics import width_floor as width_floor
+from solvable.models.quadratic.errors import ErrorDecomposition as ErrorDecomposition
+from solvable.models.quadratic.errors import decompose_error as decompose_error
+from solvable.models.quadratic.errors import exact_feature_errors as exact_feature_errors
+from solvable.models.quadratic.errors import optimal_regularisation as optimal_regularisation
+from solvable.models.quadratic.errors import outlier_error as outlier_error
+from solvable.models.quadratic.narrow import NarrowState as NarrowState
+from solvable.models.quadratic.narrow import solve_narrow as solve_narrow
+from solvable.models.quadratic.phase_laws import QuadraticPhase as QuadraticPhase
+from solvable.models.quadratic.phases import PhasePoint as PhasePoint
+from solvable.models.quadratic.phases import PowerLawPhases as PowerLawPhases
+from solvable.models.quadratic.phases import quadratic_phase as quadratic_phase
+from solvable.models.quadratic.spectral_phase import SpectralDecision as SpectralDecision
+from solvable.models.quadratic.spectral_phase import SpectralPhase as SpectralPhase
+from solvable.models.quadratic.spectral_phase import spectral_phase as spectral_phase
+from solvable.models.quadratic.state import QuadraticState as QuadraticState
+from solvable.models.quadratic.theory import quadratic_curve as quadratic_curve
+from solvable.models.quadratic.theory import solve_quadratic as solve_quadratic
+from solvable.models.quadratic.theory import state_at as state_at
+from solvable.models.quadratic.thresholds import InterpolationThreshold as InterpolationThreshold
+from solvable.models.quadratic.thresholds import (
+    bayes_perfect_recovery_threshold as bayes_perfect_recovery_threshold,
+)
+from solvable.models.quadratic.thresholds import flow_recovery_threshold as flow_recovery_threshold
+from solvable.models.quadratic.thresholds import interpolation_threshold as interpolation_threshold
+from solvable.models.quadratic.thresholds import (
+    perfect_recovery_threshold as perfect_recovery_threshold,
+)
+from solvable.models.sequential.exponents import error_exponent as error_exponent
+from solvable.models.sequential.exponents import neighbour_mixing as neighbour_mixing
+from solvable.models.sequential.exponents import (
+    normalised_mse_asymptote as normalised_mse_asymptote,
+)
+from solvable.models.sequential.exponents import threshold_exponent as threshold_exponent
+from solvable.models.sequential.exponents import total_to_tail_ratio as total_to_tail_ratio
+from solvable.models.sequential.finite_size import FiniteSizeMoments as FiniteSizeMoments
+from solvable.models.sequential.finite_size import LatentSample as LatentSample
+from solvable.models.sequential.finite_size import finite_size_moments as finite_size_moments
+from solvable.models.sequential.finite_size import gaussian_draw as gaussian_draw
+from solvable.models.sequential.finite_size import quadratic_draw as quadratic_draw
+from solvable.models.sequential.kernel_staircase import LearningExponents as LearningExponents
+from solvable.models.sequential.kernel_staircase import best_kernel_error as best_kernel_error
+from solvable.models.sequential.kernel_staircase import degree_dimension as degree_dimension
+from solvable.models.sequential.kernel_staircase import degree_energies as degree_energies
+from solvable.models.sequential.kernel_staircase import (
+    single_index_exponents as single_index_exponents,
+)
+from solvable.models.sequential.population import PopulationMatrix as PopulationMatrix
+from solvable.models.sequential.population import overlap_floor as overlap_floor
+from solvable.models.sequential.population import population_bulk as population_bulk
+from solvable.models.sequential.power_law import normalised_mse_sum as normalised_mse_sum
+from solvable.models.sequential.power_law import recovered_count as recovered_count
+from solvable.models.sequential.power_law import unrecovered_tail as unrecovered_tail
+from solvable.models.sequential.power_law import weight_scale as weight_scale
+from solvable.models.sequential.readout_moments import readout_error as readout_error
+from solvable.models.sequential.sample_kernel import QuadraticBackground as QuadraticBackground
+from solvable.models.sequential.sample_kernel import SampleKernel as SampleKernel
+from solvable.models.sequential.sample_kernel import corrected_kernel as corrected_kernel
+from solvable.models.sequential.sample_kernel import plain_kernel as plain_kernel
+from solvable.models.sequential.sample_kernel import quadratic_background as quadratic_background
+from solvable.models.sequential.theory import SequentialPrediction as SequentialPrediction
+from solvable.models.sequential.theory import predict_sequential as predict_sequential
