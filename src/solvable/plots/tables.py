@@ -1,31 +1,183 @@
-"""Tables of results, for a terminal or a page."""
+"""A table as plain data, drawn in a terminal or on a page."""
 
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from html import escape
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table as RichTable
 
-PIPE_WIDTH = 120
-"""Columns of a table that nobody's window limits."""
+GAP = 2
+"""Blanks between columns in a terminal."""
+
+_CSS = {
+    "bold": "font-weight:bold",
+    "dim": "opacity:0.65",
+    "green": "color:#1a7f37",
+    "bold red": "color:#c62828;font-weight:bold",
+    "yellow": "color:#9a6700",
+}
+"""The styles of a terminal on a page that is light."""
+
+_VERDICTS = {"holds": "green", "fails": "bold red", "not testable": "yellow"}
+
+
+class Cell(NamedTuple):
+    """Text in a style of rich, such as ``bold red``."""
+
+    text: str
+    style: str = ""
+
+
+class Column(NamedTuple):
+    """Head of a column; what is on the right is never broken, words on the left may be."""
+
+    name: str
+    right: bool = False
+    wrap: bool | None = None
+
+    @property
+    def breaks(self) -> bool:
+        """Whether long text goes on in the next line rather than be cut."""
+        return not self.right if self.wrap is None else self.wrap
+
+
+def verdict_cell(status: str) -> Cell:
+    """The word of a verdict in its colour; other words in none."""
+    return Cell(status, _VERDICTS.get(status, ""))
+
+
+class Table:
+    """Rows of text under named columns.
+
+    Every text is taken literally: markup of rich and of HTML is shown, not followed. Print it with
+    rich, or take :meth:`to_text` or :meth:`to_html`.
+    """
+
+    def __init__(self, *columns: str | Column, title: str = "", indented: bool = False) -> None:
+        self.columns = [Column(one) if isinstance(one, str) else one for one in columns]
+        self.rows: list[tuple[list[Cell], str]] = []
+        self.title = title
+        self.indented = indented
+
+    @classmethod
+    def of(cls, *columns: str | Column, rows: Iterable[Iterable[str]], title: str = "") -> Table:
+        """A table whose rows are at hand."""
+        table = cls(*columns, title=title)
+        for row in rows:
+            table.add(*row)
+        return table
+
+    def add(self, *cells: str | Cell, style: str = "") -> None:
+        """Add a row; cells that are left out at its end are empty."""
+        if len(cells) > len(self.columns):
+            raise ValueError(f"{len(cells)} cells for {len(self.columns)} columns")
+        self.rows.append(([Cell(one) if isinstance(one, str) else one for one in cells], style))
+
+    @property
+    def width(self) -> int:
+        """Columns of a terminal that it takes if nothing is broken or cut."""
+        from rich.cells import cell_len
+
+        widths = [
+            max(cell_len(line) for text in texts for line in text.split("\n"))
+            for texts in self._texts()
+        ]
+        return sum(widths) + GAP * (len(widths) - 1) + 2 * self.indented
+
+    def _texts(self) -> list[list[str]]:
+        """All texts of each column, its head first."""
+        return [
+            [column.name, *(cells[place].text for cells, _ in self.rows if place < len(cells))]
+            for place, column in enumerate(self.columns)
+        ]
+
+    def __rich__(self) -> RichTable:
+        """The table as rich draws it; ``console.print(table)`` asks for it."""
+        from rich.table import Table as RichTable
+        from rich.text import Text
+
+        table = RichTable(
+            box=None,
+            pad_edge=self.indented,
+            header_style="dim",
+            padding=(0, 1) if self.indented else (0, GAP, 0, 0),
+            title=Text(self.title, style="bold") if self.title else None,
+            title_justify="left",
+        )
+        for column in self.columns:
+            table.add_column(
+                Text(column.name),
+                justify="right" if column.right else "left",
+                no_wrap=not column.breaks,
+                overflow="fold" if column.breaks else "ellipsis",
+            )
+        for cells, style in self.rows:
+            table.add_row(*(Text(text, style=look) for text, look in cells), style=style or None)
+        return table
+
+    def to_text(self) -> str:
+        """Lines as wide as they need to be, without colours: for a pipe."""
+        from rich.console import Console
+
+        console = Console(width=max(self.width, 1), color_system=None, force_terminal=False)
+        with console.capture() as captured:
+            console.print(self)
+        return "\n".join(line.rstrip() for line in captured.get().splitlines())
+
+    def to_html(self) -> str:
+        """A ``table`` element that carries its own looks, as a notebook strips style sheets."""
+        head = "".join(
+            f'<th scope="col" style="text-align:{_side(column)}">{_literal(column.name)}</th>'
+            for column in self.columns
+        )
+        body = "".join(
+            f"<tr{_styled(style)}>"
+            + "".join(
+                f'<td style="text-align:{_side(column)}{_css(cell.style, ";")}">'
+                f"{_literal(cell.text)}</td>"
+                for column, cell in zip(self.columns, cells, strict=False)
+            )
+            + "</tr>"
+            for cells, style in self.rows
+        )
+        caption = (
+            f'<caption style="text-align:left;font-weight:bold">{_literal(self.title)}</caption>'
+            if self.title
+            else ""
+        )
+        return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _side(column: Column) -> str:
+    return "right" if column.right else "left"
+
+
+def _css(style: str, before: str = "") -> str:
+    return f"{before}{_CSS[style]}" if style in _CSS else ""
+
+
+def _styled(style: str) -> str:
+    return f' style="{_CSS[style]}"' if style in _CSS else ""
+
+
+def _literal(text: str) -> str:
+    return escape(text).replace("\n", "<br>")
+
+
+def window(stream: Any) -> int | None:
+    """Columns of the window that a stream goes to; None into a pipe, which none limits."""
+    limited = stream.isatty() or "COLUMNS" in os.environ
+    return console_for(stream).width if limited else None
 
 
 def console_for(stream: Any) -> Console:
-    """Make a console that draws in the width of the terminal, or in a fixed one into a pipe.
-
-    Parameters
-    ----------
-    stream : file
-        Standard output or standard error.
-
-    Returns
-    -------
-    rich.console.Console
-        Without colours if the stream is no terminal or NO_COLOR is set.
-    """
+    """Console in the width of the terminal; in a fixed one, without colours, into a pipe."""
     from rich.console import Console
 
-    narrow = stream.isatty() or "COLUMNS" in os.environ
-    return Console(file=stream, width=None if narrow else PIPE_WIDTH, highlight=False)
+    limited = stream.isatty() or "COLUMNS" in os.environ
+    return Console(file=stream, width=None if limited else 120, highlight=False)
