@@ -5,7 +5,6 @@ import pytest
 
 from solvable.errors import InvalidData
 from solvable.networks.layers import (
-    LAYERS,
     AsImages,
     Filter,
     Flatten,
@@ -17,9 +16,8 @@ from solvable.networks.layers import (
     Network,
     Pool,
     Standardise,
-    layer_from_parts,
-    layer_parts,
 )
+from solvable.networks.parts import LAYERS, layer_from_parts, layer_parts
 from solvable.operators import RandomLift
 
 RNG = np.random.default_rng(0)

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from solvable.networks.blocks import LabelCode
-from solvable.networks.null import relabelled
 from solvable.networks.significance import (
     FIRST_RATIO,
     SIGNIFICANT_RATIO,
     outside,
+    relabelled,
     significant_directions,
 )
 from solvable.operators import ClassSignals, SampleSignals

@@ -22,7 +22,7 @@ from solvable.learners import (
     NeuralLoFiRegressor,
     NeuralLoFiTransformer,
 )
-from solvable.networks.checkpoint import FORMAT, ORIGIN
+from solvable.networks.streaming import CHECKPOINT_FORMAT
 from solvable.networks.sums import FilterSums, Survey
 from solvable.operators import LabelMoments
 
@@ -202,7 +202,7 @@ def test_killed_fit_goes_on_from_its_checkpoint(tmp_path):
     process.wait()
     process.stdout.close()
     assert checkpoint.exists()
-    _, content = read_described(checkpoint, FORMAT, ORIGIN)
+    _, content = read_described(checkpoint, CHECKPOINT_FORMAT, "fit_stream")
     assert content["stage"] == "filter"
     assert 0 < content["row"] < 2000
     again = subprocess.run(
@@ -219,7 +219,9 @@ def test_killed_fit_goes_on_from_its_checkpoint(tmp_path):
 def test_checkpoint_of_another_fit_is_refused(table, tmp_path):
     X, index = table
     path = tmp_path / "fit.checkpoint"
-    write_described(path, {"a": np.zeros(1)}, {"format": FORMAT, "identity": {"n_samples": 3}})
+    write_described(
+        path, {"a": np.zeros(1)}, {"format": CHECKPOINT_FORMAT, "identity": {"n_samples": 3}}
+    )
     with pytest.raises(InvalidData, match="checkpoint of another fit"):
         estimator("real").fit_stream(X, index, checkpoint=path)
     path.write_bytes(b"not a checkpoint")

@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from solvable.errors import InvalidParameter, NoFeatureFound, unknown_choice
@@ -186,6 +187,27 @@ def _checked_shape(shape: Any) -> tuple[int, int, int]:
             f"image_shape is {shape!r}; allowed: (height, width, channels), 3 integers of at least 1."
         )
     return int(sizes[0]), int(sizes[1]), int(sizes[2])
+
+
+def is_real(y: np.ndarray) -> bool:
+    """Whether labels are real numbers rather than classes.
+
+    Parameters
+    ----------
+    y : ndarray of shape (n,)
+        Labels.
+
+    Returns
+    -------
+    bool
+        As scikit-learn tells them apart.
+
+    Examples
+    --------
+    >>> is_real(np.array([0.5, 1.2])), is_real(np.array([0, 1]))
+    (True, False)
+    """
+    return str(type_of_target(y)).startswith("continuous")
 
 
 def real_code(y: np.ndarray) -> LabelCode:

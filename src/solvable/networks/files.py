@@ -3,26 +3,35 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, fields
+from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from solvable.errors import InvalidData, InvalidParameter
-from solvable.fitting.described_arrays import from_words, read_described, under, write_described
+from solvable.fitting.described_arrays import from_words, read_described, write_described
 from solvable.fitting.ridge import RidgeFit
 from solvable.networks.blocks import Block, LabelCode
-from solvable.networks.filters import FilterReport
-from solvable.networks.layers import Network, layer_from_parts, layer_parts
+from solvable.networks.layers import Network
+from solvable.networks.lofi import (
+    NeuralLoFiClassifier,
+    NeuralLoFiRegressor,
+    NeuralLoFiTransformer,
+)
+from solvable.networks.parts import network_from_parts, network_parts
 
 FORMAT = "solvable-lofi-1"
 """Name and version of the format."""
 
 ORIGIN = "solvable.learners.save_model"
 
-_ESTIMATORS = ("NeuralLoFiTransformer", "NeuralLoFiRegressor", "NeuralLoFiClassifier")
+ESTIMATORS: dict[str, type] = {
+    estimator.__name__: estimator
+    for estimator in (NeuralLoFiTransformer, NeuralLoFiRegressor, NeuralLoFiClassifier)
+}
+"""What a file may hold, by the name it has there."""
 
 
 def save_model(model: Any, path: str | Path, *, notes: Mapping[str, Any] | None = None) -> Path:
@@ -61,8 +70,8 @@ def save_model(model: Any, path: str | Path, *, notes: Mapping[str, Any] | None 
     True
     """
     name = type(model).__name__
-    if name not in _ESTIMATORS or not hasattr(model, "network_"):
-        raise InvalidParameter(f"model is {model!r}; allowed: a fitted {', '.join(_ESTIMATORS)}.")
+    if name not in ESTIMATORS or not hasattr(model, "network_"):
+        raise InvalidParameter(f"model is {model!r}; allowed: a fitted {', '.join(ESTIMATORS)}.")
     layers = list(model.network_.layers)
     if model.network_.readout is not None:
         layers.append(model.network_.readout)
@@ -136,75 +145,8 @@ def model_notes(path: str | Path) -> dict[str, Any]:
     return dict(read_described(path, FORMAT, ORIGIN)[1].get("notes", {}))
 
 
-def network_parts(
-    layers: Sequence[Any], filters: Sequence[FilterReport]
-) -> tuple[dict[str, np.ndarray], list[dict[str, Any]], list[dict[str, Any]]]:
-    """Arrays and descriptions of fitted layers and of what their filters found.
-
-    Parameters
-    ----------
-    layers : sequence of Layer
-        Fitted layers.
-    filters : sequence of FilterReport
-        What the filters found.
-
-    Returns
-    -------
-    arrays : dict of str to ndarray
-        All arrays, by number of the layer or filter.
-    layers, filters : list of dict
-        What JSON can hold.
-    """
-    arrays: dict[str, np.ndarray] = {}
-    described, reports = [], []
-    for number, layer in enumerate(layers):
-        parts, settings = layer_parts(layer)
-        arrays |= {f"layers.{number}.{key}": value for key, value in parts.items()}
-        described.append(settings)
-    for number, report in enumerate(filters):
-        values = {one.name: getattr(report, one.name) for one in fields(report)}
-        parts = {key: one for key, one in values.items() if isinstance(one, np.ndarray)}
-        arrays |= {f"filters.{number}.{key}": value for key, value in parts.items()}
-        reports.append({key: one for key, one in values.items() if key not in parts})
-    return arrays, described, reports
-
-
-def network_from_parts(
-    arrays: Mapping[str, np.ndarray],
-    layers: Sequence[Mapping[str, Any]],
-    filters: Sequence[Mapping[str, Any]],
-) -> tuple[list[Any], tuple[FilterReport, ...]]:
-    """Fitted layers and reports from what :func:`network_parts` gave.
-
-    Parameters
-    ----------
-    arrays : mapping of str to ndarray
-        All arrays.
-    layers, filters : sequence of mapping
-        Descriptions.
-
-    Returns
-    -------
-    layers : list of Layer
-        Fitted layers.
-    filters : tuple of FilterReport
-        What the filters found.
-    """
-    found = [
-        layer_from_parts(under(arrays, f"layers.{number}."), settings)
-        for number, settings in enumerate(layers)
-    ]
-    reports = tuple(
-        FilterReport(**{**under(arrays, f"filters.{number}."), **from_words(rest)})
-        for number, rest in enumerate(filters)
-    )
-    return found, reports
-
-
 def _rebuilt(arrays: Mapping[str, np.ndarray], content: Mapping[str, Any]) -> Any:
-    from solvable.networks import lofi
-
-    if content["estimator"] not in _ESTIMATORS:
+    if content["estimator"] not in ESTIMATORS:
         raise ValueError(f"estimator {content['estimator']!r}")
     parameters = dict(content["parameters"])
     if parameters["blocks"] is not None:
@@ -214,7 +156,7 @@ def _rebuilt(arrays: Mapping[str, np.ndarray], content: Mapping[str, Any]) -> An
         ]
     if parameters["image_shape"] is not None:
         parameters["image_shape"] = tuple(parameters["image_shape"])
-    model = getattr(lofi, content["estimator"])(**parameters)
+    model = ESTIMATORS[content["estimator"]](**parameters)
     layers, model.filters_ = network_from_parts(arrays, content["layers"], content["filters"])
     readout = layers.pop() if content["has_readout"] else None
     model.network_ = Network(tuple(layers), readout)

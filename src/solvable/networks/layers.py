@@ -2,8 +2,7 @@ r"""Fitted layers of a layer-wise filtered network: what they keep and how they 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -284,85 +283,6 @@ class KernelReadout:
 
 def _chunks(h: np.ndarray) -> list[np.ndarray]:
     return [h[start : start + KERNEL_ROWS] for start in range(0, max(1, len(h)), KERNEL_ROWS)]
-
-
-LAYERS: dict[str, type] = {
-    layer.kind: layer
-    for layer in (
-        Standardise,
-        AsImages,
-        Flatten,
-        Pool,
-        Filter,
-        Lift,
-        KernelFilter,
-        LinearReadout,
-        KernelReadout,
-    )
-}
-"""Every kind of layer that a file may hold."""
-
-
-def layer_parts(layer: Any) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """Arrays and plain settings of a layer, to be stored.
-
-    Parameters
-    ----------
-    layer : Layer
-        One of :data:`LAYERS`.
-
-    Returns
-    -------
-    arrays : dict of str to ndarray
-        Its arrays.
-    settings : dict
-        Its kind and everything else, as JSON can hold it.
-    """
-    values = {one.name: getattr(layer, one.name) for one in fields(layer)}
-    arrays = {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
-    settings = {
-        name: list(value) if isinstance(value, tuple) else value
-        for name, value in values.items()
-        if name not in arrays
-    }
-    return arrays, {"kind": layer.kind, **settings}
-
-
-def layer_from_parts(arrays: Mapping[str, np.ndarray], settings: Mapping[str, Any]) -> Any:
-    """Layer from what :func:`layer_parts` gave.
-
-    Parameters
-    ----------
-    arrays : mapping of str to ndarray
-        Its arrays.
-    settings : mapping
-        Its kind and settings.
-
-    Returns
-    -------
-    Layer
-        The same layer.
-
-    Raises
-    ------
-    InvalidData
-        If the kind is unknown or parts are missing.
-    """
-    kind = settings.get("kind")
-    if kind not in LAYERS:
-        raise InvalidData(f"a layer is of kind {kind!r}; allowed: {', '.join(LAYERS)}.")
-    values: dict[str, Any] = {
-        name: tuple(value) if isinstance(value, list) else value
-        for name, value in settings.items()
-        if name != "kind"
-    } | dict(arrays)
-    wanted = {one.name for one in fields(LAYERS[kind])}
-    if set(values) != wanted:
-        raise InvalidData(
-            f"a layer of kind {kind!r} has parts {', '.join(sorted(values))}; allowed: "
-            f"{', '.join(sorted(wanted))}."
-        )
-    return LAYERS[kind](**values)
 
 
 @dataclass(frozen=True)

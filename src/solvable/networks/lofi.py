@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin
-from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from solvable.errors import InvalidData
-from solvable.networks.base import NeuralLoFiBase, real_code
+from solvable.networks.base import NeuralLoFiBase, is_real, real_code
 from solvable.networks.blocks import LabelCode
 from solvable.networks.streaming import StreamingMixin
 
@@ -339,27 +339,6 @@ class NeuralLoFiClassifier(ClassifierMixin, StreamingMixin, NeuralLoFiBase):
         outputs = self.decision_function(X)
         chosen = (outputs > 0).astype(int) if outputs.ndim == 1 else np.argmax(outputs, axis=1)
         return np.asarray(self.classes_[chosen])
-
-
-def is_real(y: np.ndarray) -> bool:
-    """Whether labels are real numbers rather than classes.
-
-    Parameters
-    ----------
-    y : ndarray of shape (n,)
-        Labels.
-
-    Returns
-    -------
-    bool
-        As scikit-learn tells them apart.
-
-    Examples
-    --------
-    >>> is_real(np.array([0.5, 1.2])), is_real(np.array([0, 1]))
-    (True, False)
-    """
-    return str(type_of_target(y)).startswith("continuous")
 
 
 def _rows_and_labels(estimator: Any, X: Any, y: Any, *, y_numeric: bool = False) -> Any:

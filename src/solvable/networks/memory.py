@@ -26,7 +26,7 @@ from solvable.networks.layers import (
     Network,
     Pool,
 )
-from solvable.networks.null import relabelled
+from solvable.networks.significance import relabelled
 from solvable.operators._memory import available_bytes, gigabytes
 from solvable.operators.activations import dual_kernel, kernel_diagonal
 from solvable.operators.kernel_factor import factorise_kernel

@@ -17,7 +17,7 @@ from solvable.networks.blocks import Block, LabelCode
 from solvable.networks.filters import FilterReport, FilterSettings, fit_filter
 from solvable.networks.layers import AsImages, Filter, Flatten, Lift, LinearReadout, Network, Pool
 from solvable.networks.memory import FitSettings, NetworkFit, lift_seed, mean_square, whitening_from
-from solvable.networks.null import relabelled
+from solvable.networks.significance import relabelled
 from solvable.networks.sums import FilterSums, ScaleSums, Survey
 from solvable.operators.label_moments import LabelMoments
 from solvable.operators.signals import MomentSignals

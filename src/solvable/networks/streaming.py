@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
+from sklearn.base import is_classifier, is_regressor
+from sklearn.utils.validation import validate_data
 
 from solvable.arrays import Source, as_source
 from solvable.errors import InvalidData, InvalidParameter
-from solvable.fitting.described_arrays import read_described, write_described
-from solvable.networks.base import NeuralLoFiBase
+from solvable.fitting.described_arrays import read_described, under, write_described
+from solvable.networks.base import NeuralLoFiBase, is_real
 from solvable.networks.blocks import LabelCode
-from solvable.networks.checkpoint import FORMAT, ORIGIN, restore, stored
+from solvable.networks.parts import network_from_parts, network_parts
 from solvable.networks.passes import LabelKind, PassByPass, Stage
+from solvable.networks.sums import classes_from_arrays, classes_to_arrays
 
 Progress = Callable[[str, int, int], None]
 """Called with the stage, the rows done in it, and all rows."""
+
+CHECKPOINT_FORMAT = "solvable-lofi-checkpoint-1"
+"""Name and version of the format of a fit half done."""
 
 SPAN_CHUNKS = 8
 """Chunks that a worker sums up before it hands its sums over."""
@@ -51,8 +57,6 @@ class StreamingMixin(NeuralLoFiBase):
         estimator
             Itself.
         """
-        from sklearn.utils.validation import validate_data
-
         begun = hasattr(self, "_passes") and self._passes.stage != "done"
         X, y = validate_data(self, X, y, reset=not begun, dtype=[np.float64, np.float32], order="C")
         if not begun:
@@ -174,12 +178,8 @@ class StreamingMixin(NeuralLoFiBase):
         self._first_row = 0
 
     def _labels_are_real(self, y: np.ndarray) -> bool:
-        from sklearn.base import is_classifier, is_regressor
-
         if is_classifier(self) or is_regressor(self):
             return bool(is_regressor(self))
-        from solvable.networks.lofi import is_real
-
         return is_real(y)
 
     def _finish(self, passes: PassByPass) -> None:
@@ -213,7 +213,7 @@ class _Keeper:
     def load(self, passes: PassByPass) -> tuple[Any, int] | None:
         if self.path is None or not self.path.exists():
             return None
-        arrays, content = read_described(self.path, FORMAT, ORIGIN)
+        arrays, content = read_described(self.path, CHECKPOINT_FORMAT, "fit_stream(checkpoint=...)")
         seen = content.get("identity")
         if seen != self.identity:
             raise InvalidData(
@@ -340,3 +340,81 @@ def floats(X: Any) -> np.ndarray:
     array = np.asarray(X)
     kind = array.dtype if array.dtype in (np.float32, np.float64) else np.float64
     return np.ascontiguousarray(array, dtype=kind)
+
+
+def stored(passes: PassByPass, sums: Any, row: int) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """What is needed to go on from here.
+
+    Parameters
+    ----------
+    passes : PassByPass
+        The fit.
+    sums : Survey, FilterSums, ScaleSums or ReadoutMoments
+        Sums of the current pass.
+    row : int
+        Rows that they hold.
+
+    Returns
+    -------
+    arrays : dict of str to ndarray
+        Numbers.
+    content : dict
+        What JSON can hold.
+    """
+    arrays, layers, filters = network_parts(passes.layers, passes.reports)
+    arrays |= {f"sums.{key}": value for key, value in sums.to_arrays().items()}
+    arrays |= {f"labels.{key}": one for key, one in classes_to_arrays(passes.classes).items()}
+    content: dict[str, Any] = {
+        "format": CHECKPOINT_FORMAT,
+        "layers": layers,
+        "filters": filters,
+        "row": row,
+        "rows": passes.rows,
+        "stage": passes.stage,
+        "block": passes.block,
+        "square": passes.square,
+        "shape": list(passes.shape),
+    }
+    if passes.code is not None:
+        arrays["labels.counts"] = passes.code.counts
+        content["label"] = {
+            "mean": passes.code.mean,
+            "deviation": passes.code.deviation,
+            "centre": passes.code.centre,
+        }
+    return arrays, content
+
+
+def restore(
+    passes: PassByPass, arrays: Mapping[str, np.ndarray], content: Mapping[str, Any]
+) -> tuple[Any, int]:
+    """Bring a new fit to where another one was stored.
+
+    Parameters
+    ----------
+    passes : PassByPass
+        A fit of the same settings; changed in place.
+    arrays : mapping of str to ndarray
+        As stored.
+    content : mapping
+        As stored.
+
+    Returns
+    -------
+    sums : Survey, FilterSums, ScaleSums or ReadoutMoments
+        Sums of the current pass.
+    row : int
+        Rows that they hold.
+    """
+    layers, reports = network_from_parts(arrays, content["layers"], content["filters"])
+    passes.layers, passes.reports = layers, list(reports)
+    labels = under(arrays, "labels.")
+    passes.classes = classes_from_arrays(labels)
+    if "label" in content:
+        passes.code = LabelCode(labels["counts"], **content["label"])
+    passes.rows = int(content["rows"])
+    passes.stage = content["stage"]
+    passes.block = int(content["block"])
+    passes.square = content["square"]
+    passes.shape = tuple(content["shape"])
+    return passes.sums_from(under(arrays, "sums.")), int(content["row"])

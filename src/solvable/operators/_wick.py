@@ -14,43 +14,20 @@ of He_2 and He_4. For q = 2 only 2 I_2(UV) is left; for q = 3,
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
 from solvable.arrays import Array, namespace
 from solvable.operators._engines import Cubic, Quadratic, as_like
 
-if TYPE_CHECKING:
-    from solvable.operators.moment import MomentOperator
-
 Contraction: TypeAlias = Callable[[Array], Array]
 """Linear map on vectors (D, k): what is subtracted."""
 
 
-def contraction_of(operator: MomentOperator, second_moment: np.ndarray) -> Contraction:
-    """Contractions that the correction subtracts, for degree 2 or 3.
+def quadratic_contraction(engine: Quadratic, second_moment: np.ndarray) -> Contraction:
+    """What degree 2 subtracts, from B_1 = (1/n) sum T (x x^T - I), shape (d, d)."""
 
-    ``second_moment`` is B_1 = (1/n) sum T (x x^T - I), shape (d, d).
-    """
-    features: Any = operator.features
-    if features.degree == 2:
-        return _quadratic(features._engine, second_moment)
-    from solvable.operators.features import HermiteFeatures
-    from solvable.operators.moment import MomentOperator
-
-    # <U, C_W V> of degree 2 is half the mean of <U (x) V, He_4>, so that its matrix holds He_4.
-    fourth = MomentOperator(
-        operator.source,
-        operator.weights,
-        HermiteFeatures(2, features.dimension),
-        correction="wick",
-        chunk_rows=operator.chunk_rows,
-    ).dense()
-    return _cubic(features._engine, second_moment, fourth)
-
-
-def _quadratic(engine: Quadratic, second_moment: np.ndarray) -> Contraction:
     def apply(U: Array) -> Array:
         xp = namespace(U)
         matrices = engine.to_symmetric(U)
@@ -60,7 +37,8 @@ def _quadratic(engine: Quadratic, second_moment: np.ndarray) -> Contraction:
     return apply
 
 
-def _cubic(engine: Cubic, second_moment: np.ndarray, fourth: np.ndarray) -> Contraction:
+def cubic_contraction(engine: Cubic, second_moment: np.ndarray, fourth: np.ndarray) -> Contraction:
+    """What degree 3 subtracts, from B_1 and the corrected operator of degree 2 as a matrix."""
     d = engine.dimension
 
     def apply(U: Array) -> Array:

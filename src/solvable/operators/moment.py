@@ -10,9 +10,9 @@ import numpy as np
 
 from solvable.arrays import Array, Source, as_source, to_numpy
 from solvable.errors import InvalidData, InvalidParameter, unknown_choice
-from solvable.operators._engines import as_like
+from solvable.operators._engines import Cubic, Quadratic, as_like
 from solvable.operators._symmetric import mirror, weighted_gram
-from solvable.operators._wick import Contraction, contraction_of
+from solvable.operators._wick import Contraction, cubic_contraction, quadratic_contraction
 from solvable.operators.base import Correction, MomentStatistics, SymmetricOperator, statistics_of
 from solvable.operators.feature_map import FeatureMap, floating
 from solvable.operators.features import HermiteFeatures
@@ -136,11 +136,22 @@ class MomentOperator(SymmetricOperator):
 
     @cached_property
     def _contraction(self) -> Contraction | None:
-        if self.correction == "none" or self.features.degree == 1:  # type: ignore[attr-defined]
+        features = self.features
+        if self.correction == "none" or not isinstance(features, HermiteFeatures):
             return None
-        _, second_moment = self._survey
+        second_moment = self._survey[1]
         assert second_moment is not None
-        return contraction_of(self, second_moment)
+        engine = features._engine
+        if isinstance(engine, Quadratic):
+            return quadratic_contraction(engine, second_moment)
+        if not isinstance(engine, Cubic):
+            return None
+        # <U, C_W V> of degree 2 is half the mean of <U (x) V, He_4>: its matrix holds He_4.
+        pairs = HermiteFeatures(2, features.dimension)
+        fourth = MomentOperator(
+            self.source, self.weights, pairs, correction="wick", chunk_rows=self.chunk_rows
+        ).dense()
+        return cubic_contraction(engine, second_moment, fourth)
 
     def _apply(self, U: Array) -> Array:
         total = self.features.weighted_sum(self.blocks(self._rows(U.shape[1])), U)

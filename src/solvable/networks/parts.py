@@ -1,0 +1,167 @@
+"""Fitted layers, and what their filters found, as arrays and values that JSON can hold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+
+from solvable.errors import InvalidData
+from solvable.fitting.described_arrays import from_words, under
+from solvable.networks.filters import FilterReport
+from solvable.networks.layers import (
+    AsImages,
+    Filter,
+    Flatten,
+    KernelFilter,
+    KernelReadout,
+    Lift,
+    LinearReadout,
+    Pool,
+    Standardise,
+)
+
+LAYERS: dict[str, type] = {
+    layer.kind: layer
+    for layer in (
+        Standardise,
+        AsImages,
+        Flatten,
+        Pool,
+        Filter,
+        Lift,
+        KernelFilter,
+        LinearReadout,
+        KernelReadout,
+    )
+}
+"""Every kind of layer that a file may hold."""
+
+
+def layer_parts(layer: Any) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """Arrays and plain settings of a layer, to be stored.
+
+    Parameters
+    ----------
+    layer : Layer
+        One of :data:`LAYERS`.
+
+    Returns
+    -------
+    arrays : dict of str to ndarray
+        Its arrays.
+    settings : dict
+        Its kind and everything else, as JSON can hold it.
+    """
+    values = {one.name: getattr(layer, one.name) for one in fields(layer)}
+    arrays = {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
+    settings = {
+        name: list(value) if isinstance(value, tuple) else value
+        for name, value in values.items()
+        if name not in arrays
+    }
+    return arrays, {"kind": layer.kind, **settings}
+
+
+def layer_from_parts(arrays: Mapping[str, np.ndarray], settings: Mapping[str, Any]) -> Any:
+    """Layer from what :func:`layer_parts` gave.
+
+    Parameters
+    ----------
+    arrays : mapping of str to ndarray
+        Its arrays.
+    settings : mapping
+        Its kind and settings.
+
+    Returns
+    -------
+    Layer
+        The same layer.
+
+    Raises
+    ------
+    InvalidData
+        If the kind is unknown or parts are missing.
+    """
+    kind = settings.get("kind")
+    if kind not in LAYERS:
+        raise InvalidData(f"a layer is of kind {kind!r}; allowed: {', '.join(LAYERS)}.")
+    values: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value
+        for name, value in settings.items()
+        if name != "kind"
+    } | dict(arrays)
+    wanted = {one.name for one in fields(LAYERS[kind])}
+    if set(values) != wanted:
+        raise InvalidData(
+            f"a layer of kind {kind!r} has parts {', '.join(sorted(values))}; allowed: "
+            f"{', '.join(sorted(wanted))}."
+        )
+    return LAYERS[kind](**values)
+
+
+def network_parts(
+    layers: Sequence[Any], filters: Sequence[FilterReport]
+) -> tuple[dict[str, np.ndarray], list[dict[str, Any]], list[dict[str, Any]]]:
+    """Arrays and descriptions of fitted layers and of what their filters found.
+
+    Parameters
+    ----------
+    layers : sequence of Layer
+        Fitted layers.
+    filters : sequence of FilterReport
+        What the filters found.
+
+    Returns
+    -------
+    arrays : dict of str to ndarray
+        All arrays, by number of the layer or filter.
+    layers, filters : list of dict
+        What JSON can hold.
+    """
+    arrays: dict[str, np.ndarray] = {}
+    described, reports = [], []
+    for number, layer in enumerate(layers):
+        parts, settings = layer_parts(layer)
+        arrays |= {f"layers.{number}.{key}": value for key, value in parts.items()}
+        described.append(settings)
+    for number, report in enumerate(filters):
+        values = {one.name: getattr(report, one.name) for one in fields(report)}
+        parts = {key: one for key, one in values.items() if isinstance(one, np.ndarray)}
+        arrays |= {f"filters.{number}.{key}": value for key, value in parts.items()}
+        reports.append({key: one for key, one in values.items() if key not in parts})
+    return arrays, described, reports
+
+
+def network_from_parts(
+    arrays: Mapping[str, np.ndarray],
+    layers: Sequence[Mapping[str, Any]],
+    filters: Sequence[Mapping[str, Any]],
+) -> tuple[list[Any], tuple[FilterReport, ...]]:
+    """Fitted layers and reports from what :func:`network_parts` gave.
+
+    Parameters
+    ----------
+    arrays : mapping of str to ndarray
+        All arrays.
+    layers, filters : sequence of mapping
+        Descriptions.
+
+    Returns
+    -------
+    layers : list of Layer
+        Fitted layers.
+    filters : tuple of FilterReport
+        What the filters found.
+    """
+    found = [
+        layer_from_parts(under(arrays, f"layers.{number}."), settings)
+        for number, settings in enumerate(layers)
+    ]
+    reports = tuple(
+        FilterReport(**{**under(arrays, f"filters.{number}."), **from_words(rest)})
+        for number, rest in enumerate(filters)
+    )
+    return found, reports
