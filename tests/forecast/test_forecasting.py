@@ -264,6 +264,7 @@ def test_surprises_widen_and_agreement_does_not_narrow():
 def test_at_least_three_sizes_are_left_to_fit():
     for count in range(4, 40):
         assert count - held_out_sizes(count) >= 3
+    assert [held_out_sizes(count) for count in (4, 5, 6, 8, 12)] == [1, 1, 2, 2, 3]
 
 
 def test_a_surprise_is_told():

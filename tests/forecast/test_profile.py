@@ -9,11 +9,16 @@ from scipy.stats import chi2, norm
 
 from solvable.arrays import random_stream
 from solvable.forecast import LearningCurve
-from solvable.forecast.bootstrap import fit_family, relative_misfit
 from solvable.forecast.families import PowerLaw
-from solvable.forecast.mixture import ConfidenceMixture
+from solvable.forecast.fitting import fit_family, relative_misfit
+from solvable.forecast.intervals import (
+    CHI_SQUARE_90,
+    ConfidenceMixture,
+    Profile,
+    deviance_scale,
+    profile_deviance,
+)
 from solvable.forecast.noise import replicate_noise
-from solvable.forecast.profile import CHI_SQUARE_90, Profile, deviance_scale, profile_deviance
 
 SIZES = np.geomspace(50, 6400, 8)
 TARGET = 12_800.0

@@ -17,15 +17,6 @@ if TYPE_CHECKING:
 
 Numbers = Annotated[list[float] | None, Parameter(consume_multiple=True, negative=())]
 
-_MEANINGS = {
-    "offset": "error that more data does not remove",
-    "amplitude": "size of what it does remove",
-    "exponent": "b of n^-b",
-    "decay": "strength of feature i ~ i^-decay",
-    "first_threshold": "n at which the first feature emerges",
-    "features": "number of features (256: no end seen)",
-}
-
 
 def forecast(
     curve: Path,
@@ -128,8 +119,8 @@ def _prediction_table(found: Forecast) -> Table:
     for n, mean, error in zip(measured.sizes, measured.means, spread, strict=True):
         known = f"measured, ± {format_number(error, 2)}" if error else "measured"
         table.add_row(format_number(n), format_number(mean), "", "", known)
-    for one in found.predictions:
-        values = (one.samples, one.mean, one.lower, one.upper)
+    for point in found.predictions:
+        values = (point.samples, point.mean, point.lower, point.upper)
         table.add_row(*(format_number(value) for value in values), "forecast", style="bold")
     return table
 
@@ -153,11 +144,20 @@ def _model_table(found: Forecast) -> Table:
 def _parameter_table(found: Forecast) -> Table:
     from solvable.plots.numbers import format_number
 
+    meanings = {
+        "offset": "error that more data does not remove",
+        "amplitude": "size of what it does remove",
+        "exponent": "b of n^-b",
+        "decay": "strength of feature i ~ i^-decay",
+        "first_threshold": "n at which the first feature emerges",
+        "features": "number of features (256: no end seen)",
+    }
     table = _table("model", "parameter", "value", "lower", "upper", "meaning")
     for name, parameters in found.parameters.items():
-        for label, one in parameters.items():
-            numbers = (format_number(value, 3) for value in (one.value, one.lower, one.upper))
-            table.add_row(name, label, *numbers, _MEANINGS[label])
+        for label, estimate in parameters.items():
+            ends = (estimate.value, estimate.lower, estimate.upper)
+            numbers = (format_number(value, 3) for value in ends)
+            table.add_row(name, label, *numbers, meanings[label])
     return table
 
 
@@ -181,25 +181,13 @@ def _write_files(found: Forecast, name: str, output: Path) -> list[Path]:
 
 
 def forecast_figure(found: Forecast, name: str) -> Figure:
-    """Describe the figure: every error measured, the means, the forecast and its interval.
-
-    Parameters
-    ----------
-    found : Forecast
-        Not refused.
-    name : str
-        For the title.
-
-    Returns
-    -------
-    Figure
-        Logarithmic in n, and in the error where none is zero.
-    """
+    """Describe the figure: the means measured, the forecast and its interval."""
     from solvable.plots.figure import Figure, Marker, Series
 
-    n = [one.samples for one in found.band]
+    n = [point.samples for point in found.band]
     # Both ends of the interval are one series with a gap, so that the legend names them once.
-    ends = [one.lower for one in found.band] + [float("nan")] + [one.upper for one in found.band]
+    ends = [point.lower for point in found.band] + [float("nan")]
+    ends += [point.upper for point in found.band]
     measured = found.diagnostics
     level = f"{100 * found.confidence:g} % interval"
     lowest = min(measured.means)
@@ -209,7 +197,7 @@ def forecast_figure(found: Forecast, name: str) -> Figure:
         x_label="samples n",
         y_label="error",
         series=(
-            Series("forecast", n, [one.mean for one in found.band], colour=0),
+            Series("forecast", n, [point.mean for point in found.band], colour=0),
             Series(level, [*n, n[-1], *n], ends, kind="dashed", colour=1),
             Series(
                 "measured, mean ± standard error",

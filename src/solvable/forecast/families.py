@@ -14,14 +14,11 @@ import numpy as np
 
 from solvable.spectra.spiked import critical_profile
 
+# D in the rounding of a threshold, whose width is D^(-1/3) = 0.14 of the threshold itself.
 ROUNDING_FEATURES = 400
-"""D in the rounding of a threshold, whose width is D^(-1/3) = 0.14 of the threshold itself."""
 
+# Numbers of features that are tried; 256 is as good as infinite over any measured range.
 RANKS = (1, 2, 3, 4, 6, 8, 12, 16, 32, 64, 256)
-"""Numbers of features that are tried; 256 is as good as infinite over any measured range."""
-
-EXACT_RANKS = 24
-"""Features that are added one by one; weaker ones share a node with their neighbours."""
 
 
 class Family(Protocol):
@@ -52,15 +49,9 @@ class Family(Protocol):
 
 @dataclass(frozen=True)
 class PowerLaw:
-    r"""Offset power law :math:`e(n)=e_\infty+A\,(n/n_0)^{-b}`.
+    """Offset power law with exponent b."""
 
-    Parameters
-    ----------
-    reference : float
-        :math:`n_0`, the size at which A is quoted.
-    """
-
-    reference: float = 1.0
+    reference: float = 1.0  # n_0, the size at which A is quoted
     name: str = "power law"
     parameters: tuple[str, ...] = ("exponent",)
 
@@ -75,21 +66,13 @@ class PowerLaw:
 
     def shapes(self, parameters: np.ndarray, sizes: np.ndarray) -> np.ndarray:
         """Powers of n over the reference."""
+        # e(n) = e_inf + A (n / n_0)^-b
         return np.asarray(np.exp(-parameters[:, :1] * np.log(sizes / self.reference)))
 
 
 @dataclass(frozen=True)
 class Cascade:
-    r"""Cascade of emergence thresholds with power-law strengths.
-
-    .. math::
-        e(n)=e_\infty+A\sum_{i\le p}\lambda_i^2\big(1-c_i^4(n)\big),\qquad
-        \lambda_i^2\propto i^{-2\gamma},\ \sum\lambda_i^2=1,\qquad n_i=n_1i^{2\gamma},
-
-    .. math:: c_i^2=\frac{(n/n_i-1)_+}{(n/n_i-1)_++1+4\lambda_i^2},
-
-    the corner at :math:`n_i` rounded as at D = 400.
-    """
+    """Cascade of emergence thresholds with power-law strengths, the corners rounded."""
 
     name: str = "cascade"
     parameters: tuple[str, ...] = ("decay", "first_threshold", "features")
@@ -97,16 +80,16 @@ class Cascade:
     def coarse(self, sizes: np.ndarray) -> np.ndarray:
         """Decays from 0.1 to 2.5, first thresholds around the sizes, numbers of features."""
         decays = np.concatenate([np.linspace(0.1, 1.5, 15), [1.75, 2.0, 2.5]])
-        spacing = 0.4
         low, high = np.log(sizes[0] / 300), np.log(sizes[-1])
-        firsts = np.exp(np.linspace(low, high, max(int((high - low) / spacing), 2)))
+        # Steps of about 0.4 in ln n_1.
+        firsts = np.exp(np.linspace(low, high, max(int((high - low) / 0.4), 2)))
         grid = np.stack(np.meshgrid(decays, firsts, RANKS, indexing="ij"), axis=-1).reshape(-1, 3)
         # One feature has no decay, and thresholds that all lie beyond the data leave no trace.
         return grid[(grid[:, 2] > 1) | (grid[:, 0] == decays[0])]
 
     def refined(self, kept: np.ndarray, coarse: np.ndarray) -> np.ndarray:
         """A finer grid for each number of features kept."""
-        found = []
+        grids = []
         for features in np.unique(kept[:, 2]):
             here = kept[kept[:, 2] == features]
             tried = coarse[coarse[:, 2] == features]
@@ -117,8 +100,8 @@ class Cascade:
                 low, high = _widened(here[:, 0], tried[:, 0])
                 decay = np.linspace(max(low, 0.02), high, 20)
             mesh = np.meshgrid(decay, first, [features], indexing="ij")
-            found.append(np.stack(mesh, axis=-1).reshape(-1, 3))
-        return np.concatenate(found)
+            grids.append(np.stack(mesh, axis=-1).reshape(-1, 3))
+        return np.concatenate(grids)
 
     def shapes(self, parameters: np.ndarray, sizes: np.ndarray) -> np.ndarray:
         """Error left by the features, 1 before the first threshold."""
@@ -140,21 +123,22 @@ def _widened(kept: np.ndarray, coarse: np.ndarray) -> tuple[float, float]:
 @cache
 def _nodes(features: int) -> tuple[np.ndarray, np.ndarray]:
     """Ranks, and how many features each stands for."""
-    if features <= EXACT_RANKS:
+    exact = 24  # features added one by one; weaker ones share a node with their neighbours
+    if features <= exact:
         return np.arange(1.0, features + 1), np.ones(features)
-    edges = np.unique(np.geomspace(EXACT_RANKS, features, 16).astype(int)).astype(float)
+    edges = np.unique(np.geomspace(exact, features, 16).astype(int)).astype(float)
     counts = np.diff(edges)
     # Features first+1 .. last, at their geometric middle.
     middles = np.sqrt((edges[:-1] + 0.5) * (edges[1:] + 0.5))
     return (
-        np.concatenate([np.arange(1.0, EXACT_RANKS + 1), middles]),
-        np.concatenate([np.ones(EXACT_RANKS), counts]),
+        np.concatenate([np.arange(1.0, exact + 1), middles]),
+        np.concatenate([np.ones(exact), counts]),
     )
 
 
 @cache
 def _excess_table() -> tuple[np.ndarray, np.ndarray]:
-    r"""Rounded :math:`(\nu-1)_+` on a grid of :math:`\ln\nu`; as in ``spectra.spiked_overlap``."""
+    """Logarithm of the rounded (nu - 1)_+ on a grid of ln nu; as in ``spectra.spiked_overlap``."""
     log_ratio = np.concatenate([np.linspace(-12, -1, 40)[:-1], np.linspace(-1, 12, 700)])
     unit = float(ROUNDING_FEATURES) ** (-1 / 3)
     beyond = np.expm1(log_ratio)
@@ -163,11 +147,15 @@ def _excess_table() -> tuple[np.ndarray, np.ndarray]:
 
 
 def _cascade(decay: np.ndarray, first: np.ndarray, features: int, sizes: np.ndarray) -> np.ndarray:
+    # arXiv:2605.14567, identity readout; decay is gamma, first is n_1, constants derived.
     ranks, counts = _nodes(features)
     strengths = ranks ** (-2 * decay[:, None])
+    # lambda_i^2 ~ i^(-2 gamma), summing to 1
     shares = strengths / (counts * strengths).sum(axis=1, keepdims=True)
-    thresholds = np.log(first)[:, None] - np.log(strengths)
+    thresholds = np.log(first)[:, None] - np.log(strengths)  # n_i = n_1 i^(2 gamma)
     ratio = np.log(sizes)[None, :, None] - thresholds[:, None, :]
+    # c_i^2 = (n / n_i - 1)_+ / ((n / n_i - 1)_+ + 1 + 4 lambda_i^2)
     excess = np.exp(np.interp(ratio, *_excess_table()))
     overlap = excess / (excess + 1 + 4 * shares[:, None, :])
+    # g(n) = sum_i lambda_i^2 (1 - c_i^4)
     return np.asarray(np.einsum("gi,gki->gk", counts * shares, 1 - overlap**2))

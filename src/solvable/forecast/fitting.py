@@ -1,4 +1,4 @@
-"""Fits by variable projection: offset and amplitude solved exactly, the rest searched on a grid."""
+"""A family fitted to a curve: offset and amplitude solved exactly, the rest searched on a grid."""
 
 from __future__ import annotations
 
@@ -7,15 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from solvable.forecast.families import Family
-
-DEPTH = 60.0
-"""Rise of the misfit up to which parameters stay on the grid: nothing beyond has any likelihood."""
-
-ZOOMS = 6
-"""Refinements of the grid at most."""
-
-RESOLVED = 0.05
-"""Gain of the misfit below which a finer grid is of no use."""
+from solvable.forecast.noise import ReplicateNoise
 
 BLOCK = 4_000_000
 """Entries of a table of misfits that are held at once."""
@@ -23,39 +15,21 @@ BLOCK = 4_000_000
 
 @dataclass(frozen=True, eq=False)
 class Grid:
-    """Shapes of a family over the parameters that are worth trying.
-
-    Attributes
-    ----------
-    family : Family
-        What the shapes are of.
-    parameters : ndarray of shape (g, q)
-        Non-linear parameters.
-    shapes : ndarray of shape (g, k)
-        At the measured sizes.
-    """
+    """Shapes of a family over the non-linear parameters that are worth trying."""
 
     family: Family
-    parameters: np.ndarray
-    shapes: np.ndarray
+    parameters: np.ndarray  # (g, q)
+    shapes: np.ndarray  # (g, k): at the measured sizes
 
 
 @dataclass(frozen=True, eq=False)
 class Fits:
-    """Best curves of a family, one per row of data.
+    """Best curves of a family, one per row of data."""
 
-    Attributes
-    ----------
-    rows : ndarray of shape (b,)
-        Row of the grid.
-    offset, amplitude, misfit : ndarray of shape (b,)
-        Both at least 0, and the weighted sum of squares.
-    """
-
-    rows: np.ndarray
-    offset: np.ndarray
+    rows: np.ndarray  # (b,): row of the grid
+    offset: np.ndarray  # at least 0, as is the amplitude
     amplitude: np.ndarray
-    misfit: np.ndarray
+    misfit: np.ndarray  # weighted sum of squares
 
     def predict(self, grid: Grid, sizes: np.ndarray) -> np.ndarray:
         """Errors of the curves at the sizes, shape (b, k)."""
@@ -64,65 +38,39 @@ class Fits:
         return self.offset[:, None] + self.amplitude[:, None] * shapes[place]
 
 
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """A family fitted to the means of a curve, with curves drawn by the parametric bootstrap."""
+
+    grid: Grid
+    best: Fits  # maximum likelihood, of shape (1,)
+    white: np.ndarray  # (k, k): weights of the fit
+    simulated: np.ndarray  # (b, k): bootstrap data
+    draws: Fits  # the bootstrap data refitted
+    misfit: float  # tau: relative deviation of the means from the family beyond their noise
+    freedom: float  # degrees of freedom left by the fit
+    chi_square: float  # with the noise between replicates alone; NaN if that is not known
+
+    def curve(self, sizes: np.ndarray) -> np.ndarray:
+        """Fitted errors at the sizes, shape (k,)."""
+        return self.best.predict(self.grid, sizes)[0]
+
+    def drawn_curves(self, sizes: np.ndarray) -> np.ndarray:
+        """Errors of the bootstrap curves at the sizes, shape (b, k)."""
+        return self.draws.predict(self.grid, sizes)
+
+
 def whitener(covariance: np.ndarray) -> np.ndarray:
-    """Matrix W with W C W^T = 1, shape (k, k).
-
-    Parameters
-    ----------
-    covariance : ndarray of shape (k, k)
-        Positive definite.
-
-    Returns
-    -------
-    ndarray of shape (k, k)
-        Inverse of the Cholesky factor.
-    """
+    """Matrix W with W C W^T = 1, shape (k, k): the inverse of the Cholesky factor."""
     return np.linalg.inv(np.linalg.cholesky(covariance))
-
-
-def fit(grid: Grid, data: np.ndarray, white: np.ndarray) -> Fits:
-    r"""Fit every row of data by generalised least squares with offset and amplitude at least 0.
-
-    .. math:: \min_{e_\infty\ge0,\,A\ge0,\,\vartheta}\|W(e-e_\infty-A\,g_\vartheta)\|^2
-
-    Parameters
-    ----------
-    grid : Grid
-        Shapes to try.
-    data : ndarray of shape (b, k)
-        Mean errors.
-    white : ndarray of shape (k, k)
-        From :func:`whitener`.
-
-    Returns
-    -------
-    Fits
-        The best of the grid for each row. O(b g k).
-    """
-    block = max(BLOCK // max(grid.shapes.shape[0], 1), 1)
-    parts = [
-        _fit_block(grid, data[first : first + block], white)
-        for first in range(0, data.shape[0], block)
-    ]
-    return Fits(
-        np.concatenate([one.rows for one in parts]),
-        np.concatenate([one.offset for one in parts]),
-        np.concatenate([one.amplitude for one in parts]),
-        np.concatenate([one.misfit for one in parts]),
-    )
-
-
-def _fit_block(grid: Grid, data: np.ndarray, white: np.ndarray) -> Fits:
-    offset, amplitude, misfit = projected(grid.shapes, data, white)
-    rows = np.argmin(misfit, axis=1)
-    each = np.arange(rows.size)
-    return Fits(rows, offset[each, rows], amplitude[each, rows], misfit[each, rows])
 
 
 def projected(
     shapes: np.ndarray, data: np.ndarray, white: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Offset, amplitude and misfit of every row of data with every shape, each of shape (b, g)."""
+    # Variable projection: |W (e - e_inf - A g)|^2 is quadratic in e_inf and A, with these products
+    # of W 1, W g and W e.
     ones = white.sum(axis=1)
     columns = shapes @ white.T
     y = data @ white.T
@@ -135,6 +83,7 @@ def projected(
     safe = np.where(plain, determinant, 1.0)
     amplitude = np.where(plain, (a * e - b * d) / safe, 0.0)
     offset = np.where(plain, (c * d - b * e) / safe, d / a)
+    # Where the minimum has e_inf < 0 or A < 0, it lies on that edge of the quadrant instead.
     with np.errstate(divide="ignore", invalid="ignore"):
         alone = np.where(c > 0, np.maximum(e / np.where(c > 0, c, 1.0), 0.0), 0.0)
     below = offset < 0
@@ -150,37 +99,127 @@ def projected(
     return offset, amplitude, np.maximum(misfit, 0.0)
 
 
+def fit(grid: Grid, data: np.ndarray, white: np.ndarray) -> Fits:
+    """Fit every row of data, of shape (b, k), by the best shape of the grid; O(b g k)."""
+    block = max(BLOCK // max(grid.shapes.shape[0], 1), 1)
+    parts = [
+        _fit_block(grid, data[first : first + block], white)
+        for first in range(0, data.shape[0], block)
+    ]
+    return Fits(
+        np.concatenate([part.rows for part in parts]),
+        np.concatenate([part.offset for part in parts]),
+        np.concatenate([part.amplitude for part in parts]),
+        np.concatenate([part.misfit for part in parts]),
+    )
+
+
+def _fit_block(grid: Grid, data: np.ndarray, white: np.ndarray) -> Fits:
+    offset, amplitude, misfit = projected(grid.shapes, data, white)
+    rows = np.argmin(misfit, axis=1)
+    each = np.arange(rows.size)
+    return Fits(rows, offset[each, rows], amplitude[each, rows], misfit[each, rows])
+
+
 def adapted_grid(
     family: Family, sizes: np.ndarray, means: np.ndarray, white: np.ndarray
 ) -> tuple[Grid, Fits]:
-    """Grid that resolves the likelihood of the data, and the best fit on it.
-
-    Parameters
-    ----------
-    family : Family
-        What to fit.
-    sizes, means : ndarray of shape (k,)
-        Data.
-    white : ndarray of shape (k, k)
-        From :func:`whitener`.
-
-    Returns
-    -------
-    Grid
-        Every parameter whose misfit is within ``DEPTH`` of the least, to one step of the grid.
-    Fits
-        Of shape (1,).
-    """
+    """Grid that resolves the likelihood of the data, and the best fit on it."""
+    depth = 60.0  # rise of the misfit up to which parameters stay: beyond, no likelihood is left
+    resolved = 0.05  # gain of the misfit below which a finer grid is of no use
     parameters = family.coarse(sizes)
     grid = Grid(family, parameters, family.shapes(parameters, sizes))
     before = np.inf
-    for _ in range(ZOOMS):
+    for _ in range(6):
         _, _, misfit = projected(grid.shapes, means[None], white)
         best = float(misfit.min())
-        kept = misfit[0] <= best + DEPTH
+        kept = misfit[0] <= best + depth
         finer = family.refined(grid.parameters[kept], grid.parameters)
         grid = Grid(family, finer, family.shapes(finer, sizes))
-        if before - best < RESOLVED:
+        if before - best < resolved:
             break
         before = best
     return grid, fit(grid, means[None], white)
+
+
+def fit_family(
+    family: Family,
+    *,
+    sizes: np.ndarray,
+    means: np.ndarray,
+    noise: ReplicateNoise,
+    resamples: int,
+    rng: np.random.Generator,
+) -> Fitted:
+    """Fit by maximum likelihood, and refit to data simulated from the fit."""
+    # Means are Gaussian around the curve, with the covariance of their replicates and a relative
+    # misfit tau on top, raised until the weighted sum of squares is no larger than chance allows.
+    freedom = max(sizes.size - 2 - len(family.parameters), 0)
+    # Without replicates, weights start from a guessed misfit of 3 %.
+    start = 0.0 if noise.known else 0.03
+    white = whitener(noise.covariance + np.diag((start * _scale(means)) ** 2))
+    grid, best = adapted_grid(family, sizes, means, white)
+    chi_square = float(best.misfit[0]) if noise.known else float("nan")
+    fitted = best.predict(grid, sizes)[0]
+    misfit = relative_misfit(
+        means - fitted, _scale(fitted), noise.covariance, _allowed(freedom, noise.known)
+    )
+    if misfit > 0:
+        white = whitener(noise.covariance + np.diag((misfit * _scale(fitted)) ** 2))
+        grid, best = adapted_grid(family, sizes, means, white)
+        fitted = best.predict(grid, sizes)[0]
+    # The scale of the misfit is credited with two degrees of freedom at least.
+    simulated = fitted + _simulated_noise(
+        noise, misfit * _scale(fitted), max(freedom, 2.0), resamples, rng
+    )
+    draws = fit(grid, simulated, white)
+    return Fitted(grid, best, white, simulated, draws, misfit, float(freedom), chi_square)
+
+
+def _allowed(freedom: int, noise_known: bool) -> float:
+    """Sum of squares that needs no misfit to explain it."""
+    least = max(freedom, 1)
+    # One standard deviation of chi^2 counts as chance. Without replicates the misfit is the noise
+    # itself and must be unbiased.
+    return least + ((2 * least) ** 0.5 if noise_known else 0.0)
+
+
+def _scale(errors: np.ndarray) -> np.ndarray:
+    return np.maximum(np.abs(errors), 1e-3 * max(float(np.max(np.abs(errors))), 1e-300))
+
+
+def relative_misfit(
+    residual: np.ndarray, scale: np.ndarray, covariance: np.ndarray, freedom: float
+) -> float:
+    """Relative misfit that brings the sum of squares down to the freedom; 0 if noise suffices."""
+
+    # Paule and Mandel for random effects: r^T (C + tau^2 diag(e^2))^-1 r = freedom, by bisection.
+    def excess(misfit: float) -> float:
+        total = covariance + np.diag((misfit * scale) ** 2)
+        return float(residual @ np.linalg.solve(total, residual)) - freedom
+
+    low, high = 0.0, 10.0
+    if excess(low) <= 0:
+        return 0.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if excess(middle) > 0 else (low, middle)
+    return (low + high) / 2
+
+
+def _simulated_noise(
+    noise: ReplicateNoise,
+    misfit: np.ndarray,
+    freedom: float,
+    resamples: int,
+    rng: np.random.Generator,
+) -> np.ndarray:
+    """Noise of the means with variances drawn from what is known of them, shape (b, k)."""
+    # Both variances are drawn too, so that few replicates give wider intervals.
+    shape = (resamples, misfit.size)
+    factor = np.linalg.cholesky(noise.covariance)
+    scatter = rng.standard_normal(shape) @ factor.T
+    scatter *= np.sqrt(noise.freedom / rng.chisquare(noise.freedom, size=shape))
+    beyond = misfit * rng.standard_normal(shape)
+    beyond *= np.sqrt(freedom / rng.chisquare(freedom, size=(resamples, 1)))
+    return np.asarray(scatter + beyond)

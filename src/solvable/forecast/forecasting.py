@@ -1,4 +1,4 @@
-r"""Extrapolation of a learning curve by two families of curves."""
+"""Extrapolation of a learning curve by two families of curves."""
 
 from __future__ import annotations
 
@@ -10,20 +10,22 @@ import numpy as np
 
 from solvable.arrays import random_stream
 from solvable.errors import InvalidParameter, unknown_choice
-from solvable.forecast.bootstrap import Fitted, fit_family
-from solvable.forecast.choice import HeldOut, model_weights, score_families, spread_inflation
+from solvable.forecast.choice import (
+    HeldOut,
+    forecast_notes,
+    is_decisive,
+    model_weights,
+    refusal_of,
+    score_families,
+    spread_inflation,
+    verdict_sentence,
+)
 from solvable.forecast.curve import LearningCurve
-from solvable.forecast.estimates import parameter_estimates
 from solvable.forecast.families import Cascade, Family, PowerLaw
-from solvable.forecast.mixture import ConfidenceMixture
+from solvable.forecast.fitting import Fits, Fitted, fit_family
+from solvable.forecast.intervals import ConfidenceMixture, Profile, deviance_scale
 from solvable.forecast.noise import ReplicateNoise, replicate_noise
-from solvable.forecast.profile import Profile, deviance_scale
-from solvable.forecast.refusal import refusal_of
-from solvable.forecast.results import Diagnostics, Forecast, Prediction, Score
-from solvable.forecast.wording import forecast_notes, is_decisive, verdict_sentence
-
-DEFAULT_FACTORS = (2.0, 4.0)
-"""Multiples of the largest measured size that are predicted unless asked otherwise."""
+from solvable.forecast.results import Diagnostics, Estimate, Forecast, Prediction, Score
 
 
 def forecast(
@@ -96,7 +98,7 @@ def forecast(
     >>> n = np.repeat([100, 200, 400, 800, 1600], 3)
     >>> noise = np.tile([0.99, 1.0, 1.01], 5)
     >>> found = forecast(LearningCurve(n, (0.05 + 2 * n**-0.6) * noise), resamples=100)
-    >>> [one.samples for one in found.predictions]
+    >>> [point.samples for point in found.predictions]
     [3200.0, 6400.0]
     >>> found.predictions[0].lower < 0.05 + 2 * 3200**-0.6 < found.predictions[0].upper
     True
@@ -113,28 +115,26 @@ def forecast(
         families, curve, resamples=resamples, rng=random_stream(seed, "held out")
     )
     fitted = {
-        one.name: fit_family(
-            one, sizes=curve.sizes, means=curve.means, noise=noise, resamples=resamples,
-            rng=random_stream(seed, "fit", one.name),
+        family.name: fit_family(
+            family, sizes=curve.sizes, means=curve.means, noise=noise, resamples=resamples,
+            rng=random_stream(seed, "fit", family.name),
         )
-        for one in families
+        for family in families
     }  # fmt: skip
     weights = model_weights(held_out)
     inflation = spread_inflation(held_out, weights)
     predictor = _Predictor(curve, noise, fitted, weights, inflation, asked, confidence, of)
     best = max(weights, key=lambda name: weights[name])
-    decisive = is_decisive(held_out)
-    scores = _scores(fitted, held_out, weights)
     diagnostics = replace(
         diagnostics,
         held_out=tuple(curve.sizes[-held_out[best].measured.size :].tolist()),
         inflation=inflation,
         resamples=resamples,
-        notes=forecast_notes(curve, noise, held_out, weights, inflation, asked),
+        notes=forecast_notes(curve, noise, held_out[best], best, inflation, asked),
     )
     return Forecast(
         best,  # type: ignore[arg-type]
-        decisive,
+        is_decisive(held_out),
         verdict_sentence(held_out, weights, diagnostics.held_out),
         None,
         confidence,
@@ -142,8 +142,8 @@ def forecast(
         diagnostics,
         tuple(predictor(float(n)) for n in asked),
         predictor.band(band_points),
-        {name: parameter_estimates(one, confidence) for name, one in fitted.items()},
-        scores,
+        {name: _estimates(model, confidence) for name, model in fitted.items()},
+        _scores(fitted, held_out, weights),
     )
 
 
@@ -167,19 +167,22 @@ class _Predictor:
         self.levels = (0.5, tail, 1 - tail)
         self.asked = asked
         self.scales = [
-            inflation * np.array([deviance_scale(one, float(n)) for n in asked])
-            for one in self.fitted
+            inflation * np.array([deviance_scale(model, float(n)) for n in asked])
+            for model in self.fitted
         ]
 
     def __call__(self, size: float) -> Prediction:
         """Median of the averaged confidence and its interval."""
-        profiles = [Profile(one, self.curve.means, size) for one in self.fitted]
+        profiles = [Profile(model, self.curve.means, size) for model in self.fitted]
         # Calibrated at the sizes that are asked for; between them it changes slowly.
-        scales = [float(np.interp(np.log(size), np.log(self.asked), one)) for one in self.scales]
+        scales = [
+            float(np.interp(np.log(size), np.log(self.asked), calibrated))
+            for calibrated in self.scales
+        ]
         mixture = ConfidenceMixture(profiles, self.weights, scales)
         median, lower, upper = mixture.quantiles(self.levels)
         if self.of == "measurement":
-            misfit = float(np.dot(self.weights, [one.misfit for one in self.fitted]))
+            misfit = float(np.dot(self.weights, [model.misfit for model in self.fitted]))
             _, lower, upper = mixture.measurement_quantiles(self.levels, self.noise, misfit)
         return Prediction(size, float(median), float(lower), float(upper))
 
@@ -198,14 +201,14 @@ def _asked_sizes(
     curve: LearningCurve, at: Sequence[float], factors: Sequence[float] | None
 ) -> np.ndarray:
     if factors is None:
-        factors = () if len(at) else DEFAULT_FACTORS
+        factors = () if len(at) else (2.0, 4.0)
     for name, values in (("at", at), ("factors", factors)):
         for value in values:
             if not (np.isfinite(value) and value > 0):
                 raise InvalidParameter(f"{name} holds {value}; allowed: finite numbers above 0.")
     if not len(at) and not len(factors):
         raise InvalidParameter("at and factors are empty; allowed: at least one size or factor.")
-    sizes = [*map(float, at), *(float(curve.sizes[-1]) * float(one) for one in factors)]
+    sizes = [*map(float, at), *(float(curve.sizes[-1]) * float(factor) for factor in factors)]
     return np.unique(sizes)
 
 
@@ -243,10 +246,35 @@ def _scores(
         name: Score(
             held_out[name].score,
             weights[name],
-            None if np.isnan(one.chi_square) else one.chi_square,
-            int(one.freedom),
-            one.misfit,
+            None if np.isnan(model.chi_square) else model.chi_square,
+            int(model.freedom),
+            model.misfit,
             tuple(held_out[name].predicted.tolist()),
         )
-        for name, one in fitted.items()
+        for name, model in fitted.items()
     }
+
+
+def _estimates(fitted: Fitted, confidence: float) -> dict[str, Estimate]:
+    """Maximum likelihood and bootstrap percentiles of every parameter of a model."""
+    best, draws = _quoted(fitted, fitted.best), _quoted(fitted, fitted.draws)
+    tail = (1 - confidence) / 2
+    estimates = {}
+    for name, values in draws.items():
+        value = float(best[name][0])
+        lower, upper = np.quantile(values, (tail, 1 - tail))
+        # Percentiles of draws that pile up at a boundary may miss the estimate itself.
+        estimates[name] = Estimate(value, min(float(lower), value), max(float(upper), value))
+    return estimates
+
+
+def _quoted(fitted: Fitted, fits: Fits) -> dict[str, np.ndarray]:
+    """Parameters in the units in which they are quoted."""
+    family = fitted.grid.family
+    parameters = fitted.grid.parameters[fits.rows]
+    amplitude = fits.amplitude
+    if isinstance(family, PowerLaw):
+        # A (n / n_0)^-b = A n_0^b n^-b
+        amplitude = amplitude * np.exp(parameters[:, 0] * np.log(family.reference))
+    columns = dict(zip(family.parameters, parameters.T, strict=True))
+    return {"offset": fits.offset, "amplitude": amplitude, **columns}

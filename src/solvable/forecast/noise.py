@@ -8,47 +8,24 @@ import numpy as np
 
 from solvable.forecast.curve import LearningCurve
 
-LEAST_RELATIVE_NOISE = 1e-4
-"""Standard error of a mean below which no measured error is believed, relative to the error."""
-
+# Mean and spread of the exponent of sigma^2 ~ e^q: 1 for counts of mistakes, 2 for noise in
+# proportion to the error.
 PRIOR_SLOPE = (1.5, 0.5)
-r"""Mean and spread of the exponent of :math:`\sigma^2\propto e^q`: 1 for counts of mistakes, 2 for noise
-in proportion to the error."""
-
-PRIOR_FREEDOM = (2.0, 30.0)
-"""Least and most weight of the pooled variance, in degrees of freedom."""
 
 
 @dataclass(frozen=True, eq=False)
 class ReplicateNoise:
-    r"""Noise of a curve's errors and of their means.
+    """Noise of a curve's errors and of their means."""
 
-    Attributes
-    ----------
-    variances : ndarray of shape (k,)
-        Variance of a single error at each size, shrunk towards the pooled law; zero where nothing is
-        known, because no size has two replicates.
-    freedom : ndarray of shape (k,)
-        Degrees of freedom behind each.
-    covariance : ndarray of shape (k, k)
-        Of the means: :math:`\sigma_k^2/R_k` on the diagonal, and off it what replicates share.
-    exponent : float
-        q of the pooled law.
-    correlation : float
-        Between the errors of one replicate at two sizes, 0 to 1.
-    known : bool
-        Whether there are replicates.
-    law : tuple of float
-        Intercept and slope of :math:`\ln\sigma^2` against :math:`\ln e`.
-    """
-
+    # Of a single error at each size, shrunk towards the pooled law, shape (k,); zero where nothing
+    # is known, because no size has two replicates.
     variances: np.ndarray
-    freedom: np.ndarray
-    covariance: np.ndarray
-    exponent: float
-    correlation: float
-    known: bool
-    law: tuple[float, float]
+    freedom: np.ndarray  # degrees of freedom behind each
+    covariance: np.ndarray  # of the means, shape (k, k): off the diagonal what replicates share
+    exponent: float  # q of the pooled law
+    correlation: float  # between the errors of one replicate at two sizes, 0 to 1
+    known: bool  # whether there are replicates
+    law: tuple[float, float]  # intercept and slope of ln sigma^2 against ln e
 
     def variance_at(self, error: np.ndarray) -> np.ndarray:
         """Variance of one new error where the mean error is as given, by the pooled law."""
@@ -58,33 +35,11 @@ class ReplicateNoise:
 
 
 def replicate_noise(curve: LearningCurve) -> ReplicateNoise:
-    r"""Estimate the noise of a curve.
-
-    Variances of few replicates are poor, so each is shrunk towards a law :math:`\sigma^2=\varphi e^q`
-    pooled over sizes:
-
-    .. math:: \tilde\sigma_k^2=\frac{d_0\varphi e_k^q+d_ks_k^2}{d_0+d_k},\qquad d_k=R_k-1,
-
-    with :math:`d_0` from the scatter of :math:`\ln s_k^2` beyond that of :math:`\ln\chi^2_{d_k}`.
-
-    Parameters
-    ----------
-    curve : LearningCurve
-        With replicates at one size at least for anything to be known.
-
-    Returns
-    -------
-    ReplicateNoise
-        See there.
-
-    Notes
-    -----
-    The shrinkage is that of G. K. Smyth, Stat. Appl. Genet. Mol. Biol. 3 (2004), with a trend. Cost
-    O(m + k^2). Backed by ``tests/forecast/test_noise.py``.
-    """
+    """Estimate the noise of a curve: variances of few replicates lean on a law pooled over sizes."""
     means, counts = curve.means, curve.counts
     scale = np.maximum(means, 1e-3 * max(float(means.max()), 1e-300))
-    floor = (LEAST_RELATIVE_NOISE * scale) ** 2
+    # No standard error below a ten-thousandth of the error is believed.
+    floor = (1e-4 * scale) ** 2
     freedom = counts - 1.0
     usable = (freedom > 0) & (np.nan_to_num(curve.variances) > 0)
     if not usable.any():
@@ -98,12 +53,14 @@ def replicate_noise(curve: LearningCurve) -> ReplicateNoise:
     law, prior_freedom = _pooled_law(
         np.log(scale[usable]), curve.variances[usable], freedom[usable]
     )
-    pooled = np.exp(law[0] + law[1] * np.log(scale))
-    own = np.where(freedom > 0, np.nan_to_num(curve.variances), 0.0)
+    pooled = np.exp(law[0] + law[1] * np.log(scale))  # phi e_k^q
+    measured = np.where(freedom > 0, np.nan_to_num(curve.variances), 0.0)
     behind = np.maximum(freedom, 0.0)
-    variances = (prior_freedom * pooled + behind * own) / (prior_freedom + behind)
+    # G. K. Smyth, Stat. Appl. Genet. Mol. Biol. 3 (2004), with a trend:
+    # sigma_k^2 = (d_0 phi e_k^q + d_k s_k^2) / (d_0 + d_k), d_k = R_k - 1
+    variances = (prior_freedom * pooled + behind * measured) / (prior_freedom + behind)
     correlation = _correlation(curve, variances)
-    covariance = np.diag(variances / counts + floor)
+    covariance = np.diag(variances / counts + floor)  # sigma_k^2 / R_k
     if correlation > 0:
         shared = _shared_replicates(curve)
         spread = np.sqrt(variances)
@@ -121,7 +78,8 @@ def _pooled_law(
     from scipy.special import digamma, polygamma
 
     half = freedom / 2
-    # Unbiased for the log of the true variance, and its variance.
+    # ln s^2 is ln sigma^2 + ln(chi^2_d / d), whose mean is digamma(d / 2) - ln(d / 2), and its
+    # variance trigamma(d / 2).
     observed = np.log(variances) - digamma(half) + np.log(half)
     scatter = polygamma(1, half)
     centre = float(np.average(log_error, weights=1 / scatter))
@@ -129,6 +87,7 @@ def _pooled_law(
     mean, spread = PRIOR_SLOPE
     excess = 0.0
     for _ in range(20):
+        # d_0 is what the scatter of ln s^2 beyond that of ln chi^2 leaves to the law.
         weights = 1 / (scatter + excess)
         level = np.average(observed, weights=weights)
         x_bar = np.average(x, weights=weights)
@@ -146,34 +105,32 @@ def _freedom_of(excess: float) -> float:
     """Degrees of freedom d for which trigamma(d / 2) equals the excess, within bounds."""
     from scipy.special import polygamma
 
-    grid = np.geomspace(*PRIOR_FREEDOM, 60)
+    grid = np.geomspace(2.0, 30.0, 60)  # least and most weight of the pooled variance
     return float(grid[np.argmin(np.abs(polygamma(1, grid / 2) - excess))])
+
+
+def _by_replicate(curve: LearningCurve, values: np.ndarray) -> np.ndarray:
+    """Values, one per error, as a row per replicate and a column per size; 0 where none is."""
+    names = curve.replicates or ()
+    rows = {name: row for row, name in enumerate(dict.fromkeys(names))}
+    table = np.zeros((len(rows), curve.sizes.size))
+    table[[rows[name] for name in names], np.searchsorted(curve.sizes, curve.samples)] = values
+    return table
 
 
 def _shared_replicates(curve: LearningCurve) -> np.ndarray:
     """Number of replicates that two sizes have in common, shape (k, k)."""
-    names = curve.replicates or ()
-    present = np.zeros((len(set(names)), curve.sizes.size))
-    order = {name: row for row, name in enumerate(dict.fromkeys(names))}
-    rows = [order[name] for name in names]
-    present[rows, np.searchsorted(curve.sizes, curve.samples)] = 1.0
+    present = _by_replicate(curve, np.ones(curve.samples.size))
     return np.asarray(present.T @ present)
 
 
 def _correlation(curve: LearningCurve, variances: np.ndarray) -> float:
-    r"""Correlation of the errors of one replicate at two sizes, shrunk, at least 0.
-
-    Mean product of standardised deviations over pairs; deviations from a mean of R errors have
-    products of mean :math:`\rho(R-1)/R` where all replicates are shared, which is divided out.
-    """
+    """Correlation of the errors of one replicate at two sizes, shrunk, at least 0."""
     if curve.replicates is None or curve.sizes.size < 2:
         return 0.0
     place = np.searchsorted(curve.sizes, curve.samples)
     spread = np.sqrt(np.maximum(variances, 1e-300))
-    score = (curve.errors - curve.means[place]) / spread[place]
-    table = np.zeros((len(set(curve.replicates)), curve.sizes.size))
-    order = {name: row for row, name in enumerate(dict.fromkeys(curve.replicates))}
-    table[[order[name] for name in curve.replicates], place] = score
+    table = _by_replicate(curve, (curve.errors - curve.means[place]) / spread[place])
     products = table.T @ table
     shared = _shared_replicates(curve)
     # One degree of freedom per pair of sizes goes into the means.
@@ -182,6 +139,8 @@ def _correlation(curve: LearningCurve, variances: np.ndarray) -> float:
     total = float(room[upper].sum())
     if total == 0:
         return 0.0
+    # Deviations from a mean of R errors have products of mean rho (R - 1) / R where all replicates
+    # are shared.
     raw = float(products[upper].sum()) / total
     # A few replicates show correlations of this size by chance.
     chance = 1 / max(float(room[upper].max()), 1.0) / max(curve.sizes.size - 1, 1)

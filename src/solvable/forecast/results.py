@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 ModelName = Literal["power law", "cascade"]
@@ -161,6 +161,4 @@ class Forecast:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain dictionaries and lists, for JSON."""
-        from dataclasses import asdict
-
         return asdict(self)

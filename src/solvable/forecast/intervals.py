@@ -1,4 +1,4 @@
-r"""Likelihood of a predicted error, and the distribution of confidence that it gives.
+"""Confidence in a predicted error: profiles of the likelihood, their tails averaged over models.
 
 Percentiles of bootstrap predictions under-cover where an offset may be zero: the draws stay on the
 side of the offset that the fit happened to find. The profile of the likelihood sees both sides, and
@@ -7,25 +7,18 @@ the bootstrap says how its deviance is distributed.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
-from solvable.forecast.bootstrap import Fitted
-from solvable.forecast.fitting import projected
+from solvable.forecast.fitting import Fitted, projected
+from solvable.forecast.noise import ReplicateNoise
 
 DEVIANCE_KEPT = 16.0
 """Deviance up to which curves take part in a profile: four standard deviations."""
 
-LEAST_CALIBRATION = 0.8
-"""Least factor of the spread that the bootstrap may ask for: a few hundred draws are not exact."""
-
-CALIBRATED_AT = 0.9
-"""Level at which the bootstrap deviance is compared with a chi-square of one degree of freedom."""
-
 CHI_SQUARE_90 = 2.7055
-"""Its quantile at that level."""
-
-VALUES = 160
-"""Errors at which a profile is computed."""
+"""The 90 % quantile of chi-square with one degree of freedom."""
 
 
 def profile_deviance(
@@ -35,82 +28,41 @@ def profile_deviance(
     white: np.ndarray,
     values: np.ndarray,
 ) -> np.ndarray:
-    r"""Least misfit of the curves that pass through a given error at a target size.
-
-    With :math:`A=(f-e_\infty)/g_*` only the offset is left, in which the misfit is quadratic; it is
-    minimised over :math:`0\le e_\infty\le f` exactly.
-
-    Parameters
-    ----------
-    shapes : ndarray of shape (g, k)
-        At the measured sizes.
-    target : ndarray of shape (g,)
-        :math:`g_*` at the target size, above 0.
-    data : ndarray of shape (b, k)
-        Mean errors.
-    white : ndarray of shape (k, k)
-        From :func:`~solvable.forecast.fitting.whitener`.
-    values : ndarray of shape (v,)
-        Errors f at the target size.
-
-    Returns
-    -------
-    ndarray of shape (b, v)
-        Weighted sums of squares. O(b g v).
-    """
+    """Least misfit of the curves that pass through each value at a target size, shape (b, v)."""
+    # shapes: (g, k) at the measured sizes; target: (g,) at the target size; data: (b, k).
     ones, columns, y = white.sum(axis=1), shapes @ white.T, data @ white.T
     a, b, c = ones @ ones, columns @ ones, np.sum(columns**2, axis=1)
     d, e, yy = (y @ ones)[:, None], y @ columns.T, np.sum(y**2, axis=1)[:, None]
     # A shape that has died out at the target leaves the offset alone there.
     inverse = 1 / np.maximum(target, 1e-9)
+    # With A = (f - e_inf) / g_* only the offset is left, in which the misfit is quadratic; its
+    # minimum over 0 <= e_inf <= f is exact.
     square = np.maximum(a - 2 * b * inverse + c * inverse**2, 1e-300)
-    found = np.empty((data.shape[0], values.size))
+    least = np.empty((data.shape[0], values.size))
     for place, value in enumerate(values):
         top = value * inverse
         cross = d - e * inverse - top * (b - c * inverse)
         whole = yy - 2 * top * e + top**2 * c
         offset = np.clip(cross / square, 0.0, value)
-        found[:, place] = np.min(whole + offset * (offset * square - 2 * cross), axis=1)
-    return found
+        least[:, place] = np.min(whole + offset * (offset * square - 2 * cross), axis=1)
+    return least
 
 
 def deviance_scale(fitted: Fitted, size: float) -> float:
-    """Factor by which deviances of simulated curves exceed those of a chi-square, as a spread.
-
-    Parameters
-    ----------
-    fitted : Fitted
-        With its simulated data.
-    size : float
-        Sample size that is predicted.
-
-    Returns
-    -------
-    float
-        At least ``LEAST_CALIBRATION``.
-    """
+    """Factor by which deviances of simulated curves exceed those of chi-square, as a spread."""
     at = np.array([size])
     target = fitted.grid.family.shapes(fitted.grid.parameters, at)[:, 0]
     constrained = profile_deviance(
         fitted.grid.shapes, target, fitted.simulated, fitted.white, fitted.curve(at)
     )[:, 0]
     deviance = np.maximum(constrained - fitted.draws.misfit, 0.0)
-    ratio = float(np.quantile(deviance, CALIBRATED_AT)) / CHI_SQUARE_90
-    return max(LEAST_CALIBRATION, ratio**0.5)
+    ratio = float(np.quantile(deviance, 0.9)) / CHI_SQUARE_90
+    # A few hundred draws are not exact: they may not narrow an interval by more than a fifth.
+    return max(0.8, ratio**0.5)
 
 
 class Profile:
-    """Signed root deviance of the error at one size, between values that are far in the tails.
-
-    Parameters
-    ----------
-    fitted : Fitted
-        A family fitted to a curve.
-    means : ndarray of shape (k,)
-        The curve.
-    size : float
-        Sample size that is predicted.
-    """
+    """Signed root deviance of the error at one size, between values that are far in the tails."""
 
     def __init__(self, fitted: Fitted, means: np.ndarray, size: float) -> None:
         at = np.array([size])
@@ -125,25 +77,12 @@ class Profile:
         self.best = float(fitted.curve(at)[0])
         low = max(float(np.min(through - reach)), 1e-3 * self.best, 1e-12)
         high = max(float(np.max(through + reach)), 1.01 * low)
-        self.values = np.geomspace(low, high, VALUES)
+        self.values = np.geomspace(low, high, 160)
         deviance = profile_deviance(shapes, target, means[None], white, self.values)[0] - least
         self.roots = np.sign(self.values - self.best) * np.sqrt(np.maximum(deviance, 0.0))
 
     def confidence_below(self, values: np.ndarray, scale: float) -> np.ndarray:
-        """Confidence that the error is below each value, shape (v,), increasing.
-
-        Parameters
-        ----------
-        values : ndarray of shape (v,)
-            Errors in increasing order.
-        scale : float
-            Spread of the signed roots.
-
-        Returns
-        -------
-        ndarray of shape (v,)
-            Between 0 and 1.
-        """
+        """Confidence that the error is below each value, both increasing, shape (v,)."""
         from scipy.special import ndtr
 
         far = DEVIANCE_KEPT**0.5
@@ -157,3 +96,38 @@ def _spread(shapes: np.ndarray, target: np.ndarray, white: np.ndarray) -> np.nda
     a, b, c = ones @ ones, columns @ ones, np.sum(columns**2, axis=1)
     determinant = np.maximum(a * c - b**2, 1e-9 * a * c)
     return np.sqrt(np.maximum(c - 2 * b * target + a * target**2, 0.0) / determinant)
+
+
+class ConfidenceMixture:
+    """Confidence that the error at one size is below a value, averaged over models."""
+
+    def __init__(
+        self, profiles: Sequence[Profile], weights: Sequence[float], scales: Sequence[float]
+    ) -> None:
+        ends = np.array([profile.values[[0, -1]] for profile in profiles])
+        self.values = np.geomspace(ends[:, 0].min(), ends[:, 1].max(), 400)
+        self.confidence = np.zeros(self.values.size)
+        # D. Turek and D. Fletcher, Comput. Stat. Data Anal. 56 (2012): tails are averaged, not
+        # intervals. H(f) = sum_M w_M Phi(r_M(f) / s_M), r_M the signed root deviance.
+        for profile, weight, scale in zip(profiles, weights, scales, strict=True):
+            self.confidence += weight * profile.confidence_below(self.values, scale)
+
+    def quantiles(self, levels: Sequence[float] | np.ndarray) -> np.ndarray:
+        """Errors below which the truth lies with each confidence, of the shape of the levels."""
+        return np.exp(np.interp(levels, self.confidence, np.log(self.values)))
+
+    def measurement_quantiles(
+        self, levels: Sequence[float], noise: ReplicateNoise, misfit: float
+    ) -> np.ndarray:
+        """As :meth:`quantiles`, for one new measurement instead of the mean; at least 0."""
+        from scipy.special import ndtr
+
+        # The noise of a measurement is added to 400 equally likely errors.
+        centres = self.quantiles((np.arange(400) + 0.5) / 400)
+        # Without replicates the misfit takes the place of the noise.
+        variance = noise.variance_at(centres) if noise.known else (misfit * centres) ** 2
+        spread = np.sqrt(np.maximum(variance, (1e-6 * centres) ** 2))
+        low, high = np.min(centres - 5 * spread), np.max(centres + 5 * spread)
+        values = np.linspace(low, high, 800)
+        below = ndtr((values[:, None] - centres) / spread).mean(axis=1)
+        return np.maximum(np.interp(levels, below, values), 0.0)
