@@ -38,7 +38,7 @@ from solvable.models.quadratic.phases import quadratic_phase as quadratic_phase
 from solvable.models.quadratic.spectral_phase import SpectralDecision as SpectralDecision
 from solvable.models.quadratic.spectral_phase import SpectralPhase as SpectralPhase
 from solvable.models.quadratic.spectral_phase import spectral_phase as spectral_phase
-from solvable.models.quadratic.state import QuadraticState as QuadraticState
+from solvable.models.quadratic.theory import QuadraticState as QuadraticState
 from solvable.models.quadratic.theory import quadratic_curve as quadratic_curve
 from solvable.models.quadratic.theory import solve_quadratic as solve_quadratic
 from solvable.models.quadratic.theory import state_at as state_at

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from solvable.frame.checking import spread, worst
 from solvable.frame.claims import Finding, NotTestable
 from solvable.frame.points import Point
-from solvable.models.quadratic.groups import group_names, group_sizes
-
-if TYPE_CHECKING:
-    from solvable.models.quadratic.system import QuadraticParameters
+from solvable.models.quadratic.parameters import QuadraticParameters
+from solvable.models.quadratic.predict import group_names, group_sizes
 
 LARGEST_SHAPE_EFFECT = 0.1
 """Value of d/n = 1/(alpha d) above which an expansion in it ends: ten samples per coordinate."""
@@ -234,6 +231,4 @@ def decomposition(points: Sequence[Point]) -> Finding | NotTestable:
 
 def model_of(point: Point) -> QuadraticParameters:
     """Parameters of a point."""
-    from solvable.models.quadratic.system import QuadraticParameters
-
     return QuadraticParameters(**point.parameters)

@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from solvable.frame.points import Point
 from solvable.models.quadratic.checks import model_of, setting_of
+from solvable.models.quadratic.finite_size import FiniteSize, finite_size
+from solvable.models.quadratic.parameters import QuadraticParameters
+from solvable.models.quadratic.predict import bayes_error, measure_of
+from solvable.models.quadratic.theory import QuadraticState, quadratic_curve
 from solvable.plots.figure import Series
-
-if TYPE_CHECKING:
-    from solvable.models.quadratic.finite_size import FiniteSize
-    from solvable.models.quadratic.system import QuadraticParameters
-    from solvable.models.quadratic.theory import QuadraticState
 
 CURVE_POINTS = 25
 """Sample ratios at which a predicted curve is evaluated."""
@@ -74,9 +72,6 @@ class Curve:
     @cached_property
     def states(self) -> Sequence[QuadraticState]:
         """The saddle point along the grid."""
-        from solvable.models.quadratic.predict import measure_of
-        from solvable.models.quadratic.theory import quadratic_curve
-
         setting = self.first
         return quadratic_curve(
             measure_of(setting),
@@ -92,8 +87,6 @@ class Curve:
     @cached_property
     def corrections(self) -> Sequence[FiniteSize]:
         """First order in 1/d for samples along the grid."""
-        from solvable.models.quadratic.finite_size import finite_size
-
         return [finite_size(one, samples=True) for one in self.states]
 
     def corrected(self, name: str) -> np.ndarray:
@@ -104,8 +97,6 @@ class Curve:
 
     def bayes(self) -> tuple[np.ndarray, np.ndarray]:
         """Sample ratios, and the least error of any estimator there."""
-        from solvable.models.quadratic.predict import bayes_error
-
         grid = np.geomspace(self.ratios[0], self.ratios[-1], BAYES_POINTS)
         return grid, np.array([bayes_error(self.first, float(one)) for one in grid])
 

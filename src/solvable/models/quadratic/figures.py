@@ -9,14 +9,16 @@ from math import inf
 import numpy as np
 
 from solvable.frame.points import Point
-from solvable.models.quadratic.checks import setting_of
+from solvable.models.quadratic.checks import model_of, setting_of
 from solvable.models.quadratic.curves import Curve, curves_of, families
-from solvable.models.quadratic.groups import feature_groups, group_names
-from solvable.models.quadratic.naming import (
-    phase_changes,
-    phase_of,
+from solvable.models.quadratic.predict import (
+    feature_groups,
+    group_errors,
+    group_names,
+    group_strengths,
     phase_of_spectrum,
     scaling_phase,
+    state_of,
 )
 from solvable.plots.figure import Figure, Marker, Series
 
@@ -166,6 +168,15 @@ def _phases(curves: Sequence[Curve]) -> list[Marker]:
     return [Marker(place, f"{name} from here") for place, name in changes]
 
 
+def phase_changes(names: list[str], ratios: np.ndarray) -> list[tuple[float, str]]:
+    """Places between neighbouring ratios where the name changes, with the new name."""
+    return [
+        (float(np.sqrt(ratios[k - 1] * ratios[k])), names[k])
+        for k in range(1, len(names))
+        if names[k] != names[k - 1]
+    ]
+
+
 def _phases_told(curves: Sequence[Curve]) -> str:
     """Sentence with the phases of each curve, in order."""
     told = []
@@ -283,8 +294,6 @@ def _spread(points: Sequence[Point]) -> list[Point]:
 
 
 def _features(curve: Curve, words: str, ending: str) -> Figure:
-    from solvable.models.quadratic.predict import group_errors, group_strengths
-
     setting = curve.first
     ends, names = feature_groups(setting), group_names(setting)
     strengths = group_strengths(curve.states[0], ends)
@@ -321,9 +330,6 @@ def _features(curve: Curve, words: str, ending: str) -> Figure:
 
 
 def _spectrum(point: Point, words: str, ending: str) -> Figure:
-    from solvable.models.quadratic.checks import model_of
-    from solvable.models.quadratic.predict import state_of
-
     state = state_of(model_of(point))
     ratio, d = setting_of(point)
     b, edge = state.threshold, 2 * state.effective_noise
@@ -346,7 +352,7 @@ def _spectrum(point: Point, words: str, ending: str) -> Figure:
     ]
     markers = [Marker(b, "threshold b", 2), Marker(edge, "edge of noise 2δ", 3)]
     rank = float(point.mean("rank_fraction"))
-    phase = phase_of(dict(point.prediction))
+    phase = str(point.prediction.get("spectral_phase", ""))
     return Figure(
         f"spectrum{ending}-ratio-{ratio:.3g}",
         f"Spectrum at n/d² = {ratio:.3g} ({words})",

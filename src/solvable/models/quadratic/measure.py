@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from solvable.arrays import ArraySource
@@ -11,14 +9,12 @@ from solvable.errors import InvalidParameter, NotConverged
 from solvable.frame.points import Metrics
 from solvable.models.quadratic.amp import solve_amp
 from solvable.models.quadratic.factor import solve_factorised
-from solvable.models.quadratic.groups import feature_groups, group_means, outlier_edge
+from solvable.models.quadratic.parameters import QuadraticParameters
+from solvable.models.quadratic.predict import feature_groups, group_means, outlier_edge
 from solvable.models.quadratic.sensing import GaussianSensing, SampleSensing, Sensing
 from solvable.models.quadratic.solvers import QuadraticSolution, objective, solve_fista
 from solvable.models.quadratic.spectrum import SpectralEstimate, spectral_estimate
 from solvable.models.quadratic.target import QuadraticTarget
-
-if TYPE_CHECKING:
-    from solvable.models.quadratic.system import QuadraticParameters
 
 METRICS = (
     "matrix_error", "test_error", "train_error", "trace", "rank_fraction", "objective",

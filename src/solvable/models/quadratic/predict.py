@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from solvable.frame.points import Metrics
 from solvable.models.quadratic.bayes import bayes_optimal
 from solvable.models.quadratic.finite_size import finite_size
-from solvable.models.quadratic.groups import feature_groups, outlier_edge
-from solvable.models.quadratic.naming import phase_metrics
+from solvable.models.quadratic.parameters import QuadraticParameters
+from solvable.models.quadratic.phases import PhasePoint, quadratic_phase
 from solvable.models.quadratic.saddle import second_moment, thresholded_error
+from solvable.models.quadratic.spectral_phase import spectral_phase
 from solvable.models.quadratic.theory import QuadraticState, solve_quadratic
 from solvable.models.quadratic.thresholds import (
     bayes_perfect_recovery_threshold,
@@ -24,18 +25,6 @@ from solvable.spectra.free_convolution import SpectralLaw
 from solvable.spectra.functionals import truncated_moments
 from solvable.spectra.measures import Measure, power_law
 from solvable.spectra.product_measure import marchenko_pastur
-
-if TYPE_CHECKING:
-    from solvable.models.quadratic.system import QuadraticParameters
-
-BAYES_STEPS = 12
-"""Laws on the way from the network's noise to the Bayes-optimal one, at most."""
-
-BAYES_TOLERANCE = 1e-9
-"""Largest relative residual of the Bayes-optimal error plus half of the label noise."""
-
-LISTED_DIMENSION = 2_000
-"""Dimension beyond which eigenvalues and features are not listed one by one."""
 
 
 def predict(parameters: QuadraticParameters) -> Metrics:
@@ -51,14 +40,15 @@ def predict(parameters: QuadraticParameters) -> Metrics:
         "effective_noise": noise,
         "threshold": threshold,
         "bulk_edge": max(2 * noise - threshold, 0.0),
-        **phase_metrics(parameters, state),
-        "outliers": outliers(state, parameters.dimension),
+        **_phases(parameters, state),
+        "outliers": _outliers(state, parameters.dimension),
         "degrees_of_freedom": state.degrees_of_freedom,
         "objective": state.objective,
         "gcv_test_error": state.test_error,
         **_limits(parameters, state),
         **_at_this_size(parameters, state),
-        "pruned_error": cut_error(state, max(2 * noise, threshold)),
+        # Pruning moves the cut to the edge 2 delta of the noise, and trains nothing again.
+        "pruned_error": _cut_error(state, max(2 * noise, threshold)),
         "denoised_error": denoising_error(state.law),
         "feature_errors": [*group_errors(state, feature_groups(parameters))],
         "eigenvalues": _eigenvalues(state, parameters.dimension),
@@ -89,22 +79,19 @@ def bayes_error(parameters: QuadraticParameters, ratio: float) -> float:
 
 
 def bayes_below(state: QuadraticState) -> float | None:
-    r"""Bayes-optimal error, from a network's own noise downwards: a third of the laws.
-
-    The network's error is at least that of the denoiser at the same noise, so that its own noise
-    is at least the largest root of :math:`R(\delta)+\frac\Delta2=2\alpha\delta^2`, which is the one
-    that counts; above it the fixed-point map goes down to it. None where that does not settle in a
-    few steps, as at exact recovery.
-    """
+    """Bayes-optimal error, from a network's own noise downwards; None where that does not settle."""
+    # The network's error is at least the denoiser's at the same noise, so that its own delta is at
+    # least the largest root of R(delta) + Delta/2 = 2 alpha delta^2 (2408.03733), the one that
+    # counts; above that root the fixed-point map goes down to it. A third of the laws of `bayes`.
     law, place = state.law, float(np.log(state.effective_noise))
     step, slope, before = 0.0, 2.0, None
-    for _ in range(BAYES_STEPS):
+    for _ in range(12):
         error = denoising_error(law)
         share = (error + state.label_noise / 2) / (2 * state.sample_ratio * law.variance)
         if share <= 0:
             return None
         gap = float(np.log(share))
-        if abs(gap) < BAYES_TOLERANCE:
+        if abs(gap) < 1e-9:
             return error
         if before is not None:
             slope = (before - gap) / step
@@ -115,6 +102,108 @@ def bayes_below(state: QuadraticState) -> float | None:
         place += step
         law = SpectralLaw(law.target, noise=float(np.exp(place)))
     return None
+
+
+def feature_groups(parameters: QuadraticParameters) -> list[int]:
+    """Ranks at which the groups of features end, strongest features first; the last is d."""
+    d, rank = parameters.dimension, parameters.target_rank
+    if parameters.target == "power-law":
+        # The first three alone, then groups 1.6 times as far each.
+        ends = [1, 2, 3]
+        while ends[-1] < d:
+            ends.append(min(d, max(ends[-1] + 1, int(1.6 * ends[-1]))))
+        return ends
+    # Fifths of a Marchenko-Pastur target; the directions that it lacks are the last group.
+    ends = sorted({max(1, round(rank * part / 5)) for part in range(1, 6)})
+    return ends if rank == d else [*ends, d]
+
+
+def group_means(values: np.ndarray, ends: Sequence[int]) -> list[float]:
+    """Means of values, one for each rank, over groups that end at these ranks."""
+    starts = [0, *ends[:-1]]
+    return [float(values[a:b].mean()) for a, b in zip(starts, ends, strict=True)]
+
+
+def group_sizes(parameters: QuadraticParameters) -> np.ndarray:
+    """Number of features in each group."""
+    return np.diff([0, *feature_groups(parameters)])
+
+
+def group_names(parameters: QuadraticParameters) -> list[str]:
+    """Words for each group."""
+    ends = feature_groups(parameters)
+    starts = [0, *ends[:-1]]
+    names = [
+        f"feature {b}" if b == a + 1 else f"features {a + 1}-{b}"
+        for a, b in zip(starts, ends, strict=True)
+    ]
+    return [*names[:-1], "no feature"] if ends[-1] > parameters.target_rank else names
+
+
+def group_errors(state: QuadraticState, ends: Sequence[int]) -> list[float]:
+    """Mean errors of groups of features, strongest first; the groups end at these ranks."""
+    return _grouped(state, feature_errors(state.law, state.threshold), ends)
+
+
+def group_strengths(state: QuadraticState, ends: Sequence[int]) -> list[float]:
+    """Mean squared strengths of groups of features, as :func:`group_errors`."""
+    return _grouped(state, state.law.target.nodes**2, ends)
+
+
+def _grouped(state: QuadraticState, values: np.ndarray, ends: Sequence[int]) -> list[float]:
+    weights = state.law.target.node_weights[::-1]
+    # Both sums at the boundaries of the nodes: exact where groups end between atoms.
+    mass = np.append(0.0, np.cumsum(weights))
+    total = np.append(0.0, np.cumsum(weights * values[::-1]))
+    places = np.append(0.0, np.asarray(ends) / ends[-1])
+    means = np.diff(np.interp(places, mass, total)) / np.diff(places)
+    return [float(mean) for mean in means]
+
+
+def outlier_edge(noise: float, threshold: float, dimension: int) -> float:
+    """Learned eigenvalue from which one stands out of the noise."""
+    # 2 delta - b, with the margin delta d^(-2/3) in which the largest of d eigenvalues lies.
+    return max(2 * noise * (1 + dimension ** (-2 / 3)) - threshold, 0.0)
+
+
+def phase_of_spectrum(state: QuadraticState, dimension: int) -> str:
+    """Name of the learned spectrum at this dimension, one of six after arXiv:1810.01075."""
+    measure = state.law.target
+    mass = np.cumsum(measure.node_weights[::-1])
+    places = np.searchsorted(mass, (np.arange(dimension) + 0.5) / dimension)
+    strengths = measure.node_weights.size - 1 - np.minimum(places, mass.size - 1)
+    decision = spectral_phase(
+        effective_noise=state.effective_noise,
+        threshold=state.threshold,
+        strengths=np.maximum(measure.nodes[strengths], 0.0),
+    )
+    return decision.phase.value
+
+
+def scaling_phase(parameters: QuadraticParameters) -> PhasePoint | None:
+    """Phase of the scaling law of a power-law target, with that law; None for other targets."""
+    if parameters.target != "power-law":
+        return None
+    return quadratic_phase(
+        dimension=parameters.dimension,
+        exponent=parameters.exponent,
+        effective_samples=parameters.n_samples / parameters.dimension,
+        regularisation=parameters.regularisation,
+        label_noise=parameters.noise,
+    )
+
+
+def _phases(parameters: QuadraticParameters, state: QuadraticState) -> Metrics:
+    """Names of both phases, and the leading law of the second."""
+    spectral = phase_of_spectrum(state, parameters.dimension)
+    scaling = scaling_phase(parameters)
+    if scaling is None:
+        return {"spectral_phase": spectral}
+    return {
+        "spectral_phase": spectral,
+        "scaling_phase": scaling.phase.value,
+        "scaling_law_matrix_error": float(scaling.matrix_error),
+    }
 
 
 def _at_this_size(parameters: QuadraticParameters, state: QuadraticState) -> Metrics:
@@ -131,50 +220,28 @@ def _at_this_size(parameters: QuadraticParameters, state: QuadraticState) -> Met
     }
 
 
-def cut_error(state: QuadraticState, threshold: float) -> float:
-    """Error R after the threshold is moved, by pruning without training again."""
+def _cut_error(state: QuadraticState, threshold: float) -> float:
     moments = truncated_moments(state.law, threshold)
     return thresholded_error(second_moment(state.law.target), moments)
 
 
-def outliers(state: QuadraticState, dimension: int) -> float:
+def _outliers(state: QuadraticState, dimension: int) -> float:
     """Learned directions beyond the edge of the noise, by the margin of a finite dimension."""
     place = outlier_edge(state.effective_noise, state.threshold, dimension) + state.threshold
     return float(dimension * truncated_moments(state.law, place).mass[0])
 
 
-def group_errors(state: QuadraticState, ends: list[int]) -> list[float]:
-    """Mean errors of groups of features, strongest first; the groups end at these ranks."""
-    return _grouped(state, feature_errors(state.law, state.threshold), ends)
-
-
-def group_strengths(state: QuadraticState, ends: list[int]) -> list[float]:
-    """Mean squared strengths of groups of features, as :func:`group_errors`."""
-    return _grouped(state, state.law.target.nodes**2, ends)
-
-
-def _grouped(state: QuadraticState, values: np.ndarray, ends: list[int]) -> list[float]:
-    weights = state.law.target.node_weights[::-1]
-    # Both sums at the boundaries of the nodes: exact where groups end between atoms.
-    mass = np.append(0.0, np.cumsum(weights))
-    total = np.append(0.0, np.cumsum(weights * values[::-1]))
-    places = np.append(0.0, np.asarray(ends) / ends[-1])
-    return [float(one) for one in np.diff(np.interp(places, mass, total)) / np.diff(places)]
-
-
 def _eigenvalues(state: QuadraticState, dimension: int) -> list[float | None] | None:
-    """Typical places of all eigenvalues of the minimiser, descending.
-
-    Quantiles from the masses between the nodes of the law's quadrature: to a few hundredths of the
-    spacing of eigenvalues, and many times faster than exact ones.
-    """
-    if dimension > LISTED_DIMENSION:
+    """Typical places of all eigenvalues of the minimiser, descending; None for too many to list."""
+    if dimension > 2_000:
         return None
     law = state.law
+    # Quantiles from the masses between the nodes of the law's quadrature: to a few hundredths of
+    # the spacing of eigenvalues, and many times faster than exact ones.
     mass = np.cumsum(law.weights) - law.weights / 2
     levels = 1 - (np.arange(1, dimension + 1) - 0.5) / dimension
     places = np.interp(levels, mass, law.x) - state.threshold
-    return [float(one) for one in np.maximum(places, 0.0)]
+    return [float(place) for place in np.maximum(places, 0.0)]
 
 
 def _limits(parameters: QuadraticParameters, state: QuadraticState) -> Metrics:

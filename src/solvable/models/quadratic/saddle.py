@@ -1,45 +1,28 @@
-r"""The scalar saddle point of a quadratic network: its objective and what it is made of."""
+r"""The scalar saddle point of a quadratic network: its objective, and the one search that finds it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import cast
 
 import numpy as np
 
-from solvable.errors import InvalidData, InvalidParameter
+from solvable.errors import InvalidData, InvalidParameter, NotConverged
 from solvable.spectra.free_convolution import SpectralLaw
-from solvable.spectra.functionals import TruncatedMoments, truncated_moments
+from solvable.spectra.functionals import TruncatedMoments, truncated_moments, truncated_moments_near
 from solvable.spectra.measures import Measure, discrete
 
 LEAST_NOISE = 1e-11
 """Effective noise, relative to the largest eigenvalue, below which recovery counts as perfect."""
 
 
+class PerfectRecovery(Exception):
+    """The error vanishes: there is no effective noise left to solve for."""
+
+
 def as_measure(target: Measure | np.ndarray) -> Measure:
-    r"""Target spectrum as a measure.
-
-    Parameters
-    ----------
-    target : Measure or array of shape (m,)
-        :math:`\mu^\star`, or eigenvalues of equal weight; none below 0.
-
-    Returns
-    -------
-    Measure
-        The measure.
-
-    Raises
-    ------
-    InvalidData
-        If an eigenvalue is negative or not finite.
-
-    Examples
-    --------
-    >>> as_measure(np.array([0.0, 2.0])).node_weights
-    array([0.5, 0.5])
-    """
+    """Target spectrum as a measure, from eigenvalues of equal weight where it is none."""
     given = isinstance(target, np.ndarray | Sequence)
     measure = discrete(np.asarray(target)) if given else cast("Measure", target)
     ends = measure.pieces
@@ -51,20 +34,32 @@ def as_measure(target: Measure | np.ndarray) -> Measure:
     return measure
 
 
+def check_problem(*, sample_ratio: float, label_noise: float, regularisation: float) -> None:
+    """Refuse parameters outside the theory's domain."""
+    if not 0 < sample_ratio < np.inf:
+        raise InvalidParameter(
+            f"sample_ratio is {sample_ratio}; allowed: a finite number above 0 (samples over d^2)."
+        )
+    for name, value in (("label_noise", label_noise), ("regularisation", regularisation)):
+        if not 0 <= value < np.inf:
+            raise InvalidParameter(f"{name} is {value}; allowed: a finite number of at least 0.")
+
+
 def second_moment(target: Measure) -> float:
-    r""":math:`Q^\star=\int s^2\mu^\star(ds)`.
-
-    Parameters
-    ----------
-    target : Measure
-        :math:`\mu^\star`.
-
-    Returns
-    -------
-    float
-        :math:`Q^\star`.
-    """
+    """Energy Q* of the target."""
     return float(target.node_weights @ np.square(target.nodes))
+
+
+def energy_above(moments: TruncatedMoments) -> float:
+    """Energy of the noisy target above the threshold, less that of the threshold itself."""
+    # int_b (x^2 - b^2) mu_delta = J - b d_2 J, with d_2 J = -2 int_b (x - b) mu_delta
+    return float(moments.second[0] + 2 * moments.threshold[0] * moments.first[0])
+
+
+def thresholded_error(energy: float, moments: TruncatedMoments) -> float:
+    """Error of the soft-thresholded noisy target, at least 0."""
+    # R = Q* + 4 delta^2 A - int_b (x^2 - b^2) mu_delta, the second equation of 2505.17958
+    return max(float(energy + 4 * moments.noise**2 * moments.slope[0] - energy_above(moments)), 0.0)
 
 
 def saddle_objective(
@@ -76,46 +71,11 @@ def saddle_objective(
     label_noise: float,
     regularisation: float,
 ) -> float:
-    r"""Scalar function whose saddle point, max over B and min over delta, is the trained network.
-
-    .. math::
-        \Phi(B,\delta)=2\alpha B\delta+\frac{B\Delta}{2\delta}-B^2
-        +\frac B\delta\Big(Q^\star-J\big(\delta,\tfrac{\tilde\lambda\delta}{2B}\big)\Big),
-        \qquad J(\delta,b)=\int_b^\infty\mu^\star_\delta(dx)(x-b)^2 .
-
-    It is convex in :math:`\delta` and concave in B: it is a minimum over S of a function that is
-    jointly convex in :math:`(S,\delta)` and, up to :math:`-B^2`, linear in B.
-
-    Parameters
-    ----------
-    target : Measure or array of shape (m,)
-        :math:`\mu^\star`.
-    residual_norm : float
-        B, above 0; at the saddle :math:`B^2=\frac1{d^2}\sum_\mu r_\mu^2`.
-    effective_noise : float
-        :math:`\delta`, above 0.
-    sample_ratio, label_noise, regularisation : float
-        :math:`\alpha=n/d^2`, :math:`\Delta` (a variance) and :math:`\tilde\lambda`.
-
-    Returns
-    -------
-    float
-        :math:`\Phi`; at the saddle the minimum of the training objective.
-
-    Notes
-    -----
-    Derived by a Gaussian comparison; its stationarity is the system of arXiv:2505.17958. Backed by
-    ``tests/models/quadratic/test_saddle.py``.
-
-    Examples
-    --------
-    >>> value = saddle_objective(
-    ...     np.array([0.0]), residual_norm=1.0, effective_noise=1.0, sample_ratio=1.0,
-    ...     label_noise=1.0, regularisation=0.0,
-    ... )
-    >>> round(value, 10)  # J(1, 0) = 1/2
-    1.0
-    """
+    """Scalar function whose saddle point, max over B and min over delta, is the trained network."""
+    # Phi(B, delta) = 2 alpha B delta + B Delta / 2 delta - B^2 + (B / delta) (Q* - J(delta, b)) with
+    # b = lambda delta / 2 B and J(delta, b) = int_b (x - b)^2 mu_delta. Derived by a Gaussian
+    # comparison; its stationarity is the system of 2505.17958. Convex in delta and concave in B: it
+    # is a minimum over S of a function jointly convex in (S, delta) and, up to -B^2, linear in B.
     measure = as_measure(target)
     threshold = regularisation * effective_noise / (2 * residual_norm)
     second = truncated_moments(SpectralLaw(measure, noise=effective_noise), threshold).second[0]
@@ -126,21 +86,7 @@ def saddle_objective(
 
 @dataclass(frozen=True)
 class SaddlePoint:
-    r"""The saddle point :math:`(\delta,b)` with the law and the moments above the threshold.
-
-    Attributes
-    ----------
-    effective_noise : float
-        :math:`\delta`.
-    threshold : float
-        :math:`b`.
-    matrix_error : float
-        R of :math:`(S^\star+\delta Z-b)_+`.
-    law : SpectralLaw
-        Of :math:`S^\star+\delta Z`.
-    moments : TruncatedMoments
-        Above b.
-    """
+    """The two scalars delta and b, the error R, the law of S* + delta Z and its moments above b."""
 
     effective_noise: float
     threshold: float
@@ -149,71 +95,184 @@ class SaddlePoint:
     moments: TruncatedMoments
 
 
-def thresholded_error(energy: float, moments: TruncatedMoments) -> float:
-    r"""Error :math:`R=\frac1d\|(S^\star+\delta Z-b)_+-S^\star\|_F^2`.
+@dataclass
+class SaddleProblem:
+    """Bracketed search: at each delta the best B, then the one root in delta."""
 
-    .. math:: R=Q^\star+4\delta^2A-\int_b^\infty\mu_\delta(dx)(x^2-b^2).
+    # The maximum over B is convex in delta, and its slope has the sign of 2 alpha delta^2 - Delta/2
+    # - R(delta, b): one change of sign. With lambda = 0 the same two equations hold, with b = 0
+    # where the left side of the one in `best_threshold` is larger.
 
-    Parameters
-    ----------
-    energy : float
-        :math:`Q^\star`.
-    moments : TruncatedMoments
-        Of one threshold.
+    target: Measure
+    sample_ratio: float
+    label_noise: float
+    regularisation: float
+    slope: float = field(default=-2.0, init=False)
 
-    Returns
-    -------
-    float
-        R, at least 0.
+    def __post_init__(self) -> None:
+        self.energy = second_moment(self.target)
+        self._seen: dict[float, SaddlePoint] = {}
 
-    Examples
-    --------
-    >>> law = SpectralLaw([0.0], noise=1.0)
-    >>> round(thresholded_error(0.0, truncated_moments(law, 0.0)), 12)
-    0.5
-    """
-    return max(float(energy + 4 * moments.noise**2 * moments.slope[0] - energy_above(moments)), 0.0)
-
-
-def energy_above(moments: TruncatedMoments) -> float:
-    r"""Integral :math:`\int_b^\infty\mu_\delta(dx)(x^2-b^2)`.
-
-    Parameters
-    ----------
-    moments : TruncatedMoments
-        Of one threshold.
-
-    Returns
-    -------
-    float
-        :math:`J-b\,\partial_2J`.
-    """
-    return float(moments.second[0] + 2 * moments.threshold[0] * moments.first[0])
-
-
-def check_problem(*, sample_ratio: float, label_noise: float, regularisation: float) -> None:
-    r"""Refuse parameters outside the theory's domain.
-
-    Parameters
-    ----------
-    sample_ratio : float
-        :math:`\alpha`, finite and above 0.
-    label_noise, regularisation : float
-        :math:`\Delta` and :math:`\tilde\lambda`, finite and at least 0.
-
-    Raises
-    ------
-    InvalidParameter
-        If one is out of range.
-
-    Examples
-    --------
-    >>> check_problem(sample_ratio=0.5, label_noise=0.0, regularisation=0.1)
-    """
-    if not 0 < sample_ratio < np.inf:
-        raise InvalidParameter(
-            f"sample_ratio is {sample_ratio}; allowed: a finite number above 0 (samples over d^2)."
+    def best_threshold(self, law: SpectralLaw) -> TruncatedMoments:
+        """Moments above the threshold of the best B, or above 0 where there is none."""
+        # b solves 2 alpha delta^2 + Delta/2 + Q* = int_b (x^2 - b^2) mu_delta + lambda delta^2 / b;
+        # the difference of both sides is increasing and concave in b^2: Newton from the left is
+        # monotone.
+        total = 2 * self.sample_ratio * law.variance + self.label_noise / 2 + self.energy
+        pull = self.regularisation * law.variance
+        top = float(law.edges[-1, 1])
+        if top <= 0 or total - pull / top <= 0:
+            return truncated_moments(law, pull / total)
+        if pull == 0:
+            moments = truncated_moments(law, 0.0)
+            if total - energy_above(moments) >= 0:
+                return moments
+        low, b, high = self._among_nodes(law, total, pull)
+        anchor = None
+        for _ in range(100):
+            moments, anchor = _moments_near(law, b, anchor)
+            b = float(moments.threshold[0])
+            excess = total - energy_above(moments) - (pull / b if b else 0.0)
+            if abs(excess) <= 1e-15 * total:
+                return moments
+            low, high = (b, high) if excess <= 0 else (low, b)
+            moved = b * b - excess / (moments.mass[0] + (pull / (2 * b**3) if b else 0.0))
+            after = float(np.sqrt(moved)) if moved > 0 else 0.0
+            if not low <= after <= high:
+                after = float(np.sqrt(low * high)) if low > 0 else high / 2
+            # The steps are quadratic: the next would be below rounding.
+            if abs(after - b) <= 1e-8 * b:
+                return _moments_near(law, after, anchor)[0]
+            b = after
+        raise NotConverged(
+            "the threshold at fixed effective noise did not settle; change the regularisation by one "
+            "part in a billion.",
+            {"threshold": b, "effective_noise": law.noise, "bracket": (low, high)},
         )
-    for name, value in (("label_noise", label_noise), ("regularisation", regularisation)):
-        if not 0 <= value < np.inf:
-            raise InvalidParameter(f"{name} is {value}; allowed: a finite number of at least 0.")
+
+    @staticmethod
+    def _among_nodes(law: SpectralLaw, total: float, pull: float) -> tuple[float, float, float]:
+        """Bracket of the root and a guess, from sums over the nodes above each node."""
+        least, top = pull / total, float(law.edges[-1, 1])
+        x, weights = law.x[::-1], law.weights[::-1]
+        x, weights = x[x > least], weights[x > least]
+        if x.size == 0:
+            return least, (least + top) / 2, top
+        # Half a node lies above its own place.
+        mass = np.cumsum(weights) - weights / 2
+        excess = total - (np.cumsum(weights * x**2) - weights * x**2 / 2 - x**2 * mass) - pull / x
+        below = np.flatnonzero(excess <= 0)
+        if below.size == 0:
+            # All nodes are above the root: the integrals hardly depend on it.
+            rest = total - (weights @ x**2)
+            return least, min(pull / rest, float(x[-1])) if rest > 0 else float(x[-1]) / 2, top
+        k = int(below[0])
+        if k == 0:
+            return least, float(x[0]), top
+        share = excess[k] / (excess[k] - excess[k - 1])
+        return least, float(x[k] + share * (x[k - 1] - x[k])), top
+
+    def imbalance(self, log_noise: float) -> float:
+        """Logarithm of (R + Delta/2) / 2 alpha delta^2: positive below the root in delta."""
+        noise = float(np.exp(log_noise))
+        law = SpectralLaw(self.target, noise=noise)
+        moments = self.best_threshold(law)
+        error = thresholded_error(self.energy, moments)
+        point = SaddlePoint(noise, float(moments.threshold[0]), error, law, moments)
+        self._seen[log_noise] = point
+        total = error + self.label_noise / 2
+        # Below, the error is a difference of rounded numbers of the size of the energy.
+        if total <= 1e-12 * self.energy:
+            return np.nan
+        return float(np.log(total / (2 * self.sample_ratio * law.variance)))
+
+    def _range(self) -> tuple[float, float, float]:
+        """Logarithms between which the solution lies, and the noise of the null predictor."""
+        null = float(np.sqrt((self.energy + self.label_noise / 2) / (2 * self.sample_ratio)))
+        if null == 0:
+            raise PerfectRecovery
+        # At the floor the error is at least 0, and just below it the imbalance above 0.
+        floor = (1 - 1e-6) * np.sqrt(self.label_noise / (4 * self.sample_ratio))
+        least = LEAST_NOISE * float(np.abs(self.target.pieces).max())
+        # Beyond 1e5 times the noise of the null predictor there is no solution.
+        return float(np.log(max(floor, least))), float(np.log(1e5 * null)), null
+
+    def solve(self, guess: float | None = None, slope: float = -2.0) -> SaddlePoint:
+        """Find the saddle point; guess and slope change the number of evaluations, not the answer."""
+        # The slope is that of the imbalance near the solution; -2 is the fixed-point iteration.
+        low, high, null = self._range()
+        here = min(max(float(np.log(guess or null)), low + 1e-9), high)
+        below, above = -np.inf, np.inf
+        past: list[tuple[float, float]] = []
+        for _ in range(200):
+            gap = self.imbalance(here)
+            if np.isnan(gap):
+                if not past or past[-1][1] - here < 0.7:
+                    raise PerfectRecovery
+                low, here = here, (here + past[-1][1]) / 2
+                continue
+            below, above = (here, above) if gap > 0 else (below, here)
+            if past and past[-1][1] != here and gap != past[-1][0]:
+                self.slope = min((gap - past[-1][0]) / (here - past[-1][1]), -0.01)
+            rounding = 4e-15 * self.energy / (self._seen[here].matrix_error + self.label_noise / 2)
+            if abs(gap) <= 1e-12 + rounding:
+                return self._seen[here]
+            past = [*past[-2:], (gap, here)]
+            there = _next(past, below, above, slope)
+            if there >= high:
+                raise NotConverged(
+                    "the error of the network has no finite limit at this sample ratio without "
+                    "regularisation: it sits on the interpolation peak. Use a regularisation above 0.",
+                    {"effective_noise": np.exp(here), "imbalance": gap},
+                )
+            if there <= low:
+                if here <= low + 1e-9:
+                    raise PerfectRecovery
+                there = (here + low) / 2
+            if abs(there - here) <= 1e-14:
+                return self._seen[here]
+            here = there
+        raise NotConverged(
+            "the effective noise did not settle in 200 steps; change the regularisation by one part "
+            "in a billion.",
+            {"effective_noise": np.exp(here), "imbalance": gap, "bracket": (below, above)},
+        )
+
+
+Anchor = tuple[float, float, float] | None
+
+
+def _moments_near(
+    law: SpectralLaw, threshold: float, anchor: Anchor
+) -> tuple[TruncatedMoments, Anchor]:
+    """Moments at or near a positive threshold."""
+    moments, found = truncated_moments_near(law, threshold, anchor)
+    away = abs(float(moments.threshold[0]) - threshold)
+    # A tiny threshold has more digits than places of the law have: keep the one asked for.
+    if away <= 1e-14 * law.noise:
+        moments = replace(moments, threshold=np.array([threshold]))
+    elif away > threshold / 2:
+        return truncated_moments(law, threshold), None
+    return moments, found
+
+
+def _next(past: list[tuple[float, float]], below: float, above: float, slope: float) -> float:
+    """Next logarithm of the noise: inverse interpolation, kept inside the bracket."""
+    gap, here = past[-1]
+    there = here - gap / slope
+    if len(past) > 1 and len({value for value, _ in past}) == len(past):
+        # Place as a polynomial in the imbalance, at imbalance 0 (Lagrange).
+        there = 0.0
+        for value, place in past:
+            share = [other / (other - value) for other, _ in past if other != value]
+            there += place * float(np.prod(share))
+    closed = np.isfinite(below) and np.isfinite(above)
+    if closed:
+        stuck = len(past) > 1 and abs(gap) > abs(past[-2][0]) / 2
+        return (below + above) / 2 if stuck or not below < there < above else there
+    # Not past a root yet: go on in its direction, at least as far as the last step did.
+    step = gap / 2 if len(past) == 1 else there - here
+    last = abs(here - past[-2][1]) if len(past) > 1 else abs(step)
+    if step * gap <= 0 or abs(step) > 2 * last + 2:
+        step = np.sign(gap) * 2 * last
+    return here + float(step) if len(past) > 1 else there

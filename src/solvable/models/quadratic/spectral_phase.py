@@ -9,6 +9,8 @@ import numpy as np
 
 from solvable.arrays import check_positive
 from solvable.errors import InvalidData, InvalidParameter
+from solvable.spectra.free_convolution import SpectralLaw
+from solvable.spectra.measures import discrete
 
 WINDOW = 1.42
 r"""Half-width of bleeding-out in :math:`(s_1/\delta-1)d^{1/3}`.
@@ -203,9 +205,6 @@ def _local_exponent(above: np.ndarray) -> float:
 
 def _apart(values: np.ndarray, size: int) -> bool:
     """Whether most features lie outside the component of the law that holds the bulk."""
-    from solvable.spectra.free_convolution import SpectralLaw
-    from solvable.spectra.measures import discrete
-
     places = np.concatenate([values, [0.0]])
     masses = np.concatenate([np.ones(values.size), [size - values.size]])
     law = SpectralLaw(discrete(places, masses), noise=1.0)

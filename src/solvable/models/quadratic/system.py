@@ -3,85 +3,142 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Literal
+from typing import ClassVar
 
 import numpy as np
-from pydantic import Field, model_validator
 
 from solvable.frame.claims import Claim
 from solvable.frame.points import Metrics, Point
 from solvable.frame.system import Parameters, Preset, Reference, System
 from solvable.models.quadratic.claims import CLAIMS
 from solvable.models.quadratic.figures import draw_figures
-from solvable.models.quadratic.presets import PRESETS
-from solvable.models.quadratic.references import REFERENCES
+from solvable.models.quadratic.measure import draw_target, measure
+from solvable.models.quadratic.parameters import QuadraticParameters
+from solvable.models.quadratic.predict import predict
 from solvable.plots.figure import Figure
 
+NUCLEAR_ROUTE = Reference(
+    key="erba2025nuclear",
+    bibtex="""@article{erba2025nuclear,
+  title   = {The Nuclear Route: Sharp Asymptotics of {ERM} in Overparameterized Quadratic Networks},
+  author  = {Erba, Vittorio and Troiani, Emanuele and Zdeborov{\\'a}, Lenka and Krzakala, Florent},
+  journal = {arXiv preprint arXiv:2505.17958},
+  year    = {2025}
+}""",
+)
 
-class QuadraticParameters(Parameters):
-    """Parameters of a quadratic network."""
+SCALING_LAWS = Reference(
+    key="defilippis2025scaling",
+    bibtex="""@article{defilippis2025scaling,
+  title   = {Scaling Laws and Spectra of Shallow Neural Networks in the Feature Learning Regime},
+  author  = {Defilippis, Leonardo and Xu, Yizhou and Girardin, Julius and Troiani, Emanuele and
+             Erba, Vittorio and Zdeborov{\\'a}, Lenka and Loureiro, Bruno and Krzakala, Florent},
+  journal = {arXiv preprint arXiv:2509.24882},
+  year    = {2025}
+}""",
+)
 
-    target: Literal["marchenko-pastur", "power-law"] = "marchenko-pastur"
-    """Spectrum of the target: that of a random network of `width_ratio` times d units, or i^-gamma."""
-    dimension: int = Field(100, ge=4, le=1_000_000)
-    """Number d of input coordinates; beyond 2000 for `solvable theory` alone."""
-    width_ratio: float = Field(0.2, gt=0, le=100)
-    """Units of the target network per input coordinate, p*/d, of a Marchenko-Pastur target."""
-    exponent: float = Field(1.0, gt=0.5, le=20)
-    """Exponent gamma of the eigenvalues of a power-law target, s_i ~ i^-gamma."""
-    sample_ratio: float = Field(0.5, gt=0, le=1e9)
-    """Samples per squared dimension, n/d^2."""
-    samples: int = Field(0, ge=0, le=10**13)
-    """Number n of samples, in place of `sample_ratio`; 0 for `sample_ratio` times d^2."""
-    noise: float = Field(0.5, ge=0, le=1e6)
-    """Variance Delta of the label noise."""
-    regularisation: float = Field(0.02, gt=0, le=1e6)
-    """Penalty of the trace; weight decay times the square root of the network's width over d."""
-    sensing: Literal["network", "goe"] = "network"
-    """Measurements x x^T by samples, or its control: independent Gaussian matrices."""
-    network_samples: int = Field(0, ge=0, le=10**6)
-    """Largest n at which the weights of a network are trained too, by L-BFGS; 0 for never."""
-    network_ratio: float = Field(1.0, gt=0, le=10)
-    """Units of that network per input coordinate, p/d."""
+BAYES_OPTIMAL = Reference(
+    key="maillard2024bayes",
+    bibtex="""@inproceedings{maillard2024bayes,
+  title     = {Bayes-optimal learning of an extensive-width neural network from quadratically many
+               samples},
+  author    = {Maillard, Antoine and Troiani, Emanuele and Martin, Simon and Krzakala, Florent and
+               Zdeborov{\\'a}, Lenka},
+  booktitle = {Advances in Neural Information Processing Systems},
+  note      = {arXiv:2408.03733},
+  year      = {2024}
+}""",
+)
 
-    @model_validator(mode="before")
-    @classmethod
-    def _ratio_of_samples(cls, values: Any) -> Any:
-        """Make the number of samples, where given, decide on the ratio."""
-        if not isinstance(values, Mapping):
-            return values
-        default = cls.model_fields["dimension"].default
-        try:
-            n, d = int(values.get("samples", 0)), int(values.get("dimension", default))
-        except (TypeError, ValueError):
-            return values  # the fields' own checks say what is wrong
-        return {**values, "sample_ratio": n / d**2} if n > 0 and d > 0 else values
+WIDTH_AND_DATA = Reference(
+    key="girardin2026width",
+    bibtex="""@article{girardin2026width,
+  title   = {How Width and Data Shape Generalization Scaling Laws in Quadratic Neural Networks},
+  author  = {Girardin, Julius and others},
+  journal = {arXiv preprint arXiv:2606.28242},
+  year    = {2026}
+}""",
+)
 
-    @model_validator(mode="after")
-    def _check(self) -> QuadraticParameters:
-        if self.n_samples < 1:
-            raise ValueError(
-                f"sample_ratio is {self.sample_ratio:g}, less than one sample at dimension "
-                f"{self.dimension}; allowed: at least {1 / self.dimension**2:.2g}"
-            )
-        return self
+GRADIENT_FLOW = Reference(
+    key="martin2026high",
+    bibtex="""@article{martin2026high,
+  title   = {High-Dimensional Analysis of Gradient Flow for Extensive-Width Quadratic Neural
+             Networks},
+  author  = {Martin, Simon and Biroli, Giulio and Bach, Francis},
+  journal = {Journal of Machine Learning Research},
+  volume  = {27},
+  number  = {136},
+  note    = {arXiv:2601.10483},
+  year    = {2026}
+}""",
+)
 
-    @property
-    def n_samples(self) -> int:
-        """Number n of samples."""
-        return self.samples or round(self.sample_ratio * self.dimension**2)
+REFERENCES = (NUCLEAR_ROUTE, SCALING_LAWS, BAYES_OPTIMAL, WIDTH_AND_DATA, GRADIENT_FLOW)
+"""Those that the theory and the settings rest on."""
 
-    @property
-    def target_units(self) -> int:
-        """Units p* of a Marchenko-Pastur target's network."""
-        return max(1, round(self.width_ratio * self.dimension))
-
-    @property
-    def target_rank(self) -> int:
-        """Number of features of the target."""
-        if self.target == "power-law":
-            return self.dimension
-        return min(self.dimension, self.target_units)
+PRESETS = {
+    "quick": Preset(
+        "Both targets at d = 60 through the interpolation peak; under a minute.",
+        {
+            "target": ("marchenko-pastur", "power-law"),
+            "dimension": (60,),
+            "sample_ratio": (0.1, 0.17, 0.23, 0.3, 0.4, 0.7, 1.2, 2.0),
+        },
+        replicates=3,
+    ),
+    "control": Preset(
+        "Samples against Gaussian matrices, and the weights themselves trained; a few minutes.",
+        {
+            "target": ("marchenko-pastur", "power-law"),
+            "dimension": (40,),
+            "regularisation": (0.1,),
+            "sample_ratio": (0.25, 0.35, 0.5, 0.7, 1.0, 1.4),
+            "sensing": ("network", "goe"),
+            "network_samples": (2_300,),
+        },
+        replicates=8,
+    ),
+    "recovery": Preset(
+        "No label noise: a low-rank target is recovered beyond a definite size; a few minutes.",
+        {
+            "dimension": (60,),
+            "noise": (0.0,),
+            "regularisation": (1e-3,),
+            "sample_ratio": (0.12, 0.15, 0.18, 0.2, 0.22, 0.24, 0.28, 0.32, 0.4),
+        },
+        replicates=3,
+    ),
+    "regularisation": Preset(
+        "Power law at three regularisations, from overfitting to a cut bulk; a few minutes.",
+        {
+            "target": ("power-law",),
+            "dimension": (100,),
+            "regularisation": (0.01, 1.0, 10.0),
+            "sample_ratio": (0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4),
+        },
+        replicates=3,
+    ),
+    "paper": Preset(
+        "The setting of arXiv:2505.17958: d = 100 and 160, through the peak; ten minutes.",
+        {
+            "dimension": (100, 160),
+            "sample_ratio": (0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.5, 0.7, 1.0, 1.5),
+        },
+        replicates=4,
+    ),
+    "scaling": Preset(
+        "The regularisations of arXiv:2509.24882, 1/d, 1 and the root of d, at d = 400; an hour.",
+        {
+            "target": ("power-law",),
+            "dimension": (400,),
+            "regularisation": (1 / 400, 1.0, 20.0),
+            "sample_ratio": (0.02, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2),
+        },
+        replicates=1,
+    ),
+}
 
 
 class QuadraticNetwork(System):
@@ -101,22 +158,16 @@ class QuadraticNetwork(System):
 
     def measure(self, parameters: QuadraticParameters, rng: np.random.Generator) -> Metrics:
         """Draw a target and samples, find the minimiser, and compare it with the target."""
-        from solvable.models.quadratic import measure as quadratic_experiment
-
-        return quadratic_experiment.measure(parameters, rng)
+        return measure(parameters, rng)
 
     def predict(self, parameters: QuadraticParameters) -> Metrics:
         """Predict the same metrics from the theory."""
-        from solvable.models.quadratic.predict import predict
-
         return predict(parameters)
 
     def teacher(
         self, parameters: QuadraticParameters, rng: np.random.Generator
     ) -> Mapping[str, np.ndarray]:
         """Factor of the target's matrix that :meth:`measure` draws first."""
-        from solvable.models.quadratic.measure import draw_target
-
         return {"factor": draw_target(parameters, rng).factor}
 
     def figures(self, points: Sequence[Point]) -> list[Figure]:

@@ -3,24 +3,131 @@ r"""Over-parametrised quadratic networks: two scalars that predict test error, r
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from solvable.errors import InvalidParameter, NotConverged
 from solvable.models.quadratic.saddle import (
+    PerfectRecovery,
     SaddlePoint,
+    SaddleProblem,
     as_measure,
     check_problem,
+    energy_above,
     second_moment,
     thresholded_error,
 )
-from solvable.models.quadratic.solver import PerfectRecovery, SaddleProblem
-from solvable.models.quadratic.state import QuadraticState, state_of
 from solvable.spectra.free_convolution import SpectralLaw
 from solvable.spectra.functionals import truncated_moments
 from solvable.spectra.measures import Measure
 
-__all__ = ["QuadraticState", "quadratic_curve", "solve_quadratic", "state_at"]
+
+@dataclass(frozen=True)
+class QuadraticState:
+    r"""What the theory says of a trained network: :math:`\hat S\approx(S^\star+\delta Z-b)_+`.
+
+    Attributes
+    ----------
+    sample_ratio : float
+        :math:`\alpha=n/d^2`.
+    label_noise : float
+        :math:`\Delta`, a variance.
+    regularisation : float
+        :math:`\tilde\lambda`.
+    effective_noise : float
+        :math:`\delta`.
+    threshold : float
+        :math:`b`.
+    matrix_error : float
+        :math:`R=\frac1d\|\hat S-S^\star\|_F^2`, half the excess risk in the labels.
+    train_error : float
+        Mean squared residual per sample, :math:`B^2/\alpha`.
+    test_error : float
+        On fresh noisy labels, :math:`2R+\Delta=4\alpha\delta^2`.
+    trace : float
+        :math:`\frac1d\mathrm{Tr}\hat S`.
+    rank_fraction : float
+        Rank of :math:`\hat S` over d, :math:`1-F_\delta(b)`.
+    objective : float
+        Minimum of :math:`\frac1{d^2}\sum_\mu r_\mu^2+\frac{\tilde\lambda}d\mathrm{Tr}S`.
+    degrees_of_freedom : float
+        A, the spectral degrees of freedom over :math:`d^2`.
+    residual : float
+        :math:`Q^\star+\delta\partial_1J-(J-b\,\partial_2J)-(2\alpha\delta^2-\frac\Delta2)`, 0 at a
+        solution up to rounding.
+    law : SpectralLaw
+        Of :math:`S^\star+\delta Z`.
+
+    Notes
+    -----
+    Independent of the width of the network at fixed :math:`\tilde\lambda`, as long as it is at least
+    the rank of :math:`\hat S`.
+    """
+
+    sample_ratio: float
+    label_noise: float
+    regularisation: float
+    effective_noise: float
+    threshold: float
+    matrix_error: float
+    train_error: float
+    test_error: float
+    trace: float
+    rank_fraction: float
+    objective: float
+    degrees_of_freedom: float
+    residual: float
+    law: SpectralLaw
+
+    @property
+    def zero_mass(self) -> float:
+        r"""Fraction of eigenvalues of :math:`\hat S` that vanish, :math:`F_\delta(b)`."""
+        return 1 - self.rank_fraction
+
+    def density(self, x: np.ndarray | float) -> np.ndarray:
+        """Density of the positive part of the learned spectrum, of mass :attr:`rank_fraction`."""
+        places = np.asarray(x, dtype=np.float64)
+        # 2505.17958: mu_S = F_delta(b) delta_0 + 1_{x > 0} mu_delta(x + b)
+        return np.asarray(np.where(places > 0, self.law.density(places + self.threshold), 0.0))
+
+    def quantiles(self, levels: np.ndarray | float) -> np.ndarray:
+        """Quantiles of the learned spectrum at levels inside (0, 1); 0 up to :attr:`zero_mass`."""
+        asked = np.asarray(levels, dtype=np.float64)
+        if not ((asked > 0) & (asked < 1)).all():
+            raise InvalidParameter(f"levels are {levels}; allowed: numbers inside (0, 1).")
+        tails = 1 - asked.ravel()
+        places = np.zeros(tails.size)
+        positive = tails < self.rank_fraction
+        if positive.any():
+            places[positive] = self._tail_places(tails[positive]) - self.threshold
+        return places.reshape(asked.shape)
+
+    def leading_eigenvalues(self, count: int, *, dimension: int) -> np.ndarray:
+        """Typical places of the largest eigenvalues at a finite dimension, descending."""
+        if not 1 <= count <= dimension:
+            raise InvalidParameter(
+                f"count is {count}; allowed: from 1 to the dimension {dimension}."
+            )
+        # An isolated eigenvalue s of the target gives s + delta^2/s - b.
+        return self.quantiles(1 - (np.arange(1, count + 1) - 0.5) / dimension)
+
+    def _tail_places(self, tails: np.ndarray) -> np.ndarray:
+        """Places of the law above which these masses lie, by bisection closed by Newton steps."""
+        low = np.full(tails.size, self.threshold)
+        high = np.full(tails.size, self.law.edges[-1, 1])
+        middle = (low + high) / 2
+        for _ in range(200):
+            excess = truncated_moments(self.law, middle).mass - tails
+            low, high = np.where(excess > 0, middle, low), np.where(excess > 0, high, middle)
+            density = self.law.density(middle)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                moved = middle + excess / density
+            moved = np.where((moved > low) & (moved < high), moved, (low + high) / 2)
+            if (np.abs(moved - middle) <= 1e-12 * self.law.noise).all():
+                return np.asarray(moved)
+            middle = moved
+        return np.asarray(middle)
 
 
 def solve_quadratic(
@@ -69,8 +176,8 @@ def solve_quadratic(
 
     Notes
     -----
-    Bracketed and unique, see :class:`~solvable.models.quadratic.solver.SaddleProblem`. Source:
-    arXiv:2505.17958; the form used is derived. Backed by ``tests/models/quadratic/test_theory.py`` and
+    Unique, and bracketed by a search in :math:`\delta`. Source: arXiv:2505.17958; the form used is
+    derived. Backed by ``tests/models/quadratic/test_theory.py`` and
     ``tests/models/quadratic/test_note_theory.py``.
 
     Examples
@@ -206,25 +313,22 @@ def state_at(
     law = SpectralLaw(measure, noise=effective_noise)
     moments = truncated_moments(law, threshold)
     error = thresholded_error(second_moment(measure), moments)
-    ratio = (error + label_noise / 2) / (2 * law.variance)
-    regularisation = 4 * threshold * (ratio - float(moments.slope[0]))
+    ratio = (error + label_noise / 2) / (2 * law.variance)  # alpha = (R + Delta/2) / 2 delta^2
+    regularisation = 4 * threshold * (ratio - float(moments.slope[0]))  # lambda = 4 b (alpha - A)
     if ratio <= 0 or regularisation < -1e-9 * threshold:
         raise InvalidParameter(
             f"effective_noise {effective_noise} and threshold {threshold} belong to the "
             f"regularisation {regularisation:.3g}; allowed: at least 0. Use a larger threshold."
         )
     point = SaddlePoint(effective_noise, threshold, error, law, moments)
-    return state_of(point, ratio, label_noise, max(regularisation, 0.0))
+    return _state_of(point, ratio, label_noise, max(regularisation, 0.0))
 
 
 def _solve(
     problem: SaddleProblem, guess: float | None = None, slope: float = -2.0
 ) -> QuadraticState:
-    ratio, label_noise, penalty = (
-        problem.sample_ratio,
-        problem.label_noise,
-        problem.regularisation,
-    )
+    ratio, label_noise = problem.sample_ratio, problem.label_noise
+    penalty = problem.regularisation
     try:
         point = problem.solve(guess, slope)
     except PerfectRecovery:
@@ -232,7 +336,7 @@ def _solve(
             f"at sample_ratio {ratio} without label noise and regularisation {penalty} the target is "
             "recovered to rounding, and no effective noise is left. Use a larger regularisation."
         ) from None
-    state = state_of(point, ratio, label_noise, penalty)
+    state = _state_of(point, ratio, label_noise, penalty)
     scale = problem.energy + label_noise / 2 + 2 * ratio * point.law.variance
     if abs(state.residual) > 1e-8 * scale:
         raise NotConverged(
@@ -240,3 +344,34 @@ def _solve(
             {"residual": state.residual, "effective_noise": point.effective_noise},
         )
     return state
+
+
+def _state_of(
+    point: SaddlePoint, ratio: float, label_noise: float, penalty: float
+) -> QuadraticState:
+    """All that follows from the two scalars, which must belong to these alpha, Delta, lambda."""
+    moments, noise, b = point.moments, point.effective_noise, point.threshold
+    freedom, trace = float(moments.slope[0]), float(moments.first[0])
+    # 1/epsilon = 4 (alpha - A) = lambda/b, and B = delta / 2 epsilon; alpha - A cancels below the
+    # interpolation threshold, lambda / b does not.
+    root = penalty * noise / (2 * b) if b > 0 and penalty > 0 else 2 * noise * (ratio - freedom)
+    squares = max(root, 0.0) ** 2  # B^2 = sum of r^2 over d^2
+    energy = second_moment(point.law.target)
+    explained = energy_above(moments)
+    error = 2 * ratio * noise**2 - label_noise / 2  # R = 2 alpha delta^2 - Delta/2
+    return QuadraticState(
+        sample_ratio=ratio,
+        label_noise=label_noise,
+        regularisation=penalty,
+        effective_noise=noise,
+        threshold=b,
+        matrix_error=point.matrix_error,
+        train_error=squares / ratio,
+        test_error=2 * point.matrix_error + label_noise,
+        trace=trace,
+        rank_fraction=float(moments.mass[0]),
+        objective=squares + penalty * trace,
+        degrees_of_freedom=freedom,
+        residual=energy + noise * float(moments.noise_derivative[0]) - explained - error,
+        law=point.law,
+    )

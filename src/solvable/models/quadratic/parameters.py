@@ -1,0 +1,76 @@
+"""Parameters of the system `quadratic-network`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from pydantic import Field, model_validator
+
+from solvable.frame.system import Parameters
+
+
+class QuadraticParameters(Parameters):
+    """Parameters of a quadratic network."""
+
+    target: Literal["marchenko-pastur", "power-law"] = "marchenko-pastur"
+    """Spectrum of the target: that of a random network of `width_ratio` times d units, or i^-gamma."""
+    dimension: int = Field(100, ge=4, le=1_000_000)
+    """Number d of input coordinates; beyond 2000 for `solvable theory` alone."""
+    width_ratio: float = Field(0.2, gt=0, le=100)
+    """Units of the target network per input coordinate, p*/d, of a Marchenko-Pastur target."""
+    exponent: float = Field(1.0, gt=0.5, le=20)
+    """Exponent gamma of the eigenvalues of a power-law target, s_i ~ i^-gamma."""
+    sample_ratio: float = Field(0.5, gt=0, le=1e9)
+    """Samples per squared dimension, n/d^2."""
+    samples: int = Field(0, ge=0, le=10**13)
+    """Number n of samples, in place of `sample_ratio`; 0 for `sample_ratio` times d^2."""
+    noise: float = Field(0.5, ge=0, le=1e6)
+    """Variance Delta of the label noise."""
+    regularisation: float = Field(0.02, gt=0, le=1e6)
+    """Penalty of the trace; weight decay times the square root of the network's width over d."""
+    sensing: Literal["network", "goe"] = "network"
+    """Measurements x x^T by samples, or its control: independent Gaussian matrices."""
+    network_samples: int = Field(0, ge=0, le=10**6)
+    """Largest n at which the weights of a network are trained too, by L-BFGS; 0 for never."""
+    network_ratio: float = Field(1.0, gt=0, le=10)
+    """Units of that network per input coordinate, p/d."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _ratio_of_samples(cls, values: Any) -> Any:
+        """Make the number of samples, where given, decide on the ratio."""
+        if not isinstance(values, Mapping):
+            return values
+        default = cls.model_fields["dimension"].default
+        try:
+            n, d = int(values.get("samples", 0)), int(values.get("dimension", default))
+        except (TypeError, ValueError):
+            return values  # the fields' own checks say what is wrong
+        return {**values, "sample_ratio": n / d**2} if n > 0 and d > 0 else values
+
+    @model_validator(mode="after")
+    def _check(self) -> QuadraticParameters:
+        if self.n_samples < 1:
+            raise ValueError(
+                f"sample_ratio is {self.sample_ratio:g}, less than one sample at dimension "
+                f"{self.dimension}; allowed: at least {1 / self.dimension**2:.2g}"
+            )
+        return self
+
+    @property
+    def n_samples(self) -> int:
+        """Number n of samples."""
+        return self.samples or round(self.sample_ratio * self.dimension**2)
+
+    @property
+    def target_units(self) -> int:
+        """Units p* of a Marchenko-Pastur target's network."""
+        return max(1, round(self.width_ratio * self.dimension))
+
+    @property
+    def target_rank(self) -> int:
+        """Number of features of the target."""
+        if self.target == "power-law":
+            return self.dimension
+        return min(self.dimension, self.target_units)
