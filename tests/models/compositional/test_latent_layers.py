@@ -13,7 +13,7 @@ from solvable.models.compositional.latent_layers import (
     inner_layer,
     transported,
 )
-from solvable.models.compositional.theory import rotate_layer
+from solvable.models.compositional.upper_layers import rotate_layer
 from solvable.operators import HermiteFeatures
 from solvable.targets import CompositionalTarget
 

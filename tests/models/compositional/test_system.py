@@ -10,15 +10,16 @@ from pydantic import ValidationError
 
 from solvable.arrays import random_stream
 from solvable.models.compositional import figures as compositional_figures
-from solvable.models.compositional.measure import (
+from solvable.models.compositional.measure import fresh_rows
+from solvable.models.compositional.parameters import CompositionalParameters
+from solvable.models.compositional.scaling_checks import crossing
+from solvable.models.compositional.system import PRESETS, system
+from solvable.models.compositional.upper_layers import (
     draw_target,
-    fresh_rows,
     make_target,
     rotated_basis,
     rotated_directions,
 )
-from solvable.models.compositional.scaling_checks import crossing
-from solvable.models.compositional.system import PRESETS, CompositionalParameters, system
 from solvable.systems.base import Point
 
 SMALL = {"dimension": 14, "features": 2, "samples": 4000, "test_samples": 1000, "teacher": 6}

@@ -1,4 +1,4 @@
-"""Theory of compositional targets: rotation, effective matrix, first-layer law, scaling."""
+"""Theory of compositional targets: rotation, first-layer law, exponents, kernels."""
 
 import numpy as np
 import pytest
@@ -8,19 +8,17 @@ from hypothesis.extra import numpy as arrays
 
 from solvable.arrays import random_stream
 from solvable.errors import InvalidData, InvalidParameter
-from solvable.models.compositional.scaling import (
-    degree_two_share,
-    kernel_samples,
-    recovery_exponent,
-)
+from solvable.models.compositional.parameters import CompositionalParameters
 from solvable.models.compositional.theory import (
     composed_background,
     crossing_samples,
-    effective_matrix,
+    degree_two_share,
     first_layer_law,
-    rotate_layer,
+    kernel_samples,
+    recovery_exponent,
     thresholds,
 )
+from solvable.models.compositional.upper_layers import make_target, rotate_layer, rotated_basis
 from solvable.models.sequential.sample_kernel import corrected_kernel, plain_kernel
 from solvable.operators import HermiteFeatures, MomentOperator, apply_label_map, leading_eigenpairs
 from solvable.targets import CompositionalTarget
@@ -59,52 +57,56 @@ def test_bad_layers_are_refused(matrix, words):
         rotate_layer(matrix)
 
 
-def simulated_effective_matrix(target, draws=400_000):
-    """E[y (h h^T - I)] by simulation with Gaussian first representations, and its largest error."""
-    h = random_stream("effective", target.seed).standard_normal((draws, target.widths[0]))
-    inner = h
-    for layer in target.hidden_layers:
-        inner = np.einsum("na,jab,nb->nj", inner, layer, inner, optimize=True)
-        inner = (inner - np.trace(layer, axis1=1, axis2=2)) / np.sqrt(2)
-    index = np.einsum("na,ab,nb->n", inner, target.matrix, inner, optimize=True)
-    y = index - index.mean()
-    y /= y.std()
-    products = y[:, None, None] * h[:, :, None] * h[:, None, :]
-    return products.mean(axis=0), (products.std(axis=0) / np.sqrt(draws)).max()
+def effective_matrix(target):
+    """E[y (h h^T - I)] for Gaussian h, by Wick's theorem, in four layers and in three."""
+    B, scale = target.matrix, np.linalg.norm(target.matrix)
+    if not target.hidden_layers:
+        return np.sqrt(2) * B / scale
+    (N,) = target.hidden_layers
+    products = np.einsum("iab,jbc->ijac", N, N)
+    # Var(w^T B w) for w_j = (h^T N_j h - tr N_j) / sqrt(2)
+    gram, crossed = (
+        np.einsum("ijaa->ij", products),
+        np.einsum("ijab,klba->ijkl", products, products),
+    )
+    squares = np.einsum("ij,ijab->ab", B, products)
+    variance = 2 * np.sum((gram @ B @ gram) * B)
+    variance += 4 * np.einsum("ij,kl,ikjl->", B, B, crossed) + 8 * np.sum(squares**2)
+    return 4 * squares / np.sqrt(variance)
 
 
 @pytest.mark.parametrize("features", [(5,), (4, 1), (5, 2), (6, 3)], ids=str)
 @pytest.mark.parametrize("kind", ["dense", "diagonal"])
-def test_the_effective_matrix_is_that_of_a_simulation(features, kind):
-    target = CompositionalTarget(
-        dimension=20, features=features, second_layer=kind, decay=0.5, seed=3
+def test_the_rotated_basis_is_that_of_the_effective_matrix(features, kind):
+    first, *inner = features
+    parameters = CompositionalParameters(
+        dimension=20, features=first, layers=2 + len(features), inner_features=(inner or [1])[0],
+        second_layer=kind, decay=0.5, teacher=3, label_map="identity",
+    )  # fmt: skip
+    basis = rotated_basis(parameters)
+    expected = effective_matrix(make_target(parameters, 0))
+    # 400,000 draws of products of heavy tails: at most 0.02 of the norm.
+    found = basis.rotation * basis.weights @ basis.rotation.T
+    np.testing.assert_allclose(found, expected / np.linalg.norm(expected), atol=0.02)
+    assert basis.scale == pytest.approx(
+        np.linalg.norm(expected if inner else make_target(parameters, 0).matrix), rel=0.02
     )
-    hidden = target.hidden_layers[0] if target.hidden_layers else None
-    expected = effective_matrix(target.matrix, hidden)
-    found, error = simulated_effective_matrix(target)
-    # Five standard errors over at most 36 entries, and the sample's own standard deviation of y.
-    np.testing.assert_allclose(found, expected, atol=5 * error + 0.01 * np.abs(expected).max())
 
 
 def test_four_layers_have_weaker_spikes_than_three():
-    """Heights fall as p^(-1/2) with three layers, as 1/p with four."""
+    """Heights fall as p^(-1/2) with three layers, as 1/p with four: recovery_exponent."""
     widths = np.array([32, 64, 128])
     three, four = [], []
     for p in widths:
         target = CompositionalTarget(dimension=40, features=(int(p), 3), seed=1)
-        four.append(np.linalg.norm(effective_matrix(target.matrix, target.hidden_layers[0]), 2))
+        four.append(np.linalg.norm(effective_matrix(target), 2))
         # A semicircle of p eigenvalues of unit Frobenius norm: the edge is 2 / sqrt(p).
-        dense = CompositionalTarget(dimension=20, features=int(p), seed=1).matrix
+        dense = CompositionalTarget(dimension=20, features=int(p), seed=1)
         three.append(np.linalg.norm(effective_matrix(dense), 2))
     slopes = [np.polyfit(np.log(widths), np.log(values), 1)[0] for values in (three, four)]
     # A narrow second representation is not Gaussian, which raises the variance of the label.
     assert slopes[0] == pytest.approx(-0.5, abs=0.15)
     assert slopes[1] == pytest.approx(-1.0, abs=0.2)
-
-
-def test_shapes_of_an_effective_matrix_are_checked():
-    with pytest.raises(InvalidData, match="hidden has shape"):
-        effective_matrix(np.eye(2), np.zeros((3, 4, 4)))
 
 
 def law_of(target, label_map="tanh", correction="wick", draws=40_000):

@@ -9,8 +9,10 @@ from pydantic import ValidationError
 from solvable.arrays import random_stream
 from solvable.models.lofi import figures as neural_lofi_figures
 from solvable.models.lofi.claims import CLAIMS
-from solvable.models.lofi.measure import METRICS, draw_target, make_target
-from solvable.models.lofi.system import PRESETS, NeuralLoFiParameters, system
+from solvable.models.lofi.measure import METRICS
+from solvable.models.lofi.parameters import NeuralLoFiParameters
+from solvable.models.lofi.system import PRESETS, system
+from solvable.models.lofi.target import draw_target, make_target
 from solvable.systems.base import Point
 
 SETTINGS = {

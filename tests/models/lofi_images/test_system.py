@@ -13,8 +13,10 @@ from sklearn.kernel_ridge import KernelRidge
 from solvable.arrays import random_stream
 from solvable.models.lofi_images.checks import gap_to_limit, null_ratio
 from solvable.models.lofi_images.claims import CLAIMS
-from solvable.models.lofi_images.measure import METRICS, _Split, images
-from solvable.models.lofi_images.system import PRESETS, NeuralLoFiImagesParameters, system
+from solvable.models.lofi_images.images import images
+from solvable.models.lofi_images.measure import METRICS, _Split
+from solvable.models.lofi_images.parameters import NeuralLoFiImagesParameters
+from solvable.models.lofi_images.system import PRESETS, system
 from solvable.systems.base import Point
 
 SETTINGS = {

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from solvable.frame.checking import BOOKKEEPING, groups
 from solvable.frame.points import Metrics, Point
+from solvable.models.compositional.parameters import CompositionalParameters
+from solvable.models.compositional.predict import predict, predict_first_layer
 from solvable.models.compositional.scaling_checks import crossing
 from solvable.plots.figure import Figure, Marker, Series
-
-if TYPE_CHECKING:
-    from solvable.models.compositional.system import CompositionalParameters
 
 CURVE_POINTS = 24
 """Sample sizes at which a predicted curve is evaluated."""
@@ -52,7 +50,7 @@ def draw_figures(points: Sequence[Point]) -> list[Figure]:
 def _family(family: list[list[Point]], suffix: str, title: str) -> list[Figure]:
     largest = family[-1]
     at = f", d = {largest[0].parameters['dimension']}"
-    curve = _curve(largest, _predict)
+    curve = _curve(largest, predict)
     figures = [_recovery(family, suffix, title)]
     if len(family) > 1:
         figures.append(_scaling(family, suffix, title))
@@ -67,22 +65,8 @@ def _family(family: list[list[Point]], suffix: str, title: str) -> list[Figure]:
     return figures
 
 
-def _predict(parameters: CompositionalParameters) -> Metrics:
-    from solvable.models.compositional.predict import predict
-
-    return predict(parameters)
-
-
-def _predict_first_layer(parameters: CompositionalParameters) -> Metrics:
-    from solvable.models.compositional.predict import predict_first_layer
-
-    return predict_first_layer(parameters)
-
-
 def _curve(group: Sequence[Point], predict: Callable[[CompositionalParameters], Metrics]) -> Curve:
     """Predictions on a fine grid of sample sizes around those of a group."""
-    from solvable.models.compositional.system import CompositionalParameters
-
     sizes = _sizes(group)
     grid = np.geomspace(sizes[0] / 1.4, sizes[-1] * 1.4, CURVE_POINTS)
     settings = [dict(group[0].parameters) | {"samples": max(4, round(n))} for n in grid]
@@ -120,7 +104,7 @@ def _recovery(family: Sequence[Sequence[Point]], suffix: str, title: str) -> Fig
     series: list[Series] = []
     markers: list[Marker] = []
     for colour, group in enumerate(family):
-        curve = _curve(group, _predict_first_layer)
+        curve = _curve(group, predict_first_layer)
         label = f"d = {group[0].parameters['dimension']}"
         line = curve[0], _line(curve, "subspace_overlap")
         measured = _measured(group, "subspace_overlap")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,51 +15,42 @@ from solvable.models.compositional.latent_layers import (
     inner_layer,
     transported,
 )
-from solvable.models.compositional.measure import make_target, rotated_basis, rotated_directions
-from solvable.models.compositional.scaling import (
-    degree_two_share,
-    kernel_samples,
-    recovery_exponent,
-)
+from solvable.models.compositional.parameters import CompositionalParameters
+from solvable.models.compositional.target import CompositionalTarget
 from solvable.models.compositional.theory import (
     FirstLayerLaw,
     composed_background,
     crossing_samples,
+    degree_two_share,
     first_layer_law,
+    kernel_samples,
+    recovery_exponent,
     thresholds,
 )
-from solvable.models.sequential.sample_kernel import corrected_kernel, plain_kernel
+from solvable.models.compositional.upper_layers import (
+    make_target,
+    rotated_basis,
+    rotated_directions,
+)
+from solvable.models.sequential.sample_kernel import SampleKernel, corrected_kernel, plain_kernel
 from solvable.operators import apply_label_map, standardise
-
-if TYPE_CHECKING:
-    from solvable.models.compositional.system import CompositionalParameters
-    from solvable.models.compositional.target import CompositionalTarget
 
 TEACHERS = 4
 """First layers over which a prediction is averaged, as the replicates of a study are."""
 
-DRAWS = 80_000
-"""Monte-Carlo draws over all first layers."""
-
-DRAW_FLOPS = 2e11
-"""Arithmetic that the draws of a large dimension may cost."""
-
-CHUNK_ROWS = 4_096
-"""Rows drawn at a time."""
-
 
 @dataclass(frozen=True)
 class _Draw:
-    """What one first layer contributes; arrays have one row per draw."""
+    """What one first layer contributes, of m draws."""
 
-    labels: np.ndarray
-    signal: np.ndarray
-    noise: np.ndarray
-    squared_norm: np.ndarray
-    squared_input_norm: np.ndarray
-    images: np.ndarray
-    second_moment: np.ndarray
-    matrices: np.ndarray | None
+    labels: np.ndarray  # y, (m,)
+    signal: np.ndarray  # rotated latent features u_k, (m, p)
+    noise: np.ndarray  # features along random directions, (m, p)
+    squared_norm: np.ndarray  # |F|^2, (m,)
+    squared_input_norm: np.ndarray  # |x|^2, (m,)
+    images: np.ndarray  # |M_k x|^2, (m, p); zero unless the degree is 2
+    second_moment: np.ndarray  # E[y (x x^T - I)], (d, d)
+    matrices: np.ndarray | None  # M_k, (p, d, d); None unless the degree is 2
 
 
 @dataclass(frozen=True)
@@ -75,10 +65,11 @@ class Model:
 
 
 def predict_first_layer(parameters: CompositionalParameters) -> Metrics:
-    """Predicted metrics of the first spectral step alone: a hundredth of a second."""
+    """Predicted metrics of the first spectral step alone: a hundredth of a second a size."""
     model = _model(_key(parameters))
     spikes = model.law.spikes(parameters.samples)
     chance = parameters.widths[0] / model.law.n_features
+    # What is not found lies in the p kept directions by chance: c^2 + (1 - c^2) p / D
     overlap = spikes.squared_overlap + (1 - spikes.squared_overlap) * chance
     return {
         "squared_overlap": overlap.tolist(),
@@ -93,13 +84,13 @@ def predict(parameters: CompositionalParameters) -> Metrics:
     """Predicted metrics of a parameter set, under the names of the measured ones and more."""
     model = _model(_key(parameters))
     overlap = model.law.spikes(parameters.samples).squared_overlap
-    inner, last, error = _later_layers(parameters, model, overlap)
+    inner, last_layer, error = _later_layers(parameters, model, overlap)
     kernel = _kernel_floor(parameters, model)
     return {
         **predict_first_layer(parameters),
         "inner_squared_overlap": inner,
         "inner_overlap_ceiling": _ceiling(parameters, overlap),
-        "last_layer_eigenvalues": last,
+        "last_layer_eigenvalues": last_layer,
         "last_layer_eigenvalues_of_target": _true_last_layer(parameters),
         "normalised_mse": error,
         "polynomial_kernel_normalised_mse": kernel,
@@ -127,14 +118,14 @@ def _later_layers(
     features = model.draws.learned(squared_overlap)
     shares: list[float | None] | None = None
     if parameters.layers == 4:
-        found = inner_layer(
+        inner = inner_layer(
             features=features,
             weights=apply_label_map(model.draws.labels, parameters.label_map),
             layers=_rotated_hidden(parameters),
             alignment=np.diag(np.sqrt(squared_overlap)),
             correction=parameters.correction,
         )
-        features, shares = found.features, found.squared_overlap.tolist()
+        features, shares = inner.features, inner.squared_overlap.tolist()
     fit = fit_last_layer(features, model.draws.labels, readout=parameters.readout != "identity")
     values = np.linalg.eigvalsh(fit.matrix)[::-1]
     return shares, values.tolist(), fit.normalised_mse
@@ -182,55 +173,51 @@ def _key(parameters: CompositionalParameters) -> CompositionalParameters:
 def _model(parameters: CompositionalParameters) -> Model:
     targets = [make_target(parameters, seed) for seed in range(TEACHERS)]
     parts = [_draw(target, parameters) for target in targets]
-    weights = [apply_label_map(standardise(one.labels)[0], parameters.label_map) for one in parts]
+    weights = [apply_label_map(standardise(part.labels)[0], parameters.label_map) for part in parts]
     law = _law(parameters, parts, np.concatenate(weights))
-    labels = np.concatenate([one.labels for one in parts])
-    share = np.mean(
-        [
-            degree_two_share(
-                one.second_moment, draws=one.labels.size, label_variance=float(one.labels.var())
-            )
-            for one in parts
-        ]
-    )
+    shares = [
+        degree_two_share(part.second_moment, draws=part.labels.size, label_variance=variance)
+        for part, variance in ((part, float(part.labels.var())) for part in parts)
+    ]
     return Model(
         law=law,
         draws=LatentDraws(
-            labels,
-            np.concatenate([one.signal for one in parts]),
-            np.concatenate([one.noise for one in parts]),
+            np.concatenate([part.labels for part in parts]),
+            np.concatenate([part.signal for part in parts]),
+            np.concatenate([part.noise for part in parts]),
         ),
         thresholds=thresholds(law),
         crossing=crossing_samples(law),
-        degree_two_share=float(share),
+        degree_two_share=float(np.mean(shares)),
     )
 
 
 def _law(parameters: CompositionalParameters, parts: list[_Draw], T: np.ndarray) -> FirstLayerLaw:
     """Law of the first step from the draws of all first layers."""
     D, d = parameters.n_features_total, parameters.dimension
-    signal = np.concatenate([one.signal for one in parts])
-    squared_norm = np.concatenate([one.squared_norm for one in parts])
+    signal = np.concatenate([part.signal for part in parts])
+    squared_norm = np.concatenate([part.squared_norm for part in parts])
     plain = plain_kernel(latent=signal, squared_norm=squared_norm, n_features=D)
     if parameters.degree != 2:
         return first_layer_law(weights=T, kernel=plain, n_features=D)
     kernels = [
         corrected_kernel(
-            latent=one.signal,
-            squared_input_norm=one.squared_input_norm,
-            squared_images=one.images,
-            traces=np.trace(one.matrices, axis1=1, axis2=2),
+            latent=part.signal,
+            squared_input_norm=part.squared_input_norm,
+            squared_images=part.images,
+            traces=np.trace(part.matrices, axis1=1, axis2=2),
             dimension=d,
         )
-        for one in parts
-        if one.matrices is not None
+        for part in parts
+        if part.matrices is not None
     ]
-    corrected = type(plain)(
-        np.concatenate([one.size for one in kernels]),
-        np.concatenate([one.diagonal for one in kernels]),
-        np.concatenate([one.coupling for one in kernels]),
+    corrected = SampleKernel(
+        np.concatenate([kernel.size for kernel in kernels]),
+        np.concatenate([kernel.diagonal for kernel in kernels]),
+        np.concatenate([kernel.coupling for kernel in kernels]),
     )
     wick = parameters.correction == "wick"
+    # The contraction 2 tr((x x^T - I) M_k^2), which the correction takes out of the operator.
     moved = plain.diagonal - corrected.diagonal
     first = parts[0].matrices
     assert first is not None
@@ -252,7 +239,9 @@ def _law(parameters: CompositionalParameters, parts: list[_Draw], T: np.ndarray)
 def _draw(target: CompositionalTarget, parameters: CompositionalParameters) -> _Draw:
     """Labels, latent features and noise of fresh samples of one target."""
     d, p, q = parameters.dimension, parameters.widths[0], parameters.degree
-    count = int(np.clip(DRAW_FLOPS / (8 * p * d**q), DRAWS / 10, DRAWS)) // TEACHERS
+    # 80,000 draws over all first layers, fewer where they would cost more than 2e11 operations.
+    most = 80_000
+    count = int(np.clip(2e11 / (8 * p * d**q), most / 10, most)) // TEACHERS
     rng = random_stream("compositional-target", "moments", target.seed)
     features = target.feature_map
     truth = rotated_directions(target, rotated_basis(parameters))
@@ -265,8 +254,8 @@ def _draw(target: CompositionalTarget, parameters: CompositionalParameters) -> _
     images = np.zeros((count, p))
     labels, squared_norm, squared_input_norm = np.empty((3, count))
     second_moment = np.zeros((d, d))
-    for start in range(0, count, CHUNK_ROWS):
-        rows = slice(start, min(start + CHUNK_ROWS, count))
+    for start in range(0, count, 4_096):
+        rows = slice(start, min(start + 4_096, count))
         X = rng.standard_normal((rows.stop - start, d))
         projected[rows, : p + rest] = features.project(X, directions)
         squared_norm[rows] = features.squared_norm(X)

@@ -12,12 +12,6 @@ import numpy as np
 
 from solvable.arrays import Array, Source, random_stream, to_numpy
 from solvable.errors import InvalidParameter, unknown_choice
-from solvable.models.compositional.quadratic_layers import (
-    draw_dense_layer,
-    draw_diagonal_layer,
-    draw_quadratic_layer,
-    quadratic_forms,
-)
 from solvable.operators.features import HermiteFeatures
 from solvable.teachers.base import CHUNK_ROWS, LatentTarget
 from solvable.teachers.first_layer import check_integer, check_real, draw_directions, freeze
@@ -25,14 +19,37 @@ from solvable.teachers.persistence import construct, load_teacher, save_teacher,
 from solvable.teachers.random_features import ReluFeatures
 from solvable.teachers.readouts import ReadoutFunction
 
-SECOND_LAYERS = ("dense", "diagonal")
-"""Shapes of the last quadratic layer."""
 
-COMPOSITIONAL_FIRST_LAYERS = ("orthonormal", "random", "random-features")
-"""Ways to draw the first layer."""
+def quadratic_forms(H: np.ndarray, matrices: np.ndarray) -> np.ndarray:
+    """Centred quadratic forms of every row, shape (n, k), in O(n p) memory beside the result."""
+    # h^T M_j h - tr M_j
+    forms = [np.sum((H @ matrix) * H, axis=1) - np.trace(matrix) for matrix in matrices]
+    return np.stack(forms, axis=1)
 
-STANDARDISATION_DRAWS = 100_000
-"""Draws behind the mean and deviation that standardise the labels."""
+
+def _draw_quadratic_layer(width: int, following: int, *key: int | str) -> np.ndarray:
+    """Frobenius-orthonormal symmetric matrices, uniform over such sets."""
+    flat = draw_directions(comb(width + 1, 2), following, "orthonormal", *key)
+    return freeze(np.asarray(HermiteFeatures(2, width).to_symmetric(flat)))
+
+
+def _draw_dense_layer(width: int, beta: float, *key: int | str) -> np.ndarray:
+    gaussian = random_stream(*key).standard_normal((width, width))
+    symmetric = (gaussian + gaussian.T) / 2
+    # B = (G + G^T) / 2 scaled to |B|_F = beta / sqrt(p)
+    return freeze(symmetric * (beta / np.sqrt(width) / np.linalg.norm(symmetric)))
+
+
+def _draw_diagonal_layer(width: int, beta: float, decay: float, *key: int | str) -> np.ndarray:
+    # The scale of the authors' code: for 0 < gamma <= 1/2 it does not depend on beta.
+    if decay == 0:
+        scale = beta / width
+    elif decay <= 0.5:
+        scale = width ** (2 * decay - 1.0)
+    else:
+        scale = beta
+    signs = random_stream(*key).choice([-1.0, 1.0], width)
+    return freeze(np.diag(scale * signs * np.arange(1, width + 1) ** -float(decay)))
 
 
 @dataclass(frozen=True)
@@ -123,8 +140,8 @@ class CompositionalTarget(LatentTarget):
         check_real("decay", self.decay, 0.0)
         check_real("beta", self.beta, 0.0)
         for kind, value, allowed in (
-            ("second_layer", self.second_layer, SECOND_LAYERS),
-            ("first_layer", self.first_layer, COMPOSITIONAL_FIRST_LAYERS),
+            ("second_layer", self.second_layer, ("dense", "diagonal")),
+            ("first_layer", self.first_layer, ("orthonormal", "random", "random-features")),
         ):
             if value not in allowed:
                 raise InvalidParameter(unknown_choice(kind, value, allowed))
@@ -208,12 +225,10 @@ class CompositionalTarget(LatentTarget):
 
     @cached_property
     def directions(self) -> np.ndarray:
-        """Columns :math:`A_i`, shape (D, p), in coordinates of the Hermite features.
-
-        For random features this is the degree-2 part, whose squared norm is below 1: the share of
-        the latent feature's variance that Hermite features of degree 2 can express.
-        """
+        """Columns :math:`A_i`, shape (D, p), in coordinates of the Hermite features."""
         if self.first_layer == "random-features":
+            # The degree-2 part, of squared norm below 1: the share of the latent feature's variance
+            # that Hermite features of degree 2 can express.
             return freeze(self.random_features.hermite_directions(self.first_layer_columns))
         return self.first_layer_columns
 
@@ -222,7 +237,7 @@ class CompositionalTarget(LatentTarget):
         """Symmetric matrices of each hidden quadratic layer, shapes (next width, width, width)."""
         steps = enumerate(zip(self.widths[:-1], self.widths[1:], strict=True), start=2)
         return tuple(
-            draw_quadratic_layer(width, following, self.seed, "teacher", "layer", layer)
+            _draw_quadratic_layer(width, following, self.seed, "teacher", "layer", layer)
             for layer, (width, following) in steps
         )
 
@@ -231,8 +246,8 @@ class CompositionalTarget(LatentTarget):
         """The last quadratic layer B, symmetric, shape (p, p), read-only."""
         key = (self.seed, "teacher", "last layer")
         if self.second_layer == "dense":
-            return draw_dense_layer(self.widths[-1], self.beta, *key)
-        return draw_diagonal_layer(self.widths[-1], self.beta, self.decay, *key)
+            return _draw_dense_layer(self.widths[-1], self.beta, *key)
+        return _draw_diagonal_layer(self.widths[-1], self.beta, self.decay, *key)
 
     @property
     def index_scale(self) -> float:
@@ -241,11 +256,8 @@ class CompositionalTarget(LatentTarget):
 
     @cached_property
     def label_standardisation(self) -> tuple[float, float]:
-        r"""Mean :math:`\mu` and deviation :math:`\sigma` of :math:`g(s)`, by Monte Carlo.
-
-        100,000 draws from a stream of the teacher's own seed; kept in a saved teacher.
-        """
-        latent = self.draw_latent(STANDARDISATION_DRAWS, random_stream(self.seed, "standardise"))
+        r"""Mean :math:`\mu` and deviation :math:`\sigma` of :math:`g(s)`, by 100,000 draws."""
+        latent = self.draw_latent(100_000, random_stream(self.seed, "standardise"))
         values = self.readout_function(self._index_of(latent))
         return float(values.mean()), float(values.std())
 
@@ -255,20 +267,7 @@ class CompositionalTarget(LatentTarget):
         return (self.readout_function(index) - mean) / scale
 
     def latent(self, X: Array | Source, layer: int | None = None) -> np.ndarray:
-        """Representation of samples at a layer, in chunks; nothing is n x D.
-
-        Parameters
-        ----------
-        X : array of shape (n, d), path to a ``.npy`` file, or Source
-            The samples.
-        layer : int, optional
-            1 for the first representation, up to ``len(widths)``; the last one if left out.
-
-        Returns
-        -------
-        ndarray of shape (n, width of the layer)
-            Float64.
-        """
+        """Representation of samples at a layer (from 1; the last if left out), in chunks."""
         depth = len(self.widths) if layer is None else layer
         check_integer("layer", depth, 1, len(self.widths))
         source = self._checked(X)
@@ -295,25 +294,7 @@ class CompositionalTarget(LatentTarget):
         return quadratic_forms(latent, self.matrix[None])[:, 0]
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> Path:
-        """Write the teacher, its standardisation included, to a ``.npz`` file without pickle.
-
-        Parameters
-        ----------
-        path : path
-            File to write; ``.npz`` is appended if missing.
-        overwrite : bool
-            Replace an existing file.
-
-        Returns
-        -------
-        Path
-            The file.
-
-        Raises
-        ------
-        InvalidParameter
-            If the readout is a callable, or the file exists.
-        """
+        """Write the teacher, its standardisation included, to a ``.npz`` file without pickle."""
         arrays: dict[str, np.ndarray] = {
             "first_layer_columns": self.first_layer_columns,
             "matrix": self.matrix,
@@ -326,30 +307,13 @@ class CompositionalTarget(LatentTarget):
 
     @classmethod
     def load(cls, path: str | Path) -> CompositionalTarget:
-        """Read a teacher as it was saved, its arrays included (nothing is drawn again).
-
-        Parameters
-        ----------
-        path : path
-            File written by :meth:`save`.
-
-        Returns
-        -------
-        CompositionalTarget
-            The same teacher.
-
-        Raises
-        ------
-        InvalidData
-            If the file is damaged, holds another target, or comes from a newer version.
-        """
+        """Read a teacher as :meth:`save` wrote it, its arrays included: nothing is drawn again."""
         parameters, arrays = load_teacher(path, cls.__name__)
         for name in ("features", "epsilon"):
             if isinstance(parameters.get(name), list):
                 parameters[name] = tuple(parameters[name])
         target = construct(path, cls, parameters)
-        p = target.widths
-        coordinates = target.n_features_total
+        p, coordinates = target.widths, target.n_features_total
         if target.first_layer == "random-features":
             coordinates = target.width
             rows = take(path, arrays, "random_rows", (target.width, target.dimension))

@@ -148,13 +148,14 @@ def predicted_emergence(
         )
     if not (np.isfinite(s) & (s > 0)).all():
         raise InvalidData("variances must be finite and above 0.")
+    # tr Sigma_res: what stronger directions left
     traces = np.maximum(sigma.sum() - np.concatenate([[0.0], np.cumsum(s)[:-1]]), 0.0)
     strengths, levels, sizes = np.full((3, values.size), np.nan)
     left = sigma
     for k, value in enumerate(values):
         if traces[k] > 0 and left.size > 1:
             scaled = left * traces[k] / left.sum()
-            strengths[k], levels[k], sizes[k] = _one(
+            strengths[k], levels[k], sizes[k] = _emergence(
                 abs(value), s[k], scaled, n_samples, label_power, traces[k]
             )
             left = np.delete(left, np.argmin(np.abs(left - s[k])))
@@ -163,7 +164,7 @@ def predicted_emergence(
     return FeatureEmergence(np.sign(values) * strengths, levels, sizes, plain, traces, traces / s)
 
 
-def _one(
+def _emergence(
     size: float, variance: float, sigma: np.ndarray, n: float, power: float, trace: float
 ) -> tuple[float, float, float]:
     """Strength, level without strength, and size of emergence of one direction."""
@@ -171,14 +172,14 @@ def _one(
 
     top = float(sigma.max())
 
-    def density(q: float) -> float:
+    def density(q: float) -> float:  # H(q) = sum_j sigma_j / (q - sigma_j)
         return float(np.sum(sigma / (q - sigma)))
 
-    def place(log_gap: float) -> float:
+    def place(log_gap: float) -> float:  # lambda = q sqrt(tau_2 H(q) / n)
         q = top * (1 + np.exp(log_gap))
         return q * np.sqrt(power * density(q) / n)
 
-    def slope(log_gap: float) -> float:
+    def slope(log_gap: float) -> float:  # of log(q^2 H(q)); zero at the edge q*
         q = top * (1 + np.exp(log_gap))
         return 2 / q - float(np.sum(sigma / (q - sigma) ** 2)) / density(q)
 
@@ -193,16 +194,17 @@ def _one(
     while place(high) < size:
         high += 4
     q = top * (1 + np.exp(brentq(lambda t: place(t) - size, start, high, xtol=1e-12)))
+    # mu = lambda - s sqrt(tau_2 H(q) / n);  n_k = tau_2 / mu^2 max(s tr Sigma_res, H(q*) (q* - s)^2)
     strength = size - variance * np.sqrt(power * density(q) / n)
     beyond = max(at_edge - variance, 0.0) ** 2 * density(at_edge)
     return strength, level, power * max(variance * trace, beyond) / strength**2
 
 
 def _spectrum(eigenvalues: np.ndarray) -> np.ndarray:
-    found = np.asarray(eigenvalues, dtype=np.float64)
-    if found.ndim != 1 or not np.isfinite(found).all() or (found < 0).any() or not found.any():
+    mu = np.asarray(eigenvalues, dtype=np.float64)
+    if mu.ndim != 1 or not np.isfinite(mu).all() or (mu < 0).any() or not mu.any():
         raise InvalidData(
-            f"eigenvalues have shape {found.shape}; allowed: (r,), finite, at least 0, not all 0. "
+            f"eigenvalues have shape {mu.shape}; allowed: (r,), finite, at least 0, not all 0. "
             "Set eigenvalues below rounding to 0."
         )
-    return found
+    return mu

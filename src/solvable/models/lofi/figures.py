@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from solvable.frame.points import Metrics, Point
+from solvable.models.lofi.parameters import NeuralLoFiParameters
+from solvable.models.lofi.predict import predict
 from solvable.plots.figure import Figure, Marker, Series
 
 CURVE_POINTS = 40
@@ -71,9 +73,6 @@ def draw_figures(points: Sequence[Point]) -> list[Figure]:
 
 
 def _curves(points: Sequence[Point]) -> list[_Curve]:
-    from solvable.models.lofi.predict import predict
-    from solvable.models.lofi.system import NeuralLoFiParameters
-
     groups: dict[tuple[object, ...], list[Point]] = {}
     for point in points:
         key = tuple(value for name, value in point.parameters.items() if name not in VARYING)

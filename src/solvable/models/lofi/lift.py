@@ -37,7 +37,7 @@ def activation_energies(activation: str) -> tuple[float, float, float]:
 
     Examples
     --------
-    >>> [round(one, 4) for one in activation_energies("relu")]
+    >>> [round(energy, 4) for energy in activation_energies("relu")]
     [0.1592, 0.25, 0.0908]
     """
     nodes, chance = gaussian_quadrature(128, (0.0,))
@@ -139,16 +139,17 @@ def predict_lifted_filter(
         )
     law.check_bounded()
     moments = _Moments(law, direction)
-    # A vanishing tail leaves r = 0 an ordinary root; the place is then a limit of 0/0.
+    # r = c_*^2 / c_1^2. A vanishing tail leaves r = 0 an ordinary root; the place is then a limit of 0/0.
     r = max(tail / linear, 1e-9)
     edge_at = moments.root(lambda q: _edge_condition(moments, q, ratio) - r)
     g = np.sqrt(ratio * moments.D(edge_at))
+    # n lambda = c_*^2 q g / (g - 1), c_*^2 = r c_1^2
     edge = r * linear * edge_at * g / (g - 1)
     threshold = _threshold(moments, r)
     if ratio * moments.A(edge_at) <= g:
         return LiftedPrediction(edge, np.nan, 0.0, threshold)
 
-    def outlier(q: float) -> float:
+    def outlier(q: float) -> float:  # (alpha A - 1) (1 + B / A) = r
         A = moments.A(q)
         return (ratio * A - 1) * (1 + moments.B(q) / A) - r
 
@@ -160,6 +161,7 @@ def predict_lifted_filter(
 
 
 def _edge_condition(moments: _Moments, q: float, ratio: float) -> float:
+    # (g - 1) (1 + alpha B / g) = r, g = sqrt(alpha D)
     g = np.sqrt(ratio * moments.D(q))
     return float((g - 1) * (1 + ratio * moments.B(q) / g))
 
@@ -170,11 +172,11 @@ def _threshold(moments: _Moments, r: float) -> float:
 
     def condition(q: float) -> float:
         A = moments.A(q)
-        # Where A is not positive, the direction is deep inside the bulk.
+        # (D / A - 1) (1 + B / A) = r; where A is not positive, the direction is deep in the bulk.
         return np.inf if A <= 0 else (moments.D(q) / A - 1) * (1 + moments.B(q) / A) - r
 
     q = moments.root(condition)
-    return float(moments.D(q) / moments.A(q) ** 2)
+    return float(moments.D(q) / moments.A(q) ** 2)  # alpha_c = D / A^2
 
 
 class _Moments:
@@ -190,16 +192,16 @@ class _Moments:
         self.top = float(law.weights[-1])
         self.strength = float(law.strengths[direction])
 
-    def A(self, q: float) -> float:
+    def A(self, q: float) -> float:  # E[T (s^2 - 1) / (q - T)]
         return float((self.chance * self.T / (q - self.T)) @ (self.square - 1))
 
-    def B(self, q: float) -> float:
+    def B(self, q: float) -> float:  # E[T / (q - T)]
         return float(np.sum(self.chance * self.T / (q - self.T)))
 
-    def D(self, q: float) -> float:
+    def D(self, q: float) -> float:  # E[T^2 / (q - T)^2]
         return float(np.sum(self.chance * (self.T / (q - self.T)) ** 2))
 
-    def coupled(self, q: float) -> float:
+    def coupled(self, q: float) -> float:  # E[T^2 s^2 / (q - T)^2]
         return float(np.sum(self.chance * (self.T / (q - self.T)) ** 2 * self.square))
 
     def root(self, condition: Callable[[float], float], above: float | None = None) -> float:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from solvable.frame.points import Metrics
+from solvable.models.lofi.lift import activation_energies
+from solvable.models.lofi.parameters import NeuralLoFiParameters
+from solvable.models.lofi.predict import label_law
 from solvable.models.lofi.subspace_channel import SubspaceChannel
-from solvable.models.lofi.target import GaussianChannel, label_weights
+from solvable.models.lofi.target import GaussianChannel, draw_target, label_weights
+from solvable.networks.blocks import Block, network_blocks
+from solvable.networks.lofi import NeuralLoFiClassifier
 from solvable.operators import HermiteFeatures, MomentOperator, leading_eigenpairs
-
-if TYPE_CHECKING:
-    from solvable.models.lofi.system import NeuralLoFiParameters
+from solvable.operators.activations import dual_kernel
+from solvable.operators.kernel_factor import factorise_kernel
 
 METRICS = (
     "eigenvalue",
@@ -32,56 +35,27 @@ METRICS = (
 )
 """Everything that a replicate may measure; None where a target has no such thing."""
 
-KERNEL_DEPTHS = {"kernel_error": 1, "deep_kernel_error": 3}
-"""Layers of the unfiltered infinitely wide networks."""
-
-
-def make_target(parameters: NeuralLoFiParameters, seed: int) -> GaussianChannel | SubspaceChannel:
-    """Target of a seed."""
-    if parameters.target == "subspace":
-        return SubspaceChannel(parameters.n_inputs, seed=seed)
-    hidden = parameters.target == "hidden"
-    return GaussianChannel(
-        parameters.n_inputs,
-        parameters.channel,
-        parameters.noise,
-        parameters.nuisance if hidden else 0,
-        parameters.nuisance_variance if hidden else 1.0,
-        seed,
-    )
-
-
-def draw_target(
-    parameters: NeuralLoFiParameters, rng: np.random.Generator
-) -> GaussianChannel | SubspaceChannel:
-    """Target of one replicate, the first thing that is drawn."""
-    return make_target(parameters, int(rng.integers(2**31)))
-
 
 def measure(parameters: NeuralLoFiParameters, rng: np.random.Generator) -> Metrics:
     """Metrics of one replicate."""
     target = draw_target(parameters, rng)
     X, y = target.sample(parameters.samples, rng)
-    found: Metrics = dict.fromkeys(METRICS)
+    empty: Metrics = dict.fromkeys(METRICS)
     if np.all(y == y[0]):
         # One class alone, as a very small sample may hold, says nothing about directions.
-        return found
+        return empty
     if isinstance(target, SubspaceChannel):
-        found.update(_subspace(parameters, target, X, y, rng))
-    elif parameters.target == "hidden":
-        found.update(_hidden(parameters, target, X, y))
-    elif parameters.lift != "none":
-        found.update(_lifted(parameters, target, X, y))
-    else:
-        found.update(_single(parameters, target, X, y, rng))
-    return found
+        return empty | _subspace(parameters, target, X, y, rng)
+    if parameters.target == "hidden":
+        return empty | _hidden(parameters, target, X, y)
+    if parameters.lift != "none":
+        return empty | _lifted(parameters, target, X, y)
+    return empty | _single(parameters, target, X, y, rng)
 
 
-def upper_end(parameters: NeuralLoFiParameters) -> bool:
+def _upper_end(parameters: NeuralLoFiParameters) -> bool:
     """Whether the direction of a single-index target belongs to the upper end of the spectrum."""
-    target = make_target(parameters, 0)
-    assert isinstance(target, GaussianChannel)
-    return bool(target.law(parameters.label_map).strengths[0] >= 0)
+    return bool(label_law(parameters).strengths[0] >= 0)
 
 
 def _single(
@@ -93,10 +67,11 @@ def _single(
 ) -> Metrics:
     """Leading eigenpair at the end of the direction, and both edges of the bulk."""
     T = label_weights(y, parameters.label_map)
+    # The operator is (1/n) sum T (x x^T - I): the mean of T brings back (1/n) sum T x x^T.
     operator = MomentOperator(X, T, HermiteFeatures(1, X.shape[1]))
     pairs = leading_eigenpairs(operator, 2, 2, rng=rng, route="dense")
     values = pairs.values + T.mean()
-    first, second, other = (0, 1, 3) if upper_end(parameters) else (3, 2, 0)
+    first, second, other = (0, 1, 3) if _upper_end(parameters) else (3, 2, 0)
     overlap = float((target.direction @ pairs.vectors[:, first]) ** 2)
     return {
         "eigenvalue": float(values[first]),
@@ -113,11 +88,7 @@ def _lifted(
     """The same after an infinitely wide lift; eigenvalues times n, overlap of the linear part."""
     from scipy.linalg import eigh
 
-    from solvable.models.lofi.lift import activation_energies
-    from solvable.operators.activations import dual_kernel
-    from solvable.operators.kernel_factor import factorise_kernel
-
-    sign = 1.0 if upper_end(parameters) else -1.0
+    sign = 1.0 if _upper_end(parameters) else -1.0
     T = sign * label_weights(y, parameters.label_map)
     inner = X @ X.T / np.mean(np.sum(X**2, axis=1))
     power = np.diag(inner).copy()
@@ -172,6 +143,7 @@ def _subspace(
     k = target.directions.shape[1]
     operator = MomentOperator(X, y, HermiteFeatures(1, X.shape[1]))
     pairs = leading_eigenpairs(operator, k, k, rng=rng, route="dense")
+    # Ranked by modulus: both signs carry signal.
     kept = np.argsort(-np.abs(pairs.values + y.mean()))[:k]
     squared = np.sum((target.directions.T @ pairs.vectors[:, kept]) ** 2, axis=1)
     upper = np.sum((target.directions.T @ pairs.vectors[:, :k]) ** 2, axis=1)
@@ -190,17 +162,17 @@ def _errors(
     y: np.ndarray,
     rng: np.random.Generator,
 ) -> Metrics:
-    from solvable.networks.blocks import Block, network_blocks
-    from solvable.networks.lofi import NeuralLoFiClassifier
-
+    """Errors of one filter before an infinitely wide layer, and of one and three layers without."""
     X_test, y_test = target.sample(parameters.test_samples, rng)
     if parameters.samples > parameters.kernel_samples:
         return {}
-    filtered = Block(reduce=target.directions.shape[1], width=math.inf)
-    networks = {"error": [filtered]}
-    networks |= {name: network_blocks(depth) for name, depth in KERNEL_DEPTHS.items()}
-    found: Metrics = {}
+    networks = {
+        "error": [Block(reduce=target.directions.shape[1], width=math.inf)],
+        "kernel_error": network_blocks(1),
+        "deep_kernel_error": network_blocks(3),
+    }
+    errors: Metrics = {}
     for name, blocks in networks.items():
         model = NeuralLoFiClassifier(blocks, scaling="none", random_state=0).fit(X, y)
-        found[name] = float(np.mean(model.predict(X_test) != y_test))
-    return found
+        errors[name] = float(np.mean(model.predict(X_test) != y_test))
+    return errors

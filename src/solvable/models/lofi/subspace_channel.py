@@ -78,22 +78,7 @@ class SubspaceChannel:
         )
 
     def sample(self, n: int, rng: np.random.Generator | int) -> tuple[np.ndarray, np.ndarray]:
-        """Draw ``n`` samples.
-
-        Parameters
-        ----------
-        n : int
-            At least 1.
-        rng : Generator or int
-            Where the inputs come from.
-
-        Returns
-        -------
-        X : ndarray of shape (n, d)
-            Inputs.
-        y : ndarray of shape (n,)
-            Labels, -1 or 1.
-        """
+        """Draw inputs X of shape (n, d) and labels y of shape (n,), -1 or 1."""
         check_integer("n", n, 1)
         stream = random_stream(rng, "samples") if isinstance(rng, int) else rng
         X = stream.standard_normal((n, self.dimension))
@@ -101,20 +86,10 @@ class SubspaceChannel:
         return X, np.where(form > 0, 1.0, -1.0)
 
     def law(self) -> LabelLaw:
-        r"""Law of the label with :math:`E[s_i^2\mid y]`, from the characteristic function.
-
-        .. math:: E[\mathrm{sign}(Q)\,s_i^2]=\frac2\pi\int_0^\infty
-            \mathrm{Im}\Big[\frac{\phi(t)}{1-2ia_it}\Big]\frac{dt}t,\qquad
-            \phi(t)=\prod_j(1-2ia_jt)^{-1/2} .
-
-        Returns
-        -------
-        LabelLaw
-            Two weights, k directions; to 1e-8.
-        """
+        r"""Law of the label with :math:`E[s_i^2\mid y]`, to 1e-8: two weights, k directions."""
         a = np.asarray(self.coefficients, dtype=np.float64)
         mean = _sign_integral(a, None)
-        strengths = np.array([_sign_integral(a, one) for one in a])
+        strengths = np.array([_sign_integral(a, coefficient) for coefficient in a])
         chance = np.array([(1 - mean) / 2, (1 + mean) / 2])
         moments = np.stack([(1 - strengths) / 2, (1 + strengths) / 2])
         return LabelLaw(np.array([-1.0, 1.0]), chance, moments / chance[:, None])
@@ -125,11 +100,13 @@ def _sign_integral(a: np.ndarray, tilted: float | None) -> float:
     from scipy.integrate import quad
 
     def integrand(log_t: float) -> float:
+        # E[sign(Q) s_i^2] = 2/pi int_0^inf Im[phi(t) / (1 - 2i a_i t)] dt/t,
+        # phi(t) = prod_j (1 - 2i a_j t)^(-1/2)
         t = np.exp(log_t)
         factor = 1.0 if tilted is None else 1 / (1 - 2j * tilted * t)
         # Roots one by one: that of a product would leave the principal branch.
         return float(np.imag(np.prod((1 - 2j * a * t) ** -0.5) * factor))
 
     scale = np.log(np.abs(a).max())
-    found, _ = quad(integrand, -40 - scale, 40 - scale, limit=400, epsabs=1e-10, epsrel=1e-10)
-    return float(2 / np.pi * found)
+    integral, _ = quad(integrand, -40 - scale, 40 - scale, limit=400, epsabs=1e-10, epsrel=1e-10)
+    return float(2 / np.pi * integral)

@@ -11,24 +11,14 @@ import numpy as np
 from solvable.arrays import random_stream
 from solvable.errors import InvalidData, InvalidParameter, unknown_choice
 from solvable.hermite import gaussian_quadrature
+from solvable.models.lofi.parameters import NeuralLoFiParameters
+from solvable.models.lofi.subspace_channel import SubspaceChannel
 from solvable.operators.labels import LabelMap, apply_label_map
 from solvable.spectra.label_law import LabelLaw
 from solvable.teachers.first_layer import check_integer, freeze
 
-MEDIAN = 0.454936423119572
-r"""Median of :math:`s^2` for Gaussian s."""
-
-NINETIETH = 2.705543454095404
-r"""Nine tenths of :math:`s^2` are below."""
-
-PANEL_NODES = 96
-"""Quadrature nodes of the latent coordinate in each panel."""
-
-NOISE_NODES = 24
-"""Quadrature nodes of additive noise."""
-
-LAW_GROUPS = 4_000
-"""Groups of label weights into which a quadrature is gathered."""
+# Quantiles of s^2 for Gaussian s: the median, and the one below which nine tenths lie.
+MEDIAN, NINETIETH = 0.454936423119572, 2.705543454095404
 
 Channel = Callable[[np.ndarray], np.ndarray]
 """Label of a latent coordinate, elementwise."""
@@ -161,16 +151,16 @@ class GaussianChannel:
     @property
     def variances(self) -> np.ndarray:
         """Diagonal of the covariance of the inputs, shape (d,)."""
-        found = np.ones(self.dimension)
-        found[: self.nuisance] = self.nuisance_variance
-        return found
+        variances = np.ones(self.dimension)
+        variances[: self.nuisance] = self.nuisance_variance
+        return variances
 
     @cached_property
     def direction(self) -> np.ndarray:
         r""":math:`\theta`, shape (d,)."""
-        found = random_stream(self.seed, "channel").standard_normal(self.dimension)
-        found[: self.nuisance] = 0
-        return freeze(found / np.linalg.norm(found))
+        theta = random_stream(self.seed, "channel").standard_normal(self.dimension)
+        theta[: self.nuisance] = 0
+        return freeze(theta / np.linalg.norm(theta))
 
     @property
     def directions(self) -> np.ndarray:
@@ -188,22 +178,7 @@ class GaussianChannel:
         return values
 
     def sample(self, n: int, rng: np.random.Generator | int) -> tuple[np.ndarray, np.ndarray]:
-        """Draw ``n`` samples.
-
-        Parameters
-        ----------
-        n : int
-            At least 1.
-        rng : Generator or int
-            Where inputs and noise come from.
-
-        Returns
-        -------
-        X : ndarray of shape (n, d)
-            Inputs.
-        y : ndarray of shape (n,)
-            Labels.
-        """
+        """Draw inputs X of shape (n, d) and labels y of shape (n,)."""
         check_integer("n", n, 1)
         stream = random_stream(rng, "samples") if isinstance(rng, int) else rng
         X = stream.standard_normal((n, self.dimension))
@@ -214,34 +189,19 @@ class GaussianChannel:
         return X, y + self.noise * stream.standard_normal(n)
 
     def law(self, label_map: LabelMap | str = "raw") -> LabelLaw:
-        r"""Law of :math:`T(y)` with :math:`E[s^2\mid T]`, by quadrature.
-
-        Parameters
-        ----------
-        label_map : {"raw", "identity", "tanh", "clip"} or callable
-            As in :func:`label_weights`, standardised with the moments of the law.
-
-        Returns
-        -------
-        LabelLaw
-            One direction. Exact to rounding for the named channels without noise.
-
-        Raises
-        ------
-        InvalidData
-            If labels, or mapped labels, are constant.
-        """
-        s, chance = gaussian_quadrature(PANEL_NODES, self._named.breakpoints)
+        r"""Law of :math:`T(y)` with :math:`E[s^2\mid T]`, by quadrature."""
+        # Panels end where the channel jumps: exact to rounding for named channels without noise.
+        s, chance = gaussian_quadrature(96, self._named.breakpoints)
         y, squares = self.clean_label(s), s**2
         if self.noise and self._named.two_valued:
             y = np.concatenate([y, -y])
             chance = np.concatenate([chance * (1 - self.noise), chance * self.noise])
             squares = np.tile(squares, 2)
         elif self.noise:
-            moved, share = gaussian_quadrature(NOISE_NODES)
+            moved, share = gaussian_quadrature(24)
             y = (y[:, None] + self.noise * moved).ravel()
             chance = (chance[:, None] * share).ravel()
-            squares = np.repeat(squares, NOISE_NODES)
+            squares = np.repeat(squares, moved.size)
         return _gathered(_mapped(y, chance, label_map), chance, squares)
 
 
@@ -272,9 +232,10 @@ def _gathered(T: np.ndarray, chance: np.ndarray, squares: np.ndarray) -> LabelLa
     scale = float(np.sqrt(chance @ T**2)) or 1.0
     # Values that differ by rounding are one value.
     values, group = np.unique(np.round(T / scale, 12), return_inverse=True)
-    if values.size > LAW_GROUPS:
+    groups = 4_000
+    if values.size > groups:
         place = np.arcsinh(values)
-        bins = ((place - place[0]) / (place[-1] - place[0]) * (LAW_GROUPS - 1)).astype(int)
+        bins = ((place - place[0]) / (place[-1] - place[0]) * (groups - 1)).astype(int)
         group = np.unique(bins[group], return_inverse=True)[1]
     total = np.bincount(group, chance)
     return LabelLaw(
@@ -282,3 +243,25 @@ def _gathered(T: np.ndarray, chance: np.ndarray, squares: np.ndarray) -> LabelLa
         total,
         (np.bincount(group, chance * squares) / total)[:, None],
     )
+
+
+def make_target(parameters: NeuralLoFiParameters, seed: int) -> GaussianChannel | SubspaceChannel:
+    """Target of a seed."""
+    if parameters.target == "subspace":
+        return SubspaceChannel(parameters.n_inputs, seed=seed)
+    hidden = parameters.target == "hidden"
+    return GaussianChannel(
+        parameters.n_inputs,
+        parameters.channel,
+        parameters.noise,
+        parameters.nuisance if hidden else 0,
+        parameters.nuisance_variance if hidden else 1.0,
+        seed,
+    )
+
+
+def draw_target(
+    parameters: NeuralLoFiParameters, rng: np.random.Generator
+) -> GaussianChannel | SubspaceChannel:
+    """Target of one replicate, the first thing that is drawn."""
+    return make_target(parameters, int(rng.integers(2**31)))

@@ -1,4 +1,4 @@
-r"""Front door to the theory of low-degree filtering: what the first filter finds, and from when."""
+"""Theory of low-degree filtering: what the first filter finds, and from when."""
 
 from __future__ import annotations
 
@@ -101,27 +101,27 @@ def predict_filter(
     sizes = np.atleast_1d(np.asarray(samples, dtype=np.float64))
     if sizes.ndim != 1 or not (np.isfinite(sizes).all() and (sizes > 0).all()):
         raise InvalidParameter(f"samples is {samples}; allowed: numbers above 0, () or (m,).")
-    found = [
-        label_weighted_spectrum(
-            law, ratio=float(n) / dimension, dimension=dimension if rounding else None
-        )
+    rounded_at = dimension if rounding else None
+    spectra = [
+        label_weighted_spectrum(law, ratio=float(n) / dimension, dimension=rounded_at)
         for n in sizes
     ]
-    overlap = np.array([one.squared_overlap for one in found])
+    overlap = np.array([spectrum.squared_overlap for spectrum in spectra])
     opposite = [
-        np.where(one.at_upper_end, one.lower.eigenvalues, one.upper.eigenvalues) for one in found
+        np.where(spectrum.at_upper_end, spectrum.lower.eigenvalues, spectrum.upper.eigenvalues)
+        for spectrum in spectra
     ]
     kept = with_chance(overlap, n_directions=law.n_directions, n_features=dimension)
-    ratios = emergence_ratio(law, dimension=dimension if rounding else None)
     row = 0 if np.ndim(samples) == 0 else slice(None)
     return FilterPrediction(
         samples=sizes[row],
-        bulk_edges=np.array([one.bulk_edges for one in found])[row],
-        eigenvalues=np.array([one.eigenvalues for one in found])[row],
+        bulk_edges=np.array([spectrum.bulk_edges for spectrum in spectra])[row],
+        eigenvalues=np.array([spectrum.eigenvalues for spectrum in spectra])[row],
         opposite_eigenvalues=np.array(opposite)[row],
         squared_overlap=overlap[row],
-        recovered=np.array([one.recovered for one in found])[row],
+        recovered=np.array([spectrum.recovered for spectrum in spectra])[row],
         subspace_overlap=kept.mean(axis=1)[row],
-        emergence_samples=ratios * dimension,
+        # alpha_c: alpha E[T (s_i^2 - 1) / (lambda_bar - T)] = 1
+        emergence_samples=emergence_ratio(law, dimension=rounded_at) * dimension,
         weak_recovery_samples=law.weak_recovery_ratio * dimension,
     )

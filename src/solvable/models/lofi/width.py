@@ -11,9 +11,6 @@ from solvable.errors import InvalidData
 from solvable.hermite import hermite_polynomials
 from solvable.operators.activations import dual_kernel, evaluate
 
-DEGREES = 48
-"""Hermite degrees of the squared activation."""
-
 
 @dataclass(frozen=True)
 class WidthConvergence:
@@ -77,23 +74,26 @@ def fourth_moment_kernel(
     scale = np.sqrt(np.multiply.outer(left, right))
     cosine = np.clip(inner / scale, -1.0, 1.0)
     if activation == "relu":
+        # q_aa q_bb / (2 pi) (3 sin cos + (pi - theta) (1 + 2 cos^2)): arc-cosine kernel of order 2
         angle, sine = np.arccos(cosine), np.sqrt((1 - cosine) * (1 + cosine))
         total = 3 * sine * cosine + (np.pi - angle) * (1 + 2 * cosine**2)
         return np.asarray(scale**2 * total / (2 * np.pi))
     nodes = np.linspace(-12.0, 12.0, 1921)
     chance = np.exp(-(nodes**2) / 2)
-    polynomials = hermite_polynomials(nodes, DEGREES) * (chance / chance.sum())
+    degrees = 48  # of the squared activation
+    polynomials = hermite_polynomials(nodes, degrees) * (chance / chance.sum())
 
     def coefficients(variances: np.ndarray) -> np.ndarray:
         values = evaluate(activation, np.sqrt(variances)[:, None] * nodes) ** 2
         return np.asarray(values @ polynomials.T)
 
     rows, columns = coefficients(np.asarray(left)), coefficients(np.asarray(right))
-    found, power = np.zeros_like(cosine), np.ones_like(cosine)
-    for j in range(DEGREES + 1):
-        found += np.multiply.outer(rows[:, j], columns[:, j]) * power
+    # Mehler: kappa_4 = sum_j m_j(q_aa) m_j(q_bb) cos^j theta
+    total, power = np.zeros_like(cosine), np.ones_like(cosine)
+    for j in range(degrees + 1):
+        total += np.multiply.outer(rows[:, j], columns[:, j]) * power
         power *= cosine
-    return found
+    return total
 
 
 def width_convergence(
@@ -148,6 +148,7 @@ def width_convergence(
     inner = X @ X.T / norm**2
     power = np.diag(inner).copy()
     kernel = dual_kernel(activation, inner, power, power)
+    # P Var(G_ab) = kappa_4(a, b) - kappa(a, b)^2
     variance = fourth_moment_kernel(activation, inner, power, power) - kernel**2
     deviation = np.sqrt(np.maximum(variance, 0.0))
     return WidthConvergence(
@@ -159,6 +160,7 @@ def width_convergence(
 
 
 def _median_of_largest(deviations: np.ndarray) -> float:
+    """Level that the largest of independent Gaussians exceeds half of the time."""
     from scipy.optimize import brentq
     from scipy.special import erf
 

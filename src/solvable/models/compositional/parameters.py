@@ -1,0 +1,88 @@
+"""Parameters of the system `compositional-target`."""
+
+from __future__ import annotations
+
+from math import comb
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from solvable.frame.system import Parameters
+
+
+class CompositionalParameters(Parameters):
+    """Parameters of a compositional target."""
+
+    dimension: int = Field(40, ge=2, le=20_000)
+    """Number d of input coordinates."""
+    degree: int = Field(2, ge=1, le=3)
+    """Degree q of the first representation in the input."""
+    layers: int = Field(3, ge=3, le=4)
+    """Layers of the target: one or two representations, the last quadratic layer, the readout."""
+    features: int = Field(0, ge=0, le=10_000)
+    """Width p of the first representation; 0 for the rounded power d^epsilon."""
+    epsilon: float = Field(0.5, ge=0, le=3)
+    """Exponent of the width where features is 0."""
+    inner_features: int = Field(1, ge=1, le=1_000)
+    """Width of the second representation of a target of four layers."""
+    second_layer: Literal["dense", "diagonal"] = "dense"
+    """Last quadratic layer B: dense with Gaussian entries, or diagonal with a power law."""
+    decay: float = Field(0.4, ge=0, le=10)
+    """Exponent gamma of a diagonal last layer, b_i ~ i^-gamma with random signs."""
+    beta: float = Field(1.0, gt=0, le=100)
+    """Scale of the last layer: how far a nonlinear readout saturates."""
+    readout: Literal["identity", "tanh"] = "identity"
+    """Readout g of the label y = g(s), standardised."""
+    first_layer: Literal["orthonormal", "random", "random-features"] = "orthonormal"
+    """Directions of the first layer: orthonormal, Gaussian, or made of random ReLU features."""
+    width: int = Field(4096, ge=1, le=100_000)
+    """Number of random ReLU features."""
+    teacher: int = Field(0, ge=0)
+    """Seed of the layers above the first, which all replicates share."""
+    samples: int = Field(26_240, ge=4, le=10**9)
+    """Number n of samples behind the first spectral step; later steps have rows of their own."""
+    label_map: Literal["identity", "tanh", "clip"] = "tanh"
+    """Map of the standardised label inside the moment operator."""
+    correction: Literal["none", "wick"] = "wick"
+    """Whether the moment operators keep the part of highest degree alone."""
+    test_samples: int = Field(5_000, ge=2, le=10**7)
+    """Number of fresh samples behind the test error."""
+    kernel_samples: int = Field(0, ge=0, le=30_000)
+    """Largest n at which a polynomial kernel is fitted too (RBF: half of it); 0 for never."""
+    kernel_dimension: int = Field(40, ge=2)
+    """Smallest d at which kernels are fitted: below, degree 4 is within reach of few samples."""
+
+    @model_validator(mode="after")
+    def _check(self) -> CompositionalParameters:
+        available, name = self.n_features_total, "features"
+        if self.first_layer == "random-features":
+            if self.degree != 2:
+                raise ValueError(
+                    f"degree is {self.degree} and first_layer is 'random-features'; allowed: 2, as "
+                    "a ReLU less its linear part starts at degree 2 and has no degree 3"
+                )
+            available = min(available, self.width)
+        for width in self.widths:
+            if not 1 <= width <= available:
+                raise ValueError(
+                    f"{name} is {width}, more than the {available} coordinates that this layer is "
+                    f"made of; allowed: 1 to {available}"
+                )
+            available, name = comb(width + 1, 2), "inner_features"
+        return self
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """Width of each representation."""
+        first = self.features or round(self.dimension**self.epsilon)
+        return (first,) if self.layers == 3 else (first, self.inner_features)
+
+    @property
+    def n_features_total(self) -> int:
+        """Number D of Hermite features."""
+        return comb(self.dimension + self.degree - 1, self.degree)
+
+    @property
+    def label_degree(self) -> int:
+        """Degree of the index in the input: 2q or 4q."""
+        return 2 ** (self.layers - 2) * self.degree

@@ -1,0 +1,145 @@
+"""The layers above the first, which replicates share, and the eigenbasis of the features below them.
+
+A dense last layer is a diagonal one in rotated features: h^T B h - tr B = |B|_F sum_k lambda_k (u_k^2
+- 1) with u = V^T h. For Gaussian h the u are Gaussian too, so that sequential feature recovery solves
+it; with four layers the same holds to leading order of E[T h h^T], T the mapped label.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from functools import cached_property, lru_cache
+from typing import Any, cast
+
+import numpy as np
+
+from solvable.arrays import random_stream
+from solvable.errors import InvalidData
+from solvable.models.compositional.parameters import CompositionalParameters
+from solvable.models.compositional.target import CompositionalTarget
+from solvable.operators import apply_label_map
+
+
+@dataclass(frozen=True)
+class SharedUpperLayers(CompositionalTarget):
+    """A target whose layers above the first belong to ``upper_seed``, not to ``seed``.
+
+    Replicates then differ in their first layer alone, and each rotated feature can be averaged.
+    """
+
+    upper_seed: int = 0
+
+    @cached_property
+    def _upper(self) -> CompositionalTarget:
+        values = {field.name: getattr(self, field.name) for field in fields(CompositionalTarget)}
+        return CompositionalTarget(**(values | {"seed": self.upper_seed}))
+
+    @cached_property
+    def hidden_layers(self) -> tuple[np.ndarray, ...]:
+        """Quadratic layers between the first and the last."""
+        return self._upper.hidden_layers
+
+    @cached_property
+    def matrix(self) -> np.ndarray:
+        """The last quadratic layer."""
+        return self._upper.matrix
+
+
+def make_target(parameters: CompositionalParameters, seed: int) -> SharedUpperLayers:
+    """Target of a seed: first layers differ between replicates, the others do not."""
+    return SharedUpperLayers(
+        dimension=parameters.dimension,
+        degree=parameters.degree,
+        features=parameters.widths,
+        second_layer=parameters.second_layer,
+        decay=parameters.decay,
+        beta=parameters.beta,
+        readout=parameters.readout,
+        first_layer=parameters.first_layer,
+        width=parameters.width,
+        seed=seed,
+        upper_seed=parameters.teacher,
+    )
+
+
+def draw_target(parameters: CompositionalParameters, rng: np.random.Generator) -> SharedUpperLayers:
+    """Target of one replicate, the first thing that is drawn."""
+    return make_target(parameters, int(rng.integers(2**31)))
+
+
+@dataclass(frozen=True)
+class RotatedLayer:
+    """A symmetric layer B in its eigenbasis, in descending modulus of its eigenvalues."""
+
+    weights: np.ndarray  # lambda_k = eigenvalues / |B|_F, shape (p,); sum_k lambda_k^2 = 1
+    rotation: np.ndarray  # columns v_k, shape (p, p): rotated features u_k = v_k^T h
+    scale: float  # |B|_F
+
+
+def rotate_layer(matrix: np.ndarray) -> RotatedLayer:
+    """Write a dense quadratic layer as a diagonal one."""
+    B = np.asarray(matrix, dtype=float)
+    if B.ndim != 2 or B.shape[0] != B.shape[1] or not np.isfinite(B).all():
+        raise InvalidData(f"matrix has shape {B.shape}; allowed: a finite square matrix (p, p).")
+    scale = float(np.linalg.norm(B))
+    if scale == 0 or not np.allclose(B, B.T, rtol=0, atol=1e-10 * scale):
+        raise InvalidData("matrix is zero or not symmetric; allowed: a symmetric matrix, not zero.")
+    values, vectors = np.linalg.eigh(B)
+    # Stable, so that a diagonal layer of equal moduli keeps one order on every machine.
+    order = np.argsort(-np.abs(values).round(12), kind="stable")
+    return RotatedLayer(values[order] / scale, vectors[:, order], scale)
+
+
+@lru_cache(maxsize=32)
+def _upper_basis(
+    widths: tuple[int, ...],
+    second_layer: str,
+    decay: float,
+    beta: float,
+    readout: str,
+    label_map: str,
+    teacher: int,
+) -> RotatedLayer:
+    # Any dimension that holds the widths has the same layers above the first.
+    target = CompositionalTarget(
+        dimension=2 * max(widths) + 2,
+        features=widths,
+        second_layer=cast("Any", second_layer),
+        decay=decay,
+        beta=beta,
+        readout=readout,
+        seed=teacher,
+    )
+    if len(widths) == 1:
+        return rotate_layer(target.matrix)
+    draws = 400_000
+    latent = random_stream("compositional-target", "basis").standard_normal((draws, widths[0]))
+    (hidden,) = target.hidden_layers
+    inner = np.einsum("na,jab,nb->nj", latent, hidden, latent, optimize=True)
+    inner = (inner - np.trace(hidden, axis1=1, axis2=2)) / np.sqrt(2)
+    index = np.einsum("na,ab,nb->n", inner, target.matrix, inner, optimize=True)
+    labels = target.readout_function(index - np.trace(target.matrix))
+    T = apply_label_map(labels, cast("Any", label_map))
+    # E[T h h^T], what the first spectral step sees
+    moment = (latent * T[:, None]).T @ latent / draws
+    return rotate_layer((moment + moment.T) / 2)
+
+
+def rotated_basis(parameters: CompositionalParameters) -> RotatedLayer:
+    """Combinations of the latent features that the label tells apart, strongest first."""
+    return _upper_basis(
+        parameters.widths,
+        parameters.second_layer,
+        parameters.decay,
+        parameters.beta,
+        parameters.readout,
+        parameters.label_map,
+        parameters.teacher,
+    )
+
+
+def rotated_directions(target: CompositionalTarget, basis: RotatedLayer) -> np.ndarray:
+    """Orthonormal directions of the rotated features, shape (D, p)."""
+    # The orthonormal ones closest to those of the target.
+    left, _, right = np.linalg.svd(target.directions, full_matrices=False)
+    return np.asarray(left @ (right @ basis.rotation))

@@ -1,0 +1,41 @@
+"""Images of digits, and the kernel of infinitely many random features between them."""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+
+import numpy as np
+
+from solvable.data import load
+from solvable.models.lofi.emergence import residual_dimension
+from solvable.models.lofi_images.parameters import NeuralLoFiImagesParameters
+from solvable.operators import dual_kernel
+
+GRAM_SAMPLES = 200
+"""Images between which kernels of finite and infinite width are compared."""
+
+
+@lru_cache(maxsize=2)
+def images(data: str) -> tuple[np.ndarray, np.ndarray]:
+    """Pixels, standardised all together, and digits of a data set."""
+    rows = load(data)
+    X = np.asarray((rows.X - rows.X.mean()) / rows.X.std())
+    X.setflags(write=False)
+    return X, np.asarray(rows.y).astype(int)
+
+
+def lifted_kernel(X: np.ndarray, activation: str) -> tuple[np.ndarray, float]:
+    """Kernel of an infinitely wide lift, and the scale c that brings its inputs to norm one."""
+    scale = math.sqrt(float(np.mean(np.sum(X**2, axis=1))))  # c^2 = (1/n) sum_mu |x_mu|^2
+    inner = X @ X.T / scale**2
+    return dual_kernel(activation, inner, np.diag(inner), np.diag(inner)), scale
+
+
+def residual_dimensions(
+    X: np.ndarray, parameters: NeuralLoFiImagesParameters
+) -> list[float | None]:
+    """Dimension of what each number of kept directions leaves of the kernel."""
+    kernel, _ = lifted_kernel(X, parameters.activation)
+    dimensions = residual_dimension(np.maximum(np.linalg.eigvalsh(kernel), 0.0))
+    return [float(dimensions[k]) for k in parameters.kept]

@@ -1,0 +1,36 @@
+"""What theory knows of images without labels: convergence in width, and dimensions."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from solvable.arrays import random_stream
+from solvable.frame.points import Metrics
+from solvable.models.lofi.width import width_convergence
+from solvable.models.lofi_images.images import (
+    GRAM_SAMPLES,
+    images,
+    lifted_kernel,
+    residual_dimensions,
+)
+from solvable.models.lofi_images.parameters import NeuralLoFiImagesParameters
+
+
+def predict(parameters: NeuralLoFiImagesParameters) -> Metrics:
+    """Convergence in width and dimensions, from other images than those of any replicate's draw."""
+    X, _ = images(parameters.data)
+    stream = random_stream(0, "images for predictions", parameters.samples)
+    chosen = X[stream.permutation(len(X))[: parameters.samples]]
+    if not parameters.width:
+        return {
+            "permuted_ratio": 1.0,
+            "residual_dimensions": residual_dimensions(chosen, parameters),
+        }
+    chosen = chosen[:GRAM_SAMPLES]
+    kernel, _ = lifted_kernel(chosen, parameters.activation)
+    # |G_P - G|_F / |G|_F falls as P^(-1/2)
+    rate = width_convergence(chosen, activation=parameters.activation).frobenius_error
+    deviation = rate / math.sqrt(parameters.width) / float(np.linalg.norm(kernel))
+    return {"gram_deviation": deviation}
