@@ -94,7 +94,8 @@ def simulated(kind: str, count: int) -> Iterator[Case]:
 
 def sequential_pools() -> Iterator[Pool]:
     """Errors of the layer-wise spectral learner itself at d = 20, 20 replicates a size."""
-    from solvable.models.sequential.system import SequentialParameters, system
+    from solvable.models.sequential.parameters import SequentialParameters
+    from solvable.models.sequential.system import system
 
     sizes = 210 * np.array([2, 4, 6, 9, 14, 22, 32, 64, 128])
     settings = [

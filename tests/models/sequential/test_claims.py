@@ -5,7 +5,8 @@ import pytest
 
 from solvable.models.sequential.claims import CLAIMS
 from solvable.models.sequential.laws import crossings
-from solvable.models.sequential.system import SequentialParameters, system
+from solvable.models.sequential.parameters import SequentialParameters
+from solvable.models.sequential.system import system
 from solvable.systems.base import Point
 
 BY_NAME = {claim.name: claim for claim in CLAIMS}

@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 from solvable.arrays import random_stream
-from solvable.models.sequential.measure import make_target
 from solvable.models.sequential.moments import (
     controlled_mean,
     draw_from,
     draw_moments,
     exact_heights,
 )
-from solvable.models.sequential.system import SequentialParameters
+from solvable.models.sequential.parameters import SequentialParameters
+from solvable.models.sequential.target import make_target
 from solvable.operators import MomentOperator, apply_label_map, standardise
 
 VARIANTS = [

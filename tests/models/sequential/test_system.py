@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from solvable.arrays import random_stream
-from solvable.models.sequential.measure import draw_target, sign_pattern
-from solvable.models.sequential.system import PRESETS, SequentialParameters, system
+from solvable.models.sequential.measure import draw_target
+from solvable.models.sequential.parameters import SequentialParameters
+from solvable.models.sequential.system import PRESETS, system
 from solvable.systems.base import Point
 
 SMALL = {"dimension": 12, "features": 2, "samples": 3000, "test_samples": 500}
@@ -165,8 +166,8 @@ def test_regenerated_samples_give_a_like_result(monkeypatch):
 @settings(max_examples=30, deadline=None)
 def test_signs_are_fixed_by_the_parameters(signs, count):
     parameters = SequentialParameters(dimension=20, features=count, signs=signs)
-    pattern = sign_pattern(parameters)
-    assert pattern == sign_pattern(parameters)
+    pattern = parameters.sign_pattern()
+    assert pattern == parameters.sign_pattern()
     assert len(pattern) == count
     assert set(pattern) <= {-1, 1}
 

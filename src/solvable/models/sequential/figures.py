@@ -8,6 +8,8 @@ import numpy as np
 
 from solvable.frame.checking import BOOKKEEPING, groups
 from solvable.frame.points import Point
+from solvable.models.sequential.parameters import SequentialParameters
+from solvable.models.sequential.predict import bulk_density, predict
 from solvable.plots.figure import Figure, Marker, Series
 from solvable.spectra.density import SpectralDensity
 
@@ -46,9 +48,6 @@ Curve = tuple[np.ndarray, list[dict[str, np.ndarray]]]
 
 def dense_curve(group: Sequence[Point]) -> Curve:
     """Predictions on a fine grid of sample sizes around those of a curve."""
-    from solvable.models.sequential.predict import predict
-    from solvable.models.sequential.system import SequentialParameters
-
     sizes = np.array([point.parameters["samples"] for point in group], dtype=float)
     grid = np.geomspace(sizes[0] / 1.5, sizes[-1] * 1.5, CURVE_POINTS)
     found = []
@@ -67,9 +66,6 @@ def shown(features: int) -> list[int]:
 
 
 def _density(point: Point) -> SpectralDensity | None:
-    from solvable.models.sequential.predict import bulk_density
-    from solvable.models.sequential.system import SequentialParameters
-
     return bulk_density(SequentialParameters(**point.parameters))
 
 

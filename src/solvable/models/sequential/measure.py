@@ -2,55 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import Any, Literal, cast
 
 import numpy as np
 
-from solvable.arrays import ArraySource, Source, random_stream
+from solvable.arrays import ArraySource, Source
+from solvable.fitting.baselines import KernelRidgeBaseline
 from solvable.frame.points import Metrics
-
-if TYPE_CHECKING:
-    from solvable.models.sequential.learner import LayerwiseSpectralRegressor
-    from solvable.models.sequential.system import SequentialParameters
-    from solvable.models.sequential.target import HierarchicalTarget
+from solvable.models.sequential.learner import LayerwiseSpectralRegressor
+from solvable.models.sequential.parameters import SequentialParameters
+from solvable.models.sequential.target import HierarchicalTarget, make_target
+from solvable.operators import MomentOperator, apply_label_map, standardise
 
 MEMORY_BYTES = 1.5e9
 """Samples beyond this size are drawn again from their seed at each pass instead of being stored."""
-
-HELD_BACK_ROWS = (4_000, 20_000)
-"""Fewest and most fresh rows behind the second layer and the readout."""
-
-SPECTRUM_FEATURES = 2_000
-"""Largest D for which the whole spectrum is computed."""
-
-
-def sign_pattern(parameters: SequentialParameters) -> tuple[int, ...]:
-    """Signs of the weights: one pattern for all replicates, so that features can be averaged."""
-    count = parameters.features
-    if parameters.signs == "positive":
-        return (1,) * count
-    if parameters.signs == "alternating":
-        return tuple(1 - 2 * (rank % 2) for rank in range(count))
-    stream = random_stream("sequential-recovery", "signs", count)
-    return tuple(int(sign) for sign in stream.choice((-1, 1), count))
-
-
-def make_target(parameters: SequentialParameters, seed: int) -> HierarchicalTarget:
-    """Target of a seed: the directions differ between replicates, the weights do not."""
-    from solvable.models.sequential.target import HierarchicalTarget
-
-    return HierarchicalTarget(
-        dimension=parameters.dimension,
-        degree=parameters.degree,
-        features=parameters.features,
-        decay=parameters.decay,
-        inputs=parameters.inputs,
-        readout=parameters.readout,
-        signs=sign_pattern(parameters),
-        first_layer=parameters.first_layer,
-        seed=seed,
-    )
 
 
 def draw_target(parameters: SequentialParameters, rng: np.random.Generator) -> HierarchicalTarget:
@@ -61,7 +28,8 @@ def draw_target(parameters: SequentialParameters, rng: np.random.Generator) -> H
 def measure(parameters: SequentialParameters, rng: np.random.Generator) -> Metrics:
     """Metrics of one replicate."""
     target = draw_target(parameters, rng)
-    fresh = int(np.clip(parameters.samples, *HELD_BACK_ROWS))
+    # Rows for the second layer and the readout: enough for a spline, no more than they can use.
+    fresh = int(np.clip(parameters.samples, 4_000, 20_000))
     X, y = _samples(target, parameters.samples + fresh, rng)
     X_test, y_test = target.sample(parameters.test_samples, rng, dtype=np.float32)
     learner = _fit(parameters, X, y, fresh, int(rng.integers(2**31)))
@@ -86,8 +54,6 @@ def _samples(
 def _fit(
     parameters: SequentialParameters, X: Any, y: np.ndarray, fresh: int, seed: int
 ) -> LayerwiseSpectralRegressor:
-    from solvable.models.sequential.learner import LayerwiseSpectralRegressor
-
     # The index is the label itself, unless the label is mapped and the eigenvalues with it.
     fitted = parameters.second_layer == "least-squares" or parameters.label_map == "identity"
     in_units = parameters.readout == "identity" and fitted
@@ -121,13 +87,13 @@ def score_directions(target: HierarchicalTarget, learner: LayerwiseSpectralRegre
         for i, (before, after) in enumerate(pairwise(order))
     ]
     lower, upper = learner.bulk_edges_
-    found = learner.eigenvalues_
+    values = learner.eigenvalues_
     return {
         "squared_overlap": squared.sum(axis=1).tolist(),
         "mean_squared_overlap": float(squared.sum() / target.features),
         "eigenvalues": eigenvalues,
         "detection_edges": [float(lower), float(upper)],
-        "detected_features": float(np.sum((found > upper) | (found < lower))),
+        "detected_features": float(np.sum((values > upper) | (values < lower))),
         "neighbour_mixing": mixing,
     }
 
@@ -137,10 +103,8 @@ def _spectrum(
 ) -> Metrics:
     """All eigenvalues of the moment operator, and where those of its noise end."""
     wanted = parameters.samples <= parameters.spectrum_samples
-    if not wanted or target.n_features_total > SPECTRUM_FEATURES:
+    if not wanted or target.n_features_total > 2_000:  # seconds and 32 MB a matrix
         return {"spectrum": None, "bulk_edges": None}
-    from solvable.operators import MomentOperator, apply_label_map, standardise
-
     rows = parameters.samples
     labels = standardise(y[:rows])[0]
     matrix = MomentOperator(
@@ -165,8 +129,6 @@ def _head(X: Any, rows: int) -> Source:
     """First rows of the samples: a view of an array, a shorter regenerated source."""
     if isinstance(X, np.ndarray):
         return ArraySource(X[:rows])
-    from dataclasses import replace
-
     return cast("Source", replace(X, n_samples=rows))
 
 
@@ -182,15 +144,13 @@ def _kernels(
         "polynomial": parameters.kernel_samples,
         "rbf": parameters.kernel_samples // 2,
     }
-    rows, found = parameters.samples, {}
+    rows, errors = parameters.samples, {}
     for name, limit in limits.items():
         error = None
         if rows <= limit:
-            from solvable.fitting.baselines import KernelRidgeBaseline
-
             train = next(block for _, block in _head(X, rows).chunks(rows))
             model = KernelRidgeBaseline(kind=name, degree=2 * parameters.degree)
             residual = model.fit(train, y[:rows]).predict(X_test) - y_test
             error = float(np.mean(residual**2) / y_test.var())
-        found[f"{name}_kernel_normalised_mse"] = error
-    return cast("Metrics", found)
+        errors[f"{name}_kernel_normalised_mse"] = error
+    return cast("Metrics", errors)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from solvable.arrays import random_stream
-from solvable.models.sequential.measure import make_target
+from solvable.models.sequential.parameters import SequentialParameters
 from solvable.models.sequential.sample_kernel import (
     QuadraticBackground,
     SampleKernel,
@@ -16,12 +15,9 @@ from solvable.models.sequential.sample_kernel import (
     plain_kernel,
     quadratic_background,
 )
+from solvable.models.sequential.target import HierarchicalTarget, make_target
 from solvable.operators import apply_label_map, standardise
 from solvable.spectra.spikes import WeightedSample, compress_sample
-
-if TYPE_CHECKING:
-    from solvable.models.sequential.system import SequentialParameters
-    from solvable.models.sequential.target import HierarchicalTarget
 
 TEACHERS = 8
 """Targets over which the moments are averaged, as the replicates of a study are."""

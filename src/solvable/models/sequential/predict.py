@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from functools import lru_cache
 from math import comb
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from solvable.frame.points import Metrics
 from solvable.models.sequential.moments import Moments, draw_moments
+from solvable.models.sequential.parameters import SequentialParameters
 from solvable.spectra.density import SpectralDensity, weighted_density
 from solvable.spectra.spikes import SpikePrediction, predict_spikes
-
-if TYPE_CHECKING:
-    from solvable.models.sequential.system import SequentialParameters
 
 DENSITY_WEIGHTS = 2_000
 """Weights that stand for their law in a density."""

@@ -12,6 +12,7 @@ import numpy as np
 
 from solvable.arrays import random_stream
 from solvable.errors import InvalidParameter, unknown_choice
+from solvable.models.sequential.parameters import SequentialParameters
 from solvable.models.sequential.symmetric import degree_two_energy, quadratic_index_variance
 from solvable.operators.features import HermiteFeatures
 from solvable.teachers.base import CHUNK_ROWS, LatentTarget, draw_normals
@@ -30,9 +31,6 @@ INPUTS = ("hermite", "gaussian")
 
 SIGNS = ("random", "alternating", "positive")
 """How the signs of the second-layer weights are chosen."""
-
-CUBIC_DRAWS = 200_000
-"""Draws behind the variance of an index of cubic features."""
 
 
 def random_signs(features: int, seed: int) -> tuple[int, ...]:
@@ -220,18 +218,13 @@ class HierarchicalTarget(LatentTarget):
         return freeze(self.directions.T @ self.directions)
 
     def symmetric_matrices(self) -> np.ndarray:
-        r"""Matrices :math:`M_i`, shape (p, d, d): :math:`h_i=(x^\top M_ix-\mathrm{tr}M_i)/\sqrt2`.
-
-        Raises
-        ------
-        InvalidParameter
-            Unless the inputs are true Hermite features of degree 2.
-        """
+        r"""Matrices :math:`M_i`, shape (p, d, d), of true Hermite features of degree 2."""
         if self.inputs != "hermite" or self.degree != 2:
             raise InvalidParameter(
                 f"inputs is {self.inputs!r} and degree is {self.degree}; symmetric matrices stand "
                 "for the directions of inputs='hermite' and degree=2 only."
             )
+        # h_i = (x^T M_i x - tr M_i) / sqrt(2)
         return np.asarray(self.feature_map.to_symmetric(self.directions))
 
     def _latent_block(self, block: np.ndarray) -> np.ndarray:
@@ -247,43 +240,30 @@ class HierarchicalTarget(LatentTarget):
 
     @cached_property
     def index_variance(self) -> float:
-        r"""Exact :math:`\mathrm{Var}(h^{(2)})` for degree 1, 2 and Gaussian inputs.
-
-        Degree 3 falls back on Monte Carlo as in :attr:`label_variance`. With orthonormal
-        directions it is 1 for Gaussian features, and of degree 2
-        :math:`1+4\|S\|_F^2+2\sum\lambda_i\lambda_j\mathrm{tr}(M_iM_jM_iM_j)`.
-        """
+        r"""Exact :math:`\mathrm{Var}(h^{(2)})`, but for degree 3, where it is Monte Carlo."""
         if self._features_are_gaussian:
+            # Var h2 = sum_ij lambda_i lambda_j <A_i, A_j>^2, 1 for orthonormal directions
             return float(self.weights @ self.gram**2 @ self.weights)
         if self.degree == 2:
             return quadratic_index_variance(self.symmetric_matrices(), self.weights)
-        latent = self.draw_latent(CUBIC_DRAWS, random_stream(self.seed, "index variance"))
+        draws = 200_000  # the variance of cubic features to about a per cent
+        latent = self.draw_latent(draws, random_stream(self.seed, "index variance"))
         return float(self._index_of(latent).var())
 
     @cached_property
     def label_variance(self) -> float:
-        """Variance of the label at this finite size.
-
-        Equal to :attr:`index_variance` for the identity readout; else Monte Carlo, documented at
-        :meth:`label_moments`.
-        """
+        """Variance of the label at this finite size; Monte Carlo behind a readout."""
         if self.readout == "identity":
             return self.index_variance
         return self.label_moments()[1]
 
     @property
     def degree_two_energy(self) -> float:
-        r"""Energy of the index in Hermite degree 2, :math:`4\|\sum_i\lambda_iM_i^2\|_F^2`.
-
-        What a rotation-invariant kernel learns at :math:`n\gg d^2`; true features of degree 2 only.
-        """
+        r"""Energy of the index in Hermite degree 2, :math:`4\|\sum_i\lambda_iM_i^2\|_F^2`."""
         return degree_two_energy(self.symmetric_matrices(), self.weights)
 
     def draw_latent(self, n: int, rng: np.random.Generator) -> np.ndarray:
-        """Latent features of ``n`` fresh samples, shape (n, p).
-
-        Gaussian features are drawn in their p dimensions, so that D does not enter the cost.
-        """
+        """Latent features of ``n`` fresh samples, shape (n, p); Gaussian ones cost O(n p)."""
         if self._features_are_gaussian:
             return self._draw_gaussian(n, rng)[1]
         return super().draw_latent(n, rng)
@@ -291,32 +271,12 @@ class HierarchicalTarget(LatentTarget):
     def draw_moments(
         self, n: int, rng: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        r"""Draw what the theory's moments are made of.
-
-        Parameters
-        ----------
-        n : int
-            Number of draws.
-        rng : numpy.random.Generator
-            Where they come from.
-
-        Returns
-        -------
-        y : ndarray of shape (n,)
-            Labels.
-        h : ndarray of shape (n, p)
-            Latent features.
-        squared_norm : ndarray of shape (n,)
-            :math:`\|F(x)\|^2`, of mean D.
-
-        Notes
-        -----
-        Memory O(n p). Gaussian features cost O(n p): the norm outside the span of the directions
-        is an independent chi-square variable with D - p degrees of freedom.
-        """
+        r"""Labels, latent features and :math:`\|F(x)\|^2` of ``n`` draws, in memory O(n p)."""
         check_integer("n", n, 1)
         if self._features_are_gaussian:
             coordinates, latent = self._draw_gaussian(n, rng)
+            # |F|^2 outside the span of the directions is chi-square with D - p degrees of freedom,
+            # so that D does not enter the cost.
             rest = self.n_features_total - self.features
             outside = rng.chisquare(rest, n) if rest else 0.0
             squared_norm = np.sum(coordinates**2, axis=1) + outside
@@ -335,50 +295,31 @@ class HierarchicalTarget(LatentTarget):
         return coordinates, coordinates @ np.linalg.cholesky(self.gram).T
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> Path:
-        """Write the teacher to a ``.npz`` file without pickle.
-
-        Parameters
-        ----------
-        path : path
-            File to write; ``.npz`` is appended if missing.
-        overwrite : bool
-            Replace an existing file.
-
-        Returns
-        -------
-        Path
-            The file.
-
-        Raises
-        ------
-        InvalidParameter
-            If the readout is a callable (only named readouts can be stored), or the file exists.
-        """
+        """Write the teacher to a ``.npz`` file without pickle; only named readouts can be stored."""
         arrays = {"weights": self.weights, "directions": self.directions}
         return save_teacher(path, type(self).__name__, asdict(self), arrays, overwrite=overwrite)
 
     @classmethod
     def load(cls, path: str | Path) -> HierarchicalTarget:
-        """Read a teacher as it was saved, its arrays included (nothing is drawn again).
-
-        Parameters
-        ----------
-        path : path
-            File written by :meth:`save`.
-
-        Returns
-        -------
-        HierarchicalTarget
-            The same teacher.
-
-        Raises
-        ------
-        InvalidData
-            If the file is damaged, holds another target, or comes from a newer version.
-        """
+        """Read a teacher as it was saved, its arrays included (nothing is drawn again)."""
         parameters, arrays = load_teacher(path, cls.__name__)
         target = construct(path, cls, parameters)
         shape = (target.n_features_total, target.features)
         target.__dict__["directions"] = take(path, arrays, "directions", shape)
         target.__dict__["weights"] = take(path, arrays, "weights", shape[1:])
         return target
+
+
+def make_target(parameters: SequentialParameters, seed: int) -> HierarchicalTarget:
+    """Target of a seed: the directions differ between replicates, the weights do not."""
+    return HierarchicalTarget(
+        dimension=parameters.dimension,
+        degree=parameters.degree,
+        features=parameters.features,
+        decay=parameters.decay,
+        inputs=parameters.inputs,
+        readout=parameters.readout,
+        signs=parameters.sign_pattern(),
+        first_layer=parameters.first_layer,
+        seed=seed,
+    )

@@ -1,0 +1,85 @@
+"""Parameters of sequential feature recovery."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import comb
+from typing import Any, Literal
+
+from pydantic import Field, model_validator
+
+from solvable.arrays import random_stream
+from solvable.frame.system import Parameters
+
+
+class SequentialParameters(Parameters):
+    """Parameters of sequential feature recovery."""
+
+    dimension: int = Field(40, ge=2, le=20_000)
+    """Number d of input coordinates."""
+    degree: int = Field(2, ge=1, le=3)
+    """Degree q of the latent features in the input; the label has degree 2q."""
+    features: int = Field(6, ge=1, le=10_000)
+    """Number of latent features."""
+    decay: float = Field(0.4, ge=0, le=10)
+    """Exponent gamma of the weights, lambda_i ~ i^-gamma."""
+    samples: int = Field(26_240, ge=2, le=10**9)
+    """Number n of samples behind the spectral step."""
+    inputs: Literal["hermite", "gaussian"] = "hermite"
+    """True Hermite features of x, or Gaussian features of the same covariance (the limit)."""
+    readout: Literal["identity", "tanh"] = "identity"
+    """Readout g of the label y = g(h2)."""
+    signs: Literal["random", "alternating", "positive"] = "alternating"
+    """Signs of the weights; random ones are drawn once and shared by all replicates."""
+    first_layer: Literal["orthonormal", "random"] = "orthonormal"
+    """Directions of the features: orthonormal, or independent Gaussian entries."""
+    label_map: Literal["identity", "tanh", "clip"] = "tanh"
+    """Map of the standardised label inside the moment operator."""
+    correction: Literal["none", "wick"] = "wick"
+    """Whether the moment operator keeps the degree-2q part alone; none if there is none."""
+    second_layer: Literal["least-squares", "in-sample", "shrinkage"] = "least-squares"
+    """How the second layer is fitted: on fresh rows, from the eigenvalues, or from them shrunk."""
+    test_samples: int = Field(5_000, ge=2, le=10**7)
+    """Number of fresh samples behind the test error."""
+    kernel_samples: int = Field(0, ge=0, le=50_000)
+    """Largest n with a polynomial kernel beside the learner (RBF: half of it); 0 for never."""
+    spectrum_samples: int = Field(0, ge=0)
+    """Largest n at which the whole spectrum is stored too (at most 2,000 features); 0 for never."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _default_correction(cls, values: Any) -> Any:
+        """Correct by default exactly where there is something to correct."""
+        if isinstance(values, Mapping) and "correction" not in values:
+            plain = values.get("inputs", "hermite") == "gaussian" or values.get("degree", 2) == 1
+            return {**values, "correction": "none" if plain else "wick"}
+        return values
+
+    @model_validator(mode="after")
+    def _check(self) -> SequentialParameters:
+        total = self.n_features_total
+        if self.features > total:
+            raise ValueError(
+                f"features is {self.features}, more than the D = {total} features of degree "
+                f"{self.degree} in dimension {self.dimension}; allowed: 1 to {total}"
+            )
+        if self.inputs == "gaussian" and self.correction == "wick":
+            raise ValueError(
+                "correction is 'wick' and inputs is 'gaussian': Gaussian features have no lower "
+                "chaos to subtract; allowed: correction=none"
+            )
+        return self
+
+    @property
+    def n_features_total(self) -> int:
+        """Number D of Hermite features."""
+        return comb(self.dimension + self.degree - 1, self.degree)
+
+    def sign_pattern(self) -> tuple[int, ...]:
+        """Signs of the weights: one pattern for all replicates, so that features can be averaged."""
+        if self.signs == "positive":
+            return (1,) * self.features
+        if self.signs == "alternating":
+            return tuple(1 - 2 * (rank % 2) for rank in range(self.features))
+        stream = random_stream("sequential-recovery", "signs", self.features)
+        return tuple(int(sign) for sign in stream.choice((-1, 1), self.features))
