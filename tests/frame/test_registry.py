@@ -180,8 +180,7 @@ def test_a_class_that_cannot_be_made(install):
     install("bad-package", {"plain": "reg_a:Plain"}, reg_a=source)
     message = refusal("plain")
     assert "package bad-package 2.5 cannot be imported" in message
-    assert "TypeError: Can't instantiate abstract class Plain" in message
-    assert "predict" in message
+    assert "a system lacks predict" in message
 
 
 def test_names_of_system_and_entry_point_must_agree(install):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 import numpy as np
 
-from solvable.frame.claims import Finding
+from solvable.frame.claims import worst
 from solvable.frame.points import Point
+
+__all__ = ["BOOKKEEPING", "groups", "spread", "worst"]
 
 BOOKKEEPING = ("samples", "kernel_samples", "spectrum_samples")
 """Parameters in which the points of one curve may differ."""
@@ -25,14 +27,3 @@ def groups(points: Iterable[Point]) -> list[list[Point]]:
         key = tuple(value for name, value in point.parameters.items() if name not in BOOKKEEPING)
         found.setdefault(key, []).append(point)
     return [sorted(group, key=lambda one: one.parameters["samples"]) for group in found.values()]
-
-
-def worst(findings: Sequence[Finding]) -> Finding:
-    """The finding that is closest to failing, or furthest beyond it."""
-
-    def margin(one: Finding) -> float:
-        difference = one.measured - one.expected
-        excess = {"equal": abs(difference), "at least": -difference, "at most": difference}
-        return excess[one.kind] / one.tolerance if one.tolerance else excess[one.kind]
-
-    return max(findings, key=margin)

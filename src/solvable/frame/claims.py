@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Protocol
 
 from solvable.frame.points import Point
 
@@ -116,6 +116,8 @@ class Claim:
         Why the tolerance is what it is.
     check : callable
         ``check(points) -> Finding | NotTestable``.
+    power : float
+        Relative error of the prediction that this claim is meant to notice.
     """
 
     name: str
@@ -123,25 +125,61 @@ class Claim:
     source: str
     tolerance_reason: str
     check: Callable[[Sequence[Point]], Finding | NotTestable]
+    power: float = 0.1
 
     def verdict(self, points: Sequence[Point]) -> Verdict:
         """Evaluate the claim on the points of a study."""
-        found = self.check(points)
-        if isinstance(found, NotTestable):
-            return Verdict(
-                self.name, self.statement, "not testable", reason=found.reason, source=self.source
-            )
-        reason = f"{self.tolerance_reason} {found.detail}".strip()
+        return verdict_of(self, self.check(points))
+
+
+class Statement(Protocol):
+    """What a verdict repeats of a claim."""
+
+    @property
+    def name(self) -> str:
+        """Short identifier."""
+
+    @property
+    def statement(self) -> str:
+        """The claim in one sentence."""
+
+    @property
+    def source(self) -> str:
+        """Where it comes from."""
+
+    @property
+    def tolerance_reason(self) -> str:
+        """Why the tolerance is what it is."""
+
+
+def verdict_of(claim: Statement, finding: Finding | NotTestable) -> Verdict:
+    """Verdict of a claim from what its check found."""
+    if isinstance(finding, NotTestable):
         return Verdict(
-            self.name,
-            self.statement,
-            "holds" if found.holds else "fails",
-            measured=found.measured,
-            standard_error=found.standard_error,
-            expected=found.expected,
-            tolerance=found.tolerance,
-            reason=reason,
-            source=self.source,
-            replicates=found.replicates,
-            kind=found.kind,
+            claim.name, claim.statement, "not testable", reason=finding.reason, source=claim.source
         )
+    return Verdict(
+        claim.name,
+        claim.statement,
+        "holds" if finding.holds else "fails",
+        measured=finding.measured,
+        standard_error=finding.standard_error,
+        expected=finding.expected,
+        tolerance=finding.tolerance,
+        reason=f"{claim.tolerance_reason} {finding.detail}".strip(),
+        source=claim.source,
+        replicates=finding.replicates,
+        kind=finding.kind,
+    )
+
+
+def worst(findings: Sequence[Finding]) -> Finding:
+    """The finding that is closest to failing, or furthest beyond it."""
+
+    def margin(finding: Finding) -> float:
+        difference = finding.measured - finding.expected
+        signs = {"equal": abs(difference), "at least": -difference, "at most": difference}
+        excess = signs[finding.kind]
+        return excess / finding.tolerance if finding.tolerance else excess
+
+    return max(findings, key=margin)

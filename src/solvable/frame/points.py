@@ -27,11 +27,15 @@ class Point:
         One mapping per replicate, as :meth:`System.measure` returned it.
     prediction : mapping
         What :meth:`System.predict` returned.
+    setting : Parameters, optional
+        The parameters as the system's own model; :meth:`System.verdicts` and
+        :meth:`System.figures` fill it in.
     """
 
     parameters: Mapping[str, Any]
     metrics: Sequence[Metrics]
     prediction: Metrics
+    setting: Any = None
 
     @property
     def replicates(self) -> int:

@@ -157,15 +157,20 @@ def _title(entry: EntryPoint) -> str:
 
 
 def _title_in(tree: ast.Module, attribute: str) -> str:
-    """Title of the class behind ``attribute``: a class, or an instance ``attribute = Class()``."""
-    classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
+    """Title of a system: ``attribute = System(title=...)``, a class, or an instance of one."""
     value = _assigned(tree.body, attribute)
-    if isinstance(value, ast.Call) and isinstance(value.func, ast.Name):
-        attribute = value.func.id
-    if attribute not in classes:
-        return ""
-    title = _assigned(classes[attribute].body, "title")
-    return title.value if isinstance(title, ast.Constant) and isinstance(title.value, str) else ""
+    if isinstance(value, ast.Call):
+        given = next((word.value for word in value.keywords if word.arg == "title"), None)
+        if given is not None:
+            return _text(given)
+        if isinstance(value.func, ast.Name):
+            attribute = value.func.id
+    classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
+    return _text(_assigned(classes[attribute].body, "title")) if attribute in classes else ""
+
+
+def _text(node: ast.expr | None) -> str:
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
 
 
 def _assigned(body: list[ast.stmt], name: str) -> ast.expr | None:

@@ -1,20 +1,22 @@
-"""What a system is made of: parameters, records, points, claims, verdicts and figures.
-
-Everything here is plain data, so that a study can store it, a report can draw it and a user's own
-system can be one file.
-"""
+"""A system as data: parameters, the functions that measure and predict, claims and panels as rows."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import inspect
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from importlib import import_module
 from typing import Any, ClassVar
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
-from solvable.frame.claims import Claim
+from solvable.errors import InvalidParameter
+from solvable.frame.agreement import Agreement
+from solvable.frame.claims import Claim, Verdict
+from solvable.frame.curves import Axis, Curve, curves_of, predict_each
+from solvable.frame.panels import Panel, PanelFunction
 from solvable.frame.points import Metrics, Point
 from solvable.plots.figure import Figure
 
@@ -66,13 +68,15 @@ class Preset:
     replicates: int = 3
 
 
-class System(ABC):
-    """Target + learner + theory + claims: one solvable model of the literature.
+class System:
+    """Target + learner + theory + claims: one solvable model of the literature, as data.
 
-    A user's own system is a subclass in one file, an instance of which is named in the entry-point
-    group ``solvable.systems``.
+    A user's own system is one file that ends in ``system = System(...)``, named in the entry-point
+    group ``solvable.systems``. Functions and rows are given as they are or by name, as
+    ``"module:name"`` beside the file of the system, imported when first used. A subclass that
+    overrides the methods works as well.
 
-    Attributes
+    Parameters
     ----------
     name : str
         Name on the command line.
@@ -80,31 +84,150 @@ class System(ABC):
         One line for a reader.
     version : str
         Part of a task's identity: raise it when ``measure`` changes its numbers.
-    references : tuple of Reference
-        Sources.
     parameters : type
         Subclass of :class:`Parameters`.
-    presets : mapping
-        At least ``quick`` (under a minute on two cores).
-    claims : tuple of Claim
+    measure : callable or str
+        ``measure(parameters, rng) -> metrics`` of one replicate; they depend on nothing else.
+    predict : callable or str
+        ``predict(parameters) -> metrics``: the same names, and quantities that only theory knows.
+    teacher : callable or str, optional
+        ``teacher(parameters, rng) -> arrays`` that define the target of a replicate; the generator
+        starts as that of ``measure``.
+    axis : Axis, optional
+        The parameter along which panels are drawn and places are told.
+    claims : sequence of Claim and Agreement, or str
         What is tested.
+    panels : sequence of Panel and functions of curves, or str
+        What is drawn; needs an axis.
+    curve : callable or str, optional
+        ``curve(parameters, coordinates) -> list of metrics``: a faster way to a theory line than
+        ``predict`` at each coordinate.
+    chance : callable or str, optional
+        ``chance(parameters, prediction) -> metrics`` of a learner that knows nothing, for the power
+        of claims.
+    presets : mapping of str to Preset
+        At least ``quick`` (under a minute on two cores).
+    references : sequence of Reference
+        Sources.
+    summary : str, optional
+        What a report says first; default the docstring of the module, or of the subclass.
+
+    Raises
+    ------
+    InvalidParameter
+        If a name does not resolve, or a row names a metric that ``measure`` or ``predict`` do not
+        return.
+
+    Examples
+    --------
+    >>> class Mean(Parameters):
+    ...     samples: int = 4
+    >>> def measure(parameters, rng):
+    ...     return {"square": rng.standard_normal(parameters.samples).mean() ** 2}
+    >>> def predict(parameters):
+    ...     return {"square": 1 / parameters.samples}
+    >>> system = System(name="mean", title="A mean", version="1", parameters=Mean,
+    ...                 measure=measure, predict=predict)
+    >>> system.predict(Mean(samples=10))
+    {'square': 0.1}
     """
 
+    # A subclass sets them on the class, an instance made of data on itself.
     name: ClassVar[str]
     title: ClassVar[str]
     version: ClassVar[str]
-    references: ClassVar[tuple[Reference, ...]] = ()
     parameters: ClassVar[type[Parameters]]
-    presets: ClassVar[Mapping[str, Preset]]
-    claims: ClassVar[tuple[Claim, ...]] = ()
+    presets: ClassVar[Mapping[str, Preset]] = {}
+    references: ClassVar[Sequence[Reference]] = ()
+    axis: ClassVar[Axis | None] = None
+    _module = ""
+    _parts: Mapping[str, Any] = {}
 
-    @abstractmethod
+    def __init__(
+        self,
+        *,
+        name: str | None = None,
+        title: str | None = None,
+        version: str | None = None,
+        parameters: type[Parameters] | None = None,
+        measure: Callable[..., Any] | str | None = None,
+        predict: Callable[..., Any] | str | None = None,
+        teacher: Callable[..., Any] | str | None = None,
+        axis: Axis | None = None,
+        claims: Sequence[Claim | Agreement] | str | None = None,
+        panels: Sequence[Panel | PanelFunction] | str | None = None,
+        curve: Callable[..., Any] | str | None = None,
+        chance: Callable[..., Any] | str | None = None,
+        presets: Mapping[str, Preset] | None = None,
+        references: Sequence[Reference] | None = None,
+        summary: str | None = None,
+    ) -> None:
+        self._module = _caller() if type(self) is System else type(self).__module__
+        data: dict[str, Any] = {
+            "name": name,
+            "title": title,
+            "version": version,
+            "parameters": parameters,
+        }
+        data |= {"presets": presets, "references": references, "axis": axis}
+        for attribute, value in data.items():
+            if value is not None:
+                setattr(self, attribute, value)
+        parts: dict[str, Any] = {
+            "measure": measure,
+            "predict": predict,
+            "teacher": teacher,
+            "claims": claims,
+        }
+        parts |= {"panels": panels, "curve": curve, "chance": chance, "summary": summary}
+        self._parts = {part: value for part, value in parts.items() if value is not None}
+        missing = [
+            part for part in ("name", "title", "version", "parameters") if not hasattr(self, part)
+        ]
+        for part in ("measure", "predict"):
+            overridden = getattr(type(self), part) is not getattr(System, part)
+            missing += [] if overridden or part in self._parts else [part]
+        if missing:
+            raise InvalidParameter(
+                f"a system lacks {', '.join(missing)}; allowed: all of name, title, version, "
+                "parameters, measure and predict given."
+            )
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """Travel to a worker by name where the system is a name of its module."""
+        names = vars(sys.modules.get(self._module, sys)).items()
+        found = next((name for name, value in names if value is self), None)
+        known = found is not None and type(self) is System
+        return (_look_up, (self._module, found)) if known else super().__reduce_ex__(protocol)
+
+    def _part(self, name: str, default: Any = None) -> Any:
+        """A function or rows, imported if they were given by name."""
+        value = self._parts.get(name, default)
+        if not isinstance(value, str) or name == "summary":
+            return value
+        module, _, attribute = value.partition(":")
+        place = (
+            module if "." in module else f"{self._module.rpartition('.')[0]}.{module}".lstrip(".")
+        )
+        try:
+            found = getattr(import_module(place), attribute)
+        except AttributeError as error:
+            raise InvalidParameter(
+                f"system {self.name!r} names {value!r} as its {name}, and {place} has no "
+                f"{attribute!r}; allowed: 'module:name' beside the file of the system."
+            ) from error
+        self._parts = {**self._parts, name: found}
+        return found
+
     def measure(self, parameters: Any, rng: np.random.Generator) -> Metrics:
         """Run one replicate; the result depends on the parameters and the generator alone."""
+        metrics: Metrics = self._part("measure")(parameters, rng)
+        return metrics
 
-    @abstractmethod
     def predict(self, parameters: Any) -> Metrics:
         """Predict the same metrics, and quantities that only theory knows."""
+        metrics: Metrics = self._part("predict")(parameters)
+        return metrics
 
     def teacher(self, parameters: Any, rng: np.random.Generator) -> Mapping[str, np.ndarray]:
         """Arrays that define the target of one replicate, stored with the study; none by default.
@@ -112,8 +235,83 @@ class System(ABC):
         The generator starts in the state in which :meth:`measure` receives it, so a system whose
         ``measure`` draws its target first returns here exactly the target that was measured.
         """
-        return {}
+        function = self._part("teacher")
+        return {} if function is None else function(parameters, rng)
+
+    def chance(self, parameters: Any, prediction: Metrics) -> Metrics:
+        """Metrics of a learner that knows nothing; none by default."""
+        function = self._part("chance")
+        return {} if function is None else function(parameters, prediction)
+
+    @property
+    def claims(self) -> Sequence[Claim | Agreement]:
+        """What is tested."""
+        rows: Sequence[Claim | Agreement] = self._part("claims", ())
+        return rows
+
+    @property
+    def panels(self) -> Sequence[Panel | PanelFunction]:
+        """What is drawn."""
+        rows: Sequence[Panel | PanelFunction] = self._part("panels", ())
+        return rows
+
+    @property
+    def summary(self) -> str:
+        """What a report says first: sentences up to the first numpydoc section."""
+        own = type(self).__doc__ if type(self) is not System else sys.modules[self._module].__doc__
+        lines = inspect.cleandoc(self._parts.get("summary") or own or "").splitlines()
+        for index, line in enumerate(lines):
+            # A numpydoc section is a title underlined with dashes.
+            if line and set(line) == {"-"} and index:
+                lines = lines[: index - 1]
+                break
+        return "\n".join(lines).strip()
+
+    def settled(self, points: Sequence[Point]) -> list[Point]:
+        """The points with their parameters as the system's own model."""
+        return [
+            point
+            if point.setting is not None
+            else replace(point, setting=self.parameters(**point.parameters))
+            for point in points
+        ]
+
+    def verdicts(self, points: Sequence[Point]) -> list[Verdict]:
+        """One verdict per claim on the points of a study."""
+        if not points:
+            reason = "no task of this study has finished"
+            return [
+                Verdict(
+                    claim.name, claim.statement, "not testable", reason=reason, source=claim.source
+                )
+                for claim in self.claims
+            ]
+        points = self.settled(points)
+        return [
+            claim.verdict(points, self.axis)
+            if isinstance(claim, Agreement)
+            else claim.verdict(points)
+            for claim in self.claims
+        ]
+
+    def curves(self, points: Sequence[Point]) -> list[Curve]:
+        """Points grouped along the axis, each group with its theory line."""
+        if self.axis is None:
+            return []
+        along = self._part("curve") or predict_each(self.predict, self.axis)
+        return curves_of(self.settled(points), self.axis, along)
 
     def figures(self, points: Sequence[Point]) -> list[Figure]:
-        """Figures of a study; none unless a system defines them."""
-        return []
+        """Figures of a study: every panel for every curve."""
+        curves = self.curves(points)
+        return [figure for panel in self.panels for figure in panel(curves)] if curves else []
+
+
+def _caller() -> str:
+    """Name of the module that makes a system."""
+    return str(sys._getframe(2).f_globals.get("__name__", "__main__"))
+
+
+def _look_up(module: str, name: str) -> System:
+    found: System = getattr(import_module(module), name)
+    return found

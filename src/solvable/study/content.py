@@ -212,7 +212,7 @@ def report_content(
     return ReportContent(
         title=system.title,
         system=system.name,
-        summary=_summary(system),
+        summary=system.summary,
         parameters=parameter_rows(system.parameters, grid),
         command=command,
         figures=list(system.figures(points)),
@@ -223,19 +223,6 @@ def report_content(
         figures_directory=figures_directory,
         failures=list(failures),
     )
-
-
-def _summary(system: System) -> str:
-    import inspect
-
-    text = inspect.cleandoc(type(system).__doc__ or "")
-    lines = text.splitlines()
-    for index, line in enumerate(lines):
-        # A numpydoc section is a title underlined with dashes.
-        if line and set(line) == {"-"} and index:
-            lines = lines[: index - 1]
-            break
-    return "\n".join(lines).strip()
 
 
 def _versions() -> dict[str, str]:

@@ -127,18 +127,7 @@ class StudyResult:
     @cached_property
     def verdicts(self) -> list[Verdict]:
         """One verdict per claim of the system, on the points that are there."""
-        if not self.points:
-            return [
-                Verdict(
-                    claim.name,
-                    claim.statement,
-                    "not testable",
-                    reason="no task of this study has finished",
-                    source=claim.source,
-                )
-                for claim in self.system.claims
-            ]
-        return [claim.verdict(self.points) for claim in self.system.claims]
+        return self.system.verdicts(self.points)
 
     def teacher(self, task: str) -> dict[str, np.ndarray]:
         """Arrays that define the target of a task, as stored; see :meth:`System.teacher`."""

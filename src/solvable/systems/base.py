@@ -1,17 +1,25 @@
 """Face: what a system of one's own is made from."""
 
+from solvable.frame.agreement import Agreement, Cell
 from solvable.frame.claims import Claim, Finding, NotTestable, Status, Verdict
+from solvable.frame.curves import Axis, Curve
+from solvable.frame.panels import Panel, Trace
 from solvable.frame.points import Metrics, Point
 from solvable.frame.system import Parameters, Preset, Reference, System
 from solvable.plots.figure import Figure, Marker, Series
 
 __all__ = [
+    "Agreement",
+    "Axis",
+    "Cell",
     "Claim",
+    "Curve",
     "Figure",
     "Finding",
     "Marker",
     "Metrics",
     "NotTestable",
+    "Panel",
     "Parameters",
     "Point",
     "Preset",
@@ -19,5 +27,6 @@ __all__ = [
     "Series",
     "Status",
     "System",
+    "Trace",
     "Verdict",
 ]

@@ -1,0 +1,286 @@
+"""Claims of agreement as rows: what is measured, what is expected, how close, and where."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from solvable.errors import InvalidParameter
+from solvable.frame.claims import Finding, NotTestable, Verdict, verdict_of
+from solvable.frame.curves import Axis, place
+from solvable.frame.points import Point
+from solvable.frame.statistics import SPREAD, Errors, pooled_errors
+
+Kind = Literal["equal", "at least", "at most"]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One number that a claim compares: a metric of a point, or one entry of a list.
+
+    Parameters
+    ----------
+    point : Point
+        The records and the prediction that it comes from.
+    setting : Parameters
+        Parameters of the point, as the system's own model.
+    entry : int or None
+        Position in a list metric.
+    values : ndarray, shape (replicates,)
+        Measured values.
+    expected : float
+        What the row compares them with.
+    """
+
+    point: Point
+    setting: Any
+    entry: int | None
+    values: np.ndarray
+    expected: float
+
+    @property
+    def measured(self) -> float:
+        """Mean over replicates."""
+        return float(self.values.mean())
+
+    def predicted(self, name: str) -> float:
+        """Another predicted quantity of the point, its entry here if it is a list."""
+        return self._at(self.point.predicted(name))
+
+    def mean(self, name: str) -> float:
+        """Mean of another metric of the point, its entry here if it is a list."""
+        return self._at(self.point.mean(name))
+
+    def _at(self, value: np.ndarray) -> float:
+        return float(value if value.ndim == 0 or self.entry is None else value[self.entry])
+
+
+@dataclass(frozen=True)
+class Agreement:
+    r"""A claim that measured numbers are the expected ones, as one row.
+
+    Every entry of the metric at every point is a cell; the cell closest to failing decides. It
+    holds if :math:`|m-e|\le w+q\,s`: stated tolerance :math:`w`, standard error :math:`s` with the
+    scatter pooled over all cells, and Student quantile :math:`q` such that a right theory fails in
+    one of a hundred claims. Cells with :math:`q\,s>2w` are left out; if none is left, the verdict
+    says how many replicates are missing.
+
+    Parameters
+    ----------
+    name : str
+        Short identifier, words joined by hyphens.
+    statement : str
+        The claim in one sentence.
+    metric : str or callable
+        Name of a metric, or ``metric(point)`` giving an array of shape (replicates,) or
+        (replicates, length).
+    source : str
+        arXiv id and equation, or "derived".
+    within : float or callable
+        Stated tolerance above 0, or ``within(cell)``; relative to the expected value if ``relative``.
+    because : str
+        Why the tolerance is what it is.
+    expected : str, float or callable, optional
+        Name of a predicted quantity, a number, or ``expected(point)``; default the prediction of
+        the same name.
+    relative : bool
+        Whether to compare measured over expected with one.
+    kind : {"equal", "at least", "at most"}
+        How they are compared.
+    where : callable, optional
+        ``where(cell) -> bool``: cells at which the claim is made.
+    missing : str
+        What would make the claim testable where no cell is.
+    entry : str or callable
+        What an entry of the list is called, such as "feature"; or ``entry(setting)`` giving a name
+        for each.
+    power : float
+        Relative error of the prediction that this claim is meant to notice.
+
+    Raises
+    ------
+    InvalidParameter
+        If a constant tolerance is not above 0, or no prediction is named for a callable metric.
+
+    Examples
+    --------
+    >>> row = Agreement("mean", "The mean is predicted.", metric="mean", source="derived",
+    ...                 within=0.1, because="Terms of order 1/n.", missing="raise samples")
+    >>> points = [Point({"samples": 9}, [{"mean": 1.0}, {"mean": 1.02}], {"mean": 1.05})]
+    >>> row.verdict(points).status
+    'not testable'
+    """
+
+    name: str
+    statement: str
+    metric: str | Callable[[Point], np.ndarray]
+    source: str
+    within: float | Callable[[Cell], float]
+    because: str
+    expected: str | float | Callable[[Point], Any] | None = None
+    relative: bool = False
+    kind: Kind = "equal"
+    where: Callable[[Cell], bool] | None = None
+    missing: str = ""
+    entry: str | Callable[[Any], Sequence[str]] = "entry"
+    power: float = 0.1
+
+    def __post_init__(self) -> None:
+        if not callable(self.within) and not self.within > 0:
+            raise InvalidParameter(
+                f"within of claim {self.name!r} is {self.within}; allowed: a number above 0. A "
+                "tolerance of 0 is all statistics, which no number of replicates can test."
+            )
+        if callable(self.metric) and self.expected is None:
+            raise InvalidParameter(
+                f"claim {self.name!r} measures a function of the point and expects nothing; "
+                "allowed: the name of a prediction, a number or a function of the point."
+            )
+
+    @property
+    def tolerance_reason(self) -> str:
+        """Why the tolerance is what it is, statistics included."""
+        return f"{self.because} Beyond it, what replicates scatter by in one of a hundred claims."
+
+    def verdict(self, points: Sequence[Point], axis: Axis | None = None) -> Verdict:
+        """Judge the points of a study; :meth:`System.verdicts` gives the axis that names places."""
+        return verdict_of(self, judge(self, points, axis))
+
+
+def cells_of(row: Agreement, points: Sequence[Point]) -> list[Cell]:
+    """Cells at which the row makes its claim: measured in every replicate, and expected."""
+    cells: list[Cell] = []
+    for point in points:
+        values = _measured(row, point)
+        expected = np.broadcast_to(_expected(row, point), values.shape[1:])
+        for index in np.ndindex(values.shape[1:]):
+            entry = index[0] if index else None
+            cell = Cell(
+                point, point.setting, entry, values[(slice(None), *index)], float(expected[index])
+            )
+            known = np.isfinite(cell.values).all() and np.isfinite(cell.expected)
+            if known and (row.where is None or row.where(cell)):
+                cells.append(cell)
+    return cells
+
+
+def _measured(row: Agreement, point: Point) -> np.ndarray:
+    if callable(row.metric):
+        return np.asarray(row.metric(point), dtype=float)
+    missing = [name for name in (row.metric,) if any(name not in one for one in point.metrics)]
+    if missing:
+        raise _unknown(row, missing[0], "measure", point.metrics[0])
+    return point.values(row.metric)
+
+
+def _expected(row: Agreement, point: Point) -> np.ndarray:
+    source = row.metric if row.expected is None else row.expected
+    if isinstance(source, str):
+        if source not in point.prediction:
+            raise _unknown(row, source, "predict", point.prediction)
+        return point.predicted(source)
+    return np.asarray(source(point) if callable(source) else source, dtype=float)
+
+
+def _unknown(row: Agreement, name: str, function: str, metrics: Any) -> InvalidParameter:
+    return InvalidParameter(
+        f"claim {row.name!r} names the metric {name!r}, which {function} does not return; allowed: "
+        f"{', '.join(metrics)}. Mend the claim's row."
+    )
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """All cells of a row with their errors and tolerances, ready to be judged again and again."""
+
+    row: Agreement
+    cells: Sequence[Cell]
+    measured: np.ndarray
+    units: np.ndarray
+    expected: np.ndarray
+    within: np.ndarray
+    errors: Errors = field(repr=False)
+
+    def deviations(self) -> np.ndarray:
+        """How far each cell is beyond its expected value, in the direction that fails."""
+        difference = self.measured - self.expected
+        if self.row.kind == "at least":
+            return -difference
+        return difference if self.row.kind == "at most" else np.abs(difference)
+
+    def scaled(self, factor: float) -> Comparison:
+        """The same comparison with every prediction multiplied by a factor."""
+        if self.row.relative:
+            # m / (f e) against 1
+            return replace(self, measured=self.measured / factor)
+        return replace(self, expected=self.expected * factor)
+
+    def finding(self, axis: Axis | None) -> Finding | NotTestable:
+        """Judge the cell that is closest to failing."""
+        allowance = self.errors.allowances(two_sided=self.row.kind == "equal")
+        testable = allowance <= SPREAD * self.within
+        if not testable.any():
+            return NotTestable(self._more_replicates(allowance))
+        tolerance = self.within + allowance
+        margin = np.where(testable, self.deviations() / tolerance, -np.inf)
+        worst = int(np.argmax(margin))
+        cell = self.cells[worst]
+        detail = f"Closest to failing of {len(self.cells)}: {self._where(cell, axis)}."
+        if not testable.all():
+            detail += f" {int((~testable).sum())} scatter too much to be judged."
+        return Finding(
+            float(self.measured[worst]), float(self.expected[worst]), float(tolerance[worst]),
+            float(self.errors.standard_error[worst]), cell.point.replicates, self.row.kind, detail,
+        )  # fmt: skip
+
+    def _where(self, cell: Cell, axis: Axis | None) -> str:
+        words = place(cell.point, axis)
+        if cell.entry is None:
+            return words
+        name = self.row.entry
+        entry = (
+            f"{name} {cell.entry + 1}" if isinstance(name, str) else name(cell.setting)[cell.entry]
+        )
+        return f"{entry}, {words}"
+
+    def _more_replicates(self, allowance: np.ndarray) -> str:
+        best = int(np.argmin(allowance / self.within))
+        needed = self.errors.replicates_needed(
+            best, SPREAD * float(self.within[best]), two_sided=self.row.kind == "equal"
+        )
+        replicates = self.cells[best].point.replicates
+        if replicates < 2:
+            return "one replicate cannot tell its scatter: at least 1 more replicate"
+        if needed is None:
+            return (
+                f"replicates scatter far more than the stated tolerance of {self.within[best]:.2g}"
+            )
+        more = max(1, needed - replicates)
+        return (
+            f"replicates scatter more than the stated tolerance of {self.within[best]:.2g} allows: "
+            f"{more} more replicate{'s' if more > 1 else ''}"
+        )
+
+
+def compare(row: Agreement, points: Sequence[Point]) -> Comparison | NotTestable:
+    """Measured and expected values of every cell of a row, with errors and stated tolerances."""
+    cells = cells_of(row, points)
+    if not cells:
+        return NotTestable(row.missing or "no point of this study makes the claim")
+    raw = np.array([cell.expected for cell in cells])
+    units = raw if row.relative else np.ones(len(cells))
+    values = [cell.values / unit for cell, unit in zip(cells, units, strict=True)]
+    measured = np.array([value.mean() for value in values])
+    expected = np.ones(len(cells)) if row.relative else raw
+    within = np.array([row.within(cell) if callable(row.within) else row.within for cell in cells])
+    scales = np.maximum(np.maximum(np.abs(measured), np.abs(expected)), 1e-300)
+    return Comparison(row, cells, measured, units, expected, within, pooled_errors(values, scales))
+
+
+def judge(row: Agreement, points: Sequence[Point], axis: Axis | None) -> Finding | NotTestable:
+    """What the points say of a row."""
+    comparison = compare(row, points)
+    return comparison if isinstance(comparison, NotTestable) else comparison.finding(axis)

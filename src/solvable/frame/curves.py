@@ -1,0 +1,203 @@
+"""Points of a study grouped into curves, named by what tells them apart, with the theory between."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+from pydantic import ValidationError
+
+from solvable.frame.points import Metrics, Point
+
+
+@dataclass(frozen=True)
+class Axis:
+    """The parameter along which a system is drawn, and how a place on it is told.
+
+    Parameters
+    ----------
+    parameter : str
+        Name of the parameter.
+    label : str
+        Axis label with unit.
+    ignore : tuple of str
+        Parameters in which the points of one curve may differ besides.
+    value : callable, optional
+        ``value(setting)``: coordinate of a point; default the parameter itself.
+    told : callable, optional
+        ``told(setting)``: words for a place, such as "n/D = 32"; default name and value.
+    words : mapping of str to str
+        Format of a parameter in the name of a curve, such as ``{"noise": "noise {:g}"}``; default
+        its name and value. An empty format leaves a parameter untold.
+    scale : {"log", "linear"}
+        Of the axis and of the grid of the theory line.
+    margin : float
+        Theory lines reach beyond the points by this factor (share of the range if linear).
+    resolution : int
+        Points of a theory line.
+    """
+
+    parameter: str
+    label: str
+    ignore: tuple[str, ...] = ()
+    value: Callable[[Any], float] | None = None
+    told: Callable[[Any], str] | None = None
+    words: Mapping[str, str] = field(default_factory=dict)
+    scale: Literal["log", "linear"] = "log"
+    margin: float = 1.4
+    resolution: int = 60
+
+    def coordinate(self, point: Point) -> float:
+        """Where a point stands."""
+        if self.value is not None:
+            return float(self.value(point.setting))
+        return float(point.parameters[self.parameter])
+
+    def grid(self, low: float, high: float) -> np.ndarray:
+        """Coordinates of a theory line around points between these."""
+        if self.scale == "log":
+            return np.geomspace(low / self.margin, high * self.margin, self.resolution)
+        reach = (self.margin - 1) * (high - low)
+        return np.linspace(low - reach, high + reach, self.resolution)
+
+    def word(self, name: str, value: Any) -> str:
+        """A parameter and its value in the name of a curve."""
+        return self.words.get(name, f"{name.replace('_', ' ')} {{}}").format(value)
+
+
+def place(point: Point, axis: Axis | None) -> str:
+    """Words for a place in the study."""
+    if axis is None or point.setting is None:
+        return ", ".join(f"{name} = {value}" for name, value in point.parameters.items())
+    if axis.told is not None:
+        return axis.told(point.setting)
+    return f"{axis.parameter} = {axis.coordinate(point):.4g}"
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Points of one setting along the axis, and predictions on a finer grid.
+
+    Parameters
+    ----------
+    points : tuple of Point
+        Ascending along the axis.
+    axis : Axis
+        What they differ in.
+    predict : callable
+        ``predict(setting, coordinates) -> list of metrics``: predictions along the axis.
+    """
+
+    points: tuple[Point, ...]
+    axis: Axis
+    predict: Callable[[Any, np.ndarray], Sequence[Metrics]] = field(repr=False)
+
+    @property
+    def setting(self) -> Any:
+        """Parameters of the first point."""
+        return self.points[0].setting
+
+    @cached_property
+    def x(self) -> np.ndarray:
+        """Coordinates of the points."""
+        return np.array([self.axis.coordinate(point) for point in self.points])
+
+    @cached_property
+    def grid(self) -> np.ndarray:
+        """Coordinates of the theory line."""
+        return self.axis.grid(float(self.x[0]), float(self.x[-1]))
+
+    @cached_property
+    def predictions(self) -> Sequence[Metrics]:
+        """Predictions along the grid, made once for all panels."""
+        return self.predict(self.setting, self.grid)
+
+    def line(self, name: str) -> np.ndarray:
+        """A predicted quantity along the grid, shape (grid,) or (grid, length)."""
+        return np.array([np.asarray(metrics[name], dtype=float) for metrics in self.predictions])
+
+    def measured(self, name: str) -> tuple[np.ndarray, np.ndarray]:
+        """Means and standard errors of a metric, shape (points,) or (points, length) each."""
+        values = np.array([point.mean(name) for point in self.points])
+        return values, np.array([point.standard_error(name) for point in self.points])
+
+    def where(self, **values: Any) -> Curve | None:
+        """The part of the curve at which parameters have these values."""
+        chosen = tuple(
+            point
+            for point in self.points
+            if all(point.parameters[name] == value for name, value in values.items())
+        )
+        return Curve(chosen, self.axis, self.predict) if chosen else None
+
+
+def predict_each(
+    predict: Callable[[Any], Metrics], axis: Axis
+) -> Callable[[Any, np.ndarray], list[Metrics]]:
+    """Predictions along the axis, one call each; whole numbers where the parameter is one."""
+
+    def along(setting: Any, coordinates: np.ndarray) -> list[Metrics]:
+        values = dict(setting)
+        whole = isinstance(values[axis.parameter], int)
+        found: list[Metrics | None] = []
+        for coordinate in coordinates:
+            value = round(coordinate) if whole else float(coordinate)
+            try:
+                own = type(setting)(**{**values, axis.parameter: value})
+            except ValidationError:
+                # Beyond the allowed range a line ends.
+                found.append(None)
+                continue
+            found.append(predict(own))
+        return _without_gaps(found)
+
+    return along
+
+
+def _without_gaps(found: Sequence[Metrics | None]) -> list[Metrics]:
+    """Replace what is beyond the allowed range by NaN of the same shape."""
+    known = next((metrics for metrics in found if metrics is not None), {})
+    gap: Metrics = {}
+    for name, value in known.items():
+        gap[name] = [None] * len(value) if isinstance(value, list) else None
+    return [gap if metrics is None else metrics for metrics in found]
+
+
+def curves_of(
+    points: Sequence[Point],
+    axis: Axis,
+    predict: Callable[[Any, np.ndarray], Sequence[Metrics]],
+) -> list[Curve]:
+    """Group points that differ along the axis alone; curves in the order of the study."""
+    skipped = {axis.parameter, *axis.ignore}
+    groups: dict[tuple[object, ...], list[Point]] = {}
+    for point in points:
+        key = tuple(str(value) for name, value in point.parameters.items() if name not in skipped)
+        groups.setdefault(key, []).append(point)
+    return [
+        Curve(tuple(sorted(group, key=axis.coordinate)), axis, predict) for group in groups.values()
+    ]
+
+
+def varying(curves: Sequence[Curve], *, besides: Sequence[str] = ()) -> list[str]:
+    """Names of the parameters that tell these curves apart."""
+    if not curves:
+        return []
+    skipped = {curves[0].axis.parameter, *curves[0].axis.ignore, *besides}
+    settings = [curve.points[0].parameters for curve in curves]
+    return [
+        name
+        for name in settings[0]
+        if name not in skipped
+        and curves[0].axis.words.get(name, name)
+        and len({str(setting[name]) for setting in settings}) > 1
+    ]
+
+
+def words_of(curve: Curve, names: Sequence[str]) -> str:
+    """A curve by the values of these parameters."""
+    parameters = curve.points[0].parameters
+    return ", ".join(curve.axis.word(name, parameters[name]) for name in names)

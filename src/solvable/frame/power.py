@@ -1,0 +1,167 @@
+"""How wrong a prediction must be before each claim fails, told from the records at hand."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from solvable.frame.agreement import Agreement, Comparison, cells_of, compare
+from solvable.frame.claims import Claim, Finding, NotTestable
+from solvable.frame.points import Metrics, Point
+from solvable.frame.system import System
+
+FACTORS = (0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3, 0.5, 0.9)
+"""Relative errors of the prediction that are tried."""
+
+NO_CHANCE = "no chance learner"
+
+
+@dataclass(frozen=True)
+class PowerRow:
+    """What it takes to make one claim fail on these records.
+
+    Parameters
+    ----------
+    claim : str
+        Name of the claim.
+    status : str
+        Its verdict as things are.
+    stated : float
+        Relative error of the prediction that the claim is meant to notice.
+    fails_from_above, fails_from_below : float or None
+        Smallest x tried from which on the claim fails with predictions times 1 + x, or 1 - x; None if
+        it never does.
+    chance : str
+        Its verdict with a learner replaced by chance: "fails", "holds", "not testable" or "no chance
+        learner".
+    """
+
+    claim: str
+    status: str
+    stated: float
+    fails_from_above: float | None
+    fails_from_below: float | None
+    chance: str
+
+    @property
+    def noticed(self) -> bool:
+        """Whether a prediction wrong by the stated power, in some direction, makes the claim fail."""
+        reached = [x for x in (self.fails_from_above, self.fails_from_below) if x is not None]
+        return bool(reached) and min(reached) <= self.stated
+
+
+def power_rows(system: System, points: Sequence[Point]) -> list[PowerRow]:
+    """Judge the same records with scaled predictions and with a learner that knows nothing.
+
+    Parameters
+    ----------
+    system : System
+        Its claims are judged.
+    points : sequence of Point
+        Points of a study.
+
+    Returns
+    -------
+    list of PowerRow
+        One for each claim, in order.
+    """
+    points = system.settled(points)
+    return [
+        _agreement_power(claim, points, system)
+        if isinstance(claim, Agreement)
+        else _claim_power(claim, points, system)
+        for claim in system.claims
+    ]
+
+
+def _agreement_power(row: Agreement, points: Sequence[Point], system: System) -> PowerRow:
+    comparison = compare(row, points)
+    if isinstance(comparison, NotTestable):
+        return PowerRow(row.name, "not testable", row.power, None, None, "not testable")
+    statuses = {
+        sign * x: _status(comparison.scaled(1 + sign * x).finding(system.axis))
+        for sign in (1, -1)
+        for x in FACTORS
+    }
+    chance = _chance_comparison(row, comparison, system)
+    return PowerRow(
+        row.name,
+        _status(comparison.finding(system.axis)),
+        row.power,
+        _first(statuses, 1),
+        _first(statuses, -1),
+        NO_CHANCE if chance is None else _status(chance.finding(system.axis)),
+    )
+
+
+def _chance_comparison(row: Agreement, comparison: Comparison, system: System) -> Comparison | None:
+    """The same cells with the learner's values replaced; errors stay those of the records."""
+    replaced = [_by_chance(cell.point, system) for cell in comparison.cells]
+    if isinstance(row.metric, str):
+        known = [row.metric in metrics for metrics in replaced]
+        if not any(known):
+            return None
+    measured = []
+    for cell, metrics, unit in zip(comparison.cells, replaced, comparison.units, strict=True):
+        point = replace(cell.point, metrics=[{**own, **metrics} for own in cell.point.metrics])
+        entries = cells_of(replace(row, where=None), [point])
+        value = next((c.measured for c in entries if c.entry == cell.entry), np.nan)
+        measured.append(value / unit)
+    values = np.array(measured)
+    kept = np.where(np.isfinite(values), values, comparison.measured)
+    return None if np.array_equal(kept, comparison.measured) else replace(comparison, measured=kept)
+
+
+def _by_chance(point: Point, system: System) -> Metrics:
+    return dict(system.chance(point.setting, point.prediction))
+
+
+def _claim_power(claim: Claim, points: Sequence[Point], system: System) -> PowerRow:
+    statuses = {
+        sign * x: _status(claim.check([_scaled(point, 1 + sign * x) for point in points]))
+        for sign in (1, -1)
+        for x in FACTORS
+    }
+    status = _status(claim.check(points))
+    chance = NO_CHANCE
+    if any(_by_chance(point, system) for point in points):
+        replaced = [
+            replace(point, metrics=[{**own, **_by_chance(point, system)} for own in point.metrics])
+            for point in points
+        ]
+        chance = _status(claim.check(replaced))
+    return PowerRow(
+        claim.name, status, claim.power, _first(statuses, 1), _first(statuses, -1), chance
+    )
+
+
+def _scaled(point: Point, factor: float) -> Point:
+    """A point with every predicted number multiplied."""
+    return replace(
+        point, prediction={name: _times(v, factor) for name, v in point.prediction.items()}
+    )
+
+
+def _times(value: Any, factor: float) -> Any:
+    if isinstance(value, list):
+        return [_times(entry, factor) for entry in value]
+    return value if value is None or isinstance(value, str) else float(value) * factor
+
+
+def _status(finding: Finding | NotTestable) -> str:
+    if isinstance(finding, NotTestable):
+        return "not testable"
+    return "holds" if finding.holds else "fails"
+
+
+def _first(statuses: Mapping[float, str], sign: int) -> float | None:
+    """Smallest error from which on every larger one fails too."""
+    found = None
+    for x in reversed(FACTORS):
+        if statuses[sign * x] != "fails":
+            break
+        found = x
+    return found

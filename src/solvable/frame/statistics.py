@@ -1,0 +1,76 @@
+"""Standard errors from few replicates: scatter pooled over the cells of a claim, Student quantiles."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import digamma, stdtrit
+
+FALSE_ALARM = 0.01
+"""Probability that a claim fails by chance although its theory is right, over all of its cells."""
+
+SPREAD = 2.0
+"""Largest statistical allowance, in stated tolerances; beyond it a cell is not testable."""
+
+MOST_REPLICATES = 100_000
+"""Replicates beyond which no number is told."""
+
+
+@dataclass(frozen=True)
+class Errors:
+    """Variance of one replicate of each cell, number of replicates, pooled degrees of freedom."""
+
+    variance: np.ndarray
+    replicates: np.ndarray
+    degrees: float
+
+    @property
+    def standard_error(self) -> np.ndarray:
+        """Of the mean of each cell; NaN where one replicate of each is all there is."""
+        if self.degrees == 0:
+            return np.full(self.variance.shape, np.nan)
+        return np.sqrt(self.variance / self.replicates)
+
+    def allowances(self, *, two_sided: bool) -> np.ndarray:
+        """Deviations that a right theory exceeds in one of a hundred claims; infinite if unknown."""
+        if self.degrees == 0:
+            return np.full(self.variance.shape, np.inf)
+        # Student quantile; the worst of all cells is judged, so each has its share (Bonferroni).
+        tail = FALSE_ALARM / self.variance.size / (2 if two_sided else 1)
+        return np.asarray(-stdtrit(self.degrees, tail) * self.standard_error)
+
+    def replicates_needed(self, cell: int, allowance: float, *, two_sided: bool) -> int | None:
+        """Fewest replicates of every cell with which the allowance of one falls to this."""
+        count = 2
+        while count < MOST_REPLICATES:
+            grown = Errors(
+                self.variance,
+                np.full(self.variance.shape, count),
+                float((count - 1) * self.variance.size),
+            )
+            if grown.allowances(two_sided=two_sided)[cell] <= allowance:
+                return count
+            count += max(1, count // 20)
+        return None
+
+
+def pooled_errors(values: Sequence[np.ndarray], scales: np.ndarray) -> Errors:
+    """Errors of cells whose relative scatter is alike, though not equal.
+
+    The variance of a cell is its own or the common one, whichever is larger: with two to six
+    replicates its own is often far too small. The common one is the geometric mean of relative
+    variances, which a few noisy cells do not raise. Simulated with 24 cells: a right theory fails in
+    less than 1 % of claims while logarithms of the cells' standard deviations scatter by up to .5.
+    """
+    counts = np.array([value.size for value in values])
+    degrees = np.maximum(counts - 1, 0)
+    own = np.array([value.var(ddof=1) if value.size > 1 else 0.0 for value in values]) / scales**2
+    used = own > 0
+    common = 0.0
+    if used.any():
+        half = degrees[used] / 2
+        # E log s^2 = log sigma^2 + digamma(k/2) - log(k/2) with k degrees of freedom
+        common = np.exp(np.mean(np.log(own[used]) - digamma(half) + np.log(half)))
+    return Errors(np.maximum(own, common) * scales**2, counts, float(degrees.sum()))

@@ -1,0 +1,219 @@
+"""Rows of agreement: a right theory holds, a wrong one fails, and what cannot tell says so."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from solvable.errors import InvalidParameter
+from solvable.frame.agreement import Agreement, compare
+from solvable.frame.curves import Axis
+from solvable.frame.points import Point
+from solvable.frame.power import FACTORS, power_rows
+from solvable.frame.statistics import pooled_errors
+from solvable.frame.system import Parameters, Preset, System
+
+SIZES = (10, 20, 40, 80, 160, 320)
+
+
+def points_of(seed, replicates, *, bias=1.0, scatter=0.05, uneven=0.0, entries=4):
+    """Lists whose true means are 1, 1/2, 1/3, ... at each size, with Gaussian scatter."""
+    rng = np.random.default_rng(seed)
+    truth = 1 / np.arange(1, entries + 1)
+    points = []
+    for size in SIZES:
+        spread = scatter * truth * np.exp(uneven * rng.standard_normal(entries))
+        draws = truth * bias + spread * rng.standard_normal((replicates, entries))
+        metrics = [{"overlap": list(row)} for row in draws]
+        points.append(
+            Point(
+                {"samples": size}, metrics, {"overlap": list(truth)}, SimpleNamespace(samples=size)
+            )
+        )
+    return points
+
+
+def row(**changes):
+    settings = {"metric": "overlap", "source": "derived", "within": 0.04, "because": "Order 1/n."}
+    settings |= {"relative": True, "entry": "feature", "missing": "raise samples"} | changes
+    return Agreement("overlap", "The overlap is predicted.", **settings)
+
+
+@pytest.mark.parametrize("uneven", [0.0, 0.5])
+@pytest.mark.parametrize(("replicates", "scatter"), [(2, 0.015), (3, 0.02), (6, 0.03)])
+def test_a_right_theory_holds_in_99_of_100_seeds(replicates, scatter, uneven):
+    statuses = [
+        row().verdict(points_of(seed, replicates, scatter=scatter, uneven=uneven)).status
+        for seed in range(300)
+    ]
+    # 99 of 100: 3 of 300 are expected at most, and three standard errors of that count more.
+    assert statuses.count("fails") <= 3 + 3 * 3**0.5
+    assert statuses.count("holds") > 250
+
+
+@pytest.mark.parametrize(("replicates", "scatter"), [(2, 0.015), (3, 0.02), (6, 0.03)])
+def test_the_allowance_alone_protects_a_theory_at_the_edge_of_its_tolerance(replicates, scatter):
+    statuses = [
+        row(within=0.04).verdict(points_of(seed, replicates, bias=1.04, scatter=scatter)).status
+        for seed in range(300)
+    ]
+    assert statuses.count("fails") <= 3 + 3 * 3**0.5
+
+
+@pytest.mark.parametrize(("replicates", "scatter"), [(2, 0.015), (3, 0.02), (6, 0.03)])
+def test_a_theory_wrong_by_the_stated_power_fails_in_95_of_100_seeds(replicates, scatter):
+    claim = row(within=0.04, power=0.12)
+    statuses = [
+        claim.verdict(points_of(seed, replicates, bias=1 / 1.12, scatter=scatter)).status
+        for seed in range(100)
+    ]
+    assert statuses.count("fails") >= 95
+
+
+def test_what_scatters_more_than_the_tolerance_is_not_testable_and_says_what_is_missing():
+    points = points_of(1, 3, scatter=0.4)
+    verdict = row(within=0.04).verdict(points)
+    assert verdict.status == "not testable"
+    more = int(verdict.reason.split(": ")[1].split()[0])
+    assert 20 < more < 2_000
+    enough = points_of(1, 3 + 2 * more, scatter=0.4)
+    assert row(within=0.04).verdict(enough).status == "holds"
+
+
+def test_a_tolerance_never_exceeds_three_times_what_is_stated():
+    for seed in range(20):
+        verdict = row(within=0.1).verdict(points_of(seed, 3, scatter=0.1, uneven=1.0))
+        assert verdict.status == "not testable" or verdict.tolerance <= 0.3 + 1e-12
+
+
+def test_one_replicate_cannot_tell():
+    verdict = row().verdict(points_of(0, 1))
+    assert verdict.status == "not testable"
+    assert "1 more replicate" in verdict.reason
+
+
+def test_what_never_scatters_is_judged_by_the_stated_tolerance_alone():
+    points = points_of(0, 2, scatter=0.0, bias=1.03)
+    verdict = row(within=0.04).verdict(points)
+    assert (verdict.status, verdict.tolerance) == ("holds", pytest.approx(0.04))
+    assert row(within=0.02).verdict(points).status == "fails"
+
+
+def test_the_worst_entry_and_its_place_are_told():
+    points = points_of(0, 4, scatter=0.001)
+    for metrics in points[2].metrics:
+        metrics["overlap"][1] *= 1.02
+    axis = Axis("samples", "samples n", told=lambda setting: f"n = {setting.samples}")
+    verdict = row(within=0.04).verdict(points, axis)
+    assert verdict.measured == pytest.approx(1.02, abs=0.003)
+    assert "feature 2, n = 40" in verdict.reason
+
+
+def test_entries_that_were_not_measured_or_not_predicted_are_left_out():
+    points = points_of(0, 3)
+    points[0].metrics[0]["overlap"][0] = None
+    points[1].prediction["overlap"][1] = None
+    comparison = compare(row(), points)
+    assert len(comparison.cells) == len(SIZES) * 4 - 2
+
+
+def test_where_keeps_cells_and_missing_says_what_would_test():
+    claim = row(where=lambda cell: cell.setting.samples > 100 and cell.expected > 0.4)
+    assert len(compare(claim, points_of(0, 3)).cells) == 2 * 2
+    nowhere = row(where=lambda cell: False).verdict(points_of(0, 3))
+    assert (nowhere.status, nowhere.reason) == ("not testable", "raise samples")
+
+
+def test_one_sided_rows_fail_on_their_side_alone():
+    high, low = (points_of(0, 4, bias=bias, scatter=0.01) for bias in (1.5, 0.5))
+    assert row(kind="at least").verdict(high).status == "holds"
+    assert row(kind="at least").verdict(low).status == "fails"
+    assert row(kind="at most").verdict(high).status == "fails"
+    assert row(kind="at most").verdict(low).status == "holds"
+
+
+def test_functions_of_the_point_are_measured_and_expected():
+    claim = row(
+        metric=lambda point: 1 - point.values("overlap"),
+        expected=lambda point: 1 - point.predicted("overlap"),
+        relative=False,
+        within=0.02,
+    )
+    assert claim.verdict(points_of(0, 6, scatter=0.01)).status == "holds"
+    assert claim.verdict(points_of(0, 6, scatter=0.01, bias=1.1)).status == "fails"
+
+
+def test_names_that_nothing_returns_are_refused():
+    with pytest.raises(
+        InvalidParameter, match=r"'overlop', which measure does not return; allowed"
+    ):
+        row(metric="overlop").verdict(points_of(0, 3))
+    with pytest.raises(InvalidParameter, match="which predict does not return"):
+        row(expected="overlop").verdict(points_of(0, 3))
+
+
+def test_rows_that_say_too_little_are_refused():
+    with pytest.raises(InvalidParameter, match="allowed: a number above 0"):
+        row(within=0.0)
+    with pytest.raises(InvalidParameter, match="expects nothing"):
+        row(metric=lambda point: point.values("overlap"))
+
+
+def test_pooled_errors_of_equal_variances_are_never_far_too_small():
+    rng = np.random.default_rng(0)
+    errors = pooled_errors([rng.standard_normal(3) for _ in range(2_000)], np.ones(2_000))
+    # sigma = 1: the geometric mean without its bias, known to a few per cent from 4000 degrees.
+    assert errors.variance.min() == pytest.approx(1.0, rel=0.1)
+    assert errors.degrees == 4_000
+
+
+def test_pooled_errors_of_noisy_cells_are_their_own():
+    rng = np.random.default_rng(1)
+    values = [s * rng.standard_normal(50) for s in (1.0,) * 20 + (30.0,)]
+    errors = pooled_errors(values, np.ones(21))
+    assert errors.standard_error[-1] == pytest.approx(30 / 50**0.5, rel=0.3)
+    # One noisy cell of 21 raises the common variance by 30^(2/21) alone.
+    assert errors.variance[:20].min() < 2.0
+
+
+class NoiseParameters(Parameters):
+    samples: int = 10
+
+
+def measure(parameters, rng):
+    return {"overlap": [0.8 + 0.01 * rng.standard_normal(), 0.5 + 0.01 * rng.standard_normal()]}
+
+
+def predict(parameters):
+    return {"overlap": [0.8, 0.5]}
+
+
+def chance(parameters, prediction):
+    return {"overlap": [0.05, 0.05]}
+
+
+def noise_system(**parts):
+    data = {"name": "noise", "title": "Noise", "version": "1", "parameters": NoiseParameters}
+    data |= {"measure": measure, "predict": predict, "claims": [row()], "chance": chance}
+    return System(**data | {"presets": {"quick": Preset("q", {"samples": [10, 20]})}} | parts)
+
+
+def test_power_tells_from_which_error_on_a_claim_fails():
+    system = noise_system()
+    rng = np.random.default_rng(3)
+    setting = NoiseParameters()
+    points = [
+        Point({"samples": 10}, [measure(setting, rng) for _ in range(6)], predict(setting))
+        for _ in range(3)
+    ]
+    (power,) = power_rows(system, points)
+    assert (power.status, power.chance) == ("holds", "fails")
+    # Within 4 % and standard errors of half a per cent: 2 % goes unnoticed, 10 % does not.
+    assert 0.03 <= power.fails_from_above <= 0.1
+    assert 0.03 <= power.fails_from_below <= 0.1
+    assert power.noticed
+    assert power.fails_from_above in FACTORS
+    (without,) = power_rows(noise_system(chance=lambda parameters, prediction: {}), points)
+    assert without.chance == "no chance learner"
