@@ -6,9 +6,12 @@ import re
 import shutil
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
+
+from solvable.study import Study, run_study
 
 HERE = Path(__file__).parent
 PACKAGE = HERE / "own_system_package"
@@ -57,7 +60,7 @@ def test_a_system_of_another_package_is_a_first_class_citizen(installed, tmp_pat
     assert run.returncode == 0, run.stderr
     told = json.loads(run.stdout)
     assert [one["status"] for one in told["verdicts"]] == ["holds"]
-    assert len(told["records"]) == 6 * 8
+    assert len(told["records"]) == 6 * 20
     assert (tmp_path / "run" / "figures" / "overlap.svg").exists()
     assert "spiked covariance" in (tmp_path / "run" / "report.html").read_text()
 
@@ -107,3 +110,14 @@ def test_the_page_runs_without_installing(tmp_path):
         [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False
     )
     assert answer.stdout.startswith("overlap-above-threshold holds"), answer.stderr
+
+
+@pytest.mark.slow
+def test_a_right_theory_passes_its_own_verdict_in_99_of_100_seeds(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(PACKAGE))
+    system = import_module("spiked_covariance").system
+    statuses = []
+    for seed in range(100):
+        study = Study(system, system.presets["quick"].grid, replicates=20, seed=seed)
+        statuses.append(run_study(study, tmp_path / str(seed), workers=1).verdicts[0].status)
+    assert statuses.count("holds") >= 99
