@@ -14,7 +14,7 @@ from solvable.errors import InvalidParameter, NotConverged
 from solvable.models.quadratic import measure as quadratic_experiment
 from solvable.models.quadratic.checks import model_of
 from solvable.models.quadratic.figures import phase_changes
-from solvable.models.quadratic.measure import METRICS, draw_target, make_target
+from solvable.models.quadratic.measure import METRICS, draw_target
 from solvable.models.quadratic.parameters import QuadraticParameters
 from solvable.models.quadratic.predict import (
     bayes_below,
@@ -185,7 +185,7 @@ def test_the_teacher_is_the_target_that_was_measured():
 @pytest.mark.parametrize("name", sorted(SETTINGS))
 def test_theory_is_told_the_spectrum_of_the_target(name):
     parameters = QuadraticParameters(**SETTINGS[name])
-    told, own = measure_of(parameters), make_target(parameters).law
+    told, own = measure_of(parameters), draw_target(parameters, random_stream(0)).law
     np.testing.assert_allclose(told.nodes, own.nodes)
     np.testing.assert_allclose(told.node_weights, own.node_weights)
 

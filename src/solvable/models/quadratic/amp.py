@@ -10,12 +10,6 @@ import numpy as np
 from solvable.models.quadratic.sensing import Sensing
 from solvable.models.quadratic.solvers import QuadraticSolution, certified, positive_part
 
-FIRST_EXTRAPOLATION = 5
-"""Iterations before the first extrapolation: until then the map is far from linear."""
-
-PATIENCE = 40
-"""Iterations in which the smallest step must shrink by a tenth."""
-
 
 class _State(NamedTuple):
     """What an iteration starts from; linear mixtures of states are states."""
@@ -60,32 +54,9 @@ class _Extrapolation:
 
 
 def degrees_of_freedom(strengths: np.ndarray, shrunk: np.ndarray) -> float:
-    r"""Divergence of the soft threshold of eigenvalues, over symmetric matrices.
-
-    .. math:: \mathrm{df} = \#\{f_i > 0\} + \sum_{i<j}\frac{f_i - f_j}{\nu_i - \nu_j}
-
-    Parameters
-    ----------
-    strengths : ndarray of shape (d,)
-        Eigenvalues :math:`\nu` of M, descending.
-    shrunk : ndarray of shape (k,)
-        :math:`f_i = \nu_i - b` of those above b.
-
-    Returns
-    -------
-    float
-        Between k(k+1)/2 and d(d+1)/2.
-
-    Notes
-    -----
-    Two kept eigenvalues contribute exactly one, so that equal ones need no guard. Derived;
-    ``tests/models/quadratic/test_amp.py``.
-
-    Examples
-    --------
-    >>> degrees_of_freedom(np.array([3.0, 0.0]), np.array([2.0]))
-    1.6666666666666665
-    """
+    """Divergence of the soft threshold of eigenvalues, descending, over symmetric matrices."""
+    # df = #{f_i > 0} + sum_{i<j} (f_i - f_j) / (nu_i - nu_j), f = nu - b where above 0 (derived). Two
+    # kept eigenvalues contribute exactly one, so that equal ones need no guard.
     kept = len(shrunk)
     gaps = strengths[:kept, None] - strengths[None, kept:]
     return kept * (kept + 1) / 2 + float(np.sum(shrunk[:, None] / gaps))
@@ -101,43 +72,12 @@ def solve_amp(
     damping: float = 0.85,
     memory: int = 8,
 ) -> QuadraticSolution:
-    r"""Minimise by approximate message passing, whose fixed points satisfy the KKT conditions.
-
-    .. math:: r \leftarrow y - \mathcal A(\hat S) + \tfrac{\mathrm{df}}{n} r,\quad
-        M = \hat S + \tfrac{d}{2n}\mathcal A^*(r),\quad
-        \hat S \leftarrow (M - \tilde\lambda\epsilon)_+,\quad
-        \tfrac1\epsilon = 4\tfrac{n - \mathrm{df}}{d^2}
-
-    Parameters
-    ----------
-    sensing : Sensing
-        :math:`\mathcal A`; nearly isotropic, as of whitened samples.
-    labels : ndarray of shape (n,)
-        y.
-    regularisation : float
-        :math:`\tilde\lambda > 0`.
-    tolerance : float
-        Largest optimality residual.
-    max_iterations : int
-        Where to stop without.
-    damping : float
-        Weight of the new matrix in the iterations that are not extrapolated, in (0, 1]; lowered, to
-        no less than 0.3, when such a step grows.
-    memory : int
-        Iterations that the extrapolation looks back on; 0 for message passing alone.
-
-    Returns
-    -------
-    QuadraticSolution
-        ``converged`` is False where the iteration does not contract; it stops as soon as the step
-        has not shrunk for 40 iterations.
-
-    Notes
-    -----
-    Flops as :func:`~solvable.models.quadratic.solvers.solve_fista`, in far fewer iterations;
-    memory :math:`2(m+1)(n+d^2)` numbers beside the samples. A variant of the algorithm of
-    arXiv:2408.03733 (derived), extrapolated after Anderson; ``tests/models/quadratic/test_amp.py``.
-    """
+    """Minimise by approximate message passing, whose fixed points satisfy the KKT conditions."""
+    # A variant of the algorithm of 2408.03733 (derived), extrapolated after Anderson: `memory` is the
+    # number of iterations looked back on, 0 for message passing alone; `damping` the weight of the new
+    # matrix in the iterations that are not extrapolated, lowered to no less than 0.3 when a step grows.
+    # Flops as FISTA in far fewer iterations; memory 2 (m + 1) (n + d^2) numbers beside the samples.
+    # Expects samples that are nearly isotropic; elsewhere it may not contract: `converged` is False.
     n, d = sensing.n_samples, sensing.dimension
     state = _State(np.zeros((d, d)), np.zeros(n), np.zeros(n), 0.0)
     history = _Extrapolation(memory)
@@ -161,12 +101,13 @@ def solve_amp(
                 return solution
             # A proof costs as much as an iteration: the next when the step has shrunk in proportion.
             small_step = step * tolerance / solution.kkt_residual
-        if iteration - best_iteration > PATIENCE:
+        if iteration - best_iteration > 40:  # the smallest step has not shrunk by a tenth
             break
         history.add(image, change)
         if step > 2 * previous:
             history.forget()
-        extrapolating = iteration >= FIRST_EXTRAPOLATION and len(history.steps) > 1
+        # Until the fifth iteration the map is far from linear.
+        extrapolating = iteration >= 5 and len(history.steps) > 1
         if extrapolating and memory:
             state = history.mixture()
             state = state._replace(freedom=float(np.clip(state.freedom, 0, 0.95 * n)))
@@ -188,6 +129,8 @@ def _image(
 ) -> tuple[_State, np.ndarray, float] | None:
     """State after one undamped iteration, its factor and the size of M; None where that overflows."""
     n, d = sensing.n_samples, sensing.dimension
+    # r <- y - A(S) + (df / n) r,  M = S + (d / 2n) A*(r),  S <- (M - lambda epsilon)_+,
+    # 1/epsilon = 4 (n - df) / d^2
     message = labels - state.measured + state.freedom / n * state.message
     noisy = state.matrix + d / (2 * n) * sensing.adjoint(message)
     size = float(np.linalg.norm(noisy))

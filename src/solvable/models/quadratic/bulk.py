@@ -15,52 +15,24 @@ NODES, RULE = np.polynomial.legendre.leggauss(40)
 
 @dataclass(frozen=True)
 class SemicircleTail:
-    r"""Moments of the semicircle on :math:`[-2,2]` above :math:`a\in[0,2]`, 0 beyond.
-
-    Parameters
-    ----------
-    mass, first, second : float
-        :math:`\int_a^2(x-a)^k\mu_{sc}` for k = 0, 1, 2; the last is :math:`j(a)`.
-    slope : float
-        :math:`A=\frac14(2j-aj')`, the degrees of freedom of the bulk over :math:`d^2`.
-    """
+    """Moments of the semicircle on [-2, 2] above a threshold, all 0 from 2 on."""
 
     mass: float
     first: float
     second: float
+    """j(a), the integral of (x - a)^2."""
     slope: float
+    """A(a) = (2 j - a j') / 4, the degrees of freedom of the bulk over d^2."""
 
 
 def semicircle_tail(threshold: float) -> SemicircleTail:
-    r"""Moments of the semicircle above a threshold, to rounding also near its edge.
-
-    .. math:: j(a)=\int_a^2(x-a)^2\mu_{sc}(dx)\simeq\frac{16}{105\pi}(2-a)^{7/2},\qquad
-        A(a)\simeq\frac{4}{15\pi}(2-a)^{5/2}\quad(a\to2),\qquad j(0)=\tfrac12,\ A(0)=\tfrac14 .
-
-    Parameters
-    ----------
-    threshold : float
-        :math:`a\ge0`, in units of the noise.
-
-    Returns
-    -------
-    SemicircleTail
-        By Gauss-Legendre in the angle, where nothing cancels.
-
-    Notes
-    -----
-    Backed by ``tests/models/quadratic/test_phases.py`` (:class:`~solvable.spectra.SpectralLaw`).
-
-    Examples
-    --------
-    >>> tail = semicircle_tail(0.0)
-    >>> round(tail.second, 12), round(tail.slope, 12)
-    (0.5, 0.25)
-    """
+    """Moments of the semicircle above a threshold, to rounding near its edge too."""
     if not 0 <= threshold < np.inf:
         raise InvalidParameter(f"threshold is {threshold}; allowed: a finite number of at least 0.")
     if threshold >= 2:
         return SemicircleTail(0.0, 0.0, 0.0, 0.0)
+    # j(a) ~ 16 (2 - a)^(7/2) / 105 pi and A(a) ~ 4 (2 - a)^(5/2) / 15 pi for a -> 2, and j(0) = 1/2,
+    # A(0) = 1/4. Gauss-Legendre in the angle, where nothing cancels.
     end = 2 * np.arcsin(np.sqrt((2 - threshold) / 4))
     angle = end / 2 * (1 + NODES)
     weights = end / 2 * RULE * 2 / np.pi * np.sin(angle) ** 2
@@ -71,15 +43,7 @@ def semicircle_tail(threshold: float) -> SemicircleTail:
 
 @dataclass(frozen=True)
 class NoiseState:
-    r"""Network trained on labels without learnable structure.
-
-    Parameters
-    ----------
-    effective_noise, threshold : float
-        :math:`\delta` and b.
-    matrix_error : float
-        R, unresolved energy included.
-    """
+    """Network trained on labels without learnable structure."""
 
     effective_noise: float
     threshold: float
@@ -89,46 +53,7 @@ class NoiseState:
 def noise_only(
     *, sample_ratio: float, label_noise: float, regularisation: float = 0.0, unresolved: float = 0.0
 ) -> NoiseState:
-    r"""Exact solution without a target, or with one of which nothing is learned.
-
-    .. math:: \delta^2=\frac{\Delta/2+R_0}{2\alpha-j(a)},\quad
-        \tilde\lambda=4a\delta\,(\alpha-A(a)),\quad b=a\delta,\quad R=R_0+\delta^2j(a),
-
-    where energy :math:`R_0` that is not resolved acts as label noise :math:`2R_0`. Without
-    regularisation and below :math:`\alpha=\frac14`, :math:`A(a)=\alpha`: the interpolator of least
-    trace. Past it a = 0 and :math:`R=R_0+\frac{\Delta/2+R_0}{4\alpha-1}`.
-
-    Parameters
-    ----------
-    sample_ratio : float
-        :math:`\alpha=n/d^2`.
-    label_noise : float
-        :math:`\Delta`, a variance.
-    regularisation : float
-        :math:`\tilde\lambda\ge0`.
-    unresolved : float
-        :math:`R_0\ge0`; :math:`\Delta+2R_0` must be above 0.
-
-    Returns
-    -------
-    NoiseState
-        With :math:`a\ge2` nothing is fitted and :math:`R=R_0`.
-
-    Raises
-    ------
-    NotConverged
-        At :math:`\alpha=\frac14` without regularisation, where the error has no limit.
-
-    Notes
-    -----
-    Derived from arXiv:2505.17958; backed by ``tests/models/quadratic/test_phases.py``.
-
-    Examples
-    --------
-    >>> peak = noise_only(sample_ratio=0.25, label_noise=0.5, regularisation=1e-4)
-    >>> round(peak.matrix_error, 2)
-    40.64
-    """
+    """Exact solution without a target, or with one of which nothing is learned."""
     check_positive(sample_ratio=sample_ratio)
     check_not_negative(
         label_noise=label_noise, regularisation=regularisation, unresolved=unresolved
@@ -139,6 +64,10 @@ def noise_only(
             "label_noise and unresolved are both 0; allowed: at least one of them above 0, as "
             "otherwise nothing is fitted."
         )
+    # delta^2 = (Delta/2 + R_0) / (2 alpha - j(a)),  lambda = 4 a delta (alpha - A(a)),  b = a delta,
+    # R = R_0 + delta^2 j(a) (derived from 2505.17958): energy R_0 that is not resolved acts as label
+    # noise 2 R_0. From a = 2 on nothing is fitted. Without regularisation and below alpha = 1/4,
+    # A(a) = alpha: the interpolator of least trace; past it a = 0.
     alpha = sample_ratio
     null = float(np.sqrt(variance / (2 * alpha)))
     if regularisation >= 8 * alpha * null:
@@ -169,34 +98,11 @@ def noise_only(
 
 
 def overfitting_risk(*, sample_ratio: float, label_noise: float) -> float:
-    r"""Phase V at few samples: the bulk is what is learned of the noise.
-
-    .. math:: R_V=\frac\Delta{4\alpha}\,\frac{16}{105\pi}\Big(\frac{15\pi\alpha}4\Big)^{7/5}
-
-    Limit of :func:`noise_only` for :math:`\alpha\to0` without regularisation, where
-    :math:`2-a=(15\pi\alpha/4)^{2/5}`; corrections are of relative order :math:`\alpha^{2/5}`, 12 %
-    still at :math:`\alpha=10^{-3}`.
-
-    Parameters
-    ----------
-    sample_ratio : float
-        :math:`\alpha`.
-    label_noise : float
-        :math:`\Delta`.
-
-    Returns
-    -------
-    float
-        The law, growing like :math:`\alpha^{2/5}`.
-
-    Examples
-    --------
-    >>> exact = noise_only(sample_ratio=1e-3, label_noise=0.5).matrix_error
-    >>> round(exact / overfitting_risk(sample_ratio=1e-3, label_noise=0.5), 3)
-    1.117
-    """
+    """Phase V at few samples: the bulk is what is learned of the noise."""
     check_positive(sample_ratio=sample_ratio)
     check_not_negative(label_noise=label_noise)
+    # R = (Delta / 4 alpha) (16 / 105 pi) (2 - a)^(7/2) with 2 - a = (15 pi alpha / 4)^(2/5): the limit
+    # alpha -> 0 of `noise_only`, to a relative alpha^(2/5), 12 % still at alpha = 1e-3.
     gap = (15 * np.pi * sample_ratio / 4) ** 0.4
     return float(label_noise / (4 * sample_ratio) * 16 / (105 * np.pi) * gap**3.5)
 
@@ -204,52 +110,17 @@ def overfitting_risk(*, sample_ratio: float, label_noise: float) -> float:
 def interpolation_peak_risk(
     *, regularisation: float, label_noise: float, unresolved: float = 0.0
 ) -> float:
-    r"""Peak of the error where the labels are just interpolated.
-
-    .. math:: R=\frac12\Big(\frac{3\pi}8\Big)^{2/3}\Big(\frac\Delta2+R_0\Big)^{4/3}\tilde\lambda^{-2/3}
-
-    Limit of :func:`noise_only` at :math:`\alpha=\frac14` for small regularisation, where
-    :math:`1/\epsilon^2=8\tilde\lambda/3\pi\delta`. A target of extensive trace has a finite limit
-    instead, below which this law stops.
-
-    Parameters
-    ----------
-    regularisation : float
-        :math:`\tilde\lambda>0`.
-    label_noise : float
-        :math:`\Delta`.
-    unresolved : float
-        Energy :math:`R_0` of features below the noise.
-
-    Returns
-    -------
-    float
-        The law.
-
-    Examples
-    --------
-    >>> round(interpolation_peak_risk(regularisation=1e-4, label_noise=0.5), 2)
-    40.77
-    """
+    """Peak of the error where the labels are just interpolated."""
     check_positive(regularisation=regularisation)
     check_not_negative(label_noise=label_noise, unresolved=unresolved)
+    # Limit of `noise_only` at alpha = 1/4 for small lambda, where 1/epsilon^2 = 8 lambda / 3 pi delta.
+    # A target of extensive trace has a finite limit instead, below which this law stops.
     variance = label_noise / 2 + unresolved
     return float(0.5 * (3 * np.pi / 8) ** (2 / 3) * variance ** (4 / 3) / regularisation ** (2 / 3))
 
 
 def check_not_negative(**values: float) -> None:
-    """Refuse values below 0.
-
-    Parameters
-    ----------
-    **values : float
-        By name.
-
-    Raises
-    ------
-    InvalidParameter
-        Unless each is a finite number of at least 0.
-    """
+    """Refuse values that are not finite numbers of at least 0, by name."""
     for name, value in values.items():
         if not 0 <= value < np.inf:
             raise InvalidParameter(f"{name} is {value}; allowed: a finite number of at least 0.")

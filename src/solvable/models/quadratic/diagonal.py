@@ -46,44 +46,20 @@ class DiagonalTarget:
 
     @classmethod
     def fixed(cls, coefficients: np.ndarray) -> DiagonalTarget:
-        r"""Given coefficients :math:`\theta^\star`.
-
-        Parameters
-        ----------
-        coefficients : array of shape (d,)
-            :math:`\theta^\star`.
-
-        Returns
-        -------
-        DiagonalTarget
-            Without spread.
-        """
+        r"""Given coefficients :math:`\theta^\star`."""
         values = np.asarray(coefficients, dtype=np.float64)
         return cls(values, np.zeros(values.shape))
 
     @classmethod
     def power_law(cls, *, dimension: int, exponent: float) -> DiagonalTarget:
-        r"""Gaussian coefficients :math:`\theta^\star_i\sim N(0,i^{-2\gamma})`.
-
-        Parameters
-        ----------
-        dimension : int
-            :math:`d`.
-        exponent : float
-            :math:`\gamma>0`.
-
-        Returns
-        -------
-        DiagonalTarget
-            Without means.
-        """
+        """Gaussian coefficients of spread i^-gamma."""
         check_positive(dimension=dimension, exponent=exponent)
         spreads = np.arange(1, int(dimension) + 1, dtype=np.float64) ** -exponent
         return cls(np.zeros(spreads.size), spreads)
 
     @property
     def energy(self) -> float:
-        r""":math:`E\|\theta^\star\|^2`."""
+        """Mean squared norm."""
         return float(np.sum(self.means**2 + self.spreads**2))
 
 
@@ -112,35 +88,10 @@ class DiagonalState:
 
 
 def lasso_penalty(*, weight_decay: float, dimension: int) -> float:
-    r"""Penalty :math:`\lambda\sqrt d` of the LASSO that a diagonal network solves.
-
-    .. math:: \sum_\mu\Big(y_\mu-\tfrac{1}{\sqrt d}a^\top(w\odot x_\mu)\Big)^2
-        +\lambda(\|w\|^2+\|a\|^2)
-        \ \longrightarrow\ \tfrac12\|y-X\theta\|^2+\lambda\sqrt d\,\|\theta\|_1,\qquad
-        \theta=\tfrac{a\odot w}{\sqrt d} .
-
-    Parameters
-    ----------
-    weight_decay : float
-        :math:`\lambda\ge0`.
-    dimension : int
-        :math:`d`.
-
-    Returns
-    -------
-    float
-        Times :math:`1/n` it is ``alpha`` of scikit-learn's ``Lasso``.
-
-    Notes
-    -----
-    arXiv:2509.24882 prints the penalty without the root; its phase boundaries need it. Backed by
-    ``tests/models/quadratic/test_diagonal.py`` (the network itself, minimised).
-
-    Examples
-    --------
-    >>> lasso_penalty(weight_decay=0.5, dimension=400)
-    10.0
-    """
+    """Penalty of the LASSO that a diagonal network of this weight decay solves."""
+    # sum of (y - a^T (w x) / sqrt(d))^2 + lambda (|w|^2 + |a|^2) is, at theta = a w / sqrt(d),
+    # |y - X theta|^2 / 2 + lambda sqrt(d) |theta|_1. 2509.24882 prints the penalty without the root; its
+    # phase boundaries need it. Over n it is `alpha` of scikit-learn's Lasso.
     check_positive(dimension=dimension)
     _check_not_negative("weight_decay", weight_decay)
     return float(weight_decay * np.sqrt(dimension))
@@ -149,42 +100,11 @@ def lasso_penalty(*, weight_decay: float, dimension: int) -> float:
 def threshold_risk(
     target: DiagonalTarget, *, effective_noise: float, threshold: float
 ) -> tuple[float, float]:
-    r"""Error and degrees of freedom of soft thresholding in Gaussian noise.
-
-    .. math:: R=\sum_iE\big[(\eta_b(M_i)-\theta^\star_i)^2\big]
-        =\sum_iE\big[\min(M_i^2,b^2)\big]+\delta^2(2P_i-1),\qquad \mathrm{df}=\sum_iP_i,
-
-    with :math:`M_i=\theta^\star_i+\delta z\sim N(m_i,\tau_i^2+\delta^2)` and
-    :math:`P_i=P(|M_i|>b)`.
-
-    Parameters
-    ----------
-    target : DiagonalTarget
-        :math:`\theta^\star`.
-    effective_noise : float
-        :math:`\delta>0`.
-    threshold : float
-        :math:`b\ge0`.
-
-    Returns
-    -------
-    tuple of float
-        R and df.
-
-    Notes
-    -----
-    Stein's identity. Backed by ``tests/models/quadratic/test_diagonal.py``.
-
-    Examples
-    --------
-    >>> risk, freedom = threshold_risk(
-    ...     DiagonalTarget.fixed(np.zeros(10)), effective_noise=0.5, threshold=0.0
-    ... )
-    >>> round(risk, 12), freedom
-    (2.5, 10.0)
-    """
+    """Error and degrees of freedom of soft thresholding in Gaussian noise."""
     from scipy.special import ndtr
 
+    # R = sum of E min(M^2, b^2) + delta^2 (2 P - 1) by Stein's identity and df = sum of P, where
+    # M = theta + delta z ~ N(m, tau^2 + delta^2) and P = P(|M| > b).
     variance = effective_noise**2
     spread = np.sqrt(target.spreads**2 + variance)
     high = (threshold - target.means) / spread
@@ -291,7 +211,7 @@ def solve_diagonal(
 
 
 def _noise_at(target: DiagonalTarget, n: float, label_noise: float, a: float) -> float:
-    r"""Noise at fixed :math:`b/\delta`: infinite or 0 where the decreasing ratio has no root."""
+    """Noise at fixed b/delta: infinite or 0 where the decreasing ratio has no root."""
 
     def imbalance(log_noise: float) -> float:
         noise = float(np.exp(log_noise))
@@ -316,11 +236,9 @@ def _noise_at(target: DiagonalTarget, n: float, label_noise: float, a: float) ->
 def _noise_of(
     target: DiagonalTarget, n: float, label_noise: float, a: float, penalty: float, noise: float
 ) -> float:
-    r"""Noise from the penalty, where sparse coefficients without label noise fix only its ratio.
-
-    There :math:`R/\delta^2` does not depend on :math:`\delta` to rounding, and one
-    :math:`b/\delta` belongs to a range of penalties.
-    """
+    """Noise from the penalty, where sparse coefficients without label noise fix only its ratio."""
+    # There R / delta^2 does not depend on delta to rounding, and one b/delta belongs to a range of
+    # penalties.
     found = noise if 0 < noise < np.inf else penalty / (a * n)
     for _ in range(100):
         risk, freedom = threshold_risk(target, effective_noise=found, threshold=a * found)

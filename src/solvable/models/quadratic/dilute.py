@@ -12,9 +12,6 @@ from solvable.models.quadratic.bulk import semicircle_tail
 from solvable.spectra.measures import DiscreteMeasure
 from solvable.spectra.roots import bracketed_root
 
-ANGLES = 40
-"""Gauss-Legendre nodes over the bulk above the threshold."""
-
 
 @dataclass(frozen=True)
 class DiluteState:
@@ -111,7 +108,7 @@ def _angles(a: float) -> tuple[np.ndarray, np.ndarray]:
     """Angles of the bulk above a with weights for integrals over x, dense near the edge."""
     if a >= 2:
         return np.zeros(1), np.zeros(1)
-    nodes, rule = np.polynomial.legendre.leggauss(ANGLES)
+    nodes, rule = np.polynomial.legendre.leggauss(40)
     end = 2 * np.arcsin(np.sqrt((2 - a) / 4))
     place = (1 + nodes) / 2
     angle = end * place**3
@@ -121,47 +118,11 @@ def _angles(a: float) -> tuple[np.ndarray, np.ndarray]:
 def dilute_state(
     target: DiscreteMeasure, *, sample_ratio: float, label_noise: float, shrinkage: float
 ) -> DiluteState:
-    r"""Network whose threshold is a given multiple of its noise.
-
-    .. math:: R=\delta^2j(a)+\delta^2\!\int\mu^\star(ds)\,e\big(\tfrac s\delta,a\big)
-        =2\alpha\delta^2-\tfrac\Delta2,\qquad
-        \tilde\lambda=4a\delta\Big(\alpha-A(a)-\int\mu^\star(ds)A_1\Big).
-
-    Parameters
-    ----------
-    target : DiscreteMeasure
-        Spectrum of which a small fraction exceeds the noise.
-    sample_ratio : float
-        :math:`\alpha`.
-    label_noise : float
-        :math:`\Delta`.
-    shrinkage : float
-        :math:`a=b/\delta`; 2 is the cut line, at which the bulk disappears.
-
-    Returns
-    -------
-    DiluteState
-        Its regularisation is negative where no network has this threshold.
-
-    Raises
-    ------
-    InvalidParameter
-        If the bulk keeps as much noise as there are samples.
-
-    Notes
-    -----
-    One root, of a decreasing function of :math:`\log\delta`. Backed by
-    ``tests/models/quadratic/test_dilute.py``.
-
-    Examples
-    --------
-    >>> from solvable.spectra import power_law
-    >>> target = power_law(dimension=10**6, exponent=1.0)
-    >>> state = dilute_state(target, sample_ratio=1e-3, label_noise=0.5, shrinkage=2.0)
-    >>> round(state.matrix_error, 4), round(state.regularisation / (4 * 0.5**0.5 * 1e-3**0.5), 3)
-    (0.0369, 1.049)
-    """
+    """Network whose threshold is a given multiple of its noise, 2 at the cut line."""
     check_positive(sample_ratio=sample_ratio)
+    # R = delta^2 j(a) + delta^2 int e(s/delta, a) mu(ds) = 2 alpha delta^2 - Delta/2 and
+    # lambda = 4 a delta (alpha - A(a) - int A_1 mu(ds)), negative where no network has this threshold.
+    # One root, of a decreasing function of log(delta).
     strengths, masses = target.nodes, target.node_weights
     bulk = semicircle_tail(shrinkage)
     energy = float(masses @ strengths**2)

@@ -1,17 +1,13 @@
-r"""First corrections in 1/d to the limit of quadratic networks.
+"""First corrections in 1/d to the limit of quadratic networks."""
 
-The limit knows a target's spectrum through :math:`J(\delta,b)=\int_b^\infty\mu_\delta(dx)(x-b)^2`
-alone. At finite d the mean spectrum of :math:`S^\star+\delta Z` has a mass :math:`T(x)/d` above x
-that the limit lacks. Its resolvent obeys a Burgers equation with viscosity :math:`1/2d`, whose
-solution to first order, along the characteristics :math:`z=u+\delta^2g^\star(u)`, is
-
-.. math:: T(x)=\frac1{2\pi}\arg\frac{dz}{du}\Big|_{u+iv(u)},\qquad
-          J_1(\delta,b)=2\int_b^\infty(x-b)\,T(x)\,dx,
-
-and :math:`J+J_1/d` takes the place of J. For a target that is itself random the same is added for
-the d-th part of its own mean spectrum. Gaussian measurements need nothing else. Samples have norms
-of variance :math:`8/d` relative to those of Gaussian matrices, and so leverages that differ.
-"""
+# The limit knows a target's spectrum through J(delta, b) = int_b (x - b)^2 mu_delta alone. At finite d
+# the mean spectrum of S* + delta Z has a mass T(x)/d above x that the limit lacks. Its resolvent obeys
+# a Burgers equation with viscosity 1/2d, solved to first order along its characteristics, and
+# J + J_1/d with J_1(delta, b) = 2 int_b (x - b) T(x) dx takes the place of J (derived). For a target
+# that is itself random the same is added for the d-th part of its own mean spectrum.
+# Gaussian measurements need nothing else. Samples have norms of variance 8/d relative to those of
+# Gaussian matrices, and so leverages that differ; the shape of their noise is not included: that of n
+# matrices x x^T has a fourth free cumulant of order d/n, so that terms of order 1/(alpha d) remain.
 
 from __future__ import annotations
 
@@ -26,25 +22,13 @@ from solvable.spectra.functionals import tail_rule
 from solvable.spectra.measures import Measure
 from solvable.spectra.product_measure import MarchenkoPasturMeasure
 
-STEP = 1e-3
-"""Relative step of central differences in the effective noise."""
-
 NORM_VARIANCE = 8.0
-r"""Variance of :math:`\|x\|^4/d^2`, times d: of the squared norm of a measurement by a sample."""
-
-CHUNK = 2_000
-"""Places at which a sum over atoms is taken at a time."""
+"""Variance of |x|^4 / d^2, times d: of the squared norm of a measurement by a sample."""
 
 
 @dataclass(frozen=True)
 class FiniteSize:
-    """What the first order in 1/d adds to a prediction, times d.
-
-    Parameters
-    ----------
-    matrix_error, train_error, trace, rank_fraction : float
-        Coefficients of 1/d.
-    """
+    """What the first order in 1/d adds to a prediction, times d."""
 
     matrix_error: float
     train_error: float
@@ -70,35 +54,15 @@ class _Functionals:
 
 
 def finite_size(state: QuadraticState, *, samples: bool) -> FiniteSize:
-    r"""First order in 1/d of a quadratic network.
-
-    Parameters
-    ----------
-    state : QuadraticState
-        The limit, with a regularisation above 0; a Marchenko-Pastur target counts as random, atoms
-        as given.
-    samples : bool
-        Whether measurements are those of samples, or Gaussian matrices.
-
-    Returns
-    -------
-    FiniteSize
-        Coefficients of 1/d.
-
-    Notes
-    -----
-    Derived; exact to first order for Gaussian measurements. For samples the spread of their norms
-    is included and the shape of their noise is not: the noise of n matrices :math:`xx^\top` has a
-    fourth free cumulant of order d/n, so that terms of order :math:`1/(\alpha d)` remain. Three
-    laws. Backed by ``tests/models/quadratic/test_finite_size.py``.
-    """
+    """First order in 1/d of a quadratic network with a regularisation above 0."""
     noise, b, penalty = state.effective_noise, state.threshold, state.regularisation
     here = _functionals(state.law, b)
+    step = 1e-3  # relative, of central differences in the effective noise
     low, high = (
-        _functionals(SpectralLaw(state.law.target, noise=noise * (1 + step)), b * (1 + step))
-        for step in (-STEP, STEP)
+        _functionals(SpectralLaw(state.law.target, noise=noise * scale), b * scale)
+        for scale in (1 - step, 1 + step)
     )
-    along = (high.row - low.row) / (2 * STEP * noise)
+    along = (high.row - low.row) / (2 * step * noise)
     changes = _effective_changes(state) if samples else np.zeros(3)
     size = penalty * noise / (2 * b)
     moved = _shift(state, here, along, size, changes)
@@ -175,6 +139,7 @@ def _functionals(law: SpectralLaw, threshold: float) -> _Functionals:
         first=float(weights @ rise),
         mass=float(weights.sum()),
         freedom=slope,
+        # J_1
         extra_second=float(2 * lengths @ (excess * rise)),
         extra_first=float(lengths @ excess),
     )
@@ -187,6 +152,7 @@ def _mass_at(law: SpectralLaw, place: float) -> float:
 
 def _mass(law: SpectralLaw, z: np.ndarray) -> np.ndarray:
     """Mass above a place, times d, that the limit lacks."""
+    # T(x) = arg(dz/du) / 2 pi along z = u + delta^2 g(u)
     target = law.target
     found = np.angle(1 + law.variance * _resolvent_slope(target, z)) / (2 * np.pi)
     if isinstance(target, MarchenkoPasturMeasure):
@@ -198,18 +164,16 @@ def _resolvent_slope(target: Measure, z: np.ndarray) -> np.ndarray:
     if isinstance(target, MarchenkoPasturMeasure):
         return np.asarray(target.resolvent(z)[1])
     found = np.empty(z.shape, dtype=np.complex128)
-    for start in range(0, z.size, CHUNK):
-        block = z[start : start + CHUNK, None] - target.nodes
-        found[start : start + CHUNK] = -(1 / block**2) @ target.node_weights
+    for start in range(0, z.size, 2_000):
+        block = z[start : start + 2_000, None] - target.nodes
+        found[start : start + 2_000] = -(1 / block**2) @ target.node_weights
     return found
 
 
 def _random_mass(target: MarchenkoPasturMeasure, z: np.ndarray) -> np.ndarray:
-    r"""The same for :math:`WW^\top` itself, seen through the noise.
-
-    Its spectrum has a quarter of an eigenvalue too many at either edge, and half of one too few
-    spread between them by the arcsine law.
-    """
+    """The same for the random matrix of a Marchenko-Pastur target, seen through the noise."""
+    # Its spectrum has a quarter of an eigenvalue too many at either edge, and half of one too few
+    # spread between them by the arcsine law.
     low, high = target.bulk
     root = np.sqrt(z - low) * np.sqrt(z - high)
     ends = np.log(z - low) + np.log(z - high)

@@ -14,10 +14,14 @@ from solvable.arrays import Array, Source
 from solvable.errors import InvalidParameter, unknown_choice
 from solvable.fitting.inputs import validated_fit_input, validated_input
 from solvable.models.quadratic.amp import solve_amp
-from solvable.models.quadratic.factor import solve_factorised
-from solvable.models.quadratic.features import condition_number, second_moment, whitening_of
-from solvable.models.quadratic.sensing import SampleSensing, Sensing
-from solvable.models.quadratic.solvers import QuadraticSolution, solve_fista
+from solvable.models.quadratic.sensing import (
+    SampleSensing,
+    Sensing,
+    condition_number,
+    second_moment,
+    whitening_of,
+)
+from solvable.models.quadratic.solvers import QuadraticSolution, solve_factorised, solve_fista
 from solvable.models.quadratic.spectrum import SpectralEstimate, spectral_estimate
 
 SOLVERS = ("amp", "fista", "factorised")
@@ -25,13 +29,6 @@ SOLVERS = ("amp", "fista", "factorised")
 
 PATH_RATIOS = tuple(0.5**power for power in range(1, 11))
 """Regularisations tried by ``"gcv"``, relative to the smallest that leaves nothing."""
-
-
-HOPELESS = 1.5
-"""Times the best predicted error from which smaller regularisations, the slowest, are not tried."""
-
-MAX_CONDITION = 100.0
-"""Condition number up to which the predicted error was within a seventh of the real one."""
 
 
 class QuadraticNetRegressor(RegressorMixin, BaseEstimator):
@@ -160,11 +157,11 @@ class QuadraticNetRegressor(RegressorMixin, BaseEstimator):
         self.whitening_ = whitening_of(source) if self.whiten else None
         if self.whitening_ is not None:
             moment = np.eye(self.whitening_.directions.shape[1])
-        elif self.condition_number_ > MAX_CONDITION:
+        elif self.condition_number_ > 100:
             warnings.warn(
                 f"the second moment of the features has condition number "
                 f"{self.condition_number_:.3g}; gcv_score_ supposes 1 and is a seventh off at "
-                f"{MAX_CONDITION:g}. Ask for whiten=True.",
+                "100. Ask for whiten=True.",
                 UserWarning,
                 stacklevel=2,
             )
@@ -224,7 +221,8 @@ class QuadraticNetRegressor(RegressorMixin, BaseEstimator):
             estimate = spectral_estimate(solution, strength)
             if best is None or estimate.gcv_score < best[2].gcv_score:
                 best = solution, strength, estimate
-            elif estimate.gcv_score > HOPELESS * best[2].gcv_score:
+            # Smaller regularisations are the slowest.
+            elif estimate.gcv_score > 1.5 * best[2].gcv_score:
                 break
         assert best is not None
         self._keep(*best)

@@ -8,12 +8,16 @@ from solvable.arrays import ArraySource
 from solvable.errors import InvalidParameter, NotConverged
 from solvable.frame.points import Metrics
 from solvable.models.quadratic.amp import solve_amp
-from solvable.models.quadratic.factor import solve_factorised
 from solvable.models.quadratic.parameters import QuadraticParameters
 from solvable.models.quadratic.predict import feature_groups, group_means, outlier_edge
 from solvable.models.quadratic.sensing import GaussianSensing, SampleSensing, Sensing
-from solvable.models.quadratic.solvers import QuadraticSolution, objective, solve_fista
-from solvable.models.quadratic.spectrum import SpectralEstimate, spectral_estimate
+from solvable.models.quadratic.solvers import (
+    QuadraticSolution,
+    objective,
+    solve_factorised,
+    solve_fista,
+)
+from solvable.models.quadratic.spectrum import spectral_estimate
 from solvable.models.quadratic.target import QuadraticTarget
 
 METRICS = (
@@ -30,34 +34,20 @@ TOLERANCE = 1e-6
 MAX_ITERATIONS = 40_000
 """Of the solver that always converges."""
 
-LARGEST_DIMENSION = 2_000
-"""Dimension beyond which nothing is measured: each iteration takes an eigendecomposition."""
-
-LARGEST_SAMPLES = 10**9
-"""Numbers of a data set, n times d, beyond which it is not drawn (4 GB in single precision)."""
-
-LARGEST_SENSING = 2.5e8
-"""Numbers of the Gaussian control, n times d squared, beyond which it is not drawn (2 GB)."""
-
 SINGLE_PRECISION = 2e7
 """Numbers of a data set from which they are held in single precision."""
 
 
-def make_target(parameters: QuadraticParameters, seed: int = 0) -> QuadraticTarget:
-    """Target of a parameter set; the seed draws the units of a Marchenko-Pastur target."""
+def draw_target(parameters: QuadraticParameters, rng: np.random.Generator) -> QuadraticTarget:
+    """Target of one replicate, the first thing that is drawn."""
     return QuadraticTarget(
         dimension=parameters.dimension,
         spectrum=parameters.target,
         width_ratio=parameters.width_ratio,
         exponent=parameters.exponent,
         noise=parameters.noise,
-        seed=seed,
+        seed=int(rng.integers(2**31)),
     )
-
-
-def draw_target(parameters: QuadraticParameters, rng: np.random.Generator) -> QuadraticTarget:
-    """Target of one replicate, the first thing that is drawn."""
-    return make_target(parameters, int(rng.integers(2**31)))
 
 
 def measure(parameters: QuadraticParameters, rng: np.random.Generator) -> Metrics:
@@ -66,11 +56,11 @@ def measure(parameters: QuadraticParameters, rng: np.random.Generator) -> Metric
     target = draw_target(parameters, rng)
     sensing, labels = draw_measurements(parameters, target, rng)
     solution = minimise(sensing, labels, parameters.regularisation)
-    found = score(parameters, target, sensing, labels, solution)
+    scores = score(parameters, target, sensing, labels, solution)
     network: Metrics = {"network_objective": None, "network_matrix_error": None}
     if parameters.n_samples <= parameters.network_samples:
         network = _network(parameters, target, sensing, labels, int(rng.integers(2**31)))
-    return {**found, **network}
+    return {**scores, **network}
 
 
 def draw_measurements(
@@ -88,19 +78,13 @@ def draw_measurements(
 
 
 def minimise(sensing: Sensing, labels: np.ndarray, regularisation: float) -> QuadraticSolution:
-    """The minimiser, by message passing, or by proximal gradient where that does not contract.
-
-    Raises
-    ------
-    NotConverged
-        If neither reaches the tolerance.
-    """
+    """The minimiser, by message passing, or by proximal gradient where that does not contract."""
     first = solve_amp(sensing, labels, regularisation, tolerance=TOLERANCE)
     if first.converged:
         return first
     # Far from contracting, message passing ends no nearer to the minimiser than nothing.
     start = first.factor if first.kkt_residual < 0.1 else None
-    found = solve_fista(
+    solution = solve_fista(
         sensing,
         labels,
         regularisation,
@@ -108,13 +92,13 @@ def minimise(sensing: Sensing, labels: np.ndarray, regularisation: float) -> Qua
         tolerance=TOLERANCE,
         max_iterations=MAX_ITERATIONS,
     )
-    if not found.converged:
+    if not solution.converged:
         raise NotConverged(
-            f"the minimiser was not reached in {found.iterations} iterations: optimality residual "
-            f"{found.kkt_residual:.2g}; allowed: {TOLERANCE:g}. Raise regularisation.",
-            {"kkt_residual": found.kkt_residual, "iterations": found.iterations},
+            f"the minimiser was not reached in {solution.iterations} iterations: optimality "
+            f"residual {solution.kkt_residual:.2g}; allowed: {TOLERANCE:g}. Raise regularisation.",
+            {"kkt_residual": solution.kkt_residual, "iterations": solution.iterations},
         )
-    return found
+    return solution
 
 
 def score(
@@ -130,9 +114,11 @@ def score(
     error = target.matrix_error(matrix)
     estimate = spectral_estimate(solution, penalty)
     known = bool(np.isfinite(estimate.noise))
+    # Directions stand out of the noise that the fit itself tells.
+    edge = outlier_edge(estimate.noise, estimate.shrinkage, d)
     return {
         "matrix_error": error,
-        "test_error": 2 * error + target.noise,
+        "test_error": 2 * error + target.noise,  # mean of (y - f)^2 on fresh noisy labels
         "train_error": float(np.mean(solution.residual**2)),
         "trace": float(strengths.sum() / d),
         "rank_fraction": strengths.size / d,
@@ -140,7 +126,7 @@ def score(
         "gcv_test_error": estimate.gcv_score if known else None,
         "effective_noise": estimate.noise if known else None,
         "threshold": estimate.shrinkage if known else None,
-        "outliers": _outliers(strengths, estimate, d) if known else None,
+        "outliers": float(np.sum(strengths > edge)) if known else None,
         "eigenvalues": [*strengths.tolist(), *[0.0] * (d - strengths.size)],
         "feature_errors": group_means(target.feature_errors(matrix), feature_groups(parameters)),
         "pruned_error": target.matrix_error(estimate.pruned()) if known else None,
@@ -148,11 +134,6 @@ def score(
         "kkt_residual": solution.kkt_residual,
         "iterations": float(solution.iterations),
     }
-
-
-def _outliers(strengths: np.ndarray, estimate: SpectralEstimate, d: int) -> float:
-    """Learned directions that stand out of the noise that the fit itself tells."""
-    return float(np.sum(strengths > outlier_edge(estimate.noise, estimate.shrinkage, d)))
 
 
 def _network(
@@ -175,18 +156,19 @@ def _network(
 
 def _check_size(parameters: QuadraticParameters) -> None:
     n, d = parameters.n_samples, parameters.dimension
-    if d > LARGEST_DIMENSION:
+    # Each iteration takes an eigendecomposition.
+    if d > 2_000:
         raise InvalidParameter(
-            f"dimension is {d}; allowed for a measurement: up to {LARGEST_DIMENSION}. `solvable "
-            "theory` goes further."
+            f"dimension is {d}; allowed for a measurement: up to 2000. `solvable theory` goes further."
         )
-    if n * d > LARGEST_SAMPLES:
+    # 4 GB in single precision, and 2 GB for the control.
+    if n * d > 10**9:
         raise InvalidParameter(
-            f"{n} samples of {d} coordinates do not fit; allowed: up to {LARGEST_SAMPLES:.0e} "
+            f"{n} samples of {d} coordinates do not fit; allowed: up to 1e+09 "
             "numbers. Lower sample_ratio or dimension; `solvable theory` goes further."
         )
-    if parameters.sensing == "goe" and n * d**2 > LARGEST_SENSING:
+    if parameters.sensing == "goe" and n * d**2 > 2.5e8:
         raise InvalidParameter(
-            f"sensing=goe holds {n} matrices of size {d}; allowed: up to {LARGEST_SENSING:.1e} "
+            f"sensing=goe holds {n} matrices of size {d}; allowed: up to 2.5e+08 "
             "numbers. Lower sample_ratio or dimension, or take sensing=network."
         )

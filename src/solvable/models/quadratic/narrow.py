@@ -14,9 +14,6 @@ from solvable.spectra.functionals import tail_rule, truncated_moments
 from solvable.spectra.measures import Measure
 from solvable.spectra.roots import bracketed_root
 
-STEPS = 12
-"""Noises at which a sign change of the outer equation is looked for."""
-
 
 @dataclass(frozen=True)
 class NarrowState:
@@ -59,17 +56,7 @@ class NarrowState:
 
 @dataclass(frozen=True)
 class CutMoments:
-    r"""Integrals of :math:`\mu_\delta` above a cut.
-
-    Parameters
-    ----------
-    cut : float
-        :math:`\omega`.
-    mass, first, second : float
-        :math:`\int_\omega x^k\mu_\delta(dx)` for k = 0, 1, 2.
-    hilbert, hilbert_first : float
-        :math:`\int_\omega h\,\mu_\delta(dx)` and :math:`\int_\omega xh\,\mu_\delta(dx)`.
-    """
+    """Integrals of x^k and of x^k h over the law above a cut."""
 
     cut: float
     mass: float
@@ -79,50 +66,23 @@ class CutMoments:
     hilbert_first: float
 
     def freedom(self, threshold: float) -> float:
-        r""":math:`A=\int_\omega^\infty\mu_\delta(dx)\,h(x)(x-b)`."""
+        """Degrees of freedom over d^2."""
+        # A = int_omega h(x) (x - b) mu_delta
         return self.hilbert_first - threshold * self.hilbert
 
     def error(self, energy: float, variance: float, threshold: float) -> float:
-        r""":math:`R=Q^\star+4\delta^2A-\int_\omega^\infty\mu_\delta(dx)(x^2-b^2)`."""
+        """Error R."""
+        # R = Q* + 4 delta^2 A - int_omega (x^2 - b^2) mu_delta
         kept = self.second - threshold**2 * self.mass
         return energy + 4 * variance * self.freedom(threshold) - kept
 
 
 def cut_moments(law: SpectralLaw, cut: float) -> CutMoments:
-    r"""Integrals that the equations of a network with a cut spectrum need.
-
-    For :math:`\hat S=\sum_{i\le p}(\nu_i-b)v_iv_i^\top` of :math:`M=S^\star+\delta Z` the divergence is
-    that of a spectral function of p eigenvalues,
-
-    .. math:: \frac{\mathrm{df}}{d^2}\to\frac{\kappa^2}2
-        +\int_{x>\omega}\!\int_{y<\omega}\frac{x-b}{x-y}\,\mu_\delta(dx)\mu_\delta(dy)
-        =\int_\omega^\infty\mu_\delta(dx)\,h(x)(x-b)=A :
-
-    pairs of kept eigenvalues give 1 each, and in the last integral their principal value is
-    :math:`\kappa^2/2`. The jump at :math:`\omega` adds nothing, because p is fixed.
-
-    Parameters
-    ----------
-    law : SpectralLaw
-        :math:`\mu_\delta`.
-    cut : float
-        :math:`\omega`.
-
-    Returns
-    -------
-    CutMoments
-        The integrals.
-
-    Notes
-    -----
-    Derived; backed by ``tests/models/quadratic/test_narrow.py`` (divergence of simulated matrices).
-
-    Examples
-    --------
-    >>> moments = cut_moments(SpectralLaw([0.0], noise=1.0), 0.0)
-    >>> round(moments.freedom(0.0), 9)  # 1/4, as for a threshold of 0
-    0.25
-    """
+    """Integrals that the equations of a network with a cut spectrum need."""
+    # For S = sum over i <= p of (nu_i - b) v_i v_i^T the divergence over d^2 tends to (derived)
+    #     kappa^2/2 + int_{x > omega} int_{y < omega} (x - b) / (x - y) = int_omega h(x) (x - b) = A:
+    # pairs of kept eigenvalues give 1 each, and in the last integral their principal value is
+    # kappa^2/2. The jump at omega adds nothing, because p is fixed.
     _, points, weights = tail_rule(law, np.array([cut]))
     hilbert = (points.x - points.u) / law.variance
     return CutMoments(
@@ -136,25 +96,7 @@ def cut_moments(law: SpectralLaw, cut: float) -> CutMoments:
 
 
 def width_cut(law: SpectralLaw, width_ratio: float) -> float:
-    r"""Place :math:`\omega` with :math:`\mu_\delta([\omega,\infty))=\kappa`.
-
-    Parameters
-    ----------
-    law : SpectralLaw
-        :math:`\mu_\delta`.
-    width_ratio : float
-        :math:`\kappa`; from 1 on the cut is below the spectrum.
-
-    Returns
-    -------
-    float
-        The middle of a gap where whole components are kept.
-
-    Examples
-    --------
-    >>> round(width_cut(SpectralLaw([0.0], noise=1.0), 0.5), 9)
-    0.0
-    """
+    """Place above which this share of the law lies; where it is a gap, its middle."""
     if width_ratio >= 1:
         return float(law.edges[0, 0])
     above = np.cumsum(law.masses[::-1])[::-1]
@@ -316,7 +258,8 @@ def solve_narrow(
     energy = second_moment(measure)
     high = 0.5 * np.log((energy + label_noise / 2) / (2 * sample_ratio))
     low = 0.5 * np.log(max(label_noise / (4 * sample_ratio), 1e-20 * np.exp(2 * high)))
-    grid = list(np.linspace(low, high, STEPS))
+    # Noises among which a sign change of the outer equation is looked for.
+    grid = list(np.linspace(low, high, 12))
     gaps = [problem.imbalance(place) for place in grid]
     while gaps[-1] > 0 and grid[-1] < high + 12:
         grid.append(grid[-1] + 0.5)
@@ -342,4 +285,6 @@ def solve_narrow(
             "learning nothing. Use a larger regularisation or label noise.",
             {"sample_ratio": sample_ratio, "width_ratio": width_ratio},
         )
-    return min((problem.state(root, len(roots)) for root in roots), key=lambda one: one.objective)
+    return min(
+        (problem.state(root, len(roots)) for root in roots), key=lambda state: state.objective
+    )

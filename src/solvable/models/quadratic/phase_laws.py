@@ -43,82 +43,28 @@ DESCRIPTIONS = {
 def full_rank_risk(
     *, sample_ratio: float, label_noise: float, regularisation: float = 0.0
 ) -> float:
-    r"""Phases III and VIb: every eigenvalue of the noisy target is above the threshold.
-
-    .. math:: \tfrac1\epsilon=4\alpha-2,\quad b=\tilde\lambda\epsilon,\quad
-        \delta^2=\frac{\Delta+2b^2}{4\alpha-2},\quad R=b^2+\delta^2,
-
-    exact as long as b is below the spectrum of :math:`S^\star+\delta Z`: the positive cone does
-    nothing. For many samples :math:`R\simeq b^2+\frac{\Delta}{4\alpha}`, twice the noise of
-    VIa.
-
-    Parameters
-    ----------
-    sample_ratio : float
-        :math:`\alpha`, above 1/2.
-    label_noise : float
-        :math:`\Delta`.
-    regularisation : float
-        :math:`\tilde\lambda`.
-
-    Returns
-    -------
-    float
-        R.
-
-    Notes
-    -----
-    Derived; backed by ``tests/models/quadratic/test_phases.py``.
-
-    Examples
-    --------
-    >>> full_rank_risk(sample_ratio=1.0, label_noise=0.5)
-    0.25
-    """
+    """Phases III and VIb: every eigenvalue of the noisy target is above the threshold."""
     if not 0.5 < sample_ratio < np.inf:
         raise InvalidParameter(
             f"sample_ratio is {sample_ratio}; allowed: above 1/2, as fewer samples leave a part of "
             "the target undetermined."
         )
     check_not_negative(label_noise=label_noise, regularisation=regularisation)
+    # b = lambda epsilon, 1/epsilon = 4 alpha - 2, delta^2 = (Delta + 2 b^2) / (4 alpha - 2) and
+    # R = b^2 + delta^2 (derived): exact as long as b is below the spectrum of S* + delta Z, as the
+    # positive cone does nothing. For many samples b^2 + Delta / 4 alpha, twice the noise of VIa.
     shift = regularisation / (4 * sample_ratio - 2)
     return float(shift**2 + (label_noise + 2 * shift**2) / (4 * sample_ratio - 2))
 
 
 def truncated_constant(exponent: float, shrinkage: float = 2.0) -> float:
-    r"""Constant of phase IV: :math:`R=C_\gamma\,\delta^2K/d` with K features above the noise.
-
-    .. math:: C_\gamma(\beta)=\frac1{2\gamma-1}+\beta^2+2-\frac{4\beta}{1+\gamma}
-        +\frac3{1+2\gamma},\qquad \beta=b/\delta\le2 :
-
-    the tail below the noise, and equation (6) with its factor 2 summed over
-    :math:`s_i=\delta(K/i)^\gamma`. Without regularisation and with few samples
-    :math:`\beta\to2`.
-
-    Parameters
-    ----------
-    exponent : float
-        :math:`\gamma`, above 1/2.
-    shrinkage : float
-        :math:`\beta` in [0, 2].
-
-    Returns
-    -------
-    float
-        :math:`C_\gamma`.
-
-    Notes
-    -----
-    Derived; backed by ``tests/models/quadratic/test_phases.py`` (the exact solution at large d).
-
-    Examples
-    --------
-    >>> truncated_constant(1.0)
-    4.0
-    """
+    """Constant C of phase IV, R = C delta^2 K / d with K features above the noise."""
     check_decay(exponent)
     if not 0 <= shrinkage <= 2:
         raise InvalidParameter(f"shrinkage is {shrinkage}; allowed: from 0 to 2.")
+    # C = 1 / (2 gamma - 1) + beta^2 + 2 - 4 beta / (1 + gamma) + 3 / (1 + 2 gamma), beta = b/delta: the
+    # tail below the noise, and the error of an outlier summed over s_i = delta (K / i)^gamma (derived).
+    # Without regularisation and with few samples beta -> 2.
     head = shrinkage**2 + 2 - 4 * shrinkage / (1 + exponent) + 3 / (1 + 2 * exponent)
     return float(1 / (2 * exponent - 1) + head)
 
@@ -126,47 +72,12 @@ def truncated_constant(exponent: float, shrinkage: float = 2.0) -> float:
 def truncated_risk(
     *, exponent: float, normalisation: float, effective_samples: float, label_noise: float
 ) -> float:
-    r"""Phase IV: features above the noise are learned, and little of the bulk is kept.
-
-    .. math:: R=c_\gamma^2C_\gamma K^{1-2\gamma},\qquad
-        c_\gamma^2K^{-2\gamma}\,(2n_\mathrm{eff}-C_\gamma K)=\tfrac\Delta2,
-
-    the second being :math:`s_K=\delta` with :math:`2\alpha\delta^2=R+\frac\Delta2`. For
-    :math:`R\ll\Delta` it is :math:`C_\gamma\frac{\Delta}{4n_\mathrm{eff}}
-    \big(\frac{4c_\gamma^2n_\mathrm{eff}}\Delta\big)^{1/2\gamma}`, and without noise, where the target
-    below the cut is the noise, :math:`K=2n_\mathrm{eff}/C_\gamma`.
-
-    Parameters
-    ----------
-    exponent : float
-        :math:`\gamma`.
-    normalisation : float
-        :math:`c_\gamma^2=1/\sum_jj^{-2\gamma}`.
-    effective_samples : float
-        :math:`n_\mathrm{eff}=n/d`.
-    label_noise : float
-        :math:`\Delta\ge0`.
-
-    Returns
-    -------
-    float
-        The law :math:`n_\mathrm{eff}^{-1+1/2\gamma}`, or :math:`n_\mathrm{eff}^{1-2\gamma}`
-        without noise.
-
-    Notes
-    -----
-    Exponents of arXiv:2509.24882, constants derived; backed by
-    ``tests/models/quadratic/test_phases.py``.
-
-    Examples
-    --------
-    >>> round(truncated_risk(
-    ...     exponent=1.0, normalisation=0.61, effective_samples=100.0, label_noise=0.5
-    ... ), 4)
-    0.1375
-    """
+    """Phase IV: features above the noise are learned, and little of the bulk is kept."""
     check_positive(normalisation=normalisation, effective_samples=effective_samples)
     check_not_negative(label_noise=label_noise)
+    # R = c^2 C K^(1 - 2 gamma) with c^2 K^(-2 gamma) (2 n_eff - C K) = Delta/2, which is s_K = delta with
+    # 2 alpha delta^2 = R + Delta/2. For R << Delta it is n_eff^(-1 + 1/2 gamma) (2509.24882, constants
+    # derived), and without noise K = 2 n_eff / C: n_eff^(1 - 2 gamma).
     constant = truncated_constant(exponent)
     most = 2 * effective_samples / constant
     learned = most
@@ -183,59 +94,17 @@ def truncated_risk(
 def thresholded_risk(
     *, dimension: int, exponent: float, normalisation: float, threshold: float
 ) -> float:
-    r"""Phase II: features above the threshold are shrunk by it, the others are lost.
-
-    .. math:: R=\frac1d\Big[K_bb^2+\sum_{i>K_b}s_i^2\Big]
-        =\frac{2\gamma}{2\gamma-1}\,\frac{K_bb^2}d,\qquad
-        K_b=(c_\gamma\sqrt d/b)^{1/\gamma},\ b=\frac{\tilde\lambda d}{4n_\mathrm{eff}} .
-
-    Parameters
-    ----------
-    dimension : int
-        :math:`d`.
-    exponent : float
-        :math:`\gamma`.
-    normalisation : float
-        :math:`c_\gamma^2`.
-    threshold : float
-        :math:`b`.
-
-    Returns
-    -------
-    float
-        The law :math:`(\tilde\lambda\sqrt d/n_\mathrm{eff})^{2-1/\gamma}`.
-
-    Notes
-    -----
-    Exponent of arXiv:2509.24882, constant derived; backed by
-    ``tests/models/quadratic/test_phases.py``.
-
-    Examples
-    --------
-    >>> round(thresholded_risk(
-    ...     dimension=10_000, exponent=1.0, normalisation=0.61, threshold=2.0
-    ... ), 4)
-    0.0312
-    """
+    """Phase II: features above the threshold are shrunk by it, the others are lost."""
     check_positive(dimension=dimension, normalisation=normalisation, threshold=threshold)
     check_decay(exponent)
+    # R = (K b^2 + sum over i > K of s_i^2) / d = 2 gamma / (2 gamma - 1) K b^2 / d with s_K = b and
+    # b = lambda d / 4 n_eff: (lambda sqrt(d) / n_eff)^(2 - 1/gamma), 2509.24882, constant derived
     kept = (np.sqrt(normalisation * dimension) / threshold) ** (1 / exponent)
     return float(2 * exponent / (2 * exponent - 1) * kept * threshold**2 / dimension)
 
 
 def check_decay(exponent: float) -> None:
-    r"""Refuse an exponent at which the target's energy lies in its tail.
-
-    Parameters
-    ----------
-    exponent : float
-        :math:`\gamma`.
-
-    Raises
-    ------
-    InvalidParameter
-        Unless it is finite and above 1/2.
-    """
+    """Refuse an exponent at which the target's energy lies in its tail."""
     if not 0.5 < exponent < np.inf:
         raise InvalidParameter(
             f"exponent is {exponent}; allowed: above 1/2, else the energy of the target is not in "
@@ -246,31 +115,8 @@ def check_decay(exponent: float) -> None:
 def phase_exponents(
     phase: QuadraticPhase, *, exponent: float, noiseless: bool = False
 ) -> tuple[float, float, float]:
-    r"""Powers of :math:`n_\mathrm{eff}`, :math:`\tilde\lambda` and d in the error of a phase.
-
-    Parameters
-    ----------
-    phase : QuadraticPhase
-        The phase.
-    exponent : float
-        :math:`\gamma`.
-    noiseless : bool
-        Whether :math:`\Delta=0`, where IV is :math:`n_\mathrm{eff}^{1-2\gamma}`.
-
-    Returns
-    -------
-    tuple of float
-        Three powers.
-
-    Notes
-    -----
-    Source: arXiv:2509.24882, Result 1. Backed by ``tests/models/quadratic/test_phases.py``.
-
-    Examples
-    --------
-    >>> phase_exponents(QuadraticPhase.BENIGN, exponent=1.0)
-    (-0.5, 0.0, 0.0)
-    """
+    """Powers of n/d, of the regularisation and of d in the error of a phase."""
+    # 2509.24882, Result 1; without noise IV is n_eff^(1 - 2 gamma).
     check_decay(exponent)
     tail = 2 - 1 / exponent
     return {

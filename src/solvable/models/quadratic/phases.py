@@ -122,19 +122,15 @@ class PowerLawPhases:
 
     @property
     def full_rank_samples(self) -> float:
-        r"""Between VIa and VIb, :math:`s_d=\delta`: :math:`\frac{\Delta d^{2\gamma}}{4c_\gamma^2}`.
-
-        At least d/2, from where the samples determine every direction.
-        """
+        """Between VIa and VIb: every feature is above the noise."""
+        # s_d = delta at Delta d^(2 gamma) / 4 c^2, and from d/2 on samples determine every direction.
         learned = self.label_noise * self.dimension ** (2 * self.exponent) / 4 / self.normalisation
         return max(learned, self.dimension / 2)
 
     @cached_property
     def overfitting_samples(self) -> float:
-        r"""Between IV and V without regularisation, where their laws cross; infinite without noise.
-
-        Of order :math:`d^{4\gamma/(14\gamma-5)}`.
-        """
+        """Between IV and V without regularisation: their laws cross; infinite without noise."""
+        # Of order d^(4 gamma / (14 gamma - 5)).
         if self.label_noise == 0:
             return np.inf
 
@@ -156,11 +152,8 @@ class PowerLawPhases:
         )
 
     def cut_regularisation(self, effective_samples: float) -> float:
-        r""":math:`\tilde\lambda` at which the bulk disappears, :math:`b=2\delta`.
-
-        :math:`4\sqrt{\alpha\Delta}` when many features are learned but few of all; here to first
-        order in their number.
-        """
+        """Regularisation at which the bulk disappears, to first order in the learned features."""
+        # 4 sqrt(alpha Delta) when many features are learned but few of all.
         if effective_samples not in self._cuts:
             ratio = effective_samples / self.dimension
             state = dilute_state(
@@ -170,11 +163,9 @@ class PowerLawPhases:
         return self._cuts[effective_samples]
 
     def collapse_regularisation(self, effective_samples: float) -> float:
-        r""":math:`\tilde\lambda=4\alpha\lambda_{\max}(S^\star+\delta Z)` from where nothing is learned.
-
-        :math:`\lambda_{\max}=s_1+\delta^2/s_1` if :math:`s_1>\delta`, else :math:`2\delta`, with
-        :math:`\delta^2=\frac{1+\Delta/2}{2\alpha}`. Exact up to the width of a single spike.
-        """
+        """Regularisation from where nothing is learned, up to the width of a single spike."""
+        # lambda = 4 alpha lambda_max(S* + delta Z), delta^2 = (1 + Delta/2) / 2 alpha: the largest is
+        # s_1 + delta^2 / s_1 if s_1 > delta, else 2 delta.
         ratio = effective_samples / self.dimension
         noise = float(np.sqrt((1 + self.label_noise / 2) / (2 * ratio)))
         first = max(self.strength(1.0), noise)
@@ -189,11 +180,9 @@ class PowerLawPhases:
         return float(2 * np.sqrt(effective_samples / self.dimension * self.label_noise))
 
     def peak_window(self, regularisation: float) -> tuple[float, float]:
-        r"""Range of :math:`n_\mathrm{eff}` in which the regularisation bounds the peak.
-
-        From where :math:`\frac{\Delta/2}{|4\alpha-1|}`, the law on both of its sides, exceeds the
-        error at :math:`\alpha=\frac14`; empty unless that exceeds the label noise.
-        """
+        """Range of n/d in which the regularisation bounds the peak; empty without a peak."""
+        # From where (Delta/2) / |4 alpha - 1|, the law on both of its sides, exceeds the error at
+        # alpha = 1/4; empty unless that exceeds the label noise.
         quarter = self.interpolation_samples
         if regularisation == 0 or self.label_noise == 0:
             return quarter, quarter
@@ -206,27 +195,13 @@ class PowerLawPhases:
         return quarter * (1 - half_width), quarter * (1 + half_width)
 
     def phase(self, effective_samples: float, regularisation: float) -> QuadraticPhase:
-        r"""Phase at a point.
-
-        A regularisation not far below the cut line keeps little of the bulk: IV reaches past the
-        samples of V and VIa there, where the bulk alone has less error than the law of IV, or the
-        threshold exceeds the noise.
-
-        Parameters
-        ----------
-        effective_samples : float
-            :math:`n_\mathrm{eff}=n/d`, above 0.
-        regularisation : float
-            :math:`\tilde\lambda`, at least 0.
-
-        Returns
-        -------
-        QuadraticPhase
-            Its name.
-        """
+        """Phase at a point."""
         check_positive(effective_samples=effective_samples)
         check_not_negative(regularisation=regularisation)
         n = effective_samples
+        # A regularisation not far below the cut line keeps little of the bulk: IV reaches past the
+        # samples of V and VIa there, where the bulk alone has less error than the law of IV, or the
+        # threshold exceeds the noise.
         if regularisation >= self.collapse_regularisation(n):
             return QuadraticPhase.COLLAPSE
         if n < self.plateau_samples:
@@ -256,20 +231,7 @@ class PowerLawPhases:
         return QuadraticPhase.OVERFITTING if harmful else QuadraticPhase.BENIGN
 
     def locate(self, effective_samples: float, regularisation: float) -> PhasePoint:
-        r"""Phase at a point with its law; see :meth:`phase`.
-
-        Parameters
-        ----------
-        effective_samples : float
-            :math:`n_\mathrm{eff}=n/d`, above 0.
-        regularisation : float
-            :math:`\tilde\lambda`, at least 0.
-
-        Returns
-        -------
-        PhasePoint
-            Name, law and exponents.
-        """
+        """Phase at a point with its law; see :meth:`phase`."""
         phase = self.phase(effective_samples, regularisation)
         return PhasePoint(
             phase,
@@ -279,22 +241,7 @@ class PowerLawPhases:
         )
 
     def law(self, phase: QuadraticPhase, effective_samples: float, regularisation: float) -> float:
-        r"""Leading law of a phase at a point, whether the point lies in it or not.
-
-        Parameters
-        ----------
-        phase : QuadraticPhase
-            The phase.
-        effective_samples : float
-            :math:`n_\mathrm{eff}`.
-        regularisation : float
-            :math:`\tilde\lambda`.
-
-        Returns
-        -------
-        float
-            R.
-        """
+        """Leading law of a phase at a point, whether the point lies in it or not."""
         ratio, noise = effective_samples / self.dimension, self.label_noise
         if phase is QuadraticPhase.COLLAPSE:
             return 1.0
@@ -321,32 +268,11 @@ class PowerLawPhases:
         ).matrix_error
 
     def optimal_regularisation(self, effective_samples: float) -> float:
-        r"""Leading law of the best regularisation for :math:`1\ll n_\mathrm{eff}\ll d^{2\gamma}`.
-
-        .. math:: \tilde\lambda_\mathrm{opt}\simeq4\sqrt{\alpha\Delta}\,\Big(
-            1-\frac12\Big[\frac{15\pi}2\,\frac{\gamma}{1+\gamma}\,\frac Kd\Big]^{2/5}\Big):
-
-        close to the cut line the noise kept grows like
-        :math:`\frac{16}{105\pi}(2-b/\delta)^{7/2}` and the error of the features falls linearly. At
-        d = 400 the bracket is why grid searches find some 0.5 of the cut line.
-
-        Parameters
-        ----------
-        effective_samples : float
-            :math:`n_\mathrm{eff}`.
-
-        Returns
-        -------
-        float
-            :math:`\tilde\lambda`; 0 in VIb, where the error is flat below :math:`4\alpha s_d`.
-            :func:`~solvable.models.quadratic.errors.optimal_regularisation` is exact.
-
-        Examples
-        --------
-        >>> phases = PowerLawPhases(dimension=400, exponent=1.0, label_noise=0.5)
-        >>> round(phases.optimal_regularisation(40.0), 2)  # the cut line is at 1.14
-        0.58
-        """
+        """Leading law of the best regularisation; `theory.optimal_regularisation` is exact."""
+        # 4 sqrt(alpha Delta) (1 - [(15 pi / 2) gamma / (1 + gamma) K / d]^(2/5) / 2): near the cut line
+        # the noise kept grows like 16 (2 - b/delta)^(7/2) / 105 pi and the error of the features falls
+        # linearly. At d = 400 the bracket is why grid searches find some 0.5 of the cut line. 0 in
+        # VIb, where the error is flat below 4 alpha s_d.
         check_positive(effective_samples=effective_samples)
         if effective_samples >= self.full_rank_samples:
             return 0.0

@@ -1,4 +1,4 @@
-"""The quadratic network's convex problem: minimisers with their proof, and FISTA, the reference."""
+"""The quadratic network's convex problem: minimisers with their proof, by FISTA or by the weights."""
 
 from __future__ import annotations
 
@@ -12,35 +12,14 @@ from solvable.models.quadratic.sensing import Sensing
 
 @dataclass(frozen=True)
 class QuadraticSolution:
-    r"""Minimiser of the convex problem, with the proof that it is one.
-
-    Parameters
-    ----------
-    factor : ndarray of shape (d, k)
-        B of the minimiser :math:`\hat S = BB^\top`; orthogonal columns, strongest first.
-    residual : ndarray of shape (n,)
-        :math:`y - \mathcal A(\hat S)`.
-    dual : ndarray of shape (d, d)
-        :math:`H = \frac{2}{d\tilde\lambda}\mathcal A^*(r)`.
-    kkt_residual : float
-        :func:`kkt_residual` of the three.
-    iterations : int
-        Of the solver.
-    converged : bool
-        Whether the tolerance was reached.
-    solver : str
-        Which one.
-
-    Examples
-    --------
-    >>> QuadraticSolution(np.ones((2, 1)), np.zeros(3), np.eye(2), 0.0, 5, True, "amp").matrix
-    array([[1., 1.],
-           [1., 1.]])
-    """
+    """Minimiser S = B B^T of the convex problem, with the proof that it is one."""
 
     factor: np.ndarray
+    """B, shape (d, k): orthogonal columns, strongest first."""
     residual: np.ndarray
+    """r = y - A(S), shape (n,)."""
     dual: np.ndarray
+    """H = 2 A*(r) / (d lambda), shape (d, d)."""
     kkt_residual: float
     iterations: int
     converged: bool
@@ -55,63 +34,16 @@ class QuadraticSolution:
 def objective(
     sensing: Sensing, factor: np.ndarray, labels: np.ndarray, regularisation: float
 ) -> float:
-    r"""Value of the convex problem.
-
-    .. math:: \Phi_d(S) = \frac1{d^2}\|y - \mathcal A(S)\|^2 + \frac{\tilde\lambda}{d}\mathrm{Tr}\,S
-
-    Parameters
-    ----------
-    sensing : Sensing
-        :math:`\mathcal A`.
-    factor : ndarray of shape (d, k)
-        B of :math:`S = BB^\top`.
-    labels : ndarray of shape (n,)
-        y.
-    regularisation : float
-        :math:`\tilde\lambda`.
-
-    Returns
-    -------
-    float
-        At least 0.
-
-    Notes
-    -----
-    arXiv:2505.17958, with the factor d that the talk's slide drops;
-    ``tests/models/quadratic/test_solvers.py``.
-    """
+    """Value of the convex problem."""
+    # Phi(S) = |y - A(S)|^2 / d^2 + lambda Tr S / d: 2505.17958, with the d that the talk's slide drops.
     d = sensing.dimension
     residual = labels - sensing.forward(factor)
     return float(residual @ residual / d**2 + regularisation * np.sum(factor**2) / d)
 
 
 def kkt_residual(factor: np.ndarray, dual: np.ndarray) -> float:
-    r"""Distance from optimality: the larger of dual infeasibility and relative duality gap.
-
-    .. math:: \max\Big\{(\lambda_{\max}(H) - 1)_+,\
-        \frac{|\langle H, \hat S\rangle - \mathrm{Tr}\hat S|}{\mathrm{Tr}\hat S}\Big\}
-
-    Parameters
-    ----------
-    factor : ndarray of shape (d, k)
-        B of :math:`\hat S = BB^\top`.
-    dual : ndarray of shape (d, d)
-        H.
-
-    Returns
-    -------
-    float
-        0 exactly at the minimiser.
-
-    Notes
-    -----
-    arXiv:2505.17958 (derived); ``tests/models/quadratic/test_solvers.py``.
-
-    Examples
-    --------
-    >>> kkt_residual(np.eye(2), np.eye(2))
-    0.0
-    """
+    """Distance from optimality: the larger of dual infeasibility and relative duality gap."""
+    # max{(lambda_max(H) - 1)_+, |<H, S> - Tr S| / Tr S}, 0 exactly at the minimiser (derived)
     infeasible = max(float(np.linalg.eigvalsh(dual)[-1]) - 1, 0.0)
     trace = float(np.sum(factor**2))
     if trace == 0:
@@ -128,30 +60,7 @@ def certified(
     tolerance: float,
     solver: str,
 ) -> QuadraticSolution:
-    """Solution with residual, dual and optimality recomputed from the factor alone.
-
-    Parameters
-    ----------
-    sensing : Sensing
-        The measurements.
-    labels : ndarray of shape (n,)
-        What was measured.
-    regularisation : float
-        Positive.
-    factor : ndarray of shape (d, k)
-        Where the solver stopped.
-    iterations : int
-        Of the solver.
-    tolerance : float
-        Largest optimality residual that counts as converged.
-    solver : str
-        Which one.
-
-    Returns
-    -------
-    QuadraticSolution
-        Independent of what the solver believed.
-    """
+    """Solution with residual, dual and optimality recomputed from the factor alone."""
     residual = labels - sensing.forward(factor)
     dual = 2 / (sensing.dimension * regularisation) * sensing.adjoint(residual)
     error = kkt_residual(factor, dual)
@@ -159,27 +68,7 @@ def certified(
 
 
 def positive_part(matrix: np.ndarray, threshold: float) -> tuple[np.ndarray, np.ndarray]:
-    r"""Factor of :math:`(M - bI)_+` and the eigenvalues of M.
-
-    Parameters
-    ----------
-    matrix : ndarray of shape (d, d)
-        M, symmetric.
-    threshold : float
-        b.
-
-    Returns
-    -------
-    factor : ndarray of shape (d, k)
-        Strongest column first.
-    eigenvalues : ndarray of shape (d,)
-        Of M, descending.
-
-    Examples
-    --------
-    >>> positive_part(np.diag([5.0, 0.0]), 1.0)[1]
-    array([5., 0.])
-    """
+    """Factor of (M - b I)_+, strongest column first, and the eigenvalues of M, descending."""
     values, vectors = np.linalg.eigh(matrix)
     values, vectors = values[::-1], vectors[:, ::-1]
     kept = int(np.count_nonzero(values > threshold))
@@ -187,20 +76,7 @@ def positive_part(matrix: np.ndarray, threshold: float) -> tuple[np.ndarray, np.
 
 
 def lipschitz_constant(sensing: Sensing, iterations: int = 40) -> float:
-    r"""Upper estimate of :math:`\frac{2}{d^2}\|\mathcal A^*\mathcal A\|` by power iterations.
-
-    Parameters
-    ----------
-    sensing : Sensing
-        :math:`\mathcal A`.
-    iterations : int
-        Each is one product with each of the two maps.
-
-    Returns
-    -------
-    float
-        With a safety factor of 1.02.
-    """
+    """Upper estimate of the curvature 2 |A* A| / d^2, by power iterations."""
     d = sensing.dimension
     start = random_stream(0, "lipschitz").standard_normal((d, d))
     matrix = start + start.T
@@ -212,6 +88,7 @@ def lipschitz_constant(sensing: Sensing, iterations: int = 40) -> float:
         down = vectors[:, values < 0] * np.sqrt(-values[values < 0])
         matrix = sensing.adjoint(sensing.forward(up) - sensing.forward(down))
         norm = float(np.linalg.norm(matrix))
+    # Two per cent for what the iterations leave.
     return 1.02 * 2 / d**2 * max(norm, np.finfo(float).tiny)
 
 
@@ -224,37 +101,9 @@ def solve_fista(
     tolerance: float = 1e-6,
     max_iterations: int = 10_000,
 ) -> QuadraticSolution:
-    r"""Minimise by accelerated proximal gradient with adaptive restart.
-
-    .. math:: S_{k+1} = \Big(Y_k + \frac{2}{d^2L}\mathcal A^*(y - \mathcal A(Y_k))
-        - \frac{\tilde\lambda}{dL} I\Big)_+
-
-    Parameters
-    ----------
-    sensing : Sensing
-        :math:`\mathcal A`.
-    labels : ndarray of shape (n,)
-        y.
-    regularisation : float
-        :math:`\tilde\lambda > 0`.
-    start : ndarray of shape (d, k), optional
-        Factor to start from; 0 by default.
-    tolerance : float
-        Largest optimality residual, checked every ten iterations.
-    max_iterations : int
-        Where to stop without.
-
-    Returns
-    -------
-    QuadraticSolution
-        ``converged`` says whether the tolerance was reached.
-
-    Notes
-    -----
-    Always converges. One iteration takes :math:`2nd(d + k)` flops and an eigendecomposition: the
-    measurements of the extrapolated matrix are those of two matrices of rank k. Derived;
-    ``tests/models/quadratic/test_solvers.py``.
-    """
+    """Minimise by accelerated proximal gradient with adaptive restart: slow, but sure."""
+    # S <- (Y + 2 A*(y - A(Y)) / (d^2 L) - lambda I / (d L))_+. One iteration takes 2 n d (d + k) flops
+    # and an eigendecomposition: measurements of the extrapolated matrix are those of two of rank k.
     d = sensing.dimension
     lipschitz = lipschitz_constant(sensing)
     factor = np.zeros((d, 0)) if start is None else start
@@ -277,3 +126,60 @@ def solve_fista(
             if kkt_residual(factor, dual) <= tolerance:
                 break
     return certified(sensing, labels, regularisation, factor, iteration, tolerance, "fista")
+
+
+def solve_factorised(
+    sensing: Sensing,
+    labels: np.ndarray,
+    regularisation: float,
+    *,
+    width: int | None = None,
+    tolerance: float = 1e-6,
+    max_iterations: int = 5_000,
+    seed: int = 0,
+) -> QuadraticSolution:
+    """Minimise over the weights by L-BFGS, as a network of this width is trained."""
+    from scipy.optimize import minimize
+
+    # min over B of shape (d, p) of |y - A(B B^T)|^2 / d^2 + lambda |B|_F^2 / d, as 2606.28242 trains.
+    # From the rank of the minimiser on, the minima are those of the convex problem; below, `converged`
+    # is False. The start is random: B = 0 is a saddle.
+    d = sensing.dimension
+    columns = d if width is None else min(width, d)
+    scale = np.sqrt(max(float(np.std(labels)), 1e-12) / columns)
+    start = scale * random_stream(seed, "factor").standard_normal((d, columns)) / np.sqrt(d)
+
+    def value_and_gradient(flat: np.ndarray) -> tuple[float, np.ndarray]:
+        factor = flat.reshape(d, columns)
+        residual = labels - sensing.forward(factor)
+        slope = regularisation * factor / d - 2 / d**2 * sensing.adjoint(residual) @ factor
+        value = residual @ residual / d**2 + regularisation * np.sum(factor**2) / d
+        return float(value), 2 * slope.ravel()
+
+    options = {
+        "maxiter": max_iterations,
+        "maxfun": 2 * max_iterations,
+        "maxcor": 20,
+        "ftol": 0.0,
+        "gtol": 1e-2 * tolerance * regularisation / d,
+    }
+    flat, iterations = start.ravel(), 0
+    # Rounding may stop the line search before the tolerance: it starts anew.
+    for _ in range(4):
+        found = minimize(value_and_gradient, flat, jac=True, method="L-BFGS-B", options=options)
+        flat, iterations = found.x, iterations + int(found.nit)
+        factor = _orthogonal_factor(flat.reshape(d, columns), float(np.std(labels)))
+        solution = certified(
+            sensing, labels, regularisation, factor, iterations, tolerance, "factorised"
+        )
+        if solution.converged or iterations >= max_iterations:
+            break
+    return solution
+
+
+def _orthogonal_factor(weights: np.ndarray, scale: float) -> np.ndarray:
+    left, strengths, _ = np.linalg.svd(weights, full_matrices=False)
+    # Columns that the penalty drives to zero only shrink geometrically.
+    size = max(float(strengths[0]) ** 2, scale, np.finfo(float).tiny)
+    kept = strengths**2 > 1e-9 * size
+    return np.asarray(left[:, kept] * strengths[kept])

@@ -12,18 +12,12 @@ from solvable.errors import InvalidData, InvalidParameter
 from solvable.spectra.free_convolution import SpectralLaw
 from solvable.spectra.measures import discrete
 
-WINDOW = 1.42
-r"""Half-width of bleeding-out in :math:`(s_1/\delta-1)d^{1/3}`.
-
-An outlier is :math:`(s-\delta)^2/s` beyond the edge, whose 99 % quantile is
-:math:`2.02\,\delta d^{-2/3}`; the square root of 2.02.
-"""
-
 MERGING = 2.83
-r"""Bumps of neighbouring features merge below this gap, in units of :math:`\delta/\sqrt d`.
+"""Bumps of neighbouring features merge below this gap, in units of delta / sqrt(d)."""
 
-:math:`(w^{1/3}+w'^{1/3})^3/g^2>1/\delta^2` with both weights :math:`1/d`.
-"""
+# An outlier is (s - delta)^2 / s beyond the edge, whose 99 % quantile is 2.02 delta d^(-2/3).
+WINDOW = 1.42
+"""Half-width of bleeding-out in (s_1 / delta - 1) d^(1/3): the square root of 2.02."""
 
 MANY = 5
 """Features from which on one speaks of a tail or a decay instead of single spikes."""
@@ -193,6 +187,9 @@ def _weakest_gap(above: np.ndarray, size: int) -> float:
         return np.nan
     first = min(int(0.75 * above.size), above.size - 2)
     mean = (above[first] - above[-1]) / (above.size - 1 - first)
+    # Bumps of neighbouring features merge below the gap g of (w^(1/3) + w'^(1/3))^3 / g^2 = 1 / delta^2
+    # with both weights 1/d: at
+    # sqrt(8) delta / sqrt(d).
     return float(mean * np.sqrt(size) / MERGING)
 
 

@@ -111,10 +111,7 @@ class QuadraticTarget:
 
     @property
     def law(self) -> Measure:
-        r"""Spectrum that theory is told: its d eigenvalues, or Marchenko and Pastur's law.
-
-        The law has the ratio :math:`p^\star/d` of this size.
-        """
+        """Spectrum that theory is told: its d eigenvalues, or Marchenko and Pastur's law."""
         if self.spectrum == "power-law":
             return power_law(dimension=self.dimension, exponent=self.exponent)
         return marchenko_pastur(self.n_units / self.dimension)
@@ -148,18 +145,7 @@ class QuadraticTarget:
         return float(2 * np.mean(self.strengths**2) + self.noise)
 
     def signal(self, X: Array | Source) -> np.ndarray:
-        """Labels without noise, in chunks of rows.
-
-        Parameters
-        ----------
-        X : array of shape (n, d), path to a ``.npy`` file, or Source
-            Inputs.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-            Float64.
-        """
+        """Labels without noise, float64, in chunks of rows of an array, ``.npy`` file or Source."""
         source = as_source(X)
         if source.n_columns != self.dimension:
             raise InvalidData(
@@ -175,64 +161,27 @@ class QuadraticTarget:
     def sample(
         self, n: int, rng: np.random.Generator | int, dtype: Any = np.float64
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Draw ``n`` samples with noisy labels.
-
-        Parameters
-        ----------
-        n : int
-            Number of samples, at least 1.
-        rng : numpy.random.Generator or int
-            Where inputs and noise come from.
-        dtype : {float64, float32}
-            Type of the inputs.
-
-        Returns
-        -------
-        X : ndarray of shape (n, d)
-            Standard normal inputs.
-        y : ndarray of shape (n,)
-            Labels, float64.
-        """
+        """Draw n samples, standard normal inputs of this type and noisy float64 labels."""
         check_integer("n", n, 1)
         generator = random_stream(rng, "samples") if isinstance(rng, int) else rng
         X = generator.standard_normal((n, self.dimension), dtype=check_dtype(dtype))
         return X, self.signal(X) + np.sqrt(self.noise) * generator.standard_normal(n)
 
     def matrix_error(self, estimate: np.ndarray) -> float:
-        r"""Error :math:`R=\frac1d\|\hat S-S^\star\|_F^2`.
-
-        Parameters
-        ----------
-        estimate : ndarray of shape (d, d)
-            :math:`\hat S`, symmetric.
-
-        Returns
-        -------
-        float
-            The error on fresh noisy labels is :math:`2R+\Delta`.
-        """
+        """Error R of a symmetric estimate of the matrix, shape (d, d)."""
+        # R = |S - S*|_F^2 / d; the error on fresh noisy labels is 2 R + Delta.
         return float(np.sum((self._checked(estimate) - self.matrix) ** 2) / self.dimension)
 
     def feature_errors(self, estimate: np.ndarray) -> np.ndarray:
-        r"""Error :math:`e_i=\|(\hat S-S^\star)v_i\|^2` along each eigenvector of :math:`S^\star`.
-
-        Parameters
-        ----------
-        estimate : ndarray of shape (d, d)
-            :math:`\hat S`, symmetric.
-
-        Returns
-        -------
-        ndarray of shape (d,)
-            Strongest feature first; their mean is :math:`R`. Where eigenvalues of
-            :math:`S^\star` are 0 the error is shared evenly, as no basis is preferred.
-        """
+        """Error along each eigenvector of the target's matrix, strongest first; their mean is R."""
+        # e_i = |(S - S*) v_i|^2
         deviation = self._checked(estimate) - self.matrix
         lengths = np.sqrt(np.sum(self.factor**2, axis=0))
         rank = lengths.size
         errors = np.empty(self.dimension)
         errors[:rank] = np.sum((deviation @ (self.factor / lengths)) ** 2, axis=0)
         if rank < self.dimension:
+            # No basis is preferred where eigenvalues of S* are 0: the error is shared evenly.
             rest = float(np.sum(deviation**2)) - float(errors[:rank].sum())
             errors[rank:] = rest / (self.dimension - rank)
         return errors
