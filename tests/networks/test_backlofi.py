@@ -10,9 +10,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from solvable.arrays import random_stream
 from solvable.errors import InvalidData, InvalidParameter
 from solvable.networks import backlofi_trainer
-from solvable.networks.backlofi import BackLoFiClassifier, BackLoFiRegressor
+from solvable.networks.backlofi import BackLoFiClassifier, BackLoFiRegressor, split_rows
 from solvable.networks.backlofi_network import Column, forward_layers, propagate
-from solvable.networks.backlofi_settings import split_rows
 from solvable.networks.backlofi_signals import SIGNALS
 from solvable.networks.backlofi_steps import DROPS
 

@@ -13,9 +13,13 @@ from solvable.networks.backlofi_network import (
     propagate,
     states_of,
 )
-from solvable.networks.backlofi_settings import replaced_columns
 from solvable.networks.backlofi_signals import SIGNALS, ForwardGain, backward_signal
-from solvable.networks.backlofi_steps import PassSettings, column_importance, coupled_pass
+from solvable.networks.backlofi_steps import (
+    PassSettings,
+    column_importance,
+    coupled_pass,
+    replaced_columns,
+)
 
 SETTINGS = PassSettings("exact", (2, 2), 0.25, "rayleigh", 1.0, seed=0)
 

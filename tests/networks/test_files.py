@@ -13,7 +13,7 @@ from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
 
 from solvable.errors import InvalidData, InvalidParameter, StorageFailed
-from solvable.fitting.described_arrays import write_described
+from solvable.fitting.described_arrays import from_words, plain, write_described
 from solvable.learners import (
     Block,
     NeuralLoFiClassifier,
@@ -291,3 +291,8 @@ def test_a_write_that_fails_leaves_the_old_file(stored, tmp_path, monkeypatch):
     assert [p.name for p in tmp_path.iterdir()] == ["m"]
     with pytest.raises(StorageFailed, match="could not be written"):
         save_model(model, tmp_path / "missing" / "m")
+
+
+def test_infinities_survive_as_words():
+    assert plain({"width": math.inf, "k": (1, np.int64(2))}) == {"width": "inf", "k": [1, 2]}
+    assert from_words({"width": "inf", "k": 2}) == {"width": math.inf, "k": 2}

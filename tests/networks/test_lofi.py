@@ -18,7 +18,7 @@ from solvable.learners import (
     NeuralLoFiTransformer,
     network_blocks,
 )
-from solvable.networks.base import DEFAULT_WIDTH, KERNEL_SAMPLES, default_blocks
+from solvable.networks.base import DEFAULT_WIDTH, KERNEL_SAMPLES, default_blocks, scaling_from
 from solvable.networks.layers import KernelChain
 
 SMALL = [Block(None, 30), Block(3, 20, whitening="std")]
@@ -333,3 +333,9 @@ def test_meaningless_labels_are_told():
         model = NeuralLoFiRegressor(random_state=0).fit(X, y)
     assert model.filters_[0].n_significant == 0
     assert model.transform(X).shape == (300, 1)
+
+
+def test_a_constant_column_keeps_its_scale():
+    first = scaling_from(np.array([1.0, 2.0]), np.array([4.0, 0.0]), "columns")
+    np.testing.assert_array_equal(first.scale, [2.0, 1.0])
+    assert scaling_from(np.zeros(2), np.ones(2), "none") is None

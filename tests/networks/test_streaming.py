@@ -23,7 +23,7 @@ from solvable.learners import (
     NeuralLoFiTransformer,
 )
 from solvable.networks.streaming import CHECKPOINT_FORMAT
-from solvable.networks.sums import FilterSums, Survey
+from solvable.networks.sums import FilterSums, Survey, classes_from_arrays, classes_to_arrays
 from solvable.operators import LabelMoments
 
 BLOCKS = [
@@ -336,3 +336,10 @@ def test_time_of_progress_is_told(table):
         "scale",
         "readout",
     ]
+
+
+@pytest.mark.parametrize("classes", [np.array(["no", "yes"]), np.array([0, 3]), np.array([0.5])])
+def test_labels_survive_as_arrays(classes):
+    again = classes_from_arrays(classes_to_arrays(classes))
+    assert again.dtype == classes.dtype
+    np.testing.assert_array_equal(again, classes)

@@ -10,7 +10,7 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import Ridge
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from solvable.arrays import random_stream
+from solvable.arrays import check_integer, check_real, random_stream
 from solvable.errors import InvalidParameter, MemoryLimitExceeded, unknown_choice
 from solvable.fitting.inputs import seed_from
 from solvable.operators._memory import available_bytes, gigabytes
@@ -86,27 +86,7 @@ class KernelRidgeBaseline(RegressorMixin, BaseEstimator):
         self.random_state = random_state
 
     def fit(self, X: np.ndarray, y: np.ndarray) -> KernelRidgeBaseline:
-        """Choose bandwidth and ridge, then fit all rows.
-
-        Parameters
-        ----------
-        X : array of shape (n, d)
-            Samples; float32 is kept.
-        y : array of shape (n,)
-            Labels.
-
-        Returns
-        -------
-        KernelRidgeBaseline
-            Itself.
-
-        Raises
-        ------
-        InvalidParameter
-            If a parameter is out of range.
-        MemoryLimitExceeded
-            If there are more than ``max_samples`` rows, or more than fit into memory.
-        """
+        """Choose bandwidth and ridge, then fit all rows."""
         self._check_parameters()
         X, y = validate_data(self, X, y, dtype=[np.float64, np.float32], y_numeric=True)
         self._check_memory(len(X), X.itemsize)
@@ -121,18 +101,7 @@ class KernelRidgeBaseline(RegressorMixin, BaseEstimator):
         return self
 
     def predict(self, X: np.ndarray) -> np.ndarray:
-        """Predict labels, in blocks of rows.
-
-        Parameters
-        ----------
-        X : array of shape (n, d)
-            Samples.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-            Float64.
-        """
+        """Predict labels, in blocks of rows."""
         check_is_fitted(self)
         X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
         parts = [
@@ -144,10 +113,10 @@ class KernelRidgeBaseline(RegressorMixin, BaseEstimator):
     def _check_parameters(self) -> None:
         if self.kind not in ("rbf", "polynomial"):
             raise InvalidParameter(unknown_choice("kind", self.kind, ["rbf", "polynomial"]))
-        _check_count("degree", self.degree)
-        _check_count("max_samples", self.max_samples)
+        check_integer("degree", self.degree, 1)
+        check_integer("max_samples", self.max_samples, 1)
         if self.ridge != "auto":
-            _check_ridge(self.ridge, " or 'auto'")
+            check_real("ridge", self.ridge, 0, also=" or 'auto'")
 
     def _check_memory(self, rows: int, itemsize: int) -> None:
         # The solver of scikit-learn keeps the matrix beside its Cholesky factor.
@@ -206,21 +175,6 @@ def _median_distance(Z: np.ndarray) -> float:
 
     distances = pdist(Z[:500]) if len(Z) > 1 else np.ones(1)
     return float(np.median(distances)) or 1.0
-
-
-def _check_count(name: str, value: Any) -> None:
-    """Refuse what is no integer of at least 1."""
-    if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < 1:
-        raise InvalidParameter(f"{name} is {value!r}; allowed: an integer of at least 1.")
-
-
-def _check_ridge(value: Any, otherwise: str = "") -> None:
-    """Refuse what is no finite number of at least 0."""
-    is_number = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
-    if not is_number or not 0 <= value < np.inf:
-        raise InvalidParameter(
-            f"ridge is {value!r}; allowed: a finite number of at least 0{otherwise}."
-        )
 
 
 class RandomFeatureRidge(RegressorMixin, BaseEstimator):
@@ -286,32 +240,12 @@ class RandomFeatureRidge(RegressorMixin, BaseEstimator):
         self.random_state = random_state
 
     def fit(self, X: np.ndarray, y: np.ndarray) -> RandomFeatureRidge:
-        """Draw the features and fit the ridge.
-
-        Parameters
-        ----------
-        X : array of shape (n, d)
-            Samples; float32 is kept.
-        y : array of shape (n,)
-            Labels.
-
-        Returns
-        -------
-        RandomFeatureRidge
-            Itself.
-
-        Raises
-        ------
-        InvalidParameter
-            If a parameter is out of range.
-        MemoryLimitExceeded
-            If the features of all rows do not fit into memory.
-        """
+        """Draw the features and fit the ridge."""
         if self.kind not in ("relu", "polynomial"):
             raise InvalidParameter(unknown_choice("kind", self.kind, ["relu", "polynomial"]))
-        _check_count("width", self.width)
-        _check_count("degree", self.degree)
-        _check_ridge(self.ridge)
+        check_integer("width", self.width, 1)
+        check_integer("degree", self.degree, 1)
+        check_real("ridge", self.ridge, 0)
         X, y = validate_data(self, X, y, dtype=[np.float64, np.float32], y_numeric=True)
         # The linear model centres a copy of the features.
         size = 2.0 * X.itemsize * len(X) * self.width
@@ -331,18 +265,7 @@ class RandomFeatureRidge(RegressorMixin, BaseEstimator):
         return self
 
     def predict(self, X: np.ndarray) -> np.ndarray:
-        """Predict labels, in blocks of rows.
-
-        Parameters
-        ----------
-        X : array of shape (n, d)
-            Samples.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-            Float64.
-        """
+        """Predict labels, in blocks of rows."""
         check_is_fitted(self)
         X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
         parts = [

@@ -10,16 +10,22 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, Transfo
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from solvable.errors import InvalidData
+from solvable.arrays import check_integer, is_real, random_stream
+from solvable.errors import InvalidData, InvalidParameter, unknown_choice
 from solvable.fitting.inputs import seed_from
 from solvable.fitting.ridge import Regularisation
 from solvable.networks.backlofi_network import forward_layers, propagate
-from solvable.networks.backlofi_settings import checked_sizes, replaced_columns, split_rows
-from solvable.networks.backlofi_signals import Signal
-from solvable.networks.backlofi_steps import Drop, PassSettings
+from solvable.networks.backlofi_signals import SIGNALS, Signal
+from solvable.networks.backlofi_steps import DROPS, Drop, PassSettings, replaced_columns
 from solvable.networks.backlofi_trainer import Outcome, Rows, train
-from solvable.networks.base import real_code, standardise_columns
+from solvable.networks.base import (
+    chosen_classes,
+    real_code,
+    standardise_columns,
+    stratified_split,
+)
 from solvable.networks.blocks import LabelCode
+from solvable.operators.activations import check_activation
 
 PREDICTION_ROWS = 4_096
 """Rows predicted at a time."""
@@ -64,18 +70,7 @@ class _BackLoFi(TransformerMixin, BaseEstimator):
         self.random_state = random_state
 
     def transform(self, X: np.ndarray) -> np.ndarray:
-        """Features of the last layer.
-
-        Parameters
-        ----------
-        X : array of shape (n, d)
-            Samples.
-
-        Returns
-        -------
-        ndarray of shape (n, p)
-            What the ridge readout takes.
-        """
+        """Features of the last layer."""
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, reset=False)
         return propagate(self.layers_, self._scaled(X))
@@ -91,7 +86,7 @@ class _BackLoFi(TransformerMixin, BaseEstimator):
 
     def _train(self, X: np.ndarray, labels: np.ndarray, n_classes: int) -> LabelCode:
         """Fit; ``labels`` are class numbers, or real numbers if there are no classes."""
-        reduce, widths = checked_sizes(self)
+        reduce, widths = _checked_sizes(self)
         seed = seed_from(self.random_state)
         groups = labels if n_classes else np.zeros(len(labels))
         kept, apart = split_rows(groups, self.held_back, seed)
@@ -242,26 +237,7 @@ class BackLoFiClassifier(ClassifierMixin, _BackLoFi):
     """
 
     def fit(self, X: np.ndarray, y: np.ndarray) -> BackLoFiClassifier:
-        """Fit forwards, then couple backwards.
-
-        Parameters
-        ----------
-        X : array of shape (n, d)
-            Samples.
-        y : array of shape (n,)
-            Classes.
-
-        Returns
-        -------
-        BackLoFiClassifier
-            Itself.
-
-        Raises
-        ------
-        InvalidParameter, InvalidData, NotConverged
-            For settings out of range, data that cannot be learned from, and filters whose
-            eigensolver gives up.
-        """
+        """Fit forwards, then couple backwards."""
         X, y = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
         check_classification_targets(y)
         self.classes_, encoded = np.unique(y, return_inverse=True)
@@ -271,20 +247,9 @@ class BackLoFiClassifier(ClassifierMixin, _BackLoFi):
         return self
 
     def predict(self, X: np.ndarray) -> np.ndarray:
-        """Predict classes.
-
-        Parameters
-        ----------
-        X : array of shape (n, d)
-            Samples.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-            Classes.
-        """
-        outputs = self._outputs(X)
-        return np.asarray(self.classes_[_chosen(outputs)])
+        """Predict classes."""
+        chosen = chosen_classes(self._outputs(X))
+        return np.asarray(self.classes_[chosen])
 
 
 class BackLoFiRegressor(RegressorMixin, _BackLoFi):
@@ -320,57 +285,20 @@ class BackLoFiRegressor(RegressorMixin, _BackLoFi):
     """
 
     def fit(self, X: np.ndarray, y: np.ndarray) -> BackLoFiRegressor:
-        """Fit forwards, then couple backwards.
-
-        Parameters
-        ----------
-        X : array of shape (n, d)
-            Samples.
-        y : array of shape (n,)
-            Real labels; they are standardised.
-
-        Returns
-        -------
-        BackLoFiRegressor
-            Itself.
-
-        Raises
-        ------
-        InvalidParameter, InvalidData, NotConverged
-            For settings out of range, data that cannot be learned from, and filters whose
-            eigensolver gives up.
-        """
+        """Fit forwards, then couple backwards."""
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=2)
         labels = np.asarray(y, dtype=np.float64)
         self.code_ = self._train(X, labels, 0)
         return self
 
     def predict(self, X: np.ndarray) -> np.ndarray:
-        """Predict labels.
-
-        Parameters
-        ----------
-        X : array of shape (n, d)
-            Samples.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-            Real labels.
-        """
+        """Predict labels."""
         outputs = self._outputs(X)[:, 0]
         return np.asarray(outputs * self.code_.deviation + self.code_.mean)
 
 
-def _chosen(outputs: np.ndarray) -> np.ndarray:
-    """Class numbers: by sign of one output, by the largest of several."""
-    if outputs.shape[1] == 1:
-        return (outputs[:, 0] > 0).astype(int)
-    return np.asarray(np.argmax(outputs, axis=1))
-
-
 def _misclassified(outputs: np.ndarray, targets: np.ndarray) -> float:
-    return float(np.mean(_chosen(outputs) != _chosen(targets)))
+    return float(np.mean(chosen_classes(outputs) != chosen_classes(targets)))
 
 
 def _not_classes(outputs: np.ndarray, targets: np.ndarray) -> float:
@@ -386,3 +314,68 @@ def _class_counts(codes: np.ndarray, n_classes: int) -> np.ndarray:
             "held_back as a fraction."
         )
     return counts
+
+
+def _checked_sizes(estimator: _BackLoFi) -> tuple[list[int], list[int]]:
+    """Reductions and widths of each layer, if every hyper-parameter is in its documented range."""
+    scalings = ("columns", "global", "none")
+    for name, allowed in (("signal", SIGNALS), ("drop", DROPS), ("scaling", scalings)):
+        value = getattr(estimator, name)
+        if not isinstance(value, str) or value not in allowed:
+            raise InvalidParameter(unknown_choice(name, value, allowed))
+    check_activation(estimator.activation)
+    if estimator.activation == "step":
+        raise InvalidParameter(
+            "activation is 'step', through which no backward signal passes; allowed here: any other "
+            "activation."
+        )
+    check_integer("depth", estimator.depth, 2)
+    check_integer("n_passes", estimator.n_passes, 0)
+    _check_real("fraction", estimator.fraction, 0, 0.5)
+    _check_real("amplitude", estimator.amplitude, 0, np.inf, open_below=True)
+    _check_real("damping", estimator.damping, 0, 1, open_below=True)
+    if isinstance(estimator.held_back, (float, np.floating)):
+        _check_real("held_back", estimator.held_back, 0, 0.9)
+    else:
+        check_integer("held_back", estimator.held_back, 0)
+    if not isinstance(estimator.first_moment, (bool, np.bool_)):
+        raise InvalidParameter(f"first_moment is {estimator.first_moment!r}; allowed: True, False.")
+    reduce = _per_layer("reduce", estimator.reduce, estimator.depth)
+    return reduce, _per_layer("width", estimator.width, estimator.depth)
+
+
+def split_rows(
+    groups: np.ndarray, held_back: float | int, seed: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Rows to fit, and rows to watch with: a fraction of each group, or a number of last rows."""
+    n = len(groups)
+    if not isinstance(held_back, (float, np.floating)):
+        if held_back > n - 2:
+            raise InvalidParameter(f"held_back is {held_back} rows of {n}; allowed: up to {n - 2}.")
+        return np.arange(n - held_back), np.arange(n - held_back, n)
+    return stratified_split(groups, float(held_back), random_stream(seed, "held back"))
+
+
+def _per_layer(name: str, value: Any, depth: int) -> list[int]:
+    entries = list(value) if isinstance(value, (tuple, list, np.ndarray)) else [value] * depth
+    if len(entries) != depth:
+        raise InvalidParameter(
+            f"{name} has {len(entries)} entries; allowed: one for each of the {depth} layers of "
+            "depth, or one number for all."
+        )
+    for entry in entries:
+        check_integer(name, entry, 1)
+    return [int(entry) for entry in entries]
+
+
+def _check_real(
+    name: str, value: Any, least: float, most: float, *, open_below: bool = False
+) -> None:
+    if (
+        not is_real(value)
+        or not least <= value <= most
+        or not np.isfinite(value)
+        or (open_below and value == least)
+    ):
+        below = "above" if open_below else "from"
+        raise InvalidParameter(f"{name} is {value!r}; allowed: a number {below} {least} to {most}.")

@@ -29,34 +29,15 @@ class Column(IntEnum):
 
 @dataclass(frozen=True)
 class CoupledLayer:
-    r"""One filter and one lift.
+    """One filter V and one lift W: z_out = sigma(h) / sqrt(p), h = W^T V^T z_in / c."""
 
-    .. math:: h=\frac1cW^\top V^\top z_{\rm in},\qquad z_{\rm out}=\frac{\sigma(h)}{\sqrt p}.
-
-    Parameters
-    ----------
-    columns : ndarray of shape (P, K)
-        Filter V.
-    lift : ndarray of shape (K, p)
-        Lift rows W: Gaussian, or a unit vector for a written column.
-    kinds : ndarray of int, shape (K,)
-        :class:`Column` of each.
-    born : ndarray of int, shape (K,)
-        Pass in which each was made; 0 for the forward fit.
-    scale : float
-        c, for which pre-activations have variance 1 on the training rows.
-    activation : str
-        :math:`\sigma`.
-    smoothed : tuple of two ndarrays of shape (P, p), optional
-        Weights in use instead of VW/c when passes are damped: random part, written part.
-    """
-
-    columns: np.ndarray
-    lift: np.ndarray
-    kinds: np.ndarray
-    born: np.ndarray
-    scale: float
+    columns: np.ndarray  # V, shape (P, K)
+    lift: np.ndarray  # rows of W, shape (K, p): Gaussian, or a unit vector for a written column
+    kinds: np.ndarray  # Column of each, shape (K,)
+    born: np.ndarray  # pass in which each was made, shape (K,); 0 for the forward fit
+    scale: float  # c, for which pre-activations have variance 1 on the training rows
     activation: str
+    # Weights in use instead of VW/c when passes are damped: random part, written part, (P, p) each.
     smoothed: tuple[np.ndarray, np.ndarray] | None = None
 
     @property
@@ -68,9 +49,9 @@ class CoupledLayer:
         """Weights from the layer's inputs to its pre-activations, of shape (P, p)."""
         if self.smoothed is not None:
             random, written = self.smoothed
-            return (
-                random + written if branch == "all" else random if branch == "random" else written
-            )
+            if branch == "all":
+                return random + written
+            return random if branch == "random" else written
         chosen = self._chosen(branch)
         return np.asarray(self.columns[:, chosen] @ (self.lift[chosen] / self.scale))
 
@@ -96,11 +77,9 @@ class CoupledLayer:
         return np.asarray((signal @ (self.lift[chosen].T / self.scale)) @ self.columns[:, chosen].T)
 
     def amplitude(self, inputs: np.ndarray) -> float:
-        """Mean root mean square of the forward coordinates; 0 if none is left.
-
-        Written columns are left out: their amplitude is a multiple of this one, so that counting
-        them would inflate it from pass to pass.
-        """
+        """Mean root mean square of the forward coordinates; 0 if none is left."""
+        # Written columns are left out: their amplitude is a multiple of this one, so that counting
+        # them would inflate it from pass to pass.
         forward = self.kinds <= Column.FORWARD
         if not forward.any():
             return 0.0
@@ -134,55 +113,21 @@ class CoupledLayer:
 
 @dataclass(frozen=True)
 class States:
-    """What a network computes for some rows.
+    """What a network computes for some rows."""
 
-    Parameters
-    ----------
-    features : tuple of ndarray
-        Inputs, then the features of each layer: one more than layers.
-    fields : tuple of ndarray
-        Pre-activations of each layer.
-    """
-
-    features: tuple[np.ndarray, ...]
-    fields: tuple[np.ndarray, ...]
+    features: tuple[np.ndarray, ...]  # inputs, then the features of each layer
+    fields: tuple[np.ndarray, ...]  # pre-activations of each layer: one fewer
 
 
 def propagate(layers: Sequence[CoupledLayer], inputs: np.ndarray) -> np.ndarray:
-    """Features of the last layer; nothing of the layers between is kept.
-
-    Parameters
-    ----------
-    layers : sequence of CoupledLayer
-        From the inputs upwards.
-    inputs : ndarray of shape (n, d)
-        Rows.
-
-    Returns
-    -------
-    ndarray of shape (n, p)
-        Features.
-    """
+    """Features of the last layer; nothing of the layers between is kept."""
     for layer in layers:
         inputs = layer.activate(layer.preactivation(inputs))
     return inputs
 
 
 def states_of(layers: Sequence[CoupledLayer], inputs: np.ndarray) -> States:
-    """Features and pre-activations of every layer.
-
-    Parameters
-    ----------
-    layers : sequence of CoupledLayer
-        From the inputs upwards.
-    inputs : ndarray of shape (n, d)
-        Rows.
-
-    Returns
-    -------
-    States
-        Memory n times twice the sum of the widths.
-    """
+    """Features and pre-activations of every layer."""
     features, fields = [inputs], []
     for layer in layers:
         fields.append(layer.preactivation(features[-1]))
@@ -200,36 +145,12 @@ def forward_layers(
     first_moment: bool,
     seed: int,
 ) -> tuple[CoupledLayer, ...]:
-    r"""Fit filters and draw lifts from the inputs upwards, without a backward signal.
-
-    Each layer keeps the first moment :math:`\frac1n\sum yz` and the leading eigenvectors by modulus
-    of :math:`\frac1n\sum y\,zz^\top` in its complement.
-
-    Parameters
-    ----------
-    inputs : ndarray of shape (n, d)
-        Rows.
-    labels : ndarray of shape (n, S)
-        One column for binary or real labels, one per class otherwise.
-    reduce : sequence of int
-        Eigenvectors kept by each layer; at most the features there are.
-    widths : sequence of int
-        Neurons of each layer.
-    activation : str
-        Of all layers.
-    first_moment : bool
-        Whether the first moment is a column of its own.
-    seed : int
-        For the lifts.
-
-    Returns
-    -------
-    tuple of CoupledLayer
-        From the inputs upwards.
-    """
+    """Fit filters and draw lifts from the inputs upwards, without a backward signal."""
     layers = []
     features = inputs
     for level, (kept, width) in enumerate(zip(reduce, widths, strict=True)):
+        # First moment (1/n) sum y z, and the leading eigenvectors by modulus of (1/n) sum y z z^T in
+        # its complement.
         columns, report = fit_filter(
             SampleSignals(features, labels),
             FilterSettings(min(kept, features.shape[1]), first_moment),

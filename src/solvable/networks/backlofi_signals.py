@@ -19,18 +19,10 @@ SIGNALS: tuple[Signal, ...] = ("local", "exact", "mean_field", "first_order")
 
 @dataclass(frozen=True)
 class ForwardGain:
-    """The network before any coupling, as far as a first-order signal needs it.
-
-    Parameters
-    ----------
-    layers : tuple of CoupledLayer
-        Layers of the forward fit.
-    mean_gates : tuple of ndarray of shape (p,)
-        Mean of each layer's gate over the training rows.
-    """
+    """The network before any coupling, as far as a first-order signal needs it."""
 
     layers: tuple[CoupledLayer, ...]
-    mean_gates: tuple[np.ndarray, ...]
+    mean_gates: tuple[np.ndarray, ...]  # of each layer over the training rows, shape (p,)
 
     @classmethod
     def of(cls, layers: Sequence[CoupledLayer], states: States) -> ForwardGain:
@@ -55,51 +47,13 @@ def backward_signal(
     level: int,
     forward: ForwardGain,
 ) -> np.ndarray:
-    r"""Label-weighted gradient of the output with respect to the pre-activations of a layer.
-
-    .. math:: \Gamma_{\mu i}=\sum_c y_{\mu c}\,g^{(c)}_{\mu i},\qquad
-        g^{(c),L}=a_c\odot\frac{\sigma'(h^L)}{\sqrt p},\qquad
-        g^{(c),\ell}=\big(g^{(c),\ell+1}M_{\ell+1}^\top\big)\odot\frac{\sigma'(h^\ell)}{\sqrt p},
-
-    with M the weights from features to the pre-activations above. Beside this "exact" chain:
-
-    * "local": the gate alone, :math:`\Gamma=y\,\sigma'(h)/\sqrt p`; of several labels their leading
-      combination;
-    * "mean_field": the part of :math:`gM^\top` that runs through Gaussian lift rows is replaced by
-      its mean over the rows, the part through written rows is kept;
-    * "first_order": the mean-field gain of the network before coupling, and the written rows of
-      the layer above in that gain.
-
-    Parameters
-    ----------
-    kind : {"local", "exact", "mean_field", "first_order"}
-        Which signal.
-    layers : sequence of CoupledLayer
-        The network as it is.
-    states : States
-        Of the training rows.
-    labels : ndarray of shape (n, S)
-        Labels as the filters use them.
-    coefficients : ndarray of shape (p, S)
-        Ridge readout :math:`a_c`.
-    level : int
-        Layer, from 0.
-    forward : ForwardGain
-        The network before coupling.
-
-    Returns
-    -------
-    ndarray of shape (n, p)
-        The signal.
-
-    Notes
-    -----
-    Section 2.6 of the note on BackLoFi; the authors' words leave open what "first_order" keeps of
-    written rows further above: nothing here. ``tests/networks/test_backlofi_signals.py`` compares
-    "exact" with finite differences and the others with it where they must agree.
-    """
+    """Label-weighted gradient of the output at the pre-activations of a layer, shape (n, p)."""
+    # Gamma_i = sum_c y_c g^c_i; at the top g^c = a_c * gate, below g = (g M^T) * gate, with
+    # gate = sigma'(h)/sqrt(p) and M the weights from features to the pre-activations above (note on
+    # BackLoFi, section 2.6). The authors' words leave open what "first_order" keeps of written rows
+    # further above: nothing here.
     gates = [layer.gate(fields) for layer, fields in zip(layers, states.fields, strict=True)]
-    if kind == "local":
+    if kind == "local":  # the gate alone, Gamma = y * gate
         return np.asarray(
             _leading_label(states.features[level + 1], labels)[:, None] * gates[level]
         )
@@ -129,6 +83,8 @@ def _leading_label(features: np.ndarray, labels: np.ndarray) -> np.ndarray:
 def _mean_field(
     layers: Sequence[CoupledLayer], gates: Sequence[np.ndarray], readout: np.ndarray, level: int
 ) -> np.ndarray:
+    # What runs through Gaussian lift rows is replaced by its mean over the samples; the part through
+    # written rows is kept.
     gain = readout.T * gates[-1]
     for upper in range(len(layers) - 1, level, -1):
         layer = layers[upper]
@@ -144,6 +100,7 @@ def _first_order(
     level: int,
     forward: ForwardGain,
 ) -> np.ndarray:
+    # The mean-field gain of the network before coupling, and the written rows of the layer above.
     gain = forward.at(level, readout)
     if level < len(layers) - 1:
         above = forward.at(level + 1, readout) * gates[level + 1]

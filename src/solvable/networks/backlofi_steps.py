@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -20,36 +21,23 @@ Drop: TypeAlias = Literal["rayleigh", "gradient-importance", "earlier"]
 DROPS: tuple[Drop, ...] = ("rayleigh", "gradient-importance", "earlier")
 """The rules of what makes room."""
 
-OVERSAMPLES, POWER_ITERATIONS = 32, 4
-"""Of the randomised singular value decomposition, as the authors chose them."""
-
 
 @dataclass(frozen=True)
 class PassSettings:
-    r"""How one pass couples the layers.
-
-    Parameters
-    ----------
-    signal : {"local", "exact", "mean_field", "first_order"}
-        Backward signal.
-    n_replaced : tuple of int
-        Columns replaced on either side of each boundary, from the lowest up; 0 leaves it alone.
-    amplitude : float
-        :math:`\beta`, root mean square of a new coordinate in units of the forward ones.
-    drop : {"rayleigh", "gradient-importance", "earlier"}
-        Which columns make room.
-    damping : float
-        Part of the new weights that is taken, 1 for all.
-    seed : int
-        For the lift rows of read columns.
-    """
+    """How one pass couples the layers."""
 
     signal: Signal
-    n_replaced: tuple[int, ...]
-    amplitude: float
+    n_replaced: tuple[int, ...]  # columns on either side of each boundary, lowest first; 0 for none
+    amplitude: float  # beta, root mean square of a new coordinate in units of the forward ones
     drop: Drop
-    damping: float
-    seed: int
+    damping: float  # part of the new weights that is taken, 1 for all
+    seed: int  # of the lift rows of read columns
+
+
+def replaced_columns(layers: Sequence[CoupledLayer], fraction: float) -> tuple[int, ...]:
+    """Columns replaced on either side of each boundary, from the lowest up."""
+    kept = [int(np.count_nonzero(layer.kinds == Column.FORWARD)) for layer in layers]
+    return tuple(max(1, round(fraction * min(pair))) if fraction else 0 for pair in pairwise(kept))
 
 
 def coupled_pass(
@@ -61,46 +49,8 @@ def coupled_pass(
     settings: PassSettings,
     number: int,
 ) -> tuple[CoupledLayer, ...]:
-    r"""Replace columns at every boundary, from the top down.
-
-    At the boundary of layers :math:`\ell` and :math:`\ell+1`, with the backward signal
-    :math:`\Gamma` at the pre-activations of the upper one and inputs :math:`z^{\ell-1}` of the lower:
-
-    1. :math:`\frac1n\Gamma^\top z^{\ell-1}\approx U\Sigma V^\top` (r leading pairs), scores
-       :math:`s=\Gamma U`, kept from here on;
-    2. the lower filter takes up V with fresh Gaussian rows, at amplitude :math:`\beta\tau`;
-    3. the upper filter takes up :math:`\frac1n\tilde z^{\ell\,\top}s`, with the rows
-       :math:`U^\top`, at amplitude :math:`\beta\sqrt p\,\tau`.
-
-    :math:`\tau` is the mean root mean square of the forward coordinates that survive.
-
-    Parameters
-    ----------
-    layers : sequence of CoupledLayer
-        The network; left as it is.
-    inputs : ndarray of shape (n, d)
-        Training rows.
-    labels : ndarray of shape (n, S)
-        Labels as the filters use them.
-    coefficients : ndarray of shape (p, S)
-        Ridge readout of the network.
-    forward : ForwardGain
-        The network before coupling.
-    settings : PassSettings
-        How.
-    number : int
-        Of the pass, from 1.
-
-    Returns
-    -------
-    tuple of CoupledLayer
-        The coupled network; its readout is not refitted.
-
-    Notes
-    -----
-    Time about :math:`4nP^2` per boundary for the matrix of step 1 and as much for its product with
-    the signal chain; memory :math:`4nP` per layer. Section 2.6 of the note on BackLoFi.
-    """
+    """Replace columns at every boundary, from the top down; the readout is not refitted."""
+    # Section 2.6 of the note on BackLoFi. Time about 4 n P^2 per boundary, memory 4 n P per layer.
     built, before = list(layers), list(layers)
     for boundary in range(len(built) - 2, -1, -1):
         rank = settings.n_replaced[boundary]
@@ -110,6 +60,7 @@ def coupled_pass(
         signal = backward_signal(
             settings.signal, built, states, labels, coefficients, boundary + 1, forward
         )
+        # (1/n) Gamma^T z ~ U S V^T, r leading pairs; the scores s = Gamma U are kept from here on.
         write, read = _singular_pairs(
             signal.T @ states.features[boundary] / len(inputs), rank, settings.seed
         )
@@ -138,7 +89,8 @@ def _with_fresh_scales(
 
 def _singular_pairs(matrix: np.ndarray, rank: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Leading left and right singular vectors, the right ones with a fixed sign."""
-    if min(matrix.shape) <= 4 * (rank + OVERSAMPLES):
+    oversamples, power_iterations = 32, 4  # as the authors chose them
+    if min(matrix.shape) <= 4 * (rank + oversamples):
         left, _, right = np.linalg.svd(matrix, full_matrices=False)
     else:
         from sklearn.utils.extmath import randomized_svd
@@ -146,8 +98,8 @@ def _singular_pairs(matrix: np.ndarray, rank: int, seed: int) -> tuple[np.ndarra
         left, _, right = randomized_svd(
             matrix,
             rank,
-            n_oversamples=OVERSAMPLES,
-            n_iter=POWER_ITERATIONS,
+            n_oversamples=oversamples,
+            n_iter=power_iterations,
             power_iteration_normalizer="QR",
             random_state=seed % 2**32,
         )
@@ -170,6 +122,7 @@ def _with_read_columns(
     kept = _survivors(
         layer, features, states.fields[level], labels, settings, number, read.shape[1], Column.READ
     )
+    # V at amplitude beta tau, tau the mean root mean square of the forward coordinates that survive.
     tau = kept.amplitude(features) or layer.amplitude(features)
     columns = _at_amplitude(read, features, settings.amplitude * tau)
     rows = random_stream(settings.seed, "read", number, level).standard_normal(
@@ -193,6 +146,7 @@ def _with_written_columns(
         layer, features, fields, labels, settings, number, write.shape[1], Column.WRITTEN
     )
     tau = kept.amplitude(features) or layer.amplitude(features)
+    # (1/n) z^T s with the rows U^T, at amplitude beta sqrt(p) tau.
     columns = _at_amplitude(
         features.T @ scores / len(features),
         features,
@@ -256,39 +210,16 @@ def column_importance(
     labels: np.ndarray,
     drop: Drop,
 ) -> np.ndarray:
-    r"""What each column of a filter is worth, of shape (K,).
-
-    With :math:`\hat v=v/\|v\|`, :math:`\lambda=\hat v^\top\hat C\hat v`,
-    :math:`m=\frac1n\sum y\,\hat v\cdot z`: the modulus of :math:`\lambda` for "rayleigh" and
-    "earlier", the root mean square over neurons of :math:`e_i\lambda\,\|v\|W_{ji}/c+d_im` with
-    :math:`d_i=E\sigma'(h_i)` and :math:`e_i=E[h_i\sigma'(h_i)]` for "gradient-importance"; of
-    several labels the root of the sum of squares.
-
-    Parameters
-    ----------
-    layer : CoupledLayer
-        Whose columns.
-    features : ndarray of shape (n, P)
-        Its inputs.
-    fields : ndarray of shape (n, p)
-        Its pre-activations.
-    labels : ndarray of shape (n, S)
-        Labels as the filters use them.
-    drop : {"rayleigh", "gradient-importance", "earlier"}
-        The rule.
-
-    Returns
-    -------
-    ndarray of shape (K,)
-        Non-negative.
-    """
+    """What each column of a filter is worth, of shape (K,); of several labels the root of squares."""
     norms = np.linalg.norm(layer.columns, axis=0)
     safe_norms = np.where(norms > 0, norms, 1.0)
     coordinates = features @ (layer.columns / safe_norms)
-    quotients = labels.T @ coordinates**2 / len(features)
+    quotients = labels.T @ coordinates**2 / len(features)  # lambda = v^T C v for unit v
     if drop != "gradient-importance":
         return np.asarray(np.linalg.norm(quotients, axis=0))
     slopes = derivative(layer.activation, fields)
+    # Root mean square over neurons i of e_i lambda |v| W_i / c + d_i m, m = (1/n) sum y v.z,
+    # d_i = E sigma'(h_i), e_i = E[h_i sigma'(h_i)].
     d, e = slopes.mean(axis=0), np.mean(fields * slopes, axis=0)
     means = labels.T @ coordinates / len(features)
     rows = layer.lift * (norms / layer.scale)[:, None]

@@ -21,50 +21,19 @@ SCALE_LIMIT = 4.0
 
 @dataclass(frozen=True)
 class PassRecord:
-    """What one pass left behind.
+    """What one pass left behind."""
 
-    Attributes
-    ----------
-    number : int
-        0 for the forward fit.
-    held_back_loss : float
-        Mean squared error on the held-back rows, in units of the labels as fitted; NaN without such
-        rows.
-    held_back_error : float
-        Part of the held-back rows that is misclassified; NaN for real labels.
-    training_loss : float
-        Mean squared error on the rows that filters and readout saw: no estimate of generalisation.
-    feature_scale : float
-        Mean squared norm of the last features on held-back rows, relative to the forward fit.
-    penalty : float
-        Ridge penalty.
-    """
-
-    number: int
-    held_back_loss: float
-    held_back_error: float
-    training_loss: float
-    feature_scale: float
-    penalty: float
+    number: int  # 0 for the forward fit
+    held_back_loss: float  # mean squared error in units of the labels as fitted; NaN without rows
+    held_back_error: float  # part that is misclassified; NaN for real labels
+    training_loss: float  # on rows that filters and readout saw: no estimate of generalisation
+    feature_scale: float  # mean squared norm of held-back features relative to the forward fit
+    penalty: float  # of the ridge
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """A trained network.
-
-    Attributes
-    ----------
-    layers : tuple of CoupledLayer
-        Of the best pass.
-    readout : RidgeFit
-        Its readout.
-    history : tuple of PassRecord
-        One per pass that was made, the forward fit first.
-    best_pass : int
-        The pass that was kept.
-    stopped_reason : str
-        Why no further pass was made.
-    """
+    """The network of the best pass, and what every pass left behind, the forward fit first."""
 
     layers: tuple[CoupledLayer, ...]
     readout: RidgeFit
@@ -75,40 +44,15 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows as the network takes them.
+    """Rows as the network takes them."""
 
-    Parameters
-    ----------
-    inputs : ndarray of shape (n, d)
-        Scaled inputs.
-    labels : ndarray of shape (n, S)
-        Labels as the filters use them.
-    targets : ndarray of shape (n, S)
-        Targets of the readout.
-    """
-
-    inputs: np.ndarray
-    labels: np.ndarray
-    targets: np.ndarray
+    inputs: np.ndarray  # scaled, shape (n, d)
+    labels: np.ndarray  # as the filters use them, shape (n, S)
+    targets: np.ndarray  # of the readout, shape (n, S)
 
 
 def ridge(features: np.ndarray, targets: np.ndarray, regularisation: Regularisation) -> RidgeFit:
-    """Ridge on explicit features with primal weights, by whichever Gram matrix is smaller.
-
-    Parameters
-    ----------
-    features : ndarray of shape (n, P)
-        Features.
-    targets : ndarray of shape (n, S)
-        Targets.
-    regularisation : float or "leave-one-out"
-        Relative penalty, or its choice.
-
-    Returns
-    -------
-    RidgeFit
-        Coefficients of shape (P, S).
-    """
+    """Ridge on explicit features with primal weights, by whichever Gram matrix is smaller."""
     if len(features) > features.shape[1]:
         moments = ReadoutMoments(features.shape[1], targets.shape[1]).add(features, targets)
         return moments.solve(regularisation=regularisation)
@@ -131,30 +75,7 @@ def train(
     regularisation: Regularisation,
     misclassified: Callable[[np.ndarray, np.ndarray], float],
 ) -> Outcome:
-    """Make passes while they do no harm, and keep the best by the held-back squared error.
-
-    Parameters
-    ----------
-    layers : sequence of CoupledLayer
-        The forward fit.
-    fitted : Rows
-        Seen by filters and readout.
-    held_back : Rows
-        Seen by neither; none of them: no pass is made.
-    settings : PassSettings
-        How a pass couples.
-    n_passes : int
-        At most so many.
-    regularisation : float or "leave-one-out"
-        Of the readout.
-    misclassified : callable
-        Maps outputs and targets to the part of rows in the wrong class.
-
-    Returns
-    -------
-    Outcome
-        The network of the best pass.
-    """
+    """Make passes while they do no harm, and keep the best by the held-back squared error."""
     current = tuple(layers)
     readout = ridge(propagate(current, fitted.inputs), fitted.targets, regularisation)
     base = _power(propagate(current, held_back.inputs))

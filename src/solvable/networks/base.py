@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from solvable.arrays import check_integer, is_integer
 from solvable.errors import InvalidParameter, NoFeatureFound, unknown_choice
 from solvable.fitting.inputs import seed_from
 from solvable.fitting.ridge import Regularisation, RidgeFit
@@ -39,23 +40,7 @@ DEFAULT_WIDTH = 2000
 
 
 def default_blocks(n_samples: int | None) -> list[Block]:
-    """Lift, filter what stands out of meaningless labels, lift: infinitely wide if n allows it.
-
-    Parameters
-    ----------
-    n_samples : int or None
-        Number of training samples; None if it is not known.
-
-    Returns
-    -------
-    list of Block
-        Two blocks.
-
-    Examples
-    --------
-    >>> [block.width for block in default_blocks(1000)]
-    [inf, inf]
-    """
+    """Lift, filter what stands out of meaningless labels, lift: infinitely wide if n allows it."""
     small = n_samples is not None and n_samples <= KERNEL_SAMPLES
     width = math.inf if small else DEFAULT_WIDTH
     return [Block(None, width), Block("auto", width)]
@@ -104,10 +89,7 @@ class NeuralLoFiBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         ):
             if getattr(self, name) not in allowed:
                 raise InvalidParameter(unknown_choice(name, getattr(self, name), allowed))
-        if not (isinstance(self.null_replicates, (int, np.integer)) and self.null_replicates >= 1):
-            raise InvalidParameter(
-                f"null_replicates is {self.null_replicates!r}; allowed: an integer of at least 1."
-            )
+        check_integer("null_replicates", self.null_replicates, 1)
 
         def make(block: Block) -> FilterSettings:
             assert block.reduce is not None
@@ -159,18 +141,7 @@ class NeuralLoFiBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         )
 
     def transform(self, X: Any) -> np.ndarray:
-        """Learned features: the coordinates below the readout, or below the last kernel.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d)
-            Samples.
-
-        Returns
-        -------
-        ndarray of shape (n, k)
-            Features.
-        """
+        """Learned features (n, k): the coordinates below the readout, or below the last kernel."""
         rows = self._validated_rows(X)
         return np.asarray(self.network_.transform(rows))
 
@@ -182,7 +153,7 @@ class NeuralLoFiBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
 
 def _checked_shape(shape: Any) -> tuple[int, int, int]:
     sizes = tuple(shape) if isinstance(shape, Sequence) else ()
-    if len(sizes) != 3 or not all(isinstance(one, (int, np.integer)) and one >= 1 for one in sizes):
+    if len(sizes) != 3 or not all(map(is_integer, sizes)):
         raise InvalidParameter(
             f"image_shape is {shape!r}; allowed: (height, width, channels), 3 integers of at least 1."
         )
@@ -190,49 +161,29 @@ def _checked_shape(shape: Any) -> tuple[int, int, int]:
 
 
 def is_real(y: np.ndarray) -> bool:
-    """Whether labels are real numbers rather than classes.
-
-    Parameters
-    ----------
-    y : ndarray of shape (n,)
-        Labels.
-
-    Returns
-    -------
-    bool
-        As scikit-learn tells them apart.
-
-    Examples
-    --------
-    >>> is_real(np.array([0.5, 1.2])), is_real(np.array([0, 1]))
-    (True, False)
-    """
+    """Whether labels are real numbers rather than classes, as scikit-learn tells them apart."""
     return str(type_of_target(y)).startswith("continuous")
 
 
+def stratified_split(
+    groups: np.ndarray, fraction: float, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """Rows to fit, and rows to watch with: the same part of each group, rounded down; sorted."""
+    order = rng.permutation(len(groups))
+    parts = [order[groups[order] == group] for group in np.unique(groups)]
+    apart = np.sort(np.concatenate([part[: int(fraction * len(part))] for part in parts]))
+    return np.setdiff1d(np.arange(len(groups)), apart), apart
+
+
+def chosen_classes(outputs: np.ndarray) -> np.ndarray:
+    """Class numbers from outputs of shape (n, C): by sign of one, by the largest of several."""
+    if outputs.shape[1] == 1:
+        return (outputs[:, 0] > 0).astype(int)
+    return np.asarray(np.argmax(outputs, axis=1))
+
+
 def real_code(y: np.ndarray) -> LabelCode:
-    """Code of real labels, which are standardised.
-
-    Parameters
-    ----------
-    y : ndarray of shape (n,)
-        Labels.
-
-    Returns
-    -------
-    LabelCode
-        With their mean and standard deviation.
-
-    Raises
-    ------
-    InvalidData
-        If they are constant.
-
-    Examples
-    --------
-    >>> real_code(np.array([1.0, 3.0])).encode(np.array([3.0]))
-    array([1.])
-    """
+    """Code of real labels, which are standardised; :class:`InvalidData` if they are constant."""
     # Labels near the largest number would overflow when squared.
     size = float(np.max(np.abs(y), initial=0.0)) or 1.0
     deviation = float(np.std(y / size))
@@ -242,20 +193,7 @@ def real_code(y: np.ndarray) -> LabelCode:
 
 
 def standardise_columns(X: np.ndarray, scaling: Scaling) -> Standardise | None:
-    """First layer of a network, from samples.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n, d)
-        Training samples.
-    scaling : {"columns", "global", "none"}
-        What they are standardised by.
-
-    Returns
-    -------
-    Standardise or None
-        None if nothing is to be done.
-    """
+    """First layer of a network, from samples of shape (n, d); None for scaling "none"."""
     if scaling == "none":
         return None
     mean = X.mean(axis=0, dtype=np.float64)
@@ -264,30 +202,13 @@ def standardise_columns(X: np.ndarray, scaling: Scaling) -> Standardise | None:
 
 
 def scaling_from(mean: np.ndarray, variance: np.ndarray, scaling: Scaling) -> Standardise | None:
-    """First layer of a network, from the moments of the columns.
-
-    Parameters
-    ----------
-    mean, variance : ndarray of shape (d,)
-        Of each column.
-    scaling : {"columns", "global", "none"}
-        What samples are standardised by; a constant column keeps the scale 1.
-
-    Returns
-    -------
-    Standardise or None
-        None if nothing is to be done.
-
-    Examples
-    --------
-    >>> scaling_from(np.array([1.0, 2.0]), np.array([4.0, 0.0]), "columns").scale
-    array([2., 1.])
-    """
+    """First layer of a network, from mean and variance of each column."""
     if scaling == "none":
         return None
     if scaling == "global":
         centre = float(mean.mean())
         spread = math.sqrt(float(np.mean(variance + (mean - centre) ** 2))) or 1.0
         return Standardise(np.full_like(mean, centre), np.full_like(mean, spread))
+    # A variance that is rounding of the mean belongs to a constant column, which keeps the scale 1.
     noise = 1e-14 * mean**2
     return Standardise(mean, np.sqrt(np.where(variance > noise, variance, 1.0)))

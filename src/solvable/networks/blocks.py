@@ -6,10 +6,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 
+from solvable.arrays import check_integer, is_integer
 from solvable.errors import InvalidData, InvalidParameter, unknown_choice
 from solvable.operators.activations import check_activation
 
@@ -74,26 +75,23 @@ class Block:
     pooling: int = 1
 
     def __post_init__(self) -> None:
-        if not (self.reduce is None or self.reduce == "auto" or _is_count(self.reduce)):
+        if not (self.reduce is None or self.reduce == "auto" or is_integer(self.reduce)):
             raise InvalidParameter(
                 f"reduce is {self.reduce!r}; allowed: an integer of at least 1, 'auto', or None."
             )
-        if not (self.width is None or self.width == math.inf or _is_count(self.width)):
+        if not (self.width is None or self.width == math.inf or is_integer(self.width)):
             raise InvalidParameter(
                 f"width is {self.width!r}; allowed: an integer of at least 1, math.inf, or None."
             )
         check_activation(self.activation)
         if self.whitening not in WHITENINGS:
             raise InvalidParameter(unknown_choice("whitening", self.whitening, WHITENINGS))
-        if self.patch is not None and not (_is_count(self.patch) and self.patch % 2):
+        if self.patch is not None and not (is_integer(self.patch) and self.patch % 2):
             raise InvalidParameter(
                 f"patch is {self.patch!r}; allowed: an odd integer of at least 1, or None."
             )
-        if not _is_count(self.pooling):
-            raise InvalidParameter(
-                f"pooling is {self.pooling!r}; allowed: an integer of at least 1."
-            )
-        if self.patch is not None and not _is_count(self.width):
+        check_integer("pooling", self.pooling, 1)
+        if self.patch is not None and not is_integer(self.width):
             raise InvalidParameter(
                 f"a convolutional lift has width {self.width!r}; allowed: an integer, as there is no "
                 "kernel form of it here."
@@ -107,11 +105,6 @@ class Block:
     def is_infinite(self) -> bool:
         """Whether the lift is taken by its kernel."""
         return self.width == math.inf
-
-
-def _is_count(value: Any) -> bool:
-    whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-    return bool(whole and value >= 1)
 
 
 def network_blocks(depth: int, *, width: Width = math.inf, activation: str = "relu") -> list[Block]:
@@ -136,24 +129,13 @@ def network_blocks(depth: int, *, width: Width = math.inf, activation: str = "re
     >>> len(network_blocks(3))
     3
     """
-    if depth < 1:
-        raise InvalidParameter(f"depth is {depth}; allowed: an integer of at least 1.")
+    check_integer("depth", depth, 1)
     return [Block(None, width, activation) for _ in range(depth)]
 
 
 def check_blocks(blocks: Sequence[Block]) -> None:
-    """Raise :class:`InvalidParameter` unless the blocks can follow one another.
-
-    Parameters
-    ----------
-    blocks : sequence of Block
-        At least one.
-
-    Examples
-    --------
-    >>> check_blocks([Block(width=math.inf), Block(reduce=5)])
-    """
-    if not blocks or not all(isinstance(one, Block) for one in blocks):
+    """Raise :class:`InvalidParameter` unless the blocks can follow one another."""
+    if not blocks or not all(isinstance(block, Block) for block in blocks):
         raise InvalidParameter(
             f"blocks is {blocks!r}; allowed: a sequence of at least one solvable.learners.Block."
         )
@@ -169,29 +151,12 @@ def check_blocks(blocks: Sequence[Block]) -> None:
 
 @dataclass(frozen=True)
 class LabelCode:
-    r"""How labels enter the moments.
+    """How labels enter the moments."""
 
-    Parameters
-    ----------
-    counts : ndarray of shape (G,)
-        Samples of each class; empty for real labels.
-    mean, deviation : float
-        Of real labels, which are standardised.
-    centre : bool
-        Whether two-valued labels lose their mean. Many classes always do, and so do real labels.
-
-    Examples
-    --------
-    >>> LabelCode(np.array([10, 30])).coefficients
-    array([[-1.,  1.]])
-    >>> LabelCode(np.array([10, 30]), centre=True).coefficients
-    array([[-1.5,  0.5]])
-    """
-
-    counts: np.ndarray
-    mean: float = 0.0
+    counts: np.ndarray  # samples of each class, shape (G,); empty for real labels
+    mean: float = 0.0  # of real labels, which are standardised
     deviation: float = 1.0
-    centre: bool = False
+    centre: bool = False  # whether two-valued labels lose their mean; all other labels always do
 
     def __post_init__(self) -> None:
         if self.counts.size == 1:
@@ -216,9 +181,9 @@ class LabelCode:
             return np.array([[0.0, 1.0]])
         shares = self.counts / self.counts.sum()
         if len(shares) == 2:
-            signs = np.array([[-1.0, 1.0]])
+            signs = np.array([[-1.0, 1.0]])  # -1 and 1, or -2 pi_1 and 2 pi_0 if centred
             return signs - (signs @ shares)[:, None] if self.centre else signs
-        return np.eye(len(shares)) - shares[:, None]
+        return np.eye(len(shares)) - shares[:, None]  # 1{y = c} - pi_c
 
     @property
     def power(self) -> float:

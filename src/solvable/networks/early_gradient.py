@@ -7,32 +7,19 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from solvable.arrays import check_positive, random_stream
+from solvable.arrays import check_integer, check_positive, check_real, is_integer, random_stream
 from solvable.errors import InvalidData, InvalidParameter, NotConverged
 from solvable.operators.activations import check_activation, derivative, evaluate
-
-NEGLIGIBLE_FIRST_MOMENT = 1e-7
-"""Length of the first moment, relative to its size for aligned samples, below which it is zero."""
 
 
 @dataclass(frozen=True)
 class EarlyUpdate:
-    r"""Hidden weights after a number of gradient steps.
+    """Hidden weights after a number of gradient steps."""
 
-    Attributes
-    ----------
-    step : int
-        Number of steps made.
-    weights, initial_weights : ndarray of shape (d, p)
-        :math:`W(t)` and :math:`W(0)`, one column per neuron.
-    output_signs : ndarray of shape (p,)
-        :math:`a_j=\pm1`, fixed.
-    """
-
-    step: int
-    weights: np.ndarray
-    initial_weights: np.ndarray
-    output_signs: np.ndarray
+    step: int  # number of steps made
+    weights: np.ndarray  # W(t), shape (d, p): one column per neuron
+    initial_weights: np.ndarray  # W(0), shape (d, p)
+    output_signs: np.ndarray  # a_j = +-1, fixed, shape (p,)
 
     @property
     def change(self) -> np.ndarray:
@@ -89,68 +76,12 @@ def early_updates(
     output_scale: float = 1e-3,
     seed: int = 0,
 ) -> Iterator[EarlyUpdate]:
-    r"""Full-batch gradient steps on the hidden layer of a network with a small output.
-
-    .. math::
-        w_j\leftarrow w_j+\eta\,a_j\frac1n\sum_\mu(y_\mu-f(x_\mu))\,\sigma'(w_j\cdot x_\mu)\,x_\mu,
-        \qquad f(x)=\frac{\epsilon}{\sqrt p}\sum_ja_j\sigma(w_j\cdot x),
-
-    with :math:`w_j(0)\sim N(0,I_d)`, :math:`a_j=\pm1` and inputs scaled by one number to mean
-    squared norm 1. The step size absorbs the factor :math:`\epsilon/\sqrt p` of the gradient.
-
-    Parameters
-    ----------
-    X : array of shape (n, d)
-        Inputs; float32 is kept.
-    y : array of shape (n,)
-        Labels, :math:`\pm1` or real.
-    width : int
-        p, at least 1.
-    activation : str
-        :math:`\sigma`, an activation of :mod:`solvable.operators.activations` with a gradient.
-    steps : int or increasing sequence of int
-        How many steps to make, or after which of them to return; each at least 1.
-    step_size : float
-        :math:`\eta>0`.
-    output_scale : float
-        :math:`\epsilon\geq0`; 0 keeps the residual at y.
-    seed : int
-        For the weights and signs.
-
-    Returns
-    -------
-    iterator of EarlyUpdate
-        One per step asked for; the steps are made as it is read.
-
-    Raises
-    ------
-    InvalidParameter, InvalidData
-        For settings out of range and arrays that do not fit.
-    NotConverged
-        If the weights stop being finite.
-
-    Notes
-    -----
-    Time :math:`4npd` per step, memory :math:`np+3pd`. Derived in section 3.1 of the note on
-    arXiv:2605.13612; backed by ``tests/networks/test_early_gradient.py``, where the steps of a
-    quadratic network are powers of the moment operator and one step of a ReLU network on Gaussian
-    inputs has a closed form.
-
-    Examples
-    --------
-    >>> X = np.random.default_rng(0).standard_normal((50, 3))
-    >>> [update.weights.shape for update in early_updates(X, X[:, 0], width=7, steps=2)]
-    [(3, 7), (3, 7)]
-    """
+    """Full-batch gradient steps on the hidden layer of a network with a small output, as read."""
     inputs, labels = _checked_samples(X, y)
     wanted = _checked_steps(steps)
     check_positive(step_size=step_size)
-    if not isinstance(width, (int, np.integer)) or isinstance(width, bool) or width < 1:
-        raise InvalidParameter(f"width is {width!r}; allowed: an integer of at least 1.")
-    if not 0 <= output_scale < np.inf:
-        raise InvalidParameter(
-            f"output_scale is {output_scale!r}; allowed: a finite number of at least 0."
-        )
+    check_integer("width", width, 1)
+    check_real("output_scale", output_scale, 0)
     check_activation(activation)
     if activation == "step":
         raise InvalidParameter(
@@ -183,8 +114,23 @@ def early_alignment(
 
     Parameters
     ----------
-    X, y, width, activation, steps, step_size, output_scale, seed
-        As in :func:`early_updates`.
+    X : array of shape (n, d)
+        Inputs, scaled by one number to mean squared norm 1; float32 is kept.
+    y : array of shape (n,)
+        Labels, :math:`\pm1` or real.
+    width : int
+        Neurons p, at least 1.
+    activation : str
+        :math:`\sigma`, an activation of :mod:`solvable.operators.activations` with a gradient.
+    steps : int or increasing sequence of int
+        How many steps to make, or after which of them to look; each at least 1.
+    step_size : float
+        :math:`\eta>0`; it absorbs the factor :math:`\epsilon/\sqrt p` of the gradient.
+    output_scale : float
+        :math:`\epsilon\geq0` of :math:`f(x)=\frac\epsilon{\sqrt p}\sum_ja_j\sigma(w_j\cdot x)`; 0
+        keeps the residual at y.
+    seed : int
+        For the weights :math:`w_j(0)\sim N(0,I_d)` and the signs :math:`a_j=\pm1`.
     n_directions : int
         k, the dimension of all subspaces compared, u included; between 1 and min(d, p).
 
@@ -196,7 +142,7 @@ def early_alignment(
     Raises
     ------
     InvalidParameter, InvalidData, NotConverged
-        As :func:`early_updates`.
+        For settings out of range, arrays that do not fit, and weights that stop being finite.
 
     Notes
     -----
@@ -225,8 +171,7 @@ def early_alignment(
         seed=seed,
     )
     dimension = inputs.shape[1]
-    whole = isinstance(n_directions, (int, np.integer)) and not isinstance(n_directions, bool)
-    if not whole or not 1 <= n_directions <= min(dimension, width):
+    if not is_integer(n_directions, 1, min(dimension, width)):
         raise InvalidParameter(
             f"n_directions is {n_directions!r}; allowed: an integer from 1 to "
             f"{min(dimension, width)}, the smaller of the input dimension and the width."
@@ -236,13 +181,13 @@ def early_alignment(
     rows = []
     for update in updates:
         change = update.change.astype(np.float64)
-        found = np.linalg.eigh(change @ change.T)[1][:, ::-1][:, :n_directions]
+        leading = np.linalg.eigh(change @ change.T)[1][:, ::-1][:, :n_directions]
         rows.append(
             (
                 update.step,
-                np.sum((span.T @ found) ** 2) / n_directions,
-                np.sum((principal.T @ found) ** 2) / n_directions,
-                abs(span[:, 0] @ found[:, 0]) if has_mean else np.nan,
+                np.sum((span.T @ leading) ** 2) / n_directions,
+                np.sum((principal.T @ leading) ** 2) / n_directions,
+                abs(span[:, 0] @ leading[:, 0]) if has_mean else np.nan,
                 _neuron_correlation(update, *first),
                 np.linalg.norm(change) / np.linalg.norm(update.initial_weights),
             )
@@ -277,6 +222,8 @@ def _updates(
     for step in range(1, wanted[-1] + 1):
         # Overflow shows in the check below, which says what to do about it.
         with np.errstate(over="ignore", invalid="ignore"):
+            # w_j += eta a_j (1/n) sum (y - f(x)) sigma'(w_j.x) x, f = eps/sqrt(p) sum a_j sigma(w_j.x);
+            # eta absorbs the factor eps/sqrt(p) of the gradient. Time 4 n p d (note on 2605.13612, 3.1).
             fields = inputs @ weights
             residual = labels - scale * (evaluate(activation, fields) @ signs)
             gate = derivative(activation, fields)
@@ -300,8 +247,9 @@ def _filter(
     moment = y @ samples / len(y)
     operator = (samples * y[:, None]).T @ samples / len(y)
     length = float(np.linalg.norm(moment))
-    # The inputs have mean squared norm 1, so that |u| is at most the root mean square of y.
-    has_mean = length > NEGLIGIBLE_FIRST_MOMENT * float(np.sqrt(np.mean(y**2)))
+    # The inputs have mean squared norm 1, so that |u| is at most the root mean square of y; far
+    # below it there is rounding only.
+    has_mean = length > 1e-7 * float(np.sqrt(np.mean(y**2)))
     values, vectors = _by_modulus(operator)
     first = float(values[0]), vectors[:, 0]
     columns = []

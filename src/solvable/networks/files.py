@@ -97,7 +97,7 @@ def save_model(model: Any, path: str | Path, *, notes: Mapping[str, Any] | None 
     if hasattr(model, "_code"):
         content["label"] = {"mean": model._code.mean, "deviation": model._code.deviation}
     if hasattr(model, "feature_names_in_"):
-        content["feature_names_in"] = [str(one) for one in model.feature_names_in_]
+        content["feature_names_in"] = [str(name) for name in model.feature_names_in_]
     return write_described(path, arrays, content)
 
 
@@ -151,8 +151,8 @@ def _rebuilt(arrays: Mapping[str, np.ndarray], content: Mapping[str, Any]) -> An
     parameters = dict(content["parameters"])
     if parameters["blocks"] is not None:
         parameters["blocks"] = [
-            Block(**{**one, "width": math.inf if one["width"] == "inf" else one["width"]})
-            for one in parameters["blocks"]
+            Block(**{**block, "width": math.inf if block["width"] == "inf" else block["width"]})
+            for block in parameters["blocks"]
         ]
     if parameters["image_shape"] is not None:
         parameters["image_shape"] = tuple(parameters["image_shape"])
@@ -178,10 +178,10 @@ def _rebuilt(arrays: Mapping[str, np.ndarray], content: Mapping[str, Any]) -> An
 
 
 def _parameters(model: Any) -> dict[str, Any]:
-    found = dict(model.get_params(deep=False))
-    if found["blocks"] is not None:
-        found["blocks"] = [asdict(block) for block in found["blocks"]]
-    seed = found["random_state"]
+    parameters = dict(model.get_params(deep=False))
+    if parameters["blocks"] is not None:
+        parameters["blocks"] = [asdict(block) for block in parameters["blocks"]]
+    seed = parameters["random_state"]
     # A generator has no place in a file, and the fitted network does not need it.
-    found["random_state"] = int(seed) if isinstance(seed, (int, np.integer)) else None
-    return found
+    parameters["random_state"] = int(seed) if isinstance(seed, (int, np.integer)) else None
+    return parameters

@@ -2,6 +2,7 @@ r"""One filter: the directions of the features in which the label has a second m
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
@@ -23,9 +24,6 @@ MultiClass: TypeAlias = Literal["sum-of-squares", "alternating"]
 
 FilterSolver: TypeAlias = Literal["auto", "dense", "lanczos", "krylov"]
 """How the eigenpairs are found."""
-
-DENSE_SIZE = 400
-"""Features up to which the explicit matrix is the faster way."""
 
 
 @dataclass(frozen=True)
@@ -78,27 +76,13 @@ class FilterReport:
 
 @dataclass(frozen=True)
 class FilterSettings:
-    """How a filter is fitted.
+    """How a filter is fitted."""
 
-    Parameters
-    ----------
-    n_directions : int or "auto"
-        Eigenvectors to keep, or as many as stand out of permuted labels.
-    first_moment : bool
-        Whether label-weighted means come in front, as directions of their own.
-    multiclass : {"sum-of-squares", "alternating"}
-        How the operators of many classes become one.
-    solver : {"auto", "dense", "lanczos", "krylov"}
-        How the eigenpairs are found.
-    max_directions : int
-        Most that "auto" keeps.
-    """
-
-    n_directions: int | Literal["auto"]
-    first_moment: bool = False
+    n_directions: int | Literal["auto"]  # "auto": as many as stand out of permuted labels
+    first_moment: bool = False  # whether label-weighted means come in front, of their own
     multiclass: MultiClass = "sum-of-squares"
     solver: FilterSolver = "auto"
-    max_directions: int = 640
+    max_directions: int = 640  # most that "auto" keeps
 
 
 def fit_filter(
@@ -110,40 +94,7 @@ def fit_filter(
     nulls: Callable[[], Sequence[SignalOperators]],
     rng: np.random.Generator,
 ) -> tuple[np.ndarray, FilterReport]:
-    r"""Directions of largest modulus of the label-weighted second moment.
-
-    Parameters
-    ----------
-    signals : SignalOperators
-        One operator, or one for each class.
-    settings : FilterSettings
-        How many directions, and how.
-    n_samples : int
-        Rows behind the moments.
-    label_power : float
-        :math:`E[y^2]`, summed over signals.
-    nulls : callable
-        Returns the operators of permuted labels; called for ``n_directions="auto"`` only.
-    rng : Generator
-        For the solver.
-
-    Returns
-    -------
-    V : ndarray of shape (P, n_linear + k)
-        Orthonormal columns.
-    report : FilterReport
-        Strengths and their nulls.
-
-    Raises
-    ------
-    NotConverged
-        If the solver did not converge.
-
-    Warns
-    -----
-    UserWarning
-        If more directions are asked for than the features have; all of them are kept then.
-    """
+    """Directions of largest modulus of the label-weighted second moment, (P, k), and a report."""
     if settings.multiclass not in ("sum-of-squares", "alternating"):
         raise InvalidParameter(
             unknown_choice("multiclass", settings.multiclass, ["sum-of-squares", "alternating"])
@@ -153,9 +104,10 @@ def fit_filter(
     ranking = _Ranking(signals, settings, linear, rng)
     if settings.n_directions == "auto":
         most = max(1, min(room, settings.max_directions, n_samples // 2))
-        found = significant_directions(signals, nulls(), linear, most, rng)
-        counts, ratios, significant = found.null_counts, found.null_ratios, found.number
-        pairs = ranking.pairs(max(1, min(significant, room)))
+        comparison = significant_directions(signals, nulls(), linear, most, rng)
+        counts, ratios = comparison.null_counts, comparison.null_ratios
+        significant: int | None = comparison.number
+        pairs = ranking.pairs(max(1, min(comparison.number, room)))
     else:
         # A first moment of zero leaves its place to one more eigenvector.
         spare = int(settings.first_moment and not linear.shape[1])
@@ -164,12 +116,14 @@ def fit_filter(
         counts, ratios, significant = np.empty(0, dtype=int), np.empty((0, 0)), None
     strengths = ranking.strengths(pairs.values)
     V = np.hstack([linear, pairs.vectors])
+    # s_j = v_j^T Sigma v_j; tr Sigma_res is what the stronger directions leave of the trace.
     variances = signals.variances(V)
     left = signals.total_variance() - np.concatenate([[0.0], np.cumsum(variances)[:-1]])
     n_linear = linear.shape[1]
     kept, left = variances[n_linear:], np.maximum(left[n_linear:], 0.0)
     with np.errstate(divide="ignore", invalid="ignore"):
         dimensions = np.where(kept > 0, left / kept, np.inf)
+        # n_j = E[y^2] s_j tr Sigma_res / lambda_j^2.
         emergence = np.where(strengths != 0, label_power * kept * left / strengths**2, np.inf)
     largest = float(np.max(np.abs(pairs.values), initial=0.0)) or 1.0
     return V, FilterReport(
@@ -189,8 +143,6 @@ def fit_filter(
 
 def _warn_of_rank(asked: int, rank: int) -> None:
     if asked > rank:
-        import warnings
-
         warnings.warn(
             f"{asked} directions were asked for and the features have rank {rank}; {rank} are kept.",
             UserWarning,
@@ -227,17 +179,18 @@ class _Ranking:
             self.mixture = self._alternate()
 
     def product(self, Q: np.ndarray) -> np.ndarray:
-        found = self.signals.products(Q)
+        images = self.signals.products(Q)
         if self.squared:
-            return np.asarray(self.signals.products(found)[0])
+            return np.asarray(self.signals.products(images)[0])  # S Q = sum_c C_c (C_c Q)
         if self.mixture is not None:
-            return np.asarray(np.einsum("s,spk->pk", self.mixture, found))
-        return np.asarray(found[0])
+            return np.asarray(np.einsum("s,spk->pk", self.mixture, images))
+        return np.asarray(images[0])
 
     def _mixed(self, a: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
         return lambda Q: np.asarray(np.einsum("s,spk->pk", a, self.signals.products(Q)))
 
     def strengths(self, values: np.ndarray) -> np.ndarray:
+        """Eigenvalues; of the sum of squares their roots, without sign."""
         return np.sqrt(np.maximum(values, 0.0)) if self.squared else values
 
     def pairs(self, n_vectors: int) -> ModulusPairs:
@@ -245,7 +198,8 @@ class _Ranking:
         product = outside(self.product, self.linear)
         solver = self.settings.solver
         if solver == "auto":
-            solver = "dense" if size <= DENSE_SIZE or 4 * n_vectors >= size else "krylov"
+            # Up to about 400 features the explicit matrix is the faster way.
+            solver = "dense" if size <= 400 or 4 * n_vectors >= size else "krylov"
         self.used = solver
         if solver == "krylov":
             try:
@@ -257,8 +211,7 @@ class _Ranking:
         if self.used == "lanczos":
             return _lanczos(product, size, n_vectors, self.seed)
         matrix = product(np.eye(size))
-        pairs = dense_by_modulus((matrix + matrix.T) / 2, min(size, n_vectors))
-        return pairs
+        return dense_by_modulus((matrix + matrix.T) / 2, min(size, n_vectors))
 
     def _alternate(self) -> np.ndarray:
         """Direction a in label space that maximises the largest eigenvalue of sum_c a_c C_c."""
@@ -266,15 +219,9 @@ class _Ranking:
         a = right[0]
         size, last, calm = self.signals.n_features, 0.0, 0
         for _ in range(20):
-            found = block_krylov(
-                self._mixed(a),
-                size,
-                1,
-                passes=6,
-                tolerance=np.inf,
-                rng=self.seed,
-            )
-            value, v = float(abs(found.values[0])), found.vectors
+            top = block_krylov(self._mixed(a), size, 1, passes=6, tolerance=np.inf, rng=self.seed)
+            value, v = float(abs(top.values[0])), top.vectors
+            # At fixed v the best direction is a_c ~ v^T C_c v.
             r = np.einsum("pk,spk->s", v, self.signals.products(v))
             norm = float(np.linalg.norm(r))
             if norm == 0:

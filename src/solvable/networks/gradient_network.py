@@ -10,10 +10,10 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from solvable.arrays import random_stream
+from solvable.arrays import is_integer, is_real, random_stream
 from solvable.errors import InvalidData, InvalidParameter, unknown_choice
 from solvable.fitting.inputs import seed_from
-from solvable.networks.base import standardise_columns
+from solvable.networks.base import chosen_classes, standardise_columns, stratified_split
 from solvable.networks.gradient_training import (
     TRAINABLE,
     Loss,
@@ -66,9 +66,10 @@ class _GradientNetwork(BaseEstimator):
         self._check_parameters()
         import_torch()
         seed = seed_from(self.random_state)
-        kept, apart = self._split(groups, seed)
+        # Rows that steps see, and rows that only say when to stop.
+        kept, apart = stratified_split(groups, self.validation, random_stream(seed, "validation"))
         self.scaling_ = standardise_columns(X[kept], self.scaling)
-        found = train_network(
+        trained = train_network(
             self._scaled(X),
             targets,
             kept,
@@ -88,19 +89,12 @@ class _GradientNetwork(BaseEstimator):
                 seed=seed,
             ),
         )
-        self.weights_, self.biases_ = found.weights, found.biases
-        self.history_, self.best_epoch_ = found.history, found.best_epoch
-        self.stopped_reason_, self.step_size_ = found.stopped_reason, found.step_size
+        self.weights_, self.biases_ = trained.weights, trained.biases
+        self.history_, self.best_epoch_ = trained.history, trained.best_epoch
+        self.stopped_reason_, self.step_size_ = trained.stopped_reason, trained.step_size
 
     def _scaled(self, X: np.ndarray) -> np.ndarray:
         return X if self.scaling_ is None else self.scaling_.apply(X)
-
-    def _split(self, groups: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
-        """Rows that steps see, and rows that only say when to stop: of each group the same part."""
-        order = random_stream(seed, "validation").permutation(len(groups))
-        parts = [order[groups[order] == group] for group in np.unique(groups)]
-        apart = np.concatenate([part[: int(self.validation * len(part))] for part in parts])
-        return np.setdiff1d(np.arange(len(groups)), apart), np.sort(apart)
 
     def _outputs(self, X: np.ndarray) -> np.ndarray:
         """Outputs of the network, by NumPy in double precision: without torch, whatever the chunk."""
@@ -123,26 +117,26 @@ class _GradientNetwork(BaseEstimator):
             value = getattr(self, name)
             if not isinstance(value, str) or value not in allowed:
                 raise InvalidParameter(unknown_choice(name, value, allowed))
-        if not isinstance(self.widths, (tuple, list)) or not all(map(_is_count, self.widths)):
+        if not isinstance(self.widths, (tuple, list)) or not all(map(is_integer, self.widths)):
             raise InvalidParameter(
                 f"widths is {self.widths!r}; allowed: a tuple of integers of at least 1, one per "
                 "hidden layer."
             )
         for name in ("max_epochs", "patience", "batch_size"):
             value = getattr(self, name)
-            if not _is_count(value) and not (name == "batch_size" and value is None):
+            if not is_integer(value) and not (name == "batch_size" and value is None):
                 also = ", or None for all rows" if name == "batch_size" else ""
                 raise InvalidParameter(
                     f"{name} is {value!r}; allowed: an integer of at least 1{also}."
                 )
         for name, below in (("momentum", 1.0), ("weight_decay", np.inf), ("validation", 0.9)):
             value = getattr(self, name)
-            if not _is_real(value) or not 0 <= value < below:
+            if not is_real(value) or not 0 <= value < below:
                 raise InvalidParameter(
                     f"{name} is {value!r}; allowed: a number from 0 to below {below:g}."
                 )
         if self.step_size != "auto" and not (
-            _is_real(self.step_size) and 0 < self.step_size < np.inf
+            is_real(self.step_size) and 0 < self.step_size < np.inf
         ):
             raise InvalidParameter(
                 f"step_size is {self.step_size!r}; allowed: a finite number above 0, or 'auto'."
@@ -263,20 +257,7 @@ class GradientNetworkClassifier(ClassifierMixin, _GradientNetwork):
         self.loss = loss
 
     def fit(self, X: np.ndarray, y: np.ndarray) -> GradientNetworkClassifier:
-        """Train.
-
-        Parameters
-        ----------
-        X : array of shape (n, d)
-            Samples.
-        y : array of shape (n,)
-            Classes.
-
-        Returns
-        -------
-        GradientNetworkClassifier
-            Itself.
-        """
+        """Train."""
         X, y = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
         check_classification_targets(y)
         self.classes_, encoded = np.unique(y, return_inverse=True)
@@ -291,22 +272,9 @@ class GradientNetworkClassifier(ClassifierMixin, _GradientNetwork):
         return self
 
     def predict(self, X: np.ndarray) -> np.ndarray:
-        """Predict classes.
-
-        Parameters
-        ----------
-        X : array of shape (n, d)
-            Samples.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-            Classes.
-        """
-        outputs = self._outputs(X)
-        if outputs.shape[1] == 1:
-            return np.asarray(self.classes_[(outputs[:, 0] > 0).astype(int)])
-        return np.asarray(self.classes_[np.argmax(outputs, axis=1)])
+        """Predict classes."""
+        chosen = chosen_classes(self._outputs(X))
+        return np.asarray(self.classes_[chosen])
 
 
 class GradientNetworkRegressor(RegressorMixin, _GradientNetwork):
@@ -342,20 +310,7 @@ class GradientNetworkRegressor(RegressorMixin, _GradientNetwork):
     """
 
     def fit(self, X: np.ndarray, y: np.ndarray) -> GradientNetworkRegressor:
-        """Train.
-
-        Parameters
-        ----------
-        X : array of shape (n, d)
-            Samples.
-        y : array of shape (n,)
-            Real labels.
-
-        Returns
-        -------
-        GradientNetworkRegressor
-            Itself.
-        """
+        """Train."""
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=2)
         labels = np.asarray(y, dtype=np.float64)
         self.label_mean_, self.label_scale_ = float(labels.mean()), float(labels.std()) or 1.0
@@ -364,26 +319,5 @@ class GradientNetworkRegressor(RegressorMixin, _GradientNetwork):
         return self
 
     def predict(self, X: np.ndarray) -> np.ndarray:
-        """Predict labels.
-
-        Parameters
-        ----------
-        X : array of shape (n, d)
-            Samples.
-
-        Returns
-        -------
-        ndarray of float64, shape (n,)
-            Real labels.
-        """
+        """Predict labels."""
         return np.asarray(self._outputs(X)[:, 0] * self.label_scale_ + self.label_mean_)
-
-
-def _is_count(value: Any) -> bool:
-    whole = isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.bool_))
-    return bool(whole and value >= 1)
-
-
-def _is_real(value: Any) -> bool:
-    number = isinstance(value, (int, float, np.integer, np.floating))
-    return number and not isinstance(value, (bool, np.bool_))

@@ -12,17 +12,11 @@ import numpy as np
 from solvable.arrays import random_stream
 from solvable.errors import InvalidParameter, NotConverged
 
-INSTALL = 'pip install "solvable[torch]"'
-"""The command that installs what trains the networks."""
-
 TRAINABLE = ("relu", "sigmoid", "tanh", "erf", "gelu", "identity", "square", "cube", "cos", "sin")
 """Activations with a gradient."""
 
 DIVERGED = 100.0
 """Loss, relative to that of a constant prediction, above which training has diverged."""
-
-GRADIENT_ROWS = 32
-"""Rows on which the step size of plain gradient descent is chosen."""
 
 Loss: TypeAlias = Literal["squared", "cross-entropy"]
 """What is made small."""
@@ -30,90 +24,41 @@ Loss: TypeAlias = Literal["squared", "cross-entropy"]
 
 @dataclass(frozen=True)
 class TrainingSettings:
-    r"""How a network is trained.
+    """How a network is trained."""
 
-    Parameters
-    ----------
-    widths : tuple of int
-        Neurons of each hidden layer.
-    activation : str
-        One of :data:`TRAINABLE`.
-    loss : {"squared", "cross-entropy"}
-        Mean over rows, summed over outputs; cross-entropy of one output takes targets -1 and 1.
-    optimiser : {"adam", "sgd"}
-        Adam with decoupled weight decay, or plain gradient descent.
-    step_size : float or "auto"
-        "auto": 0.001 for Adam; for "sgd" the inverse of :math:`E\|\partial_\theta f\|^2` at the
-        start, which no eigenvalue of the tangent kernel passes.
-    momentum, weight_decay : float
-        Of the optimiser; Adam has a momentum of its own.
-    batch_size : int or None
-        Rows per step; None for all.
-    max_epochs, patience : int
-        Longest training, and epochs without progress that end it.
-    device : str
-        Where, as torch names it.
-    seed : int
-        For weights and order.
-    """
-
-    widths: tuple[int, ...]
+    widths: tuple[int, ...]  # neurons of each hidden layer
     activation: str
-    loss: Loss
-    optimiser: Literal["adam", "sgd"]
+    loss: Loss  # mean over rows, summed over outputs; cross-entropy of one output takes -1 and 1
+    optimiser: Literal["adam", "sgd"]  # with decoupled weight decay, or plain gradient descent
     step_size: float | Literal["auto"]
-    momentum: float
+    momentum: float  # of "sgd"; Adam has a momentum of its own
     weight_decay: float
-    batch_size: int | None
+    batch_size: int | None  # rows per step; None for all
     max_epochs: int
-    patience: int
-    device: str
-    seed: int
+    patience: int  # epochs without progress that end the training
+    device: str  # as torch names it
+    seed: int  # of weights and order
 
 
 @dataclass(frozen=True)
 class Epoch:
-    """Losses after one epoch.
+    """Losses after one epoch."""
 
-    Attributes
-    ----------
-    number : int
-        From 1.
-    training_loss : float
-        Mean over the batches as they were met.
-    validation_loss : float
-        On rows that no step saw; the training loss if there are none.
-    """
-
-    number: int
-    training_loss: float
-    validation_loss: float
+    number: int  # from 1
+    training_loss: float  # mean over the batches as they were met
+    validation_loss: float  # on rows that no step saw; the training loss if there are none
 
 
 @dataclass(frozen=True)
 class TrainedNetwork:
-    """Weights of the best epoch.
+    """Weights of the best epoch."""
 
-    Attributes
-    ----------
-    weights, biases : tuple of ndarray of float32
-        Of each layer, shapes (n_in, n_out) and (n_out,).
-    history : tuple of Epoch
-        Losses of each epoch.
-    best_epoch : int
-        Number of the epoch that was kept; 0 for the start.
-    stopped_reason : str
-        Why training ended.
-    step_size : float
-        That was used.
-    """
-
-    weights: tuple[np.ndarray, ...]
-    biases: tuple[np.ndarray, ...]
+    weights: tuple[np.ndarray, ...]  # of each layer, shape (n_in, n_out), float32
+    biases: tuple[np.ndarray, ...]  # of each layer, shape (n_out,), float32
     history: tuple[Epoch, ...]
-    best_epoch: int
+    best_epoch: int  # the one that was kept; 0 for the start
     stopped_reason: str
-    step_size: float
+    step_size: float  # that was used
 
 
 class _Network:
@@ -132,8 +77,8 @@ class _Network:
             self.weights.append(torch.tensor(drawn, dtype=torch.float32, device=device))
             self.biases.append(torch.zeros(fan_out, dtype=torch.float32, device=device))
         self.parameters = [*self.weights, *self.biases]
-        for one in self.parameters:
-            one.requires_grad_(True)
+        for parameter in self.parameters:
+            parameter.requires_grad_(True)
 
     def __call__(self, rows: Any) -> Any:
         for weights, bias in zip(self.weights[:-1], self.biases[:-1], strict=True):
@@ -141,7 +86,7 @@ class _Network:
         return rows @ self.weights[-1] + self.biases[-1]
 
     def snapshot(self) -> list[np.ndarray]:
-        return [np.array(one.detach().cpu().numpy()) for one in self.parameters]
+        return [np.array(parameter.detach().cpu().numpy()) for parameter in self.parameters]
 
     def mean_squared_gradient(self, rows: Any) -> float:
         total = 0.0
@@ -159,38 +104,15 @@ def train_network(
     apart: np.ndarray,
     settings: TrainingSettings,
 ) -> TrainedNetwork:
-    """Descend until the validation loss has not fallen for ``patience`` epochs.
-
-    Parameters
-    ----------
-    inputs : ndarray of shape (n, d)
-        Scaled inputs.
-    targets : ndarray of shape (n, S)
-        Targets.
-    kept, apart : ndarray of int
-        Rows that steps see, and rows that only say when to stop.
-    settings : TrainingSettings
-        How.
-
-    Returns
-    -------
-    TrainedNetwork
-        Weights of the epoch with the lowest validation loss.
-
-    Raises
-    ------
-    InvalidParameter
-        If torch is not installed, or has no such device.
-    NotConverged
-        If the loss passes :data:`DIVERGED` times that of a constant prediction, or is not finite.
-    """
+    """Descend until the validation loss has not fallen for ``patience`` epochs."""
     torch = import_torch()
     network = _Network(torch, [inputs.shape[1], *settings.widths, targets.shape[1]], settings)
     device = network.weights[0].device
     rows, wanted = (
         torch.tensor(array, dtype=torch.float32, device=device) for array in (inputs, targets)
     )
-    step_size = _step_size(network, rows[kept[:GRADIENT_ROWS]], settings)
+    # Thirty-two rows are enough to choose the step size of plain gradient descent.
+    step_size = _step_size(network, rows[kept[:32]], settings)
     measure = _measure(torch, settings.loss)
     reference = _constant_loss(torch, measure, wanted[kept])
     optimiser = _optimiser(torch, network.parameters, settings, step_size)
@@ -222,24 +144,13 @@ def train_network(
 
 
 def import_torch() -> Any:
-    """Import torch, or say how to install it.
-
-    Returns
-    -------
-    module
-        torch.
-
-    Raises
-    ------
-    InvalidParameter
-        If it cannot be imported.
-    """
+    """Import torch, or say how to install it."""
     try:
         import torch
     except ImportError as error:
         raise InvalidParameter(
             f"a network is trained with torch, which cannot be imported ({error}). Install it: "
-            f"{INSTALL}"
+            'pip install "solvable[torch]"'
         ) from error
     return torch
 
@@ -258,6 +169,7 @@ def _step_size(network: _Network, rows: Any, settings: TrainingSettings) -> floa
         return float(settings.step_size)
     if settings.optimiser == "adam":
         return 1e-3
+    # 1 / E|grad_theta f|^2 at the start, which no eigenvalue of the tangent kernel passes.
     return 1 / network.mean_squared_gradient(rows)
 
 

@@ -27,17 +27,11 @@ class Layer(Protocol):
 
 @dataclass(frozen=True)
 class Standardise:
-    """Columns less their mean, over their scale.
-
-    Parameters
-    ----------
-    mean, scale : ndarray of shape (d,)
-        Of the training samples.
-    """
+    """Columns less their mean, over their scale."""
 
     kind: ClassVar[str] = "standardise"
-    mean: np.ndarray
-    scale: np.ndarray
+    mean: np.ndarray  # of the training samples, shape (d,)
+    scale: np.ndarray  # shape (d,)
 
     def apply(self, h: np.ndarray) -> np.ndarray:
         """Standardised samples, of the type of ``h``."""
@@ -46,16 +40,10 @@ class Standardise:
 
 @dataclass(frozen=True)
 class AsImages:
-    """Rows as images.
-
-    Parameters
-    ----------
-    shape : tuple of int
-        (height, width, channels).
-    """
+    """Rows as images."""
 
     kind: ClassVar[str] = "as-images"
-    shape: tuple[int, ...]
+    shape: tuple[int, ...]  # (height, width, channels)
 
     def apply(self, h: np.ndarray) -> np.ndarray:
         """Samples of shape (n, height, width, channels)."""
@@ -75,16 +63,10 @@ class Flatten:
 
 @dataclass(frozen=True)
 class Pool:
-    """Means over disjoint squares.
-
-    Parameters
-    ----------
-    size : int
-        Side of the squares.
-    """
+    """Means over disjoint squares."""
 
     kind: ClassVar[str] = "pool"
-    size: int
+    size: int  # side of the squares
 
     def apply(self, h: np.ndarray) -> np.ndarray:
         """Smaller images."""
@@ -93,19 +75,11 @@ class Pool:
 
 @dataclass(frozen=True)
 class Filter:
-    """Kept directions of explicit features.
-
-    Parameters
-    ----------
-    directions : ndarray of shape (P, k)
-        Orthonormal columns.
-    offset, factor : ndarray of shape (k,)
-        Of the whitening: ``(h V - offset) * factor``.
-    """
+    """Kept directions of explicit features."""
 
     kind: ClassVar[str] = "filter"
-    directions: np.ndarray
-    offset: np.ndarray
+    directions: np.ndarray  # V, orthonormal columns, shape (P, k)
+    offset: np.ndarray  # of the whitening (h V - offset) * factor, shape (k,)
     factor: np.ndarray
 
     def apply(self, h: np.ndarray) -> np.ndarray:
@@ -116,29 +90,15 @@ class Filter:
 
 @dataclass(frozen=True)
 class Lift:
-    """Random features.
-
-    Parameters
-    ----------
-    n_inputs, width : int
-        Shape of the weights.
-    activation : str
-        Name.
-    scale : float
-        Root mean square norm of the training inputs.
-    seed : int
-        Of the weights.
-    patch : int
-        Side of the neighbourhoods; 0 for a dense lift.
-    """
+    """Random features."""
 
     kind: ClassVar[str] = "lift"
     n_inputs: int
     width: int
     activation: str
-    scale: float
-    seed: int
-    patch: int = 0
+    scale: float  # root mean square norm of the training inputs
+    seed: int  # of the weights, which are drawn where they are needed
+    patch: int = 0  # side of the neighbourhoods; 0 for a dense lift
 
     @property
     def features(self) -> RandomLift:
@@ -156,33 +116,22 @@ class Lift:
 
 @dataclass(frozen=True)
 class KernelChain:
-    r"""Kernel of consecutive infinitely wide lifts.
+    """Kernel of consecutive infinitely wide lifts."""
 
-    .. math:: K_{\ell+1}(a, b) = \kappa_\sigma\big(K_\ell(a, b) / c_\ell^2\big), \qquad
-        K_0(a, b) = \langle a, b \rangle .
-
-    Parameters
-    ----------
-    activations : tuple of str
-        One per lift.
-    squared_scales : tuple of float
-        :math:`c_\ell^2`, the mean training diagonal of :math:`K_\ell`.
-    """
-
-    activations: tuple[str, ...]
-    squared_scales: tuple[float, ...]
+    activations: tuple[str, ...]  # one per lift
+    squared_scales: tuple[float, ...]  # c_l^2, the mean training diagonal of K_l
 
     def diagonals(self, h: np.ndarray) -> list[np.ndarray]:
         """Diagonals of all kernels on rows, the last one included."""
-        found = [np.einsum("ij,ij->i", h, h)]
+        diagonals = [np.einsum("ij,ij->i", h, h)]
         for name, square in zip(self.activations, self.squared_scales, strict=True):
-            found.append(kernel_diagonal(name, found[-1] / square))
-        return found
+            diagonals.append(kernel_diagonal(name, diagonals[-1] / square))
+        return diagonals
 
     def __call__(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
         """Kernel between rows, shape (n, m), in float64."""
-        left, right = (np.asarray(one, dtype=np.float64) for one in (left, right))
-        kernel = left @ right.T
+        left, right = (np.asarray(rows, dtype=np.float64) for rows in (left, right))
+        kernel = left @ right.T  # K_0(a, b) = a . b
         steps = zip(
             self.activations,
             self.squared_scales,
@@ -190,33 +139,19 @@ class KernelChain:
             self.diagonals(right),
             strict=False,
         )
-        for name, square, rows, columns in steps:
+        for name, square, rows, columns in steps:  # K_{l+1} = kappa_sigma(K_l / c_l^2)
             kernel = dual_kernel(name, kernel / square, rows / square, columns / square)
         return kernel
 
 
 @dataclass(frozen=True)
 class KernelFilter:
-    """Kept directions of infinitely wide features.
-
-    Parameters
-    ----------
-    landmarks : ndarray of shape (r, d)
-        Training samples that span the features.
-    coefficients : ndarray of shape (r, k)
-        Of the directions on the landmarks.
-    offset, factor : ndarray of shape (k,)
-        Of the whitening.
-    activations : tuple of str
-        Of the chain of lifts.
-    squared_scales : tuple of float
-        Of the chain of lifts.
-    """
+    """Kept directions of infinitely wide features."""
 
     kind: ClassVar[str] = "kernel-filter"
-    landmarks: np.ndarray
-    coefficients: np.ndarray
-    offset: np.ndarray
+    landmarks: np.ndarray  # training samples that span the features, shape (r, d)
+    coefficients: np.ndarray  # of the directions on the landmarks, shape (r, k)
+    offset: np.ndarray  # of the whitening, shape (k,)
     factor: np.ndarray
     activations: tuple[str, ...]
     squared_scales: tuple[float, ...]
@@ -230,19 +165,11 @@ class KernelFilter:
 
 @dataclass(frozen=True)
 class LinearReadout:
-    """Ridge on explicit features.
-
-    Parameters
-    ----------
-    coefficients : ndarray of shape (P, C)
-        Weights.
-    intercept : ndarray of shape (C,)
-        Constant.
-    """
+    """Ridge on explicit features."""
 
     kind: ClassVar[str] = "linear-readout"
-    coefficients: np.ndarray
-    intercept: np.ndarray
+    coefficients: np.ndarray  # shape (P, C)
+    intercept: np.ndarray  # shape (C,)
 
     def apply(self, h: np.ndarray) -> np.ndarray:
         """Outputs of shape (n, C)."""
@@ -251,26 +178,12 @@ class LinearReadout:
 
 @dataclass(frozen=True)
 class KernelReadout:
-    """Ridge on infinitely wide features.
-
-    Parameters
-    ----------
-    samples : ndarray of shape (n, d)
-        Training samples of the last lifts.
-    coefficients : ndarray of shape (n, C)
-        Dual weights.
-    intercept : ndarray of shape (C,)
-        Constant.
-    activations : tuple of str
-        Of the chain of lifts.
-    squared_scales : tuple of float
-        Of the chain of lifts.
-    """
+    """Ridge on infinitely wide features."""
 
     kind: ClassVar[str] = "kernel-readout"
-    samples: np.ndarray
-    coefficients: np.ndarray
-    intercept: np.ndarray
+    samples: np.ndarray  # training samples of the last lifts, shape (n, d)
+    coefficients: np.ndarray  # dual weights, shape (n, C)
+    intercept: np.ndarray  # shape (C,)
     activations: tuple[str, ...]
     squared_scales: tuple[float, ...]
 

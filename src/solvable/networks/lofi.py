@@ -10,7 +10,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from solvable.errors import InvalidData
-from solvable.networks.base import NeuralLoFiBase, is_real, real_code
+from solvable.networks.base import NeuralLoFiBase, chosen_classes, is_real, real_code
 from solvable.networks.blocks import LabelCode
 from solvable.networks.streaming import StreamingMixin
 
@@ -68,20 +68,7 @@ class NeuralLoFiTransformer(StreamingMixin, NeuralLoFiBase):
     """
 
     def fit(self, X: Any, y: Any) -> NeuralLoFiTransformer:
-        """Fit to samples held in memory.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d)
-            Samples.
-        y : array-like of shape (n,)
-            Labels: classes, or real numbers.
-
-        Returns
-        -------
-        NeuralLoFiTransformer
-            Itself.
-        """
+        """Fit to samples held in memory; labels are classes, or real numbers."""
         X, y = _rows_and_labels(self, X, y)
         if is_real(y):
             labels: np.ndarray = np.asarray(y, dtype=np.float64)
@@ -152,25 +139,7 @@ class NeuralLoFiRegressor(RegressorMixin, StreamingMixin, NeuralLoFiBase):
     """
 
     def fit(self, X: Any, y: Any) -> NeuralLoFiRegressor:
-        """Fit to samples held in memory.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d)
-            Samples.
-        y : array-like of shape (n,)
-            Labels.
-
-        Returns
-        -------
-        NeuralLoFiRegressor
-            Itself.
-
-        Raises
-        ------
-        InvalidData
-            If the labels are constant.
-        """
+        """Fit to samples held in memory."""
         X, y = _rows_and_labels(self, X, y, y_numeric=True)
         labels = np.asarray(y, dtype=np.float64)
         self._code = real_code(labels)
@@ -178,18 +147,7 @@ class NeuralLoFiRegressor(RegressorMixin, StreamingMixin, NeuralLoFiBase):
         return self
 
     def predict(self, X: Any) -> np.ndarray:
-        """Predicted labels.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d)
-            Samples.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-            In the units of the training labels.
-        """
+        """Predicted labels, in the units of the training labels."""
         rows = self._validated_rows(X)
         outputs = self.network_.outputs(rows)[:, 0]
         return np.asarray(outputs * self._code.deviation + self._code.mean)
@@ -281,20 +239,7 @@ class NeuralLoFiClassifier(ClassifierMixin, StreamingMixin, NeuralLoFiBase):
     """
 
     def fit(self, X: Any, y: Any) -> NeuralLoFiClassifier:
-        """Fit to samples held in memory.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d)
-            Samples.
-        y : array-like of shape (n,)
-            Classes.
-
-        Returns
-        -------
-        NeuralLoFiClassifier
-            Itself.
-        """
+        """Fit to samples held in memory."""
         X, y = _rows_and_labels(self, X, y)
         check_classification_targets(y)
         self.classes_, codes = np.unique(y, return_inverse=True)
@@ -307,38 +252,16 @@ class NeuralLoFiClassifier(ClassifierMixin, StreamingMixin, NeuralLoFiBase):
         return self
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Outputs of the readout; no probabilities.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d)
-            Samples.
-
-        Returns
-        -------
-        ndarray of shape (n,) or (n, C)
-            Near -1 and 1 for two classes; near 0 and 1, one column per class, for many.
-        """
+        """Outputs, no probabilities: near -1 and 1, or near 0 and 1 in a column per class."""
         rows = self._validated_rows(X)
         outputs = self.network_.outputs(rows)
         return outputs[:, 0] if outputs.shape[1] == 1 else outputs
 
     def predict(self, X: Any) -> np.ndarray:
-        """Predicted classes.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d)
-            Samples.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-            Members of ``classes_``.
-        """
-        outputs = self.decision_function(X)
-        chosen = (outputs > 0).astype(int) if outputs.ndim == 1 else np.argmax(outputs, axis=1)
-        return np.asarray(self.classes_[chosen])
+        """Predicted classes."""
+        rows = self._validated_rows(X)
+        outputs = self.network_.outputs(rows)
+        return np.asarray(self.classes_[chosen_classes(outputs)])
 
 
 def _rows_and_labels(estimator: Any, X: Any, y: Any, *, y_numeric: bool = False) -> Any:

@@ -34,48 +34,22 @@ from solvable.operators.label_moments import LabelMoments
 from solvable.operators.lift import patches
 from solvable.operators.signals import ClassSignals, MomentSignals, SampleSignals, SignalOperators
 
-NULL_REPLICATES = 3
-"""Draws of the labels behind each null."""
-
-LANDMARKS = 2000
-"""Most samples that span the features of an infinitely wide lift; a filter of more is Nystrom's."""
-
 MOMENT_ROWS = 16384
 """Rows of features that are added up at a time."""
 
 
 @dataclass(frozen=True)
 class FitSettings:
-    """How a network is fitted, whichever way its samples are read.
-
-    Parameters
-    ----------
-    blocks : tuple of Block
-        Filter and lift of each block.
-    final : FilterSettings or None
-        Filter of the last features, or none.
-    filters : tuple of FilterSettings or None
-        One per block that filters, else None.
-    regularisation : float or "leave-one-out"
-        Of the readout.
-    seed : int
-        Of lifts, permutations and solvers.
-    image_shape : tuple of int or None
-        Of the rows, for convolutional blocks.
-    readout : bool
-        Whether a readout is fitted.
-    null_replicates : int
-        Draws of the labels behind each null.
-    """
+    """How a network is fitted, whichever way its samples are read."""
 
     blocks: tuple[Block, ...]
-    filters: tuple[FilterSettings | None, ...]
-    final: FilterSettings | None = None
-    regularisation: Regularisation = "leave-one-out"
-    seed: int = 0
-    image_shape: tuple[int, int, int] | None = None
-    readout: bool = True
-    null_replicates: int = NULL_REPLICATES
+    filters: tuple[FilterSettings | None, ...]  # of each block, None where it has none
+    final: FilterSettings | None = None  # filter of the last features
+    regularisation: Regularisation = "leave-one-out"  # of the readout
+    seed: int = 0  # of lifts, permutations and solvers
+    image_shape: tuple[int, int, int] | None = None  # of the rows, for convolutional blocks
+    readout: bool = True  # whether one is fitted
+    null_replicates: int = 3  # draws of the labels behind each null
 
     @property
     def is_finite(self) -> bool:
@@ -85,17 +59,7 @@ class FitSettings:
 
 @dataclass(frozen=True)
 class NetworkFit:
-    """A fitted network and what its filters found.
-
-    Parameters
-    ----------
-    network : Network
-        Layers and readout.
-    filters : tuple of FilterReport
-        One per filter, from the input to the output.
-    readout : RidgeFit or None
-        Penalty, criterion and degrees of freedom of the readout.
-    """
+    """A fitted network and what its filters found."""
 
     network: Network
     filters: tuple[FilterReport, ...]
@@ -126,31 +90,7 @@ def fit_in_memory(
     code: LabelCode,
     settings: FitSettings,
 ) -> NetworkFit:
-    """Fit all layers, each once.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n, d)
-        Standardised samples.
-    labels : ndarray of shape (n,)
-        Encoded labels.
-    code : LabelCode
-        How they enter the moments.
-    settings : FitSettings
-        The network.
-
-    Returns
-    -------
-    NetworkFit
-        Layers, reports, readout.
-
-    Raises
-    ------
-    MemoryLimitExceeded
-        If features or kernels do not fit into memory.
-    NotConverged
-        If an eigensolver did not converge.
-    """
+    """Fit all layers, each once, to standardised samples (n, d) and encoded labels (n,)."""
     fit = _Fit(labels, code, settings)
     state = _State(X)
     if settings.image_shape is not None:
@@ -170,6 +110,8 @@ def fit_in_memory(
 
 
 class _Fit:
+    """Layers and reports so far; each step appends to them and maps the state on."""
+
     def __init__(self, labels: np.ndarray, code: LabelCode, settings: FitSettings) -> None:
         self.labels = labels
         self.code = code
@@ -223,6 +165,7 @@ class _Fit:
     ) -> tuple[np.ndarray, FilterReport]:
         n, width = rows.shape
         if n < width:
+            # Eigenvectors lie in the span of the rows: Z Z^T = R R^T, V = Z_p^T L^-T B.
             rows = rows.astype(np.float64)
             factor = factorise_kernel(rows @ rows.T)
             B, report = self._fit(factor.rows, labels, chosen, rng)
@@ -236,7 +179,7 @@ class _Fit:
             return MomentSignals(moments, self.code.coefficients)
 
         def nulls() -> list[SignalOperators]:
-            return [summed(one) for one in self._relabelled(len(labels) // len(self.labels))]
+            return [summed(drawn) for drawn in self._relabelled(len(labels) // len(self.labels))]
 
         return fit_filter(
             summed(labels),
@@ -266,7 +209,7 @@ class _Fit:
             n_samples=len(R),
             label_power=self.code.power,
             nulls=lambda: [
-                signals(one) for one in self._relabelled(len(labels) // len(self.labels))
+                signals(drawn) for drawn in self._relabelled(len(labels) // len(self.labels))
             ],
             rng=rng,
         )
@@ -275,8 +218,8 @@ class _Fit:
         """Null labels; all locations of an image share theirs."""
         seed = self.settings.seed
         return [
-            np.repeat(relabelled(self.code, self.labels, 0, seed=seed, replicate=one), locations)
-            for one in range(self.settings.null_replicates)
+            np.repeat(relabelled(self.code, self.labels, 0, seed=seed, replicate=draw), locations)
+            for draw in range(self.settings.null_replicates)
         ]
 
     def _filter_kernel(
@@ -284,7 +227,8 @@ class _Fit:
     ) -> None:
         assert state.kernel is not None
         assert state.chain is not None
-        factor = factorise_kernel(state.kernel, max_rank=LANDMARKS)
+        # At most so many samples span the features; the filter of more is Nystrom's.
+        factor = factorise_kernel(state.kernel, max_rank=2000)
         B, report = self._fit(factor.rows, self.labels, chosen, rng)
         kept = factor.rows @ B
         offset, scale = whitening_of(kept, whitening)
@@ -341,6 +285,7 @@ def _lift_kernel(state: _State, activation: str) -> None:
     diagonal = np.diag(kernel).copy()
     square = float(diagonal.mean()) or 1.0
     scaled = diagonal / square
+    # K' = kappa(K / c^2) with c^2 the mean diagonal.
     lifted = dual_kernel(activation, kernel / square, scaled, scaled)
     # Rounding of the angle near zero costs half of the digits; the diagonal is known better.
     lifted[np.diag_indices(n)] = kernel_diagonal(activation, scaled)
@@ -371,12 +316,12 @@ def whitening_from(
     mean: np.ndarray, square: np.ndarray, whitening: str
 ) -> tuple[np.ndarray, np.ndarray]:
     """Offset and factor from the mean and the mean square of each coordinate."""
-    zero, one = np.zeros_like(mean), np.ones_like(mean)
+    zeros, ones = np.zeros_like(mean), np.ones_like(mean)
     if whitening == "none":
-        return zero, one
+        return zeros, ones
     power = square if whitening == "rms" else square - mean**2
-    factor = np.divide(1.0, np.sqrt(np.maximum(power, 0)), out=one, where=power > 1e-30)
-    return (mean if whitening == "centred" else zero), factor
+    factor = np.divide(1.0, np.sqrt(np.maximum(power, 0)), out=ones, where=power > 1e-30)
+    return (mean if whitening == "centred" else zeros), factor
 
 
 def _check_memory(needed: float, what: str) -> None:
@@ -397,7 +342,7 @@ def filter_settings(
 
 def check_images(settings: FitSettings, n_columns: int) -> None:
     """Raise unless convolutional blocks have images that fit the columns."""
-    wants = any(b.patch is not None or b.pooling > 1 for b in settings.blocks)
+    wants = any(block.patch is not None or block.pooling > 1 for block in settings.blocks)
     if settings.image_shape is None:
         if wants:
             raise InvalidParameter(

@@ -41,21 +41,8 @@ LAYERS: dict[str, type] = {
 
 
 def layer_parts(layer: Any) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """Arrays and plain settings of a layer, to be stored.
-
-    Parameters
-    ----------
-    layer : Layer
-        One of :data:`LAYERS`.
-
-    Returns
-    -------
-    arrays : dict of str to ndarray
-        Its arrays.
-    settings : dict
-        Its kind and everything else, as JSON can hold it.
-    """
-    values = {one.name: getattr(layer, one.name) for one in fields(layer)}
+    """Arrays and plain settings of a layer, to be stored."""
+    values = {field.name: getattr(layer, field.name) for field in fields(layer)}
     arrays = {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
     settings = {
         name: list(value) if isinstance(value, tuple) else value
@@ -66,25 +53,7 @@ def layer_parts(layer: Any) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
 
 
 def layer_from_parts(arrays: Mapping[str, np.ndarray], settings: Mapping[str, Any]) -> Any:
-    """Layer from what :func:`layer_parts` gave.
-
-    Parameters
-    ----------
-    arrays : mapping of str to ndarray
-        Its arrays.
-    settings : mapping
-        Its kind and settings.
-
-    Returns
-    -------
-    Layer
-        The same layer.
-
-    Raises
-    ------
-    InvalidData
-        If the kind is unknown or parts are missing.
-    """
+    """Layer from what :func:`layer_parts` gave."""
     kind = settings.get("kind")
     if kind not in LAYERS:
         raise InvalidData(f"a layer is of kind {kind!r}; allowed: {', '.join(LAYERS)}.")
@@ -93,7 +62,7 @@ def layer_from_parts(arrays: Mapping[str, np.ndarray], settings: Mapping[str, An
         for name, value in settings.items()
         if name != "kind"
     } | dict(arrays)
-    wanted = {one.name for one in fields(LAYERS[kind])}
+    wanted = {field.name for field in fields(LAYERS[kind])}
     if set(values) != wanted:
         raise InvalidData(
             f"a layer of kind {kind!r} has parts {', '.join(sorted(values))}; allowed: "
@@ -105,22 +74,7 @@ def layer_from_parts(arrays: Mapping[str, np.ndarray], settings: Mapping[str, An
 def network_parts(
     layers: Sequence[Any], filters: Sequence[FilterReport]
 ) -> tuple[dict[str, np.ndarray], list[dict[str, Any]], list[dict[str, Any]]]:
-    """Arrays and descriptions of fitted layers and of what their filters found.
-
-    Parameters
-    ----------
-    layers : sequence of Layer
-        Fitted layers.
-    filters : sequence of FilterReport
-        What the filters found.
-
-    Returns
-    -------
-    arrays : dict of str to ndarray
-        All arrays, by number of the layer or filter.
-    layers, filters : list of dict
-        What JSON can hold.
-    """
+    """Arrays and descriptions of fitted layers and of what their filters found."""
     arrays: dict[str, np.ndarray] = {}
     described, reports = [], []
     for number, layer in enumerate(layers):
@@ -128,10 +82,10 @@ def network_parts(
         arrays |= {f"layers.{number}.{key}": value for key, value in parts.items()}
         described.append(settings)
     for number, report in enumerate(filters):
-        values = {one.name: getattr(report, one.name) for one in fields(report)}
-        parts = {key: one for key, one in values.items() if isinstance(one, np.ndarray)}
+        values = {field.name: getattr(report, field.name) for field in fields(report)}
+        parts = {key: value for key, value in values.items() if isinstance(value, np.ndarray)}
         arrays |= {f"filters.{number}.{key}": value for key, value in parts.items()}
-        reports.append({key: one for key, one in values.items() if key not in parts})
+        reports.append({key: value for key, value in values.items() if key not in parts})
     return arrays, described, reports
 
 
@@ -140,23 +94,8 @@ def network_from_parts(
     layers: Sequence[Mapping[str, Any]],
     filters: Sequence[Mapping[str, Any]],
 ) -> tuple[list[Any], tuple[FilterReport, ...]]:
-    """Fitted layers and reports from what :func:`network_parts` gave.
-
-    Parameters
-    ----------
-    arrays : mapping of str to ndarray
-        All arrays.
-    layers, filters : sequence of mapping
-        Descriptions.
-
-    Returns
-    -------
-    layers : list of Layer
-        Fitted layers.
-    filters : tuple of FilterReport
-        What the filters found.
-    """
-    found = [
+    """Fitted layers and reports from what :func:`network_parts` gave."""
+    fitted = [
         layer_from_parts(under(arrays, f"layers.{number}."), settings)
         for number, settings in enumerate(layers)
     ]
@@ -164,4 +103,4 @@ def network_from_parts(
         FilterReport(**{**under(arrays, f"filters.{number}."), **from_words(rest)})
         for number, rest in enumerate(filters)
     )
-    return found, reports
+    return fitted, reports

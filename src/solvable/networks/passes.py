@@ -28,43 +28,18 @@ Stage: TypeAlias = Literal["survey", "filter", "scale", "readout", "done"]
 
 @dataclass(frozen=True)
 class LabelKind:
-    """What labels of a stream are.
+    """What labels of a stream are."""
 
-    Parameters
-    ----------
-    real : bool
-        Real numbers, or classes.
-    centre : bool
-        Whether two-valued labels lose their mean.
-    """
-
-    real: bool
-    centre: bool = False
+    real: bool  # real numbers, or classes
+    centre: bool = False  # whether two-valued labels lose their mean
 
 
 class PassByPass:
-    """A network half fitted: its layers so far, and what the next pass has to sum.
+    """A network half fitted: its layers so far, and what the next pass has to sum."""
 
-    One pass for the survey, one per filter, one per lift whose scale the last pass does not tell
-    (consecutive lifts, image patches), one for the readout. Each pass maps the samples through the
-    layers so far, so that nothing of the size of the samples is ever held.
-
-    Parameters
-    ----------
-    settings : FitSettings
-        The network; widths finite.
-    kind : LabelKind
-        What the labels are.
-    scaling : {"columns", "global", "none"}
-        Standardisation of the samples.
-    n_columns : int
-        Columns of the samples.
-
-    Raises
-    ------
-    InvalidParameter
-        If a width is infinite.
-    """
+    # One pass for the survey, one per filter, one per lift whose scale the last pass does not tell
+    # (consecutive lifts, image patches), one for the readout. Each maps the samples through the layers
+    # so far, so that nothing of the size of the samples is ever held.
 
     def __init__(
         self, settings: FitSettings, kind: LabelKind, scaling: Scaling, n_columns: int
@@ -134,21 +109,7 @@ class PassByPass:
         first_row: int,
         classes: Sequence[Any] | None = None,
     ) -> None:
-        """Add a chunk of samples to the sums of the current pass.
-
-        Parameters
-        ----------
-        sums : Survey, FilterSums, ScaleSums or ReadoutMoments
-            Of :meth:`sums`; changed in place.
-        X : ndarray of shape (m, d)
-            Samples.
-        y : ndarray of shape (m,)
-            Labels.
-        first_row : int
-            Position of the first of them.
-        classes : sequence, optional
-            Labels that may come later; for the survey.
-        """
+        """Add a chunk of samples to the sums of the current pass."""
         if X.ndim != 2 or X.shape[1] != self.n_columns or len(X) != len(y):
             raise InvalidData(
                 f"a chunk has samples of shape {X.shape} and labels of shape {np.shape(y)}; "
@@ -186,23 +147,17 @@ class PassByPass:
     def _numbered(self, y: np.ndarray) -> np.ndarray:
         if self.kind.real:
             return np.asarray(y, dtype=np.float64)
-        found = np.minimum(np.searchsorted(self.classes, y), len(self.classes) - 1)
-        unseen = np.asarray(self.classes[found] != y)
+        codes = np.minimum(np.searchsorted(self.classes, y), len(self.classes) - 1)
+        unseen = np.asarray(self.classes[codes] != y)
         if unseen.any():
             raise InvalidData(
                 f"label {np.asarray(y)[unseen][0]} was not there in the first pass; the samples "
                 "must be the same in every pass."
             )
-        return found
+        return codes
 
     def finish(self, sums: Any) -> None:
-        """End the current pass: fit what it was for, and say what the next one is for.
-
-        Parameters
-        ----------
-        sums : Survey, FilterSums, ScaleSums or ReadoutMoments
-            Of all samples.
-        """
+        """End the current pass: fit what it was for, and say what the next one is for."""
         if not sums.rows if self.stage != "filter" else not sums.moments.rows:
             raise InvalidData("the pass held no samples; at least two rows are needed.")
         if self.stage == "survey":
@@ -277,7 +232,7 @@ class PassByPass:
             self._filter(),
             n_samples=sums.moments.rows,
             label_power=code.power,
-            nulls=lambda: [MomentSignals(one, coefficients) for one in sums.nulls],
+            nulls=lambda: [MomentSignals(null, coefficients) for null in sums.nulls],
             rng=random_stream(self.settings.seed, "filter", self.block),
         )
         mean, square = directions.T @ signals.mean(), signals.variances(directions)
@@ -287,6 +242,7 @@ class PassByPass:
         self.layers.append(Filter(directions, offset, factor))
         self.reports.append(report)
         self.shape = (*self.shape[:-1], directions.shape[1])
+        # Mean squared norm of what comes out, E|(V^T z - offset) factor|^2: the scale of the next lift.
         self.square = float(np.sum(factor**2 * (square - 2 * offset * mean + offset**2)))
 
     def _before_lift(self) -> None:

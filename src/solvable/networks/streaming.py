@@ -26,9 +26,6 @@ Progress = Callable[[str, int, int], None]
 CHECKPOINT_FORMAT = "solvable-lofi-checkpoint-1"
 """Name and version of the format of a fit half done."""
 
-SPAN_CHUNKS = 8
-"""Chunks that a worker sums up before it hands its sums over."""
-
 
 class StreamingMixin(NeuralLoFiBase):
     """Fits by chunks; needs blocks of finite width."""
@@ -51,11 +48,6 @@ class StreamingMixin(NeuralLoFiBase):
             Labels.
         classes : sequence, optional
             All labels that will come; classifiers only.
-
-        Returns
-        -------
-        estimator
-            Itself.
         """
         begun = hasattr(self, "_passes") and self._passes.stage != "done"
         X, y = validate_data(self, X, y, reset=not begun, dtype=[np.float64, np.float32], order="C")
@@ -67,18 +59,7 @@ class StreamingMixin(NeuralLoFiBase):
         return self
 
     def advance(self) -> Stage:
-        """End the current pass: fit what it was for.
-
-        Returns
-        -------
-        str
-            What the next pass is for: "filter", "scale", "readout"; or "done".
-
-        Raises
-        ------
-        InvalidData
-            If nothing was added since the last pass.
-        """
+        """End the current pass; say what the next is for: "filter", "scale", "readout", "done"."""
         if not hasattr(self, "_passes") or self._passes.stage == "done":
             raise InvalidData("there is nothing to advance; call partial_fit first.")
         passes = self._passes
@@ -124,11 +105,6 @@ class StreamingMixin(NeuralLoFiBase):
         progress : callable, optional
             Called with the stage, the rows done, and all rows.
 
-        Returns
-        -------
-        estimator
-            Itself, fitted.
-
         Raises
         ------
         InvalidData
@@ -149,9 +125,9 @@ class StreamingMixin(NeuralLoFiBase):
         self.n_features_in_ = stream.n_columns
         passes, sums, row = self._passes, self._sums, 0
         keeper = _Keeper(checkpoint, checkpoint_seconds, self._identity(stream))
-        found = keeper.load(passes)
-        if found is not None:
-            sums, row = found
+        kept = keeper.load(passes)
+        if kept is not None:
+            sums, row = kept
         while not passes.is_done:
             for done in _summed(passes, sums, stream, row, chunk_rows, workers):
                 if progress is not None:
@@ -292,7 +268,7 @@ def _summed(
         return
     from joblib import Parallel, delayed
 
-    span = chunk_rows * SPAN_CHUNKS
+    span = chunk_rows * 8  # rows that a worker sums up before it hands its sums over
     for low in range(row, stream.n_samples, span * workers):
         starts = range(low, min(low + span * workers, stream.n_samples), span)
         parts = Parallel(n_jobs=workers)(
@@ -320,50 +296,17 @@ def _sums_of(
 
 
 def floats(X: Any) -> np.ndarray:
-    """Float32 and float64 as they are, everything else as float64, in row order.
-
-    Parameters
-    ----------
-    X : array-like of shape (m, d)
-        A chunk.
-
-    Returns
-    -------
-    ndarray of shape (m, d)
-        Floating-point numbers.
-
-    Examples
-    --------
-    >>> floats(np.array([[1, 2]])).dtype
-    dtype('float64')
-    """
+    """Float32 and float64 as they are, everything else as float64, in row order."""
     array = np.asarray(X)
     kind = array.dtype if array.dtype in (np.float32, np.float64) else np.float64
     return np.ascontiguousarray(array, dtype=kind)
 
 
 def stored(passes: PassByPass, sums: Any, row: int) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """What is needed to go on from here.
-
-    Parameters
-    ----------
-    passes : PassByPass
-        The fit.
-    sums : Survey, FilterSums, ScaleSums or ReadoutMoments
-        Sums of the current pass.
-    row : int
-        Rows that they hold.
-
-    Returns
-    -------
-    arrays : dict of str to ndarray
-        Numbers.
-    content : dict
-        What JSON can hold.
-    """
+    """What is needed to go on from here: the fit, the sums of its current pass, and their rows."""
     arrays, layers, filters = network_parts(passes.layers, passes.reports)
     arrays |= {f"sums.{key}": value for key, value in sums.to_arrays().items()}
-    arrays |= {f"labels.{key}": one for key, one in classes_to_arrays(passes.classes).items()}
+    arrays |= {f"labels.{key}": value for key, value in classes_to_arrays(passes.classes).items()}
     content: dict[str, Any] = {
         "format": CHECKPOINT_FORMAT,
         "layers": layers,
@@ -388,24 +331,7 @@ def stored(passes: PassByPass, sums: Any, row: int) -> tuple[dict[str, np.ndarra
 def restore(
     passes: PassByPass, arrays: Mapping[str, np.ndarray], content: Mapping[str, Any]
 ) -> tuple[Any, int]:
-    """Bring a new fit to where another one was stored.
-
-    Parameters
-    ----------
-    passes : PassByPass
-        A fit of the same settings; changed in place.
-    arrays : mapping of str to ndarray
-        As stored.
-    content : mapping
-        As stored.
-
-    Returns
-    -------
-    sums : Survey, FilterSums, ScaleSums or ReadoutMoments
-        Sums of the current pass.
-    row : int
-        Rows that they hold.
-    """
+    """Bring a new fit of the same settings to where another one was stored."""
     layers, reports = network_from_parts(arrays, content["layers"], content["filters"])
     passes.layers, passes.reports = layers, list(reports)
     labels = under(arrays, "labels.")

@@ -25,23 +25,7 @@ class Sums(Protocol):
 
 
 class Survey:
-    r"""Moments of the columns and of the labels.
-
-    Means and sums of squared deviations are merged as
-    :math:`M = M_a + M_b + (\bar x_b - \bar x_a)^2\, n_a n_b / n`, which loses no digits where means
-    are large.
-
-    Parameters
-    ----------
-    n_columns : int
-        Columns of the samples.
-
-    Examples
-    --------
-    >>> survey = Survey(1).add(np.array([[1.0], [3.0]]), np.array([0.0, 1.0]))
-    >>> survey.rows, survey.mean, survey.variance, survey.classes
-    (2, array([2.]), array([1.]), array([0., 1.]))
-    """
+    """Moments of the columns and of the labels."""
 
     def __init__(self, n_columns: int) -> None:
         self.rows = 0
@@ -60,22 +44,7 @@ class Survey:
     def add(
         self, X: np.ndarray, y: np.ndarray, *, classes: Sequence[Any] | np.ndarray | None = None
     ) -> Survey:
-        """Add a chunk.
-
-        Parameters
-        ----------
-        X : ndarray of shape (m, d)
-            Samples.
-        y : ndarray of shape (m,)
-            Labels.
-        classes : sequence, optional
-            Labels that may come later.
-
-        Returns
-        -------
-        Survey
-            Itself.
-        """
+        """Add a chunk."""
         if not np.isfinite(X).all():
             raise InvalidData(
                 "some samples are NaN or infinite; allowed: finite numbers. Drop or impute such "
@@ -99,27 +68,17 @@ class Survey:
             self.classes, self.counts = classes, counts
             return
         together = np.concatenate([self.classes, classes])
-        found, places = np.unique(together, return_inverse=True)
+        self.classes, places = np.unique(together, return_inverse=True)
         summed = np.bincount(places, np.concatenate([self.counts, counts]))
-        self.classes, self.counts = found, summed.astype(np.int64)
+        self.counts = summed.astype(np.int64)
 
     def merge(self, other: Survey) -> Survey:
-        """Add another part.
-
-        Parameters
-        ----------
-        other : Survey
-            Of the same columns.
-
-        Returns
-        -------
-        Survey
-            Itself.
-        """
+        """Add another part."""
         if not other.rows:
             return self
         total = self.rows + other.rows
         share = other.rows / total
+        # M = M_a + M_b + (mean_b - mean_a)^2 n_a n_b / n loses no digits where means are large.
         for mean, deviation in (("mean", "deviation"), ("label_mean", "label_deviation")):
             step = getattr(other, mean) - getattr(self, mean)
             spread = getattr(self, deviation) + getattr(other, deviation)
@@ -144,32 +103,16 @@ class Survey:
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, np.ndarray]) -> Survey:
         """Sums from the arrays of :meth:`to_arrays`."""
-        found = cls(len(arrays["mean"]))
-        found.rows = int(arrays["rows"])
+        survey = cls(len(arrays["mean"]))
+        survey.rows = int(arrays["rows"])
         for name in ("mean", "deviation", "label_mean", "label_deviation", "counts"):
-            setattr(found, name, np.array(arrays[name]))
-        found.classes = classes_from_arrays(arrays)
-        return found
+            setattr(survey, name, np.array(arrays[name]))
+        survey.classes = classes_from_arrays(arrays)
+        return survey
 
 
 def classes_to_arrays(classes: np.ndarray) -> dict[str, np.ndarray]:
-    """Labels as an array that safetensors can hold.
-
-    Parameters
-    ----------
-    classes : ndarray of shape (C,)
-        Numbers, truth values or text.
-
-    Returns
-    -------
-    dict of str to ndarray
-        ``classes``, or ``class_text`` for text.
-
-    Examples
-    --------
-    >>> classes_from_arrays(classes_to_arrays(np.array(["no", "yes"])))
-    array(['no', 'yes'], dtype='<U3')
-    """
+    """Labels as an array that safetensors can hold."""
     if classes.dtype.kind in "US":
         text = classes.astype(str)
         return {"class_text": text.view(np.uint32).reshape(len(text), -1)}
@@ -177,18 +120,7 @@ def classes_to_arrays(classes: np.ndarray) -> dict[str, np.ndarray]:
 
 
 def classes_from_arrays(arrays: Mapping[str, np.ndarray]) -> np.ndarray:
-    """Labels from the arrays of :func:`classes_to_arrays`.
-
-    Parameters
-    ----------
-    arrays : mapping of str to ndarray
-        As stored.
-
-    Returns
-    -------
-    ndarray of shape (C,)
-        Labels.
-    """
+    """Labels from the arrays of :func:`classes_to_arrays`."""
     if "class_text" in arrays:
         codes = np.ascontiguousarray(arrays["class_text"], dtype=np.uint32)
         return codes.view(f"<U{codes.shape[1]}")[:, 0].copy()
@@ -196,15 +128,7 @@ def classes_from_arrays(arrays: Mapping[str, np.ndarray]) -> np.ndarray:
 
 
 class FilterSums:
-    """Label moments of a filter, and those of meaningless labels.
-
-    Parameters
-    ----------
-    moments : LabelMoments
-        Of the labels.
-    nulls : sequence of LabelMoments
-        Of meaningless labels; none if they are not asked for.
-    """
+    """Label moments of a filter, and those of meaningless labels."""
 
     def __init__(self, moments: LabelMoments, nulls: Sequence[LabelMoments] = ()) -> None:
         self.moments = moments
@@ -221,16 +145,16 @@ class FilterSums:
         """Plain arrays."""
         return {
             f"{number}.{key}": value
-            for number, one in enumerate((self.moments, *self.nulls))
-            for key, value in one.to_arrays().items()
+            for number, moments in enumerate((self.moments, *self.nulls))
+            for key, value in moments.to_arrays().items()
         }
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, np.ndarray]) -> FilterSums:
         """Sums from the arrays of :meth:`to_arrays`."""
         numbers = sorted({int(key.partition(".")[0]) for key in arrays})
-        found = [LabelMoments.from_arrays(under(arrays, f"{number}.")) for number in numbers]
-        return cls(found[0], found[1:])
+        moments = [LabelMoments.from_arrays(under(arrays, f"{number}.")) for number in numbers]
+        return cls(moments[0], moments[1:])
 
 
 class ScaleSums:

@@ -8,9 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from solvable.arrays import Array, GeneratedSource, Source, as_source, random_stream, to_numpy
+from solvable.arrays import (
+    Array,
+    GeneratedSource,
+    Source,
+    as_source,
+    check_integer,
+    random_stream,
+    to_numpy,
+)
 from solvable.errors import InvalidData, InvalidParameter
-from solvable.teachers.first_layer import check_integer
 from solvable.teachers.readouts import Readout, ReadoutFunction, resolve_readout
 
 CHUNK_ROWS = 4096
@@ -62,35 +69,13 @@ class LatentTarget(ABC):
         return resolve_readout(self.readout)
 
     def latent(self, X: Array | Source) -> np.ndarray:
-        r"""Latent features :math:`h_i(x)` of samples, in chunks; nothing is n x D.
-
-        Parameters
-        ----------
-        X : array of shape (n, input_columns), path to a ``.npy`` file, or Source
-            The samples.
-
-        Returns
-        -------
-        ndarray of shape (n, p)
-            Float64, computed in the type of X.
-        """
+        """Latent features :math:`h_i(x)` of samples, in chunks; nothing is n x D."""
         source = self._checked(X)
         blocks = [self._latent_block(to_numpy(block)) for _, block in source.chunks(CHUNK_ROWS)]
         return np.concatenate(blocks)
 
     def index(self, X: Array | Source) -> np.ndarray:
-        """Scalar index of samples before the readout, in chunks of O(chunk p) memory.
-
-        Parameters
-        ----------
-        X : array of shape (n, input_columns), path to a ``.npy`` file, or Source
-            The samples.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-            Float64.
-        """
+        """Scalar index of samples before the readout, in chunks of O(chunk p) memory."""
         source = self._checked(X)
         values = np.empty(source.n_samples)
         for rows, block in source.chunks(CHUNK_ROWS):
@@ -104,24 +89,7 @@ class LatentTarget(ABC):
     def sample(
         self, n: int, rng: np.random.Generator | int, dtype: Any = np.float64
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Draw ``n`` samples.
-
-        Parameters
-        ----------
-        n : int
-            Number of samples, at least 1.
-        rng : numpy.random.Generator or int
-            Where the inputs come from. The first rows do not depend on ``n``.
-        dtype : {float64, float32}
-            Type of the inputs, drawn in that type.
-
-        Returns
-        -------
-        X : ndarray of shape (n, input_columns)
-            Standard normal inputs.
-        y : ndarray of shape (n,)
-            Labels, float64. Memory is O(n d) whatever the number of features.
-        """
+        """Draw ``n`` samples."""
         check_integer("n", n, 1)
         generator = random_stream(rng, "samples") if isinstance(rng, int) else rng
         X = draw_normals(check_dtype(dtype), self.input_columns, int(n), generator)
@@ -130,24 +98,7 @@ class LatentTarget(ABC):
     def source(
         self, n: int, seed: int, dtype: Any = np.float64
     ) -> tuple[GeneratedSource, np.ndarray]:
-        """Samples that are drawn again from the seed at each reading, and their labels.
-
-        Parameters
-        ----------
-        n : int
-            Number of samples, at least 1.
-        seed : int
-            Seed of the samples; the first rows do not depend on ``n``.
-        dtype : {float64, float32}
-            Type of the inputs.
-
-        Returns
-        -------
-        source : GeneratedSource
-            The inputs; holds one block of 4096 rows at a time.
-        y : ndarray of shape (n,)
-            Labels, float64, computed in one pass over the source.
-        """
+        """Samples that are drawn again from the seed at each reading, and their labels."""
         check_integer("n", n, 1)
         kind = check_dtype(dtype)
         columns = self.input_columns
@@ -166,26 +117,11 @@ class LatentTarget(ABC):
 
     @cached_property
     def label_variance(self) -> float:
-        """Variance of the label at this finite size: a formula where there is one.
-
-        Otherwise Monte Carlo over 100,000 draws from a stream of the target's own seed;
-        :meth:`label_moments` gives its standard error (near 0.3 % for a bounded readout).
-        """
+        """Variance of the label at this finite size: a formula where there is one."""
         return self.label_moments()[1]
 
     def label_moments(self, draws: int = VARIANCE_DRAWS) -> tuple[float, float, float]:
-        """Mean, variance and standard error of the variance of the label, by Monte Carlo.
-
-        Parameters
-        ----------
-        draws : int
-            Number of fresh samples, from a stream that depends on the target's seed alone.
-
-        Returns
-        -------
-        mean, variance, standard_error : float
-            The error is that of the variance.
-        """
+        """Mean, variance and standard error of the variance of the label, by Monte Carlo."""
         latent = self.draw_latent(draws, random_stream(self.seed, "label moments"))
         labels = self.label(self._index_of(latent))
         deviations = (labels - labels.mean()) ** 2

@@ -10,11 +10,11 @@ from typing import Literal
 
 import numpy as np
 
-from solvable.arrays import Array, Source, random_stream, to_numpy
+from solvable.arrays import Array, Source, check_integer, check_real, random_stream, to_numpy
 from solvable.errors import InvalidParameter, unknown_choice
 from solvable.operators.features import HermiteFeatures
 from solvable.teachers.base import CHUNK_ROWS, LatentTarget
-from solvable.teachers.first_layer import check_integer, check_real, draw_directions, freeze
+from solvable.teachers.first_layer import draw_directions, freeze
 from solvable.teachers.persistence import construct, load_teacher, save_teacher, take
 from solvable.teachers.random_features import ReluFeatures
 from solvable.teachers.readouts import ReadoutFunction

@@ -7,10 +7,10 @@ from functools import cached_property
 
 import numpy as np
 
-from solvable.arrays import random_stream
+from solvable.arrays import check_integer, random_stream
 from solvable.errors import InvalidParameter
 from solvable.spectra.label_law import LabelLaw
-from solvable.teachers.first_layer import check_integer, draw_directions, freeze
+from solvable.teachers.first_layer import draw_directions, freeze
 
 SADDLES = (1.0, -1.0, 0.75, -0.75)
 r"""Eigenvalues of :math:`x_1^2-x_2^2+\tfrac32x_3x_4`."""

@@ -8,14 +8,14 @@ from functools import cached_property
 
 import numpy as np
 
-from solvable.arrays import random_stream
+from solvable.arrays import check_integer, random_stream
 from solvable.errors import InvalidData, InvalidParameter, unknown_choice
 from solvable.hermite import gaussian_quadrature
 from solvable.models.lofi.parameters import NeuralLoFiParameters
 from solvable.models.lofi.subspace_channel import SubspaceChannel
 from solvable.operators.labels import LabelMap, apply_label_map
 from solvable.spectra.label_law import LabelLaw
-from solvable.teachers.first_layer import check_integer, freeze
+from solvable.teachers.first_layer import freeze
 
 # Quantiles of s^2 for Gaussian s: the median, and the one below which nine tenths lie.
 MEDIAN, NINETIETH = 0.454936423119572, 2.705543454095404

@@ -8,12 +8,12 @@ from typing import Any, Literal
 
 import numpy as np
 
-from solvable.arrays import Array, Source, as_source, random_stream, to_numpy
+from solvable.arrays import Array, Source, as_source, check_integer, random_stream, to_numpy
 from solvable.errors import InvalidData, InvalidParameter, unknown_choice
 from solvable.spectra.measures import Measure, power_law
 from solvable.spectra.product_measure import marchenko_pastur
 from solvable.teachers.base import check_dtype
-from solvable.teachers.first_layer import check_integer, freeze
+from solvable.teachers.first_layer import freeze
 
 SPECTRA = ("marchenko-pastur", "power-law")
 """Allowed spectra."""
