@@ -10,7 +10,8 @@ from importlib.metadata import entry_points
 import pytest
 
 import solvable as package
-from solvable.cli.settings import format_settings, parse_settings
+from solvable.cli.settings import parse_settings
+from solvable.study.parameters import format_settings
 
 HEAVY = ("numpy", "scipy", "pydantic", "matplotlib", "plotly", "sklearn", "joblib", "jinja2")
 

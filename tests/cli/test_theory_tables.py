@@ -7,8 +7,8 @@ import re
 
 from rich.console import Console
 
-from solvable.cli.tables import grid_tables
 from solvable.plots.numbers import format_number
+from solvable.study.predictions import grid_tables
 
 
 def blocks_of(printed):

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from solvable.plots.numbers import format_number, format_with_error
+from solvable.plots.numbers import format_duration, format_number, format_with_error
 
 SUPERSCRIPTS = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
 finite = st.floats(min_value=-1e200, max_value=1e200).filter(lambda x: x == 0 or abs(x) > 1e-200)
@@ -100,3 +100,12 @@ def test_no_minus_stands_before_zero(value: float, error: float) -> None:
 @pytest.mark.parametrize("word", ["bulk+spikes", "VIa", "nan", "-3"])
 def test_words_stay_as_they_are(word: str) -> None:
     assert format_number(word) == word
+
+
+def test_durations_are_in_the_unit_that_a_reader_wants():
+    assert [format_duration(seconds) for seconds in (8.2, 59.6, 125, 12_000)] == [
+        "8 s",
+        "1 min 00 s",
+        "2 min 05 s",
+        "3 h 20 min",
+    ]

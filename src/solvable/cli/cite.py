@@ -6,7 +6,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from solvable.cli.options import Flag
+from solvable.cli.settings import Flag
 
 
 def cite(

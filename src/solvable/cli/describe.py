@@ -5,27 +5,15 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from rich.table import Table
-
-from solvable.cli.settings import format_settings
-from solvable.cli.terminal import write
+from solvable.cli.terminal import write, write_title
 from solvable.frame.system import Preset, System
+from solvable.plots.tables import Column, Table
 from solvable.study.content import parameter_rows
+from solvable.study.parameters import format_settings
 
 
 def description(system: System) -> dict[str, Any]:
-    """Describe a system for a program.
-
-    Parameters
-    ----------
-    system : System
-        What to describe.
-
-    Returns
-    -------
-    dict
-        Name, title, version, parameters (default, allowed, meaning), presets, claims, references.
-    """
+    """Describe a system for a program."""
     fields = system.parameters.model_fields
     return {
         "name": system.name,
@@ -59,45 +47,33 @@ def description(system: System) -> dict[str, Any]:
 
 
 def write_description(system: System, command: str | None = None) -> None:
-    """Describe a system for a reader at the terminal.
-
-    Parameters
-    ----------
-    system : System
-        What to describe.
-    command : {"run", "theory"}, optional
-        Leave out what does not matter to this command, and show examples of it.
-    """
-    write(_heading(f"{system.name}: {system.title}"), "")
-    write(_heading("Parameters, for --set"), _parameters(system), "")
+    """Describe a system at the terminal; for a command, what matters to it, with examples."""
+    write_title(f"{system.name}: {system.title}")
+    parts = {"Parameters, for --set": _parameters(system)}
     if command != "theory":
-        write(_heading("Presets"), _presets(system), "")
-    if command is None:
-        if system.claims:
-            write(_heading("Claims"), _claims(system), "")
-    else:
-        examples = [f"  {line}" for line in _examples(system, command)]
-        write(_heading("Examples"), *examples)
-
-
-def _heading(text: str) -> Any:
-    from rich.text import Text
-
-    return Text(text, style="bold")
+        parts["Presets"] = _presets(system)
+    if command is None and system.claims:
+        parts["Claims"] = _claims(system)
+    for heading, table in parts.items():
+        write("")
+        write_title(heading)
+        write(table)
+    write("")
+    if command is not None:
+        write_title("Examples")
+        write(*(f"  {example}" for example in _examples(system, command)))
 
 
 def _table(*columns: str) -> Table:
-    table = Table(box=None, pad_edge=True, header_style="dim", padding=(0, 1))
-    for index, column in enumerate(columns):
-        table.add_column(column, overflow="fold", no_wrap=index == 0)
-    return table
+    first, *rest = columns
+    return Table(Column(first, wrap=False), *rest, indented=True)
 
 
 def _parameters(system: System) -> Table:
     table = _table("name", "default", "allowed", "meaning")
     for row in parameter_rows(system.parameters, {}):
         required = system.parameters.model_fields[row.name].is_required()
-        table.add_row(row.name, "required" if required else row.values, row.allowed, row.meaning)
+        table.add(row.name, "required" if required else row.values, row.allowed, row.meaning)
     return table
 
 
@@ -105,15 +81,14 @@ def _presets(system: System) -> Table:
     table = _table("name", "tasks", "description")
     for name, preset in system.presets.items():
         points = math.prod(len(values) for values in preset.grid.values())
-        tasks = f"{points} points x {preset.replicates}"
-        table.add_row(name, tasks, preset.description)
+        table.add(name, f"{points} points x {preset.replicates}", preset.description)
     return table
 
 
 def _claims(system: System) -> Table:
     table = _table("name", "statement", "source")
     for claim in system.claims:
-        table.add_row(claim.name, claim.statement, claim.source)
+        table.add(claim.name, claim.statement, claim.source)
     return table
 
 

@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from solvable.cli.options import Flag
+from solvable.cli.settings import Flag
 
 if TYPE_CHECKING:
     from solvable.diagnose.diagnosis import MatrixDiagnosis

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from solvable.cli.options import Flag
+from solvable.cli.settings import Flag
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from solvable.cli.options import Flag
+from dataclasses import asdict
+
+from solvable.cli.settings import Flag
 
 
 def list_systems(*systems: str, json: Flag = False) -> int:
@@ -21,32 +23,23 @@ def list_systems(*systems: str, json: Flag = False) -> int:
         Print JSON.
     """
     from solvable.cli.terminal import write, write_json
+    from solvable.frame import registry
+    from solvable.plots.tables import Column, Table
 
     if systems:
         from solvable.cli.describe import description, write_description
-        from solvable.frame.registry import load
 
-        loaded = [load(name) for name in systems]
+        loaded = [registry.load(name) for name in systems]
         if json:
             write_json({"systems": [description(system) for system in loaded]})
         else:
             for system in loaded:
                 write_description(system)
         return 0
-    from dataclasses import asdict
-
-    from solvable.frame.registry import available
-
-    found = available()
+    found = registry.available()
     if json:
-        write_json({"systems": [asdict(one) for one in found]})
-        return 0
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for column in ("system", "title", "package"):
-        table.add_column(column, overflow="fold", no_wrap=column == "system")
-    for one in found:
-        table.add_row(one.name, one.title, one.package)
-    write(table)
+        write_json({"systems": [asdict(listing) for listing in found]})
+    else:
+        rows = [(listing.name, listing.title, listing.package) for listing in found]
+        write(Table.of(Column("system", wrap=False), "title", "package", rows=rows))
     return 0

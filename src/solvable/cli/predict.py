@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from solvable.cli.options import Flag
+from solvable.cli.settings import Flag
 
 if TYPE_CHECKING:
     import numpy as np

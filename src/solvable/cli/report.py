@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from solvable.cli.options import Flag
+from solvable.cli.settings import Flag
 
 
 def report(directory: Path, /, *, json: Flag = False) -> int:
@@ -22,11 +22,11 @@ def report(directory: Path, /, *, json: Flag = False) -> int:
     json
         Print {"report", "records", "figures"}: the paths.
     """
-    from solvable.cli.outputs import check_directory, write_outputs
     from solvable.cli.terminal import write, write_json
     from solvable.cli.verdicts import note_gaps
     from solvable.errors import StudyError
     from solvable.study import load
+    from solvable.study.outputs import check_directory, write_outputs
 
     result = load(directory)
     check_directory(directory)

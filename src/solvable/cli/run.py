@@ -5,15 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from solvable.cli.options import Flag, Settings
+from solvable.cli.settings import Flag, Settings
 
 if TYPE_CHECKING:
-    from solvable.cli.outputs import Outputs
     from solvable.frame.system import System
     from solvable.study import Study, StudyResult
-
-NO_PRESET = "none"
-"""Starts from the defaults of the parameters."""
+    from solvable.study.outputs import Outputs
 
 
 def run(
@@ -69,9 +66,9 @@ def run(
     quiet
         Print nothing but errors (and the JSON).
     """
-    from solvable.cli.outputs import check_directory
     from solvable.cli.settings import read_settings
     from solvable.frame import registry
+    from solvable.study.outputs import check_directory
 
     loaded = registry.load(system)
     study = _study(loaded, preset, read_settings(loaded, set_), seeds, seed)
@@ -89,16 +86,17 @@ def run(
 def _study(
     system: System, preset: str, grid: dict[str, list], seeds: int | None, seed: int
 ) -> Study:
+    """The study asked for; what is wrong is named as the option that says it."""
     from solvable.errors import InvalidParameter, unknown_choice
     from solvable.study import Study
 
-    if preset not in system.presets and preset != NO_PRESET:
-        allowed = [*system.presets, NO_PRESET]
-        raise InvalidParameter(unknown_choice("--preset", preset, allowed))
-    chosen = preset if preset in system.presets else None
+    none = "none"  # starts from the defaults of the parameters
+    if preset not in system.presets and preset != none:
+        raise InvalidParameter(unknown_choice("--preset", preset, [*system.presets, none]))
     for name, value, least in (("--seeds", seeds, 1), ("--seed", seed, 0)):
         if value is not None and value < least:
             raise InvalidParameter(f"{name} is {value}; allowed: whole numbers from {least}.")
+    chosen = preset if preset in system.presets else None
     return Study(system, grid, seeds, preset=chosen, seed=seed)
 
 
@@ -135,10 +133,10 @@ def _count(number: int, thing: str) -> str:
 
 def _conclude(result: StudyResult, json: bool, quiet: bool) -> int:
     """Write the files, print the results, and give the exit status."""
-    from solvable.cli.outputs import write_outputs
     from solvable.cli.terminal import status_line, write, write_json, write_title
     from solvable.cli.verdicts import note_gaps, plain_verdicts, status_of, write_verdicts
     from solvable.errors import SolvableError
+    from solvable.study.outputs import write_outputs
 
     written: Outputs | None = None
     fault: SolvableError | None = None

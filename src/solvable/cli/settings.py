@@ -1,43 +1,30 @@
-"""Reading ``--set name=value`` words."""
+"""Options that several commands share, and the reading of ``--set name=value`` words."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, get_args
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any, get_args
+
+from cyclopts import Parameter
 
 from solvable.errors import InvalidParameter
 
 if TYPE_CHECKING:
     from solvable.frame.system import System
 
-_SCIENTIFIC = re.compile(r"[+-]?\d+(\.\d*)?[eE][+]?\d{1,3}")
+Settings = Annotated[list[str] | None, Parameter(name="--set", consume_multiple=True, negative=())]
+"""Values of parameters as ``name=value`` words."""
+
+Flag = Annotated[bool, Parameter(negative=(), show_default=False)]
+"""A switch that is off unless given."""
 
 
 def parse_settings(words: Sequence[str] | None) -> dict[str, list[Any]]:
-    """Read ``name=value`` words; commas between values make a grid.
+    """Read ``name=value`` words; commas between values make a grid, as text for the parameters to read.
 
-    Parameters
-    ----------
-    words : sequence of str or None
-        Such as ``["dimension=60", "samples=1000,2000"]``. A value that is itself a list is written
-        as in JSON, ``widths=[10,5],[20,5]``.
-
-    Returns
-    -------
-    dict
-        Values by name, as text or lists; the system's parameters turn them into numbers.
-
-    Raises
-    ------
-    InvalidParameter
-        If a word is no ``name=value``, a value is missing, or a name occurs twice.
-
-    Examples
-    --------
-    >>> parse_settings(["dimension=60", "samples=1000,2000"])
-    {'dimension': ['60'], 'samples': ['1000', '2000']}
+    A value that is itself a list is written as in JSON: ``widths=[10,5],[20,5]``.
     """
     settings: dict[str, list[Any]] = {}
     if words is not None and not words:
@@ -59,57 +46,12 @@ def parse_settings(words: Sequence[str] | None) -> dict[str, list[Any]]:
 
 
 def read_settings(system: System, words: Sequence[str] | None) -> dict[str, list[Any]]:
-    """Read ``--set`` words for a system; ``samples=1e5`` is a whole number where one is wanted.
-
-    Parameters
-    ----------
-    system : System
-        Whose parameters.
-    words : sequence of str or None
-        As for :func:`parse_settings`.
-
-    Returns
-    -------
-    dict
-        Values by name.
-
-    Raises
-    ------
-    InvalidParameter
-        As for :func:`parse_settings`. Names and ranges are checked where the values are used.
-    """
+    """Read ``--set`` words; ``samples=1e5`` is a whole number where the system wants one."""
     settings = parse_settings(words)
     for name, field in system.parameters.model_fields.items():
         if name in settings and _is_whole(field.annotation):
             settings[name] = [_without_exponent(value) for value in settings[name]]
     return settings
-
-
-def format_settings(settings: Mapping[str, Sequence[Any]]) -> str:
-    """Write values as :func:`parse_settings` reads them.
-
-    Parameters
-    ----------
-    settings : mapping
-        Values by name in JSON form.
-
-    Returns
-    -------
-    str
-        Words separated by spaces.
-
-    Examples
-    --------
-    >>> format_settings({"dimension": [60], "decay": [0.5, 1.0]})
-    'dimension=60 decay=0.5,1.0'
-    """
-    return " ".join(
-        f"{name}={','.join(_text(value) for value in values)}" for name, values in settings.items()
-    )
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
 
 
 def _parts(text: str) -> list[str]:
@@ -143,6 +85,8 @@ def _is_whole(annotation: Any) -> bool:
 
 
 def _without_exponent(value: Any) -> Any:
-    if isinstance(value, str) and _SCIENTIFIC.fullmatch(value) and float(value).is_integer():
+    """Text such as ``1e5`` as a whole number; pydantic reads it as no integer."""
+    scientific = r"[+-]?\d+(\.\d*)?[eE][+]?\d{1,3}"
+    if isinstance(value, str) and re.fullmatch(scientific, value) and float(value).is_integer():
         return str(int(float(value)))
     return value

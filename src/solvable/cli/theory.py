@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from solvable.cli.options import Flag, Settings
+from solvable.cli.settings import Flag, Settings
 
 
 def theory(system: str, /, *, set_: Settings = None, json: Flag = False) -> int:
@@ -28,38 +28,21 @@ def theory(system: str, /, *, set_: Settings = None, json: Flag = False) -> int:
         Print {"system", "parameters", "prediction"}; for a grid, a list of these.
     """
     from solvable.cli.settings import read_settings
+    from solvable.cli.terminal import write, write_json, write_title
     from solvable.frame import registry
+    from solvable.plots.tables import console_for
+    from solvable.study import predictions
+    from solvable.study.parameters import format_settings
 
     loaded = registry.load(system)
-    grid = read_settings(loaded, set_)
-    from threadpoolctl import threadpool_limits
-
-    from solvable.study import Study, validate_parameters
-    from solvable.study.execute import plain_metrics
-
-    found = []
-    with threadpool_limits(limits=1):
-        for point in Study(loaded, grid).points:
-            parameters = validate_parameters(loaded, point)
-            found.append((dict(point), plain_metrics(loaded.predict(parameters))))
-    is_grid = any(len(values) > 1 for values in grid.values())
+    found = predictions.predict_grid(loaded, read_settings(loaded, set_))
     if json:
-        from solvable.cli.terminal import write_json
-
-        answers = [
-            {"system": loaded.name, "parameters": parameters, "prediction": prediction}
-            for parameters, prediction in found
-        ]
-        write_json(answers if is_grid else answers[0])
+        answers = [{"system": found.system, **point._asdict()} for point in found.points]
+        write_json(answers if found.varied else answers[0])
         return 0
-    from solvable.cli.tables import grid_tables, prediction_tables
-    from solvable.cli.terminal import console_for, write, write_title
-
-    varied = [name for name, values in grid.items() if len(values) > 1]
-    fixed = {name: [value] for name, value in found[0][0].items() if name not in varied}
-    write_title(f"{loaded.name}: predicted", fixed)
-    width = console_for(sys.stdout).width
-    tables = grid_tables(varied, found, width) if is_grid else prediction_tables(found[0][1])
-    for table in tables:
+    first = found.points[0].parameters
+    fixed = {name: [value] for name, value in first.items() if name not in found.varied}
+    write_title(f"{found.system}: predicted", format_settings(fixed))
+    for table in predictions.tables(found, console_for(sys.stdout).width):
         write("", table)
     return 0

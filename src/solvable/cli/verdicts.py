@@ -5,95 +5,77 @@ from __future__ import annotations
 import math
 import sys
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from rich.text import Text
 
 from solvable.cli.terminal import note, write
-from solvable.plots.tables import console_for
-
-if TYPE_CHECKING:
-    from solvable.frame.claims import Verdict
-    from solvable.study import StudyResult
+from solvable.frame.claims import Verdict
+from solvable.plots.tables import console_for, verdict_cell
+from solvable.study.results import StudyResult
+from solvable.study.tables import verdict_summary, verdict_table
 
 FAILED = 1
 """Exit status: a claim or a task failed."""
 
 
-ROOMY = 100
-"""Columns of a terminal that has room for every column of the table of verdicts."""
-
-
 def status_of(result: StudyResult) -> int:
-    """Exit status of a study that was looked at.
-
-    Parameters
-    ----------
-    result : StudyResult
-        Finished or not.
-
-    Returns
-    -------
-    int
-        1 if a claim fails or a task raised, else 0.
-    """
-    failed = result.failures or any(one.status == "fails" for one in result.verdicts)
-    return FAILED if failed else 0
+    """Exit status of a study, finished or not: 1 if a claim fails or a task raised, else 0."""
+    fails = any(verdict.status == "fails" for verdict in result.verdicts)
+    return FAILED if result.failures or fails else 0
 
 
-def plain_verdicts(verdicts: list[Verdict]) -> list[dict[str, Any]]:
-    """Verdicts for JSON: what is not finite becomes None.
-
-    Parameters
-    ----------
-    verdicts : list of Verdict
-        Outcomes of the claims.
-
-    Returns
-    -------
-    list of dict
-        The fields of each verdict by name.
-    """
+def plain_verdicts(verdicts: Sequence[Verdict]) -> list[dict[str, Any]]:
+    """Fields of each verdict for JSON: what is not finite becomes None."""
     return [
         {
             name: None if isinstance(value, float) and not math.isfinite(value) else value
-            for name, value in asdict(one).items()
+            for name, value in asdict(verdict).items()
         }
-        for one in verdicts
+        for verdict in verdicts
     ]
 
 
-def write_verdicts(verdicts: list[Verdict]) -> None:
-    """Write the table of verdicts and why some do not hold.
-
-    Parameters
-    ----------
-    verdicts : list of Verdict
-        Outcomes of the claims.
-    """
-    from solvable.cli.tables import verdict_lines, verdict_table
-
-    if verdicts:
-        wide = console_for(sys.stdout).width >= ROOMY
-        write(verdict_table(verdicts, with_replicates=wide), "", *verdict_lines(verdicts))
-    else:
+def write_verdicts(verdicts: Sequence[Verdict]) -> None:
+    """Write the table of verdicts and why some do not hold."""
+    if not verdicts:
         write("The system makes no claims.")
+        return
+    # A narrower terminal has no room for every column.
+    roomy = console_for(sys.stdout).width >= 100
+    write(verdict_table(verdicts, with_replicates=roomy), "", *verdict_lines(verdicts))
+
+
+def verdict_lines(verdicts: Sequence[Verdict]) -> list[Text]:
+    """A line per claim that fails or cannot be tested, then the counts."""
+    lines = []
+    for verdict in verdicts:
+        if verdict.status == "holds":
+            continue
+        statement = [verdict.statement] if verdict.status == "fails" else []
+        said = " ".join(" ".join([*statement, verdict.reason]).split())
+        style = verdict_cell(verdict.status).style
+        lines.append(Text.assemble((f"{verdict.status}: ", style), f"{verdict.claim}: {said}"))
+    if lines:
+        lines.append(Text(""))
+    counts = verdict_summary(verdicts)
+    parts = [f"{counts['holds']} of {len(verdicts)} claims hold"]
+    words = {"fails": "failed", "not testable": "not testable on these records"}
+    parts += [f"{counts[status]} {word}" for status, word in words.items() if counts[status]]
+    return [*lines, Text(f"{', '.join(parts)}.", style="bold")]
 
 
 def note_gaps(result: StudyResult) -> None:
-    """Say on standard error what is missing from a study, and which tasks raised.
-
-    Parameters
-    ----------
-    result : StudyResult
-        Finished or not.
-    """
-    failures = Counter(one.error for one in result.failures)
+    """Say on standard error what is missing from a study, and which tasks raised."""
+    failures = Counter(failure.error for failure in result.failures)
     for error, count in failures.most_common(5):
-        first = next(one for one in result.failures if one.error == error)
+        first = next(failure for failure in result.failures if failure.error == error)
         where = ", ".join(f"{name}={value}" for name, value in first.parameters.items())
         what = "the prediction" if first.replicate is None else f"replicate {first.replicate}"
         note(f"solvable: {count} failed: {error} (first: {what} at {where})")
-    unrun = result.missing - sum(one.replicate is not None for one in result.failures)
+    unrun = result.missing - sum(failure.replicate is not None for failure in result.failures)
     if unrun > 0:
         note(
             f"solvable: {unrun} of {result.planned} tasks have not been run; the run command "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from solvable.cli.options import Flag
+from solvable.cli.settings import Flag
 
 
 def verify(directory: Path, /, *, json: Flag = False) -> int:

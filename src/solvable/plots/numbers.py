@@ -112,3 +112,13 @@ def format_with_error(value: float | None, error: float | None) -> str:
     mantissa = f"{_fixed(_scaled(value, first), last - first)} ± "
     mantissa += _fixed(_scaled(error, first), last - first)
     return f"({mantissa}) × 10{str(first).translate(_SUPERSCRIPTS)}"
+
+
+def format_duration(seconds: float) -> str:
+    """Write a duration: ``8 s``, ``2 min 05 s`` or ``3 h 20 min``."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02d} s"
+    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"

@@ -14,6 +14,7 @@ import numpy as np
 
 from solvable.arrays import random_stream
 from solvable.errors import InvalidParameter, unknown_choice
+from solvable.frame import registry
 from solvable.frame.system import System
 from solvable.study.parameters import canonical_json, validate_parameters, without_negative_zero
 from solvable.study.toml import format_study, parse_study
@@ -73,7 +74,8 @@ def _hash(*parts: Any) -> str:
     return hashlib.sha256(canonical_json(list(parts)).encode()).hexdigest()[:32]
 
 
-def _axis(name: str, values: Any) -> list[Any]:
+def axis_values(name: str, values: Any) -> list[Any]:
+    """Values of one parameter of a grid; a single value is a grid of one."""
     if isinstance(values, np.ndarray):
         values = values.tolist()
     if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
@@ -205,9 +207,7 @@ class Study:
         """
         read = parse_study(text)
         if system is None:
-            from solvable.frame.registry import load
-
-            system = load(read.system)
+            system = registry.load(read.system)
         if system.name != read.system:
             raise InvalidParameter(
                 f"study.toml is about {read.system}; the system given is {system.name}."
@@ -236,7 +236,7 @@ def _whole(name: str, value: Any, least: int) -> int:
 def _product(
     system: System, grid: Mapping[str, Any], replicates: int
 ) -> tuple[tuple[Mapping[str, Any], ...], dict[str, list[Any]]]:
-    axes = {name: _axis(name, values) for name, values in grid.items()}
+    axes = {name: axis_values(name, values) for name, values in grid.items()}
     count = math.prod(len(values) for values in axes.values()) * replicates
     if count > MAX_TASKS:
         sizes = " x ".join(f"{name}: {len(values)}" for name, values in axes.items())

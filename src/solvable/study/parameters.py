@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pydantic import ValidationError
@@ -79,6 +79,17 @@ def validate_parameters(system: System, values: Mapping[str, Any]) -> Parameters
             if isinstance(cause, SolvableError):
                 raise cause from None
         raise InvalidParameter("; ".join(map(_describe, details))) from None
+
+
+def format_settings(settings: Mapping[str, Sequence[Any]]) -> str:
+    """Write values in JSON form as ``--set`` reads them: ``dimension=60 decay=0.5,1.0``."""
+    return " ".join(
+        f"{name}={','.join(_text(value) for value in values)}" for name, values in settings.items()
+    )
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
 
 
 def _describe(detail: Any) -> str:

@@ -12,11 +12,16 @@ from typing import Any
 
 import numpy as np
 
+from solvable.frame import registry
 from solvable.frame.claims import Verdict
 from solvable.frame.points import Point
 from solvable.frame.system import System
+from solvable.plots.figure import Figure
+from solvable.plots.shown import Shown
+from solvable.plots.tables import Table
 from solvable.study.database import reported
 from solvable.study.snapshot import Snapshot, read, read_arrays
+from solvable.study.tables import verdict_summary, verdict_table
 
 RECORDS_NAME = "records.csv"
 
@@ -40,9 +45,12 @@ class Failure:
     error: str
 
 
-@dataclass(frozen=True)
-class StudyResult:
-    """What a study has found so far.
+@dataclass(frozen=True, repr=False)
+class StudyResult(Shown, view=__name__):
+    """What a study has found so far: records, points, verdicts, figures.
+
+    A notebook shows it as its table of verdicts; ``to_dataframe()`` has a row per record, as
+    ``records.csv``.
 
     Parameters
     ----------
@@ -141,14 +149,14 @@ class StudyResult:
         Path
             The file; it is replaced in one step, so that a reader never sees half of it.
         """
-        columns, rows = _table(self.records)
+        table = rows(self)
         path = self.directory / RECORDS_NAME
         part = path.with_name(f".{RECORDS_NAME}.part")
         with reported(path):
             with part.open("w", newline="", encoding="utf-8") as file:
-                writer = csv.DictWriter(file, columns, lineterminator="\n")
+                writer = csv.DictWriter(file, list(table[0]) if table else [], lineterminator="\n")
                 writer.writeheader()
-                writer.writerows(rows)
+                writer.writerows(table)
             os.replace(part, path)
         return path
 
@@ -156,11 +164,11 @@ class StudyResult:
 _PROVENANCE = ("library", "numpy", "dtype", "seconds", "cpu_seconds", "peak_memory")
 
 
-def _table(records: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[dict[str, Any]]]:
-    """Columns and rows: identity, parameters, metrics, predictions, provenance."""
+def rows(found: StudyResult) -> list[dict[str, Any]]:
+    """One row per record: identity, parameters, metrics, predictions, provenance."""
     groups: list[dict[str, dict[str, None]]] = [{}, {}, {}, {}, {}]
-    rows = []
-    for record in records:
+    ragged = []
+    for record in found.records:
         parameters, metrics = record["parameters"], record["metrics"]
         parts: list[Mapping[str, Any]] = [
             {name: record[name] for name in ("system", "version", "task", "replicate")},
@@ -172,15 +180,42 @@ def _table(records: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[dict[s
         row: dict[str, Any] = {}
         for group, part in zip(groups, parts, strict=True):
             for name, value in part.items():
-                several = isinstance(value, Sequence) and not isinstance(value, str)
-                cells = (
-                    {f"{name}[{i}]": x for i, x in enumerate(value)} if several else {name: value}
-                )
+                cells = entries(name, value)
                 row.update(cells)
                 group.setdefault(name, {}).update(dict.fromkeys(cells))
-        rows.append(row)
+        ragged.append(row)
+    # All entries of a list stand together, those of the longest list among the records.
     columns = [column for group in groups for cells in group.values() for column in cells]
-    return list(dict.fromkeys(columns)), rows
+    return [{column: row.get(column) for column in dict.fromkeys(columns)} for row in ragged]
+
+
+def entries(name: str, value: Any) -> dict[str, Any]:
+    """A value under its name, or the entries of a list as ``name[i]``."""
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return {f"{name}[{i}]": entry for i, entry in enumerate(value)}
+    return {name: value}
+
+
+def line(found: StudyResult) -> str:
+    """The system, how much of the study is there, and how its claims fare."""
+    done = f"{found.planned - found.missing} of {found.planned} tasks"
+    counts = verdict_summary(found.verdicts)
+    words = ("hold", "fail", "not testable")
+    told = [f"{count} {word}" for word, count in zip(words, counts.values(), strict=True) if count]
+    stopped = ["interrupted"] if found.interrupted else []
+    return (
+        f"{found.system.name}: {', '.join([done, *stopped])}; claims: {', '.join(told) or 'none'}"
+    )
+
+
+def tables(found: StudyResult) -> list[Table]:
+    """The table of verdicts."""
+    return [verdict_table(found.verdicts)] if found.verdicts else []
+
+
+def figures(found: StudyResult) -> Sequence[Figure]:
+    """Theory and measurement on the same axes, as the system draws them."""
+    return found.system.figures(found.points) if found.points else []
 
 
 def load(directory: str | Path, system: System | None = None) -> StudyResult:
@@ -209,7 +244,5 @@ def load(directory: str | Path, system: System | None = None) -> StudyResult:
     """
     snapshot = read(directory)
     if system is None:
-        from solvable.frame import registry
-
         system = registry.load(snapshot.meta["system"])
     return StudyResult(Path(directory), system, snapshot)

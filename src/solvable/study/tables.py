@@ -11,6 +11,7 @@ import numpy as np
 from solvable.frame.claims import Verdict
 from solvable.frame.points import Point
 from solvable.plots.numbers import MISSING, format_number, format_with_error
+from solvable.plots.tables import Column, Table, verdict_cell
 
 STATUSES = ("holds", "fails", "not testable")
 
@@ -49,16 +50,7 @@ class VerdictRow(NamedTuple):
 
 
 class MetricCell(NamedTuple):
-    """One metric at one point as text.
-
-    Parameters
-    ----------
-    measured : str
-        Mean over replicates ± its standard error, or a dash; of words, each with how many
-        replicates have it if they differ.
-    predicted : str
-        Prediction, or a dash.
-    """
+    """Mean over replicates ± its standard error, and the prediction; words with their counts."""
 
     measured: str
     predicted: str
@@ -131,6 +123,16 @@ def _verdict_row(verdict: Verdict) -> VerdictRow:
     )
 
 
+def verdict_table(verdicts: Sequence[Verdict], *, with_replicates: bool = True) -> Table:
+    """Outcome of each claim with its numbers."""
+    names = ["measured", "predicted", "tolerance", "replicates"][: 3 + with_replicates]
+    table = Table("verdict", "claim", *(Column(name, right=True) for name in names))
+    for row in verdict_rows(verdicts):
+        numbers = (row.measured, row.expected, row.tolerance, row.replicates)
+        table.add(verdict_cell(row.status), row.claim, *numbers[: len(names)])
+    return table
+
+
 def verdict_summary(verdicts: Sequence[Verdict]) -> dict[str, int]:
     """Count the verdicts of each status.
 
@@ -153,23 +155,7 @@ def verdict_summary(verdicts: Sequence[Verdict]) -> dict[str, int]:
 
 
 def varying_parameters(points: Sequence[Point]) -> list[str]:
-    """Names of the parameters that differ between points, in the order of the first point.
-
-    Parameters
-    ----------
-    points : sequence of Point
-        Points of a study.
-
-    Returns
-    -------
-    list of str
-        Their names.
-
-    Examples
-    --------
-    >>> varying_parameters([Point({"n": 1, "d": 5}, [], {}), Point({"n": 2, "d": 5}, [], {})])
-    ['n']
-    """
+    """Names of the parameters that differ between points, in the order of the first point."""
     names: dict[str, None] = {}
     for point in points:
         names.update(dict.fromkeys(point.parameters))
@@ -182,23 +168,7 @@ def varying_parameters(points: Sequence[Point]) -> list[str]:
 
 
 def format_value(value: Any) -> str:
-    """Write the value of a parameter for a reader.
-
-    Parameters
-    ----------
-    value : object
-        Number, string, None, or a list of them.
-
-    Returns
-    -------
-    str
-        Numbers with up to six digits, lists separated by commas.
-
-    Examples
-    --------
-    >>> format_value(0.1 + 0.2), format_value([1, 2]), format_value("tanh"), format_value(None)
-    ('0.3', '1, 2', 'tanh', '–')
-    """
+    """Value of a parameter for a reader: six digits, lists separated by commas, a dash for None."""
     if value is None:
         return MISSING
     if isinstance(value, float):
@@ -251,23 +221,7 @@ def metric_tables(points: Sequence[Point]) -> list[MetricTable]:
 
 
 def long_metrics(points: Sequence[Point]) -> dict[str, int]:
-    """Lists with more than :data:`LONGEST_LIST` entries, and how many they have.
-
-    Parameters
-    ----------
-    points : sequence of Point
-        Points of a study.
-
-    Returns
-    -------
-    dict
-        Name of the metric to its largest number of entries.
-
-    Examples
-    --------
-    >>> long_metrics([Point({}, [{"spectrum": [0.0] * 400}], {})])
-    {'spectrum': 400}
-    """
+    """Lists with more than :data:`LONGEST_LIST` entries: the largest number that each has."""
     return {
         name: length
         for name, length in _lengths(points).items()

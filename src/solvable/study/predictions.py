@@ -1,0 +1,200 @@
+"""What theory predicts over a grid of parameters, and the tables that show it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from solvable.errors import InvalidParameter, unknown_choice
+from solvable.frame.points import Metrics
+from solvable.frame.system import System
+from solvable.plots.numbers import format_number
+from solvable.plots.shown import Shown
+from solvable.plots.tables import Column, Table
+from solvable.study.execute import plain_metrics
+from solvable.study.grid import Study, axis_values
+from solvable.study.parameters import validate_parameters
+from solvable.study.results import entries
+from solvable.study.tables import LONGEST_LIST, format_value
+
+
+class Predicted(NamedTuple):
+    """The prediction at one setting of all parameters."""
+
+    parameters: Mapping[str, Any]
+    prediction: Metrics
+
+
+@dataclass(frozen=True, repr=False)
+class Predictions(Shown, view=__name__):
+    """What theory says of a system, without running anything.
+
+    Parameters
+    ----------
+    system : str
+        Name of the system.
+    points : tuple of Predicted
+        In the canonical order of a study: by field of the parameters, then by value.
+    varied : tuple of str
+        Parameters of which more than one value was asked for.
+    """
+
+    system: str
+    points: tuple[Predicted, ...]
+    varied: tuple[str, ...] = ()
+
+    def values(self, name: str) -> np.ndarray:
+        """A parameter or a predicted number at every point; of a list, one row a point."""
+        both = [{**point.prediction, **point.parameters} for point in self.points]
+        if name not in both[0]:
+            raise InvalidParameter(unknown_choice("quantity", name, both[0]))
+        return np.array([point[name] for point in both])
+
+
+def predict_grid(system: System, grid: Mapping[str, Any]) -> Predictions:
+    """Predict every point of a grid, on one BLAS thread; parameters left out have their defaults."""
+    study = Study(system, grid)
+    with threadpool_limits(limits=1):
+        points = [
+            Predicted(
+                dict(point), plain_metrics(system.predict(validate_parameters(system, point)))
+            )
+            for point in study.points
+        ]
+    # As asked, and not as it came out: two values that are equal are a grid all the same.
+    varied = tuple(name for name, values in grid.items() if len(axis_values(name, values)) > 1)
+    return Predictions(system.name, tuple(points), varied)
+
+
+def line(found: Predictions) -> str:
+    """The system, and what was varied."""
+    if not found.varied:
+        return f"{found.system}: predicted"
+    return f"{found.system}: predicted at {len(found.points)} points of {', '.join(found.varied)}"
+
+
+def tables(found: Predictions, width: int | None = None) -> list[Table]:
+    """Numbers first, then lists; along a grid in the width of a window."""
+    if found.varied:
+        return grid_tables(found.varied, found.points, width)
+    return point_tables(found.points[0].prediction)
+
+
+def rows(found: Predictions) -> list[dict[str, Any]]:
+    """One row per point: parameters, then predictions, lists as ``name[i]``."""
+    table = []
+    for point in found.points:
+        row: dict[str, Any] = {}
+        for name, value in point.parameters.items():
+            row |= entries(name, value)
+        for name, value in point.prediction.items():
+            row |= entries(f"predicted.{name}" if name in point.parameters else name, value)
+        table.append(row)
+    return table
+
+
+def figures(found: Predictions) -> list[Any]:
+    """None: a system draws theory beside measurements."""
+    return []
+
+
+def point_tables(prediction: Mapping[str, Any]) -> list[Table]:
+    """The prediction at one point: numbers, then lists of equal length side by side."""
+    found = []
+    numbers = {name: value for name, value in prediction.items() if not isinstance(value, list)}
+    if numbers:
+        found.append(
+            Table.of(
+                "quantity",
+                Column("prediction", right=True, wrap=True),
+                rows=[(name, format_number(value)) for name, value in numbers.items()],
+            )
+        )
+    by_length: dict[int, dict[str, list[Any]]] = {}
+    for name, value in prediction.items():
+        if isinstance(value, list):
+            by_length.setdefault(len(value), {})[name] = value
+    for length, lists in by_length.items():
+        table = Table(*(Column(name, right=True, wrap=True) for name in ("rank", *lists)))
+        for index in range(min(length, LONGEST_LIST)):
+            table.add(str(index + 1), *(format_number(values[index]) for values in lists.values()))
+        if length > LONGEST_LIST:
+            table.add("...", *[f"{length - LONGEST_LIST} more" for _ in lists])
+        found.append(table)
+    return found
+
+
+def grid_tables(
+    varied: Sequence[str],
+    points: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]],
+    width: int | None,
+) -> list[Table]:
+    """Predictions along a grid: numbers and words, then each list.
+
+    One row per point where that fits the window (None fits always); otherwise one column per point,
+    in as many tables as the window needs.
+    """
+    settings = [[format_value(parameters[name]) for name in varied] for parameters, _ in points]
+    names = list(dict.fromkeys(name for _, prediction in points for name in prediction))
+    lists = [
+        name
+        for name in names
+        if any(isinstance(prediction.get(name), list) for _, prediction in points)
+    ]
+    found = []
+    numbers = [name for name in names if name not in lists]
+    if numbers:
+        cells = [[format_number(metrics.get(name)) for name in numbers] for _, metrics in points]
+        found += _fitting(_Grid("", varied, settings, numbers, cells), width)
+    for name in lists:
+        entries = [prediction.get(name) or [] for _, prediction in points]
+        longest = max(map(len, entries))
+        shown = min(longest, 8)  # side by side; --json has all
+        title = name if shown == longest else f"{name} (first {shown} of {longest})"
+        ranks = [str(index + 1) for index in range(shown)]
+        cells = [
+            [format_number(value, 3) for value in entry[:shown]] + [""] * (shown - len(entry))
+            for entry in entries
+        ]
+        found += _fitting(_Grid(title, varied, settings, ranks, cells), width)
+    return found
+
+
+class _Grid(NamedTuple):
+    """Text of a table along a grid: per point, its settings and one cell per quantity."""
+
+    title: str
+    varied: Sequence[str]
+    settings: list[list[str]]
+    quantities: list[str]
+    cells: list[list[str]]
+
+
+def _fitting(grid: _Grid, width: int | None) -> list[Table]:
+    """One row per point if the window has room, or one column per point, broken into tables."""
+    heads: list[str | Column] = list(grid.varied)
+    heads += [Column(name, right=True, wrap=True) for name in grid.quantities]
+    points = [[*setting, *row] for setting, row in zip(grid.settings, grid.cells, strict=True)]
+    upright = Table.of(*heads, rows=points, title=grid.title)
+    if width is None or upright.width <= width:
+        return [upright]
+    blocks: list[list[int]] = [[]]
+    for index in range(len(points)):
+        if blocks[-1] and _turned(grid, [*blocks[-1], index]).width > width:
+            blocks.append([])
+        blocks[-1].append(index)
+    return [_turned(grid, block) for block in blocks]
+
+
+def _turned(grid: _Grid, block: Sequence[int]) -> Table:
+    """One row per quantity, one column per point of a block under the values that it has."""
+    heads = [Column("\n".join(grid.settings[index]), right=True, wrap=True) for index in block]
+    rows = [
+        [quantity, *(grid.cells[index][place] for index in block)]
+        for place, quantity in enumerate(grid.quantities)
+    ]
+    return Table.of("\n".join(grid.varied), *heads, rows=rows, title=grid.title)
