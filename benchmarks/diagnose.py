@@ -64,7 +64,7 @@ def main() -> None:
     """Write, diagnose, and print the figures."""
     from joblib.externals.loky import get_reusable_executor
 
-    from solvable.diagnose.diagnosing import diagnose_file
+    from solvable.diagnose import diagnose_file
 
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "weights.safetensors"

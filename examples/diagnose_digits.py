@@ -18,7 +18,7 @@ from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.neural_network import MLPClassifier
 
-from solvable.diagnose.diagnosing import diagnose_file
+from solvable.diagnose import diagnose_file
 
 SIZES = (100, 200, 400, 800)
 DECAYS = (0.001, 0.1, 0.3, 1.0)

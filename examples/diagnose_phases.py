@@ -10,7 +10,7 @@ and a product of thin factors. Each spectrum is drawn under the law fitted to it
 import matplotlib.pyplot as plt
 import numpy as np
 
-from solvable.diagnose.diagnosing import diagnose_matrix
+from solvable.diagnose import diagnose_matrix
 from solvable.diagnose.figures import spectrum_figure
 
 rng = np.random.default_rng(3)

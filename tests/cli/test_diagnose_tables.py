@@ -7,8 +7,14 @@ import io
 import pytest
 from rich.console import Console
 
-from solvable.diagnose.diagnosis import Advice, Estimate, Exponent, Feature, MatrixDiagnosis
-from solvable.diagnose.result import Diagnosed
+from solvable.diagnose.diagnosis import (
+    Advice,
+    Diagnosed,
+    Estimate,
+    Exponent,
+    Feature,
+    MatrixDiagnosis,
+)
 from solvable.diagnose.tables import grouped, matrix_table, plain
 
 KINDS = ("attention.self.query", "attention.self.key", "attention.output.dense", "output.dense")

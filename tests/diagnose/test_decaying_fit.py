@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from solvable.diagnose.decaying_fit import fit_decaying
-from solvable.diagnose.symmetric_fit import fit_symmetric
+from solvable.diagnose.bulk_fit import fit_symmetric
+from solvable.diagnose.strengths import fit_decaying
 from solvable.errors import InvalidData
 
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from solvable.diagnose.bulk_fit import fit_bulk
 from solvable.diagnose.bulk_law import WholeBulk, log_edge_density
-from solvable.diagnose.fit import fit_bulk
-from solvable.diagnose.fit_law import RectangularNoise
-from solvable.diagnose.noise_law import SymmetricNoise
+from solvable.diagnose.noise import RectangularNoise, SymmetricNoise
 from solvable.diagnose.phase_likelihood import phase_laws
 from solvable.errors import InvalidData
 

@@ -13,13 +13,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from solvable.diagnose import cells, words
-from solvable.diagnose import phases as diagnose_phases
+from solvable.diagnose import phases, tables, words
+from solvable.diagnose.bulk_fit import fit_bulk
 from solvable.diagnose.diagnosis import (
     NOT_FITTED,
-    PHASES,
     Advice,
     Comparison,
+    Diagnosed,
     ErrorParts,
     Estimate,
     Exponent,
@@ -27,14 +27,20 @@ from solvable.diagnose.diagnosis import (
     Rival,
 )
 from solvable.diagnose.figures import TRIMMED, spectrum_figure
-from solvable.diagnose.fit import fit_bulk
-from solvable.diagnose.html import example_spectra, matrix_cards, render_diagnose_report
-from solvable.diagnose.result import Diagnosed
+from solvable.diagnose.report import example_spectra, matrix_cards, render_diagnose_report
 from solvable.diagnose.svg import small_picture, ticks
 from solvable.plots.matplotlib_backend import draw_matplotlib
 from solvable.plots.recording_backend import record
 from solvable.study.html import is_report
 
+PHASES = (
+    "random-like",
+    "bleeding-out",
+    "bulk+spikes",
+    "bulk-decay",
+    "heavy-tailed",
+    "rank-collapse",
+)
 BROWSER = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
 )
@@ -90,24 +96,24 @@ def everything() -> Diagnosed:
 
 
 def test_every_phase_is_explained_once():
-    assert tuple(one.name for one in diagnose_phases.PHASES) == PHASES
-    for one in diagnose_phases.PHASES:
+    assert tuple(one.name for one in phases.PHASES) == PHASES
+    for one in phases.PHASES:
         assert min(len(one.looks), len(one.means), len(one.advice)) > 30
 
 
 def test_the_cells_hold_the_numbers_with_their_intervals():
     row, tail = full(), tailed()
-    assert cells.lead_text(row) == "12.3"
-    assert cells.estimate_text(row.noise) == "1.00 (0.98 to 1.02)"
-    assert cells.features_text(row) == "3"
-    assert cells.strongest_text(row, interval=False) == "3.4"
-    assert cells.kept_text(row) == "3 (61 %)"
-    assert (cells.tail_text(tail), cells.tail_p_text(tail)) == ("2.7 (2.2 to 3.1)", "0.38")
+    assert tables.lead_text(row) == "12.3"
+    assert tables.estimate_text(row.noise) == "1.00 (0.98 to 1.02)"
+    assert tables.features_text(row) == "3"
+    assert tables.strongest_text(row, interval=False) == "3.4"
+    assert tables.kept_text(row) == "3 (61 %)"
+    assert (tables.tail_text(tail), tables.tail_p_text(tail)) == ("2.7 (2.2 to 3.1)", "0.38")
     # A matrix without a law of noise has no number of features, one with a law has zero.
-    assert cells.features_text(tail) == cells.strongest_text(tail) == "–"
-    assert cells.features_text(replace(row, features=())) == "0"
-    assert dict(cells.facts(row))["lead"] == "12.3 nats over heavy-tailed"
-    assert all(value != "–" for one in everything().fitted for _, value in cells.facts(one))
+    assert tables.features_text(tail) == tables.strongest_text(tail) == "–"
+    assert tables.features_text(replace(row, features=())) == "0"
+    assert dict(tables.facts(row))["lead"] == "12.3 nats over heavy-tailed"
+    assert all(value != "–" for one in everything().fitted for _, value in tables.facts(one))
 
 
 @pytest.mark.parametrize(
@@ -123,7 +129,7 @@ def test_the_cells_hold_the_numbers_with_their_intervals():
     ],
 )
 def test_intervals_decide_on_the_digits(ends, text):
-    assert cells.interval_text(*ends) == text
+    assert tables.interval_text(*ends) == text
 
 
 def test_the_file_is_counted():
@@ -318,7 +324,7 @@ def test_the_page_has_every_matrix_and_every_phase(tmp_path):
         "before.npz",
     ):
         assert part in plain
-    for one in diagnose_phases.PHASES:
+    for one in phases.PHASES:
         assert words.sentence(one.means) in plain
     # Links lead to pictures that are there.
     anchors = set(re.findall(r'<figure id="(matrix-\d+)"', text))

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from solvable.diagnose.fit import fit_bulk
+from solvable.diagnose.bulk_fit import fit_bulk, fit_symmetric
 from solvable.diagnose.strengths import fit_decay, shrinkage_errors
-from solvable.diagnose.symmetric_fit import fit_symmetric
 from solvable.errors import InvalidData
 
 

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 from solvable.cli.settings import Flag
 
 if TYPE_CHECKING:
-    from solvable.diagnose.diagnosis import MatrixDiagnosis
-    from solvable.diagnose.files import DiagnoseFiles
-    from solvable.diagnose.result import Diagnosed
+    from solvable.diagnose.diagnosis import Diagnosed, MatrixDiagnosis
+    from solvable.diagnose.report import DiagnoseFiles
     from solvable.diagnose.weights import StoredArray
     from solvable.study.run import Progress
 
@@ -69,7 +68,7 @@ def diagnose(
         Print nothing but errors (and the JSON).
     """
     from solvable.cli.terminal import status_line, write_json
-    from solvable.diagnose.files import DIRECTORY, content_of, fingerprint_of, write_files
+    from solvable.diagnose.report import DIRECTORY, content_of, fingerprint_of, write_files
     from solvable.study.dispatch import count_workers
 
     lanes = count_workers(workers)
@@ -116,8 +115,8 @@ def _fit(
 ) -> Diagnosed:
     """Diagnose all arrays; what was done is kept if the user interrupts."""
     from solvable.cli.terminal import note, progress_bar
-    from solvable.diagnose.diagnosing import diagnose_file
-    from solvable.diagnose.result import Diagnosed
+    from solvable.diagnose.diagnosis import Diagnosed
+    from solvable.diagnose.file import diagnose_file
     from solvable.diagnose.words import counted
 
     matrices = sum(len(one.shape) > 1 for one in arrays)

@@ -1,5 +1,5 @@
-from solvable.diagnose.diagnosing import diagnose_file as diagnose_file
-from solvable.diagnose.diagnosing import diagnose_matrix as diagnose_matrix
 from solvable.diagnose.diagnosis import MatrixDiagnosis as MatrixDiagnosis
+from solvable.diagnose.file import diagnose_file as diagnose_file
+from solvable.diagnose.matrix import diagnose_matrix as diagnose_matrix
 from solvable.diagnose.weights import StoredArray as StoredArray
 from solvable.diagnose.weights import iter_weights as iter_weights

@@ -6,57 +6,27 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from solvable.diagnose.noise_law import NoiseLaw
+from solvable.diagnose.noise import NoiseLaw
 
-EDGE = -3.0
-"""Distance from the edge, in its own unit, from which the rounded density replaces the limit."""
+EDGE = -3.0  # distance from the edge, in its own unit, from which its density replaces the limit
 
-FLOOR = -1e4
-"""Least logarithm of a density: a value far inside a forbidden region, in nats."""
+FLOOR = -1e4  # least logarithm of a density: a value far inside a forbidden region, in nats
 
 
 @dataclass(frozen=True)
 class WholeBulk:
-    r"""Law of the values :math:`y=(x-b)_+`, x of noise of scale :math:`\delta` and of signals.
+    """Law of the values y = (x - b)_+, x of noise of scale delta and of signals."""
 
-    Beyond :math:`x_+` the limit density vanishes; at finite size it is, in the unit
-    :math:`\xi=(x-x_+)/\kappa` of the Tracy-Widom law,
-
-    .. math::
-        K(\xi)=\mathrm{Ai}'(\xi)^2-\xi\,\mathrm{Ai}(\xi)^2
-        +\tfrac12\mathrm{Ai}(\xi)\Big(1-\int_\xi^\infty\mathrm{Ai}\Big)
-
-    values per unit, so that a value far out costs as much as noise asks for and no more.
-
-    Parameters
-    ----------
-    law : NoiseLaw
-        Of unit scale.
-    scale, shift : float
-        :math:`\delta` and :math:`b`.
-    size : int
-        Number of values.
-    cut : bool
-        Whether values below zero became zero.
-    signed : bool
-        Whether values are of both signs, with outliers on either side of a centre -b.
-
-    Notes
-    -----
-    Source: Forrester, Nagao and Honner, Nucl. Phys. B 553 (1999) 601 (density of the orthogonal
-    ensemble at its edge); backed by ``tests/diagnose/test_phase_likelihood.py`` (simulation).
-    """
-
-    law: NoiseLaw
-    scale: float
-    shift: float
-    size: int
-    cut: bool = True
-    signed: bool = False
+    law: NoiseLaw  # of unit scale
+    scale: float  # delta
+    shift: float  # b
+    size: int  # number of values
+    cut: bool = True  # whether values below zero became zero
+    signed: bool = False  # whether outliers lie on either side of a centre -b
 
     @property
     def unit(self) -> float:
-        r""":math:`\kappa` in the unit of the values."""
+        """Unit kappa of the Tracy-Widom law, in that of the values."""
         return self.law.edge_scale(self.size) * self.scale
 
     def modulus(self, y: np.ndarray) -> np.ndarray:
@@ -70,6 +40,8 @@ class WholeBulk:
         low, high = self.law.edges
         with np.errstate(divide="ignore"):
             found = np.log(self.law.density(x)) - np.log(self.scale)
+        # Beyond x_+ the limit density vanishes; at finite size it is K((x - x_+) / kappa) / (p
+        # kappa), so that a value far out costs as much as noise asks for and no more.
         common = np.log(self.size * kappa * self.scale)
         above = (x - high) / kappa
         near = above > EDGE
@@ -97,11 +69,9 @@ class WholeBulk:
         return np.asarray(self.scale * np.hypot(spread, self.law.edge_scale(self.size)))
 
     def log_power_law(self, y: np.ndarray, decay: float) -> np.ndarray:
-        r"""Logarithm of the density of an outlier whose strength is of a power law.
-
-        Strengths beyond the threshold :math:`s_c` have the tail :math:`(s/s_c)^{-1/\gamma}`; the
-        density is an average over the unit of the edge on either side, as it is not bounded there.
-        """
+        """Logarithm of the density of an outlier whose strength is of a power law."""
+        # Strengths beyond the threshold s_c have the tail (s/s_c)^(-1/gamma); the density is an
+        # average over the unit of the edge on either side, as it is not bounded there.
         y = self.modulus(y)
         ends = (np.stack([y - self.unit, y + self.unit]) + self.shift) / self.scale
         near, far = np.log(self.law.strength(ends) / self.law.threshold) / decay
@@ -113,49 +83,30 @@ class WholeBulk:
 
     @property
     def separated(self) -> float:
-        """Strength in units of the threshold from which a signal shows beyond the bulk for sure.
-
-        One standard deviation of its outlier then ends where 1 % of noise would.
-        """
-        kappa = self.law.edge_scale(self.size)
-        edge, ratio = self.law.edges[1], np.linspace(1.001, 4.0, 3000)
+        """Strength in units of the threshold from which a signal shows beyond the bulk for sure."""
+        # One standard deviation of its outlier then ends where 1 % of noise would.
+        kappa, edge = self.law.edge_scale(self.size), self.law.edges[1]
         grid = edge + kappa * np.linspace(0.0, 40.0, 4000)[1:]
         clear = grid - self.law.spread(grid, self.size) > edge + 2.02 * kappa
         first = grid[int(np.argmax(clear))] if clear.any() else grid[-1]
         strength = float(self.law.strength(np.array([first]))[0]) / self.law.threshold
-        return float(np.clip(strength, ratio[0], ratio[-1]))
+        return float(np.clip(strength, 1.001, 4.0))
 
     def merging(self, decay: float) -> float:
-        r"""Number of power-law signals from which the weakest of them merge.
-
-        Their spacing :math:`\gamma s_c/K` is below the widths of two neighbours
-        (``docs/quadratic-phases.md``).
-        """
+        """Number of power-law signals from which the weakest of them merge."""
+        # Their spacing gamma s_c/K is below the widths of two neighbours
+        # (docs/quadratic-phases.md).
         far = np.array([30.0])
         width = 2 * float(self.law.spread(far, self.size)[0])
         return decay * self.law.threshold / width
 
 
 def log_edge_density(xi: np.ndarray) -> np.ndarray:
-    r"""Logarithm of the density of eigenvalues at a soft edge, per unit of Tracy-Widom.
-
-    Parameters
-    ----------
-    xi : ndarray of shape (n,)
-        Distance beyond the edge, in its own unit.
-
-    Returns
-    -------
-    ndarray of shape (n,)
-        :math:`\log K(\xi)`, without underflow far out.
-
-    Examples
-    --------
-    >>> float(log_edge_density(np.array([0.0]))[0].round(3))
-    -1.686
-    """
+    """Logarithm of the density of eigenvalues at a soft edge, per unit of Tracy-Widom."""
     from scipy.special import airy, airye, itairy
 
+    # Forrester, Nagao and Honner, Nucl. Phys. B 553 (1999) 601, orthogonal ensemble:
+    # K(xi) = Ai'(xi)^2 - xi Ai(xi)^2 + Ai(xi)/2 (1 - int_xi^inf Ai).
     found = np.empty(xi.shape)
     far = xi > 3
     # Far out the last term is the whole; its Airy function in scaled form.

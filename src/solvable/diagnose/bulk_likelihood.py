@@ -1,4 +1,4 @@
-r"""Scale and shift of a bulk of noise by maximum likelihood, with simulated replicates."""
+"""Scale and shift of a bulk of noise by maximum likelihood, with simulated replicates."""
 
 from __future__ import annotations
 
@@ -7,87 +7,34 @@ from functools import lru_cache
 
 import numpy as np
 
-from solvable.diagnose.noise_law import NoiseLaw
+from solvable.diagnose.goodness import largest_gap
+from solvable.diagnose.noise import NoiseLaw
 from solvable.errors import InvalidData
 from solvable.spectra.edges import tracy_widom_quantile
 
-WINDOW = (0.05, 0.85)
-"""Quantiles of the bulk between which values enter one by one; beyond them only by their number.
+IMPOSSIBLE = 1e15  # minus log-likelihood outside the support: finite, as the minimiser interpolates
 
-Spikes below the threshold and the rounding of the edge live in the upper part.
-"""
-
-WINDOW_POINTS = 256
-"""Values that enter the likelihood one by one at most."""
-
-SHRINKAGE_GAIN = 10.8
-"""Twice the gain in log-likelihood that a shrinkage must bring: 0.1 % for independent values.
-
-Singular values repel and fluctuate less than independent ones, so the level is lower than that.
-"""
-
-COARSE = 5.0
-"""How far the coarse grid of shrinkages may be above the plain fit for a closer look."""
-
-IMPOSSIBLE = 1e15
-"""Minus log-likelihood outside the support: finite, as the minimiser interpolates."""
-
-STENCIL = np.array(
-    [[0, 0], [1, 0], [-1, 0], [0, 1], [0, -1], [1, 1], [1, -1], [-1, 1], [-1, -1]], dtype=float
-)
-"""Points of a step of Newton's method, in units of ``STENCIL_STEP``."""
-
-STENCIL_STEP = 1e-4
-
-MAX_NEWTON = 12
-"""Steps before the simplex takes over."""
-
-NULL_DRAWS = 79
-"""Simulated noise matrices behind the goodness of fit."""
-
-MINIMUM_FITTED = 20
-"""Replicates that must have a fit: fewer give no standard error."""
-
-NULL_SIZE = 120
-"""Their number of values at most: the distance times the number hardly depends on it."""
-
-
-TRACY_WIDOM = (-1.2065, 1.2680)
-"""Mean and standard deviation of the Tracy-Widom law of real symmetric matrices."""
+NULL_SIZE = 120  # values of simulated noise at most: distance times number hardly depends on it
 
 
 @dataclass(frozen=True, eq=False)
 class Replicates:
-    """Fits of simulated noise, in units of the true scale.
+    """Fits of simulated noise, in units of the true scale."""
 
-    Parameters
-    ----------
-    size : int
-        Values of each.
-    distances : ndarray of shape (m,)
-        Distance of the distribution functions times the size, ascending.
-    errors : ndarray of shape (m, 2)
-        Fitted less true scale and shift.
-    """
-
-    size: int
-    distances: np.ndarray
-    errors: np.ndarray
+    size: int  # values of each
+    distances: np.ndarray  # (m,): distance of the distribution functions times the size, ascending
+    errors: np.ndarray  # (m, 2): fitted less true scale and shift
 
     def p_value(self, distance: float, count: int) -> float:
-        """Probability of such a distance among ``count`` values of noise.
-
-        Over the spectrum the count of values strays from the law by the order of its logarithm.
-        """
+        """Probability of such a distance among ``count`` values of noise."""
+        # Over the spectrum the count of values strays from the law by the order of its logarithm.
         grown = self.distances * np.log(count) / np.log(self.size)
         return float((1 + (grown >= distance * count).sum()) / (1 + grown.size))
 
     def spread(self, count: int) -> np.ndarray:
-        """Covariance (2, 2) of scale and shift for ``count`` values.
-
-        Values repel: means of them err by the inverse of their number, up to the root of a
-        logarithm for the counts at the ends of the window.
-        """
+        """Covariance (2, 2) of scale and shift for ``count`` values."""
+        # Values repel: means of them err by the inverse of their number, up to the root of a
+        # logarithm for the counts at the ends of the window.
         shrink = self.size / count * np.sqrt(max(np.log(count) / np.log(self.size), 1.0))
         return np.asarray(np.cov(self.errors.T) * shrink**2)
 
@@ -101,29 +48,13 @@ class Replicates:
 def maximise(
     bulk: np.ndarray, law: NoiseLaw, *, always: bool, signed: bool = False
 ) -> tuple[float, float]:
-    """Scale and shift of largest likelihood; no shift unless it gains enough.
-
-    Parameters
-    ----------
-    bulk : ndarray of shape (m,)
-        Values, ascending, outliers taken out.
-    law : NoiseLaw
-        Of unit scale.
-    always : bool
-        Whether a shift is needed, as there are zeros to explain.
-    signed : bool
-        Whether the shift may be of either sign and nothing was cut: a centre, not a shrinkage.
-
-    Returns
-    -------
-    tuple of float
-        Scale and shift.
-
-    Raises
-    ------
-    InvalidData
-        If no scale covers the middle of the values, or no shift explains the zeros.
-    """
+    """Scale and shift of largest likelihood; no shift unless it gains enough."""
+    # Zeros need a shift always; signed values were not cut, and their shift is a centre of either
+    # sign. Twice the gain in log-likelihood that a shrinkage must bring: 0.1 % for independent
+    # values. They repel and fluctuate less than independent ones, so the level is lower than that.
+    shrinkage_gain = 10.8
+    # How far the coarse grid of shrinkages may be above the plain fit for a closer look.
+    coarse = 5.0
     loss = BulkLoss(bulk, law, signed=signed)
     if signed:
         middle, low, high = np.quantile(bulk, [0.5, 0.2, 0.8])
@@ -134,10 +65,10 @@ def maximise(
         best = _coarse(bulk, law, loss)
     plain = None if always or signed else _plain(bulk, law, loss)
     # A coarse grid is within a few units of its best; where it is far off, nothing can be gained.
-    if best[0] < (IMPOSSIBLE if plain is None else min(plain[0] + COARSE, IMPOSSIBLE)):
+    if best[0] < (IMPOSSIBLE if plain is None else min(plain[0] + coarse, IMPOSSIBLE)):
         free = _polish(loss, best[1:])
         # Below zero the search went on only to be smooth at zero.
-        enough = plain is None or 2 * (plain[0] - free[0]) > SHRINKAGE_GAIN
+        enough = plain is None or 2 * (plain[0] - free[0]) > shrinkage_gain
         if signed or (free[2] > 0 and enough):
             scale = float(np.exp(free[1]))
             return scale, free[2] * scale
@@ -185,29 +116,30 @@ def _coarse(bulk: np.ndarray, law: NoiseLaw, loss: BulkLoss) -> tuple[float, flo
 
 
 def _polish(loss: BulkLoss, start: tuple[float, float]) -> tuple[float, float, float]:
-    """Least loss near a start, with its log-scale and shift over scale.
-
-    Newton steps by differences, all points of a step at once: a tenth of the time of a simplex,
-    which takes over where a step leaves the support.
-    """
+    """Least loss near a start, with its log-scale and shift over scale."""
+    # Newton steps by differences, all points of a step at once: a tenth of the time of a simplex,
+    # which takes over where a step leaves the support.
     from scipy.optimize import minimize
+
+    h = 1e-4
+    corners = [[0, 0], [1, 0], [-1, 0], [0, 1], [0, -1], [1, 1], [1, -1], [-1, 1], [-1, -1]]
+    steps = np.array(corners, dtype=float) * h
 
     def at(points: np.ndarray) -> np.ndarray:
         scales = np.exp(points[:, 0])
         return loss.many(scales, points[:, 1] * scales)
 
     here = np.array(start)
-    steps = STENCIL * STENCIL_STEP
     value = IMPOSSIBLE
-    for _ in range(MAX_NEWTON):
+    for _ in range(12):
         values = at(here + steps)
         value = float(values[0])
         if values.max() >= IMPOSSIBLE:
             break
-        gradient = (values[[1, 3]] - values[[2, 4]]) / (2 * STENCIL_STEP)
-        own = (values[[1, 3]] + values[[2, 4]] - 2 * value) / STENCIL_STEP**2
-        mixed = (values[5] - values[6] - values[7] + values[8]) / (4 * STENCIL_STEP**2)
-        hessian = np.array([[own[0], mixed], [mixed, own[1]]])
+        gradient = (values[[1, 3]] - values[[2, 4]]) / (2 * h)
+        pure = (values[[1, 3]] + values[[2, 4]] - 2 * value) / h**2
+        mixed = (values[5] - values[6] - values[7] + values[8]) / (4 * h**2)
+        hessian = np.array([[pure[0], mixed], [mixed, pure[1]]])
         curvature, axes = np.linalg.eigh(hessian)
         # Away from the summit a curvature may have the wrong sign: still downhill by its size.
         size = np.maximum(np.abs(curvature), 1e-3 * np.abs(curvature).max())
@@ -233,18 +165,22 @@ class BulkLoss:
 
     def __init__(self, bulk: np.ndarray, law: NoiseLaw, *, signed: bool = False) -> None:
         self.law = law
+        # Values between these quantiles enter one by one, beyond them only by their number: spikes
+        # below the threshold and the rounding of the edge live in the upper part.
+        bottom, top = 0.05, 0.85
         zeros = 0 if signed else int((bulk == 0).sum())
         # What is far below a centre is as far from the middle as what is above it.
-        lower = 1 - WINDOW[1] if signed else WINDOW[0]
+        lower = 1 - top if signed else bottom
         first = max(int(lower * bulk.size), zeros)
         # Where zeros are most of the bulk, the window keeps the share of what is left.
-        last = max(int(WINDOW[1] * bulk.size), first + int(0.7 * (bulk.size - first)), first + 2)
+        last = max(int(top * bulk.size), first + int(0.7 * (bulk.size - first)), first + 2)
         inside = bulk[first:last]
         self.low, self.high = float(inside[0]), float(inside[-1])
         if zeros:
             self.low = 0.0
         self.n_low, self.n_high = first, bulk.size - last
-        picked = np.unique(np.linspace(0, inside.size - 1, WINDOW_POINTS).astype(int))
+        # 256 of them at most, each for its share.
+        picked = np.unique(np.linspace(0, inside.size - 1, 256).astype(int))
         self.points, self.weight = inside[picked], inside.size / picked.size
 
     def __call__(self, scale: float, shift: float) -> float:
@@ -253,6 +189,8 @@ class BulkLoss:
 
     def many(self, scale: np.ndarray, shift: np.ndarray) -> np.ndarray:
         """Loss at several scales and shifts, shape (k,)."""
+        # l(delta, b) = sum_{y_l <= y <= y_h} log(f((y + b)/delta) / delta)
+        #               + n_l log F((y_l + b)/delta) + n_h log(1 - F((y_h + b)/delta))
         scale, shift = scale[:, None], shift[:, None]
         density = self.law.density((self.points + shift) / scale).min(axis=1)
         ends = self.law.cdf((np.array([self.low, self.high]) + shift) / scale)
@@ -276,86 +214,32 @@ class BulkLoss:
 
 
 def wider_edge(unit: float, edge: float, covariance: np.ndarray, probability: float) -> float:
-    """How much further a cut must be because the edge itself is fitted.
-
-    Parameters
-    ----------
-    unit : float
-        Of the Tracy-Widom law, at unit scale.
-    edge : float
-        Upper end of the law of unit scale; the fitted edge is this times the scale less the shift.
-    covariance : ndarray of shape (2, 2)
-        Of scale and shift.
-    probability : float
-        Of noise inside the cut.
-
-    Returns
-    -------
-    float
-        To be added to the Tracy-Widom quantile, at unit scale.
-    """
+    """How much further a cut must be because the edge itself is fitted."""
+    # The fitted edge is edge * scale - shift; mean and standard deviation are those of TW_1.
+    mean, deviation = -1.2065, 1.2680
     gradient = np.array([edge, -1.0])
     error = float(gradient @ covariance @ gradient) / unit**2
-    standard = (tracy_widom_quantile(probability) - TRACY_WIDOM[0]) / TRACY_WIDOM[1]
-    return unit * standard * float(np.sqrt(TRACY_WIDOM[1] ** 2 + error) - TRACY_WIDOM[1])
+    standard = (tracy_widom_quantile(probability) - mean) / deviation
+    return unit * standard * float(np.sqrt(deviation**2 + error) - deviation)
 
 
 def distance(bulk: np.ndarray, law: NoiseLaw, scale: float, shift: float) -> float:
-    """Largest difference of the distribution functions, seen and fitted.
-
-    Parameters
-    ----------
-    bulk : ndarray of shape (m,)
-        Values, ascending; zeros are one atom, compared beside it and not within.
-    law : NoiseLaw
-        Of unit scale.
-    scale, shift : float
-        Of the fit.
-
-    Returns
-    -------
-    float
-        In [0, 1].
-    """
+    """Largest difference of the distribution functions, seen and fitted."""
+    # Zeros are one atom, compared beside it and not within.
     zeros = int((bulk == 0).sum())
-    fitted = law.cdf((bulk[zeros:] + shift) / scale)
-    steps = np.arange(zeros, bulk.size + 1) / bulk.size
-    return float(np.maximum(np.abs(fitted - steps[1:]), np.abs(fitted - steps[:-1])).max())
+    return largest_gap(law.cdf((bulk[zeros:] + shift) / scale), zeros)
 
 
 @lru_cache(maxsize=256)
 def replicates(
     size: int, law: NoiseLaw, share: float, *, signed: bool = False, seed: int = 0
 ) -> Replicates:
-    """Simulated noise fitted in the same way; kept, as a file has many matrices of one shape.
-
-    Parameters
-    ----------
-    size : int
-        Values of each matrix.
-    law : NoiseLaw
-        Of unit scale.
-    share : float
-        Shift in units of the scale.
-    signed : bool
-        As in :func:`maximise`.
-    seed : int
-        Of the simulation.
-
-    Returns
-    -------
-    Replicates
-        Of matrices that could be fitted.
-
-    Raises
-    ------
-    InvalidData
-        If fewer than ``MINIMUM_FITTED`` could.
-    """
-    key = [seed, size, *(int(1000 * one) for one in law.key), int(100 * share)]
+    """Simulated noise fitted in the same way; kept, as a file has many matrices of one shape."""
+    key = [seed, size, *(int(1000 * number) for number in law.key), int(100 * share)]
     rng = np.random.default_rng(key)
+    draws = 79
     distances, errors = [], []
-    for _ in range(NULL_DRAWS):
+    for _ in range(draws):
         x = law.draw(size, rng)
         y = np.sort(x) if signed else np.sort(np.clip(x - share, 0, None))
         try:
@@ -368,9 +252,10 @@ def replicates(
             continue
         distances.append(distance(y, law, scale, shift) * size)
         errors.append((scale - 1, shift - (0.0 if signed else share)))
-    if len(errors) < MINIMUM_FITTED:
+    # Fewer give no standard error.
+    if len(errors) < 20:
         raise InvalidData(
-            f"{len(errors)} of {NULL_DRAWS} simulated noise matrices could be fitted at this "
+            f"{len(errors)} of {draws} simulated noise matrices could be fitted at this "
             "shrinkage; too little of the bulk is left."
         )
     return Replicates(size, np.sort(distances), np.array(errors).reshape(-1, 2))

@@ -1,38 +1,24 @@
-"""What a diagnosis of a weight matrix holds: one row, its numbers with intervals, its curve."""
+"""What a diagnosis holds: numbers with intervals, one row per matrix, all rows of a file."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields, is_dataclass
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any
 
 import numpy as np
 
-from solvable.diagnose.fit import BulkFit
+from solvable.diagnose.bulk_fit import BulkFit
 from solvable.diagnose.tail import TailFit
 
 NOT_FITTED = "not fitted"
 
-PHASES = (
-    "random-like",
-    "bleeding-out",
-    "bulk+spikes",
-    "bulk-decay",
-    "heavy-tailed",
-    "rank-collapse",
-)
-"""The six phases, in the order in which a spectrum leaves noise."""
-
 
 @dataclass(frozen=True)
 class Estimate:
-    """A number with its 95 % interval.
-
-    Parameters
-    ----------
-    value, low, high : float
-        Estimate and ends of the interval.
-    """
+    """A number with its 95 % interval."""
 
     value: float
     low: float
@@ -41,116 +27,54 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Feature:
-    r"""A signal behind an outlier.
+    """A signal behind an outlier."""
 
-    Parameters
-    ----------
-    observed : float
-        Singular value, or eigenvalue of a symmetric matrix, as it is in the file.
-    strength : Estimate
-        De-biased: what it would be without noise and shrinkage.
-    squared_overlap : float
-        Of the vector in the file with that of the signal; the shorter side of a rectangular matrix.
-    long_overlap : float or None
-        The same on the longer side; None for symmetric matrices.
-    """
-
-    observed: float
-    strength: Estimate
-    squared_overlap: float
-    long_overlap: float | None = None
+    observed: float  # singular value, or eigenvalue of a symmetric matrix, as it is in the file
+    strength: Estimate  # de-biased: what it would be without noise and shrinkage
+    squared_overlap: float  # of the vector in the file with that of the signal; on the shorter side
+    long_overlap: float | None = None  # the same on the longer side; None for symmetric matrices
 
 
 @dataclass(frozen=True)
 class Exponent:
-    r"""Power laws of the spectrum and of the signals behind it.
+    """Power laws of the spectrum and of the signals behind it."""
 
-    Parameters
-    ----------
-    spectrum : Estimate or None
-        :math:`\alpha` of the density :math:`\lambda^{-\alpha}` of squared singular values, or of
-        the eigenvalues of a symmetric matrix; None where refused.
-    spectrum_p_value : float or None
-        Goodness of fit: a power law is refuted below 0.1.
-    lognormal_p_value : float or None
-        Of the power law against a log-normal: below 0.05 the log-normal is better.
-    bulk_p_value : float or None
-        Probability that bulk and spikes of this size are as well described by a power law: below
-        0.05 they are ruled out as the cause of the tail.
-    strengths : Estimate or None
-        :math:`\gamma` of the de-biased strengths :math:`s_i\propto i^{-\gamma}`; None where
-        refused.
-    strengths_p_value : float or None
-        Goodness of fit of that law.
-    n_tail, n_strengths : int
-        Values behind either.
-    """
-
+    # alpha of the density lambda^(-alpha) of squared singular values, or of the eigenvalues of a
+    # symmetric matrix; None where refused.
     spectrum: Estimate | None = None
-    spectrum_p_value: float | None = None
-    lognormal_p_value: float | None = None
-    bulk_p_value: float | None = None
-    strengths: Estimate | None = None
-    strengths_p_value: float | None = None
-    n_tail: int = 0
+    spectrum_p_value: float | None = None  # goodness of fit: a power law is refuted below 0.1
+    lognormal_p_value: float | None = None  # against a log-normal: that is better below 0.05
+    bulk_p_value: float | None = None  # of bulk and spikes as the cause of the tail: out below 0.05
+    strengths: Estimate | None = None  # gamma of de-biased strengths s_i ~ i^(-gamma)
+    strengths_p_value: float | None = None  # goodness of fit of that law
+    n_tail: int = 0  # values behind either
     n_strengths: int = 0
 
 
 @dataclass(frozen=True)
 class Rival:
-    """A law fitted to the same values as others.
+    """A law fitted to the same values as others."""
 
-    Parameters
-    ----------
-    name : str
-        ``"power law"``, ``"log-normal"``, ``"bulk and spikes"``, or the name of a phase.
-    log_likelihood : float
-        Of all values, in nats.
-    p_value : float or None
-        Goodness of fit by parametric bootstrap; None where none was made.
-    n_parameters : int
-        Fitted numbers, each of which costs half the logarithm of the number of values.
-    """
-
-    name: str
-    log_likelihood: float
-    p_value: float | None = None
-    n_parameters: int = 0
+    name: str  # "power law", "log-normal", "bulk and spikes", or the name of a phase
+    log_likelihood: float  # of all values, in nats
+    p_value: float | None = None  # goodness of fit by parametric bootstrap, where one was made
+    n_parameters: int = 0  # each costs half the logarithm of the number of values
 
 
 @dataclass(frozen=True)
 class Advice:
-    """What pruning or denoising would keep, and the error it is predicted to leave.
+    """What pruning or denoising would keep, and the error it is predicted to leave."""
 
-    Parameters
-    ----------
-    kept : int
-        Singular values beyond the bulk.
-    kept_share : float
-        Their share of the squared Frobenius norm.
-    cut : float
-        Where to cut: the edge of the bulk with its margin, in the unit of the file.
-    error : float
-        Predicted Frobenius distance of the matrix from the signals found behind it.
-    pruned_error : float
-        The same after the values below the cut are set to zero.
-    denoised_error : float
-        The same after every value is replaced by the best one (rotationally invariant shrinkage).
-    edge_error : float or None
-        The same after the threshold is moved up to the edge (all values lowered by it); None
-        without shrinkage.
-    text : str
-        One sentence for a reader.
-    """
-
-    kept: int
-    kept_share: float
-    cut: float
-    error: float
-    pruned_error: float
-    denoised_error: float
-    edge_error: float | None = None
-    text: str = ""
+    kept: int  # singular values beyond the bulk
+    kept_share: float  # their share of the squared Frobenius norm
+    cut: float  # where to cut: the edge of the bulk with its margin, in the unit of the file
+    error: float  # predicted Frobenius distance of the matrix from the signals found behind it
+    pruned_error: float  # the same after the values below the cut are set to zero
+    denoised_error: (
+        float  # after each value is replaced by the best one, which rotations leave alone
+    )
+    edge_error: float | None = None  # after all values are lowered by a threshold at the edge
+    text: str = ""  # one sentence for a reader
 
     @property
     def reduction(self) -> float:
@@ -160,76 +84,39 @@ class Advice:
 
 @dataclass(frozen=True)
 class ErrorParts:
-    r"""Predicted squared Frobenius distance to the signals, in parts; see ``docs/spectral-law.md``.
+    """Predicted squared Frobenius distance to the signals, in parts (``docs/spectral-law.md``)."""
 
-    Parameters
-    ----------
-    noise : float
-        Bulk that the matrix keeps: overfitting.
-    shrinkage : float
-        Wrong size of the features, :math:`\sum_k(y_k-s_k)^2`.
-    rotation : float
-        Wrong direction of the features, :math:`2\sum_ks_ky_k(1-o_k)`.
-    undetected : float or None
-        Squared signals below the threshold, from the fitted power law of the strengths; None where
-        there is none, as a few weak signals leave no trace in a spectrum.
-    norm : float
-        Squared Frobenius norm of the matrix, to compare with.
-    """
-
-    noise: float
-    shrinkage: float
-    rotation: float
+    noise: float  # bulk that the matrix keeps: overfitting
+    shrinkage: float  # wrong size of the features, sum_k (y_k - s_k)^2
+    rotation: float  # wrong direction of the features, 2 sum_k s_k y_k (1 - o_k)
+    # Squared signals below the threshold, from the fitted power law of the strengths; None where
+    # there is none, as a few weak signals leave no trace in a spectrum.
     undetected: float | None
-    norm: float
+    norm: float  # squared Frobenius norm of the matrix, to compare with
 
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """Fitted law for drawing; its integral and the atom are the share of the values in the law.
+    """Fitted law for drawing; its integral and the atom are the share of the values in the law."""
 
-    Parameters
-    ----------
-    x, density : ndarray of shape (m,)
-        Places in the unit of ``values`` and density per unit.
-    atom : float
-        Share of the values that the law puts at zero.
-    """
-
-    x: np.ndarray
-    density: np.ndarray
-    atom: float = 0.0
+    x: np.ndarray  # (m,): places in the unit of the values
+    density: np.ndarray  # (m,)
+    atom: float = 0.0  # share of the values that the law puts at zero
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """A matrix against its initial weights, or against itself with its entries permuted.
+    """A matrix against its initial weights, or against itself with its entries permuted."""
 
-    Parameters
-    ----------
-    control : str
-        ``"initial weights"`` or ``"permuted entries"``.
-    phase : str
-        Of the control.
-    n_outliers : int or None
-        Outliers of the control; None where it has no bulk.
-    noise : float or None
-        Noise of the control.
-    relative_change : float or None
-        Frobenius norm of the change over that of the initial weights.
-    difference : MatrixDiagnosis or None
-        Diagnosis of the change W - W0.
-    text : str
-        One sentence for a reader.
-    """
-
-    control: str
-    phase: str
-    n_outliers: int | None = None
-    noise: float | None = None
-    relative_change: float | None = None
-    difference: MatrixDiagnosis | None = None
-    text: str = ""
+    control: str  # "initial weights" or "permuted entries"
+    phase: str  # of the control
+    n_outliers: int | None = None  # of the control; None where it has no bulk
+    noise: float | None = None  # of the control
+    relative_change: float | None = (
+        None  # Frobenius norm of the change over that of the initial weights
+    )
+    difference: MatrixDiagnosis | None = None  # diagnosis of the change W - W0
+    text: str = ""  # one sentence for a reader
 
 
 @dataclass(frozen=True, eq=False)
@@ -245,7 +132,8 @@ class MatrixDiagnosis:
     dtype : str
         As stored.
     phase : str
-        One of ``PHASES`` or ``"not fitted"``.
+        One of the six (``"random-like"``, ``"bleeding-out"``, ``"bulk+spikes"``, ``"bulk-decay"``,
+        ``"heavy-tailed"``, ``"rank-collapse"``) or ``"not fitted"``.
     reason : str
         Why this phase, or why nothing was fitted.
     bulk : BulkFit or None
@@ -321,39 +209,74 @@ class MatrixDiagnosis:
         return self.phase != NOT_FITTED
 
     def to_dict(self, *, arrays: bool = True) -> dict[str, Any]:
-        """Everything as plain lists, numbers and words, for JSON.
-
-        Parameters
-        ----------
-        arrays : bool
-            Whether to keep the values and the curve.
-
-        Returns
-        -------
-        dict
-            By the names of the fields; a number that is not finite becomes None.
-
-        Examples
-        --------
-        >>> row = MatrixDiagnosis("w", (40, 50), "F32", "random-like", "no outlier.")
-        >>> row.to_dict()["shape"]
-        [40, 50]
-        """
-        found: dict[str, Any] = _plain(self)
+        """Everything as plain lists, numbers and words, for JSON."""
+        row: dict[str, Any] = _plain(self)
         if not arrays:
-            found["values"] = found["law"] = None
-        return found
+            row["values"] = row["law"] = None
+        return row
 
 
 def _plain(value: Any) -> Any:
     if is_dataclass(value) and not isinstance(value, type):
         return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, np.ndarray):
-        return [_plain(one) for one in value.tolist()]
+        return [_plain(entry) for entry in value.tolist()]
     if isinstance(value, tuple | list):
-        return [_plain(one) for one in value]
+        return [_plain(entry) for entry in value]
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value
+
+
+@dataclass(frozen=True)
+class Diagnosed:
+    """The diagnoses of a file."""
+
+    name: str  # the file
+    rows: tuple[MatrixDiagnosis, ...]  # one per array looked at, in the order of the file
+    seed: int = 0  # of the bootstraps
+    initial: str = ""  # file of the initial weights; empty if there is none
+    seconds: float = 0.0  # what it took
+    n_arrays: int = 0  # arrays in the file: more than rows if it was interrupted
+    versions: Mapping[str, str] = field(default_factory=dict)  # of what it was computed with
+
+    @property
+    def complete(self) -> bool:
+        """Whether every array was looked at."""
+        return len(self.rows) >= self.n_arrays
+
+    @property
+    def vectors(self) -> tuple[MatrixDiagnosis, ...]:
+        """Vectors and single numbers, which have no spectrum."""
+        return tuple(row for row in self.rows if _is_vector(row))
+
+    @property
+    def matrices(self) -> tuple[MatrixDiagnosis, ...]:
+        """All others; where the file has them by the alphabet, 10 comes after 9."""
+        rows = [row for row in self.rows if not _is_vector(row)]
+        names = [row.name for row in rows]
+        return tuple(sorted(rows, key=_natural) if names == sorted(names) else rows)
+
+    @property
+    def fitted(self) -> tuple[MatrixDiagnosis, ...]:
+        """Matrices that have a phase."""
+        return tuple(row for row in self.matrices if row.fitted)
+
+    @property
+    def refused(self) -> tuple[MatrixDiagnosis, ...]:
+        """Matrices that have none."""
+        return tuple(row for row in self.matrices if not row.fitted)
+
+
+def _natural(row: MatrixDiagnosis) -> list[tuple[int, str]]:
+    """Key by which numbers are compared as numbers."""
+    return [
+        (int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", row.name)
+    ]
+
+
+def _is_vector(row: MatrixDiagnosis) -> bool:
+    # What is damaged has no known shape, and must be told.
+    return len(row.shape) == 1 or (row.shape == () and row.dtype != "unknown")

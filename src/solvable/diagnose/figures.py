@@ -8,47 +8,11 @@ from solvable.diagnose.diagnosis import MatrixDiagnosis
 from solvable.plots.figure import Figure, Marker, Series
 from solvable.plots.layout import Scale
 
-FAR = 6.0
-"""Ratio of the largest value to the edge of the bulk from which axes are logarithmic."""
-
-FLOOR = 0.03
-"""Height at which outliers are drawn at least, as a fraction of the highest bar."""
-
-BARS = (12, 60)
-"""Bars of a bulk at least and at most; between them twice the root of the number of values."""
-
-DECADE = 8.0
-"""Ratio of the ends of an axis from which it is logarithmic where there is no bulk."""
-
-TRIMMED = 0.1
-"""Share of the values, the smallest, that a logarithmic axis leaves out."""
-
-LAW_POINTS = 240
-"""Points of the curve at most: a page may hold a hundred."""
+TRIMMED = 0.1  # share of the values, the smallest, that a logarithmic axis leaves out
 
 
 def spectrum_figure(row: MatrixDiagnosis) -> Figure:
-    """Histogram of the values of a matrix, the law fitted to them, edge and features.
-
-    Parameters
-    ----------
-    row : MatrixDiagnosis
-        With ``values``.
-
-    Returns
-    -------
-    Figure
-        Linear where a bulk fills most of it, else logarithmic on both axes, where a power law is a
-        straight line.
-
-    Examples
-    --------
-    >>> values = np.linspace(0.1, 2.0, 100)
-    >>> row = MatrixDiagnosis("w", (100, 200), "F32", "random-like", "", values=values)
-    >>> figure = spectrum_figure(row)
-    >>> figure.x_scale, round(float(np.diff(figure.series[0].x) @ figure.series[0].y), 9)
-    ('linear', 1.0)
-    """
+    """Histogram of the values of a matrix, the law fitted to them, edge and features."""
     values = np.empty(0) if row.values is None else np.sort(np.asarray(row.values, dtype=float))
     shown = values[values != 0] if row.symmetric else values[values > 0]
     logarithmic = shown.size > 0 and _is_logarithmic(row, shown)
@@ -81,20 +45,7 @@ def spectrum_figure(row: MatrixDiagnosis) -> Figure:
 
 
 def caption(row: MatrixDiagnosis, *, left_out: int = 0) -> str:
-    """What a reader of the figure sees, in a sentence or two.
-
-    Parameters
-    ----------
-    row : MatrixDiagnosis
-        Any.
-    left_out : int
-        Smallest values, not zero, that are not drawn.
-
-    Returns
-    -------
-    str
-        With what the picture leaves out.
-    """
+    """What a reader of the figure sees, in a sentence or two."""
     parts = ["Bars: density of the values."]
     if row.law is not None:
         parts.append("Line: the fitted law.")
@@ -111,11 +62,11 @@ def _is_logarithmic(row: MatrixDiagnosis, values: np.ndarray) -> bool:
     if row.symmetric and values[0] < 0:
         return False
     if row.edges is not None:
-        top = float(values[-1])
-        return top > FAR * row.edges[1] > 0
+        # With a feature far beyond the edge the bulk would be a few pixels wide.
+        return float(values[-1]) > 6.0 * row.edges[1] > 0
     # Over less than a decade a logarithmic axis has hardly a tick, and shows no power law.
     low = float(np.quantile(values[values > 0], TRIMMED)) if values[-1] > 0 else 0.0
-    return bool(values[-1] > DECADE * low > 0)
+    return bool(values[-1] > 8.0 * low > 0)
 
 
 def _bins(row: MatrixDiagnosis, values: np.ndarray, *, logarithmic: bool) -> np.ndarray:
@@ -123,14 +74,16 @@ def _bins(row: MatrixDiagnosis, values: np.ndarray, *, logarithmic: bool) -> np.
     bulk = values if row.edges is None else values[values <= row.edges[1]]
     if bulk.size == 0:
         bulk = values
-    count = int(np.clip((1.4 if logarithmic else 2.0) * np.sqrt(bulk.size), *BARS))
+    # Twice the root of the number of values, within reason.
+    fewest, most = 12, 60
+    count = int(np.clip((1.4 if logarithmic else 2.0) * np.sqrt(bulk.size), fewest, most))
     if high <= low:
         air = abs(high) * 1e-3 or 1.0
         return np.array([low - air, high + air])
     if logarithmic:
         return np.geomspace(low * (1 - 1e-9), high * (1 + 1e-9), count + 1)
     width = (float(bulk[-1]) - low) / count if bulk[-1] > low else (high - low) / count
-    bars = min(max(int(np.ceil((high - low) / width * (1 - 1e-12))), 1), 8 * BARS[1])
+    bars = min(max(int(np.ceil((high - low) / width * (1 - 1e-12))), 1), 8 * most)
     return np.linspace(low, high, bars + 1)
 
 
@@ -142,8 +95,9 @@ def _law(row: MatrixDiagnosis, edges: np.ndarray, *, logarithmic: bool) -> list[
         # What the bars leave out has no curve either.
         inside = (x >= edges[0]) & (density > 0)
         x, density = x[inside], density[inside]
-    # Ends of a density have roots; every point near them is kept by thinning evenly.
-    step = max(1, -(-len(x) // LAW_POINTS))
+    # At most 240 points, as a page may hold a hundred curves. Ends of a density have roots; every
+    # point near them is kept by thinning evenly.
+    step = max(1, -(-len(x) // 240))
     picked = np.unique(np.append(np.arange(0, len(x), step), len(x) - 1))
     x, density = x[picked], density[picked]
     return [Series("fitted law", x, density, colour=1)]
@@ -152,11 +106,12 @@ def _law(row: MatrixDiagnosis, edges: np.ndarray, *, logarithmic: bool) -> list[
 def _features(
     row: MatrixDiagnosis, edges: np.ndarray, heights: np.ndarray, *, logarithmic: bool
 ) -> list[Series]:
-    places = np.array([one.observed for one in row.features], dtype=float)
+    places = np.array([feature.observed for feature in row.features], dtype=float)
     if places.size == 0:
         return []
     bars = np.clip(np.searchsorted(edges, places, side="right") - 1, 0, len(heights) - 1)
     level = heights[bars]
     if not logarithmic:
-        level = np.maximum(level, FLOOR * heights.max())
+        # Outliers stand clear of the axis.
+        level = np.maximum(level, 0.03 * heights.max())
     return [Series("learned features", places, level, kind="points", colour=2)]

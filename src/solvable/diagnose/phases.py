@@ -7,26 +7,15 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Phase:
-    """One of the six shapes of a spectrum.
+    """One of the six shapes of a spectrum."""
 
-    Parameters
-    ----------
-    name : str
-        As in :class:`solvable.diagnose.diagnosing.MatrixDiagnosis`.
-    looks : str
-        What is seen.
-    means : str
-        What it says of the matrix.
-    advice : str
-        What to do.
-    """
-
-    name: str
-    looks: str
-    means: str
-    advice: str
+    name: str  # as in MatrixDiagnosis
+    looks: str  # what is seen
+    means: str  # what it says of the matrix
+    advice: str  # what to do
 
 
+# The six phases, in the order in which a spectrum leaves noise; collapse last.
 PHASES = (
     Phase(
         "random-like",
@@ -73,4 +62,3 @@ PHASES = (
         "store it as two thin factors; if the error is too large, lower the penalty",
     ),
 )
-"""The six phases, in the order in which a spectrum leaves noise; collapse last."""

@@ -1,4 +1,4 @@
-r"""Smooth laws of positive values without edges: power-law tail, or one that decays faster."""
+"""Smooth laws of positive values without edges: power-law tail, or one that decays faster."""
 
 from __future__ import annotations
 
@@ -8,51 +8,22 @@ from typing import Any
 
 import numpy as np
 
+from solvable.diagnose.goodness import largest_gap
 from solvable.errors import InvalidData
-
-LARGEST_LOG = 8.0
-"""Bound of the logarithms of shape parameters: limits of the families are reached to a nat."""
-
-FIRST_STEPS = 25
-"""Steps from every start of a search."""
-
-_STARTS = {
-    True: [[0.0, 0.5, 0.0, 0.0], [0.0, 1.5, -1.0, 1.0], [0.0, -1.6, 3.9, 3.9]],
-    False: [[0.0, 0.5, 0.0], [0.0, 1.5, -1.0], [-46.0, -2.3, 4.6]],
-}
-"""Where the search starts, in logarithms of unit spread; the last is near the log-normal."""
 
 
 @dataclass(frozen=True)
 class SmoothLaw:
-    r"""Law of :math:`t=\log y`, in :math:`u=a(t-\log m)`.
+    """Law of t = log y, in u = a (t - log m)."""
 
-    .. math::
-        f_t=\frac{a\,e^{pu}}{B(p,q)(1+e^u)^{p+q}}\ \text{(tail }y^{-1-aq}),\qquad
-        f_t=\frac{a\,e^{ku-e^u}}{\Gamma(k)}\ \text{(no power-law tail)}.
-
-    The second is the limit :math:`q\to\infty` of the first; its limit :math:`a\to0` is the
-    log-normal.
-
-    Parameters
-    ----------
-    power_tail : bool
-        Which of the two.
-    scale, sharpness, body, tail : float
-        :math:`m`, :math:`a`, :math:`p` or :math:`k`, and :math:`q` (infinite without a power law).
-    log_likelihood : float
-        Of the values it was fitted to, as densities per unit of y.
-    shifted : bool
-        Whether :math:`a=p=1` were kept: :math:`y=s-m` for s of a power law beyond m, which is what
-        a soft threshold leaves of one.
-    """
-
-    power_tail: bool
-    scale: float
-    sharpness: float
-    body: float
-    tail: float
-    log_likelihood: float
+    power_tail: bool  # f_t = a e^(pu) / (B(p, q) (1 + e^u)^(p+q)); else a e^(ku - e^u) / Gamma(k)
+    scale: float  # m
+    sharpness: float  # a; the log-normal is the limit a -> 0 of the law without a power-law tail
+    body: float  # p or k
+    tail: float  # q, of a tail y^(-1-aq); infinite for the second law, which is the limit of the first
+    log_likelihood: float  # of the values it was fitted to, as densities per unit of y
+    # Whether a = p = 1 were kept: y = s - m for s of a power law beyond m, which is what a soft
+    # threshold leaves of one.
     shifted: bool = False
 
     @property
@@ -95,10 +66,8 @@ class SmoothLaw:
         return np.clip(drawn, np.finfo(float).tiny, np.finfo(float).max)
 
     def p_value(self, values: np.ndarray, *, draws: int = 39, seed: int = 0) -> float:
-        """Goodness of fit by parametric bootstrap of the Kolmogorov-Smirnov distance.
-
-        Independent replicates: values that repel pass too easily, never too rarely.
-        """
+        """Goodness of fit by parametric bootstrap of the Kolmogorov-Smirnov distance."""
+        # Independent replicates: values that repel pass too easily, never too rarely.
         rng = np.random.default_rng(seed)
         seen = _distance(self, np.sort(values))
         count = 0
@@ -110,39 +79,9 @@ class SmoothLaw:
 
 
 def fit_smooth(values: np.ndarray, *, power_tail: bool, shifted: bool = False) -> SmoothLaw:
-    """Most likely law of a family, by quasi-Newton steps with exact derivatives.
-
-    Parameters
-    ----------
-    values : ndarray of shape (n,)
-        Positive values, not all equal.
-    power_tail : bool
-        Family: with a power-law tail, or one that decays faster.
-    shifted : bool
-        Whether to keep :math:`a=p=1`, with a power-law tail only.
-
-    Returns
-    -------
-    SmoothLaw
-        Its parameters and log-likelihood.
-
-    Raises
-    ------
-    InvalidData
-        If fewer than 5 values are given, one is not positive and finite, or all are equal.
-
-    Notes
-    -----
-    Some milliseconds for a thousand values. Source: McDonald, Econometrica 52 (1984) 647; backed by
-    ``tests/diagnose/test_smooth_law.py`` (SciPy's densities, simulated values).
-
-    Examples
-    --------
-    >>> values = np.random.default_rng(0).pareto(2.0, 2000) + 1
-    >>> law = fit_smooth(values, power_tail=True)
-    >>> 1.8 < 2 * (law.tail_exponent - 1) < 2.2
-    True
-    """
+    """Most likely law of a family, by quasi-Newton steps with exact derivatives."""
+    # McDonald, Econometrica 52 (1984) 647; a = p = 1 are kept if shifted, with a power-law tail
+    # only.
     y = np.asarray(values, dtype=float)
     if y.size < 5 or not np.isfinite(y).all() or y.min() <= 0 or y.min() == y.max():
         raise InvalidData(
@@ -162,16 +101,20 @@ def _search(y: np.ndarray, power_tail: bool, shifted: bool, near: SmoothLaw | No
         value, gradient = _terms(theta, (t - middle) / spread, power_tail)
         return -float(value.mean()), -gradient / t.size
 
-    bound = (-LARGEST_LOG, LARGEST_LOG)
-    starts = _STARTS[power_tail]
+    # Bound of the logarithms of shape parameters: limits of the families are reached to a nat.
+    bound = (-8.0, 8.0)
+    # In logarithms of unit spread; the last is near the log-normal.
+    starts = [[0.0, 0.5, 0.0], [0.0, 1.5, -1.0], [-46.0, -2.3, 4.6]]
+    if power_tail:
+        starts = [[0.0, 0.5, 0.0, 0.0], [0.0, 1.5, -1.0, 1.0], [0.0, -1.6, 3.9, 3.9]]
     if near is not None:
         shapes = [near.body, *([near.tail] * power_tail)]
-        own = [np.log(near.sharpness * spread), *np.log(shapes)]
-        starts = [[(np.log(near.scale) - middle) / spread, *own]]
+        logs = [np.log(near.sharpness * spread), *np.log(shapes)]
+        starts = [[(np.log(near.scale) - middle) / spread, *logs]]
     bounds = [(-1e3, 1e3)] + [bound] * (2 + power_tail)
     if shifted:
         fixed = [float(np.log(spread)), 0.0]
-        bounds[1:3] = [(one, one) for one in fixed]
+        bounds[1:3] = [(value, value) for value in fixed]
         starts = [[start[0], *fixed, *start[3:]] for start in starts]
 
     def climb(start: Sequence[float], steps: int) -> Any:
@@ -181,8 +124,8 @@ def _search(y: np.ndarray, power_tail: bool, shifted: bool, near: SmoothLaw | No
         )
 
     # A few steps tell the starts apart; the best goes on.
-    fits = [climb(start, FIRST_STEPS) for start in starts]
-    best = climb(min(fits, key=lambda one: float(one.fun)).x, 300)
+    fits = [climb(start, 25) for start in starts]
+    best = climb(min(fits, key=lambda fit: float(fit.fun)).x, 300)
     theta = best.x
     total = -float(best.fun) * t.size - t.size * np.log(spread) - float(t.sum())
     return SmoothLaw(
@@ -197,10 +140,8 @@ def _search(y: np.ndarray, power_tail: bool, shifted: bool, near: SmoothLaw | No
 
 
 def _terms(theta: np.ndarray, t: np.ndarray, power_tail: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Log-density of each t, and the gradient of their sum in the logarithms of the parameters.
-
-    The first parameter is the place log m itself.
-    """
+    """Log-density of each t, and the gradient of their sum in the logarithms of the parameters."""
+    # The first parameter is the place log m itself.
     from scipy.special import betaln, digamma, expit, gammaln
 
     place, a, p = theta[0], np.exp(theta[1]), np.exp(theta[2])
@@ -233,6 +174,4 @@ def _log_gamma(shape: float, n: int, rng: np.random.Generator) -> np.ndarray:
 
 
 def _distance(law: SmoothLaw, ordered: np.ndarray) -> float:
-    steps = np.arange(ordered.size + 1) / ordered.size
-    fitted = law.cdf(ordered)
-    return float(np.maximum(np.abs(fitted - steps[1:]), np.abs(fitted - steps[:-1])).max())
+    return largest_gap(law.cdf(ordered))

@@ -6,54 +6,25 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from solvable.diagnose.bulk_fit import MINIMUM_COUNT, BulkFit, fit_bulk, fit_symmetric
 from solvable.diagnose.bulk_law import WholeBulk
-from solvable.diagnose.fit import MINIMUM_COUNT, BulkFit, fit_bulk
-from solvable.diagnose.fit_law import RectangularNoise
-from solvable.diagnose.noise_law import SymmetricNoise
+from solvable.diagnose.noise import RectangularNoise, SymmetricNoise
 from solvable.diagnose.phase_likelihood import COLLAPSED
-from solvable.diagnose.symmetric_fit import fit_symmetric
 from solvable.errors import InvalidData
 
-LARGEST_SIDE = 20_000
-"""Shorter side up to which singular values are computed: cubic in it."""
-
-EQUAL = 1e-12
-"""Relative difference up to which singular values are equal, in double precision."""
-
-ATOM_RATIO = 3
-"""Values below the rounding per value in as wide a stretch above it from which they are zeros."""
-
-VANISHING = 2.0**-23
-"""Relative to the largest value and the longer side: what single precision cannot tell from zero."""
-
-SYMMETRIC_ERROR = 8.0
-"""Spacings of the stored numbers by which a symmetric matrix may miss its transpose."""
+LARGEST_SIDE = 20_000  # shorter side up to which singular values are computed: cubic in it
 
 
 @dataclass(frozen=True, eq=False)
 class Spectrum:
-    """Values of a matrix in units of its largest entry.
+    """Values of a matrix in units of its largest entry."""
 
-    Parameters
-    ----------
-    values : ndarray of shape (p,)
-        Singular values, or eigenvalues if ``symmetric``; ascending, zeros exact.
-    unit : float
-        The largest entry in modulus, or its square for products of a matrix with itself.
-    shape : tuple of int
-        Shorter and longer side.
-    symmetric, semidefinite : bool
-        Whether values are eigenvalues, and whether none is below zero.
-    notes : tuple of str
-        What was done to the array.
-    """
-
-    values: np.ndarray
-    unit: float
-    shape: tuple[int, int]
-    symmetric: bool
-    semidefinite: bool
-    notes: tuple[str, ...]
+    values: np.ndarray  # (p,): singular values, or eigenvalues if symmetric; ascending, zeros exact
+    unit: float  # the largest entry in modulus, or its square for products of a matrix with itself
+    shape: tuple[int, int]  # shorter and longer side
+    symmetric: bool  # whether values are eigenvalues
+    semidefinite: bool  # whether none is below zero
+    notes: tuple[str, ...]  # what was done to the array
 
     @property
     def zeros(self) -> int:
@@ -83,28 +54,43 @@ class Spectrum:
 
 
 def read_spectrum(weights: np.ndarray, precision: float, *, tied: bool = False) -> Spectrum:
-    """Singular values or eigenvalues of an array; raises for what has none.
+    """Singular values or eigenvalues of an array; raises for what has none."""
+    # A tied matrix stands for its product with its own transpose, on the shorter side: the matrix
+    # that a quadratic network learns.
+    matrix, notes = _joined(weights)
+    p, q = sorted(matrix.shape)
+    largest = _largest(matrix)
+    matrix /= largest
+    # A symmetric matrix may miss its transpose by eight spacings of the stored numbers.
+    symmetric = p == q and not tied
+    if symmetric:
+        symmetric = float(np.abs(matrix - matrix.T).max()) <= 8.0 * max(precision, 2.0**-52)
+    size = float(np.sqrt(np.square(matrix).sum() / matrix.size))
+    y = np.linalg.eigvalsh(matrix) if symmetric else np.linalg.svd(matrix, compute_uv=False)[::-1]
+    top = float(np.abs(y).max())
+    # In double precision values are equal up to a relative difference of 1e-12.
+    if float(np.ptp(np.abs(y))) <= max(precision, 1e-12) * top:
+        raise InvalidData(
+            f"all {p} singular values are {top * largest:.6g}: it is a multiple of an orthogonal matrix."
+        )
+    rounding = max(precision, 2.0**-52) * size * (p**0.5 + q**0.5)
+    tolerance = _zero_up_to(np.abs(y), max(rounding, 2.0**-52 * q * top), 2.0**-52 * q * top)
+    # What single precision cannot tell from zero, beside the largest value and the longer side.
+    vanishing = 2.0**-23 * q * top
+    if (np.abs(y) <= vanishing).sum() >= COLLAPSED * p and vanishing > tolerance:
+        # Weight decay takes values towards zero and never there.
+        tolerance = vanishing
+        notes = (*notes, "values that single precision cannot tell from zero count as zeros.")
+    y = np.where(np.abs(y) <= tolerance, 0.0, y)
+    if tied:
+        if not 1e-280 < largest * largest < 1e280:
+            raise InvalidData(f"the square of its largest entry {largest:.3g} is out of range.")
+        return Spectrum(y**2, largest * largest, (p, p), True, True, (*notes, "W W^T was taken."))
+    return Spectrum(y, largest, (p, q), symmetric, bool(y[0] >= 0), notes)
 
-    Parameters
-    ----------
-    weights : ndarray
-        Axes after the first are joined.
-    precision : float
-        Relative spacing of the stored numbers.
-    tied : bool
-        Whether to take the product of the matrix with its own transpose, on the shorter side: the
-        matrix that a quadratic network learns.
 
-    Returns
-    -------
-    Spectrum
-        In units of the largest entry, or of its square if tied.
-
-    Raises
-    ------
-    InvalidData
-        With the reason, for the row of the report.
-    """
+def _joined(weights: np.ndarray) -> tuple[np.ndarray, tuple[str, ...]]:
+    """A double-precision copy with the axes after the first joined, and a note if they were."""
     if weights.ndim < 2:
         raise InvalidData(f"an array of {weights.ndim} axes has no spectrum.")
     if weights.size == 0:
@@ -115,7 +101,7 @@ def read_spectrum(weights: np.ndarray, precision: float, *, tied: bool = False) 
     if weights.ndim > 2:
         notes = (f"axes after the first of {tuple(weights.shape)} were joined.",)
     rows, columns = weights.shape[0], weights.size // weights.shape[0]
-    p, q = sorted((rows, columns))
+    p = min(rows, columns)
     if p < MINIMUM_COUNT:
         raise InvalidData(
             f"a {rows} x {columns} matrix has {p} singular values; at least "
@@ -123,51 +109,16 @@ def read_spectrum(weights: np.ndarray, precision: float, *, tied: bool = False) 
         )
     if p > LARGEST_SIDE:
         raise InvalidData(f"its shorter side {p} is above {LARGEST_SIDE}; take a part of it.")
-    matrix = np.array(weights.reshape(rows, columns), dtype=np.float64)
-    largest = _largest(matrix)
-    matrix /= largest
-    symmetric = p == q and not tied
-    if symmetric:
-        error = float(np.abs(matrix - matrix.T).max())
-        symmetric = error <= SYMMETRIC_ERROR * max(precision, 2.0**-52)
-    size = float(np.sqrt(np.square(matrix).sum() / matrix.size))
-    if symmetric:
-        y = np.linalg.eigvalsh(matrix)
-        semidefinite = None
-    else:
-        y = np.linalg.svd(matrix, compute_uv=False)[::-1]
-        semidefinite = True
-    top = float(np.abs(y).max())
-    if float(np.ptp(np.abs(y))) <= max(precision, EQUAL) * top:
-        raise InvalidData(
-            f"all {p} singular values are {top * largest:.6g}: it is a multiple of an orthogonal matrix."
-        )
-    rounding = max(precision, 2.0**-52) * size * (p**0.5 + q**0.5)
-    tolerance = _zero_up_to(np.abs(y), max(rounding, 2.0**-52 * q * top), 2.0**-52 * q * top)
-    vanishing = VANISHING * q * top
-    if (np.abs(y) <= vanishing).sum() >= COLLAPSED * p and vanishing > tolerance:
-        # Weight decay takes values towards zero and never there.
-        tolerance = vanishing
-        notes = (*notes, "values that single precision cannot tell from zero count as zeros.")
-    y = np.where(np.abs(y) <= tolerance, 0.0, y)
-    if semidefinite is None:
-        semidefinite = bool(y[0] >= 0)
-    if tied:
-        if not 1e-280 < largest * largest < 1e280:
-            raise InvalidData(f"the square of its largest entry {largest:.3g} is out of range.")
-        return Spectrum(y**2, largest * largest, (p, p), True, True, (*notes, "W W^T was taken."))
-    return Spectrum(y, largest, (p, q), symmetric, semidefinite, notes)
+    return np.array(weights.reshape(rows, columns), dtype=np.float64), notes
 
 
 def _zero_up_to(moduli: np.ndarray, rounding: float, exact: float) -> float:
-    """Values up to here are zero: those below the rounding only if they are an atom.
-
-    A square matrix of noise has values down to zero, some below the rounding of half precision: as
-    many as just above it. What rounding makes of zeros is below it, with a gap above.
-    """
+    """Values up to here are zero: those below the rounding only if they are an atom."""
+    # A square matrix of noise has values down to zero, some below the rounding of half precision:
+    # as many as just above it. What rounding makes of zeros is below it, with a gap above.
     below = int((moduli <= rounding).sum())
     beside = int(((moduli > rounding) & (moduli <= 2 * rounding)).sum())
-    return rounding if below > ATOM_RATIO * (beside + 2) else exact
+    return rounding if below > 3 * (beside + 2) else exact
 
 
 def _largest(matrix: np.ndarray) -> float:
@@ -184,20 +135,7 @@ def _largest(matrix: np.ndarray) -> float:
 
 
 def in_unit(fit: BulkFit, unit: float) -> BulkFit:
-    """Return the fit in the unit of the file.
-
-    Parameters
-    ----------
-    fit : BulkFit
-        In units of the largest entry.
-    unit : float
-        The largest entry.
-
-    Returns
-    -------
-    BulkFit
-        Every length times the unit.
-    """
+    """Return the fit in the unit of the file."""
     spikes = replace(
         fit.spikes,
         observed=fit.spikes.observed * unit,

@@ -1,56 +1,33 @@
-r"""Decay :math:`\gamma` of feature strengths, and what shrinking them to the best size is worth."""
+"""Decay of feature strengths, seen and below the threshold, and what the best size of each is worth."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from solvable.diagnose.bulk_fit import SymmetricFit
+from solvable.diagnose.goodness import largest_gap
+from solvable.diagnose.noise import Spikes, SymmetricNoise
 from solvable.errors import InvalidData
 
-MINIMUM_STRENGTHS = 8
-"""Strengths below which no decay is fitted: its 95 % interval would span a factor of five."""
-
-DRAWS = 199
-"""Replicates of the goodness of fit."""
+MINIMUM_STRENGTHS = 8  # for a decay: of fewer its 95 % interval would span a factor of five
 
 
 @dataclass(frozen=True)
 class Decay:
-    r"""Power law :math:`s_i\propto i^{-\gamma}` of strengths, weakest one as its threshold.
+    """Power law s_i = A i^(-gamma) of strengths, weakest one as its threshold."""
 
-    Parameters
-    ----------
-    value, low, high : float
-        :math:`\gamma` with its interval.
-    p_value : float
-        Goodness of fit by parametric bootstrap.
-    n : int
-        Strengths that entered.
-    amplitude : float
-        :math:`A` of :math:`s_i=A\,i^{-\gamma}`.
-    """
-
-    value: float
-    low: float
+    value: float  # gamma
+    low: float  # ends of its interval
     high: float
-    p_value: float
-    n: int
-    amplitude: float
+    p_value: float  # goodness of fit by parametric bootstrap
+    n: int  # strengths that entered
+    amplitude: float  # A
 
     def undetected(self, size: int) -> float:
-        r"""Squared strengths :math:`\sum_{i=n+1}^{d}A^2i^{-2\gamma}` beyond those seen.
-
-        Parameters
-        ----------
-        size : int
-            :math:`d`, the number of all values.
-
-        Returns
-        -------
-        float
-            In the unit of the strengths, squared.
-        """
+        """Squared strengths beyond those seen, of ``size`` values in all."""
+        # sum_{i=n+1}^d A^2 i^(-2 gamma)
         ranks = np.arange(self.n + 1, size + 1)
         return float(self.amplitude**2 * (ranks ** (-2.0 * self.value)).sum())
 
@@ -60,55 +37,13 @@ def fit_decay(
     errors: np.ndarray,
     *,
     confidence: float = 0.95,
-    draws: int = DRAWS,
+    draws: int = 199,
     seed: int = 0,
 ) -> Decay:
-    r"""Decay of de-biased strengths, by maximum likelihood.
+    """Decay of de-biased strengths, by maximum likelihood."""
+    from scipy.special import ndtri
+    from scipy.stats import chi2
 
-    Given the weakest of K strengths, :math:`s_K`, the logarithms of the others over it are
-    exponential of mean :math:`\gamma` under a power law,
-
-    .. math:: \sum_{i<K}\log\frac{s_i}{s_K}\sim\frac\gamma2\chi^2_{2(K-1)},\qquad
-        \hat\gamma=\sum_{i<K}\log\frac{s_i}{s_K}\Big/\sum_{i<K}\log\frac Ki,
-
-    so that the interval is exact for strengths drawn from a power law; the errors of the strengths
-    widen it. The estimate is exact for strengths that sit at :math:`i^{-\gamma}`, as those of the
-    theory do: dividing by K - 1 would put it too low by :math:`\log(2\pi K)/2K`.
-
-    Parameters
-    ----------
-    strengths : ndarray of shape (K,)
-        Positive, de-biased and de-thresholded.
-    errors : ndarray of shape (K,)
-        Their standard errors.
-    confidence : float
-        Of the interval, in (0, 1).
-    draws : int
-        Replicates of the goodness of fit.
-    seed : int
-        Of the bootstrap.
-
-    Returns
-    -------
-    Decay
-        With interval and goodness of fit.
-
-    Raises
-    ------
-    InvalidData
-        If there are fewer than ``MINIMUM_STRENGTHS``, or one is not positive and finite.
-
-    Notes
-    -----
-    Source: Hill, Ann. Statist. 3 (1975) 1163; backed by ``tests/diagnose/test_strengths.py``
-    (coverage; strengths behind simulated matrices).
-
-    Examples
-    --------
-    >>> found = fit_decay(np.arange(1, 31) ** -1.0, np.zeros(30))
-    >>> found.low < 1.0 < found.high
-    True
-    """
     s = np.sort(np.abs(np.asarray(strengths, dtype=float)))[::-1]
     if s.size < MINIMUM_STRENGTHS:
         raise InvalidData(
@@ -116,12 +51,14 @@ def fit_decay(
         )
     if not np.isfinite(s).all() or s[-1] <= 0 or s[0] == s[-1]:
         raise InvalidData("strengths must be positive, finite and not all equal.")
-    from scipy.special import ndtri
-    from scipy.stats import chi2
-
     n = s.size - 1
     logs = np.log(s[:-1] / s[-1])
     mean = float(logs.mean())
+    # Hill, Ann. Statist. 3 (1975) 1163: given the weakest of K strengths, sum_{i<K} log(s_i / s_K)
+    # is gamma/2 times a chi squared of 2 (K - 1), so the interval is exact for strengths drawn from
+    # a power law. The estimate, over sum_{i<K} log(K/i), is exact for strengths that sit at
+    # i^(-gamma), as those of the theory do: dividing by K - 1 would put it too low by log(2 pi K) /
+    # 2K.
     value = mean * n / float(np.log(s.size / np.arange(1, s.size)).sum())
     tail = (1 - confidence) / 2
     low, high = 2 * n * mean / chi2.ppf([1 - tail, tail], 2 * n)
@@ -146,37 +83,78 @@ def fit_decay(
 
 
 def _distance(logs: np.ndarray, mean: float) -> float:
-    law = 1 - np.exp(-np.sort(logs) / mean)
-    steps = np.arange(law.size + 1) / law.size
-    return float(np.maximum(np.abs(law - steps[1:]), np.abs(law - steps[:-1])).max())
+    return largest_gap(1 - np.exp(-np.sort(logs) / mean))
+
+
+def fit_decaying(plain: SymmetricFit) -> tuple[SymmetricFit, Decay]:
+    """Take the weak strengths out of the noise and the shrinkage of a plain fit."""
+    # Derived from arXiv:2505.17958. The strengths s_i = A i^(-gamma) below the threshold, i > K,
+    # stay in the bulk. Of mean m and variance v over the d values, they lower the shrinkage that a
+    # semicircle needs and widen it: b = b_plain + m, delta^2 = delta_plain^2 - v and s_i = m + (z_i
+    # + sqrt(z_i^2 - 4 delta^2)) / 2, z_i = y_i + b_plain: the law of S* + delta Z to its second
+    # free cumulant, solved with A and gamma of the strengths as a fixed point.
+    if not plain.semidefinite:
+        raise InvalidData("the matrix is not semidefinite; the decay is of positive strengths.")
+    size, count = plain.shape[0], plain.n_outliers
+    ranks = np.arange(count + 1, size + 1, dtype=float)
+    z, errors = plain.spikes.observed, plain.spikes.standard_errors
+    # What is not seen is below the cut, whatever the power law says.
+    most = float(_undo(np.array([plain.cut + plain.shrinkage]), plain.noise)[0])
+    mean = variance = 0.0
+    # It contracts by a half or better where the weak part is weak.
+    for _ in range(60):
+        if variance >= 0.75 * plain.noise**2:
+            raise InvalidData("the weak strengths would be most of the noise; none is given.")
+        noise = float(np.sqrt(plain.noise**2 - variance))
+        strengths = mean + _undo(z, noise)
+        decay = fit_decay(strengths, errors, draws=0)
+        before = mean
+        mean, variance = _moments(strengths, decay.value, ranks, size, most)
+        if abs(mean - before) < 1e-6 * plain.noise:
+            break
+    decay = fit_decay(strengths, errors)
+    # The shrinkage error holds that of m, half its change over the interval of gamma.
+    ends = [_moments(strengths, gamma, ranks, size, most)[0] for gamma in (decay.low, decay.high)]
+    unsure = float(np.hypot(plain.shrinkage_error, abs(ends[1] - ends[0]) / 2 / 1.96))
+    overlap = 1 - noise**2 / np.maximum(strengths - mean, noise) ** 2
+    spikes = Spikes(z + mean, strengths, np.hypot(errors, unsure), overlap, overlap)
+    fit = replace(
+        plain,
+        noise=noise,
+        shrinkage=plain.shrinkage + mean,
+        spikes=spikes,
+        # Free cumulants beyond the second are left out: half of what the second one did.
+        noise_error=float(np.hypot(plain.noise_error, (plain.noise - noise) / 2)),
+        shrinkage_error=unsure,
+    )
+    return fit, decay
+
+
+def _undo(z: np.ndarray, noise: float) -> np.ndarray:
+    return np.asarray(noise * SymmetricNoise().strength(z / noise))
+
+
+def _moments(
+    strengths: np.ndarray, gamma: float, ranks: np.ndarray, size: int, most: float
+) -> tuple[float, float]:
+    """Mean and variance over all values of the weak strengths, continued from the last three."""
+    count = strengths.size
+    last = np.arange(count - 2, count + 1)
+    weak = np.minimum(float(np.median(strengths[-3:] * last**gamma)) * ranks**-gamma, most)
+    mean = float(weak.sum()) / size
+    return mean, max(float((weak**2).sum()) / size - mean**2, 0.0)
 
 
 @dataclass(frozen=True)
 class Errors:
-    r"""Squared Frobenius distance to the signals behind the outliers, by what is done to them.
+    """Squared Frobenius distance to the signals behind the outliers, by what is done to them."""
 
-    Parameters
-    ----------
-    bulk : float
-        :math:`\sum y^2` over the bulk: what the matrix keeps of the noise alone.
-    shrinkage : float
-        :math:`\sum_k(y_k-s_k)^2`.
-    rotation : float
-        :math:`2\sum_ks_ky_k(1-c_k)`.
-    cut : float
-        With the bulk removed and the outliers as they are.
-    edge : float
-        With the outliers lowered to :math:`x-x_+`, as by a threshold at the edge of the bulk.
-    denoised : float
-        With outliers at their best size :math:`s_kc_k` and no bulk.
-    """
-
-    bulk: float
-    shrinkage: float
-    rotation: float
-    cut: float
-    edge: float
-    denoised: float
+    bulk: float  # sum y^2 over the bulk: what the matrix keeps of the noise alone
+    shrinkage: float  # sum_k (y_k - s_k)^2
+    rotation: float  # 2 sum_k s_k y_k (1 - c_k)
+    cut: float  # with the bulk removed and the outliers as they are
+    edge: float  # with the outliers lowered to x - x_+, as by a threshold at the edge of the bulk
+    denoised: float  # with outliers at their best size s_k c_k and no bulk
 
 
 def shrinkage_errors(
@@ -187,40 +165,11 @@ def shrinkage_errors(
     *,
     edge: float,
 ) -> Errors:
-    r"""Predicted error of a matrix and of what pruning and denoising make of it.
-
-    A signal :math:`s\,uv^\top` estimated by :math:`y\,\hat u\hat v^\top` with
-    :math:`c=(u\cdot\hat u)(v\cdot\hat v)` costs
-
-    .. math:: s^2+y^2-2syc=(s-y)^2+2sy(1-c),
-
-    least at :math:`y=sc`, where it is :math:`s^2(1-c^2)`; in the rectangular case
-    :math:`sc=\frac{\delta^2}x\sqrt{(x^2/\delta^2-1-c)^2-4c}`. For symmetric matrices
-    :math:`c=1-\delta^2/s^2` and the cost is that of
-    :func:`~solvable.theory.outlier_error`, with its factor 2.
-
-    Parameters
-    ----------
-    values : ndarray of shape (p,)
-        Singular values or eigenvalues as they are, ascending in modulus.
-    n_outliers : int
-        K, the last of them.
-    strengths, cosines : ndarray of shape (K,)
-        :math:`s_k` and :math:`c_k`, strongest first.
-    edge : float
-        Of the bulk, in the unit of the values.
-
-    Returns
-    -------
-    Errors
-        All in the squared unit of the values.
-
-    Notes
-    -----
-    Signals below the threshold are in none of them: no treatment of the spectrum finds them.
-    Source: Gavish and Donoho, arXiv:1405.7511; backed by ``tests/diagnose/test_strengths.py``
-    (simulated matrices).
-    """
+    """Predicted error of a matrix and of what pruning and denoising make of it."""
+    # Gavish and Donoho, arXiv:1405.7511: a signal s u v^T estimated by y u' v'^T, c = (u.u')
+    # (v.v'), costs s^2 + y^2 - 2 s y c = (s - y)^2 + 2 s y (1 - c), least at y = s c, where it is
+    # s^2 (1 - c^2). Signals below the threshold are in none of the errors: no treatment of the
+    # spectrum finds them.
     y = np.sort(np.abs(values))
     tops, bulk = y[y.size - n_outliers :][::-1], y[: y.size - n_outliers]
     s = np.abs(strengths)

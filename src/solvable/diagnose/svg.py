@@ -13,42 +13,14 @@ from solvable.plots.layout import Limits, Scale, positions
 from solvable.plots.numbers import format_number
 from solvable.plots.palette import Style
 
-WIDTH, HEIGHT = 340, 190
-"""Of a picture, in the units of its view box."""
+WIDTH, HEIGHT = 340, 190  # of a picture, in the units of its view box
 
+# Margins: there is no room for a vertical axis, as densities are only compared.
 LEFT, RIGHT, TOP, BOTTOM = 8, 8, 8, 22
-"""Margins: there is no room for a vertical axis, as densities are only compared."""
-
-TICKS = 5
-"""Ticks at most."""
 
 
 def small_picture(figure: Figure, *, label: str = "") -> str:
-    """Draw a figure as a small SVG element without title, legend and vertical axis.
-
-    Parameters
-    ----------
-    figure : Figure
-        Neutral description.
-    label : str
-        What it is called to those who cannot see it; its title unless given.
-
-    Returns
-    -------
-    str
-        Markup whose texts are escaped, of a few kilobytes. About a millisecond.
-
-    Raises
-    ------
-    InvalidParameter
-        If the figure cannot be drawn.
-
-    Examples
-    --------
-    >>> from solvable.plots.figure import Series
-    >>> small_picture(Figure("f", "Title", "x", "y", [Series("a", [1, 2], [3, 4])]))[:21]
-    '<svg class="spectrum"'
-    """
+    """Draw a figure as a small SVG element without title, legend and vertical axis."""
     canvas = SmallCanvas()
     draw(figure, canvas)
     return canvas.markup(label or figure.title)
@@ -160,33 +132,11 @@ def _placed(values: np.ndarray, scale: Scale, limits: Limits) -> np.ndarray:
 
 
 def ticks(limits: Limits, scale: Scale) -> list[float]:
-    """Round numbers within the limits of an axis.
+    """Round numbers within the limits of an axis, six at most."""
+    from matplotlib.ticker import LogLocator, MaxNLocator
 
-    Parameters
-    ----------
-    limits : tuple of float
-        Lower and upper.
-    scale : {"linear", "log"}
-        Scale of the axis.
-
-    Returns
-    -------
-    list of float
-        At most ``TICKS``, in steps of 1, 2 or 5 times a power of ten, or powers of ten.
-
-    Examples
-    --------
-    >>> ticks((0.03, 2.1), "linear"), ticks((0.02, 300.0), "log")
-    ([0.5, 1.0, 1.5, 2.0], [0.1, 1.0, 10.0, 100.0])
-    """
     low, high = limits
-    if scale == "log":
-        first, last = int(np.ceil(np.log10(low))), int(np.floor(np.log10(high)))
-        if last > first:
-            apart = -(-(last - first + 1) // TICKS)
-            return [10.0**power for power in range(first, last + 1, apart)]
-    span = (high - low) / TICKS
-    power = 10.0 ** int(np.floor(np.log10(span)))
-    step = float(next(factor * power for factor in (1, 2, 5, 10) if factor * power >= span))
-    whole = range(int(np.ceil(low / step)), int(np.floor(high / step)) + 1)
-    return [round(number * step, 12 - int(np.floor(np.log10(step)))) for number in whole]
+    places = MaxNLocator(5, steps=[1, 2, 5, 10]).tick_values(low, high)
+    if scale == "log" and np.floor(np.log10(high)) > np.ceil(np.log10(low)):
+        places = LogLocator(numticks=6).tick_values(low, high)
+    return [float(place) for place in places if low <= place <= high]

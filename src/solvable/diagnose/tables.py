@@ -1,103 +1,162 @@
-"""Diagnoses of weights as tables in the terminal."""
+"""The table of matrices: numbers as text, and columns for the terminal; the page has the same cells."""
 
 from __future__ import annotations
 
+import math
 import os
+import re
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
-from rich.table import Table
-
-from solvable.diagnose import cells
+from solvable.diagnose.diagnosis import Diagnosed, Estimate, MatrixDiagnosis
+from solvable.plots.numbers import MISSING, format_number
+from solvable.plots.tables import console_for
 
 if TYPE_CHECKING:
-    from solvable.diagnose.diagnosis import MatrixDiagnosis
-    from solvable.diagnose.result import Diagnosed
+    from rich.table import Table
 
-GAP = 2
-"""Blanks between columns."""
-
-SHORTEST_NAME = 12
-"""Letters of a name at least, however narrow the window."""
-
-LONG_NAME = 28
-"""Length of names from which rows stand under a heading with what their names share."""
+GAP = 2  # blanks between columns
 
 
-WIDEST = 1_000
-"""Columns of a table in a pipe at most."""
+def size_text(row: MatrixDiagnosis) -> str:
+    """Shape, such as "384 x 1536"."""
+    return " x ".join(str(side) for side in row.shape) or "scalar"
 
 
-ROOM = 32
-"""Letters of a name for which columns are left out."""
+def lead_text(row: MatrixDiagnosis) -> str:
+    """Log-likelihood over the runner-up in nats, such as "12"; rounded above a thousand."""
+    ratio = row.log_likelihood_ratio
+    if ratio is None:
+        return MISSING
+    return f"{ratio:.1f}" if abs(ratio) < 10 else format_number(ratio, 3 if ratio < 1000 else 2)
+
+
+def estimate_text(value: Estimate | None, *, interval: bool = True) -> str:
+    """Write a number with its interval, or without."""
+    if value is None:
+        return MISSING
+    if interval:
+        return interval_text(value.value, value.low, value.high)
+    return interval_text(value.value, value.low, value.high).partition(" ")[0]
+
+
+def features_text(row: MatrixDiagnosis) -> str:
+    """Number of learned features; a dash where no law tells them from the rest."""
+    if row.features:
+        return str(len(row.features))
+    return "0" if row.noise is not None else MISSING
+
+
+def strongest_text(row: MatrixDiagnosis, *, interval: bool = True) -> str:
+    """Strength of the strongest feature, such as "3.1 (2.8 to 3.4)"."""
+    return estimate_text(row.features[0].strength if row.features else None, interval=interval)
+
+
+def tail_text(row: MatrixDiagnosis, *, interval: bool = True) -> str:
+    """Tail exponent of the spectrum with its interval."""
+    return estimate_text(row.exponent.spectrum if row.exponent else None, interval=interval)
+
+
+def tail_p_text(row: MatrixDiagnosis) -> str:
+    """Goodness of fit of the power law, such as "0.38"."""
+    return probability_text(row.exponent.spectrum_p_value if row.exponent else None)
+
+
+def kept_text(row: MatrixDiagnosis) -> str:
+    """What pruning keeps: values, and their share of the squared norm, such as "40 (61 %)"."""
+    if row.advice is None:
+        return MISSING
+    return f"{row.advice.kept} ({100 * row.advice.kept_share:.0f} %)"
+
+
+def probability_text(value: float | None) -> str:
+    """Write a p-value."""
+    if value is None:
+        return MISSING
+    return f"{value:.2f}" if value >= 0.0095 else f"{value:.3f}"
+
+
+def interval_text(value: float, low: float, high: float) -> str:
+    """Write a value and its interval with the digits that the interval allows."""
+    width = high - low
+    if not (math.isfinite(width) and width > 0):
+        return format_number(value, 3)
+    digits = max(0, -math.floor(math.log10(width / 4)))
+    if digits > 5 or abs(value) >= 1e5:
+        return f"{value:.3g} ({low:.3g} to {high:.3g})"
+    return f"{value:.{digits}f} ({low:.{digits}f} to {high:.{digits}f})"
+
+
+def parts(text: str) -> tuple[str, str]:
+    """Value and interval apart."""
+    value, _, interval = text.partition(" (")
+    return value, interval.removesuffix(")")
+
+
+def facts(row: MatrixDiagnosis) -> list[tuple[str, str]]:
+    """Names and values below the picture of a matrix, as far as there are any."""
+    exponent = row.exponent
+    lead = lead_text(row)
+    pairs = [
+        ("lead", f"{lead} nats over {row.runner_up}" if row.runner_up else MISSING),
+        ("noise", estimate_text(row.noise)),
+        ("shrinkage", estimate_text(row.shrinkage) if _positive(row.shrinkage) else MISSING),
+        ("features", features_text(row)),
+        ("strongest", strongest_text(row)),
+        ("tail exponent", tail_text(row)),
+        ("p of the power law", tail_p_text(row)),
+        ("decay of strengths", estimate_text(exponent.strengths if exponent else None)),
+        ("kept by pruning", kept_text(row)),
+        ("zeros", str(row.zeros) if row.zeros else MISSING),
+    ]
+    return [(name, value) for name, value in pairs if value != MISSING]
+
+
+def _positive(value: Estimate | None) -> bool:
+    return value is not None and value.value > 0
 
 
 class Column(NamedTuple):
-    """A column of the table.
+    """A column of the table."""
 
-    Parameters
-    ----------
-    head : str
-        Its name.
-    cell : callable
-        Text of a row.
-    rank : int
-        The highest goes first where the window is too narrow; 0 always stays.
-    """
-
-    head: str
-    cell: Callable[[MatrixDiagnosis], str]
-    rank: int = 0
+    head: str  # its name
+    cell: Callable[[MatrixDiagnosis], str]  # text of a row
+    rank: int = 0  # the highest goes first where the window is too narrow; 0 always stays
 
 
 COLUMNS = (
-    Column("size", cells.size_text, 4),
+    Column("size", size_text, 4),
     Column("phase", lambda row: row.phase),
-    Column("lead", cells.lead_text, 5),
-    Column("noise", lambda row: cells.estimate_text(row.noise, interval=False), 2),
-    Column("shrinkage", lambda row: cells.estimate_text(row.shrinkage, interval=False), 6),
-    Column("features", cells.features_text),
-    Column("strongest", cells.strongest_text),
-    Column("tail exponent", cells.tail_text),
-    Column("p", cells.tail_p_text, 1),
-    Column("kept", cells.kept_text, 3),
+    Column("lead", lead_text, 5),
+    Column("noise", lambda row: estimate_text(row.noise, interval=False), 2),
+    Column("shrinkage", lambda row: estimate_text(row.shrinkage, interval=False), 6),
+    Column("features", features_text),
+    Column("strongest", strongest_text),
+    Column("tail exponent", tail_text),
+    Column("p", tail_p_text, 1),
+    Column("kept", kept_text, 3),
 )
 
+# Cells without intervals, for narrow windows.
 SHORT = {
-    "strongest": lambda row: cells.strongest_text(row, interval=False),
-    "tail exponent": lambda row: cells.tail_text(row, interval=False),
+    "strongest": lambda row: strongest_text(row, interval=False),
+    "tail exponent": lambda row: tail_text(row, interval=False),
 }
-"""Cells without intervals, for narrow windows."""
 
 
 def window() -> int | None:
-    """Columns of the window that the table goes to; None into a pipe, which nobody's window limits."""
+    """Columns of the window that the table goes to; None into a pipe, which no window limits."""
     if not sys.stdout.isatty() and "COLUMNS" not in os.environ:
         return None
-    from solvable.plots.tables import console_for
-
     return console_for(sys.stdout).width
 
 
 def matrix_table(found: Diagnosed, width: int | None = None) -> tuple[Table, list[str]]:
-    """Draw a row per weight matrix.
+    """Draw a row per weight matrix."""
+    from rich.table import Table
 
-    Parameters
-    ----------
-    found : Diagnosed
-        With one matrix at least.
-    width : int, optional
-        Of the window; columns are left out until the table fits.
-
-    Returns
-    -------
-    rich.table.Table
-        In the order of the file; long names that share their beginning stand under it.
-    list of str
-        What was left out for want of room.
-    """
-    names, headings = grouped([one.name for one in found.matrices])
+    names, headings = grouped([row.name for row in found.matrices])
     columns, dropped = _chosen(found, max(map(len, names)), width)
     table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, GAP, 0, 0))
     table.add_column("matrix", no_wrap=True)
@@ -105,58 +164,28 @@ def matrix_table(found: Diagnosed, width: int | None = None) -> tuple[Table, lis
         left = column.head in ("size", "phase")
         table.add_column(column.head, justify="left" if left else "right", no_wrap=True)
     room = None if width is None else width - _width(found, columns)
-    for one, name, heading in zip(found.matrices, names, headings, strict=True):
+    for row, name, heading in zip(found.matrices, names, headings, strict=True):
         if heading:
             table.add_row(_elided(heading, room), style="dim")
-        texts = [column.cell(one) for column in columns]
-        table.add_row(_elided(name, room), *texts, style=None if one.fitted else "dim")
+        texts = [column.cell(row) for column in columns]
+        table.add_row(_elided(name, room), *texts, style=None if row.fitted else "dim")
     return table, dropped
 
 
 def plain(table: Table) -> str:
-    """Draw a table as wide as it is, for a pipe.
-
-    Parameters
-    ----------
-    table : rich.table.Table
-        Any.
-
-    Returns
-    -------
-    str
-        Lines without colours.
-    """
+    """Draw a table as wide as it is, for a pipe."""
     from rich.console import Console
 
-    console = Console(width=WIDEST, color_system=None, force_terminal=False)
+    console = Console(width=1_000, color_system=None, force_terminal=False)
     with console.capture() as captured:
         console.print(table)
     return "\n".join(line.rstrip() for line in captured.get().splitlines())
 
 
 def grouped(names: list[str]) -> tuple[list[str], list[str]]:
-    """Shorten names that share the beginning up to their last number, as those of a block do.
-
-    Parameters
-    ----------
-    names : list of str
-        In the order of the file.
-
-    Returns
-    -------
-    names : list of str
-        What is left, indented below a heading.
-    headings : list of str
-        What stands above each row; empty where the heading goes on or there is none.
-
-    Examples
-    --------
-    >>> grouped(["encoder.layer.0.attention.key.weight", "encoder.layer.0.output.dense.weight"])
-    (['  attention.key.weight', '  output.dense.weight'], ['encoder.layer.0', ''])
-    """
-    import re
-
-    if max(map(len, names), default=0) < LONG_NAME:
+    """Shorten names that share the beginning up to their last number, as those of a block do."""
+    # Rows of longer names stand under a heading with what their names share.
+    if max(map(len, names), default=0) < 28:
         return names, [""] * len(names)
     heads = []
     for name in names:
@@ -179,7 +208,8 @@ def _chosen(
         return columns, []
     columns = tuple(Column(c.head, SHORT.get(c.head, c.cell), c.rank) for c in columns)
     dropped = ["intervals"]
-    name = min(longest, ROOM)
+    # Columns are left out for the sake of a name of so many letters at most.
+    name = min(longest, 32)
     while name + _width(found, columns) > width and max(c.rank for c in columns):
         last = max(columns, key=lambda column: column.rank)
         columns = tuple(column for column in columns if column is not last)
@@ -190,15 +220,15 @@ def _chosen(
 def _width(found: Diagnosed, columns: tuple[Column, ...]) -> int:
     """Of all columns but the first, with the blanks between them."""
     widths = (
-        max(len(column.head), *(len(column.cell(one)) for one in found.matrices))
+        max(len(column.head), *(len(column.cell(row)) for row in found.matrices))
         for column in columns
     )
-    return sum(GAP + one for one in widths)
+    return sum(GAP + width for width in widths)
 
 
 def _elided(name: str, room: int | None) -> str:
     """Leave out the middle of a name, as its ends tell more."""
-    most = len(name) if room is None else max(room, SHORTEST_NAME)
+    most = len(name) if room is None else max(room, 12)
     if len(name) <= most:
         return name
     head = (most - 1) // 2

@@ -1,4 +1,4 @@
-r"""Power-law tail of a spectrum by maximum likelihood, with a goodness of fit and a rival."""
+"""Power-law tail of a spectrum by maximum likelihood, with a goodness of fit and a rival."""
 
 from __future__ import annotations
 
@@ -6,71 +6,30 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from solvable.diagnose.goodness import largest_gap
 from solvable.errors import InvalidData
 
-MINIMUM_TAIL = 50
-"""Values beyond the threshold below which no exponent is given."""
+MINIMUM_TAIL = 50  # values beyond the threshold below which no exponent is given
 
+# Ratio of the ends of a tail below which no exponent is given: a law seen over less than half a
+# decade cannot be told from any other smooth decay.
 MINIMUM_REACH = 3.0
-"""Ratio of the largest to the smallest value of the tail below which no exponent is given.
-
-A law seen over less than half a decade cannot be told from any other smooth decay.
-"""
-
-CANDIDATES = 60
-"""Thresholds that are tried, in geometric steps of the number of values beyond them."""
-
-DRAWS = 99
-"""Replicates of the parametric bootstrap: p-values in steps of a percent."""
-
-RIVAL_DRAWS = 99
-"""Replicates against the log-normal."""
-
-LEAST_START = -25.0
-"""Standard deviations below the summit of a log-normal at which its tail may start, at most."""
 
 
 @dataclass(frozen=True)
 class TailFit:
-    r"""Power law beyond a threshold.
+    """Power law beyond a threshold."""
 
-    Parameters
-    ----------
-    exponent : float
-        :math:`\alpha` of the density :math:`\propto\lambda^{-\alpha}`.
-    interval : tuple of float
-        Of the exponent, at the confidence asked for, choice of the threshold included.
-    threshold : float
-        Value from which the law is fitted.
-    n_tail : int
-        Values beyond it.
-    reach : float
-        Largest value over the threshold.
-    distance : float
-        Largest difference of the distribution functions beyond the threshold.
-    p_value : float
-        Probability of such a distance if the tail is a power law; below 0.1 it is none.
-    lognormal_gain : float
-        Log-likelihood of the power law over that of the best truncated log-normal; at most 0, up
-        to its finite parameter range.
-    lognormal_p_value : float
-        Probability of so little a loss if the law is that log-normal: below 0.05 the log-normal is
-        ruled out.
-    power_law_p_value : float
-        Probability of so great a loss if the law is the power law: below 0.05 the log-normal is
-        better.
-    """
-
-    exponent: float
-    interval: tuple[float, float]
-    threshold: float
-    n_tail: int
-    reach: float
-    distance: float
-    p_value: float
-    lognormal_gain: float
-    lognormal_p_value: float
-    power_law_p_value: float
+    exponent: float  # alpha of the density ~ lambda^(-alpha)
+    interval: tuple[float, float]  # of the exponent, choice of the threshold included
+    threshold: float  # value from which the law is fitted
+    n_tail: int  # values beyond it
+    reach: float  # largest value over the threshold
+    distance: float  # largest difference of the distribution functions beyond the threshold
+    p_value: float  # of such a distance if the tail is a power law; below 0.1 it is none
+    lognormal_gain: float  # log-likelihood over that of the best truncated log-normal; at most 0
+    lognormal_p_value: float  # of so little a loss under that log-normal: below 0.05 ruled out
+    power_law_p_value: float  # of so great a loss under the power law: below 0.05 it is worse
 
     @property
     def plausible(self) -> bool:
@@ -86,53 +45,14 @@ class _Scan:
 
 
 def fit_tail(
-    values: np.ndarray, *, confidence: float = 0.95, draws: int = DRAWS, seed: int = 0
+    values: np.ndarray, *, confidence: float = 0.95, draws: int = 99, seed: int = 0
 ) -> TailFit:
-    r"""Exponent of a power-law tail, and whether there is one.
+    """Exponent of a power-law tail, and whether there is one: p-values by parametric bootstrap."""
+    # Clauset, Shalizi and Newman, arXiv:0706.1062. Eigenvalues repel: a spectrum may pass too
+    # easily, never too rarely, so a bulk must be tested beside it: the edge of noise passes as a
+    # tail.
+    from scipy.special import ndtri
 
-    .. math::
-        \hat\alpha=1+n\Big/\sum_{i\le n}\log\frac{\lambda_i}{\lambda_{\min}},
-
-    with the threshold :math:`\lambda_{\min}` of smallest Kolmogorov-Smirnov distance. Logarithms
-    are summed once; the distance is taken at thresholds in geometric steps, so that the scan costs
-    :math:`O(N\log N)` where every threshold would cost :math:`O(N^2)`.
-
-    Parameters
-    ----------
-    values : ndarray of shape (N,)
-        Positive values, for example squared singular values; zeros are left out.
-    confidence : float
-        Of the interval, in (0, 1).
-    draws : int
-        Replicates of the parametric bootstrap.
-    seed : int
-        Of the bootstrap.
-
-    Returns
-    -------
-    TailFit
-        The law with its tests; believe the exponent only if ``plausible``.
-
-    Raises
-    ------
-    InvalidData
-        If values are not finite or negative, or fewer than ``MINIMUM_TAIL`` are positive, all are
-        equal, or the best tail is shorter than ``MINIMUM_REACH``.
-
-    Notes
-    -----
-    The replicates draw the body from the data and the tail from the law, and choose their threshold
-    anew. Eigenvalues repel: a spectrum may pass too easily, never too rarely, so a bulk must be
-    tested beside it (:func:`solvable.diagnose.fit.fit_bulk`): the edge of noise passes as a tail.
-    Source: Clauset, Shalizi and Newman, arXiv:0706.1062; backed by ``tests/diagnose/test_tail.py``.
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> found = fit_tail(rng.random(1000) ** -1.0)
-    >>> found.interval[0] < 2 < found.interval[1], found.plausible
-    (True, True)
-    """
     ordered = _checked(values)
     found = _scan(ordered)
     if found is None:
@@ -144,6 +64,8 @@ def fit_tail(
     tail = ordered[n_body:]
     rng = np.random.default_rng(seed)
     distances, exponents = [], []
+    # Replicates draw the body from the data and the tail from the law, and choose their threshold
+    # anew.
     for _ in range(draws):
         n_below = int(rng.binomial(n, n_body / n))
         body = rng.choice(ordered[:n_body], n_below) if n_below else np.zeros(0)
@@ -156,10 +78,8 @@ def fit_tail(
     exceeding = int((np.array(distances) >= found.distance).sum())
     plain = (found.exponent - 1) / np.sqrt(tail.size)
     spread = max(plain, float(np.std(exponents)) if len(exponents) > 1 else 0.0)
-    from scipy.special import ndtri
-
     reach = float(ndtri(0.5 + confidence / 2)) * spread
-    gain, rival, own = _lognormal(np.log(tail / tail[0]), found.exponent, rng, RIVAL_DRAWS)
+    gain, of_rival, of_law = _lognormal(np.log(tail / tail[0]), found.exponent, rng, 99)
     return TailFit(
         found.exponent,
         (max(1.0, found.exponent - reach), found.exponent + reach),
@@ -169,8 +89,8 @@ def fit_tail(
         found.distance,
         (1 + exceeding) / (1 + draws),
         gain,
-        rival,
-        own,
+        of_rival,
+        of_law,
     )
 
 
@@ -191,9 +111,11 @@ def _checked(values: np.ndarray) -> np.ndarray:
 def _scan(ordered: np.ndarray) -> _Scan | None:
     """Threshold of smallest distance; None if no tail is long enough."""
     n = ordered.size
+    # Logarithms are summed once and thresholds tried in geometric steps of the number beyond them:
+    # the scan costs O(N log N) where every threshold would cost O(N^2).
     logs = np.log(ordered)
     beyond = np.cumsum(logs[::-1])[::-1]
-    counts = np.unique(np.geomspace(MINIMUM_TAIL, n, CANDIDATES).astype(int))
+    counts = np.unique(np.geomspace(MINIMUM_TAIL, n, 60).astype(int))
     best: _Scan | None = None
     for count in counts:
         # Equal values belong to one tail; the first of them is its start.
@@ -202,10 +124,9 @@ def _scan(ordered: np.ndarray) -> _Scan | None:
         total = beyond[start] - size * logs[start]
         if total <= 0 or logs[-1] - logs[start] < np.log(MINIMUM_REACH):
             continue
-        rate = size / total
+        rate = size / total  # alpha - 1 = n / sum_{i <= n} log(lambda_i / lambda_min)
         law = 1 - np.exp(-rate * (logs[start:] - logs[start]))
-        steps = np.arange(size + 1) / size
-        distance = float(np.maximum(np.abs(law - steps[1:]), np.abs(law - steps[:-1])).max())
+        distance = largest_gap(law)
         if best is None or distance < best.distance:
             best = _Scan(float(1 + rate), start, distance)
     return best
@@ -214,18 +135,16 @@ def _scan(ordered: np.ndarray) -> _Scan | None:
 def _lognormal(
     logs: np.ndarray, exponent: float, rng: np.random.Generator, draws: int
 ) -> tuple[float, float, float]:
-    """Gain of the power law over a truncated log-normal, and its p-value under either.
-
-    Logarithms of a truncated log-normal have density proportional to exp(-a t - b t^2 / 2), t > 0,
-    b > 0: the power law is its limit b = 0, so the gain is at most zero.
-    """
+    """Gain of the power law over a truncated log-normal, and its p-value under either."""
+    # Logarithms of a truncated log-normal have density ~ exp(-a t - b t^2 / 2), t > 0, b > 0: the
+    # power law is its limit b = 0, so the gain is at most zero.
     gain, slope, curve = _curved(logs)
     n = logs.size
     under_law = _gains(rng.exponential(1 / (exponent - 1), (draws, n)))[0]
     under_rival = _gains(_draw_curved(slope, curve, (draws, n), rng))[0]
-    rival = float((1 + (under_rival >= gain).sum()) / (1 + draws))
-    own = float((1 + (under_law <= gain).sum()) / (1 + draws))
-    return gain, rival, own
+    of_rival = float((1 + (under_rival >= gain).sum()) / (1 + draws))
+    of_law = float((1 + (under_law <= gain).sum()) / (1 + draws))
+    return gain, of_rival, of_law
 
 
 def _curved(logs: np.ndarray) -> tuple[float, float, float]:
@@ -235,14 +154,14 @@ def _curved(logs: np.ndarray) -> tuple[float, float, float]:
 
 
 def _gains(logs: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    r"""Gain, slope and curvature for each row of logarithms.
-
-    With :math:`\alpha=a/\sqrt b` and :math:`\sigma=b^{-1/2}` the law is that of a Gaussian beyond
-    :math:`\alpha` standard deviations. At fixed :math:`\alpha` the best :math:`\sigma` is the root of
-    :math:`\sigma^2-\alpha m_1\sigma-m_2`, so that one number is searched, all rows at once.
-    """
+    """Gain, slope and curvature for each row of logarithms."""
+    # With alpha = a / sqrt(b) and sigma = b^(-1/2) the law is that of a Gaussian beyond alpha
+    # standard deviations. At fixed alpha the best sigma is the root of sigma^2 - alpha m_1 sigma -
+    # m_2, so that one number is searched, all rows at once.
     from scipy.special import erfcx
 
+    # Standard deviations below the summit of a log-normal at which its tail may start, at most.
+    start = np.arcsinh(-25.0)
     first, second = logs.mean(axis=1)[:, None], (logs**2).mean(axis=1)[:, None]
 
     def at(alpha: np.ndarray) -> np.ndarray:
@@ -251,13 +170,13 @@ def _gains(logs: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         return np.asarray(-np.log(sigma) - second / (2 * sigma**2) - alpha * first / sigma - norm)
 
     # Steps grow with the distance from zero: the limit of the power law is far out.
-    place = np.tile(np.linspace(np.arcsinh(LEAST_START), np.arcsinh(1e4), 81), (len(logs), 1))
+    place = np.tile(np.linspace(start, np.arcsinh(1e4), 81), (len(logs), 1))
     for _ in range(4):
         values = at(np.sinh(place))
         k = np.argmax(values, axis=1)
         best, step = place[np.arange(len(logs)), k], place[:, 1] - place[:, 0]
         place = best[:, None] + step[:, None] * np.linspace(-1, 1, 21)
-        place = np.maximum(place, np.arcsinh(LEAST_START))
+        place = np.maximum(place, start)
     alpha = np.sinh(best)[:, None]
     sigma = (alpha * first + np.sqrt((alpha * first) ** 2 + 4 * second)) / 2
     plain = -1 - np.log(first[:, 0])

@@ -16,11 +16,10 @@ import numpy as np
 
 from solvable.errors import InvalidData
 
+# Bytes of a safetensors header at most, as in the reference implementation.
 HEADER_LIMIT = 100_000_000
-"""Bytes of a safetensors header at most, as in the reference implementation."""
 
-ENDINGS = (".safetensors", ".npz", ".npy")
-"""Kinds of file that are read."""
+ENDINGS = (".safetensors", ".npz", ".npy")  # kinds of file that are read
 
 _PLAIN = {
     "F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4", "I16": "<i2",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from solvable.diagnose.symmetric_fit import fit_symmetric
+from solvable.diagnose.bulk_fit import fit_symmetric
 from solvable.models.quadratic.theory import solve_quadratic
 from solvable.spectra.measures import power_law
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from solvable.diagnose.fit import fit_bulk
-from solvable.diagnose.fit_law import RectangularNoise, debias, noise_edge, noise_singular_values
+from solvable.diagnose.bulk_fit import fit_bulk
+from solvable.diagnose.noise import RectangularNoise, debias, noise_edge, noise_singular_values
 from solvable.errors import InvalidData, InvalidParameter
 
 

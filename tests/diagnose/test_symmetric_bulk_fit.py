@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from solvable.diagnose.noise_law import SymmetricNoise
-from solvable.diagnose.symmetric_fit import fit_symmetric
+from solvable.diagnose.bulk_fit import fit_symmetric
+from solvable.diagnose.noise import SymmetricNoise
 from solvable.errors import InvalidData, InvalidParameter
 
 

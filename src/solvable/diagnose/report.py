@@ -1,88 +1,118 @@
-"""The report of a diagnosis as one HTML file that needs no network."""
+"""What ``solvable diagnose`` writes: the numbers as JSON, and one HTML file that needs no network."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from solvable.diagnose import cells, words
-from solvable.diagnose.diagnosis import Curve, Estimate, Feature, MatrixDiagnosis
+from solvable.diagnose import tables, words
+from solvable.diagnose.diagnosis import Curve, Diagnosed, Estimate, Feature, MatrixDiagnosis
 from solvable.diagnose.figures import spectrum_figure
+from solvable.diagnose.noise import RectangularNoise
 from solvable.diagnose.phases import PHASES
-from solvable.diagnose.result import Diagnosed
 from solvable.diagnose.svg import small_picture
+from solvable.errors import InvalidData
 from solvable.plots.files import write_atomically
 from solvable.study.html import GENERATOR
 from solvable.study.pages import page_environment
+from solvable.study.result_directory import RESULT, ResultDirectory
 
 if TYPE_CHECKING:
     from markupsafe import Markup
 
+REPORT = "report.html"
+
+FORMAT = "solvable-diagnose-1"  # mark of a result of ours
+
+DIRECTORY = ResultDirectory("diagnose", "weights", FORMAT, (REPORT, RESULT))  # where results go
+
+
+class DiagnoseFiles(NamedTuple):
+    """Files that were written."""
+
+    report: Path  # the page
+    result: Path  # the numbers
+
+    def to_dict(self) -> dict[str, str]:
+        """Paths as text."""
+        return {name: str(path) for name, path in self._asdict().items()}
+
+
+def fingerprint_of(weights: Path, initial: Path | None, seed: int) -> str:
+    """Fingerprint of the files and the request."""
+    total = hashlib.sha256(f"{FORMAT} {seed}".encode())
+    for path in (weights, initial):
+        if path is None:
+            continue
+        try:
+            with path.open("rb") as stream:
+                total.update(hashlib.file_digest(stream, "sha256").digest())
+        except OSError as error:
+            raise InvalidData(
+                f"{path} cannot be read ({error.strerror or error}); pass a file of weights."
+            ) from error
+    return total.hexdigest()
+
+
+def content_of(found: Diagnosed, *, command: str, fingerprint: str) -> dict[str, Any]:
+    """Everything that was found, for JSON."""
+    return {
+        "format": FORMAT,
+        "command": command,
+        "fingerprint": fingerprint,
+        "file": found.name,
+        "initial": found.initial or None,
+        "seed": found.seed,
+        "complete": found.complete,
+        "seconds": found.seconds,
+        "versions": dict(found.versions),
+        "phases": {phase.name: len(rows) for phase, rows in words.counts(found)},
+        "not_fitted": len(found.refused),
+        "matrices": [row.to_dict() for row in found.matrices],
+        "vectors": [{"name": row.name, "shape": list(row.shape)} for row in found.vectors],
+    }
+
+
+def write_files(found: Diagnosed, content: dict[str, Any], directory: Path) -> DiagnoseFiles:
+    """Write the numbers and the page."""
+    files = DiagnoseFiles(directory / REPORT, directory / RESULT)
+    # The numbers first: they mark the directory as ours if the page should fail.
+    write_atomically(files.result, (json.dumps(content, allow_nan=False) + "\n").encode())
+    render_diagnose_report(found, files.report, command=content["command"])
+    return files
+
 
 @dataclass(frozen=True)
 class Card:
-    """A matrix on the page: its picture and its words.
+    """A matrix on the page: its picture and its words."""
 
-    Parameters
-    ----------
-    anchor : str
-        Where links lead.
-    row : MatrixDiagnosis
-        What is shown.
-    picture : str
-        Markup of the spectrum.
-    facts : list of (str, str)
-        Names and values below it.
-    remarks : list of str
-        Sentences that are folded away.
-    """
-
-    anchor: str
-    row: MatrixDiagnosis
-    picture: str
-    facts: list[tuple[str, str]]
-    remarks: list[str]
+    anchor: str  # where links lead
+    row: MatrixDiagnosis  # what is shown
+    picture: str  # markup of the spectrum
+    facts: list[tuple[str, str]]  # names and values below it
+    remarks: list[str]  # sentences that are folded away
 
 
 def render_diagnose_report(found: Diagnosed, path: str | Path, *, command: str = "") -> Path:
-    """Write the report of a diagnosis as one self-contained HTML file.
-
-    Parameters
-    ----------
-    found : Diagnosed
-        Result.
-    path : str or Path
-        File to write; an existing one is replaced in one step.
-    command : str
-        What repeats it.
-
-    Returns
-    -------
-    Path
-        The file: about 10 kilobytes a matrix, so a megabyte for a hundred.
-
-    Raises
-    ------
-    StorageFailed
-        If it cannot be written.
-    """
+    """Write the report of a diagnosis as one self-contained HTML file."""
     write_atomically(path, _html(found, command).encode())
     return Path(path)
 
 
 def _html(found: Diagnosed, command: str) -> str:
-    from importlib.metadata import version
-
     environment = page_environment("solvable.diagnose")
     environment.filters["broken"] = _broken
     return environment.get_template("diagnose.html.jinja").render(
         found=found,
         words=words,
         generator=f"{GENERATOR} {version('solvable')}",
-        cells=cells,
+        tables=tables,
         phases=words.counts(found),
         all_phases=PHASES,
         cards=matrix_cards(found),
@@ -102,18 +132,7 @@ def _broken(name: str) -> Markup:
 
 
 def matrix_cards(found: Diagnosed) -> list[Card]:
-    """Every fitted matrix as it stands on the page.
-
-    Parameters
-    ----------
-    found : Diagnosed
-        Result.
-
-    Returns
-    -------
-    list of Card
-        In the order of the file.
-    """
+    """Every fitted matrix as it stands on the page."""
     shown = []
     for number, row in enumerate(found.matrices):
         if row.fitted:
@@ -121,18 +140,12 @@ def matrix_cards(found: Diagnosed) -> list[Card]:
             picture = small_picture(figure, label=f"Spectrum of {row.name}: {row.phase}")
             anchor = f"matrix-{number}"
             remarks = [*words.remarks(row), figure.caption]
-            shown.append(Card(anchor, row, picture, cells.facts(row), remarks))
+            shown.append(Card(anchor, row, picture, tables.facts(row), remarks))
     return shown
 
 
 def sketches() -> dict[str, str]:
-    """A picture of each phase, drawn from the law itself.
-
-    Returns
-    -------
-    dict of str to str
-        Markup by phase.
-    """
+    """A picture of each phase, drawn from the law itself."""
     return {
         row.phase: small_picture(spectrum_figure(row), label=f"Example of {row.phase}")
         for row in example_spectra()
@@ -140,25 +153,7 @@ def sketches() -> dict[str, str]:
 
 
 def example_spectra(count: int = 400) -> list[MatrixDiagnosis]:
-    """A spectrum of each phase without randomness: quantiles of the law that has it.
-
-    Parameters
-    ----------
-    count : int
-        Values of each.
-
-    Returns
-    -------
-    list of MatrixDiagnosis
-        In the order of the phases.
-
-    Examples
-    --------
-    >>> [row.phase for row in example_spectra()][:2]
-    ['random-like', 'bleeding-out']
-    """
-    from solvable.diagnose.fit_law import RectangularNoise
-
+    """A spectrum of each phase without randomness: quantiles of the law that has it."""
     law = RectangularNoise(0.5)
     places = (np.arange(count) + 0.5) / count
     noise = law.quantile(places)

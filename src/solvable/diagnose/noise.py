@@ -1,39 +1,61 @@
-r"""Singular values of a rectangular noise matrix: law, edge at finite size, spikes beyond it."""
+"""Spectra of pure noise, rectangular and symmetric: law, edge at finite size, spikes beyond it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Protocol
 
 import numpy as np
 
 from solvable.errors import InvalidParameter
 from solvable.spectra.edges import tracy_widom_quantile
 
-GRID = 4_001
-"""Points at which the distribution function is tabulated: error below 1e-7 of the mass."""
+GRID = 4_001  # places of a tabulated distribution function: error below 1e-7 of the mass
+
+
+class NoiseLaw(Protocol):
+    """Spectrum of noise of unit scale, p values."""
+
+    @property
+    def edges(self) -> tuple[float, float]:
+        """Lower and upper end of the support."""
+
+    @property
+    def key(self) -> tuple[float, ...]:
+        """Numbers that tell this law from others, for tables of simulations."""
+
+    @property
+    def threshold(self) -> float:
+        """Strength from which a signal leaves the bulk."""
+
+    def density(self, x: np.ndarray) -> np.ndarray:
+        """Density at x, zero outside the support."""
+
+    def cdf(self, x: np.ndarray) -> np.ndarray:
+        """Distribution function at x."""
+
+    def quantile(self, probability: np.ndarray) -> np.ndarray:
+        """Inverse of the distribution function."""
+
+    def edge_scale(self, size: int) -> float:
+        """Unit of the Tracy-Widom law at the upper edge, for ``size`` values."""
+
+    def strength(self, x: np.ndarray) -> np.ndarray:
+        """Signal behind an outlier at x; the threshold where x is no outlier."""
+
+    def spread(self, x: np.ndarray, size: int) -> np.ndarray:
+        """Standard deviation of an outlier at x, for ``size`` values."""
+
+    def draw(self, size: int, rng: np.random.Generator) -> np.ndarray:
+        """Values of a simulated matrix, ascending."""
 
 
 @dataclass(frozen=True)
 class RectangularNoise:
-    r"""Singular values of a p x q matrix of independent entries of variance :math:`1/q`.
+    """Singular values of a p x q matrix of independent entries of variance 1/q."""
 
-    .. math::
-        f(x)=\frac{\sqrt{(x_+^2-x^2)(x^2-x_-^2)}}{\pi c\,x},\qquad x_\pm=1\pm\sqrt c,\ c=p/q\le1.
-
-    Parameters
-    ----------
-    ratio : float
-        :math:`c`, in (0, 1].
-
-    Examples
-    --------
-    >>> law = RectangularNoise(1.0)
-    >>> law.edges, round(float(law.cdf(np.array([1.0]))[0]), 3)
-    ((0.0, 2.0), 0.609)
-    """
-
-    ratio: float
+    ratio: float  # c = p/q, in (0, 1]
 
     def __post_init__(self) -> None:
         if not 0 < self.ratio <= 1:
@@ -63,6 +85,7 @@ class RectangularNoise:
 
     def strength(self, x: np.ndarray) -> np.ndarray:
         """Signal behind an outlier at x; the threshold where x is no outlier."""
+        # Inverse of x^2 = (1 + s^2) (c + s^2) / s^2.
         gap = np.maximum(np.asarray(x) ** 2 - 1 - self.ratio, 2 * self.ratio**0.5)
         # Rounding may leave the square below zero at the threshold.
         root = np.sqrt(np.maximum(gap**2 - 4 * self.ratio, 0.0))
@@ -73,6 +96,7 @@ class RectangularNoise:
         columns, c = round(size / self.ratio), self.ratio
         found = debias(np.asarray(x), noise=1.0, n_columns=columns, ratio=c)
         s, y = found.strengths, found.observed
+        # 2 x dx = 2 (s - c / s^3) ds.
         return np.asarray(found.standard_errors * (s - c / s**3) / y)
 
     def draw(self, size: int, rng: np.random.Generator) -> np.ndarray:
@@ -82,6 +106,7 @@ class RectangularNoise:
 
     def density(self, x: np.ndarray) -> np.ndarray:
         """Density at x, zero outside the support."""
+        # Marchenko-Pastur: f(x) = sqrt((x_+^2 - x^2) (x^2 - x_-^2)) / (pi c x).
         low, high = self.edges
         square = np.clip((high**2 - x**2) * (x**2 - low**2), 0, None)
         inside = (x > low) & (x < high)
@@ -98,7 +123,7 @@ class RectangularNoise:
         return np.interp(probability, masses, places)
 
     def moments_beyond(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        r"""Means of :math:`g=1/(x^2-\lambda)` and of its square over the p eigenvalues, x out."""
+        """Means of g = 1/(x^2 - lambda) and of its square over the p eigenvalues, x out."""
         square, c = x**2, self.ratio
         root = np.sqrt((square - 1 - c) ** 2 - 4 * c)
         # Differences of nearly equal numbers far out are turned into quotients, here and below.
@@ -106,7 +131,7 @@ class RectangularNoise:
         return first, first**2 * (1 + (square - 1 - c) / root) / 2
 
     def fluctuations_beyond(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        r"""Variance of g over the p and over the q eigenvalues, and :math:`\langle\lambda g^2\rangle`."""
+        """Variance of g over the p and over the q eigenvalues, and the mean of lambda g^2."""
         square, c = x**2, self.ratio
         root = np.sqrt((square - 1 - c) ** 2 - 4 * c)
         first = 2 / (square - 1 + c + root)
@@ -128,40 +153,14 @@ def _table(ratio: float) -> tuple[np.ndarray, np.ndarray]:
 
 
 def noise_edge(n_rows: int, n_columns: int, *, probability: float = 0.99) -> float:
-    r"""Quantile of the largest singular value of noise with entries of variance 1.
-
-    .. math::
-        x^2=(\sqrt{p'}+\sqrt{q'})^2+(\sqrt{p'}+\sqrt{q'})\,(p'^{-1/2}+q'^{-1/2})^{1/3}\,
-        \mathrm{TW}_1,\qquad p'=p-\tfrac12,\ q'=q-\tfrac12 :
-
-    the margin beyond the edge is of relative order :math:`p^{-2/3}`.
-
-    Parameters
-    ----------
-    n_rows, n_columns : int
-        p and q, at least 2, in either order.
-    probability : float
-        In (0, 1): below this place with this probability.
-
-    Returns
-    -------
-    float
-        The singular value.
-
-    Notes
-    -----
-    Source: Johnstone 2001; the halves, which make the error of order :math:`p^{-2/3}`, from Ma,
-    Bernoulli 18 (2012) 322. Backed by ``tests/diagnose/test_fit.py`` (simulated noise).
-
-    Examples
-    --------
-    >>> round(noise_edge(100, 400) / (10 + 20), 3)
-    1.016
-    """
+    """Quantile of the largest singular value of noise with entries of variance 1."""
     if min(n_rows, n_columns) < 2:
         raise InvalidParameter(
             f"the matrix is {n_rows} x {n_columns}; allowed: at least two rows and columns."
         )
+    # Johnstone 2001; the halves, which make the error of order p^(-2/3), from Ma, Bernoulli 18
+    # (2012) 322: x^2 = (sqrt(p') + sqrt(q'))^2 + (sqrt(p') + sqrt(q')) (p'^(-1/2) +
+    # q'^(-1/2))^(1/3) TW_1.
     low, high = np.sqrt(n_rows - 0.5), np.sqrt(n_columns - 0.5)
     scale = (low + high) * (1 / low + 1 / high) ** (1 / 3)
     square = (low + high) ** 2 + scale * tracy_widom_quantile(probability)
@@ -169,35 +168,11 @@ def noise_edge(n_rows: int, n_columns: int, *, probability: float = 0.99) -> flo
 
 
 def noise_singular_values(n_rows: int, n_columns: int, rng: np.random.Generator) -> np.ndarray:
-    r"""Singular values of a matrix of standard normal entries, without the matrix.
-
-    Bidiagonal with :math:`\chi_{q},\chi_{q-1},\dots` on and :math:`\chi_{p-1},\dots,\chi_1` beside
-    the diagonal.
-
-    Parameters
-    ----------
-    n_rows, n_columns : int
-        p and q with p at most q.
-    rng : Generator
-        Source of randomness.
-
-    Returns
-    -------
-    ndarray of shape (p,)
-        Ascending.
-
-    Notes
-    -----
-    Time of order p squared. Source: Dumitriu and Edelman, math-ph/0206043; backed by
-    ``tests/diagnose/test_fit.py``.
-
-    Examples
-    --------
-    >>> noise_singular_values(50, 200, np.random.default_rng(0)).shape
-    (50,)
-    """
+    """Singular values of a matrix of standard normal entries, without the matrix."""
     from scipy.linalg import eigvalsh_tridiagonal
 
+    # Dumitriu and Edelman, math-ph/0206043: bidiagonal, chi_q, chi_{q-1}, ... on the diagonal and
+    # chi_{p-1}, ..., chi_1 beside it.
     diagonal = rng.chisquare(n_columns - np.arange(n_rows))
     beside = rng.chisquare(np.arange(n_rows - 1, 0, -1.0))
     total = diagonal.copy()
@@ -207,25 +182,83 @@ def noise_singular_values(n_rows: int, n_columns: int, rng: np.random.Generator)
 
 
 @dataclass(frozen=True)
-class Spikes:
-    r"""Signals behind outlying singular values, in the unit of the matrix.
+class SymmetricNoise:
+    """Eigenvalues of the Gaussian orthogonal ensemble with edges at -2 and 2.
 
-    Parameters
-    ----------
-    observed : ndarray of shape (k,)
-        Singular values before shrinkage, descending.
-    strengths : ndarray of shape (k,)
-        De-biased :math:`s`: what the singular value would be without noise.
-    standard_errors : ndarray of shape (k,)
-        Of the strengths.
-    short_overlap, long_overlap : ndarray of shape (k,)
-        Squared overlap of the observed singular vector with that of the signal, on the shorter
-        and the longer side of the matrix.
+    Off the diagonal the entries of the d x d matrix have variance 1/d, on it 2/d.
     """
 
-    observed: np.ndarray
-    strengths: np.ndarray
-    standard_errors: np.ndarray
+    @property
+    def edges(self) -> tuple[float, float]:
+        """Lower and upper end of the support."""
+        return -2.0, 2.0
+
+    @property
+    def key(self) -> tuple[float, ...]:
+        """No numbers: there is one such law."""
+        return ()
+
+    @property
+    def threshold(self) -> float:
+        """Strength from which a signal leaves the bulk."""
+        return 1.0
+
+    def density(self, x: np.ndarray) -> np.ndarray:
+        """Density at x, zero outside the support."""
+        # Wigner: f(x) = sqrt(4 - x^2) / (2 pi).
+        return np.asarray(np.sqrt(np.clip(4 - x**2, 0, None)) / (2 * np.pi))
+
+    def cdf(self, x: np.ndarray) -> np.ndarray:
+        """Distribution function at x."""
+        y = np.clip(x, -2, 2)
+        return np.asarray(0.5 + y * np.sqrt(4 - y**2) / (4 * np.pi) + np.arcsin(y / 2) / np.pi)
+
+    def quantile(self, probability: np.ndarray) -> np.ndarray:
+        """Inverse of the distribution function."""
+        places, masses = _semicircle_table()
+        return np.interp(probability, masses, places)
+
+    def edge_scale(self, size: int) -> float:
+        """Unit of the Tracy-Widom law at the upper edge."""
+        return float(size ** (-2 / 3))
+
+    def strength(self, x: np.ndarray) -> np.ndarray:
+        """Signal behind an outlier at x; the threshold where x is no outlier."""
+        # Baik, Ben Arous and Peche: x = s + 1/s with squared overlap 1 - 1/s^2.
+        y = np.maximum(x, 2.0)
+        return np.asarray((y + np.sqrt(y**2 - 4)) / 2)
+
+    def spread(self, x: np.ndarray, size: int) -> np.ndarray:
+        """Standard deviation of an outlier at x."""
+        # Capitaine, Donati-Martin and Feral, arXiv:0706.0136: Var x = 2/d (1 - 1/s^2).
+        return np.asarray(np.sqrt(2 / size * (1 - 1 / self.strength(x) ** 2)))
+
+    def draw(self, size: int, rng: np.random.Generator) -> np.ndarray:
+        """Eigenvalues of a simulated matrix, ascending, from its tridiagonal form."""
+        from scipy.linalg import eigvalsh_tridiagonal
+
+        # Dumitriu and Edelman, math-ph/0206043.
+        diagonal = np.sqrt(2.0) * rng.standard_normal(size)
+        beside = np.sqrt(rng.chisquare(np.arange(size - 1, 0, -1.0)))
+        return np.asarray(eigvalsh_tridiagonal(diagonal, beside) / np.sqrt(size))
+
+
+@lru_cache(maxsize=1)
+def _semicircle_table() -> tuple[np.ndarray, np.ndarray]:
+    # The angle takes the square roots out of both ends.
+    places = 2 * np.cos(np.linspace(np.pi, 0, GRID))
+    return places, SymmetricNoise().cdf(places)
+
+
+@dataclass(frozen=True)
+class Spikes:
+    """Signals behind outlying singular values, in the unit of the matrix."""
+
+    observed: np.ndarray  # (k,): singular values before shrinkage, descending
+    strengths: np.ndarray  # (k,): de-biased s: what the singular value would be without noise
+    standard_errors: np.ndarray  # (k,): of the strengths
+    # (k,): squared overlap of the observed singular vector with that of the signal, on the
+    # shorter and the longer side of the matrix.
     short_overlap: np.ndarray
     long_overlap: np.ndarray
 
@@ -239,49 +272,7 @@ class Spikes:
 
 
 def debias(observed: np.ndarray, *, noise: float, n_columns: int, ratio: float) -> Spikes:
-    r"""Strengths of the signals behind singular values beyond the edge of the noise.
-
-    In units of the noise :math:`\delta` (entries of variance :math:`\delta^2/q`),
-
-    .. math::
-        x^2=\frac{(1+s^2)(c+s^2)}{s^2},\quad
-        o_p=\frac{s^4-c}{s^4+cs^2},\quad o_q=\frac{s^4-c}{s^4+s^2},\qquad s>c^{1/4},
-
-    and x fluctuates by a Gaussian of order :math:`q^{-1/2}`: with :math:`g=1/(x^2-\lambda)`,
-    :math:`A=x\langle g\rangle`, :math:`B=x\,(c\langle g\rangle+(1-c)/x^2)` the outlier solves
-    :math:`(1/s-\Gamma)^2=AB`, and
-
-    .. math::
-        \mathrm{Var}\,A=\tfrac{2x^2}p(\langle g^2\rangle-\langle g\rangle^2),\qquad
-        \mathrm{Var}\,\Gamma=\tfrac1q\langle\lambda g^2\rangle .
-
-    Parameters
-    ----------
-    observed : ndarray of shape (k,)
-        Singular values, each above :math:`\delta(1+\sqrt c)`.
-    noise : float
-        :math:`\delta`, above 0.
-    n_columns : int
-        q, the longer side.
-    ratio : float
-        :math:`c=p/q`.
-
-    Returns
-    -------
-    Spikes
-        Strengths with standard errors, and overlaps.
-
-    Notes
-    -----
-    Source: Benaych-Georges and Nadakuditi, arXiv:1103.2221 (places and overlaps); the standard
-    error is derived. Backed by ``tests/diagnose/test_fit.py`` (coverage over simulated matrices).
-
-    Examples
-    --------
-    >>> found = debias(np.array([2.5]), noise=1.0, n_columns=1000, ratio=1.0)
-    >>> found.strengths.round(3), found.long_overlap.round(3)
-    (array([2.]), array([0.75]))
-    """
+    """Strengths of the signals behind singular values beyond the edge of the noise."""
     law = RectangularNoise(ratio)
     x, c = np.asarray(observed, dtype=float) / noise, ratio
     if (x <= law.edges[1]).any():
@@ -289,10 +280,14 @@ def debias(observed: np.ndarray, *, noise: float, n_columns: int, ratio: float) 
             f"a singular value of {observed.min():.6g} is not beyond the edge "
             f"{noise * law.edges[1]:.6g} of the noise; pass outliers only."
         )
+    # Benaych-Georges and Nadakuditi, arXiv:1103.2221: x^2 = (1 + s^2) (c + s^2) / s^2 in units of
+    # the noise, s > c^(1/4).
     gap = x**2 - 1 - c
     root = np.sqrt(gap**2 - 4 * c)
     square = (gap + root) / 2
     s = np.sqrt(square)
+    # The error is derived. With A = x <g>, B = x (c <g> + (1 - c)/x^2) the outlier solves
+    # (1/s - Gamma)^2 = A B, where Var A = 2 x^2/p (<g^2> - <g>^2) and Var Gamma = <lambda g^2>/q.
     first, _ = law.moments_beyond(x)
     short, long_ = x * first, x * (c * first + (1 - c) / x**2)
     of_short, of_long, cross = law.fluctuations_beyond(x)
@@ -305,6 +300,7 @@ def debias(observed: np.ndarray, *, noise: float, n_columns: int, ratio: float) 
         np.asarray(observed, dtype=float),
         noise * s,
         noise * error,
+        # o_p = (s^4 - c) / (s^4 + c s^2) and o_q = (s^4 - c) / (s^4 + s^2).
         (square**2 - c) / (square**2 + c * square),
         (square**2 - c) / (square**2 + square),
     )

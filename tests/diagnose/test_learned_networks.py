@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from solvable.diagnose.diagnosing import diagnose_matrix
+from solvable.diagnose import diagnose_matrix
 from solvable.models.quadratic.learner import QuadraticNetRegressor
 
 

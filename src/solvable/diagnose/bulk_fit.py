@@ -1,0 +1,295 @@
+"""Bulk of noise and spikes beyond it, fitted to singular values or to eigenvalues."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from solvable.diagnose.bulk_likelihood import (
+    NULL_SIZE,
+    Replicates,
+    distance,
+    maximise,
+    replicates,
+    wider_edge,
+)
+from solvable.diagnose.noise import (
+    NoiseLaw,
+    RectangularNoise,
+    Spikes,
+    SymmetricNoise,
+    debias,
+    noise_edge,
+)
+from solvable.errors import InvalidData, InvalidParameter
+from solvable.spectra.edges import tracy_widom_quantile
+
+MINIMUM_COUNT = 30  # values below which nothing is fitted
+
+
+@dataclass(frozen=True)
+class BulkFit:
+    """Bulk and spikes of one spectrum: y = (x - b)_+, x of signal plus noise."""
+
+    shape: tuple[int, int]  # shorter and longer side of the matrix, p and q
+    noise: float  # delta: entries of the noise have variance delta^2 / q
+    shrinkage: float  # b >= 0, by which values were lowered (soft threshold of a nuclear norm)
+    zeros: int  # values that are zero
+    edge: float  # upper edge of the bulk, delta (1 + sqrt(c)) - b
+    cut: float  # what an outlier has to exceed: edge and margin of order p^(-2/3)
+    spikes: Spikes  # de-biased signals behind the outliers
+    distance: float  # largest difference of the distribution functions of the bulk, seen and fitted
+    p_value: float  # probability of such a distance for noise of this shape
+    noise_error: float = 0.0  # standard errors, from simulated noise
+    shrinkage_error: float = 0.0  # zero for a shrinkage of zero
+
+    @property
+    def n_outliers(self) -> int:
+        """Number of values beyond the cut."""
+        return int(self.spikes.observed.size)
+
+    @property
+    def threshold(self) -> float:
+        """Strength from which a signal is out of the bulk, delta c^(1/4)."""
+        p, q = self.shape
+        return self.noise * (p / q) ** 0.25
+
+
+def check_spectrum(values: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
+    """Singular values in ascending order, checked against the shape of their matrix."""
+    y = np.sort(np.asarray(values, dtype=float).ravel())
+    if y.size != min(shape):
+        raise InvalidData(
+            f"{y.size} singular values of a {shape[0]} x {shape[1]} matrix; pass all."
+        )
+    if y.size < MINIMUM_COUNT:
+        raise InvalidData(f"{y.size} singular values; at least {MINIMUM_COUNT} are needed.")
+    if not np.isfinite(y).all() or y[0] < 0:
+        raise InvalidData("a singular value is negative or not finite; allowed: numbers from 0 up.")
+    if y[-1] == 0:
+        raise InvalidData("all singular values are zero: the matrix is zero.")
+    return y
+
+
+def fit_bulk(
+    values: np.ndarray,
+    shape: tuple[int, int],
+    *,
+    level: float = 0.01,
+    tolerance: float = 0.0,
+    seed: int = 0,
+) -> BulkFit:
+    """Noise, shrinkage and outliers of a matrix from all its singular values."""
+    # Derived from arXiv:2505.17958, S ~ (S* + delta Z - b)_+ in its rectangular form: singular
+    # values y = (x - b)_+, x of a signal of low rank plus noise of variance delta^2 / q. The level
+    # is the probability of calling pure noise an outlier; values up to the tolerance are zeros.
+    if not 0 < level < 0.5:
+        raise InvalidParameter(
+            f"level is {level}; allowed: above 0 and below 0.5, for example 0.01."
+        )
+    p, q = sorted(int(side) for side in shape)
+    y = check_spectrum(values, shape)
+    y = np.where(y <= tolerance, 0.0, y)
+    zeros = int((y == 0).sum())
+    outliers, scale, shift, cut, found, simulated = _settle(y, q, zeros, level, seed)
+    covariance = simulated.spread(p - outliers)
+    law = RectangularNoise(p / q)
+    noise = scale * np.sqrt(q / (q - outliers))
+    observed = y[p - outliers :][::-1] + shift
+    observed = observed[observed > noise * law.edges[1]]
+    spikes = debias(observed, noise=noise, n_columns=q, ratio=p / q)
+    unsure = covariance * noise**2
+    if not shift:
+        unsure[1] = unsure[:, 1] = 0.0
+    return BulkFit(
+        (p, q),
+        float(noise),
+        float(shift),
+        zeros,
+        float(noise * law.edges[1] - shift),
+        float(cut),
+        spikes_with_error(spikes, law, noise, unsure),
+        found,
+        simulated.p_value(found, p - outliers),
+        float(np.sqrt(unsure[0, 0])),
+        float(np.sqrt(unsure[1, 1])),
+    )
+
+
+def _settle(
+    y: np.ndarray, q: int, zeros: int, level: float, seed: int
+) -> tuple[int, float, float, float, float, Replicates]:
+    """Number of outliers that stays, with scale, shift, cut, distance and simulated noise."""
+    # Values beyond the Tracy-Widom quantile of the noise left are taken out until their number
+    # stays.
+    p, outliers = y.size, 0
+    for _ in range(p):
+        bulk = y[: p - outliers]
+        if bulk.size - zeros < MINIMUM_COUNT or outliers > p // 2:
+            raise InvalidData(
+                f"{bulk.size - zeros} of {p} singular values are left for a bulk and {outliers} lie "
+                f"beyond it; at least {MINIMUM_COUNT} and half of them are needed. There is no bulk."
+            )
+        ratio = (p - outliers) / (q - outliers)
+        scale, shift = maximise(bulk, RectangularNoise(ratio), always=zeros > 0)
+        rounded = RectangularNoise(*RectangularNoise(p / q).key)
+        simulated = replicates(
+            min(bulk.size, NULL_SIZE), rounded, round(shift / scale, 1), seed=seed
+        )
+        covariance = simulated.spread(bulk.size)
+        law = RectangularNoise(ratio)
+        found = distance(bulk, law, scale, shift)
+        # Without a shift there is none to correct.
+        shifted = shift > 0
+        scale, shift = simulated.corrected(scale, shift, bulk.size)
+        shift = shift if shifted else 0.0
+        # Entries of the noise have standard deviation scale / sqrt(q - outliers).
+        reach = noise_edge(p - outliers, q - outliers, probability=1 - level)
+        reach /= np.sqrt(q - outliers)
+        wider = wider_edge(law.edge_scale(bulk.size), law.edges[1], covariance, 1 - level)
+        cut = scale * (reach + wider) - shift
+        beyond = int((y > cut).sum())
+        if beyond <= outliers:
+            break
+        outliers = beyond
+    return outliers, scale, shift, cut, found, simulated
+
+
+def spikes_with_error(
+    spikes: Spikes, law: NoiseLaw, noise: float, covariance: np.ndarray
+) -> Spikes:
+    """Add to the errors of strengths what an error of the noise and the shrinkage does to them."""
+    # By the gradient of delta s((y + b) / delta).
+    x, step = spikes.observed / noise, 1e-6
+    by_place = (law.strength(x * (1 + step)) - law.strength(x)) / (x * step)
+    gradient = np.stack([law.strength(x) - x * by_place, by_place])
+    extra = np.einsum("ik,ij,jk->k", gradient, covariance, gradient)
+    errors = np.sqrt(spikes.standard_errors**2 + np.clip(extra, 0, None))
+    return replace(spikes, standard_errors=errors)
+
+
+@dataclass(frozen=True)
+class SymmetricFit(BulkFit):
+    """Fit of (S* + delta Z - b)_+, or of S* + delta Z - b if not semidefinite."""
+
+    # The edge is 2 delta - b, strengths are eigenvalues of S*, both overlaps 1 - delta^2 / s^2, and
+    # -b is the centre of a matrix of both signs.
+    semidefinite: bool = True  # whether eigenvalues below zero were cut
+
+    @property
+    def threshold(self) -> float:
+        """Strength from which a signal is out of the bulk, delta."""
+        return self.noise
+
+
+def fit_symmetric(
+    values: np.ndarray,
+    *,
+    semidefinite: bool | None = None,
+    level: float = 0.01,
+    tolerance: float = 0.0,
+    seed: int = 0,
+) -> SymmetricFit:
+    """Noise, shrinkage and features of a symmetric matrix from all its eigenvalues."""
+    # By default it is semidefinite if none is below zero. A threshold at or beyond 2 delta leaves
+    # no bulk to fit.
+    if not 0 < level < 0.5:
+        raise InvalidParameter(
+            f"level is {level}; allowed: above 0 and below 0.5, for example 0.01."
+        )
+    y = _check_eigenvalues(values)
+    if semidefinite is None:
+        semidefinite = bool(y[0] >= -tolerance)
+    if semidefinite:
+        if y[0] < -tolerance:
+            raise InvalidData(
+                f"an eigenvalue of {y[0]:.6g} is below zero; pass semidefinite=False."
+            )
+        y = np.where(y <= tolerance, 0.0, y)
+    return _fit_symmetric(y, semidefinite, level, seed)
+
+
+def _check_eigenvalues(values: np.ndarray) -> np.ndarray:
+    y = np.sort(np.asarray(values, dtype=float).ravel())
+    if y.size < MINIMUM_COUNT:
+        raise InvalidData(f"{y.size} eigenvalues; at least {MINIMUM_COUNT} are needed.")
+    if not np.isfinite(y).all():
+        raise InvalidData("an eigenvalue is not finite; allowed: real numbers.")
+    if y[0] == y[-1]:
+        raise InvalidData(
+            f"all {y.size} eigenvalues are {y[0]:.6g}: the matrix is no more than that."
+        )
+    return y
+
+
+def _fit_symmetric(y: np.ndarray, semidefinite: bool, level: float, seed: int) -> SymmetricFit:
+    # Derived from arXiv:2505.17958: with K outliers taken out, the d - K others are y = (x - b)_+
+    # for x of the semicircle of delta sqrt(1 - K/d).
+    d, law = y.size, SymmetricNoise()
+    # Fewer positive values than elsewhere are enough: the zeros are data as well.
+    least = 15
+    zeros = int((y == 0).sum()) if semidefinite else 0
+    if semidefinite and zeros == 0:
+        raise InvalidData(
+            "no eigenvalue is zero, so that no threshold has cut the noise; there is no bulk."
+        )
+    low = high = 0
+    for _ in range(d):
+        bulk = y[low : d - high]
+        if bulk.size - zeros < least or low + high > d // 2:
+            raise InvalidData(
+                f"{bulk.size - zeros} of {d} eigenvalues are left for a bulk and {low + high} lie "
+                f"beyond it; at least {least} and half of them are needed. There is no bulk."
+            )
+        scale, shift = maximise(bulk, law, always=semidefinite, signed=not semidefinite)
+        share = round(shift / scale, 1) if semidefinite else 0.0
+        simulated = replicates(
+            min(bulk.size, NULL_SIZE), law, share, signed=not semidefinite, seed=seed
+        )
+        covariance = simulated.spread(bulk.size)
+        # Outliers exceed 2 delta + delta d^(-2/3) TW_1 - b, further as the edge itself is fitted.
+        unit = law.edge_scale(bulk.size)
+        margin = unit * tracy_widom_quantile(1 - level)
+        reach = scale * (2 + margin + wider_edge(unit, law.edges[1], covariance, 1 - level))
+        beyond = int((y + shift > reach).sum())
+        under = 0 if semidefinite else int((y + shift < -reach).sum())
+        if beyond <= high and under <= low:
+            break
+        low, high = max(low, under), max(high, beyond)
+    found = distance(bulk, law, scale, shift)
+    scale, shift = simulated.corrected(scale, shift, bulk.size)
+    # Entries keep their variance when rows are taken out.
+    noise = scale * np.sqrt(d / bulk.size)
+    spikes = _symmetric_spikes(
+        np.concatenate([y[d - high :], y[:low]]) + shift, noise, covariance, d
+    )
+    return SymmetricFit(
+        (d, d),
+        float(noise),
+        float(shift),
+        zeros,
+        float(2 * noise - shift),
+        float(reach - shift),
+        spikes,
+        found,
+        simulated.p_value(found, bulk.size),
+        float(noise * np.sqrt(covariance[0, 0])),
+        float(noise * np.sqrt(covariance[1, 1])),
+        semidefinite,
+    )
+
+
+def _symmetric_spikes(x: np.ndarray, noise: float, covariance: np.ndarray, d: int) -> Spikes:
+    law = SymmetricNoise()
+    x = x[np.abs(x) > 2 * noise]
+    x = x[np.argsort(-np.abs(x))]
+    place = np.abs(x) / noise
+    # s = (x + sqrt(x^2 - 4 delta^2)) / 2, o = 1 - delta^2 / s^2.
+    s = law.strength(place)
+    overlap = 1 - 1 / s**2
+    errors = law.spread(place, d) / overlap
+    plain = Spikes(np.abs(x), noise * s, noise * errors, overlap, overlap)
+    wider = spikes_with_error(plain, law, noise, covariance * noise**2)
+    sign = np.sign(x)
+    return Spikes(x, sign * wider.strengths, wider.standard_errors, overlap, overlap)

@@ -1,0 +1,122 @@
+"""Diagnoses of all matrices of a file, one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from solvable.diagnose.diagnosis import NOT_FITTED, MatrixDiagnosis
+from solvable.diagnose.matrix import diagnose_matrix
+from solvable.diagnose.weights import StoredArray, iter_weights
+from solvable.errors import InvalidData, InvalidParameter
+
+
+def diagnose_file(
+    path: str | Path,
+    *,
+    initial: str | Path | None = None,
+    tied: bool = False,
+    control: bool = True,
+    workers: int = 1,
+    seed: int = 0,
+) -> Iterator[MatrixDiagnosis]:
+    """Diagnose the matrices of a file one by one.
+
+    Parameters
+    ----------
+    path : str or Path
+        ``.safetensors``, ``.npz`` or ``.npy``.
+    initial : str or Path, optional
+        Weights before training, under the same names: their difference is diagnosed as well.
+    tied : bool
+        Whether to diagnose the product of each matrix with itself, as a quadratic network learns
+        it.
+    control : bool
+        Whether to compare with permuted entries where there are no initial weights.
+    workers : int
+        Processes; the result does not depend on their number.
+    seed : int
+        Of the bootstraps.
+
+    Yields
+    ------
+    MatrixDiagnosis
+        One per array, in the order of the file; what cannot be fitted says why, and the rest goes
+        on.
+
+    Raises
+    ------
+    InvalidData
+        If a file itself cannot be read.
+    InvalidParameter
+        If ``workers`` is below 1.
+
+    Notes
+    -----
+    Memory: per process the largest array four times in double precision. Backed by
+    ``tests/diagnose/test_matrix.py``; time by ``benchmarks/diagnose.py``.
+    """
+    if workers < 1:
+        raise InvalidParameter(f"workers is {workers}; allowed: 1 or more.")
+    before = {} if initial is None else {stored.name: stored for stored in iter_weights(initial)}
+    missing = initial is not None
+    tasks = (
+        (stored, before.get(stored.name), missing, tied, control, seed)
+        for stored in iter_weights(path)
+    )
+    if workers == 1:
+        for task in tasks:
+            yield _diagnose_stored(*task)
+        return
+    from joblib import Parallel, delayed
+
+    run = Parallel(n_jobs=workers, return_as="generator", pre_dispatch=2 * workers)
+    yield from run(delayed(_diagnose_stored)(*task) for task in tasks)
+
+
+def _diagnose_stored(
+    stored: StoredArray,
+    before: StoredArray | None,
+    missing: bool,
+    tied: bool,
+    control: bool,
+    seed: int,
+) -> MatrixDiagnosis:
+    if len(stored.shape) == 1:
+        # Biases and normalisations are most of the arrays of a network: not read at all.
+        return MatrixDiagnosis(
+            stored.name, stored.shape, stored.dtype, NOT_FITTED, "a vector has no spectrum."
+        )
+    refusal, start = "", None
+    try:
+        weights = stored.read()
+    except InvalidData as error:
+        return MatrixDiagnosis(stored.name, stored.shape, stored.dtype, NOT_FITTED, str(error))
+    if missing:
+        try:
+            start, refusal = _initial(stored, before)
+        except InvalidData as error:
+            refusal = str(error)
+    row = diagnose_matrix(
+        weights,
+        name=stored.name,
+        dtype=stored.dtype,
+        precision=stored.precision,
+        initial=start,
+        tied=tied,
+        control=control,
+        seed=seed,
+    )
+    note = (f"initial weights: {refusal}",) if refusal else ()
+    return replace(row, notes=(*row.notes, *note))
+
+
+def _initial(stored: StoredArray, before: StoredArray | None) -> tuple[np.ndarray | None, str]:
+    if before is None:
+        return None, "none of this name."
+    if before.shape != stored.shape:
+        return None, f"their shape is {before.shape}, that of the weights {stored.shape}."
+    return before.read(), ""

@@ -1,0 +1,182 @@
+"""What the fitted law of a spectrum says: features, their decay, advice, errors, the curve."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from solvable.diagnose.bulk_fit import BulkFit, SymmetricFit
+from solvable.diagnose.bulk_law import WholeBulk
+from solvable.diagnose.diagnosis import (
+    Advice,
+    Curve,
+    ErrorParts,
+    Estimate,
+    Exponent,
+    Feature,
+)
+from solvable.diagnose.phase_likelihood import PhaseLaw
+from solvable.diagnose.spectrum import Spectrum
+from solvable.diagnose.strengths import (
+    MINIMUM_STRENGTHS,
+    Decay,
+    fit_decay,
+    fit_decaying,
+    shrinkage_errors,
+)
+from solvable.diagnose.tail import TailFit
+from solvable.errors import InvalidData
+
+
+def features_of(fit: BulkFit, unit: float) -> tuple[Feature, ...]:
+    """Outliers with their signals, in the unit of the file."""
+    spikes = fit.spikes
+    symmetric = spikes.short_overlap is spikes.long_overlap
+    features = []
+    for k in range(spikes.observed.size):
+        s, reach = float(spikes.strengths[k]), 1.959964 * float(spikes.standard_errors[k])
+        observed = float(spikes.observed[k]) - fit.shrinkage
+        # A signal below the threshold would not be seen.
+        low = max(abs(s) - reach, min(fit.threshold, abs(s)))
+        ends = sorted((np.sign(s) * low, np.sign(s) * (abs(s) + reach)))
+        features.append(
+            Feature(
+                observed * unit,
+                Estimate(s * unit, float(ends[0]) * unit, float(ends[1]) * unit),
+                float(spikes.short_overlap[k]),
+                None if symmetric else float(spikes.long_overlap[k]),
+            )
+        )
+    return tuple(features)
+
+
+def decay_of(fit: BulkFit, notes: list[str], seed: int) -> Decay | None:
+    """Decay of the strengths, or None with a note where there are too few."""
+    if fit.n_outliers < MINIMUM_STRENGTHS:
+        if fit.n_outliers:
+            notes.append(
+                f"decay of strengths: {fit.n_outliers} of them; {MINIMUM_STRENGTHS} are needed."
+            )
+        return None
+    try:
+        return fit_decay(fit.spikes.strengths, fit.spikes.standard_errors, seed=seed)
+    except InvalidData as error:
+        notes.append(f"decay of strengths: {error}")
+        return None
+
+
+def decay_below_threshold(
+    fit: BulkFit, best: PhaseLaw, notes: list[str], seed: int
+) -> tuple[BulkFit, Decay | None]:
+    """Decay of the strengths; where the likeliest law has one, continued into the bulk."""
+    decay = decay_of(fit, notes, seed)
+    if decay is None or not best.decay:
+        return fit, decay
+    if not isinstance(fit, SymmetricFit) or not fit.semidefinite:
+        return fit, decay
+    try:
+        better, again = fit_decaying(fit)
+    except InvalidData as error:
+        notes.append(f"decay of strengths: {error}")
+        return fit, decay
+    if again.p_value < 0.1:
+        return fit, again
+    notes.append("noise and shrinkage: the decay of the strengths was continued into the bulk.")
+    return better, again
+
+
+def exponent_of(
+    tail: TailFit | None, bulk_p_value: float | None, decay: Decay | None
+) -> Exponent | None:
+    """Put together what is known of exponents."""
+    if tail is None and decay is None:
+        return None
+    exponent = Exponent(bulk_p_value=bulk_p_value)
+    if tail is not None:
+        exponent = replace(
+            exponent,
+            spectrum=Estimate(tail.exponent, *tail.interval),
+            spectrum_p_value=tail.p_value,
+            lognormal_p_value=tail.power_law_p_value,
+            n_tail=tail.n_tail,
+        )
+    if decay is not None:
+        exponent = replace(
+            exponent,
+            strengths=Estimate(decay.value, decay.low, decay.high),
+            strengths_p_value=decay.p_value,
+            n_strengths=decay.n,
+        )
+    return exponent
+
+
+def errors_and_advice(
+    spectrum: Spectrum, fit: BulkFit, decay: Decay | None
+) -> tuple[ErrorParts, Advice]:
+    """Where the distance to the signals comes from, and what would lower it."""
+    spikes, unit, count = fit.spikes, spectrum.unit, int(fit.spikes.observed.size)
+    y = np.abs(spectrum.ordered(fit))
+    cosines = np.sqrt(spikes.short_overlap * spikes.long_overlap)
+    errors = shrinkage_errors(y, count, np.abs(spikes.strengths), cosines, edge=fit.edge)
+    undetected = decay.undetected(y.size) if decay is not None and decay.p_value >= 0.1 else None
+    norm = float((y**2).sum())
+    # A product overflows to infinity where a power raises.
+    square = unit * unit
+    parts = ErrorParts(
+        errors.bulk * square,
+        errors.shrinkage * square,
+        errors.rotation * square,
+        None if undetected is None else undetected * square,
+        norm * square,
+    )
+    share = float((np.sort(y)[y.size - count :] ** 2).sum()) / norm
+    total = errors.bulk + errors.shrinkage + errors.rotation
+    lowered = fit.shrinkage > 0 and spectrum.semidefinite
+    what = "eigenvalues" if spectrum.symmetric else "singular values"
+    gain = 1 - np.sqrt(errors.denoised / total) if total else 0.0
+    cut_gain = 1 - np.sqrt(errors.cut / total) if total else 0.0
+    text = (
+        f"Keep {count} of {y.size} {what} ({share:.0%} of the squared norm): the predicted error "
+        f"falls by {cut_gain:.0%}, with the best size of each by {gain:.0%}."
+        if count
+        else "Nothing stands out of the noise: there is nothing to keep."
+    )
+    root = np.sqrt([total, errors.cut, errors.denoised, errors.edge]) * unit
+    advice = Advice(
+        count,
+        share,
+        fit.cut * unit,
+        float(root[0]),
+        float(root[1]),
+        float(root[2]),
+        float(root[3]) if lowered else None,
+        text,
+    )
+    return parts, advice
+
+
+def curve_of(
+    spectrum: Spectrum, bulk: WholeBulk | None, fit: BulkFit | None, law: PhaseLaw
+) -> Curve:
+    """Fitted law of the winning phase for drawing, in the unit of the file."""
+    # Outliers are not part of the law: its mass is the share of the others.
+    unit, p, points = spectrum.unit, spectrum.values.size, 400
+    if law.smooth is not None or bulk is None or fit is None:
+        if law.smooth is None:
+            return Curve(np.zeros(0), np.zeros(0), spectrum.zeros / p)
+        y = np.abs(spectrum.values)
+        y = np.sort(y[y > 0])
+        x = np.geomspace(y[0], y[-1], points)
+        atom = spectrum.zeros / p
+        return Curve(x * unit, law.smooth.density(x) * (1 - atom) / unit, atom)
+    low, high = (edge * bulk.scale - bulk.shift for edge in bulk.law.edges)
+    atom = 0.0
+    if spectrum.semidefinite:
+        low = max(low, 0.0)
+        if bulk.shift > 0:
+            atom = float(bulk.law.cdf(np.array([bulk.shift / bulk.scale]))[0])
+    x = np.linspace(low, high, points)
+    share = 1 - fit.n_outliers / p
+    density = bulk.law.density((x + bulk.shift) / bulk.scale) / bulk.scale
+    return Curve(x * unit, density * share / unit, atom * share)
