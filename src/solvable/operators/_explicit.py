@@ -47,12 +47,10 @@ def dense_pairs(operator: SymmetricOperator, n_upper: int, n_lower: int) -> Ritz
 def gram_pairs(
     operator: SymmetricOperator, n_upper: int, n_lower: int, rng: np.random.Generator
 ) -> RitzPairs:
-    r"""Pairs of an uncorrected operator with fewer samples than features, by its dual form.
-
-    With K = F F^T = L L^T (pivoted Cholesky, rank r) the columns of Q = F^T L^{-T} are orthonormal
-    and span the rows of F, so that C = Q (L^T diag(T) L / n) Q^T - mean(T) I: an r x r problem, and
-    the eigenvalue -mean(T) of multiplicity D - r on the complement of Q.
-    """
+    """Pairs of an uncorrected operator with fewer samples than features, by its dual form."""
+    # With K = F F^T = L L^T (pivoted Cholesky, rank r) the columns of Q = F^T L^-T are orthonormal and
+    # span the rows of F, so that C = Q (L^T diag(T) L / n) Q^T - mean(T) I: an r x r problem, and the
+    # eigenvalue -mean(T) of multiplicity D - r on the complement of Q.
     X, weights = _gather(operator)
     features = operator.features
     order, L = _pivoted_cholesky(features.kernel(X))

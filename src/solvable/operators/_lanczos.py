@@ -13,9 +13,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-CHECK_EVERY = 4
-"""Products between two looks at convergence."""
-
 BULK_TOLERANCE = 5e-3
 """Relative residual at which the pair at the edge of the bulk is known well enough to reject it."""
 
@@ -40,12 +37,10 @@ def both_ends(size: int, n_upper: int, n_lower: int) -> np.ndarray:
 def settled(
     pairs: RitzPairs, n_upper: int, tolerance: float, bulk: tuple[float, float] | None
 ) -> bool:
-    """Whether more products would tell anything that was asked for.
-
-    Without ``bulk`` every pair must have converged. With it, the pairs outside must, and on each
-    side the one nearest to the edge from inside must be known to :data:`BULK_TOLERANCE`: Ritz
-    values move outwards, so that those further inside are of no concern.
-    """
+    """Whether more products would tell anything that was asked for."""
+    # Without a bulk every pair must have converged. With it, the pairs outside must, and on each side
+    # the one nearest to the edge from inside must be known to a coarse tolerance: Ritz values move
+    # outwards, so that those further inside are of no concern.
     good = pairs.residuals <= tolerance * pairs.scale
     if bulk is None or good.all():
         return bool(good.all())
@@ -138,11 +133,9 @@ def lanczos(
     rng: np.random.Generator,
     bulk: tuple[float, float] | None = None,
 ) -> RitzPairs:
-    """Ritz pairs of both ends, at most ``max_products`` products.
-
-    ``capacity`` vectors are held before a restart; with ``capacity == size`` the whole space is
-    spanned and the result is exact. Stops once the pairs are :func:`settled`.
-    """
+    """Ritz pairs of both ends, once they are :func:`settled` or the products are spent."""
+    # So many vectors are held before a restart; with all of them the whole space is spanned and the
+    # result is exact.
     wanted = n_upper + n_lower
     capacity = min(size, max(capacity, wanted + 8))
     basis = _Basis(size, capacity)
@@ -154,7 +147,7 @@ def lanczos(
         products += 1
         basis.append(direction, image)
         finished = basis.count == size or products >= max_products
-        due = products % CHECK_EVERY == 0 or basis.count == capacity
+        due = products % 4 == 0 or basis.count == capacity  # looks at convergence are not free
         if basis.count >= wanted and (finished or due):
             pairs = basis.pairs(n_upper, n_lower, products)
             if finished or settled(pairs, n_upper, tolerance, bulk):

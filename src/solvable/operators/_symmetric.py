@@ -23,13 +23,11 @@ def quadratic_forms(X: np.ndarray, triangle: np.ndarray) -> np.ndarray:
 
 
 def weighted_gram(X: np.ndarray, weights: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-    """Upper triangle of sum_mu w_mu x_mu x_mu^T: one rank update for each sign of the weights.
-
-    ``out``, in column order and of the type of ``X``, is added to in place.
-    """
+    """Upper triangle of sum_mu w_mu x_mu x_mu^T: one rank update for each sign of the weights."""
     (syrk,) = get_blas_funcs(("syrk",), (X,))
     size = np.sqrt(np.abs(weights))
     width = X.shape[1]
+    # ``out`` is added to in place: it must be in column order and of the type of X.
     gram = np.zeros((width, width), dtype=X.dtype, order="F") if out is None else out
     for sign, rows in ((1.0, np.flatnonzero(weights > 0)), (-1.0, np.flatnonzero(weights < 0))):
         if rows.size:

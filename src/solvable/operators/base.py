@@ -62,21 +62,8 @@ class MomentStatistics:
 def statistics_of(
     weights: np.ndarray, squared_norms: np.ndarray, n_features: int
 ) -> MomentStatistics:
-    r"""Averages that set the noise, from the weights and the squared norms of the features.
-
-    Parameters
-    ----------
-    weights, squared_norms : ndarray of shape (n,)
-        :math:`T` and :math:`\|F\|^2`.
-    n_features : int
-        :math:`D`.
-
-    Returns
-    -------
-    MomentStatistics
-        The averages.
-    """
-    norms = squared_norms / n_features
+    """Averages that set the noise, from the weights and the squared norms of the features."""
+    norms = squared_norms / n_features  # |F|^2 / D
     weighted = weights * norms
     return MomentStatistics(
         n_samples=weights.size,
@@ -85,6 +72,7 @@ def statistics_of(
         weight_second_moment=float(np.mean(weights**2)),
         weighted_norm_mean=float(weighted.mean()),
         weighted_norm_second=float(np.mean(weights * weighted)),
+        # tau_2 = E_n[T^2 |F|^4] / D^2.
         weighted_norm_fourth=float(np.mean(weighted**2)),
         largest_weighted_norm=float(np.max(np.abs(weighted))),
     )
@@ -132,23 +120,7 @@ class SymmetricOperator(ABC):
         """The operator as a matrix, shape (D, D)."""
 
     def matmat(self, U: Array) -> Array:
-        """Product with a block of vectors.
-
-        Parameters
-        ----------
-        U : array of shape (D, k)
-            Vectors; NumPy, or of the library of the samples.
-
-        Returns
-        -------
-        array of shape (D, k)
-            In float64; NumPy if ``U`` is.
-
-        Raises
-        ------
-        InvalidData
-            If the shape is wrong or the samples are not finite.
-        """
+        """Product with a block of vectors (D, k), in float64; NumPy if ``U`` is."""
         if U.ndim != 2 or U.shape[0] != self.shape[0]:
             raise InvalidData(f"U has shape {tuple(U.shape)}; allowed: ({self.shape[0]}, k).")
         if U.shape[1] == 0:
@@ -164,29 +136,12 @@ class SymmetricOperator(ABC):
         return result
 
     def matvec(self, u: Array) -> Array:
-        """Product with one vector.
-
-        Parameters
-        ----------
-        u : array of shape (D,) or (D, 1)
-            Vector.
-
-        Returns
-        -------
-        array of the shape of ``u``
-            In float64.
-        """
+        """Product with one vector of shape (D,) or (D, 1)."""
         xp = namespace(u)
         return xp.reshape(self.matmat(xp.reshape(u, (-1, 1))), tuple(u.shape))
 
     def as_linear_operator(self) -> Any:
-        """Interface to SciPy's solvers.
-
-        Returns
-        -------
-        scipy.sparse.linalg.LinearOperator
-            The same operator, on float64 NumPy vectors.
-        """
+        """The same operator for SciPy's solvers, on float64 NumPy vectors."""
         from scipy.sparse.linalg import LinearOperator
 
         return LinearOperator(

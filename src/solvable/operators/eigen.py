@@ -7,13 +7,12 @@ from typing import Any, Literal
 
 import numpy as np
 
+from solvable.arrays import check_integer
 from solvable.errors import InvalidParameter, NotConverged, unknown_choice
 from solvable.operators._explicit import dense_pairs, gram_pairs
 from solvable.operators._lanczos import RitzPairs, lanczos, settled
 from solvable.operators.base import SymmetricOperator
 from solvable.operators.routes import Route, RouteName, basis_capacity, choose_route
-
-__all__ = ["Eigenpairs", "choose_route", "leading_eigenpairs"]
 
 
 @dataclass(frozen=True)
@@ -199,10 +198,8 @@ def _check(
         )
     if not 0 <= tolerance < 1:
         raise InvalidParameter(f"tolerance is {tolerance}; allowed: at least 0 and below 1.")
-    if max_products is not None and max_products < 1:
-        raise InvalidParameter(
-            f"max_products is {max_products}; allowed: an integer of at least 1."
-        )
+    if max_products is not None:
+        check_integer("max_products", max_products, 1)
     if unconverged not in ("mark", "raise"):
         raise InvalidParameter(unknown_choice("unconverged", unconverged, ["mark", "raise"]))
     if bulk is not None and not bulk[0] <= bulk[1]:

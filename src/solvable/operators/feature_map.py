@@ -69,17 +69,6 @@ class FeatureMap(Protocol):
 
 
 def floating(X: Array) -> Array:
-    """Float32 and float64 as they are, everything else as float64.
-
-    Parameters
-    ----------
-    X : array
-        Numbers.
-
-    Returns
-    -------
-    array
-        Floating-point numbers; no copy if they already were.
-    """
+    """Float32 and float64 as they are, without a copy; everything else as float64."""
     xp = namespace(X)
     return X if X.dtype in (xp.float32, xp.float64) else xp.astype(X, xp.float64)

@@ -9,7 +9,7 @@ from math import comb
 
 import numpy as np
 
-from solvable.arrays import Array, namespace
+from solvable.arrays import Array, check_integer, namespace
 from solvable.errors import InvalidData, InvalidParameter
 from solvable.hermite import hermite_kernel
 from solvable.operators._engines import Cubic, Linear, Quadratic, as_like
@@ -64,10 +64,7 @@ class HermiteFeatures(FeatureMap):
     def __post_init__(self) -> None:
         if self.degree not in _ENGINES:
             raise InvalidParameter(f"degree is {self.degree!r}; allowed: 1, 2, 3.")
-        if self.dimension < 1:
-            raise InvalidParameter(
-                f"dimension is {self.dimension!r}; allowed: an integer of at least 1."
-            )
+        check_integer("dimension", self.dimension, 1)
 
     @property
     def n_features(self) -> int:
@@ -79,18 +76,7 @@ class HermiteFeatures(FeatureMap):
         return _ENGINES[self.degree](self.dimension)
 
     def block_rows(self, n_vectors: int = 1) -> int:
-        """Rows per block that keep the intermediates in cache.
-
-        Parameters
-        ----------
-        n_vectors : int
-            Vectors multiplied at once.
-
-        Returns
-        -------
-        int
-            Rows.
-        """
+        """Rows per block that keep the intermediates of so many vectors in cache."""
         return self._engine.rows(n_vectors)
 
     def _check(self, X: Array, **vectors: tuple[Array, int]) -> None:
@@ -110,36 +96,12 @@ class HermiteFeatures(FeatureMap):
             yield part, floating(X[part, :])
 
     def transform(self, X: Array) -> Array:
-        """Explicit features, for small problems and tests.
-
-        Parameters
-        ----------
-        X : array of shape (n, d)
-            Samples.
-
-        Returns
-        -------
-        array of shape (n, D)
-            :math:`F(X)`, in the type of ``X``.
-        """
+        """Explicit features (n, D) in the type of X, for small problems and tests."""
         self._check(X)
         return self._engine.transform(floating(X))
 
     def project(self, X: Array, U: Array) -> Array:
-        """Features along given directions, :math:`F(X) U`.
-
-        Parameters
-        ----------
-        X : array of shape (n, d)
-            Samples.
-        U : array of shape (D, k)
-            Directions.
-
-        Returns
-        -------
-        array of shape (n, k)
-            In the type of ``X``.
-        """
+        """Features along directions (D, k), :math:`F(X) U` of shape (n, k), in the type of X."""
         self._check(X, U=(U, self.n_features))
         xp = namespace(X)
         state = None
@@ -150,20 +112,7 @@ class HermiteFeatures(FeatureMap):
         return xp.concat(parts, axis=0) if parts else floating(X)[:, :0] @ U[:0, :]
 
     def adjoint(self, X: Array, W: Array) -> Array:
-        """Weighted sums of features, :math:`F(X)^T W`.
-
-        Parameters
-        ----------
-        X : array of shape (n, d)
-            Samples.
-        W : array of shape (n, k)
-            Weights.
-
-        Returns
-        -------
-        array of shape (D, k)
-            In float64.
-        """
+        """Features summed with weights (n, k), :math:`F(X)^T W` of shape (D, k), in float64."""
         self._check(X, W=(W, X.shape[0]))
         sums = _add_up(
             self._engine.accumulate(block, as_like(W[rows, :], block, block.dtype))
@@ -172,21 +121,9 @@ class HermiteFeatures(FeatureMap):
         return self._engine.finish(sums)
 
     def weighted_product(self, X: Array, weights: Array, U: Array) -> Array:
-        r"""Product :math:`\sum_\mu w_\mu F(x_\mu) F(x_\mu)^T U` without forming F.
+        r"""Product :math:`\sum_\mu w_\mu F(x_\mu) F(x_\mu)^T U`, (D, k), in float64.
 
-        Parameters
-        ----------
-        X : array of shape (n, d)
-            Samples, float32 or float64; GEMMs run in that type and blocks add up in float64.
-        weights : array of shape (n,)
-            :math:`w`, of any sign.
-        U : array of shape (D, k)
-            Vectors.
-
-        Returns
-        -------
-        array of shape (D, k)
-            In float64, where ``X`` lives.
+        GEMMs run in the type of X; blocks add up in float64, where X lives.
         """
         self._check(X)
         if tuple(weights.shape) != (X.shape[0],):
@@ -197,20 +134,7 @@ class HermiteFeatures(FeatureMap):
         return self.weighted_sum(blocks, U)
 
     def weighted_sum(self, blocks: Iterable[tuple[Array, np.ndarray]], U: Array) -> Array:
-        """Sum of :meth:`weighted_product` over blocks, with one preparation of the vectors.
-
-        Parameters
-        ----------
-        blocks : iterable of (array of shape (rows, d), array of shape (rows,))
-            Samples and weights, at least one block.
-        U : array of shape (D, k)
-            Vectors.
-
-        Returns
-        -------
-        array of shape (D, k)
-            In float64, where the samples live.
-        """
+        """Sum of :meth:`weighted_product` over blocks, with one preparation of the vectors."""
         engine = self._engine
 
         def parts() -> Iterator[tuple[Array, ...]]:
@@ -225,38 +149,14 @@ class HermiteFeatures(FeatureMap):
         return engine.finish(_add_up(parts()))
 
     def squared_norm(self, X: Array) -> Array:
-        """Squared norm of the features, by the dual kernel.
-
-        Parameters
-        ----------
-        X : array of shape (n, d)
-            Samples.
-
-        Returns
-        -------
-        array of shape (n,)
-            In float64.
-        """
+        """Squared norm of the features (n,), by the dual kernel, in float64."""
         self._check(X)
         xp = namespace(X)
         squares = xp.sum(floating(X) ** 2, axis=1, dtype=xp.float64)
         return hermite_kernel(squares, squares, squares, self.dimension, self.degree)
 
     def kernel(self, X: Array, Y: Array | None = None) -> Array:
-        """Dual kernel of two sets of samples.
-
-        Parameters
-        ----------
-        X : array of shape (n, d)
-            Samples.
-        Y : array of shape (m, d), optional
-            Other samples; ``X`` if left out.
-
-        Returns
-        -------
-        array of shape (n, m)
-            In the type of ``X``; memory of the result.
-        """
+        """Dual kernel (n, m) of two sets of samples, of one set with itself if Y is left out."""
         Y = X if Y is None else Y
         self._check(X)
         self._check(Y)
@@ -271,47 +171,15 @@ class HermiteFeatures(FeatureMap):
         )
 
     def to_symmetric(self, U: Array) -> Array:
-        r"""Vectors as symmetric matrices of the same norm (q = 2).
+        r"""Vectors (D, k) as symmetric matrices (k, d, d) of the same norm (q = 2).
 
-        :math:`V_{ii} = u_{ii}`, :math:`V_{ij} = u_{ij} / \sqrt 2` for :math:`i < j`, so that
-        :math:`\|V\|_F = \|u\|` and
-        :math:`\langle u, F(x) \rangle = (x^T V x - \mathrm{tr} V)/\sqrt 2`.
-
-        Parameters
-        ----------
-        U : array of shape (D, k)
-            Vectors; entries in the order of ``numpy.triu_indices``.
-
-        Returns
-        -------
-        array of shape (k, d, d)
-            Symmetric matrices.
-
-        Raises
-        ------
-        InvalidParameter
-            If the degree is not 2.
+        :math:`V_{ii} = u_{ii}`, :math:`V_{ij} = u_{ij} / \sqrt 2` for :math:`i < j`, in the order of
+        ``numpy.triu_indices``: :math:`\langle u, F(x) \rangle = (x^T V x - \mathrm{tr} V)/\sqrt 2`.
         """
         return self._quadratic().to_symmetric(U)
 
     def from_symmetric(self, V: Array) -> Array:
-        r"""Inverse of :meth:`to_symmetric`: off-diagonal entries times :math:`\sqrt 2` (q = 2).
-
-        Parameters
-        ----------
-        V : array of shape (k, d, d)
-            Symmetric matrices; only the upper triangles are read.
-
-        Returns
-        -------
-        array of shape (D, k)
-            Vectors.
-
-        Raises
-        ------
-        InvalidParameter
-            If the degree is not 2.
-        """
+        """Inverse of :meth:`to_symmetric`; only the upper triangles are read."""
         return self._quadratic().from_symmetric(V)
 
     def _quadratic(self) -> Quadratic:

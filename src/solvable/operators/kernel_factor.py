@@ -8,9 +8,6 @@ import numpy as np
 
 from solvable.errors import InvalidData
 
-RANK_TOLERANCE = 1e-10
-"""Part of the largest diagonal entry below which what is left of a kernel is rounding."""
-
 
 @dataclass(frozen=True)
 class KernelFactor:
@@ -34,27 +31,15 @@ class KernelFactor:
     corner: np.ndarray
 
     def dual(self, B: np.ndarray) -> np.ndarray:
-        r"""Coefficients on the landmarks of directions in the coordinates of R.
-
-        .. math:: A = L^{-T} B, \qquad f(x) = k(x, X_p)\,A, \qquad A^T G_{pp} A = B^T B .
-
-        Parameters
-        ----------
-        B : ndarray of shape (r, k)
-            Directions.
-
-        Returns
-        -------
-        ndarray of shape (r, k)
-            :math:`A`.
-        """
+        """Coefficients on the landmarks, (r, k), of directions in the coordinates of R."""
         from scipy.linalg import solve_triangular
 
+        # A = L^-T B, so that f(x) = k(x, X_p) A and A^T G_pp A = B^T B.
         return np.asarray(solve_triangular(self.corner, B, lower=True, trans="T"))
 
 
 def factorise_kernel(
-    kernel: np.ndarray, *, tolerance: float = RANK_TOLERANCE, max_rank: int | None = None
+    kernel: np.ndarray, *, tolerance: float = 1e-10, max_rank: int | None = None
 ) -> KernelFactor:
     r"""Pivoted Cholesky factor of a positive kernel matrix.
 

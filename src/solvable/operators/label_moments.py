@@ -64,25 +64,7 @@ class LabelMoments:
         self._second = [np.zeros((n_features, n_features), order="F") for _ in range(n_groups)]
 
     def add(self, Z: np.ndarray, labels: np.ndarray) -> LabelMoments:
-        """Add a chunk of samples.
-
-        Parameters
-        ----------
-        Z : ndarray of shape (m, P)
-            Features, float32 or float64.
-        labels : ndarray of shape (m,)
-            Class of each sample, 0 to ``n_groups - 1``; or its real label.
-
-        Returns
-        -------
-        LabelMoments
-            Itself.
-
-        Raises
-        ------
-        InvalidData
-            If shapes disagree or features are not finite.
-        """
+        """Add a chunk of features (m, P) with the class or the real label of each row (m,)."""
         if Z.ndim != 2 or Z.shape[1] != self.n_features or len(labels) != len(Z):
             raise InvalidData(
                 f"features have shape {Z.shape} and labels {labels.shape}; allowed: "
@@ -119,24 +101,10 @@ class LabelMoments:
                 rank_update(self._second[group], Z[chosen] * size[chosen, None], sign)
 
     def merge(self, other: LabelMoments) -> LabelMoments:
-        """Add the sums of other samples.
-
-        Parameters
-        ----------
-        other : LabelMoments
-            Of the same features and groups.
-
-        Returns
-        -------
-        LabelMoments
-            Itself.
-
-        Raises
-        ------
-        InvalidData
-            If the two are not of the same kind.
-        """
-        kinds = [(one.n_features, one.n_groups, one.classes) for one in (self, other)]
+        """Add the sums of other samples, of the same features and groups."""
+        kinds = [
+            (moments.n_features, moments.n_groups, moments.classes) for moments in (self, other)
+        ]
         if kinds[0] != kinds[1]:
             raise InvalidData(
                 f"moments of (features, groups, classes) {kinds[1]} cannot be added to {kinds[0]}."
@@ -157,40 +125,18 @@ class LabelMoments:
         return self._second[group]
 
     def to_arrays(self) -> dict[str, np.ndarray]:
-        """Plain arrays that :meth:`from_arrays` reads back, to be stored or sent.
-
-        Returns
-        -------
-        dict of str to ndarray
-            ``rows``, ``classes``, ``totals``, ``first``, ``second``.
-        """
+        """Plain arrays that :meth:`from_arrays` reads back bit by bit, to be stored or sent."""
         return {
             "rows": np.array(self.rows),
             "classes": np.array(self.classes),
             "totals": self.totals,
             "first": self.first,
-            "second": np.stack([one.T for one in self._second]),
+            "second": np.stack([second.T for second in self._second]),
         }
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, np.ndarray]) -> LabelMoments:
-        """Moments from the arrays of :meth:`to_arrays`.
-
-        Parameters
-        ----------
-        arrays : mapping of str to ndarray
-            As stored.
-
-        Returns
-        -------
-        LabelMoments
-            The same sums, bit by bit.
-
-        Raises
-        ------
-        InvalidData
-            If arrays are missing or of the wrong shape.
-        """
+        """Moments from the arrays of :meth:`to_arrays`."""
         missing = {"rows", "classes", "totals", "first", "second"} - set(arrays)
         if missing:
             raise InvalidData(f"stored moments lack {', '.join(sorted(missing))}.")
@@ -200,9 +146,9 @@ class LabelMoments:
                 f"stored moments have shapes {arrays['first'].shape} and {arrays['second'].shape}; "
                 "allowed: (G, P) and (G, P, P)."
             )
-        found = cls(width, groups, classes=bool(arrays["classes"]))
-        found.rows = int(arrays["rows"])
-        found.totals = np.array(arrays["totals"], dtype=np.float64)
-        found.first = np.array(arrays["first"], dtype=np.float64)
-        found._second = [np.asfortranarray(one.T) for one in arrays["second"]]
-        return found
+        moments = cls(width, groups, classes=bool(arrays["classes"]))
+        moments.rows = int(arrays["rows"])
+        moments.totals = np.array(arrays["totals"], dtype=np.float64)
+        moments.first = np.array(arrays["first"], dtype=np.float64)
+        moments._second = [np.asfortranarray(second.T) for second in arrays["second"]]
+        return moments

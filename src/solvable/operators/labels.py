@@ -13,13 +13,10 @@ from solvable.errors import InvalidData, InvalidParameter, unknown_choice
 LabelMap: TypeAlias = Literal["identity", "tanh", "clip"] | Callable[[np.ndarray], Any]
 """A named label map, or a function of the standardised labels, entry by entry."""
 
-CLIP_AT = 2.0
-"""Standard deviations at which the label map "clip" cuts."""
-
 _MAPS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "identity": lambda y: y,
     "tanh": np.tanh,
-    "clip": lambda y: np.clip(y, -CLIP_AT, CLIP_AT),
+    "clip": lambda y: np.clip(y, -2.0, 2.0),
 }
 
 

@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from solvable.arrays import random_stream
+from solvable.arrays import check_integer, check_positive, random_stream
 from solvable.errors import InvalidData, InvalidParameter
 from solvable.operators.activations import check_activation, evaluate
 
@@ -58,13 +58,9 @@ class RandomLift:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("n_inputs", "width"):
-            if getattr(self, name) < 1:
-                raise InvalidParameter(
-                    f"{name} is {getattr(self, name)}; allowed: an integer of at least 1."
-                )
-        if not (np.isfinite(self.scale) and self.scale > 0):
-            raise InvalidParameter(f"scale is {self.scale}; allowed: a finite number above 0.")
+        check_integer("n_inputs", self.n_inputs, 1)
+        check_integer("width", self.width, 1)
+        check_positive(scale=self.scale)
         check_activation(self.activation)
 
     @cached_property
@@ -76,18 +72,7 @@ class RandomLift:
         return drawn
 
     def preactivation(self, inputs: np.ndarray) -> np.ndarray:
-        """:math:`W^T h / c`.
-
-        Parameters
-        ----------
-        inputs : ndarray of shape (n, n_inputs)
-            Float32 or float64.
-
-        Returns
-        -------
-        ndarray of shape (n, width)
-            Of the type of the inputs.
-        """
+        """:math:`W^T h / c`, shape (n, width), of the type of the inputs."""
         if inputs.ndim != 2 or inputs.shape[1] != self.n_inputs:
             raise InvalidData(
                 f"inputs of the lift have shape {inputs.shape}; allowed: (n, {self.n_inputs})."
@@ -95,18 +80,7 @@ class RandomLift:
         return np.asarray(inputs @ self.weights.astype(inputs.dtype, copy=False))
 
     def transform(self, inputs: np.ndarray) -> np.ndarray:
-        """Random features.
-
-        Parameters
-        ----------
-        inputs : ndarray of shape (n, n_inputs)
-            Float32 or float64.
-
-        Returns
-        -------
-        ndarray of shape (n, width)
-            Of the type of the inputs.
-        """
+        """Random features, shape (n, width), of the type of the inputs."""
         features = self.preactivation(inputs)
         if self.activation == "relu":
             # In place: for wide lifts the memory costs as much as the arithmetic.

@@ -143,7 +143,7 @@ def _new_directions(image: np.ndarray, basis: np.ndarray, room: int) -> np.ndarr
 
 
 def _ritz(basis: np.ndarray, images: np.ndarray, n_vectors: int, passes: int) -> ModulusPairs:
-    reduced = basis.T @ images
+    reduced = basis.T @ images  # Rayleigh-Ritz in the Krylov space
     values, coefficients = np.linalg.eigh((reduced + reduced.T) / 2)
     order = _by_modulus(values)[:n_vectors]
     values, coefficients = values[order], coefficients[:, order]
@@ -187,24 +187,7 @@ def dense_by_modulus(matrix: np.ndarray, n_vectors: int) -> ModulusPairs:
 
 
 def with_fixed_signs(vectors: np.ndarray) -> np.ndarray:
-    """The same columns, the entry of largest modulus of each made positive.
-
-    Parameters
-    ----------
-    vectors : ndarray of shape (P, k)
-        Columns.
-
-    Returns
-    -------
-    ndarray of shape (P, k)
-        Columns up to sign.
-
-    Examples
-    --------
-    >>> with_fixed_signs(np.array([[0.6], [-0.8]]))
-    array([[-0.6],
-           [ 0.8]])
-    """
+    """The same columns, the entry of largest modulus of each made positive."""
     if not vectors.size:
         return vectors
     rows = np.argmax(np.abs(vectors), axis=0)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from solvable.arrays import Array, Source, as_source, to_numpy
+from solvable.arrays import Array, Source, as_source, check_integer, to_numpy
 from solvable.errors import InvalidData, InvalidParameter, unknown_choice
 from solvable.operators._engines import Cubic, Quadratic, as_like
 from solvable.operators._symmetric import mirror, weighted_gram
@@ -17,9 +17,6 @@ from solvable.operators.base import Correction, MomentStatistics, SymmetricOpera
 from solvable.operators.feature_map import FeatureMap, floating
 from solvable.operators.features import HermiteFeatures
 from solvable.operators.shards import ShardSum
-
-DEVICE_ROWS = 65536
-"""Rows per block on an accelerator, where launches cost more than cache misses."""
 
 
 class MomentOperator(SymmetricOperator):
@@ -102,10 +99,8 @@ class MomentOperator(SymmetricOperator):
             )
         if not np.isfinite(self.weights).all():
             raise InvalidData("some weights are NaN or infinite; allowed: finite numbers.")
-        if chunk_rows is not None and chunk_rows < 1:
-            raise InvalidParameter(
-                f"chunk_rows is {chunk_rows}; allowed: an integer of at least 1."
-            )
+        if chunk_rows is not None:
+            check_integer("chunk_rows", chunk_rows, 1)
         if correction not in ("none", "wick"):
             raise InvalidParameter(unknown_choice("correction", correction, ["none", "wick"]))
         if correction == "wick" and not isinstance(features, HermiteFeatures):
@@ -118,7 +113,8 @@ class MomentOperator(SymmetricOperator):
             return self.chunk_rows
         array = getattr(self.source, "array", None)
         kind = getattr(getattr(array, "device", "cpu"), "type", "cpu")
-        return self.features.block_rows(n_vectors) if kind == "cpu" else DEVICE_ROWS
+        # On an accelerator launches cost more than cache misses.
+        return self.features.block_rows(n_vectors) if kind == "cpu" else 65536
 
     @property
     def itemsize(self) -> int:
@@ -154,6 +150,7 @@ class MomentOperator(SymmetricOperator):
         return cubic_contraction(engine, second_moment, fourth)
 
     def _apply(self, U: Array) -> Array:
+        # C U = (1/n) F^T diag(T) F U - mean(T) U, less the lower chaoses if corrected (2605.14567, 2.6).
         total = self.features.weighted_sum(self.blocks(self._rows(U.shape[1])), U)
         on_host = isinstance(U, np.ndarray)
         result = to_numpy(total) if on_host else total
@@ -192,17 +189,7 @@ class MomentOperator(SymmetricOperator):
         return statistics_of(self.weights, self._survey[0], self.features.n_features)
 
     def dense(self) -> np.ndarray:
-        r"""The operator as a matrix.
-
-        Returns
-        -------
-        ndarray of float64, shape (D, D)
-            Symmetric.
-
-        Notes
-        -----
-        :math:`n D^2` flops and :math:`8 D^2` bytes; explicit features of one block at a time.
-        """
+        """The operator as a matrix (D, D): n D^2 flops, explicit features of a block at a time."""
         size = self.features.n_features
         total = np.zeros((size, size), order="F")
         rows = self.chunk_rows or int(max(64, min(4096, 8_000_000 // size)))
@@ -223,22 +210,7 @@ class MomentOperator(SymmetricOperator):
 
     @staticmethod
     def sum_of_shards(shards: Sequence[SymmetricOperator]) -> ShardSum:
-        r"""The operator of all samples from operators of disjoint parts.
-
-        .. math:: \hat C = \sum_s \frac{n_s}{n} \hat C_s ,
-
-        exact to rounding, whatever the correction.
-
-        Parameters
-        ----------
-        shards : sequence of operators
-            Same features and correction; weights centred over all samples, not per shard.
-
-        Returns
-        -------
-        ShardSum
-            The sum, with the interface of :class:`MomentOperator`.
-        """
+        """The operator of all samples from those of disjoint parts; centre weights over all."""
         return ShardSum(shards)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from solvable.arrays import check_integer
 from solvable.errors import InvalidParameter, MemoryLimitExceeded, unknown_choice
 from solvable.operators._memory import available_bytes, gigabytes
 from solvable.operators.base import Correction
@@ -15,9 +16,6 @@ RouteName: TypeAlias = Literal["lanczos", "dense", "gram"]
 
 CALL_FLOPS = 2e7
 """What one product costs at least (calls from Python), in flops of a GEMM."""
-
-BASIS_BYTES = 256_000_000
-"""Memory that Lanczos vectors and their images may fill before a restart."""
 
 
 @dataclass(frozen=True)
@@ -47,36 +45,14 @@ class Route:
 
 
 def basis_capacity(n_features: int, n_vectors: int) -> int:
-    """Vectors that Lanczos holds before it restarts.
-
-    Parameters
-    ----------
-    n_features, n_vectors : int
-        :math:`D` and the number of eigenpairs.
-
-    Returns
-    -------
-    int
-        At least twice the pairs and 20 more; at most :math:`D`; within :data:`BASIS_BYTES` if that
-        leaves enough.
-    """
-    return min(n_features, max(2 * n_vectors + 20, min(400, BASIS_BYTES // (16 * n_features))))
+    """Vectors that Lanczos holds before it restarts."""
+    # Vectors and their images may fill 256 MB, if that leaves twice the pairs and 20 more.
+    return min(n_features, max(2 * n_vectors + 20, min(400, 256_000_000 // (16 * n_features))))
 
 
 def expected_products(n_features: int, n_vectors: int) -> int:
-    """Products that Lanczos is expected to need when some of the pairs lie at the bulk edge.
-
-    Parameters
-    ----------
-    n_features, n_vectors : int
-        :math:`D` and the number of eigenpairs.
-
-    Returns
-    -------
-    int
-        Products; outliers alone need about a fifth of it.
-    """
-    return min(n_features, 40 + 8 * n_vectors)
+    """Products that Lanczos is expected to need when some of the pairs lie at the bulk edge."""
+    return min(n_features, 40 + 8 * n_vectors)  # measured; outliers alone need a fifth of it
 
 
 def _product_flops(n: int, features: FeatureMap) -> float:
@@ -130,18 +106,7 @@ def possible_routes(
     correction: Correction = "none",
     itemsize: int = 8,
 ) -> tuple[Route, ...]:
-    """Routes that exist for a problem, cheapest first.
-
-    Parameters
-    ----------
-    n_samples, features, n_vectors, correction, itemsize
-        As in :func:`choose_route`.
-
-    Returns
-    -------
-    tuple of Route
-        Without alternatives of their own.
-    """
+    """Routes that exist for a problem, cheapest first."""
     wick = correction == "wick" and getattr(features, "degree", 1) > 1
     routes = [
         _lanczos(n_samples, features, n_vectors, wick, itemsize),
@@ -212,8 +177,7 @@ def choose_route(
     >>> choose_route(100_000, HermiteFeatures(1, 50), 11).name
     'dense'
     """
-    if n_samples < 1:
-        raise InvalidParameter(f"n_samples is {n_samples}; allowed: an integer of at least 1.")
+    check_integer("n_samples", n_samples, 1)
     if not 1 <= n_vectors <= features.n_features:
         raise InvalidParameter(
             f"n_vectors is {n_vectors}; allowed: 1 to the {features.n_features} features."
@@ -224,14 +188,14 @@ def choose_route(
     )
     if route != "auto":
         _check_forced(route, routes, n_samples, features, correction)
-        candidates = tuple(one for one in routes if one.name == route)
+        candidates = tuple(way for way in routes if way.name == route)
     else:
         candidates = routes
-    for one in candidates:
-        if one.bytes <= limit:
-            others = tuple(other for other in routes if other.name != one.name)
-            return Route(one.name, one.flops, one.bytes, others)
-    smallest = min(routes, key=lambda one: one.bytes)
+    for way in candidates:
+        if way.bytes <= limit:
+            others = tuple(other for other in routes if other.name != way.name)
+            return Route(way.name, way.flops, way.bytes, others)
+    smallest = min(routes, key=lambda way: way.bytes)
     raise MemoryLimitExceeded(
         f"{', '.join(map(str, candidates))} for n = {n_samples}, D = {features.n_features} "
         f"exceeds the {gigabytes(limit)} available. The smallest route is {smallest}; else lower "
@@ -248,7 +212,7 @@ def _check_forced(
 ) -> None:
     if route not in ("lanczos", "dense", "gram"):
         raise InvalidParameter(unknown_choice("route", route, ["auto", "lanczos", "dense", "gram"]))
-    if any(one.name == route for one in routes):
+    if any(way.name == route for way in routes):
         return
     if correction == "wick" and getattr(features, "degree", 1) > 1:
         raise InvalidParameter(

@@ -16,31 +16,17 @@ FORMED_SIZE = 4000
 
 
 class SignalOperators(Protocol):
-    r"""Operators :math:`C_s = \sum_g K_{sg} \sum_{\mu} w_{\mu g}\, z_\mu z_\mu^T / n`, one a signal.
+    """Operators of the labels, one a signal: C_s = sum_g K_sg sum_mu w_mu,g z_mu z_mu^T / n."""
 
-    Attributes
-    ----------
-    n_features : int
-        Columns P of the features.
-    n_signals : int
-        1 for a real or a two-valued label, the number of classes otherwise.
-    """
-
-    n_features: int
-    n_signals: int
+    n_features: int  # columns P of the features
+    n_signals: int  # 1 for a real or a two-valued label, the number of classes otherwise
 
     def products(self, Q: np.ndarray) -> np.ndarray:
-        """:math:`C_s Q_s` of all signals, shape (n_signals, P, k).
-
-        ``Q`` has shape (P, k), the same for all, or (n_signals, P, k).
-        """
+        """C_s Q_s of all signals, (n_signals, P, k); Q is one block for all, or one per signal."""
         ...
 
     def centred(self, signal: int, *, single: bool = False) -> Callable[[np.ndarray], np.ndarray]:
-        """Product with one operator, its label less its mean; maps (P, k) to (P, k).
-
-        ``single`` asks for float32, which halves the time of a product with a few vectors.
-        """
+        """Product with one operator, its label less its mean; in float32, in half the time, if asked."""
         ...
 
     def first_moments(self) -> np.ndarray:
@@ -183,7 +169,7 @@ class SampleSignals:
         if Q.ndim == 2:
             projected = self.Z @ Q
             return np.stack([self.Z.T @ (w[:, None] * projected) for w in self.weights.T]) / n
-        total = sum(w[:, None] * (self.Z @ one) for w, one in zip(self.weights.T, Q, strict=True))
+        total = sum(w[:, None] * (self.Z @ part) for w, part in zip(self.weights.T, Q, strict=True))
         return (self.Z.T @ total / n)[None]
 
     def centred(self, signal: int, *, single: bool = False) -> Callable[[np.ndarray], np.ndarray]:
@@ -260,7 +246,7 @@ class ClassSignals(SampleSignals):
             return super().centred(signal, single=single)
         rows = self.Z[self._parts[signal]]
         # NumPy sees the transpose and takes a rank update, half the arithmetic.
-        matrix = rows.T @ rows
+        matrix = rows.T @ rows  # C_c = Z_c^T Z_c / n - pi_c Sigma
         matrix /= len(self.Z)
         matrix -= self.shares[signal] * self.covariance
         return _product_with(matrix, single)
@@ -271,11 +257,12 @@ class ClassSignals(SampleSignals):
         if Q.ndim == 2:
             parts = np.stack([self.Z[rows].T @ (self.Z[rows] @ Q) for rows in self._parts]) / n
             return np.asarray(parts - self.shares[:, None, None] * parts.sum(axis=0))
-        own = np.empty((n, Q.shape[2]))
-        for rows, one in zip(self._parts, Q, strict=True):
-            np.matmul(self.Z[rows], one, out=own[rows])
-        own -= self.Z @ np.einsum("c,cpk->pk", self.shares, Q)
-        return (self.Z.T @ own / n)[None]
+        # sum_c C_c Q_c = Z^T (Z_c Q_c, class by class, less Z sum_c pi_c Q_c) / n.
+        projected = np.empty((n, Q.shape[2]))
+        for rows, part in zip(self._parts, Q, strict=True):
+            np.matmul(self.Z[rows], part, out=projected[rows])
+        projected -= self.Z @ np.einsum("c,cpk->pk", self.shares, Q)
+        return (self.Z.T @ projected / n)[None]
 
 
 def _product_with(matrix: np.ndarray, single: bool) -> Callable[[np.ndarray], np.ndarray]:
