@@ -18,27 +18,7 @@ from solvable.errors import InvalidData, StorageFailed
 def write_described(
     path: str | Path, arrays: Mapping[str, np.ndarray], content: Mapping[str, Any]
 ) -> Path:
-    """Write arrays and what they mean, in one step.
-
-    Parameters
-    ----------
-    path : str or Path
-        File; an existing one is replaced.
-    arrays : mapping of str to ndarray
-        Numbers.
-    content : mapping
-        What JSON can hold, with ``format``; infinities and NaN become words.
-
-    Returns
-    -------
-    Path
-        The file, with a digest of all it holds.
-
-    Raises
-    ------
-    StorageFailed
-        If it cannot be written.
-    """
+    """Write arrays and what they mean (JSON with ``format``) in one step; replaces a file."""
     from safetensors.numpy import save
 
     path = Path(path)
@@ -64,29 +44,7 @@ def write_described(
 def read_described(
     path: str | Path, form: str, origin: str
 ) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """Arrays and description from a file of :func:`write_described`.
-
-    Parameters
-    ----------
-    path : str or Path
-        File.
-    form : str
-        Format it must be of.
-    origin : str
-        What writes such files, for the messages.
-
-    Returns
-    -------
-    arrays : dict of str to ndarray
-        Numbers.
-    content : dict
-        What they mean.
-
-    Raises
-    ------
-    InvalidData
-        If the file is missing, cut, changed since it was written, or of another format.
-    """
+    """Arrays and description from a file of ``origin``, which must be of format ``form``."""
     from safetensors import SafetensorError, safe_open
 
     path = Path(path)
@@ -118,52 +76,18 @@ def read_described(
 
 
 def under(arrays: Mapping[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
-    """Arrays whose name begins with a prefix, without it.
-
-    Parameters
-    ----------
-    arrays : mapping of str to ndarray
-        Named arrays.
-    prefix : str
-        Beginning of the names.
-
-    Returns
-    -------
-    dict of str to ndarray
-        Those arrays.
-
-    Examples
-    --------
-    >>> under({"a.x": np.ones(1), "b.x": np.ones(2)}, "b.")
-    {'x': array([1., 1.])}
-    """
+    """Arrays whose name begins with a prefix, without it."""
     return {
         key.removeprefix(prefix): value for key, value in arrays.items() if key.startswith(prefix)
     }
 
 
 def plain(value: Any) -> Any:
-    """What JSON can hold: infinities and NaN as words, NumPy scalars as Python's.
-
-    Parameters
-    ----------
-    value : object
-        Nested mappings, sequences and scalars.
-
-    Returns
-    -------
-    object
-        The same in JSON's types.
-
-    Examples
-    --------
-    >>> plain({"width": float("inf"), "k": (1, 2)})
-    {'width': 'inf', 'k': [1, 2]}
-    """
+    """What JSON can hold: infinities and NaN as words, NumPy scalars as Python's."""
     if isinstance(value, Mapping):
-        return {str(key): plain(one) for key, one in value.items()}
+        return {str(key): plain(entry) for key, entry in value.items()}
     if isinstance(value, (list, tuple)):
-        return [plain(one) for one in value]
+        return [plain(entry) for entry in value]
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, float) and not math.isfinite(value):
@@ -172,25 +96,10 @@ def plain(value: Any) -> Any:
 
 
 def from_words(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Numbers again, where :func:`plain` wrote words.
-
-    Parameters
-    ----------
-    values : mapping
-        Flat.
-
-    Returns
-    -------
-    dict
-        With infinities and NaN.
-
-    Examples
-    --------
-    >>> from_words({"width": "inf"})
-    {'width': inf}
-    """
+    """Numbers again, where :func:`plain` wrote words."""
     return {
-        key: float(one) if one in ("inf", "-inf", "nan") else one for key, one in values.items()
+        key: float(value) if value in ("inf", "-inf", "nan") else value
+        for key, value in values.items()
     }
 
 

@@ -12,18 +12,7 @@ from solvable.errors import InvalidData, InvalidParameter
 
 
 def is_source_like(X: Any) -> bool:
-    """Whether samples bypass scikit-learn's validation: sources, paths, tensors of other libraries.
-
-    Parameters
-    ----------
-    X : object
-        Samples.
-
-    Returns
-    -------
-    bool
-        True for a Source, a path, or an array-API array that is not NumPy's.
-    """
+    """Whether samples are a source, a path or a tensor, which scikit-learn does not validate."""
     if isinstance(X, (str, Path, Source)):
         return True
     if isinstance(X, np.ndarray) or not hasattr(X, "__dlpack__"):
@@ -34,29 +23,7 @@ def is_source_like(X: Any) -> bool:
 
 
 def validated_fit_input(estimator: Any, X: Array | Source, y: Array) -> tuple[Source, np.ndarray]:
-    """Samples as a source and labels as float64, checked; sets ``n_features_in_``.
-
-    Parameters
-    ----------
-    estimator : estimator
-        Whose attributes are set.
-    X : array of shape (n, d), path to a ``.npy`` file, or Source
-        Samples; arrays are not copied if they are float32 or float64.
-    y : array of shape (n,)
-        Labels.
-
-    Returns
-    -------
-    source : Source
-        Samples.
-    labels : ndarray of float64, shape (n,)
-        Labels.
-
-    Raises
-    ------
-    InvalidData
-        For shapes that disagree, NaN, infinity, or fewer than two samples.
-    """
+    """Samples as a source, not copied, and labels as float64, checked; sets ``n_features_in_``."""
     from sklearn.utils.validation import column_or_1d, validate_data
 
     if is_source_like(X):
@@ -97,25 +64,7 @@ def validated_fit_input(estimator: Any, X: Array | Source, y: Array) -> tuple[So
 
 
 def validated_input(estimator: Any, X: Array | Source) -> Source:
-    """Samples to predict for, as a source, checked against those of the fit.
-
-    Parameters
-    ----------
-    estimator : estimator
-        A fitted one.
-    X : array of shape (n, d), path to a ``.npy`` file, or Source
-        Samples.
-
-    Returns
-    -------
-    Source
-        Samples.
-
-    Raises
-    ------
-    InvalidData
-        For a wrong number of columns, NaN or infinity.
-    """
+    """Samples to predict for, as a source, checked against those of the fit."""
     from sklearn.utils.validation import validate_data
 
     if is_source_like(X):
@@ -134,23 +83,7 @@ def validated_input(estimator: Any, X: Array | Source) -> Source:
 
 
 def seed_from(random_state: Any) -> int:
-    """Seed of the streams of one fit.
-
-    Parameters
-    ----------
-    random_state : int, RandomState, Generator or None
-        As in scikit-learn, or a NumPy Generator.
-
-    Returns
-    -------
-    int
-        Fixed for an integer, drawn otherwise.
-
-    Examples
-    --------
-    >>> seed_from(3) == seed_from(3)
-    True
-    """
+    """Seed of the streams of one fit: the integer given, or one drawn from the generator given."""
     from sklearn.utils import check_random_state
 
     if isinstance(random_state, np.random.Generator):

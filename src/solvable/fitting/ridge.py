@@ -18,84 +18,25 @@ Regularisation: TypeAlias = float | Literal["leave-one-out"]
 GRID = np.logspace(-7, 6, 53)
 """Penalties tried first, relative to the mean squared norm of the centred features."""
 
-FINE = np.logspace(-0.25, 0.25, 11)
-"""Factors tried around the best of them."""
-
-LEAST_FREEDOM = 0.05
-"""Residual degrees of freedom, as a part of n, below which the criteria mean nothing."""
-
 
 @dataclass(frozen=True)
 class RidgeFit:
-    """A fitted ridge.
+    """A fitted ridge."""
 
-    Parameters
-    ----------
-    coefficients : ndarray of shape (P, C) or (n, C)
-        Primal or dual weights.
-    intercept : ndarray of shape (C,)
-        Constant.
-    penalty : float
-        Chosen penalty of the sum of squares, in the units of the squared features.
-    criterion : float
-        Mean squared leave-one-out (or generalised cross-validation) error, summed over outputs. It
-        knows nothing of filters that have seen the labels, so it is no estimate of generalisation.
-    degrees_of_freedom : float
-        Trace of the smoother, the constant included.
-    """
-
-    coefficients: np.ndarray
-    intercept: np.ndarray
-    penalty: float
+    coefficients: np.ndarray  # primal weights (P, C), or dual ones (n, C)
+    intercept: np.ndarray  # shape (C,)
+    penalty: float  # of the sum of squares, in the units of the squared features
+    # Mean squared leave-one-out (or generalised cross-validation) error, summed over outputs. It knows
+    # nothing of filters that have seen the labels, so that it is no estimate of generalisation.
     criterion: float
-    degrees_of_freedom: float
+    degrees_of_freedom: float  # trace of the smoother, the constant included
 
 
 def kernel_ridge(
     kernel: np.ndarray, Y: np.ndarray, *, regularisation: Regularisation = "leave-one-out"
 ) -> RidgeFit:
-    r"""Kernel ridge with an unpenalised intercept.
-
-    .. math:: \hat y = \bar y + K_c (K_c + \alpha)^{-1} (y - \bar y), \qquad
-        \mathrm{LOO}(\alpha) = \frac1n \sum_i
-        \Big(\frac{y_i - \hat y_i}{1 - S_{ii} - 1/n}\Big)^2,
-
-    with :math:`K_c` the doubly centred kernel and :math:`S = K_c (K_c + \alpha)^{-1}`; the second is
-    exact.
-
-    Parameters
-    ----------
-    kernel : ndarray of shape (n, n)
-        Positive semi-definite.
-    Y : ndarray of shape (n, C)
-        Targets.
-    regularisation : float or "leave-one-out"
-        Penalty relative to the mean diagonal of :math:`K_c`, or its choice.
-
-    Returns
-    -------
-    RidgeFit
-        Dual weights: :math:`f(x) = k(x, X)\,\mathrm{coefficients} + \mathrm{intercept}`.
-
-    Raises
-    ------
-    InvalidParameter
-        If the penalty is negative.
-
-    Notes
-    -----
-    One eigendecomposition, about :math:`10 n^3` flops, serves all penalties. Penalties that leave
-    less than :data:`LEAST_FREEDOM` of the degrees of freedom are not considered: near interpolation
-    the criterion has a spurious minimum. ``tests/fitting/test_ridge.py`` refits without
-    each sample in turn.
-
-    Examples
-    --------
-    >>> x = np.linspace(-1, 1, 8)[:, None]
-    >>> fit = kernel_ridge(x @ x.T, 2 * x + 1, regularisation=1e-9)
-    >>> (x[:1] @ x.T @ fit.coefficients + fit.intercept).round(3)
-    array([[-1.]])
-    """
+    """Kernel ridge (n, n) with an unpenalised intercept: f(x) = k(x, X) coefficients + intercept."""
+    # One eigendecomposition of the centred kernel, about 10 n^3 flops, serves all penalties.
     n = len(kernel)
     mean_row = kernel.mean(axis=0)
     centred = kernel - mean_row - mean_row[:, None] + mean_row.mean()
@@ -108,12 +49,12 @@ def kernel_ridge(
     squares = vectors**2
 
     def criterion(penalty: float) -> tuple[float, float]:
+        # S = K_c (K_c + alpha)^-1; LOO(alpha) = (1/n) sum ((y_i - yhat_i) / (1 - S_ii - 1/n))^2, exact.
         shrunk = np.divide(values, values + penalty, out=np.zeros(n), where=values + penalty > 0)
         free = 1 - squares @ shrunk - 1 / n
         freedom = 1 + float(shrunk.sum())
-        residual = (vectors @ ((1 - shrunk)[:, None] * projected)) / np.maximum(free, 1e-12)[
-            :, None
-        ]
+        residual = vectors @ ((1 - shrunk)[:, None] * projected)
+        residual /= np.maximum(free, 1e-12)[:, None]
         return float(np.sum(residual**2) / n), freedom
 
     penalty = _penalty(regularisation, power, criterion, n)
@@ -126,19 +67,7 @@ def kernel_ridge(
 
 
 class ReadoutMoments:
-    r"""Sums that a ridge on explicit features needs, summed chunk by chunk and merged.
-
-    Parameters
-    ----------
-    n_features, n_outputs : int
-        P and C.
-
-    Examples
-    --------
-    >>> Z, Y = np.eye(3), np.ones((3, 1))
-    >>> ReadoutMoments(3, 1).add(Z, Y).rows
-    3
-    """
+    """Sums that a ridge on explicit features needs, summed chunk by chunk and merged."""
 
     _NAMES = ("rows", "features", "targets", "gram", "cross", "powers")
 
@@ -151,20 +80,7 @@ class ReadoutMoments:
         self.powers = np.zeros(n_outputs)
 
     def add(self, Z: np.ndarray, Y: np.ndarray) -> ReadoutMoments:
-        """Add a chunk.
-
-        Parameters
-        ----------
-        Z : ndarray of shape (m, P)
-            Features.
-        Y : ndarray of shape (m, C)
-            Targets.
-
-        Returns
-        -------
-        ReadoutMoments
-            Itself.
-        """
+        """Add a chunk of features (m, P) and targets (m, C)."""
         self.rows += len(Z)
         self.features += Z.sum(axis=0, dtype=np.float64)
         self.targets += Y.sum(axis=0)
@@ -174,18 +90,7 @@ class ReadoutMoments:
         return self
 
     def merge(self, other: ReadoutMoments) -> ReadoutMoments:
-        """Add the sums of other samples.
-
-        Parameters
-        ----------
-        other : ReadoutMoments
-            Of the same sizes.
-
-        Returns
-        -------
-        ReadoutMoments
-            Itself.
-        """
+        """Add the sums of other samples."""
         if self.cross.shape != other.cross.shape:
             raise InvalidData(
                 f"sums of shape {other.cross.shape} cannot be added to {self.cross.shape}."
@@ -201,47 +106,19 @@ class ReadoutMoments:
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, np.ndarray]) -> ReadoutMoments:
-        """Sums from the arrays of :meth:`to_arrays`.
-
-        Parameters
-        ----------
-        arrays : mapping of str to ndarray
-            As stored.
-
-        Returns
-        -------
-        ReadoutMoments
-            The same sums, bit by bit.
-        """
+        """Sums from the arrays of :meth:`to_arrays`."""
         missing = set(cls._NAMES) - set(arrays)
         if missing:
             raise InvalidData(f"stored sums lack {', '.join(sorted(missing))}.")
-        found = cls(*arrays["cross"].shape)
+        sums = cls(*arrays["cross"].shape)
         for name in cls._NAMES:
-            setattr(found, name, np.array(arrays[name], dtype=np.float64))
-        found.rows = int(arrays["rows"])
-        found.gram = np.asfortranarray(arrays["gram"].T)
-        return found
+            setattr(sums, name, np.array(arrays[name], dtype=np.float64))
+        sums.rows = int(arrays["rows"])
+        sums.gram = np.asfortranarray(arrays["gram"].T)
+        return sums
 
     def solve(self, *, regularisation: Regularisation = "leave-one-out") -> RidgeFit:
-        r"""Ridge with an unpenalised intercept, its penalty by generalised cross-validation.
-
-        .. math:: \mathrm{GCV}(\alpha) = \frac{n\,\mathrm{RSS}(\alpha)}{(n - \mathrm{df})^2},
-            \quad \mathrm{df} = 1 + \sum_i \frac{\lambda_i}{\lambda_i + \alpha},
-            \quad \mathrm{RSS} = \sum_c \|y_c\|^2 - \sum_i e_i
-            \frac{\lambda_i + 2\alpha}{(\lambda_i + \alpha)^2} .
-
-        Parameters
-        ----------
-        regularisation : float or "leave-one-out"
-            Penalty relative to the mean squared norm of the centred features, or its choice; by
-            generalised cross-validation here, as single samples are gone.
-
-        Returns
-        -------
-        RidgeFit
-            Primal weights.
-        """
+        """Ridge with an unpenalised intercept, its penalty by generalised cross-validation."""
         n = self.rows
         mean, centre = self.features / n, self.targets / n
         cross = self.cross - n * np.outer(mean, centre)
@@ -250,6 +127,7 @@ class ReadoutMoments:
         power = ridge.trace / n
 
         def criterion(penalty: float) -> tuple[float, float]:
+            # GCV(alpha) = n RSS / (n - 1 - df)^2; single samples, and leaving one out, are gone.
             gain, freedom = ridge.gain(penalty)
             residual = max(total - gain, 0.0)
             return n * residual / max(n - 1 - freedom, 1e-12) ** 2, 1 + freedom
@@ -268,11 +146,10 @@ class ReadoutMoments:
 
 
 class _Tridiagonal:
-    r"""A ridge problem after :math:`A = Q T Q^T`: cheap at every penalty.
+    """A ridge problem after A = Q T Q^T, T tridiagonal: cheap at every penalty."""
 
-    The reduction costs :math:`4 P^3 / 3` flops, less than half of an eigendecomposition, and no
-    eigenvector is needed: a penalty costs O(P).
-    """
+    # The reduction costs 4 P^3 / 3 flops, less than half of an eigendecomposition, and no eigenvector is
+    # needed: a penalty costs O(P).
 
     def __init__(self, lower: np.ndarray, cross: np.ndarray) -> None:
         from scipy.linalg import eigvalsh_tridiagonal
@@ -319,6 +196,7 @@ class _Tridiagonal:
         """Decrease of the sum of squares, and degrees of freedom."""
         solved = self._solved(penalty)
         used = max(penalty, self._least)
+        # c^T (A + alpha)^-1 c + alpha |(A + alpha)^-1 c|^2, and sum_i lambda_i / (lambda_i + alpha).
         gain = float(np.sum(self._cross * solved) + used * np.sum(solved**2))
         return gain, float(np.sum(self._values / (self._values + used)))
 
@@ -350,9 +228,11 @@ def _penalty(
         nonlocal best, chosen
         for penalty in penalties:
             error, freedom = criterion(float(penalty))
-            if n - freedom >= LEAST_FREEDOM * n and error < best:
+            # Near interpolation the criteria have a spurious minimum: with less than a twentieth of the
+            # degrees of freedom left they mean nothing.
+            if n - freedom >= 0.05 * n and error < best:
                 best, chosen = error, float(penalty)
 
     look(GRID * power)
-    look(chosen * FINE)
+    look(chosen * np.logspace(-0.25, 0.25, 11))
     return float(chosen)

@@ -8,30 +8,24 @@ from typing import Any
 
 import numpy as np
 
-from solvable.arrays import GENERATION_ROWS, Array, ArraySource, GeneratedSource, Source, namespace
+from solvable.arrays import (
+    GENERATION_ROWS,
+    Array,
+    ArraySource,
+    GeneratedSource,
+    Source,
+    is_real,
+    namespace,
+)
 from solvable.errors import InvalidParameter
 
 
 @dataclass(frozen=True)
 class RowSubset:
-    """Some rows of a source, gathered chunk by chunk.
-
-    Parameters
-    ----------
-    source : Source
-        All samples.
-    rows : ndarray of int, shape (m,)
-        Positions in ascending order, so that the source is read front to back.
-
-    Examples
-    --------
-    >>> subset = RowSubset(ArraySource(np.arange(6.0).reshape(6, 1)), np.array([1, 4, 5]))
-    >>> [block.ravel().tolist() for _, block in subset.chunks(2)]
-    [[1.0, 4.0], [5.0]]
-    """
+    """Some rows of a source, gathered chunk by chunk."""
 
     source: Source
-    rows: np.ndarray
+    rows: np.ndarray  # positions in ascending order, so that the source is read front to back
 
     @property
     def n_samples(self) -> int:
@@ -64,15 +58,7 @@ class RowSubset:
 
 @dataclass(frozen=True)
 class GeneratedRange:
-    """A range of rows of a regenerated source; blocks before it are not drawn.
-
-    Parameters
-    ----------
-    source : GeneratedSource
-        All samples.
-    start, stop : int
-        The range.
-    """
+    """A range of rows of a regenerated source; blocks before it are not drawn."""
 
     source: GeneratedSource
     start: int
@@ -116,25 +102,7 @@ def _take(block: Array, rows: np.ndarray) -> Array:
 
 
 def take_range(source: Source, start: int, stop: int) -> Source:
-    """Rows ``start`` to ``stop`` of a source, nothing copied.
-
-    Parameters
-    ----------
-    source : Source
-        All samples.
-    start, stop : int
-        The range, inside the source.
-
-    Returns
-    -------
-    Source
-        A view of an array, a shorter or later part of a regenerated source, else a subset.
-
-    Examples
-    --------
-    >>> take_range(ArraySource(np.zeros((5, 2))), 1, 4).n_samples
-    3
-    """
+    """Rows ``start`` to ``stop`` of a source, nothing copied."""
     if start == 0 and stop == source.n_samples:
         return source
     if isinstance(source, ArraySource):
@@ -148,47 +116,15 @@ def take_range(source: Source, start: int, stop: int) -> Source:
 
 @dataclass(frozen=True)
 class Part:
-    """Samples and labels of one role.
-
-    Parameters
-    ----------
-    source : Source
-        Samples.
-    labels : ndarray of float64, shape (m,)
-        Their labels.
-    """
+    """Samples and labels of one role."""
 
     source: Source
     labels: np.ndarray
 
 
 def count_held_back(held_back: Any, n_samples: int) -> int:
-    """Number of held-back rows.
-
-    Parameters
-    ----------
-    held_back : float or int
-        Fraction in [0, 1), rounded and at least one row if above zero; or a number of rows.
-    n_samples : int
-        Rows in all.
-
-    Returns
-    -------
-    int
-        Rows; at least two are left over.
-
-    Raises
-    ------
-    InvalidParameter
-        If the value is out of range.
-
-    Examples
-    --------
-    >>> count_held_back(0.25, 100), count_held_back(10, 100)
-    (25, 10)
-    """
-    number = isinstance(held_back, (int, float, np.integer, np.floating))
-    if not number or isinstance(held_back, (bool, np.bool_)):
+    """Number of held-back rows: a fraction in [0, 1), rounded up to a row, or a number of rows."""
+    if not is_real(held_back):
         raise InvalidParameter(
             f"held_back is {held_back!r}; allowed: a fraction in [0, 1) or a number of rows."
         )
@@ -211,27 +147,10 @@ def count_held_back(held_back: Any, n_samples: int) -> int:
 
 
 def part_sizes(n_samples: int, held_back: int, n_layers: int) -> list[int]:
-    """Rows of each spectral layer, then of the second layer.
-
-    Deeper layers have far fewer features than the first, so that each gets as many rows as are
-    held back, but together at most half of the spectral rows. Layers that would get fewer than two
-    rows get none, and read those of the first layer instead.
-
-    Parameters
-    ----------
-    n_samples, held_back, n_layers : int
-        Rows in all, rows of the second layer, spectral layers.
-
-    Returns
-    -------
-    list of int
-        ``n_layers + 1`` sizes that add up to ``n_samples``.
-
-    Examples
-    --------
-    >>> part_sizes(1000, 200, 2), part_sizes(1000, 200, 1)
-    ([600, 200, 200], [800, 200])
-    """
+    """Rows of each spectral layer, then of the second layer, adding up to all."""
+    # Deeper layers have far fewer features than the first, so that each gets as many rows as are held
+    # back, but together at most half of the spectral rows. Layers that would get fewer than two rows
+    # get none, and read those of the first layer instead.
     spectral = n_samples - held_back
     deeper = 0
     if n_layers > 1:
@@ -244,24 +163,7 @@ def part_sizes(n_samples: int, held_back: int, n_layers: int) -> list[int]:
 def split_rows(
     source: Source, labels: np.ndarray, sizes: list[int], rng: np.random.Generator | None
 ) -> list[Part]:
-    """Give every row one role: in order, or at random.
-
-    Parameters
-    ----------
-    source : Source
-        All samples; not copied.
-    labels : ndarray of shape (n,)
-        All labels.
-    sizes : list of int
-        Rows of each role, adding up to n.
-    rng : Generator, optional
-        Draws the roles; in order of the rows if left out.
-
-    Returns
-    -------
-    list of Part
-        One per role.
-    """
+    """Give every row one role, nothing copied: in order, or at random if there is a generator."""
     if rng is None or np.count_nonzero(sizes) < 2:
         stops = np.cumsum(sizes)
         return [

@@ -44,39 +44,7 @@ def save_teacher(
     *,
     overwrite: bool = False,
 ) -> Path:
-    """Write the parameters and the drawn arrays of a target.
-
-    Parameters
-    ----------
-    path : path
-        File to write; ``.npz`` is appended if it is missing.
-    kind : str
-        Name of the target's class; :func:`load_teacher` refuses another one.
-    parameters : mapping
-        Values that JSON can hold.
-    arrays : mapping of ndarray
-        What was drawn.
-    overwrite : bool
-        Replace an existing file.
-
-    Returns
-    -------
-    Path
-        The file written.
-
-    Raises
-    ------
-    InvalidParameter
-        If the readout is a callable, or the file exists and ``overwrite`` is false.
-
-    Examples
-    --------
-    >>> from tempfile import TemporaryDirectory
-    >>> with TemporaryDirectory() as folder:
-    ...     path = save_teacher(f"{folder}/a", "Demo", {"seed": 0}, {"w": np.ones(2)})
-    ...     load_teacher(path, "Demo")
-    ({'seed': 0}, {'w': array([1., 1.])})
-    """
+    """Write the parameters (JSON) and the drawn arrays of a target; ``.npz`` is appended."""
     path = Path(path)
     if path.suffix != ".npz":
         path = path.with_name(path.name + ".npz")
@@ -110,35 +78,13 @@ def _plain(value: Any) -> Any:
 
 
 def load_teacher(path: str | Path, kind: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Read what :func:`save_teacher` wrote; nothing in the file is executed.
-
-    Parameters
-    ----------
-    path : path
-        The ``.npz`` file.
-    kind : str
-        Name of the class that is expected.
-
-    Returns
-    -------
-    parameters : dict
-        As saved.
-    arrays : dict of ndarray
-        As saved, float64, all finite.
-
-    Raises
-    ------
-    InvalidData
-        If the file is damaged, holds something else, or comes from a newer version.
-    OSError
-        If it cannot be read.
-    """
+    """Parameters and arrays that :func:`save_teacher` wrote; nothing in the file is executed."""
     # Read before it is parsed: an OSError below then tells of damage, not of a missing file.
     content = BytesIO(Path(path).read_bytes())
     try:
         with np.load(content, allow_pickle=False) as stored:
             header = json.loads(str(stored["header"]))
-            found = {
+            arrays = {
                 name: np.asarray(stored[name], dtype=np.float64)
                 for name in stored.files
                 if name != "header"
@@ -156,10 +102,10 @@ def load_teacher(path: str | Path, kind: str) -> tuple[dict[str, Any], dict[str,
         )
     if saved_kind != kind:
         raise InvalidData(f"{path} holds a {saved_kind}, not a {kind}. Use {saved_kind}.load.")
-    for name, values in found.items():
+    for name, values in arrays.items():
         if not np.isfinite(values).all():
             raise InvalidData(f"{path}: array {name!r} holds NaN or infinity; the file is damaged.")
-    return parameters, found
+    return parameters, arrays
 
 
 def construct(path: str | Path, cls: type[Target], parameters: Mapping[str, Any]) -> Target:
@@ -188,9 +134,9 @@ def take(
     path: str | Path, arrays: Mapping[str, np.ndarray], name: str, shape: tuple[int, ...]
 ) -> np.ndarray:
     """Return a stored array read-only, or raise :class:`InvalidData` if its shape is another."""
-    found = arrays[name].shape if name in arrays else None
-    if found != shape:
-        seen = "is missing" if found is None else f"has shape {found}"
+    stored = arrays[name].shape if name in arrays else None
+    if stored != shape:
+        seen = "is missing" if stored is None else f"has shape {stored}"
         raise InvalidData(
             f"{path}: array {name!r} {seen}, its parameters ask for {shape}; the file is damaged."
         )

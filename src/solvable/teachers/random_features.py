@@ -11,11 +11,9 @@ from solvable.arrays import random_stream
 from solvable.operators.features import HermiteFeatures
 from solvable.teachers.first_layer import freeze
 
+
 COVARIANCE_ROWS = 1024
 """Rows of the width x width covariance that are held at a time."""
-
-DEGREE_TWO = 1 / np.sqrt(4 * np.pi)
-"""Coefficient of the ReLU in the orthonormal Hermite polynomial of degree 2."""
 
 
 @dataclass(frozen=True)
@@ -63,18 +61,7 @@ class ReluFeatures:
         return np.maximum(projected, 0) - projected / 2 - X.dtype.type(1 / np.sqrt(2 * np.pi))
 
     def covariance_product(self, A: np.ndarray) -> np.ndarray:
-        r"""Exact :math:`E[\phi\phi^\top]A`, in blocks of rows of the covariance.
-
-        Parameters
-        ----------
-        A : ndarray of shape (width, p)
-            Columns to multiply.
-
-        Returns
-        -------
-        ndarray of shape (width, p)
-            The product; costs O(width^2 (d + p)) operations, O(1024 width) memory.
-        """
+        r"""Exact :math:`E[\phi\phi^\top]A`, in blocks of rows of the covariance."""
         out = np.empty_like(A)
         for start in range(0, self.width, COVARIANCE_ROWS):
             part = slice(start, min(start + COVARIANCE_ROWS, self.width))
@@ -88,22 +75,11 @@ class ReluFeatures:
         return freeze(A @ inverse.T)
 
     def hermite_directions(self, A: np.ndarray) -> np.ndarray:
-        r"""Degree-2 part of the latent features, in coordinates of the Hermite features.
-
-        .. math:: E[h_i(x) F(x)] = \frac1{\sqrt{4\pi}}\sum_j A_{ji}\,\mathrm{vec}(w_jw_j^\top) .
-
-        Parameters
-        ----------
-        A : ndarray of shape (width, p)
-            Columns of the first layer.
-
-        Returns
-        -------
-        ndarray of shape (D, p)
-            Columns whose squared norm is the share of the variance in degree 2.
-        """
+        """Degree-2 part of the latent features, in coordinates of the Hermite features."""
+        # E[h_i(x) F(x)] = 1/sqrt(4 pi) sum_j A_ji vec(w_j w_j^T): the ReLU has the coefficient
+        # 1/sqrt(4 pi) in the orthonormal Hermite polynomial of degree 2.
         weighted = A.T[:, :, None] * self.rows
-        matrices = DEGREE_TWO * (weighted.transpose(0, 2, 1) @ self.rows)
+        matrices = 1 / np.sqrt(4 * np.pi) * (weighted.transpose(0, 2, 1) @ self.rows)
         return np.asarray(HermiteFeatures(2, self.dimension).from_symmetric(matrices))
 
 

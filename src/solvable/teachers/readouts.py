@@ -89,30 +89,7 @@ class Readout:
 
 
 def evaluate(function: ReadoutFunction, index: np.ndarray) -> np.ndarray:
-    """Apply a readout and check what it returns.
-
-    Parameters
-    ----------
-    function : callable
-        Maps an array to an array of the same shape.
-    index : ndarray
-        Where to evaluate.
-
-    Returns
-    -------
-    ndarray
-        Values in float64.
-
-    Raises
-    ------
-    InvalidParameter
-        If the result has another shape, or holds NaN or infinity.
-
-    Examples
-    --------
-    >>> evaluate(abs, np.array([-1.0, 2.0]))
-    array([1., 2.])
-    """
+    """Apply a readout elementwise, in float64, and check that what it returns is finite."""
     index = np.asarray(index, dtype=np.float64)
     values = np.asarray(function(index), dtype=np.float64)
     if values.shape != index.shape:
