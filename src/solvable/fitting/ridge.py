@@ -18,6 +18,9 @@ Regularisation: TypeAlias = float | Literal["leave-one-out"]
 GRID = np.logspace(-7, 6, 53)
 """Penalties tried first, relative to the mean squared norm of the centred features."""
 
+LEAST_FREEDOM = 0.05
+"""Residual degrees of freedom, as a part of n, below which the criteria mean nothing."""
+
 
 @dataclass(frozen=True)
 class RidgeFit:
@@ -228,9 +231,8 @@ def _penalty(
         nonlocal best, chosen
         for penalty in penalties:
             error, freedom = criterion(float(penalty))
-            # Near interpolation the criteria have a spurious minimum: with less than a twentieth of the
-            # degrees of freedom left they mean nothing.
-            if n - freedom >= 0.05 * n and error < best:
+            # Near interpolation the criteria have a spurious minimum.
+            if n - freedom >= LEAST_FREEDOM * n and error < best:
                 best, chosen = error, float(penalty)
 
     look(GRID * power)

@@ -11,7 +11,6 @@ from solvable.arrays import random_stream
 from solvable.operators.features import HermiteFeatures
 from solvable.teachers.first_layer import freeze
 
-
 COVARIANCE_ROWS = 1024
 """Rows of the width x width covariance that are held at a time."""
 
