@@ -9,9 +9,8 @@ import pytest
 
 from solvable.data import Split, load
 from solvable.errors import InvalidData, InvalidParameter, MemoryLimitExceeded
-from solvable.learn import competitors
+from solvable.learn import Request, competitors, fingerprint_of, learn
 from solvable.learn.competitors import LEARNED, Design, RbfClassifier, RbfRegressor, methods
-from solvable.learn.learning import Request, fingerprint_of, learn
 from solvable.learn.measuring import Task, measure
 
 

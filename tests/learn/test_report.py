@@ -14,9 +14,8 @@ import numpy as np
 import pytest
 
 from solvable.learn import words
-from solvable.learn.figures import learn_figures
+from solvable.learn.figures import draw_pictures, learn_figures, write_pictures
 from solvable.learn.html import method_lines, render_learn_report
-from solvable.learn.pictures import draw_pictures, write_pictures
 from solvable.learn.results import (
     CurvePoint,
     Direction,
@@ -27,6 +26,7 @@ from solvable.learn.results import (
     Outlook,
     SignalOfClass,
 )
+from solvable.learn.tables import csv_text
 from solvable.plots.matplotlib_backend import draw_matplotlib
 from solvable.plots.plotly_backend import draw_plotly
 from solvable.study.html import is_report
@@ -155,6 +155,20 @@ def test_words_when_nothing_was_found():
 )
 def test_percents(value, precision, text):
     assert words.percent(value, precision) == text
+
+
+def test_shares_and_their_intervals_have_the_same_digits():
+    assert words.percents(0.0123, 0.01, 0.02) == ("1.2 %", "1.0 to 2.0 %")
+    assert words.percents(0.0123, 0.011, 0.0145) == ("1.23 %", "1.10 to 1.45 %")
+    assert words.percents(None, None, None) == ("–", "–")
+
+
+def test_rows_of_emergence_are_told_in_two_digits():
+    assert [words.emergence_text(rows) for rows in (3.2, 412.3, None)] == ["below 20", "410", "–"]
+
+
+def test_missing_numbers_are_empty_cells():
+    assert csv_text({"row": np.array([1, 2]), "x": np.array([0.5, np.nan])}) == "row,x\n1,0.5\n2,\n"
 
 
 def test_intervals_are_drawn_on_one_scale():

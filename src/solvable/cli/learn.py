@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
+import shlex
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
 from solvable.cli.settings import Flag
+from solvable.errors import InvalidParameter
+from solvable.learn.request import Request
 
 if TYPE_CHECKING:
     from solvable.data import Dataset
     from solvable.learn.files import LearnFiles
-    from solvable.learn.learning import Request
     from solvable.learn.results import Learned
 
 Columns = Annotated[list[str] | None, Parameter(consume_multiple=True, negative=())]
+
+
+class Options(Request):
+    """A request whose errors name the option; its fields are options of the command."""
+
+    def __post_init__(self) -> None:
+        try:
+            super().__post_init__()
+        except InvalidParameter as error:
+            raise InvalidParameter(f"--{error}") from error
 
 
 def learn(
@@ -25,10 +38,7 @@ def learn(
     target: str | None = None,
     task: Literal["auto", "classification", "regression"] = "auto",
     keep: Columns = None,
-    folds: int = 5,
-    layers: int = 1,
-    rows: int = 20_000,
-    seed: int = 0,
+    options: Annotated[Options, Parameter(name="*")] = Options(),  # noqa: B008
     workers: int | None = None,
     output: Path | None = None,
     json: Flag = False,
@@ -61,14 +71,6 @@ def learn(
         Whether the target is a class or a number. [default: by its values]
     keep
         Columns to use though they look like row numbers.
-    folds
-        Parts of the data; each is predicted from the others.
-    layers
-        Filters, each with a layer below it.
-    rows
-        Most rows to learn from; of more, a random part is taken.
-    seed
-        Another seed deals other folds and draws other random layers.
     workers
         Local processes. [default: one per core]
     output
@@ -79,14 +81,18 @@ def learn(
         Print nothing but errors (and the JSON).
     """
     from solvable.cli.terminal import status_line, write_json
-    from solvable.learn.files import DIRECTORY, write_files
     from solvable.study.dispatch import count_workers
 
     lanes = count_workers(workers)
+    request = Request(**vars(options))
     with status_line("reading", shown=not quiet):
-        request, dataset = _read(data, target, task, keep, (folds, layers, rows, seed))
-        from solvable.learn.learning import fingerprint_of
+        # Here, as loading the libraries takes longer than reading a small table.
+        from solvable.data import load
+        from solvable.learn.files import DIRECTORY, write_files
+        from solvable.learn.learning import check_rows, fingerprint_of
 
+        dataset = load(data, target=target, task=task, keep=tuple(keep or ()))
+        check_rows(dataset)
         fingerprint, _ = fingerprint_of(dataset, request)
     directory = output or DIRECTORY.default(dataset.name, fingerprint)
     with DIRECTORY.reserved(directory, fingerprint):
@@ -99,26 +105,6 @@ def learn(
     elif not quiet:
         _tell(found, files)
     return 0
-
-
-def _read(
-    data: str,
-    target: str | None,
-    task: Literal["auto", "classification", "regression"],
-    keep: list[str] | None,
-    numbers: tuple[int, int, int, int],
-) -> tuple[Request, Dataset]:
-    from solvable.data import load
-    from solvable.errors import InvalidParameter
-    from solvable.learn.learning import Request, check_rows
-
-    try:
-        request = Request(*numbers)
-    except InvalidParameter as error:
-        raise InvalidParameter(f"--{error}") from error
-    dataset = load(data, target=target, task=task, keep=tuple(keep or ()))
-    check_rows(dataset)
-    return request, dataset
 
 
 def _fit(dataset: Dataset, request: Request, workers: int, quiet: bool) -> Learned:
@@ -138,16 +124,13 @@ def _command(
     data: str, target: str | None, task: str, keep: list[str] | None, request: Request
 ) -> str:
     """Words that repeat what was done; only what differs from the defaults is spelled out."""
-    import shlex
-    from dataclasses import fields
-
     words = ["solvable", "learn", data]
     words += ["--target", target] if target else []
     words += ["--task", task] if task != "auto" else []
     words += ["--keep", *keep] if keep else []
-    for one in fields(request):
-        value = getattr(request, one.name)
-        words += [f"--{one.name}", str(value)] if value != one.default else []
+    for option in fields(request):
+        value = getattr(request, option.name)
+        words += [f"--{option.name}", str(value)] if value != option.default else []
     return shlex.join(words)
 
 
@@ -160,10 +143,10 @@ def _tell(found: Learned, files: LearnFiles) -> None:
 
     def prose(*sentences: str, style: str = "") -> None:
         # As Text it is broken between words.
-        write(*(Text(one, style=style) for one in sentences))
+        write(*(Text(sentence, style=style) for sentence in sentences))
 
     prose(words.subject(found), style="bold")
-    prose(*(f"- {one}" for one in found.treatments), style="dim")
+    prose(*(f"- {treatment}" for treatment in found.treatments), style="dim")
     write("")
     prose("Which features can these rows teach?", style="bold")
     for layer in found.found:
@@ -174,7 +157,8 @@ def _tell(found: Learned, files: LearnFiles) -> None:
     prose("How good are they on rows that were not seen?", style="bold")
     prose(words.headline(found), *words.comparison_sentences(found))
     write("", method_table(found), "")
-    prose(*(f"{one.title}: {one.remark}" for one in found.methods if one.remark), style="dim")
+    remarks = (f"{score.title}: {score.remark}" for score in found.methods if score.remark)
+    prose(*remarks, style="dim")
     prose(found.protocol, style="dim")
     write("")
     prose("What would more data buy?", style="bold")

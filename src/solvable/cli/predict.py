@@ -45,7 +45,7 @@ def predict(model: Path, data: str, /, *, output: Path | None = None, json: Flag
     from solvable.cli.terminal import note, write, write_json
     from solvable.data import load_new
     from solvable.learn.learning import digest_of
-    from solvable.learn.predictions import csv_text
+    from solvable.learn.tables import csv_text
 
     _check_output(output)
     path = model / "model.safetensors" if model.is_dir() else model
@@ -67,8 +67,8 @@ def predict(model: Path, data: str, /, *, output: Path | None = None, json: Flag
         numbers = predicted.tolist()
         write_json({"predictions": numbers, "error": error, "treatments": list(new.treatments)})
         return 0
-    for one in new.treatments:
-        note(f"- {one}")
+    for treatment in new.treatments:
+        note(f"- {treatment}")
     if output is None:
         _show(columns)
     else:
@@ -160,12 +160,12 @@ def _show(columns: dict[str, Any]) -> None:
     import sys
 
     from solvable.cli.terminal import note
-    from solvable.learn.predictions import csv_text
+    from solvable.learn.tables import csv_text
 
     if not sys.stdout.isatty():
         sys.stdout.write(csv_text(columns))
         return
-    sys.stdout.write(csv_text({name: one[:SHOWN_ROWS] for name, one in columns.items()}))
+    sys.stdout.write(csv_text({name: column[:SHOWN_ROWS] for name, column in columns.items()}))
     left = len(columns["row"]) - SHOWN_ROWS
     if left > 0:
         note(f"... and {left} more; --output FILE.csv writes them all.")

@@ -1,10 +1,10 @@
-r"""The methods that are compared: learned features, and what learns none."""
+"""The methods that are compared: learned features, and what learns none."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 
 from solvable.arrays import random_stream
 from solvable.fitting.ridge import RidgeFit, kernel_ridge
+from solvable.learn.request import Request
 from solvable.networks.base import DEFAULT_WIDTH, KERNEL_SAMPLES, Scaling, standardise_columns
 from solvable.networks.blocks import Block, Width, network_blocks
 from solvable.networks.lofi import NeuralLoFiClassifier, NeuralLoFiRegressor
@@ -19,36 +20,25 @@ from solvable.networks.lofi import NeuralLoFiClassifier, NeuralLoFiRegressor
 LEARNED = "learned-features"
 """Key of the method that the others are compared with."""
 
-BANDWIDTHS = tuple(2.0**power for power in range(-3, 4))
-"""Squared widths of the Gaussian kernel tried, in units of the median squared distance."""
-
-TUNING_ROWS = 600
-"""Training rows on which the width of the Gaussian kernel is chosen, and tells its median."""
-
 
 @dataclass(frozen=True)
 class Design:
-    """What every method is fitted to.
-
-    Parameters
-    ----------
-    regression : bool
-        Whether numbers are predicted.
-    scaling : {"columns", "global"}
-        How samples are standardised: pixels all together, columns one by one.
-    layers : int
-        Filters of the network, at least 1.
-    width : int or infinity
-        Of its lifts.
-    seed : int
-        Of lifts, nulls and solvers.
-    """
+    """What every method is fitted to."""
 
     regression: bool
-    scaling: Scaling
-    layers: int = 1
-    width: Width = math.inf
-    seed: int = 0
+    scaling: Scaling  # pixels all together, columns one by one
+    width: Width = math.inf  # of the lifts of the network
+    request: Request = field(default_factory=Request)
+
+    @property
+    def layers(self) -> int:
+        """Filters of the network, at least 1."""
+        return self.request.layers
+
+    @property
+    def seed(self) -> int:
+        """Of lifts, nulls and solvers."""
+        return self.request.seed
 
     @property
     def depth(self) -> int:
@@ -73,118 +63,78 @@ class Design:
 
 
 def width_for(training_rows: int) -> Width:
-    """Width of the lifts for so many training rows.
-
-    Parameters
-    ----------
-    training_rows : int
-        Rows of one fold.
-
-    Returns
-    -------
-    int or infinity
-        Infinite, as kernels, up to :data:`solvable.networks.base.KERNEL_SAMPLES`.
-    """
+    """Width of the lifts for so many training rows: infinite, as kernels, while those fit."""
     return math.inf if training_rows <= KERNEL_SAMPLES else DEFAULT_WIDTH
 
 
 @dataclass(frozen=True)
 class Method:
-    """One of the methods compared.
+    """One of the methods compared."""
 
-    Parameters
-    ----------
-    key : str
-        Name in ``result.json``.
-    title : str
-        Name for a reader.
-    meaning : str
-        What it is, in a sentence without full stop.
-    make : callable
-        Estimator for a design.
-    kernel_rows : int or None
-        Training rows beyond which it is fitted to a random part of them; None for no limit.
-    """
-
-    key: str
-    title: str
-    meaning: str
-    make: Callable[[Design], Any]
-    kernel_rows: int | None = None
+    key: str  # in result.json
+    title: str  # for a reader
+    meaning: str  # a sentence without full stop
+    make: Callable[[], Any]  # its estimator
+    kernel_rows: int | None = None  # beyond these it is fitted to a random part of the rows
 
 
 def methods(design: Design) -> tuple[Method, ...]:
-    """What is compared: learned features first, then its competitors, then the constant.
-
-    Parameters
-    ----------
-    design : Design
-        Task and network.
-
-    Returns
-    -------
-    tuple of Method
-        All with their penalty tuned within the training rows alone.
-
-    Examples
-    --------
-    >>> [one.key for one in methods(Design(False, "columns"))]
-    ['learned-features', 'nngp', 'lazy-features', 'rbf', 'ridge', 'constant']
-    """
+    """What is compared: learned features first, then its competitors, then the constant."""
+    # All have their penalty tuned within the training rows alone.
     depth, lazy = design.depth, design.lazy_width
     width = "infinitely wide" if design.width == math.inf else f"{design.width} wide"
+    gaussian = RbfRegressor if design.regression else RbfClassifier
     constant = "the mean" if design.regression else "the most frequent class"
     return (
         Method(
             LEARNED,
             "learned features",
             f"{depth} layers, {width}, each but the last filtered by what the target tells",
-            lambda one: one.network(one.blocks),
+            lambda: design.network(design.blocks),
         ),
         Method(
             "nngp",
             "infinitely wide network",
             f"the same {depth} layers without filters: their kernel (NNGP), features not learned",
-            lambda one: one.network(network_blocks(one.depth)),
+            lambda: design.network(network_blocks(design.depth)),
             KERNEL_SAMPLES,
         ),
         Method(
             "lazy-features",
             f"random features, {lazy}",
             f"{depth} random layers of width {lazy}, features not learned",
-            lambda one: one.network(network_blocks(one.depth, width=one.lazy_width)),
+            lambda: design.network(network_blocks(design.depth, width=design.lazy_width)),
         ),
         Method(
             "rbf",
             "Gaussian kernel, tuned",
             "kernel ridge with a Gaussian (RBF) kernel, its width and penalty tuned",
-            lambda one: (RbfRegressor if one.regression else RbfClassifier)(one.scaling, one.seed),
+            lambda: gaussian(design.scaling, design.seed),
             KERNEL_SAMPLES,
         ),
         Method(
             "ridge",
             "ridge on the columns",
             "a linear model with a tuned penalty",
-            lambda one: one.network([Block(None, None)]),
+            lambda: design.network([Block(None, None)]),
         ),
-        Method("constant", constant, f"always {constant}: what knows nothing", _constant),
+        Method(
+            "constant",
+            constant,
+            f"always {constant}: what knows nothing",
+            lambda: _constant(design.regression),
+        ),
     )
 
 
-def _constant(design: Design) -> Any:
+def _constant(regression: bool) -> Any:
     from sklearn.dummy import DummyClassifier, DummyRegressor
 
-    if design.regression:
-        return DummyRegressor()
-    return DummyClassifier(strategy="most_frequent")
+    return DummyRegressor() if regression else DummyClassifier(strategy="most_frequent")
 
 
 class _Rbf(BaseEstimator):
-    r"""Kernel ridge with :math:`k(x, x') = e^{-\|x - x'\|^2 / (b\, m)}`.
-
-    m is the median squared distance between samples, b one of :data:`BANDWIDTHS`, and the penalty is
-    chosen by leave-one-out: no filter has seen the labels here, so that it is honest.
-    """
+    """Kernel ridge with a Gaussian kernel whose width and penalty are tuned."""
 
     def __init__(self, scaling: Scaling = "columns", seed: int = 0) -> None:
         self.scaling = scaling
@@ -194,13 +144,15 @@ class _Rbf(BaseEstimator):
         self._scale = standardise_columns(X, self.scaling)
         Z = self._scaled(X)
         rng = random_stream(self.seed, "rows to tune the Gaussian kernel")
-        some = rng.permutation(len(Z))[:TUNING_ROWS]
+        some = rng.permutation(len(Z))[:600]
         distances = _squared_distances(Z[some], Z[some])
         apart = distances[distances > 0]
         self._median = float(np.median(apart)) if apart.size else 1.0
+        # k(x, x') = exp(-|x - x'|^2 / (b m)), m the median squared distance, b = 1/8 ... 8. The
+        # criterion is leave-one-out: no filter has seen the labels here, so that it is honest.
         fits: dict[float, RidgeFit] = {
             width: kernel_ridge(np.exp(-distances / (width * self._median)), Y[some])
-            for width in BANDWIDTHS
+            for width in (2.0**power for power in range(-3, 4))
         }
         self.bandwidth_ = min(fits, key=lambda width: fits[width].criterion)
         fit = fits[self.bandwidth_]
@@ -229,37 +181,10 @@ class _Rbf(BaseEstimator):
 
 
 class RbfRegressor(RegressorMixin, _Rbf):
-    """Kernel ridge for numbers.
-
-    Parameters
-    ----------
-    scaling : {"columns", "global", "none"}
-        Standardisation of the samples.
-    seed : int
-        Of the rows that the width is tuned on.
-
-    Examples
-    --------
-    >>> X = np.linspace(-2, 2, 60)[:, None]
-    >>> RbfRegressor().fit(X, np.sin(X[:, 0])).score(X, np.sin(X[:, 0])) > 0.999
-    True
-    """
+    """Kernel ridge for numbers."""
 
     def fit(self, X: np.ndarray, y: np.ndarray) -> RbfRegressor:
-        """Choose width and penalty, then fit all rows.
-
-        Parameters
-        ----------
-        X : ndarray of shape (n, d)
-            Samples.
-        y : ndarray of shape (n,)
-            Numbers.
-
-        Returns
-        -------
-        RbfRegressor
-            Itself.
-        """
+        """Choose width and penalty, then fit all rows."""
         self._fit_outputs(X, np.asarray(y, dtype=np.float64)[:, None])
         return self
 
@@ -269,37 +194,10 @@ class RbfRegressor(RegressorMixin, _Rbf):
 
 
 class RbfClassifier(ClassifierMixin, _Rbf):
-    """Kernel ridge on one column of 0 and 1 per class; the largest output wins.
-
-    Parameters
-    ----------
-    scaling : {"columns", "global", "none"}
-        Standardisation of the samples.
-    seed : int
-        Of the rows that the width is tuned on.
-
-    Examples
-    --------
-    >>> X = np.linspace(-2, 2, 60)[:, None]
-    >>> float(RbfClassifier().fit(X, np.abs(X[:, 0]) > 1).score(X, np.abs(X[:, 0]) > 1)) > 0.9
-    True
-    """
+    """Kernel ridge on one column of 0 and 1 per class; the largest output wins."""
 
     def fit(self, X: np.ndarray, y: np.ndarray) -> RbfClassifier:
-        """Choose width and penalty, then fit all rows.
-
-        Parameters
-        ----------
-        X : ndarray of shape (n, d)
-            Samples.
-        y : ndarray of shape (n,)
-            Classes.
-
-        Returns
-        -------
-        RbfClassifier
-            Itself.
-        """
+        """Choose width and penalty, then fit all rows."""
         self.classes_, codes = np.unique(y, return_inverse=True)
         self._fit_outputs(X, np.eye(len(self.classes_))[codes])
         return self

@@ -9,39 +9,19 @@ import numpy as np
 
 from solvable.learn.results import Direction, LayerFound, SignalOfClass
 from solvable.networks.filters import FilterReport
+from solvable.networks.layers import Filter, KernelFilter
 from solvable.networks.significance import FIRST_RATIO, SIGNIFICANT_RATIO
-
-SHOWN_RANKS = (1, 2, 3, 4, 6, 8, 11, 15, 21, 29, 41, 57, 81, 113, 161, 225, 321, 449, 641)
-"""Directions that are told one by one where the nulls are those of classes."""
-
-PICTURES = 12
-"""Strongest directions of the first filter that are drawn."""
 
 
 def layers_found(
     model: Any, in_folds: Sequence[tuple[int, ...]], labels: Sequence[str]
 ) -> tuple[LayerFound, ...]:
-    """What each filter found in all rows.
-
-    Parameters
-    ----------
-    model : NeuralLoFiClassifier or NeuralLoFiRegressor
-        Fitted to all rows.
-    in_folds : sequence of tuple of int
-        Directions above their null per filter, from each fold.
-    labels : sequence of str
-        Names of the signals: classes, or the target alone.
-
-    Returns
-    -------
-    tuple of LayerFound
-        One per filter.
-    """
+    """What each filter found in all rows; labels name the classes, or the target alone."""
     return tuple(
         LayerFound(
             number=number + 1,
             directions=int(report.n_significant or 0),
-            directions_in_folds=tuple(one[number] for one in in_folds),
+            directions_in_folds=tuple(counts[number] for counts in in_folds),
             kept=len(report.eigenvalues),
             threshold=SIGNIFICANT_RATIO,
             strongest=_strongest(report),
@@ -57,6 +37,7 @@ def _strongest(report: FilterReport) -> tuple[Direction, ...]:
     if len(report.null_ratios) == 1:
         pairs = zip(report.null_counts.tolist(), report.null_ratios[0].tolist(), strict=True)
         tested = {count + 1: ratio for count, ratio in pairs if np.isfinite(ratio)}
+    ranks = (1, 2, 3, 4, 6, 8, 11, 15, 21, 29, 41, 57, 81, 113, 161, 225, 321, 449, 641)
     return tuple(
         Direction(
             number,
@@ -66,82 +47,40 @@ def _strongest(report: FilterReport) -> tuple[Direction, ...]:
             float(report.residual_dimensions[number - 1]),
             float(report.emergence_samples[number - 1]),
         )
-        for number in (sorted(tested) or SHOWN_RANKS)
+        for number in (sorted(tested) or ranks)
         if number <= len(report.eigenvalues)
     )
 
 
 def _signals(report: FilterReport, labels: Sequence[str]) -> tuple[SignalOfClass, ...]:
-    found = []
+    signals = []
     for label, ratios in zip(labels, report.null_ratios, strict=True):
         known = np.isfinite(ratios)
         ranks, kept = report.null_counts[known] + 1, ratios[known]
         number = int(report.n_significant or 0) if len(labels) == 1 else above_null(ranks, kept)
-        found.append(
+        signals.append(
             SignalOfClass(
                 label,
-                tuple(int(one) for one in ranks),
-                tuple(float(one) for one in kept),
+                tuple(int(rank) for rank in ranks),
+                tuple(float(ratio) for ratio in kept),
                 number,
                 emergence_rows(report.n_samples, float(kept[0]) if len(kept) else None),
             )
         )
-    return tuple(found)
+    return tuple(signals)
 
 
 def emergence_rows(rows: int, ratio: float | None) -> float | None:
-    r"""Rows at which a direction is expected to be as strong as its null.
-
-    .. math:: n_e = n / r^2, \qquad r = |\lambda_{k+1}| / \text{null} ,
-
-    as the strength of a direction with signal hardly depends on n and its null falls as
-    :math:`n^{-1/2}`.
-
-    Parameters
-    ----------
-    rows : int
-        n, behind the ratio.
-    ratio : float or None
-        r.
-
-    Returns
-    -------
-    float or None
-        None without a ratio, or where it is below 1.
-
-    Notes
-    -----
-    Derived. Measured on digits, even against odd, directions counted at n = 112, 225 and 450 are 9 to
-    13, 21 to 25 and 36 to 79 where the ratios at n = 1797 say 10, 15 and 37.
-
-    Examples
-    --------
-    >>> emergence_rows(1000, 5.0), emergence_rows(1000, 0.9)
-    (40.0, None)
-    """
+    """Rows at which a direction is expected to be as strong as its null; None if it is weaker."""
+    # n_e = n / r^2, r = |lambda_(k+1)| / null: the strength of a direction with signal hardly
+    # depends on n, and its null falls as n^(-1/2). Derived. On digits, even against odd, directions
+    # counted at n = 112, 225 and 450 are 9 to 13, 21 to 25 and 36 to 79 where the ratios at
+    # n = 1797 say 10, 15 and 37.
     return None if ratio is None or not ratio >= 1 else rows / ratio**2
 
 
 def above_null(ranks: np.ndarray, ratios: np.ndarray) -> int:
-    """Directions whose ratio is above the threshold, interpolated between those tested.
-
-    Parameters
-    ----------
-    ranks : ndarray of int, shape (g,)
-        Ranks tested, in increasing order.
-    ratios : ndarray of shape (g,)
-        Strength over null.
-
-    Returns
-    -------
-    int
-        Number of directions; a lower bound if the last one tested is above.
-
-    Examples
-    --------
-    >>> above_null(np.array([1, 2, 4]), np.array([3.0, 2.0, 0.5]))
-    3
-    """
+    """Directions above the threshold, interpolated between the ranks tested; at least so many."""
     if len(ratios) and ranks[0] == 1 and ratios[0] <= FIRST_RATIO:
         return 0
     below = np.flatnonzero(ratios <= SIGNIFICANT_RATIO)
@@ -155,48 +94,23 @@ def above_null(ranks: np.ndarray, ratios: np.ndarray) -> int:
 
 
 def pictures_of(
-    model: Any, X: np.ndarray, image_shape: tuple[int, ...], count: int = PICTURES
+    model: Any, X: np.ndarray, image_shape: tuple[int, ...], count: int = 12
 ) -> np.ndarray:
-    r"""Which pixels go with the strongest directions of the first filter.
-
-    .. math:: p_{ki} = \frac1n \sum_\mu \frac{f_k(x_\mu) - \bar f_k}{\mathrm{std}(f_k)}\,
-        (x_{\mu i} - \bar x_i)
-
-    Parameters
-    ----------
-    model : NeuralLoFiClassifier or NeuralLoFiRegressor
-        Fitted.
-    X : ndarray of shape (n, d)
-        Images, as prepared.
-    image_shape : tuple of int
-        Height, width and perhaps channels.
-    count : int
-        Most pictures.
-
-    Returns
-    -------
-    ndarray of shape (k, height, width)
-        Positive where a pixel is brighter than on average in images with a large coordinate f_k.
-        Channels are averaged.
-
-    Notes
-    -----
-    A direction of an infinitely wide lift has no weights on pixels; this is what it goes with among
-    the images at hand. Derived; for a linear filter it is the covariance times its weights
-    (``tests/learn/test_directions.py``).
-    """
+    """Which pixels go with the strongest directions of the first filter, (k, height, width)."""
+    # A direction of an infinitely wide lift has no weights on pixels; this is what it goes with
+    # among the images at hand. For a linear filter it is the covariance times its weights.
+    # p_ki = (1/n) sum_mu (f_k(x_mu) - mean f_k) / std(f_k) (x_mu,i - mean x_i)
     features = first_coordinates(model, X)[:, :count]
     spread = features.std(axis=0)
     standardised = (features - features.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
     centred = X - X.mean(axis=0, dtype=np.float64)
     pictures = (standardised.T @ centred / len(X)).reshape(-1, *image_shape)
+    # Channels are averaged.
     return np.asarray(pictures.mean(axis=3) if pictures.ndim == 4 else pictures)
 
 
 def first_coordinates(model: Any, X: np.ndarray) -> np.ndarray:
     """Coordinates that the first filter keeps, shape (n, k)."""
-    from solvable.networks.layers import Filter, KernelFilter
-
     h = np.asarray(X)
     for layer in model.network_.layers:
         h = layer.apply(h)

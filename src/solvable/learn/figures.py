@@ -1,25 +1,26 @@
-"""Figures of learning: strengths beside their nulls, and the learning curve with its forecast."""
+"""Figures of learning: strengths beside their nulls, the learning curve, pictures of directions."""
 
 from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
 
 from solvable.learn.results import LayerFound, Learned
 from solvable.learn.words import error_name
 from solvable.plots.figure import Figure, Marker, Series
+from solvable.plots.files import saved, write_atomically
+
+CAPTION = (
+    "Red pixels are brighter, blue ones darker than on average, in images that have much of the "
+    "direction: the covariance of each pixel with the direction, over all images. The sign of a "
+    "direction means nothing, so red and blue may be exchanged."
+)
+"""What pictures of directions show."""
 
 
 def learn_figures(found: Learned) -> list[Figure]:
-    """All figures of a result.
-
-    Parameters
-    ----------
-    found : Learned
-        Result.
-
-    Returns
-    -------
-    list of Figure
-        The learning curve if there is one, and the strengths of each filter.
-    """
+    """The strengths of each filter, and the learning curve if there is one."""
     figures = [strength_figure(found, layer) for layer in found.found if layer.signals]
     if len(found.outlook.curve) > 1:
         figures.append(curve_figure(found))
@@ -27,27 +28,14 @@ def learn_figures(found: Learned) -> list[Figure]:
 
 
 def strength_figure(found: Learned, layer: LayerFound) -> Figure:
-    """Strength of each direction over that of meaningless labels.
-
-    Parameters
-    ----------
-    found : Learned
-        Result.
-    layer : LayerFound
-        One of its filters.
-
-    Returns
-    -------
-    Figure
-        One curve per class, and the threshold.
-    """
+    """Strength of each direction over that of meaningless labels: a curve per class, a threshold."""
     series = []
-    for number, one in enumerate(layer.signals):
-        x, y = list(one.tested), list(one.ratios)
+    for number, signal in enumerate(layer.signals):
+        x, y = list(signal.tested), list(signal.ratios)
         # The line that leads the eye has no entry of its own in the legend.
         series.append(Series("", x, y, colour=number))
-        series.append(Series(one.label, x, y, kind="points", colour=number))
-    last = max((max(one.tested, default=1) for one in layer.signals), default=1)
+        series.append(Series(signal.label, x, y, kind="points", colour=number))
+    last = max((max(signal.tested, default=1) for signal in layer.signals), default=1)
     limit = [layer.threshold, layer.threshold]
     series.append(Series("as strong as chance", [1, max(last, 2)], limit, kind="dashed", colour=-1))
     which = f" of filter {layer.number}" if len(found.found) > 1 else ""
@@ -68,24 +56,12 @@ def strength_figure(found: Learned, layer: LayerFound) -> Figure:
 
 
 def curve_figure(found: Learned) -> Figure:
-    """Error against training rows: measured, and forecast.
-
-    Parameters
-    ----------
-    found : Learned
-        Result.
-
-    Returns
-    -------
-    Figure
-        In percent; logarithmic where no mean is zero.
-    """
+    """Error in percent against training rows: measured, and forecast."""
     outlook = found.outlook
-    rows = [point.rows for point in outlook.curve]
     means = [100 * point.mean for point in outlook.curve]
     measured = Series(
         "measured on unseen rows",
-        rows,
+        [point.rows for point in outlook.curve],
         means,
         kind="points",
         error=[100 * point.standard_error for point in outlook.curve],
@@ -94,18 +70,16 @@ def curve_figure(found: Learned) -> Figure:
     series = [measured]
     caption = "Points: mean over folds with its standard error."
     if outlook.band:
-        n = [one[0] for one in outlook.band]
+        n, middle, lower, upper = (list(column) for column in zip(*outlook.band, strict=True))
         # Both ends of the interval are one series with a gap, so that the legend names them once.
-        ends = [100 * one[2] for one in outlook.band] + [float("nan")]
-        ends += [100 * one[3] for one in outlook.band]
+        ends = [100 * error for error in [*lower, float("nan"), *upper]]
         level = f"{100 * outlook.confidence:g} % interval of the forecast"
         series = [
-            Series("forecast", n, [100 * one[1] for one in outlook.band], colour=0),
+            Series("forecast", n, [100 * error for error in middle], colour=0),
             Series(level, [*n, n[-1], *n], ends, kind="dashed", colour=1),
             measured,
         ]
         caption += " Line: fitted and extrapolated, with its interval (dashed)."
-    logarithmic = min(means) > 0
     return Figure(
         name="learn-curve",
         title="What more rows buy",
@@ -115,5 +89,39 @@ def curve_figure(found: Learned) -> Figure:
         caption=caption,
         markers=(Marker(found.n_samples, "all rows"),),
         x_scale="log",
-        y_scale="log" if logarithmic else "linear",
+        y_scale="log" if min(means) > 0 else "linear",
     )
+
+
+def draw_pictures(found: Learned) -> bytes:
+    """Draw the strongest directions of the first filter as SVG, each with its own scale of colour."""
+    from matplotlib.figure import Figure as Drawing
+
+    from solvable.plots.matplotlib_backend import INK, settings
+
+    assert found.pictures is not None
+    pictures = np.asarray(found.pictures)
+    columns = min(6, len(pictures))
+    lines = -(-len(pictures) // columns)
+    with settings():
+        drawn = Drawing(figsize=(1.05 * columns, 1.25 * lines))
+        for number, picture in enumerate(pictures):
+            axes = drawn.add_subplot(lines, columns, number + 1)
+            limit = float(np.max(np.abs(picture))) or 1.0
+            axes.imshow(picture, cmap="RdBu_r", vmin=-limit, vmax=limit, interpolation="nearest")
+            axes.set_title(f"{number + 1}", fontsize=8, color=INK, pad=2.5)
+            axes.set(xticks=[], yticks=[])
+            axes.grid(visible=False)
+            for spine in axes.spines.values():
+                spine.set_visible(False)
+        drawn.subplots_adjust(0, 0, 1, 0.94, wspace=0.08, hspace=0.2)
+    return saved(drawn, "svg")
+
+
+def write_pictures(found: Learned, directory: Path) -> list[Path]:
+    """Write ``learn-filters.svg`` if the data are images."""
+    if found.pictures is None or not len(found.pictures):
+        return []
+    path = directory / "learn-filters.svg"
+    write_atomically(path, draw_pictures(found))
+    return [path]

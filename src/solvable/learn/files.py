@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+import numpy as np
+
+from solvable.data import Dataset
+from solvable.learn.figures import learn_figures, write_pictures
+from solvable.learn.html import render_learn_report
+from solvable.learn.results import Learned
+from solvable.learn.tables import csv_text
+from solvable.networks.files import save_model
+from solvable.plots.files import write_atomically, write_figures
 from solvable.study.result_directory import RESULT, ResultDirectory
-
-if TYPE_CHECKING:
-    from solvable.data import Dataset
-    from solvable.learn.results import Learned
 
 REPORT = "report.html"
 MODEL = "model.safetensors"
@@ -25,20 +30,12 @@ DIRECTORY = ResultDirectory("learn", "data", FORMAT, (REPORT, RESULT, MODEL, PRE
 
 
 class LearnFiles(NamedTuple):
-    """Files that were written.
-
-    Parameters
-    ----------
-    report, result, model, predictions : Path
-        The page, the numbers, the fitted model, and the predictions for rows when they were unseen.
-    figures : list of Path
-        SVG and PDF files.
-    """
+    """Files that were written."""
 
     report: Path
     result: Path
     model: Path
-    predictions: Path
+    predictions: Path  # for the rows when they were unseen
     figures: list[Path]
 
     def to_dict(self) -> dict[str, Any]:
@@ -48,35 +45,7 @@ class LearnFiles(NamedTuple):
 
 
 def write_files(found: Learned, dataset: Dataset, directory: Path, *, command: str) -> LearnFiles:
-    """Write report, numbers, model, predictions and figures.
-
-    Parameters
-    ----------
-    found : Learned
-        Result.
-    dataset : Dataset
-        What was learned from.
-    directory : Path
-        Reserved by :data:`DIRECTORY`.
-    command : str
-        What repeats it.
-
-    Returns
-    -------
-    LearnFiles
-        The files.
-
-    Raises
-    ------
-    StorageFailed
-        If one cannot be written.
-    """
-    from solvable.learn.figures import learn_figures
-    from solvable.learn.html import render_learn_report
-    from solvable.learn.pictures import write_pictures
-    from solvable.networks.files import save_model
-    from solvable.plots.files import write_atomically, write_figures
-
+    """Write report, numbers, model, predictions and figures into a reserved directory."""
     files = LearnFiles(
         directory / REPORT, directory / RESULT, directory / MODEL, directory / PREDICTIONS, []
     )
@@ -107,10 +76,6 @@ def _notes(found: Learned, dataset: Dataset) -> dict[str, Any]:
 
 def _predictions(found: Learned, dataset: Dataset) -> str:
     """Predictions for every row by the model that had not seen it, as CSV."""
-    import numpy as np
-
-    from solvable.learn.predictions import csv_text
-
     target = dataset.preparation.target
     assert target is not None
     shown = found.predictions if found.is_regression else found.predictions.astype(np.int64)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from solvable.learn import words
-from solvable.learn.figures import learn_figures
-from solvable.learn.pictures import CAPTION, draw_pictures
+from solvable.learn.figures import CAPTION, draw_pictures, learn_figures
 from solvable.learn.results import Learned
 from solvable.plots.files import check_names, write_atomically
 from solvable.plots.recording_backend import record
@@ -18,15 +19,7 @@ from solvable.study.pages import page_environment
 
 @dataclass(frozen=True)
 class MethodLine:
-    """One line of the table of methods, in words and as places of a drawn interval.
-
-    Parameters
-    ----------
-    title, meaning, error, interval, difference, verdict, remark : str
-        As they are read.
-    left, right, dot : float or None
-        Ends of the interval and its middle, in percent of the scale; None if they are off it.
-    """
+    """One line of the table of methods, in words and as places of a drawn interval."""
 
     title: str
     meaning: str
@@ -35,43 +28,36 @@ class MethodLine:
     difference: str
     verdict: str
     remark: str
+    # Ends of the interval and its middle, in percent of the scale; None if they are off it.
     left: float | None
     right: float | None
     dot: float | None
 
 
 def method_lines(found: Learned) -> list[MethodLine]:
-    """Lines of the table of methods.
-
-    Parameters
-    ----------
-    found : Learned
-        Result.
-
-    Returns
-    -------
-    list of MethodLine
-        The scale reaches from zero to the largest interval of a method that knows something.
-    """
-    ends = [one.upper for one in found.methods if one.key != "constant" and one.upper is not None]
+    """Lines of the table of methods, on one scale from zero."""
+    # It reaches to the largest interval of a method that knows something.
+    ends = [
+        score.upper
+        for score in found.methods
+        if score.key != "constant" and score.upper is not None
+    ]
     top = 1.04 * max(ends, default=1.0) or 1.0
     lines = []
-    for one in found.methods:
-        value, interval = words.percents(one.error, one.lower, one.upper)
-        drawn = one.error is not None and one.error <= top
+    for score in found.methods:
+        drawn = score.error is not None and score.error <= top
         places = [
             100 * min(max(part or 0.0, 0.0), top) / top if drawn else None
-            for part in (one.lower, one.upper, one.error)
+            for part in (score.lower, score.upper, score.error)
         ]
         lines.append(
             MethodLine(
-                one.title,
-                one.meaning,
-                value,
-                interval,
-                words.difference_text(one),
-                one.verdict or "",
-                one.remark,
+                score.title,
+                score.meaning,
+                *words.percents(score.error, score.lower, score.upper),
+                words.difference_text(score),
+                score.verdict or "",
+                score.remark,
                 *places,
             )
         )
@@ -81,36 +67,12 @@ def method_lines(found: Learned) -> list[MethodLine]:
 def render_learn_report(
     found: Learned, path: str | Path, *, command: str = "", model: str = "model.safetensors"
 ) -> Path:
-    """Write the report of learning as one self-contained HTML file.
-
-    Parameters
-    ----------
-    found : Learned
-        Result.
-    path : str or Path
-        File to write; an existing one is replaced in one step.
-    command : str
-        What repeats it.
-    model : str
-        Where the model lies, for the command that uses it.
-
-    Returns
-    -------
-    Path
-        The file.
-
-    Raises
-    ------
-    StorageFailed
-        If it cannot be written.
-    """
+    """Write the page, which replaces an existing one in one step; the command repeats the run."""
     write_atomically(path, _html(found, command, model).encode())
     return Path(path)
 
 
 def _html(found: Learned, command: str, model: str) -> str:
-    from importlib.metadata import version
-
     from plotly.offline import get_plotlyjs
 
     environment = page_environment("solvable.learn")
@@ -145,8 +107,6 @@ def _html(found: Learned, command: str, model: str) -> str:
 
 def _filters(found: Learned) -> str:
     """Address of the pictures that holds them itself; empty if there are none."""
-    from base64 import b64encode
-
     if found.pictures is None or not len(found.pictures):
         return ""
     return f"data:image/svg+xml;base64,{b64encode(draw_pictures(found)).decode()}"

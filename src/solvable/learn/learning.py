@@ -7,78 +7,23 @@ import json
 import math
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from functools import partial
-from typing import Any
+from importlib.metadata import version
 
 import numpy as np
 
 from solvable.arrays import random_stream
 from solvable.data import Dataset, Split
-from solvable.errors import InvalidData, InvalidParameter, MemoryLimitExceeded
+from solvable.errors import InvalidData, MemoryLimitExceeded
 from solvable.learn.competitors import LEARNED, Design, methods, width_for
 from solvable.learn.directions import layers_found, pictures_of
 from solvable.learn.folds import deal_folds, identical_rows, nested_rows, training_sizes
 from solvable.learn.measuring import Measured, Progress, Task, measure_all
-from solvable.learn.outlook import outlook_of
+from solvable.learn.request import LEAST_ROWS, Request
 from solvable.learn.results import CurvePoint, Learned
-from solvable.learn.scoring import Losses, score_methods
+from solvable.learn.scoring import Losses, outlook_of, score_methods
 from solvable.operators._memory import available_bytes, gigabytes
-
-LEAST_ROWS = 20
-"""Rows below which nothing can be said of unseen rows."""
-
-LEAST_TRAINING_ROWS = 24
-"""Smallest training set of a learning curve."""
-
-KERNEL_COPIES = 8
-"""Matrices of the size of a kernel that one fit holds at a time."""
-
-
-@dataclass(frozen=True)
-class Request:
-    """What is asked.
-
-    Parameters
-    ----------
-    folds : int
-        Parts of the data; each is predicted by a model that was fitted to the others.
-    layers : int
-        Filters of the network.
-    rows : int
-        Most rows to learn from; a random part of more.
-    seed : int
-        Of folds, lifts and nulls.
-
-    Raises
-    ------
-    InvalidParameter
-        If a value is out of range.
-
-    Examples
-    --------
-    >>> Request(folds=1)
-    Traceback (most recent call last):
-    ...
-    solvable.errors.InvalidParameter: folds is 1; allowed: whole numbers from 2 to 20.
-    """
-
-    folds: int = 5
-    layers: int = 1
-    rows: int = 20_000
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        for name, least, most in (
-            ("folds", 2, 20),
-            ("layers", 1, 5),
-            ("rows", LEAST_ROWS, None),
-            ("seed", 0, None),
-        ):
-            value = getattr(self, name)
-            if not least <= value <= (most or math.inf):
-                allowed = f"from {least}" + (f" to {most}" if most else "")
-                raise InvalidParameter(f"{name} is {value}; allowed: whole numbers {allowed}.")
 
 
 def fingerprint_of(dataset: Dataset, request: Request) -> tuple[str, str]:
@@ -105,35 +50,13 @@ def fingerprint_of(dataset: Dataset, request: Request) -> tuple[str, str]:
 
 
 def digest_of(X: np.ndarray) -> str:
-    """Digest that tells whether inputs are the same.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n, d)
-        Prepared inputs.
-
-    Returns
-    -------
-    str
-        Of the numbers, whatever their type.
-
-    Examples
-    --------
-    >>> digest_of(np.eye(2)) == digest_of(np.eye(2, dtype=np.float32))
-    True
-    """
+    """Digest that tells whether inputs are the same numbers, whatever their type."""
     values = np.ascontiguousarray(X, dtype=np.float64)
     return hashlib.blake2b(values.data, digest_size=8).hexdigest()
 
 
 def check_rows(dataset: Dataset) -> None:
-    """Raise :class:`InvalidData` if there are too few rows to hold some back.
-
-    Parameters
-    ----------
-    dataset : Dataset
-        The data.
-    """
+    """Raise :class:`InvalidData` if there are too few rows to hold some back."""
     if dataset.n_samples < LEAST_ROWS:
         raise InvalidData(
             f"{dataset.name} has {dataset.n_samples} rows with a target; allowed: at least "
@@ -190,52 +113,7 @@ def learn(
     start = time.perf_counter()
     plan = _Plan(dataset, request or Request())
     measured = measure_all(plan.tasks, workers=plan.workers(workers), progress=progress)
-    return replace(_assembled(dataset, plan, measured), seconds=time.perf_counter() - start)
-
-
-def _assembled(dataset: Dataset, plan: _Plan, measured: list[Measured]) -> Learned:
-    """Result of all fits."""
-    request, images = plan.request, dataset.image_shape
-    fingerprint, data_fingerprint = fingerprint_of(dataset, request)
-    final = next(one for one in measured if one.fold == -1)
-    full = sorted((one for one in measured if plan.is_full(one)), key=lambda one: one.fold)
-    by_method = {
-        method.key: [one for one in full if one.method == method.key] for method in plan.methods
-    }
-    losses = Losses(plan.y, plan.folds, regression=plan.design.regression)
-    curve = _curve(plan, [one for one in measured if one.method == LEARNED], losses)
-    predictions = np.empty(len(plan.y))
-    for one in by_method[LEARNED]:
-        predictions[plan.folds == one.fold] = one.predicted
-    counts = [one.n_significant for one in by_method[LEARNED]]
-    signals = dataset.class_labels if len(dataset.class_labels) > 2 else (dataset.target,)
-    return Learned(
-        name=dataset.name,
-        n_samples=len(plan.y),
-        n_columns=dataset.n_columns,
-        kind=dataset.kind,
-        class_labels=dataset.class_labels,
-        target=dataset.target,
-        target_deviation=math.sqrt(losses.variance) if losses.regression else None,
-        image_shape=images,
-        treatments=(*dataset.treatments, *plan.notes),
-        network=plan.network,
-        protocol=plan.protocol,
-        folds=request.folds,
-        seed=request.seed,
-        layers=request.layers,
-        methods=score_methods(plan.methods, by_method, losses),
-        found=layers_found(final.model, counts, signals),
-        outlook=outlook_of(curve, len(plan.y), seed=request.seed),
-        fingerprint=fingerprint,
-        data_fingerprint=data_fingerprint,
-        versions=_versions(),
-        model=final.model,
-        pictures=pictures_of(final.model, dataset.X[plan.rows], images) if images else None,
-        predictions=predictions,
-        rows=plan.rows,
-        row_folds=plan.folds,
-    )
+    return replace(_assembled(plan, measured), seconds=time.perf_counter() - start)
 
 
 class _Plan:
@@ -243,77 +121,84 @@ class _Plan:
 
     def __init__(self, dataset: Dataset, request: Request) -> None:
         check_rows(dataset)
-        n = dataset.n_samples
-        self.request = request
+        self.dataset, self.request = dataset, request
         self.notes: list[str] = []
-        self.rows = np.arange(n)
-        if n > request.rows:
-            self.rows = np.sort(random_stream(request.seed, "rows").permutation(n)[: request.rows])
-            self.notes.append(
-                f"learned from {request.rows} of {n} rows, drawn at random; --rows sets how many"
-            )
+        self.rows = self._drawn_rows()
         self.y = dataset.y[self.rows]
         regression = dataset.kind == "regression"
         self.classes = None if regression else self.y
-        self.groups = identical_rows(dataset.X[self.rows])
-        copies = len(self.groups) - len(np.unique(self.groups))
+        self.folds = self._dealt_folds()
+        fold_sizes = np.bincount(self.folds, minlength=request.folds)
+        self.smallest = len(self.y) - int(fold_sizes.max())
+        self.design = Design(
+            regression,
+            "global" if dataset.image_shape else "columns",
+            width_for(self.smallest),
+            request,
+        )
+        self.methods = methods(self.design)
+        # The smallest training set of a learning curve.
+        least = max(24, 5 * max(1, len(dataset.class_labels)))
+        self.sizes = training_sizes(self.smallest, smallest=least)
+        self.tasks = self._tasks()
+
+    def _drawn_rows(self) -> np.ndarray:
+        """Rows that are used, in order."""
+        n, most = self.dataset.n_samples, self.request.rows
+        if n <= most:
+            return np.arange(n)
+        self.notes.append(f"learned from {most} of {n} rows, drawn at random; --rows sets how many")
+        return np.sort(random_stream(self.request.seed, "rows").permutation(n)[:most])
+
+    def _dealt_folds(self) -> np.ndarray:
+        """Fold of each row that is used."""
+        groups = identical_rows(self.dataset.X[self.rows])
+        copies = len(groups) - len(np.unique(groups))
         if copies:
             self.notes.append(
                 f"{copies} rows repeat another row; copies stay together, so that no test row has "
                 "its copy among the training rows"
             )
-        self.folds = deal_folds(request.folds, self.groups, self.classes, seed=request.seed)
-        smallest = int(np.min([np.sum(self.folds != fold) for fold in range(request.folds)]))
-        self.design = Design(
-            regression,
-            "global" if dataset.image_shape else "columns",
-            request.layers,
-            width_for(smallest),
-            request.seed,
-        )
-        self.methods = methods(self.design)
-        self.smallest = smallest
-        classes = max(1, len(dataset.class_labels))
-        self.sizes = training_sizes(smallest, smallest=max(LEAST_TRAINING_ROWS, 5 * classes))
-        self.tasks = self._tasks(dataset)
+        return deal_folds(self.request.folds, groups, self.classes, seed=self.request.seed)
 
-    def _tasks(self, dataset: Dataset) -> list[Task]:
-        nobody = np.empty(0, dtype=np.int64)
-        X, y = dataset.X[self.rows], self.y
-        everything = Split(X, y, X[nobody], y[nobody], dataset.preparation)
-        tasks = [Task(LEARNED, -1, everything, self.design, len(y), keep_model=True)]
+    def _tasks(self) -> list[Task]:
+        X, y, design, none = self.dataset.X[self.rows], self.y, self.design, slice(0, 0)
+        everything = Split(X, y, X[none], y[none], self.dataset.preparation)
+        tasks = [Task(LEARNED, -1, everything, design, len(y), keep_model=True)]
         for fold in range(self.request.folds):
             train, test = np.flatnonzero(self.folds != fold), np.flatnonzero(self.folds == fold)
-            split = self._split(dataset, train, test)
-            tasks += [Task(one.key, fold, split, self.design, len(train)) for one in self.methods]
+            split = self._split(train, test)
+            tasks += [Task(method.key, fold, split, design, len(train)) for method in self.methods]
             parts = nested_rows(train, self.sizes[:-1], self.classes, key=(self.request.seed, fold))
             for part in parts.values():
-                if len(np.unique(self.y[part])) > 1:
-                    smaller = self._split(dataset, part, test)
-                    tasks.append(Task(LEARNED, fold, smaller, self.design, len(part)))
+                if len(np.unique(y[part])) > 1:
+                    smaller = self._split(part, test)
+                    tasks.append(Task(LEARNED, fold, smaller, design, len(part)))
         return tasks
 
-    def _split(self, dataset: Dataset, train: np.ndarray, test: np.ndarray) -> Callable[[], Split]:
+    def _split(self, train: np.ndarray, test: np.ndarray) -> Callable[[], Split]:
         """What prepares the rows of a fit: made when its turn comes, as all together are large."""
         if len(np.unique(self.y[train])) < 2:
             raise InvalidData(
-                f"the rows of target {dataset.target!r} outside one fold hold one value only, as "
-                "nearly all rows with the others are copies of one another. Remove the copies."
+                f"the rows of target {self.dataset.target!r} outside one fold hold one value only, "
+                "as nearly all rows with the others are copies of one another. Remove the copies."
             )
-        return partial(dataset.split, self.rows[train], self.rows[test])
+        return partial(self.dataset.split, self.rows[train], self.rows[test])
 
-    def is_full(self, one: Measured) -> bool:
+    def is_full(self, fit: Measured) -> bool:
         """Whether a fit had all rows outside its fold."""
-        return one.fold >= 0 and one.training_rows == int(np.sum(self.folds != one.fold))
+        return fit.fold >= 0 and fit.training_rows == int(np.sum(self.folds != fit.fold))
 
     def workers(self, asked: int) -> int:
         """Processes that fit into memory beside each other."""
+        rows = float(len(self.y))
         if self.design.width != math.inf:
             width = float(self.design.lazy_width)
             classes = 2 if self.classes is None else len(np.unique(self.classes))
-            need = 8.0 * (len(self.y) * width + (2 + classes) * width**2)
+            need = 8.0 * (rows * width + (2 + classes) * width**2)
         else:
-            need = 8.0 * KERNEL_COPIES * float(len(self.y)) ** 2
+            # A fit holds about eight matrices of the size of a kernel at a time.
+            need = 8.0 * 8 * rows**2
         free = available_bytes()
         if need > free:
             raise MemoryLimitExceeded(
@@ -348,25 +233,61 @@ class _Plan:
         )
 
 
+def _assembled(plan: _Plan, measured: list[Measured]) -> Learned:
+    """Result of all fits."""
+    request, dataset = plan.request, plan.dataset
+    fingerprint, data_fingerprint = fingerprint_of(dataset, request)
+    measured = sorted(measured, key=lambda fit: fit.fold)
+    final = measured[0]
+    by_method = {
+        method.key: [fit for fit in measured if fit.method == method.key and plan.is_full(fit)]
+        for method in plan.methods
+    }
+    learned = by_method[LEARNED]
+    losses = Losses(plan.y, plan.folds, regression=plan.design.regression)
+    predictions = np.empty(len(plan.y))
+    for fit in learned:
+        predictions[plan.folds == fit.fold] = fit.predicted
+    signals = dataset.class_labels if len(dataset.class_labels) > 2 else (dataset.target,)
+    images = dataset.image_shape
+    return Learned(
+        name=dataset.name,
+        n_samples=len(plan.y),
+        n_columns=dataset.n_columns,
+        kind=dataset.kind,
+        class_labels=dataset.class_labels,
+        target=dataset.target,
+        target_deviation=math.sqrt(losses.variance) if losses.regression else None,
+        image_shape=images,
+        treatments=(*dataset.treatments, *plan.notes),
+        network=plan.network,
+        protocol=plan.protocol,
+        folds=request.folds,
+        seed=request.seed,
+        layers=request.layers,
+        methods=score_methods(plan.methods, by_method, losses),
+        found=layers_found(final.model, [fit.n_significant for fit in learned], signals),
+        outlook=outlook_of(_curve(plan, measured, losses), len(plan.y), seed=request.seed),
+        fingerprint=fingerprint,
+        data_fingerprint=data_fingerprint,
+        versions={name: version(name) for name in ("solvable", "numpy", "scipy", "scikit-learn")},
+        model=final.model,
+        pictures=pictures_of(final.model, dataset.X[plan.rows], images) if images else None,
+        predictions=predictions,
+        rows=plan.rows,
+        row_folds=plan.folds,
+    )
+
+
 def _curve(plan: _Plan, measured: list[Measured], losses: Losses) -> tuple[CurvePoint, ...]:
+    """The error of learned features by training rows, from fits in the order of their folds."""
+    fits = [fit for fit in measured if fit.method == LEARNED and fit.fold >= 0]
     points = []
     for size in plan.sizes:
-        mine = [
-            one
-            for one in measured
-            if one.fold >= 0
-            and (plan.is_full(one) if size == plan.sizes[-1] else one.training_rows == size)
-        ]
+        last = size == plan.sizes[-1]
+        here = [fit for fit in fits if (plan.is_full(fit) if last else fit.training_rows == size)]
         # A size at which a fold saw one class only is left out.
-        if len(mine) == plan.request.folds:
-            mine.sort(key=lambda one: one.fold)
-            errors = tuple(float(losses.of_fold(one.fold, one.predicted).mean()) for one in mine)
-            counts = tuple(one.n_significant[0] for one in mine)
-            points.append(CurvePoint(size, errors, counts))
+        if len(here) == plan.request.folds:
+            errors = tuple(float(losses.of_fold(fit.fold, fit.predicted).mean()) for fit in here)
+            points.append(CurvePoint(size, errors, tuple(fit.n_significant[0] for fit in here)))
     return tuple(points)
-
-
-def _versions() -> dict[str, Any]:
-    from importlib.metadata import version
-
-    return {name: version(name) for name in ("solvable", "numpy", "scipy", "scikit-learn")}

@@ -18,35 +18,16 @@ from solvable.learn.competitors import LEARNED, Design, methods
 Progress: TypeAlias = Callable[[int, int, float | None], None]
 """Called with tasks done, tasks in all, and seconds left or None."""
 
-CUBIC_ROWS = 700
-"""Rows from which the cost of a fit grows with the cube of their number."""
-
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """One fit.
+    """One fit."""
 
-    Parameters
-    ----------
-    method : str
-        Key of the method.
-    fold : int
-        Whose rows are predicted; -1 for the fit of all rows.
-    split : Split or callable
-        Prepared training and test rows, or what prepares them when their turn comes.
-    design : Design
-        Of the comparison.
-    rows : int
-        Training rows.
-    keep_model : bool
-        Whether the fitted model is given back.
-    """
-
-    method: str
-    fold: int
-    split: Split | Callable[[], Split]
+    method: str  # key of the method
+    fold: int  # whose rows are predicted; -1 for the fit of all rows
+    split: Split | Callable[[], Split]  # or what prepares the rows when their turn comes
     design: Design
-    rows: int
+    rows: int  # training rows
     keep_model: bool = False
 
     def ready(self) -> Task:
@@ -62,64 +43,31 @@ class Task:
             "lazy-features": 2.0,
             "rbf": 2.0,
         }
-        size = max(self.rows, CUBIC_ROWS) / CUBIC_ROWS
-        return of_method.get(self.method, 0.1) * (size**2.5 if size > 1 else self.rows / CUBIC_ROWS)
+        # From about 700 rows on the cost grows nearly with the cube of their number.
+        size = self.rows / 700
+        return of_method.get(self.method, 0.1) * (size**2.5 if size > 1 else size)
 
 
 @dataclass(frozen=True, eq=False)
 class Measured:
-    """What a fit gave.
-
-    Parameters
-    ----------
-    task : Task
-        Without its data.
-    predicted : ndarray of shape (m,)
-        For the test rows; empty if the fit failed.
-    n_significant : tuple of int
-        Directions above their null in each filter.
-    seconds : float
-        Of the fit and the predictions.
-    rows : int
-        Training rows that were used.
-    failure : str
-        Why there are no predictions; empty if there are.
-    model : object
-        The fitted model, if it was asked for.
-    """
+    """What a fit gave."""
 
     method: str
     fold: int
-    training_rows: int
-    predicted: np.ndarray
-    n_significant: tuple[int, ...] = ()
+    training_rows: int  # at hand
+    predicted: np.ndarray  # for the test rows; empty if the fit failed
+    n_significant: tuple[int, ...] = ()  # directions above their null in each filter
     seconds: float = 0.0
-    rows: int = 0
-    failure: str = ""
-    model: Any = None
+    rows: int = 0  # training rows that were used
+    failure: str = ""  # why there are no predictions
+    model: Any = None  # if it was asked for
 
 
 def measure(task: Task) -> Measured:
-    """Fit one method and predict the test rows.
-
-    Parameters
-    ----------
-    task : Task
-        What to do.
-
-    Returns
-    -------
-    Measured
-        Predictions. A competitor that cannot be fitted says why instead.
-
-    Raises
-    ------
-    SolvableError
-        If the learned features themselves cannot be fitted.
-    """
+    """Fit one method and predict the test rows; a competitor that cannot be fitted says why."""
     from threadpoolctl import threadpool_limits
 
-    method = next(one for one in methods(task.design) if one.key == task.method)
+    method = next(method for method in methods(task.design) if method.key == task.method)
     split = task.split() if callable(task.split) else task.split
     X, y = split.X_train, split.y_train
     if method.kernel_rows is not None and len(y) > method.kernel_rows:
@@ -131,7 +79,7 @@ def measure(task: Task) -> Measured:
     with threadpool_limits(limits=1), warnings.catch_warnings():
         # That a filter found nothing is counted below, not warned of fold by fold.
         warnings.simplefilter("ignore")
-        model = method.make(task.design)
+        model = method.make()
         try:
             model.fit(X, y)
             predicted = model.predict(split.X_test) if len(split.y_test) else np.empty(0)
@@ -146,7 +94,7 @@ def measure(task: Task) -> Measured:
         task.fold,
         task.rows,
         np.asarray(predicted),
-        tuple(one.n_significant or 0 for one in getattr(model, "filters_", ())),
+        tuple(report.n_significant or 0 for report in getattr(model, "filters_", ())),
         time.perf_counter() - start,
         len(y),
         "",
@@ -157,40 +105,20 @@ def measure(task: Task) -> Measured:
 def measure_all(
     tasks: Sequence[Task], *, workers: int, progress: Progress | None = None
 ) -> list[Measured]:
-    """Measure all tasks, the longest first.
-
-    Parameters
-    ----------
-    tasks : sequence of Task
-        What to do.
-    workers : int
-        Processes; 1 works in this one.
-    progress : callable, optional
-        Told after every task.
-
-    Returns
-    -------
-    list of Measured
-        In no particular order. The numbers do not depend on the workers.
-
-    Raises
-    ------
-    SolvableError
-        If a fit of the learned features fails.
-    """
-    ordered = sorted(tasks, key=lambda one: one.cost, reverse=True)
-    costs = {(one.method, one.fold, one.rows): one.cost for one in ordered}
+    """Measure all tasks, the longest first; the numbers do not depend on the workers."""
+    ordered = sorted(tasks, key=lambda task: task.cost, reverse=True)
+    costs = {(task.method, task.fold, task.rows): task.cost for task in ordered}
     total, done, start = sum(costs.values()), 0.0, time.monotonic()
-    found: list[Measured] = []
+    results: list[Measured] = []
     if progress is not None:
         progress(0, len(ordered), None)
-    for one in _run(ordered, workers):
-        found.append(one)
-        done += costs[one.method, one.fold, one.training_rows]
+    for result in _run(ordered, workers):
+        results.append(result)
+        done += costs[result.method, result.fold, result.training_rows]
         if progress is not None:
             spent = time.monotonic() - start
-            progress(len(found), len(ordered), spent * (total - done) / done if done else None)
-    return found
+            progress(len(results), len(ordered), spent * (total - done) / done if done else None)
+    return results
 
 
 def _run(tasks: Sequence[Task], workers: int) -> Iterator[Measured]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -57,108 +57,52 @@ class MethodScore:
 
 @dataclass(frozen=True)
 class Direction:
-    """One direction of the features.
+    """One direction of the features."""
 
-    Parameters
-    ----------
-    number : int
-        Rank by strength, from 1.
-    strength : float
-        Its eigenvalue; the sign says which way the target goes.
-    ratio : float or None
-        Strength over what meaningless labels give once the stronger directions are removed; None
-        where it was not tested.
-    emergence_rows : float or None
-        Rows at which a direction of this strength is expected to be found: those at which its null,
-        which falls as the root of their number, is as strong.
-    residual_dimension : float
-        Effective dimension of what the stronger directions leave, seen from this one.
-    emergence_rows_by_dimension : float
-        The same from the residual dimension (:class:`solvable.learners.FilterReport`); a lower
-        estimate for weak directions.
-    """
-
-    number: int
-    strength: float
+    number: int  # rank by strength, from 1
+    strength: float  # its eigenvalue; the sign says which way the target goes
+    # Strength over what meaningless labels give once the stronger directions are removed; None
+    # where it was not tested.
     ratio: float | None
+    # Rows at which a direction of this strength is expected to be found: those at which its null,
+    # which falls as the root of their number, is as strong.
     emergence_rows: float | None
-    residual_dimension: float
+    residual_dimension: float  # effective dimension of what the stronger directions leave
+    # The same from the residual dimension (FilterReport); a lower estimate for weak directions.
     emergence_rows_by_dimension: float
 
 
 @dataclass(frozen=True)
 class SignalOfClass:
-    """How many directions tell one class from the others.
+    """How many directions tell one class from the others."""
 
-    Parameters
-    ----------
-    label : str
-        The class; the target itself if there is one signal only.
-    tested : tuple of int
-        Ranks of the directions that were tested.
-    ratios : tuple of float
-        Strength of each over its null.
-    directions : int
-        Directions above their null, interpolated between those tested.
-    emergence_rows : float or None
-        Rows at which the strongest of them is expected to be found.
-    """
-
-    label: str
-    tested: tuple[int, ...]
-    ratios: tuple[float, ...]
-    directions: int
-    emergence_rows: float | None
+    label: str  # the class; the target itself if there is one signal only
+    tested: tuple[int, ...]  # ranks of the directions that were tested
+    ratios: tuple[float, ...]  # strength of each over its null
+    directions: int  # above their null, interpolated between those tested
+    emergence_rows: float | None  # rows at which the strongest is expected to be found
 
 
 @dataclass(frozen=True)
 class LayerFound:
-    """What one filter found in all rows.
+    """What one filter found in all rows."""
 
-    Parameters
-    ----------
-    number : int
-        Layer, from 1.
-    directions : int
-        That carry signal at this sample size.
-    directions_in_folds : tuple of int
-        The same from the training rows of each fold.
-    kept : int
-        Directions that the model keeps: at least one.
-    threshold : float
-        Ratio above which a direction counts.
-    strongest : tuple of Direction
-        Those kept, the weaker ones more sparsely.
-    signals : tuple of SignalOfClass
-        Per class, or one.
-    """
-
-    number: int
-    directions: int
-    directions_in_folds: tuple[int, ...]
-    kept: int
-    threshold: float
-    strongest: tuple[Direction, ...]
-    signals: tuple[SignalOfClass, ...]
+    number: int  # layer, from 1
+    directions: int  # that carry signal at this sample size
+    directions_in_folds: tuple[int, ...]  # the same from the training rows of each fold
+    kept: int  # directions that the model keeps: at least one
+    threshold: float  # ratio above which a direction counts
+    strongest: tuple[Direction, ...]  # those kept, the weaker ones more sparsely
+    signals: tuple[SignalOfClass, ...]  # per class, or one
 
 
 @dataclass(frozen=True)
 class CurvePoint:
-    """The error of learned features with fewer rows.
+    """The error of learned features with fewer rows."""
 
-    Parameters
-    ----------
-    rows : int
-        Training rows.
-    errors : tuple of float
-        One per fold.
-    directions : tuple of int
-        Directions above their null in the first filter, one per fold.
-    """
-
-    rows: int
-    errors: tuple[float, ...]
-    directions: tuple[int, ...]
+    rows: int  # training rows
+    errors: tuple[float, ...]  # one per fold
+    directions: tuple[int, ...]  # above their null in the first filter, one per fold
 
     @property
     def mean(self) -> float:
@@ -173,21 +117,11 @@ class CurvePoint:
 
 @dataclass(frozen=True)
 class Expected:
-    """The error that is expected with more rows.
+    """The error that is expected with more rows."""
 
-    Parameters
-    ----------
-    factor : float
-        Multiple of the rows of the data set.
-    rows : int
-        Rows.
-    error, lower, upper : float
-        Forecast with its 90 % interval.
-    """
-
-    factor: float
+    factor: float  # multiple of the rows of the data set
     rows: int
-    error: float
+    error: float  # forecast with its 90 % interval
     lower: float
     upper: float
 
@@ -312,29 +246,17 @@ class Learned:
     def to_dict(self) -> dict[str, Any]:
         """Everything but the model and arrays, as JSON can hold it; what is not finite is None."""
         left_out = ("model", "pictures", "predictions", "rows", "row_folds")
-        shallow = {
-            name: value
-            for name, value in vars(self).items()
-            if name not in left_out and not isinstance(value, Mapping)
-        }
-        content = {
-            name: _plain(
-                [asdict(one) for one in value]
-                if name in ("methods", "found")
-                else asdict(value)
-                if name == "outlook"
-                else value
-            )
-            for name, value in shallow.items()
-        }
-        return content | {"versions": dict(self.versions)}
+        names = [item.name for item in fields(self) if item.name not in left_out]
+        return {name: _plain(getattr(self, name)) for name in names}
 
 
 def _plain(value: Any) -> Any:
+    if is_dataclass(value) and not isinstance(value, type):
+        return _plain(asdict(value))
     if isinstance(value, Mapping):
-        return {name: _plain(one) for name, one in value.items()}
+        return {name: _plain(part) for name, part in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(one) for one in value]
+        return [_plain(part) for part in value]
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, float) and not math.isfinite(value):

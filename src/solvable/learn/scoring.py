@@ -1,4 +1,4 @@
-"""Predictions of all folds turned into errors, intervals and verdicts."""
+"""Predictions of all folds turned into errors, intervals, verdicts, and a forecast of more rows."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from solvable.forecast import LearningCurve, forecast
 from solvable.learn.competitors import LEARNED, Method
 from solvable.learn.intervals import (
     Interval,
@@ -14,27 +15,11 @@ from solvable.learn.intervals import (
     wilson_interval,
 )
 from solvable.learn.measuring import Measured
-from solvable.learn.results import MethodScore, Verdict
+from solvable.learn.results import CurvePoint, Expected, MethodScore, Outlook, Verdict
 
 
 class Losses:
-    """Loss of each test row: wrong or not, or the squared error over the variance of the target.
-
-    Parameters
-    ----------
-    y : ndarray of shape (n,)
-        Targets of all rows.
-    folds : ndarray of int, shape (n,)
-        Fold that tests each row.
-    regression : bool
-        Whether targets are numbers.
-
-    Examples
-    --------
-    >>> losses = Losses(np.array([0, 1, 1, 0]), np.array([0, 0, 1, 1]), regression=False)
-    >>> losses.of_fold(0, np.array([0, 0])).tolist()
-    [0.0, 1.0]
-    """
+    """Loss of each test row: wrong or not, or the squared error over the variance of the target."""
 
     def __init__(self, y: np.ndarray, folds: np.ndarray, *, regression: bool) -> None:
         self.y, self.folds, self.regression = y, folds, regression
@@ -47,13 +32,13 @@ class Losses:
             return np.asarray((predicted - true) ** 2 / self.variance)
         return np.asarray(predicted != true, dtype=np.float64)
 
-    def of_all(self, measured: Sequence[Measured]) -> np.ndarray | None:
+    def of_all(self, fits: Sequence[Measured]) -> np.ndarray | None:
         """Losses of all rows from the fits of all folds; None if one of them failed."""
-        if any(one.failure for one in measured):
+        if any(fit.failure for fit in fits):
             return None
         losses = np.empty(len(self.y))
-        for one in measured:
-            losses[self.folds == one.fold] = self.of_fold(one.fold, one.predicted)
+        for fit in fits:
+            losses[self.folds == fit.fold] = self.of_fold(fit.fold, fit.predicted)
         return losses
 
     def interval(self, losses: np.ndarray) -> Interval:
@@ -72,83 +57,77 @@ class Losses:
 def score_methods(
     compared: Sequence[Method], measured: Mapping[str, Sequence[Measured]], losses: Losses
 ) -> tuple[MethodScore, ...]:
-    """Errors of all methods, and how they compare with the learned features.
-
-    Parameters
-    ----------
-    compared : sequence of Method
-        The methods, learned features first.
-    measured : mapping of str to sequence of Measured
-        One fit per fold, by key of the method.
-    losses : Losses
-        Of the rows.
-
-    Returns
-    -------
-    tuple of MethodScore
-        In the same order.
-    """
+    """Errors of all methods from one fit per fold, and how they compare with learned features."""
     reference = losses.of_all(measured[LEARNED])
     assert reference is not None
-    scores = []
-    for method in compared:
-        fits = measured[method.key]
-        mine = losses.of_all(fits)
-        rows = round(float(np.mean([one.rows for one in fits])))
-        seconds = sum(one.seconds for one in fits)
-        remark = next((one.failure for one in fits if one.failure), "")
-        if mine is None:
-            scores.append(
-                MethodScore(
-                    method.key, method.title, method.meaning, None, None, None,
-                    0, rows, seconds, remark=remark,
-                )
-            )  # fmt: skip
-            continue
-        available = round(float(np.mean([one.training_rows for one in fits])))
-        if rows < available:
-            remark = (
-                f"fitted to {rows} of {available} training rows, as a kernel of all is too large"
-            )
-        error = losses.interval(mine)
-        gap = None if method.key == LEARNED else losses.difference(mine, reference)
-        scores.append(
-            MethodScore(
-                method.key,
-                method.title,
-                method.meaning,
-                *error,
-                test_rows=len(mine),
-                training_rows=rows,
-                seconds=seconds,
-                difference=gap.value if gap else None,
-                difference_lower=gap.lower if gap else None,
-                difference_upper=gap.upper if gap else None,
-                verdict=verdict_of(gap) if gap else None,
-                remark=remark,
-            )
-        )
-    return tuple(scores)
+    return tuple(_score(method, measured[method.key], losses, reference) for method in compared)
+
+
+def _score(
+    method: Method, fits: Sequence[Measured], losses: Losses, reference: np.ndarray
+) -> MethodScore:
+    of_rows = losses.of_all(fits)
+    rows = round(float(np.mean([fit.rows for fit in fits])))
+    seconds = sum(fit.seconds for fit in fits)
+    remark = next((fit.failure for fit in fits if fit.failure), "")
+    if of_rows is None:
+        return MethodScore(
+            method.key, method.title, method.meaning, None, None, None, 0, rows, seconds,
+            remark=remark,
+        )  # fmt: skip
+    available = round(float(np.mean([fit.training_rows for fit in fits])))
+    if rows < available:
+        remark = f"fitted to {rows} of {available} training rows, as a kernel of all is too large"
+    error = losses.interval(of_rows)
+    gap = None if method.key == LEARNED else losses.difference(of_rows, reference)
+    return MethodScore(
+        method.key,
+        method.title,
+        method.meaning,
+        *error,
+        test_rows=len(of_rows),
+        training_rows=rows,
+        seconds=seconds,
+        difference=gap.value if gap else None,
+        difference_lower=gap.lower if gap else None,
+        difference_upper=gap.upper if gap else None,
+        verdict=verdict_of(gap) if gap else None,
+        remark=remark,
+    )
 
 
 def verdict_of(difference: Interval) -> Verdict:
-    """What a difference to the learned features shows.
-
-    Parameters
-    ----------
-    difference : Interval
-        Error of a method less that of the learned features.
-
-    Returns
-    -------
-    str
-        "worse" if the interval lies above zero, "better" below, else "no difference".
-
-    Examples
-    --------
-    >>> verdict_of(Interval(0.02, 0.01, 0.03)), verdict_of(Interval(0.02, -0.01, 0.05))
-    ('worse', 'no difference')
-    """
+    """What the error of a method less that of the learned features shows."""
     if difference.lower > 0:
         return "worse"
     return "better" if difference.upper < 0 else "no difference"
+
+
+def outlook_of(curve: Sequence[CurvePoint], rows: int, *, seed: int = 0) -> Outlook:
+    """Extrapolate the measured learning curve to multiples of the rows of the data set."""
+    # The curve ends below all rows, as test rows are held back, so that these are forecast too.
+    factors = (1.0, 2.0, 4.0)
+    measured = [
+        (point.rows, error, f"fold {fold}")
+        for point in curve
+        for fold, error in enumerate(point.errors)
+    ]
+    if not measured:
+        return Outlook((), verdict="There is no learning curve: too few rows.")
+    sizes, errors, folds = zip(*measured, strict=True)
+    prediction = forecast(
+        LearningCurve(np.array(sizes), np.array(errors), folds),
+        at=[factor * rows for factor in factors],
+        seed=seed,
+    )
+    return Outlook(
+        tuple(curve),
+        tuple(
+            Expected(factor, round(point.samples), point.mean, point.lower, point.upper)
+            for factor, point in zip(factors, prediction.predictions, strict=False)
+        ),
+        tuple((point.samples, point.mean, point.lower, point.upper) for point in prediction.band),
+        prediction.confidence,
+        prediction.verdict,
+        prediction.diagnostics.notes,
+    )

@@ -1,88 +1,72 @@
-"""Results of learning as tables in the terminal."""
+"""Results of learning as tables in the terminal, and predictions as CSV."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import csv
+import io
+from collections.abc import Mapping
+from typing import Any
 
-from rich.table import Table
+import numpy as np
 
 from solvable.learn import words
-
-if TYPE_CHECKING:
-    from solvable.learn.results import LayerFound, Learned
-
-
-def _table(*columns: str, left: int = 1) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
-    for place, column in enumerate(columns):
-        table.add_column(column, justify="left" if place < left else "right", no_wrap=place >= left)
-    return table
+from solvable.learn.results import LayerFound, Learned
+from solvable.plots.tables import Column, Table
 
 
 def signal_table(layer: LayerFound) -> Table:
-    """Draw the strongest directions, or the classes where there are many.
-
-    Parameters
-    ----------
-    layer : LayerFound
-        What a filter found.
-
-    Returns
-    -------
-    rich.table.Table
-        With the rows at which each direction is expected to emerge.
-    """
+    """The strongest directions, or the classes where there are many, with the rows they emerge at."""
     if len(layer.signals) > 1:
         table = _table("class", "strongest direction", "emerges at rows", "directions")
         for label, ratio, rows, count in words.class_rows(layer):
-            table.add_row(label, f"{ratio} its null", rows, count)
+            table.add(label, f"{ratio} its null", rows, count)
         return table
     table = _table("direction", "strength", "emerges at rows", left=0)
-    for one in layer.strongest:
-        strength = f"{words.ratio_text(one.ratio)} its null"
-        table.add_row(str(one.number), strength, words.emergence_text(one.emergence_rows))
+    for direction in layer.strongest:
+        strength = f"{words.ratio_text(direction.ratio)} its null"
+        rows = words.emergence_text(direction.emergence_rows)
+        table.add(str(direction.number), strength, rows)
     return table
 
 
 def method_table(found: Learned) -> Table:
-    """Draw the errors of all methods.
-
-    Parameters
-    ----------
-    found : Learned
-        Result.
-
-    Returns
-    -------
-    rich.table.Table
-        One row per method, learned features first.
-    """
-    table = _table("method", "error", "95 % interval", "difference, points", "")
-    table.columns[-1].justify = "left"
-    for one in found.methods:
-        value, interval = words.percents(one.error, one.lower, one.upper)
-        difference = words.difference_text(one)
-        verdict = words.VERDICTS[one.verdict] if one.verdict else one.remark and "not measured"
-        style = "bold" if one is found.methods[0] else None
-        table.add_row(one.title, value, interval, difference, verdict, style=style)
+    """The errors of all methods, learned features first."""
+    table = _table("method", "error", "95 % interval", "difference, points")
+    table.columns.append(Column("", wrap=False))
+    for score in found.methods:
+        value, interval = words.percents(score.error, score.lower, score.upper)
+        verdict = (
+            words.VERDICTS[score.verdict] if score.verdict else score.remark and "not measured"
+        )
+        style = "bold" if score is found.methods[0] else ""
+        table.add(score.title, value, interval, words.difference_text(score), verdict, style=style)
     return table
 
 
 def outlook_table(found: Learned) -> Table:
-    """Draw the error expected with more rows.
-
-    Parameters
-    ----------
-    found : Learned
-        Result.
-
-    Returns
-    -------
-    rich.table.Table
-        One row per multiple of the rows.
-    """
+    """The error expected with more rows."""
     level = f"{100 * found.outlook.confidence:g} % interval"
     table = _table("data", "rows", f"{words.error_name(found)}, expected", level)
     for row in words.expected_rows(found):
-        table.add_row(*row)
+        table.add(*row)
     return table
+
+
+def _table(*names: str, left: int = 1) -> Table:
+    return Table(*(Column(name, right=place >= left) for place, name in enumerate(names)))
+
+
+def csv_text(columns: Mapping[str, np.ndarray]) -> str:
+    """Columns of equal length as CSV: a header, then a line per row; missing numbers are empty."""
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(columns)
+    for row in zip(*(column.tolist() for column in columns.values()), strict=True):
+        writer.writerow([_cell(value) for value in row])
+    return stream.getvalue()
+
+
+def _cell(value: Any) -> Any:
+    if isinstance(value, float):
+        return "" if np.isnan(value) else f"{value:.10g}"
+    return "" if value is None else value

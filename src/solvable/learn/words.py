@@ -4,85 +4,43 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from solvable.learn.results import Expected, LayerFound, Learned, MethodScore
+from solvable.learn.request import LEAST_ROWS
+from solvable.learn.results import Expected, LayerFound, Learned, MethodScore, SignalOfClass
 from solvable.networks.significance import FIRST_RATIO
 from solvable.plots.numbers import format_number
-
-FEW_ROWS = 20
-"""Rows below which a predicted size of emergence is not told as a number."""
 
 VERDICTS = {"worse": "worse", "better": "better", "no difference": "not told apart"}
 """Whether the data tell a method from the learned features, in a word or two."""
 
 
 def percent(value: float | None, precision: float | None = None) -> str:
-    """Write a share as percents.
-
-    Parameters
-    ----------
-    value : float or None
-        Share.
-    precision : float, optional
-        Width of its interval, which decides on the digits.
-
-    Returns
-    -------
-    str
-        With one decimal; with two below a precision of half a percent, none from 20 percent.
-
-    Examples
-    --------
-    >>> percent(0.0123), percent(0.51, 0.3), percent(0.0123, 0.004), percent(None)
-    ('1.2 %', '51 %', '1.23 %', '–')
-    """
+    """A share as percents, with digits by the width of its interval."""
     if value is None:
         return "–"
+    # One decimal; two below a precision of half a percent, none from 20 percent.
     digits = 1 if precision is None else 2 if precision < 0.005 else 0 if precision >= 0.2 else 1
     text = f"{100 * value:.{digits}f}".replace("-", "−")
     return f"{text} %" if float(text.replace("−", "-")) else f"{text.removeprefix('−')} %"
 
 
 def percents(value: float | None, lower: float | None, upper: float | None) -> tuple[str, str]:
-    """Write a share and its interval with the same digits.
-
-    Parameters
-    ----------
-    value, lower, upper : float or None
-        Shares.
-
-    Returns
-    -------
-    value, interval : str
-        Dashes if there is no value.
-
-    Examples
-    --------
-    >>> percents(0.0123, 0.01, 0.02)
-    ('1.2 %', '1.0 to 2.0 %')
-    """
+    """A share and its interval with the same digits; dashes if there is no value."""
     if value is None or lower is None or upper is None:
         return "–", "–"
     precision = upper - lower
-    ends = [percent(one, precision).removesuffix(" %") for one in (lower, upper)]
+    ends = [percent(end, precision).removesuffix(" %") for end in (lower, upper)]
     return percent(value, precision), f"{ends[0]} to {ends[1]} %"
 
 
 def error_name(found: Learned) -> str:
-    """What the error is called.
-
-    Examples
-    --------
-    >>> from types import SimpleNamespace
-    >>> error_name(SimpleNamespace(is_regression=True))
-    'variance not explained'
-    """
+    """What the error is called."""
     return "variance not explained" if found.is_regression else "wrong predictions"
 
 
 def subject(found: Learned) -> str:
     """What was learned from, such as "1797 images of 8 x 8 pixels, 10 classes of 'digit'"."""
     if found.image_shape:
-        shape = " x ".join(str(one) for one in found.image_shape[:2])
+        shape = " x ".join(str(side) for side in found.image_shape[:2])
         what = f"{found.n_samples} images of {shape} pixels"
     else:
         columns = "column" if found.n_columns == 1 else "columns"
@@ -110,18 +68,7 @@ def headline(found: Learned) -> str:
 
 
 def comparison_sentences(found: Learned) -> list[str]:
-    """Which methods are worse, better, or cannot be told apart.
-
-    Parameters
-    ----------
-    found : Learned
-        Result.
-
-    Returns
-    -------
-    list of str
-        One sentence per outcome that occurs.
-    """
+    """Which methods are worse, better, or cannot be told apart: a sentence per outcome."""
     outcomes = {
         "worse": "Learned features do better than: {}.",
         "better": "Learned features do worse than: {}.",
@@ -129,7 +76,7 @@ def comparison_sentences(found: Learned) -> list[str]:
     }
     sentences = []
     for verdict, sentence in outcomes.items():
-        names = [one.title for one in found.methods[1:] if one.verdict == verdict]
+        names = [score.title for score in found.methods[1:] if score.verdict == verdict]
         if names:
             sentences.append(sentence.format("; ".join(names)))
     return sentences
@@ -143,7 +90,7 @@ def difference_text(score: MethodScore) -> str:
     assert score.difference_upper is not None
     precision = score.difference_upper - score.difference_lower
     ends = score.difference, score.difference_lower, score.difference_upper
-    value, lower, upper = (percent(one, precision).removesuffix(" %") for one in ends)
+    value, lower, upper = (percent(end, precision).removesuffix(" %") for end in ends)
     sign = "+" if score.difference > 0 and float(value) else ""
     return f"{sign}{value} ({lower} to {upper})"
 
@@ -160,11 +107,9 @@ def signal_sentence(layer: LayerFound, found: Learned) -> str:
     verb = "direction that carries" if layer.directions == 1 else "directions that carry"
     low, high = min(layer.directions_in_folds), max(layer.directions_in_folds)
     folds = f"{low}" if low == high else f"{low} to {high}"
-    limit = (
-        " The weakest tested is still above the threshold, so there may be more."
-        if _is_open(layer)
-        else ""
-    )
+    limit = ""
+    if any(_is_open(signal, layer) for signal in layer.signals):
+        limit = " The weakest tested is still above the threshold, so there may be more."
     return (
         f"{where} found {layer.directions} {verb} signal about {found.target!r} in "
         f"{found.n_samples} rows ({folds} in the rows outside each fold): each is more than "
@@ -172,8 +117,8 @@ def signal_sentence(layer: LayerFound, found: Learned) -> str:
     )
 
 
-def _is_open(layer: LayerFound) -> bool:
-    return any(one.ratios and one.ratios[-1] > layer.threshold for one in layer.signals)
+def _is_open(signal: SignalOfClass, layer: LayerFound) -> bool:
+    return bool(signal.ratios) and signal.ratios[-1] > layer.threshold
 
 
 def ratio_text(value: float | None) -> str:
@@ -182,28 +127,22 @@ def ratio_text(value: float | None) -> str:
 
 
 def emergence_text(rows: float | None) -> str:
-    """Rows at which a direction is expected to be found.
-
-    Examples
-    --------
-    >>> emergence_text(3.2), emergence_text(412.3), emergence_text(None)
-    ('below 20', '410', '–')
-    """
+    """Rows at which a direction is expected to be found, in two digits; small ones are no number."""
     if rows is None:
         return "–"
-    return f"below {FEW_ROWS}" if rows < FEW_ROWS else f"{float(f'{rows:.1e}'):.0f}"
+    return f"below {LEAST_ROWS}" if rows < LEAST_ROWS else f"{float(f'{rows:.1e}'):.0f}"
 
 
 def expected_rows(found: Learned) -> list[tuple[str, str, str, str]]:
     """Table of the outlook: how much data, rows, error, interval."""
     return [
-        (_times(one), str(one.rows), *percents(one.error, one.lower, one.upper))
-        for one in found.outlook.expected
+        (_times(point), str(point.rows), *percents(point.error, point.lower, point.upper))
+        for point in found.outlook.expected
     ]
 
 
-def _times(one: Expected) -> str:
-    return "all rows at hand" if one.factor == 1 else f"{one.factor:g} times the rows"
+def _times(point: Expected) -> str:
+    return "all rows at hand" if point.factor == 1 else f"{point.factor:g} times the rows"
 
 
 def outlook_sentence(found: Learned) -> str:
@@ -215,22 +154,19 @@ def outlook_sentence(found: Learned) -> str:
     now, twice = outlook.expected[:2]
     value, interval = percents(twice.error, twice.lower, twice.upper)
     gained = percents(now.error, now.lower, now.upper)[0]
+    what = f"the {error_name(found)} is" if found.is_regression else f"{error_name(found)} are"
     return (
-        f"With twice the rows ({twice.rows}), {error_name(found)} are expected to fall from about "
-        f"{gained} to {value} ({interval})."
-        if not found.is_regression
-        else f"With twice the rows ({twice.rows}), the {error_name(found)} is expected to fall from "
-        f"about {gained} to {value} ({interval})."
+        f"With twice the rows ({twice.rows}), {what} expected to fall from about {gained} to "
+        f"{value} ({interval})."
     )
 
 
 def class_rows(layer: LayerFound) -> Sequence[tuple[str, str, str, str]]:
     """Table of signals: name, strongest ratio, rows at which it emerges, directions."""
     rows = []
-    for one in layer.signals:
-        more = "more than " if one.ratios and one.ratios[-1] > layer.threshold else ""
-        strongest = ratio_text(one.ratios[0] if one.ratios else None)
-        rows.append(
-            (one.label, strongest, emergence_text(one.emergence_rows), f"{more}{one.directions}")
-        )
+    for signal in layer.signals:
+        more = "more than " if _is_open(signal, layer) else ""
+        strongest = ratio_text(signal.ratios[0] if signal.ratios else None)
+        emergence = emergence_text(signal.emergence_rows)
+        rows.append((signal.label, strongest, emergence, f"{more}{signal.directions}"))
     return rows
