@@ -10,14 +10,10 @@ import numpy as np
 from solvable.errors import NotConverged
 from solvable.spectra.measures import Measure
 
+# Pairs of a place and an atom held at a time: larger arrays are new pages of memory each time.
 CHUNK_ENTRIES = 25_000
-"""Pairs of a place and an atom held at a time: larger arrays are new pages of memory each time."""
 
-NEWTON_STEPS = 100
-"""More than any start needs: the steps are monotone, so this only guards against a bug."""
-
-SMALL_STEP = 1e-9
-"""Relative Newton step after which the next is below rounding."""
+NEWTON_STEPS = 100  # more than any start needs: the steps are monotone, this only guards
 
 
 class Points(NamedTuple):
@@ -36,10 +32,9 @@ def _chunks(size: int, columns: int) -> Iterator[slice]:
 
 
 def squared_heights(measure: Measure, u: np.ndarray, variance: float) -> np.ndarray:
-    r"""Roots :math:`y=v^2` of :math:`\int\mu(ds)/((u-s)^2+y)=1/t`, which exist for these ``u``.
-
-    Newton on :math:`1/S_1(y)-t`, concave and increasing, from the left: monotone, quadratic.
-    """
+    """Squared heights y = v^2 of the curve over these u, where it has any."""
+    # Roots of int mu(ds) / ((u - s)^2 + y) = 1/t. Newton on 1/S_1(y) - t, concave and increasing,
+    # from the left: monotone, quadratic.
     y = measure.start(u, variance)
     sums = measure.inverse_squares(u)
     active = np.arange(u.size)
@@ -49,7 +44,7 @@ def squared_heights(measure: Measure, u: np.ndarray, variance: float) -> np.ndar
         # At the root rounding decides the sign of the step.
         y[active] = np.minimum(y[active] + np.maximum(step, 0.0), variance)
         # The steps are quadratic: the one just made has left an error of about its square.
-        moving = step > SMALL_STEP * y[active]
+        moving = step > 1e-9 * y[active]
         if not moving.any():
             return y
         if np.count_nonzero(moving) < 0.7 * active.size:
@@ -62,21 +57,22 @@ def squared_heights(measure: Measure, u: np.ndarray, variance: float) -> np.ndar
 
 
 def curve(measure: Measure, u: np.ndarray, variance: float, inside: np.ndarray) -> Points:
-    r"""Places :math:`\psi(u)` with height and slope; ``inside`` says where the height is positive."""
+    """Places psi(u) with height and slope; ``inside`` says where the height is positive."""
     height, x, slope = np.zeros(u.size), np.empty(u.size), np.empty(u.size)
     for some in _chunks(u.size, measure.terms):
         part, within = u[some], inside[some]
         y = np.zeros(part.size)
         if within.any():
             y[within] = squared_heights(measure, part[within], variance)
+        # x = psi(u) = u + t int (u - s) mu(ds) / ((u - s)^2 + v^2), and psi' along the curve.
         odd, odd_slope = measure.odd_sums(part, y)
         x[some] = part + variance * odd
         height[some] = np.sqrt(y)
         gradient = np.empty(part.size)
         if within.any():
             _, second = measure.inverse_squares(part[within])(y[within])
-            own = odd_slope[within]
-            gradient[within] = 2 * variance * (y[within] * second + own**2 / second)
+            tilt = odd_slope[within]
+            gradient[within] = 2 * variance * (y[within] * second + tilt**2 / second)
         if not within.all():
             first, _ = measure.outside(part[~within])
             gradient[~within] = 1 - variance * first
@@ -87,12 +83,10 @@ def curve(measure: Measure, u: np.ndarray, variance: float, inside: np.ndarray) 
 def _march(
     measure: Measure, starts: np.ndarray, ends: np.ndarray, variance: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    r"""First edge met from each start towards its end, and whether there is one.
-
-    :math:`(\int\mu(ds)/(u-s)^2)^{-1/2}` is concave between neighbouring pieces of the support (a
-    power mean of linear functions); Newton on its crossing of :math:`\sqrt t` from below is
-    monotone, and passes the maximum where there is no crossing.
-    """
+    """First edge met from each start towards its end, and whether there is one."""
+    # (int mu(ds) / (u - s)^2)^(-1/2) is concave between neighbouring pieces of the support (a power
+    # mean of linear functions); Newton on its crossing of sqrt(t) from below is monotone, and
+    # passes the maximum where there is no crossing.
     u = starts.copy()
     sign = np.sign(ends - starts)
     found = np.zeros(u.size, dtype=bool)

@@ -10,25 +10,13 @@ from solvable.errors import NotConverged
 from solvable.spectra._biane import Points, curve
 from solvable.spectra.measures import Measure
 
-PANEL_NODES = 16
-"""Gauss-Legendre nodes of a panel: an isolated atom needs one panel, a smooth bulk two to six."""
-
-FIRST_PANELS = 3
-"""Panels that a component other than one atom starts with; more only where its mass is missed."""
-
-MAX_PARTS = 16
-"""Most parts that a panel is cut into at once."""
+PANEL_NODES = 16  # of a panel: an isolated atom needs one panel, a smooth bulk two to six
 
 _NODES, _RULE = np.polynomial.legendre.leggauss(PANEL_NODES)
 
-MASS_TOLERANCE = 1e-11
-"""Relative error of the mass of a component, known exactly, below which it is not refined."""
+MASS_TOLERANCE = 1e-11  # relative error of the mass of a component below which it is not refined
 
-UNUSABLE_MASS_ERROR = 1e-7
-"""Relative error of a component's mass above which no number is returned."""
-
-MAX_LEVELS = 12
-"""Halvings of a panel: a cusp of the density is then resolved to 1e-8 of the mass."""
+MAX_LEVELS = 12  # halvings of a panel: a cusp of the density is then resolved to 1e-8 of the mass
 
 
 class Panels(NamedTuple):
@@ -66,6 +54,7 @@ def integrate_arcs(
     points = curve(measure, u, variance, np.ones(u.size, dtype=bool))
     low, high = intervals[which].T
     speed = (high - low) / 2 * np.sin(angle)
+    # mu(dx) = v / (pi t) psi'(u) du, u = c - r cos(theta).
     weights = points.height / (np.pi * variance) * points.slope * speed
     return points, weights * (half * _RULE).ravel()
 
@@ -77,13 +66,11 @@ def adaptive_panels(
     masses: np.ndarray,
     pieces: np.ndarray,
 ) -> Panels:
-    """Panels that give each component its mass, which is known exactly.
-
-    ``pieces`` counts the pieces of the target in each component.
-    """
+    """Panels that give each component its mass, which is known exactly."""
+    # pieces counts those of the target in each component: one atom alone starts with one panel.
     wide = measure.pieces[:, 0] < measure.pieces[:, 1]
     smooth = np.logical_or.reduceat(wide, np.cumsum(pieces) - pieces)
-    counts = np.where((pieces > 1) | smooth, FIRST_PANELS, 1)
+    counts = np.where((pieces > 1) | smooth, 3, 1)
     component, place = _numbered(counts)
     ends = np.column_stack([place, place + 1]) * (np.pi / counts[component])[:, None]
     points, weights = integrate_arcs(measure, variance, intervals, component, ends)
@@ -125,14 +112,14 @@ def _parts(points: Points, panels: np.ndarray) -> np.ndarray:
     height = np.maximum(np.median(height, axis=1), np.finfo(float).tiny)
     with np.errstate(over="ignore"):
         parts = np.ceil((u[:, -1] - u[:, 0]) / (2 * height))
-    return np.clip(parts, 2, MAX_PARTS).astype(int)
+    return np.clip(parts, 2, 16).astype(int)
 
 
 def _checked(panels: Panels, masses: np.ndarray) -> Panels:
     component = np.repeat(panels.component, PANEL_NODES)
     found = np.bincount(component, weights=panels.weights)
     worst = float(np.max(np.abs(found / masses - 1)))
-    if worst > UNUSABLE_MASS_ERROR:
+    if worst > 1e-7:
         raise NotConverged(
             f"the quadrature of the spectral law misses {worst:.1e} of a component's mass; "
             "the spectrum holds scales too far apart. Merge eigenvalues that differ by less "

@@ -7,10 +7,8 @@ from collections.abc import Callable
 import numpy as np
 
 from solvable.errors import NotConverged
+from solvable.spectra.roots import bracketed_root
 from solvable.spectra.spiked import critical_profile
-
-ROUNDING = 0.85
-r"""Critical profile at threshold; smooths the place of an eigenvalue there as well."""
 
 
 class Side:
@@ -31,7 +29,7 @@ class Side:
         self.mean = float(probabilities @ weights)
         self.start = float(atoms.max())
         self.lowest = self._lowest()
-        self.critical = root(self.slope, self.lowest)
+        self.critical = root(self.slope, self.lowest)  # L' = 0: the edge
         self.edge = self.place(self.critical)
         curvature = self._curvature(self.critical)
         steepness = np.mean(1 / (self.start + self.critical - atoms) ** 2)
@@ -57,6 +55,7 @@ class Side:
 
     def place(self, offset: float) -> float:
         """L: the place in the spectrum."""
+        # L = zeta + E[w / (1 - w a)] - E[w] + b^2 G, a = G / delta.
         G = self.resolvent(offset)[0]
         share = self.weights / (1 - self.weights * G / self.delta)
         moved = float(self.probabilities @ share) - self.mean
@@ -81,10 +80,11 @@ class Side:
         """What a spike gains through atoms of which it is no eigenvector, and the derivative."""
         if profile is None:
             return 0.0, 0.0
+        # zeta - <x>_i - 1 / <1 / (zeta - x)>_i
         inverse = 1 / (self.start + offset - self.atoms)
-        own, change = float(profile @ inverse), -float(profile @ inverse**2)
-        gain = self.start + offset - float(profile @ self.atoms) - 1 / own
-        return gain, 1 + change / own**2
+        mean, change = float(profile @ inverse), -float(profile @ inverse**2)
+        gain = self.start + offset - float(profile @ self.atoms) - 1 / mean
+        return gain, 1 + change / mean**2
 
     def _target(
         self,
@@ -97,6 +97,7 @@ class Side:
         """R and R' of one spike."""
         G, change = self.resolvent(offset)
         inverse = self.probabilities / (1 - self.weights * G / self.delta)
+        # R = theta + E[u a / (1 - w a)] + b_i^2 G + what it gains through the atoms.
         gain, slope = self._through_atoms(offset, profile)
         value = float(coupling @ inverse) * G / self.delta + background * G
         rate = float(coupling @ (inverse**2 / self.probabilities)) / self.delta + background
@@ -114,7 +115,7 @@ class Side:
             return self.place(offset) - target(offset)[0]
 
         def overlap(offset: float) -> float:
-            slope = max(self.slope(offset), 0.0)
+            slope = max(self.slope(offset), 0.0)  # c^2 = L' / (L' - R')
             return slope / (slope - target(offset)[1])
 
         gap, steepness = excess(self.critical), -target(self.critical)[1]
@@ -126,7 +127,8 @@ class Side:
         else:
             beyond, sharp = -gap / steepness, 0.0
             ratio = unit * float(critical_profile(beyond / self.unit))
-        rounded = (beyond + np.hypot(beyond, 2 * ROUNDING * self.unit)) / 2
+        # The critical profile at threshold smooths the place of the eigenvalue there as well.
+        rounded = (beyond + np.hypot(beyond, 2 * 0.85 * self.unit)) / 2
         return self.place(self.critical + rounded), ratio / (1 + ratio), sharp, -gap
 
     def excess_at_edge(
@@ -138,19 +140,19 @@ class Side:
 
 def root(function: Callable[[float], float], above: float) -> float:
     """Root above a point of a function that turns from negative to positive."""
-    from scipy.optimize import brentq
-
     step = max(abs(above), 1.0) * 1e-9
     low = above + step
-    if function(low) >= 0:
+    at_low = function(low)
+    if at_low >= 0:
         return low
     for _ in range(100):
         high = above + step * 8
-        if function(high) > 0:
-            return float(brentq(function, low, high, xtol=1e-14, rtol=1e-12))
-        low, step = high, step * 8
+        at_high = function(high)
+        if at_high > 0:
+            return bracketed_root(function, low, high, ends=(at_low, at_high))
+        low, at_low, step = high, at_high, step * 8
     raise NotConverged(
         f"no edge of the bulk was found above {above:.3g}: the condition is still "
-        f"{function(low):.3g} at {low:.3g}. Check the weights for extreme values.",
+        f"{at_low:.3g} at {low:.3g}. Check the weights for extreme values.",
         {"above": above, "reached": low},
     )

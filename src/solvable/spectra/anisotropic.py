@@ -10,20 +10,9 @@ from solvable.arrays import check_positive, random_stream
 from solvable.errors import InvalidData, InvalidParameter, NotConverged
 from solvable.spectra.label_law import LabelLaw
 
-PLACES = 1600
-"""Places at which the spectrum is evaluated; an even number, so that 0 is none of them."""
+FINEST = 1e-7  # distance from the real axis at which gaps are told from bulks, over the spectrum's
 
-FINEST = 1e-7
-"""Distance from the real axis at which gaps are told from bulks, in units of the spectrum."""
-
-MOST_LEVELS = 600
-"""Levels of a bulk that a direction is coupled to when its best eigenvector is asked for."""
-
-DRAWS = 32
-"""Random couplings behind that eigenvector."""
-
-BLOCK = 2_000_000
-"""Entries of one array of places times weights or variances."""
+DRAWS = 32  # random couplings behind the best eigenvector of a direction within a bulk
 
 
 @dataclass(frozen=True)
@@ -84,12 +73,12 @@ class _Noise:
     n_samples: float
 
     def push(self, m: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """:math:`b=E[T/(1-Tm)]` and its derivative."""
+        """Push-forward b = E[T / (1 - T m)] and its derivative."""
         inverse = self.weights / (1 - self.weights * m[:, None])
         return inverse @ self.chances, inverse**2 @ self.chances
 
     def image(self, z: np.ndarray, m: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        r""":math:`\frac1n\sum_j\sigma_j/(z-b\sigma_j)` and its derivatives in m and in z."""
+        """(1/n) sum_j sigma_j / (z - b sigma_j) and its derivatives in m and in z."""
         b, change = self.push(m)
         inverse = 1 / (z[:, None] - b[:, None] * self.variances)
         share = self.counts * self.variances / self.n_samples
@@ -108,7 +97,8 @@ class _Noise:
     def solve(self, places: np.ndarray, scale: float) -> np.ndarray:
         """The transform m just above the real axis, from far above it by continuation."""
         size = max(self.weights.size, self.variances.size)
-        rows = max(1, BLOCK // size)
+        # Two million entries of places times weights or variances at a time.
+        rows = max(1, 2_000_000 // size)
         parts = [
             self._solve(places[start : start + rows], scale)
             for start in range(0, places.size, rows)
@@ -235,18 +225,19 @@ def direction_profile(
     pole = z - direction_variance * ((1 / (1 - law.weights * m[:, None])) @ moments)
     inside = -m.imag > 1e-4 * np.abs(m)
     weight = np.maximum(-(1 / pole).imag / np.pi, 0.0)
-    # The direction's own eigenvalue counts where its resonance is narrower than the others' spacing.
+    # The direction's own eigenvalue counts where its resonance is narrower than the others'
+    # spacing.
     own = -np.gradient(np.unwrap(np.angle(pole)), grid) / np.pi
     density = np.where(inside, np.maximum(density + own, 0.1 * density), density)
     overlap = np.where(inside, weight / np.where(inside, density, 1.0), 0.0)
     found = _outliers(noise, grid, m, pole, inside, moments, direction_variance)
     ranked = sorted(
         (Outlier(place, c2, _rank(grid, density, place)) for place, c2 in found),
-        key=lambda one: -one.squared_overlap,
+        key=lambda outlier: -outlier.squared_overlap,
     )
     best, order = 0.0, rank
     if not ranked or ranked[0].squared_overlap < 0.5:
-        levels = _quantiles(grid, noise_density, min(int(rank), MOST_LEVELS))
+        levels = _quantiles(grid, noise_density, min(int(rank), 600))
         if rank < spread.size:
             best, order = _best_of_many(levels, np.interp(levels, grid, overlap))
         else:
@@ -275,7 +266,8 @@ def _grid(scale: float, smallest: float) -> np.ndarray:
     """Places whose steps grow with the modulus: weak directions have bulks far narrower than strong."""
     step = min(max(smallest, 1e-4 * scale), scale)
     reach = np.arcsinh(scale / step)
-    return np.asarray(step * np.sinh(np.linspace(-reach, reach, PLACES)))
+    # An even number, so that 0 is none of them.
+    return np.asarray(step * np.sinh(np.linspace(-reach, reach, 1600)))
 
 
 def _outliers(

@@ -8,11 +8,7 @@ from solvable.spectra._biane import Points
 from solvable.spectra.free_convolution import SpectralLaw
 from solvable.spectra.functionals import tail_ends
 
-MAX_HALVINGS = 40
-"""Most halvings of the panel next to a threshold."""
-
-CHUNK_ENTRIES = 500_000
-"""Pairs of a node and a strength held at a time."""
+CHUNK_ENTRIES = 500_000  # pairs of a node and a strength held at a time
 
 
 def overlaps(law: SpectralLaw, x: np.ndarray | float, strength: np.ndarray | float) -> np.ndarray:
@@ -169,7 +165,7 @@ def feature_errors(
 def _one_sided(
     law: SpectralLaw, threshold: float, strengths: np.ndarray, *, above: bool
 ) -> np.ndarray:
-    r"""Integral of :math:`(x-b)(x-b-2s)O(x,s)` above the threshold, or minus that below it."""
+    """Integral of (x - b) (x - b - 2s) O(x, s) above the threshold, or minus that below it."""
     points, weights = _graded_rule(law, threshold, above=above)
     rise = points.x - threshold
     # Column by column: to first and second order in the rise.
@@ -195,16 +191,16 @@ def _graded_rule(law: SpectralLaw, threshold: float, *, above: bool) -> tuple[Po
     touching = touching[(cut[kept][touching] > 0) & (cut[kept][touching] < np.pi)]
     if touching.size == 0:
         return law.panels(component, *clipped.T)
-    one = int(touching[0])
-    start, stop = clipped[one]
-    low, high = law.intervals[component[one]]
+    cut_panel = int(touching[0])
+    start, stop = clipped[cut_panel]
+    low, high = law.intervals[component[cut_panel]]
     resolved = float(law.preimage(threshold)[1]) / ((high - low) / 2 * (stop - start))
-    halvings = int(np.clip(np.ceil(-np.log2(max(resolved, 1e-30))), 0, MAX_HALVINGS))
+    halvings = int(np.clip(np.ceil(-np.log2(max(resolved, 1e-30))), 0, 40))
     parts = (stop - start) * np.append(0.0, 2.0 ** np.arange(-halvings, 1))
     inner = start + parts if above else (stop - parts)[::-1]
     arcs = np.concatenate(
-        [clipped[:one], np.column_stack([inner[:-1], inner[1:]]), clipped[one + 1 :]]
+        [clipped[:cut_panel], np.column_stack([inner[:-1], inner[1:]]), clipped[cut_panel + 1 :]]
     )
     repeats = np.ones(component.size, dtype=int)
-    repeats[one] = inner.size - 1
+    repeats[cut_panel] = inner.size - 1
     return law.panels(np.repeat(component, repeats), *arcs.T)

@@ -9,11 +9,9 @@ import numpy as np
 from solvable.arrays import check_positive
 from solvable.errors import InvalidData, InvalidParameter
 
-BISECTIONS = 60
-"""Halvings of the bracket of the imaginary part: full double precision."""
+BISECTIONS = 60  # halvings of the bracket of the imaginary part: full double precision
 
-CHUNK_ENTRIES = 200_000
-"""Pairs of a place and a weight that are held at a time."""
+CHUNK_ENTRIES = 200_000  # pairs of a place and a weight that are held at a time
 
 
 @dataclass(frozen=True)
@@ -120,7 +118,7 @@ def weighted_density(
         heights[some] = _imaginary_parts(values, places[some], aspect_ratio, radius, extra)
     inside = heights > 0
     b = places[inside] + 1j * heights[inside]
-    moved = np.array([np.mean(values**2 / (one - values)) for one in b])
+    moved = np.array([np.mean(values**2 / (point - values)) for point in b])
     x = (b / aspect_ratio + values.mean() + moved + extra / b).real
     density = aspect_ratio / np.pi * heights[inside] / np.abs(b) ** 2
     shift = values.mean() if centre else 0.0

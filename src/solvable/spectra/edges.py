@@ -9,6 +9,7 @@ import numpy as np
 
 from solvable.arrays import check_positive
 from solvable.errors import InvalidData, InvalidParameter, NotConverged
+from solvable.spectra.roots import bracketed_root
 
 
 @dataclass(frozen=True)
@@ -30,27 +31,9 @@ class BulkEdges:
     upper_scale: float
 
     def with_margin(self, *, dimension: int, probability: float = 0.99) -> tuple[float, float]:
-        r"""Edges moved outwards so that noise alone stays inside with the given probability.
-
-        Parameters
-        ----------
-        dimension : int
-            Size :math:`D` of the matrix.
-        probability : float
-            Probability that one side of a pure-noise spectrum stays inside, in (0, 1).
-
-        Returns
-        -------
-        tuple of float
-            :math:`z_\pm\pm\kappa_\pm D^{-2/3}q` with :math:`q` the Tracy-Widom quantile.
-
-        Examples
-        --------
-        >>> lower, upper = semicircle(scale=1.0).with_margin(dimension=1000)
-        >>> round(upper, 4)
-        2.0201
-        """
+        """Edges moved outwards so that noise alone stays inside each with the given probability."""
         check_positive(dimension=dimension)
+        # z +- kappa D^(-2/3) q with q the Tracy-Widom quantile.
         step = tracy_widom_quantile(probability) * dimension ** (-2 / 3)
         return self.lower - self.lower_scale * step, self.upper + self.upper_scale * step
 
@@ -245,34 +228,9 @@ def weighted_bulk(*, weights: np.ndarray, aspect_ratio: float, centre: bool = Tr
 def upper_edge(
     weights: np.ndarray, aspect_ratio: float, probabilities: np.ndarray | None = None
 ) -> tuple[float, float, float]:
-    r"""Upper edge, fluctuation scale and critical point :math:`a_\star` (internal to spectra).
-
-    Parameters
-    ----------
-    weights : array of shape (n,)
-        Finite weights, not all zero.
-    aspect_ratio : float
-        :math:`\delta=n/D`.
-    probabilities : array of shape (n,), optional
-        Probability of each weight; equal by default.
-
-    Returns
-    -------
-    edge, scale, critical_point : float
-        The critical point is infinite where the bulk ends at 0 because fewer than :math:`D`
-        weights differ from zero and none is positive.
-
-    Raises
-    ------
-    NotConverged
-        If no bracket was found.
-
-    Examples
-    --------
-    >>> edge, scale, a = upper_edge(np.array([1.0]), 4.0)
-    >>> round(edge, 6), round(a, 6)
-    (2.25, 0.333333)
-    """
+    """Upper edge, fluctuation scale and critical point; equal probabilities by default."""
+    # The critical point is infinite where the bulk ends at 0 because fewer than D weights differ
+    # from zero and none is positive.
     chance = np.full(weights.size, 1 / weights.size) if probabilities is None else probabilities
     largest = float(weights.max())
     # With a = a_max / (1 + exp(-t)) (or exp(t) if no weight is positive), log of
@@ -297,6 +255,7 @@ def upper_edge(
     t = _increasing_root(excess)
     scaled = fraction(t)
     point = (1 / (1 + np.exp(-t)) if positive else np.exp(t)) / reference
+    # L(a) = 1/(delta a) + E[w / (1 - w a)] at its minimum, and kappa^3 = L'' / (2 delta^2).
     edge = (1 / aspect_ratio + np.dot(chance, scaled)) / point
     curvature = 2 * (1 / aspect_ratio + np.dot(chance, scaled**3)) / point**3
     scale = np.cbrt(max(curvature, 0.0) / (2 * aspect_ratio**2))
@@ -304,14 +263,12 @@ def upper_edge(
 
 
 def _increasing_root(function: Callable[[float], float]) -> float:
-    """Root of an increasing function of one variable: bracket by doubling, then Brent."""
-    from scipy.optimize import brentq
-
+    """Root of an increasing function of one variable: bracketed by doubling."""
     low, high = -1.0, 1.0
     for _ in range(12):
         at_low, at_high = function(low), function(high)
         if at_low <= 0 <= at_high:
-            return float(brentq(function, low, high, xtol=1e-10, rtol=1e-12))
+            return bracketed_root(function, low, high, ends=(at_low, at_high))
         low, high = (2 * low if at_low > 0 else low), (2 * high if at_high < 0 else high)
     raise NotConverged(
         f"the bulk edge could not be bracketed: the condition is {at_low:.3g} and {at_high:.3g} at "

@@ -104,20 +104,7 @@ class SpectralLaw:
         return curve(self.target, u, self.variance, outside).x
 
     def angles(self, component: np.ndarray | int, u: np.ndarray) -> np.ndarray:
-        r"""Angle of places on their components, from 0 at the lower edge to :math:`\pi`.
-
-        Parameters
-        ----------
-        component : int or int array of shape (p,)
-            Component of each place.
-        u : ndarray of shape (p,)
-            Real parts inside it.
-
-        Returns
-        -------
-        ndarray
-            The angles.
-        """
+        r"""Angles of places u on their components, from 0 at the lower edge to :math:`\pi`."""
         low, high = self.intervals[component].T
         below = np.sqrt(np.clip((u - low) / (high - low), 0, 1))
         above = np.sqrt(np.clip((high - u) / (high - low), 0, 1))
@@ -125,20 +112,7 @@ class SpectralLaw:
         return np.asarray(2 * np.arctan2(below, above))
 
     def place_at(self, component: int, angle: float) -> tuple[float, float]:
-        r"""Place x at an angle of a component, and :math:`dx/d\theta`.
-
-        Parameters
-        ----------
-        component : int
-            The component.
-        angle : float
-            :math:`\theta`, inside :math:`(0,\pi)`.
-
-        Returns
-        -------
-        tuple of float
-            x and its derivative.
-        """
+        r"""Place x at an angle of a component, inside :math:`(0,\pi)`, and :math:`dx/d\theta`."""
         u = arc(self.intervals, np.array([component]), np.array([angle]))
         point = curve(self.target, u, self.variance, np.ones(1, dtype=bool))
         low, high = self.intervals[component]
@@ -147,22 +121,7 @@ class SpectralLaw:
     def panels(
         self, component: np.ndarray, start: np.ndarray, stop: np.ndarray
     ) -> tuple[Points, np.ndarray]:
-        r"""Quadrature of the law on arcs of its components.
-
-        Parameters
-        ----------
-        component : int array of shape (p,)
-            Component of each arc.
-        start, stop : ndarray of shape (p,)
-            Its ends as angles in :math:`[0,\pi]`.
-
-        Returns
-        -------
-        Points
-            The curve at the nodes, p times 16, arc by arc.
-        ndarray
-            Weights for integrals against the law.
-        """
+        """Nodes and weights of the law on arcs of its components, 16 an arc, between two angles each."""
         ends = np.column_stack([start, stop])
         return integrate_arcs(self.target, self.variance, self.intervals, component, ends)
 
@@ -208,39 +167,11 @@ class SpectralLaw:
         return self._quadrature.weights
 
     def integrate(self, values: np.ndarray) -> float:
-        r"""Integral :math:`\int\varphi\,d\mu_\delta` of a smooth function.
-
-        Parameters
-        ----------
-        values : array of shape (N,)
-            :math:`\varphi` at :attr:`x`.
-
-        Returns
-        -------
-        float
-            The integral; to cut it at a threshold use
-            :func:`~solvable.spectra.truncated_moments`.
-        """
+        r"""Integral :math:`\int\varphi\,d\mu_\delta` of a smooth function given at :attr:`x`."""
         return float(np.asarray(values) @ self.weights)
 
     def preimage(self, x: np.ndarray | float) -> tuple[np.ndarray, np.ndarray]:
-        r"""Point :math:`u+iv` of the curve over each place x, by Newton inside a bracket.
-
-        Parameters
-        ----------
-        x : array of any shape
-            Places, finite.
-
-        Returns
-        -------
-        tuple of ndarray
-            :math:`u` with :math:`\psi(u)=x` and :math:`v\ge0`, 0 outside the support.
-
-        Raises
-        ------
-        InvalidData
-            If a place is not finite.
-        """
+        """Point :math:`u+iv` of the curve over each finite place x; v is 0 outside the support."""
         places = np.asarray(x, dtype=np.float64)
         flat = places.ravel()
         if not np.isfinite(flat).all():
@@ -261,68 +192,17 @@ class SpectralLaw:
         return u.reshape(places.shape), height.reshape(places.shape)
 
     def density(self, x: np.ndarray | float) -> np.ndarray:
-        r"""Density :math:`\mu_\delta(x)`.
-
-        Parameters
-        ----------
-        x : array of any shape
-            Places.
-
-        Returns
-        -------
-        ndarray
-            0 outside the support. O(m) times some 50 for each place.
-
-        Examples
-        --------
-        >>> float(SpectralLaw([0.0], noise=1.0).density(0.0))  # 1 / pi
-        0.3183098861837907
-        """
+        r"""Density :math:`\mu_\delta(x)`, 0 outside the support."""
+        # v / (pi delta^2)
         return np.asarray(self.preimage(x)[1] / (np.pi * self.variance))
 
     def hilbert(self, x: np.ndarray | float) -> np.ndarray:
-        r"""Hilbert transform :math:`h(x)=\mathrm{PV}\!\int\frac{\mu_\delta(dy)}{x-y}`.
-
-        Parameters
-        ----------
-        x : array of any shape
-            Places, inside the support or not.
-
-        Returns
-        -------
-        ndarray
-            :math:`h`; outside the support the resolvent itself.
-
-        Examples
-        --------
-        >>> float(SpectralLaw([0.0], noise=2.0).hilbert(1.0))  # x / (2 delta^2)
-        0.125
-        """
+        r"""Hilbert transform :math:`h(x)=\mathrm{PV}\!\int\frac{\mu_\delta(dy)}{x-y}`, inside or out."""
+        # h = (x - u) / delta^2; outside the support the resolvent itself.
         return np.asarray((np.asarray(x) - self.preimage(x)[0]) / self.variance)
 
     def outlier(self, strength: np.ndarray | float) -> tuple[np.ndarray, np.ndarray]:
-        r"""Where one more eigenvalue ``strength`` of the target shows, and its squared overlap.
-
-        :math:`x=s+\delta^2G^\star(s)`, overlap :math:`1-\delta^2\int\frac{\mu^\star(ds')}{(s-s')^2}`
-        where that is positive; for :math:`\mu^\star=\delta_0`, :math:`s+\delta^2/s` and
-        :math:`1-\delta^2/s^2`.
-
-        Parameters
-        ----------
-        strength : array of any shape
-            Eigenvalues s of the target, finitely many on top of :math:`\mu^\star`.
-
-        Returns
-        -------
-        tuple of ndarray
-            Position, NaN where the eigenvalue stays inside the bulk, and overlap, 0 there.
-
-        Examples
-        --------
-        >>> position, overlap = SpectralLaw([0.0], noise=1.0).outlier([0.5, 2.0])
-        >>> position, overlap
-        (array([nan, 2.5]), array([0.  , 0.75]))
-        """
+        """Where one more eigenvalue of the target shows, NaN inside the bulk, and its squared overlap."""
         strengths = np.asarray(strength, dtype=np.float64)
         flat = strengths.ravel()
         slot = np.searchsorted(self.intervals.ravel(), flat)
@@ -332,26 +212,13 @@ class SpectralLaw:
             points = curve(
                 self.target, flat[free], self.variance, np.zeros(np.count_nonzero(free), dtype=bool)
             )
+            # x = s + delta^2 G*(s) and overlap 1 - delta^2 int mu*(ds') / (s - s')^2: the curve and
+            # its slope off the support; for mu* = delta_0 s + delta^2/s and 1 - delta^2/s^2.
             position[free], overlap[free] = points.x, points.slope
         return position.reshape(strengths.shape), overlap.reshape(strengths.shape)
 
     def outlier_strength(self, x: np.ndarray | float) -> np.ndarray:
-        r"""Eigenvalue of the target behind an outlier seen at x: :math:`s=x-\delta^2h(x)`.
-
-        Parameters
-        ----------
-        x : array of any shape
-            Places outside the support.
-
-        Returns
-        -------
-        ndarray
-            :math:`s`; NaN for places inside the support, which say nothing of one eigenvalue.
-
-        Examples
-        --------
-        >>> SpectralLaw([0.0], noise=1.0).outlier_strength([1.0, 2.5])
-        array([nan,  2.])
-        """
+        """Eigenvalue of the target behind an outlier seen at x; NaN inside the support."""
+        # s = x - delta^2 h(x)
         u, height = self.preimage(x)
         return np.where(height > 0, np.nan, u)

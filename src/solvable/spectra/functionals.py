@@ -94,36 +94,12 @@ def truncated_moments(law: SpectralLaw, threshold: np.ndarray | float) -> Trunca
 def truncated_moments_near(
     law: SpectralLaw, threshold: float, anchor: tuple[float, float, float] | None = None
 ) -> tuple[TruncatedMoments, tuple[float, float, float] | None]:
-    r"""Moments above a threshold close to the one asked for, at a fraction of the cost.
-
-    The angle of the cut is extrapolated instead of solved for, and the threshold that belongs to it
-    returned: enough for a Newton iteration on the threshold, which ends at an exact pair.
-
-    Parameters
-    ----------
-    law : SpectralLaw
-        :math:`\mu_\delta`.
-    threshold : float
-        :math:`b`.
-    anchor : tuple of float, optional
-        What an earlier call returned, for a threshold nearby.
-
-    Returns
-    -------
-    TruncatedMoments
-        At a threshold whose distance from b is of second order in that to the anchor; at b itself
-        outside the support.
-    tuple of float or None
-        Threshold, angle and their ratio of changes for the next call; None outside the support.
-
-    Examples
-    --------
-    >>> law = SpectralLaw([0.0], noise=1.0)
-    >>> moments, anchor = truncated_moments_near(law, 0.5)
-    >>> moments, anchor = truncated_moments_near(law, 0.5, anchor)
-    >>> abs(float(moments.threshold[0]) - 0.5) < 1e-5
-    True
-    """
+    """Moments above a threshold close to the one asked for, at a fraction of the cost."""
+    # The angle of the cut is extrapolated from the anchor (threshold, angle, ratio of their
+    # changes) that an earlier call returned, and the threshold that belongs to it returned: its
+    # distance from the one asked for is of second order in that to the anchor, enough for a Newton
+    # iteration on the threshold, which ends at an exact pair. Outside the support it is exact,
+    # without an anchor.
     slot = int(np.searchsorted(law.edges.ravel(), threshold))
     if slot % 2 == 0:
         return truncated_moments(law, threshold), None
@@ -164,24 +140,7 @@ def _moments(
 
 
 def tail_rule(law: SpectralLaw, thresholds: np.ndarray) -> tuple[np.ndarray, Points, np.ndarray]:
-    r"""Quadrature of the law above each of several thresholds.
-
-    Parameters
-    ----------
-    law : SpectralLaw
-        The law.
-    thresholds : ndarray of shape (k,)
-        Thresholds.
-
-    Returns
-    -------
-    index : int array of shape (N,)
-        Number of the threshold that each node belongs to.
-    points : Points
-        Nodes on the curve: real part, height, place and slope.
-    weights : ndarray of shape (N,)
-        Weights for integrals against the law.
-    """
+    """Number of the threshold, point of the curve and weight of each node above several thresholds."""
     return _rule_above(law, *_cuts(law, thresholds))
 
 
@@ -218,20 +177,7 @@ def _rule_above(
 
 
 def tail_ends(law: SpectralLaw, threshold: float) -> np.ndarray:
-    r"""Angle in each component above which the law lies above the threshold.
-
-    Parameters
-    ----------
-    law : SpectralLaw
-        The law.
-    threshold : float
-        The threshold.
-
-    Returns
-    -------
-    ndarray
-        0 for components above the threshold, :math:`\pi` for those below.
-    """
+    """Angle in each component from which the law lies above the threshold: 0 for all, pi for none."""
     angles = np.where(law.edges[:, 0] >= threshold, 0.0, np.pi)
     cut = (law.edges[:, 0] < threshold) & (law.edges[:, 1] > threshold)
     if cut.any():

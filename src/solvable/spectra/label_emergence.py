@@ -7,12 +7,7 @@ import numpy as np
 from solvable.errors import InvalidParameter
 from solvable.spectra.label_law import LabelLaw
 from solvable.spectra.label_weighted import critical_parameter, excess
-
-RATIOS = (1e-2, 1e6)
-"""Sample ratios between which thresholds are looked for."""
-
-GRID = 97
-"""Ratios at which an outlier is asked for first; a window narrower than a step is missed."""
+from solvable.spectra.roots import bracketed_root
 
 
 def balanced_emergence_ratio(strength: float) -> float:
@@ -102,8 +97,6 @@ def emergence_windows(
     >>> round(low, 4), high
     (1.71, inf)
     """
-    from scipy.optimize import brentq
-
     if end not in ("upper", "lower"):
         raise InvalidParameter(f"end is {end!r}; allowed: 'upper', 'lower'.")
     if not 0 <= direction < law.n_directions:
@@ -118,12 +111,16 @@ def emergence_windows(
         parameter = critical_parameter(used, ratio)[1]
         return float(excess(used, ratio, parameter)[direction]) if parameter else -1.0
 
-    grid = np.linspace(np.log(RATIOS[0]), np.log(RATIOS[1]), GRID)
-    values = [beyond(float(one)) for one in grid]
-    places = [RATIOS[0]] if values[0] > 0 else []
-    for k in range(GRID - 1):
+    # A window narrower than a step of the grid is missed.
+    lowest, highest, count = 1e-2, 1e6, 97
+    grid = np.linspace(np.log(lowest), np.log(highest), count)
+    values = [beyond(float(log_ratio)) for log_ratio in grid]
+    places = [lowest] if values[0] > 0 else []
+    for k in range(count - 1):
         if (values[k] > 0) != (values[k + 1] > 0):
-            places.append(float(np.exp(brentq(beyond, grid[k], grid[k + 1], xtol=1e-12))))
+            ends = values[k], values[k + 1]
+            crossing = bracketed_root(beyond, grid[k], grid[k + 1], ends=ends)
+            places.append(float(np.exp(crossing)))
     if len(places) % 2:
         places.append(float("inf"))
     return tuple(zip(places[::2], places[1::2], strict=True))

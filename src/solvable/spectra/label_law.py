@@ -9,9 +9,6 @@ import numpy as np
 from solvable.errors import InvalidData, InvalidParameter
 from solvable.spectra.spikes import WeightedSample, compress_sample
 
-DISTINCT = 4_000
-"""Distinct values of a sample up to which each is kept."""
-
 
 @dataclass(frozen=True)
 class LabelLaw:
@@ -57,8 +54,8 @@ class LabelLaw:
 
     def __post_init__(self) -> None:
         T, chance, moments = (
-            np.asarray(one, dtype=np.float64)
-            for one in (self.weights, self.probabilities, self.second_moments)
+            np.asarray(array, dtype=np.float64)
+            for array in (self.weights, self.probabilities, self.second_moments)
         )
         fits = T.ndim == 1 and chance.shape == T.shape and moments.shape[:1] == T.shape
         if not (fits and T.size and moments.ndim == 2 and moments.shape[1]):
@@ -66,7 +63,7 @@ class LabelLaw:
                 f"weights have shape {T.shape}, probabilities {chance.shape} and second_moments "
                 f"{moments.shape}; allowed: (m,), (m,) and (m, k) with m, k >= 1."
             )
-        finite = all(np.isfinite(one).all() for one in (T, chance, moments))
+        finite = all(np.isfinite(array).all() for array in (T, chance, moments))
         if not finite or (chance <= 0).any() or (moments < 0).any():
             raise InvalidData(
                 "weights must be finite, probabilities above 0 and second moments at least 0."
@@ -80,73 +77,28 @@ class LabelLaw:
 
     @classmethod
     def balanced(cls, *strengths: float) -> LabelLaw:
-        r"""Balanced labels :math:`\pm1` with :math:`E[y\,s_i^2]=\Delta_i`.
-
-        Parameters
-        ----------
-        *strengths : float
-            :math:`\Delta_i`, in [-1, 1].
-
-        Returns
-        -------
-        LabelLaw
-            With :math:`E[s_i^2\mid y]=1+y\Delta_i`.
-
-        Raises
-        ------
-        InvalidParameter
-            If a strength is out of range, or there is none.
-
-        Examples
-        --------
-        >>> LabelLaw.balanced(0.5, -0.25).second_moments
-        array([[0.5 , 1.25],
-               [1.5 , 0.75]])
-        """
+        r"""Balanced labels :math:`\pm1` with :math:`E[y\,s_i^2]=\Delta_i`, in [-1, 1]."""
         delta = np.asarray(strengths, dtype=np.float64)
         if not delta.size or not (np.abs(delta) <= 1).all():
             raise InvalidParameter(f"strengths are {strengths}; allowed: numbers in [-1, 1].")
+        # E[s_i^2 | y] = 1 + y Delta_i.
         return cls(np.array([-1.0, 1.0]), np.full(2, 0.5), np.stack([1 - delta, 1 + delta]))
 
     @classmethod
     def from_draws(cls, weights: np.ndarray, squares: np.ndarray) -> LabelLaw:
-        r"""Law from draws of :math:`(T, s_1^2,\dots,s_k^2)`.
-
-        Parameters
-        ----------
-        weights : ndarray of shape (m,)
-            Draws of :math:`T`.
-        squares : ndarray of shape (m, k)
-            Draws of :math:`s_i^2`.
-
-        Returns
-        -------
-        LabelLaw
-            Of the distinct values if there are at most 4,000, else of so many groups.
-
-        Raises
-        ------
-        InvalidData
-            If shapes disagree or a value is not finite.
-
-        Examples
-        --------
-        >>> s = np.random.default_rng(0).standard_normal(100_000)
-        >>> law = LabelLaw.from_draws(np.sign(s**2 - 0.45494), s[:, None] ** 2)
-        >>> law.weights, law.strengths.round(2)
-        (array([-1.,  1.]), array([0.86]))
-        """
+        r"""Law from draws of :math:`T` (m,) and of the :math:`s_i^2` (m, k)."""
         T, squared = np.asarray(weights, float), np.asarray(squares, float)
         if T.ndim != 1 or squared.ndim != 2 or len(squared) != len(T) or not T.size:
             raise InvalidData(
                 f"weights have shape {T.shape} and squares {squared.shape}; allowed: (m,), (m, k)."
             )
         values, group = np.unique(T, return_inverse=True)
-        if values.size > DISTINCT:
-            found = compress_sample(T, squared)
-            return cls(found.weights, found.probabilities, found.couplings)
+        # Each distinct value is kept up to as many groups as a sample is compressed to.
+        if values.size > 4_000:
+            sample = compress_sample(T, squared)
+            return cls(sample.weights, sample.probabilities, sample.couplings)
         counts = np.bincount(group)
-        sums = [np.bincount(group, one) for one in squared.T]
+        sums = [np.bincount(group, column) for column in squared.T]
         return cls(values, counts / T.size, np.stack(sums, axis=1) / counts[:, None])
 
     @property
@@ -171,47 +123,17 @@ class LabelLaw:
 
     @property
     def weak_recovery_ratio(self) -> np.ndarray:
-        r"""Samples per dimension below which no map of T finds a direction, shape (k,).
-
-        .. math:: \alpha_{\rm opt}=1/E\big[(E[s_i^2\mid T]-1)^2\big],
-
-        :math:`1/\Delta^2` for balanced labels. Mondelli and Montanari, arXiv:1708.05932, eq. 17.
-        """
+        """Samples per dimension below which no map of T finds a direction, shape (k,)."""
+        # alpha_opt = 1 / E[(E[s_i^2 | T] - 1)^2], 1/Delta^2 for balanced labels: Mondelli and
+        # Montanari, arXiv:1708.05932, eq. 17.
         power = self.probabilities @ (self.second_moments - 1) ** 2
         # Moments that are 1 by symmetry are so to rounding only.
         with np.errstate(divide="ignore"):
             return np.asarray(1 / np.where(power > 1e-24, power, 0.0))
 
     def optimal(self, direction: int = 0) -> LabelLaw:
-        r"""The law of the map that finds a direction from the fewest samples.
-
-        .. math:: T^\star=1-\frac1{E[s_i^2\mid T]}
-
-        Parameters
-        ----------
-        direction : int
-            Which of the k.
-
-        Returns
-        -------
-        LabelLaw
-            Of the same latent coordinates.
-
-        Raises
-        ------
-        InvalidData
-            If some label determines that the coordinate is 0, where the map is not finite.
-
-        Notes
-        -----
-        Luo, Alghamdi and Lu, arXiv:1811.04420; ``tests/spectra/test_label_weighted.py`` finds its
-        threshold at :math:`\alpha_{\rm opt}`.
-
-        Examples
-        --------
-        >>> LabelLaw.balanced(0.5).optimal().weights.round(3)
-        array([-1.   ,  0.333])
-        """
+        """The law of the map of the label that finds a direction from the fewest samples."""
+        # Luo, Alghamdi and Lu, arXiv:1811.04420: T* = 1 - 1 / E[s_i^2 | T].
         given = self.second_moments[:, direction]
         if not given.all():
             raise InvalidData(
@@ -221,10 +143,8 @@ class LabelLaw:
         return LabelLaw(1 - 1 / given, self.probabilities, self.second_moments)
 
     def check_bounded(self) -> None:
-        """Raise :class:`InvalidParameter` if the weights have a tail without end.
-
-        They do where clipping weights that one sample in 1e9 exceeds lowers the largest by a third.
-        """
+        """Raise :class:`InvalidParameter` if the weights have a tail without end."""
+        # Clipping weights that one sample in 1e9 exceeds then lowers the largest by a third.
         largest = float(np.abs(self.weights).max())
         resolved = float(np.abs(self.clipped(1e9).weights).max())
         if resolved < largest / 1.5:

@@ -11,6 +11,7 @@ from solvable.errors import InvalidParameter, NotConverged
 from solvable.spectra._side import Side
 from solvable.spectra.edges import upper_edge
 from solvable.spectra.label_law import LabelLaw
+from solvable.spectra.roots import bracketed_root
 
 
 def bulk_function(law: LabelLaw, parameter: float | np.ndarray, ratio: float) -> np.ndarray:
@@ -247,31 +248,15 @@ def label_weighted_spectrum(
 
 
 def critical_parameter(law: LabelLaw, ratio: float) -> tuple[float, float]:
-    r"""Upper edge and :math:`\bar\lambda`, the root of :math:`1/\alpha=E[T^2/(\lambda-T)^2]`.
-
-    Parameters
-    ----------
-    law : LabelLaw
-        Of the label map.
-    ratio : float
-        :math:`\alpha`.
-
-    Returns
-    -------
-    edge, parameter : float
-        The parameter is 0 where the bulk ends at 0.
-
-    Examples
-    --------
-    >>> [round(one, 4) for one in critical_parameter(LabelLaw.balanced(0.5), 1.0)]
-    [2.5981, 1.7321]
-    """
+    """Upper edge and the parameter there, which is 0 where the bulk ends at 0."""
+    # The root of 1/alpha = E[T^2 / (lambda - T)^2].
     edge, _, point = upper_edge(law.weights, ratio, law.probabilities)
     return edge, 0.0 if np.isinf(point) else 1 / point
 
 
 def excess(law: LabelLaw, ratio: float, parameter: float) -> np.ndarray:
-    r""":math:`(\varphi_i-\psi)\alpha/\lambda=\alpha E[T(s_i^2-1)/(\lambda-T)]-1`, shape (k,)."""
+    """How far each direction is beyond the bulk, shape (k,)."""
+    # (phi_i - psi) alpha / lambda = alpha E[T (s_i^2 - 1) / (lambda - T)] - 1
     share = law.probabilities * law.weights / (parameter - law.weights)
     return np.asarray(ratio * (share @ (law.second_moments - 1)) - 1)
 
@@ -297,15 +282,16 @@ def _end(law: LabelLaw, ratio: float, dimension: int | None) -> SpectrumEnd:
 
 def _meeting(law: LabelLaw, ratio: float, critical: float, direction: int) -> float:
     """Where psi and phi of a direction meet; their difference increases beyond the edge."""
-    from scipy.optimize import brentq
 
     def below(log_ratio: float) -> float:
         return float(excess(law, ratio, critical * np.exp(log_ratio))[direction])
 
-    high = 1.0
+    high, at_zero = 1.0, below(0.0)
     for _ in range(10):
-        if below(high) < 0:
-            return float(critical * np.exp(brentq(below, 0.0, high, xtol=1e-13, rtol=1e-13)))
+        at_high = below(high)
+        if at_high < 0:
+            meeting = bracketed_root(below, 0.0, high, ends=(at_zero, at_high))
+            return float(critical * np.exp(meeting))
         high *= 2
     raise NotConverged(
         f"no outlier was found between {critical:.3g} and {critical * np.exp(high / 2):.3g}: check "
@@ -318,9 +304,9 @@ def _rounded(law: LabelLaw, ratio: float, dimension: int) -> tuple[np.ndarray, n
     """Places and mean overlaps with the rounding of the transition at a finite dimension."""
     side = Side(law.weights, law.probabilities, np.zeros(1), 0.0, ratio * dimension, dimension)
     couplings = law.weights[:, None] ** 2 * law.second_moments
-    found = [
+    spikes = [
         side.spike(float(height), coupling, 0.0, None)
         for height, coupling in zip(law.strengths, couplings.T, strict=True)
     ]
-    places = np.array([one[0] for one in found]) + law.mean_weight
-    return places, np.array([one[1] for one in found])
+    places = np.array([spike[0] for spike in spikes]) + law.mean_weight
+    return places, np.array([spike[1] for spike in spikes])

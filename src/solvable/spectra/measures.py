@@ -32,46 +32,34 @@ class Measure(Protocol):
     @property
     def pieces(self) -> np.ndarray:
         """Intervals that hold the support."""
-        ...
 
     @property
     def masses(self) -> np.ndarray:
         """Mass of each piece."""
-        ...
 
     @property
     def nodes(self) -> np.ndarray:
         """Places of a quadrature rule."""
-        ...
 
     @property
     def node_weights(self) -> np.ndarray:
         """Weights of the quadrature rule."""
-        ...
 
     @property
     def terms(self) -> int:
         """Terms of a sum at one place."""
-        ...
 
     def inverse_squares(self, u: np.ndarray) -> RealSums:
-        r"""Map :math:`y` to :math:`\int\frac{d\mu}{D}` and :math:`\int\frac{d\mu}{D^2}`.
-
-        Here :math:`D=(u-s)^2+y`.
-        """
-        ...
+        r"""Map :math:`y` to :math:`\int d\mu/D` and :math:`\int d\mu/D^2`, :math:`D=(u-s)^2+y`."""
 
     def start(self, u: np.ndarray, variance: float) -> np.ndarray:
         r"""A lower bound of the root :math:`y` of :math:`\int d\mu/D=1/t`."""
-        ...
 
     def odd_sums(self, u: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         r"""Return :math:`\int\frac{u-s}{D}d\mu` and :math:`\int\frac{u-s}{D^2}d\mu`."""
-        ...
 
     def outside(self, u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         r"""Return :math:`\int(u-s)^{-2}d\mu` and :math:`\int(u-s)^{-3}d\mu` off the support."""
-        ...
 
 
 @dataclass(frozen=True, eq=False)

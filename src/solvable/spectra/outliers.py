@@ -10,9 +10,6 @@ from solvable.arrays import check_positive
 from solvable.errors import InvalidData
 from solvable.spectra.spikes import SpikePrediction, compress_sample, predict_spikes
 
-UNROUNDED_FEATURES = 10**12
-"""D at which the rounding of the transition is invisible, for the limit of many features."""
-
 
 def resolvent_outliers(
     *,
@@ -87,22 +84,23 @@ def resolvent_outliers(
             f"{ratio.shape}; allowed: (m,), (m, p) and (m,)."
         )
     check_positive(aspect_ratio=aspect_ratio)
-    features = UNROUNDED_FEATURES if n_features is None else n_features
+    # At so many features the rounding of the transition is invisible.
+    features = 10**12 if n_features is None else n_features
     weights = T * ratio
     # Bulk and spikes of the plain matrix sit on this shift, which is no part of the noise.
     shift = float(weights.mean() - T.mean())
     heights = (T @ h2 - T.sum()) / T.size - shift
     # T^2 ||F||^2 / D times h^2, for the draws of one weight.
     couplings = (T * weights)[:, None] * h2
-    found = predict_spikes(
+    prediction = predict_spikes(
         sample=compress_sample(weights, couplings),
         heights=heights,
         n_samples=aspect_ratio * features,
         n_features=features,
     )
-    lower, upper = found.bulk_edges
+    lower, upper = prediction.bulk_edges
     return replace(
-        found,
+        prediction,
         bulk_edges=(lower + shift, upper + shift),
-        eigenvalues=found.eigenvalues + shift,
+        eigenvalues=prediction.eigenvalues + shift,
     )

@@ -10,18 +10,6 @@ import numpy as np
 from solvable.arrays import check_positive
 from solvable.spectra.measures import DiscreteMeasure, RealSums
 
-START_SCALES = np.concatenate([2.0 ** -np.arange(0, 24, 2.0), 10.0 ** -np.arange(8.0, 26.0, 2.0)])
-"""Squared heights over the variance among which Newton's start is chosen."""
-
-CUBE_ROOTS = np.exp(2j * np.pi / 3 * np.arange(3))[:, None]
-"""The three cube roots of 1."""
-
-LEAST_IMAGINARY = 1e-12
-"""Squared imaginary part of the resolvent, over its scale, that its cubic still resolves."""
-
-CANCELLING = 1e-3
-"""Share of its terms below which a difference is taken in another way."""
-
 
 @dataclass(frozen=True)
 class MarchenkoPasturMeasure:
@@ -105,18 +93,7 @@ class MarchenkoPasturMeasure:
         return 50
 
     def resolvent(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        r"""Resolvent :math:`G(z)=\int\frac{\mu(ds)}{z-s}` and its first two derivatives.
-
-        Parameters
-        ----------
-        z : complex array
-            Places off the support, imaginary part at least 0.
-
-        Returns
-        -------
-        tuple of three complex arrays
-            :math:`G`, :math:`G'`, :math:`G''`.
-        """
+        r"""Resolvent :math:`G(z)=\int\mu(ds)/(z-s)` above the axis and its first two derivatives."""
         root = self._root
         z = np.asarray(z, dtype=complex) / self.scale
         g, rest, branch = self._roots(z)
@@ -128,7 +105,7 @@ class MarchenkoPasturMeasure:
         return g / self.scale, slope / self.scale**2, bend / self.scale**3
 
     def _roots(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        r"""At scale 1: G, :math:`G-G^2/\sqrt{\kappa^\star}`, and the square root in G."""
+        """At scale 1: G, G - G^2 / sqrt(kappa*), and the square root in G."""
         root = self._root
         # Two square roots of single factors keep the branch that decays at infinity.
         branch = np.sqrt(z - self.bulk[0] / self.scale)
@@ -169,7 +146,7 @@ class MarchenkoPasturMeasure:
         plain = (slope.real + first) / (2 * y)
         second = plain.copy()
         # Near the axis the plain form is a difference of nearly equal numbers.
-        low = np.flatnonzero(~(y * plain > CANCELLING * first))
+        low = np.flatnonzero(~(y * plain > 1e-3 * first))
         if low.size:
             off_axis, usable = self._divided(u[low], height[low])
             second[low] = np.where(usable, off_axis, plain[low])
@@ -178,11 +155,9 @@ class MarchenkoPasturMeasure:
         return first, second, g.real, odd
 
     def _divided(self, u: np.ndarray, height: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        r"""Second sum off the bulk, as a divided difference of :math:`G` that does not cancel.
-
-        With :math:`G=2/q`, :math:`q=L+s` and :math:`s^2` quadratic, the divided differences of s
-        over :math:`z,z,\bar z` are rational in the parts of s.
-        """
+        """Second sum off the bulk, as a divided difference of G that does not cancel."""
+        # With G = 2/q, q = L + s and s^2 quadratic, the divided differences of s over z, z, conj(z)
+        # are rational in the parts of s.
         root, (low, high) = self._root, self.bulk
         low, high = low / self.scale, high / self.scale
         z = (u + 1j * height) / self.scale
@@ -215,25 +190,24 @@ class MarchenkoPasturMeasure:
         return sums
 
     def start(self, u: np.ndarray, variance: float) -> np.ndarray:
-        r"""Height from the cubic of :math:`p=\delta^2|G|^2`, or from a scan where that is inexact.
-
-        With :math:`c=\sqrt{\kappa^\star}` and :math:`z=\frac1g+\frac{c^2}{c-g}`, the imaginary part
-        :math:`\mathrm{Im}z=-\delta^2\mathrm{Im}g` makes :math:`|c-g|^2=c^2|g|^2/(1-p)`, and the real
-        part :math:`p^3-(\delta^2c^2+1-c^2+2cu)p^2+(3\delta^2c^2+2cu)p-2\delta^2c^2=0` (at scale 1).
-        """
+        r"""Height from the cubic of :math:`p=\delta^2|G|^2`; from a scan where that is inexact."""
+        # With c = sqrt(kappa*) and z = 1/g + c^2 / (c - g), the imaginary part Im z = -delta^2 Im g
+        # makes |c - g|^2 = c^2 |g|^2 / (1 - p), and the real part (at scale 1)
+        # p^3 - (delta^2 c^2 + 1 - c^2 + 2cu) p^2 + (3 delta^2 c^2 + 2cu) p - 2 delta^2 c^2 = 0.
+        least = 1e-12  # squared imaginary part of g, over its scale, that the cubic still resolves
         share = self._squared_imaginary(u / self.scale, variance / self.scale**2)
-        y = variance * np.maximum(share, LEAST_IMAGINARY)
+        y = variance * np.maximum(share, least)
         first, second = self.inverse_squares(u)(y)
         # A Newton step ends below the root from either side, and a short one started close to it.
         step = first * (first * variance - 1) / second
-        close = (share > LEAST_IMAGINARY) & (np.abs(step) < 0.1 * y)
+        close = (share > least) & (np.abs(step) < 0.1 * y)
         y += step
         if not close.all():
             y[~close] = self._scanned_start(u[~close], variance)
         return np.asarray(y)
 
     def _squared_imaginary(self, u: np.ndarray, t: float) -> np.ndarray:
-        r""":math:`\delta^2(\mathrm{Im}G)^2` over u at scale 1; not to be trusted near 0."""
+        """Variance times (Im G)^2 over u at scale 1; not to be trusted near 0."""
         c = self._root
         quadratic = -(t * c**2 + 1 - c**2 + 2 * c * u)
         linear = 3 * t * c**2 + 2 * c * u
@@ -241,8 +215,9 @@ class MarchenkoPasturMeasure:
         turn = 2 * quadratic**3 - 9 * quadratic * linear - 54 * t * c**2
         spread = np.sqrt((turn**2 - 4 * shift**3).astype(complex))
         cube = ((turn + np.where(turn < 0, -spread, spread)) / 2) ** (1 / 3)
+        unity = np.exp(2j * np.pi / 3 * np.arange(3))[:, None]  # the three cube roots of 1
         with np.errstate(divide="ignore", invalid="ignore"):
-            turned = CUBE_ROOTS * cube
+            turned = unity * cube
             roots = (quadratic + turned + shift / turned) / -3
             p = roots.real
             a = (c**2 + p / t - c**2 * p / (t * (1 - p))) / (2 * c)
@@ -253,7 +228,8 @@ class MarchenkoPasturMeasure:
 
     def _scanned_start(self, u: np.ndarray, variance: float) -> np.ndarray:
         """Height that the atom alone would give, and at least one that is not zero."""
-        y = variance * START_SCALES
+        scales = [2.0 ** -np.arange(0, 24, 2.0), 10.0 ** -np.arange(8.0, 26.0, 2.0)]
+        y = variance * np.concatenate(scales)
         g, _, _ = self.resolvent(u + 1j * np.sqrt(y)[:, None])
         with np.errstate(divide="ignore"):
             below = -g.imag * variance >= np.sqrt(y)[:, None] * (1 + 1e-6)

@@ -8,9 +8,6 @@ import numpy as np
 
 from solvable.errors import NotConverged
 
-MAX_EVALUATIONS = 1_200
-"""Bisection through all exponents and digits of double precision."""
-
 
 def bracketed_root(
     function: Callable[[float], float],
@@ -68,7 +65,8 @@ def bracketed_root(
             {"low": low, "high": high, "at_low": at_older, "at_high": at_newer},
         )
     share = 0.5
-    for _ in range(MAX_EVALUATIONS):
+    # Enough to bisect through all exponents and digits of double precision.
+    for _ in range(1_200):
         place = newer + share * (older - newer)
         value = function(place)
         if np.isnan(value):

@@ -15,6 +15,7 @@ import numpy as np
 from solvable.arrays import check_positive
 from solvable.errors import InvalidData, InvalidParameter
 
+# The critical profile: places w and values f(w), to about half a percent.
 PROFILE = np.array(
     [
         [-6.0928, 0.0901], [-5.0641, 0.1209], [-4.0408, 0.1678], [-3.5312, 0.2005],
@@ -24,7 +25,6 @@ PROFILE = np.array(
         [5.0, 4.8971], [6.0, 5.9358], [8.0, 7.9705], [10.0, 9.9846], [14.0, 13.9898],
     ]
 )  # fmt: skip
-"""The critical profile: places w and values f(w), to about half a percent."""
 
 
 def _check_spikes(

@@ -10,12 +10,6 @@ from solvable.arrays import check_positive
 from solvable.errors import InvalidData
 from solvable.spectra._side import Side
 
-TAIL_ATOMS = 1_000
-"""Largest weights of either sign that a compressed sample keeps one by one."""
-
-MIDDLE_ATOMS = 2_000
-"""Groups into which a compressed sample gathers the rest."""
-
 
 @dataclass(frozen=True)
 class WeightedSample:
@@ -61,7 +55,7 @@ def compress_sample(weights: np.ndarray, couplings: np.ndarray) -> WeightedSampl
     Returns
     -------
     WeightedSample
-        At most ``2 * TAIL_ATOMS + MIDDLE_ATOMS`` atoms.
+        At most 4,000 atoms: the 1,000 largest weights of either sign one by one, and 2,000 groups.
 
     Raises
     ------
@@ -76,6 +70,8 @@ def compress_sample(weights: np.ndarray, couplings: np.ndarray) -> WeightedSampl
     >>> small.weights.size, round(float(small.probabilities @ small.weights**4), 1)
     (4000, 3.0)
     """
+    from scipy.sparse import csr_array
+
     if weights.ndim != 1 or couplings.shape[:1] != weights.shape or couplings.ndim != 2:
         raise InvalidData(
             f"weights have shape {weights.shape} and couplings {couplings.shape}; allowed: (m,) "
@@ -84,16 +80,14 @@ def compress_sample(weights: np.ndarray, couplings: np.ndarray) -> WeightedSampl
     if weights.size == 0 or not (np.isfinite(weights).all() and np.isfinite(couplings).all()):
         raise InvalidData("weights and couplings must be finite and at least one draw.")
     order = np.argsort(weights)
-    count = weights.size
-    if count > 2 * TAIL_ATOMS + MIDDLE_ATOMS:
-        middle = np.linspace(TAIL_ATOMS, count - TAIL_ATOMS, MIDDLE_ATOMS, endpoint=False)
+    count, tail, groups = weights.size, 1_000, 2_000
+    if count > 2 * tail + groups:
+        middle = np.linspace(tail, count - tail, groups, endpoint=False)
         starts = np.concatenate(
-            [np.arange(TAIL_ATOMS), middle.astype(int), np.arange(count - TAIL_ATOMS, count)]
+            [np.arange(tail), middle.astype(int), np.arange(count - tail, count)]
         )
     else:
         starts = np.arange(count)
-    from scipy.sparse import csr_array
-
     ends = np.append(starts, count)
     sizes = np.diff(ends)
     # A sparse product gathers rows without a sorted copy of the couplings: three times faster.
