@@ -1,5 +1,10 @@
 """Solvable models of feature learning: theory and experiment on the same axes.
 
+One verb per command, each returning what the command prints:
+
+- ``run``, ``theory_of``, ``load``: a solvable model measured, predicted, and read back.
+- ``learn_features``, ``diagnose_weights``, ``forecast_curve``: the tools for real data.
+
 The parts load on first use, so that ``import solvable`` costs next to nothing:
 
 - ``targets``: distributions with known latent features; ``learners``: estimators after
@@ -17,8 +22,11 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
+_VERBS = ["diagnose_weights", "forecast_curve", "learn_features", "load", "run", "theory_of"]
+
 __all__ = [
     "__version__",
+    *_VERBS,
     "arrays",
     "data",
     "diagnose",
@@ -48,6 +56,8 @@ def __getattr__(name: str) -> Any:
         from importlib.metadata import version
 
         return version("solvable")
+    if name in _VERBS:
+        return getattr(import_module("solvable.verbs"), name)
     if name in __all__:
         return import_module(f"solvable.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -15,7 +15,7 @@ from solvable.diagnose.diagnosis import (
     Feature,
     MatrixDiagnosis,
 )
-from solvable.diagnose.tables import grouped, matrix_table, plain
+from solvable.diagnose.tables import grouped, matrix_table
 
 KINDS = ("attention.self.query", "attention.self.key", "attention.output.dense", "output.dense")
 
@@ -55,7 +55,7 @@ def lines(found: Diagnosed, width: int) -> tuple[list[str], list[str]]:
 
 def test_a_pipe_gets_everything():
     table, dropped = matrix_table(transformer(), None)
-    told = plain(table).splitlines()
+    told = table.to_text().splitlines()
     assert dropped == []
     # Head, a heading per layer, a row per matrix.
     assert len(told) == 1 + 25 + 101

@@ -68,8 +68,8 @@ def test_output_writes_numbers_and_figure(call, curve, tmp_path):
 
 
 def test_the_figure_shows_what_was_measured_and_both_ends(curve, tmp_path):
-    from solvable.cli.forecast import forecast_figure
     from solvable.forecast import LearningCurve, forecast
+    from solvable.forecast.view import forecast_figure
     from solvable.plots.recording_backend import record
 
     found = forecast(LearningCurve.from_csv(tmp_path / curve), resamples=100, band_points=8)

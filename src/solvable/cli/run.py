@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from solvable.cli.settings import Flag, Settings
 
 if TYPE_CHECKING:
-    from solvable.frame.system import System
     from solvable.study import Study, StudyResult
     from solvable.study.outputs import Outputs
 
@@ -69,9 +68,10 @@ def run(
     from solvable.cli.settings import read_settings
     from solvable.frame import registry
     from solvable.study.outputs import check_directory
+    from solvable.verbs import study_of
 
     loaded = registry.load(system)
-    study = _study(loaded, preset, read_settings(loaded, set_), seeds, seed)
+    study = study_of(loaded, preset, read_settings(loaded, set_), seeds, seed, dashes="--")
     directory = output or Path("solvable-runs") / f"{loaded.name}-{study.fingerprint[:8]}"
     check_directory(directory)
     result = _measure(study, directory, workers, scheduler, quiet)
@@ -81,23 +81,6 @@ def run(
         return _conclude(result, json, quiet)
     except KeyboardInterrupt:
         return _say_interrupted(result)
-
-
-def _study(
-    system: System, preset: str, grid: dict[str, list], seeds: int | None, seed: int
-) -> Study:
-    """The study asked for; what is wrong is named as the option that says it."""
-    from solvable.errors import InvalidParameter, unknown_choice
-    from solvable.study import Study
-
-    none = "none"  # starts from the defaults of the parameters
-    if preset not in system.presets and preset != none:
-        raise InvalidParameter(unknown_choice("--preset", preset, [*system.presets, none]))
-    for name, value, least in (("--seeds", seeds, 1), ("--seed", seed, 0)):
-        if value is not None and value < least:
-            raise InvalidParameter(f"{name} is {value}; allowed: whole numbers from {least}.")
-    chosen = preset if preset in system.presets else None
-    return Study(system, grid, seeds, preset=chosen, seed=seed)
 
 
 def _measure(

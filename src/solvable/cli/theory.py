@@ -33,9 +33,10 @@ def theory(system: str, /, *, set_: Settings = None, json: Flag = False) -> int:
     from solvable.plots.tables import console_for
     from solvable.study import predictions
     from solvable.study.parameters import format_settings
+    from solvable.verbs import theory_of
 
     loaded = registry.load(system)
-    found = predictions.predict_grid(loaded, read_settings(loaded, set_))
+    found = theory_of(loaded, **read_settings(loaded, set_))
     if json:
         answers = [{"system": found.system, **point._asdict()} for point in found.points]
         write_json(answers if found.varied else answers[0])

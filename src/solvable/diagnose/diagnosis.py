@@ -12,6 +12,7 @@ import numpy as np
 
 from solvable.diagnose.bulk_fit import BulkFit
 from solvable.diagnose.tail import TailFit
+from solvable.plots.shown import Shown
 
 NOT_FITTED = "not fitted"
 
@@ -230,9 +231,9 @@ def _plain(value: Any) -> Any:
     return value
 
 
-@dataclass(frozen=True)
-class Diagnosed:
-    """The diagnoses of a file."""
+@dataclass(frozen=True, repr=False)
+class Diagnosed(Shown, view="solvable.diagnose.view"):
+    """The diagnoses of a file; ``figure(name)`` draws the spectrum of the matrix of that name."""
 
     name: str  # the file
     rows: tuple[MatrixDiagnosis, ...]  # one per array looked at, in the order of the file

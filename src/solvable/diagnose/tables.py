@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 import math
-import os
 import re
-import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from solvable.diagnose.diagnosis import Diagnosed, Estimate, MatrixDiagnosis
+from solvable.plots import tables
 from solvable.plots.numbers import MISSING, format_number
-from solvable.plots.tables import console_for
-
-if TYPE_CHECKING:
-    from rich.table import Table
-
-GAP = 2  # blanks between columns
+from solvable.plots.tables import GAP, Table
 
 
 def size_text(row: MatrixDiagnosis) -> str:
@@ -145,41 +139,24 @@ SHORT = {
 }
 
 
-def window() -> int | None:
-    """Columns of the window that the table goes to; None into a pipe, which no window limits."""
-    if not sys.stdout.isatty() and "COLUMNS" not in os.environ:
-        return None
-    return console_for(sys.stdout).width
-
-
 def matrix_table(found: Diagnosed, width: int | None = None) -> tuple[Table, list[str]]:
-    """Draw a row per weight matrix."""
-    from rich.table import Table
-
+    """A row per weight matrix, and the columns for which a window has no room."""
     names, headings = grouped([row.name for row in found.matrices])
     columns, dropped = _chosen(found, max(map(len, names)), width)
-    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, GAP, 0, 0))
-    table.add_column("matrix", no_wrap=True)
-    for column in columns:
-        left = column.head in ("size", "phase")
-        table.add_column(column.head, justify="left" if left else "right", no_wrap=True)
+    table = Table(
+        tables.Column("matrix", wrap=False),
+        *(
+            tables.Column(column.head, right=column.head not in ("size", "phase"), wrap=False)
+            for column in columns
+        ),
+    )
     room = None if width is None else width - _width(found, columns)
     for row, name, heading in zip(found.matrices, names, headings, strict=True):
         if heading:
-            table.add_row(_elided(heading, room), style="dim")
+            table.add(_elided(heading, room), style="dim")
         texts = [column.cell(row) for column in columns]
-        table.add_row(_elided(name, room), *texts, style=None if row.fitted else "dim")
+        table.add(_elided(name, room), *texts, style="" if row.fitted else "dim")
     return table, dropped
-
-
-def plain(table: Table) -> str:
-    """Draw a table as wide as it is, for a pipe."""
-    from rich.console import Console
-
-    console = Console(width=1_000, color_system=None, force_terminal=False)
-    with console.capture() as captured:
-        console.print(table)
-    return "\n".join(line.rstrip() for line in captured.get().splitlines())
 
 
 def grouped(names: list[str]) -> tuple[list[str], list[str]]:

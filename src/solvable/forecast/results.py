@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
+from solvable.plots.shown import Shown
+
 ModelName = Literal["power law", "cascade"]
 
 
@@ -116,8 +118,8 @@ class Diagnostics:
     notes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class Forecast:
+@dataclass(frozen=True, repr=False)
+class Forecast(Shown, view="solvable.forecast.view"):
     """A learning curve extrapolated, or why it was not.
 
     Attributes

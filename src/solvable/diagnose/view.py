@@ -1,0 +1,63 @@
+"""The diagnoses of a file for a notebook and a data frame."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from solvable.diagnose import words
+from solvable.diagnose.diagnosis import Diagnosed, Estimate, MatrixDiagnosis
+from solvable.diagnose.figures import spectrum_figure
+from solvable.diagnose.tables import matrix_table
+from solvable.plots.figure import Figure
+from solvable.plots.tables import Table
+
+
+def line(found: Diagnosed) -> str:
+    """The file, and what is in it."""
+    return f"{found.name}: {words.subject(found)}"
+
+
+def tables(found: Diagnosed) -> list[Table]:
+    """One row per matrix."""
+    return [matrix_table(found)[0]] if found.matrices else []
+
+
+def rows(found: Diagnosed) -> list[dict[str, Any]]:
+    """One row per matrix; estimates with the ends of their intervals."""
+    return [_row(row) for row in found.matrices]
+
+
+def _row(row: MatrixDiagnosis) -> dict[str, Any]:
+    estimates = {
+        "noise": row.noise,
+        "shrinkage": row.shrinkage,
+        "strongest": row.features[0].strength if row.features else None,
+        "tail_exponent": row.exponent.spectrum if row.exponent else None,
+    }
+    numbers: dict[str, float | None] = {}
+    for name, estimate in estimates.items():
+        numbers |= _ends(name, estimate)
+    return {
+        "matrix": row.name,
+        "shape": "x".join(map(str, row.shape)),
+        "phase": row.phase,
+        "runner_up": row.runner_up,
+        "log_likelihood_ratio": row.log_likelihood_ratio,
+        "phase_p_value": row.phase_p_value,
+        "features": len(row.features) if row.fitted else None,
+        **numbers,
+        "reason": row.reason,
+    }
+
+
+def _ends(name: str, estimate: Estimate | None) -> dict[str, float | None]:
+    ends = (None,) * 3 if estimate is None else (estimate.value, estimate.low, estimate.high)
+    return dict(zip((name, f"{name}_lower", f"{name}_upper"), ends, strict=True))
+
+
+def figures(found: Diagnosed) -> Iterator[Figure]:
+    """The spectrum of each fitted matrix under its law, by the name of the matrix."""
+    for row in found.fitted:
+        yield replace(spectrum_figure(row), name=row.name)

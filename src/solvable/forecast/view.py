@@ -1,0 +1,140 @@
+"""A forecast as tables and as a figure, for the terminal, a notebook and a data frame."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from solvable.forecast.results import Forecast
+from solvable.plots.figure import Figure, Marker, Series
+from solvable.plots.numbers import format_number
+from solvable.plots.tables import Column, Table
+
+
+def line(found: Forecast) -> str:
+    """What was predicted at the largest size, or that nothing was."""
+    if found.refusal is not None:
+        return f"refused: {found.refusal}"
+    if not found.predictions:
+        return f"by the {found.model}"
+    last = found.predictions[-1]
+    interval = f"{format_number(last.lower, 3)} to {format_number(last.upper, 3)}"
+    return f"error {format_number(last.mean, 3)} ({interval}) at n = {format_number(last.samples)}"
+
+
+def tables(found: Forecast) -> list[Table]:
+    """Errors measured and predicted; then the models and their parameters, if there is a forecast."""
+    if found.refusal is not None:
+        return [prediction_table(found)]
+    return [prediction_table(found), model_table(found), parameter_table(found)]
+
+
+def rows(found: Forecast) -> list[dict[str, Any]]:
+    """Errors measured, with their standard errors, and predicted, with their intervals."""
+    known = found.diagnostics
+    measured = [
+        {"n": n, "kind": "measured", "error": mean, "standard_error": spread}
+        for n, mean, spread in zip(known.sizes, known.means, known.standard_errors, strict=True)
+    ]
+    predicted = [
+        {
+            "n": point.samples,
+            "kind": "forecast",
+            "error": point.mean,
+            "lower": point.lower,
+            "upper": point.upper,
+        }
+        for point in found.predictions
+    ]
+    return [*measured, *predicted]
+
+
+def figures(found: Forecast) -> list[Figure]:
+    """The curve with its forecast, unless it was refused."""
+    return [] if found.refusal is not None else [forecast_figure(found, "learning curve")]
+
+
+def _numbers(*names: str) -> list[Column]:
+    return [Column(name, right=True) for name in names]
+
+
+def prediction_table(found: Forecast) -> Table:
+    """Error by sample size: measured, then predicted."""
+    table = Table(*_numbers("n", "error", "lower", "upper"), Column("", wrap=False))
+    measured = found.diagnostics
+    spread = measured.standard_errors
+    for n, mean, error in zip(measured.sizes, measured.means, spread, strict=True):
+        known = f"measured, ± {format_number(error, 2)}" if error else "measured"
+        table.add(format_number(n), format_number(mean), "", "", known)
+    for point in found.predictions:
+        values = (point.samples, point.mean, point.lower, point.upper)
+        table.add(*(format_number(value) for value in values), "forecast", style="bold")
+    return table
+
+
+def model_table(found: Forecast) -> Table:
+    """How each model fits, and how it predicted the largest sizes from the smaller ones."""
+    columns = _numbers("share", "log score", "chi² / freedom", "misfit")
+    table = Table(Column("model", wrap=False), *columns)
+    for name, score in found.scores.items():
+        fit = "–" if score.chi_square is None else f"{score.chi_square:.1f} / {score.freedom}"
+        log_score = format_number(score.log_predictive, 3)
+        table.add(name, f"{score.weight:.0%}", log_score, fit, f"{score.misfit:.1%}")
+    return table
+
+
+def parameter_table(found: Forecast) -> Table:
+    """Parameters of each model with their intervals."""
+    meanings = {
+        "offset": "error that more data does not remove",
+        "amplitude": "size of what it does remove",
+        "exponent": "b of n^-b",
+        "decay": "strength of feature i ~ i^-decay",
+        "first_threshold": "n at which the first feature emerges",
+        "features": "number of features (256: no end seen)",
+    }
+    names = (Column(name, wrap=False) for name in ("model", "parameter"))
+    table = Table(*names, *_numbers("value", "lower", "upper"), "meaning")
+    for name, parameters in found.parameters.items():
+        for label, estimate in parameters.items():
+            values = (estimate.value, estimate.lower, estimate.upper)
+            numbers = (format_number(value, 3) for value in values)
+            table.add(name, label, *numbers, meanings[label])
+    return table
+
+
+def forecast_figure(found: Forecast, name: str) -> Figure:
+    """Every error measured, the means, the forecast and its interval; ``name`` is for the title."""
+    n = [point.samples for point in found.band]
+    # Both ends of the interval are one series with a gap, so that the legend names them once.
+    ends = [point.lower for point in found.band] + [float("nan")]
+    ends += [point.upper for point in found.band]
+    measured = found.diagnostics
+    return Figure(
+        name="forecast",
+        title=f"{name}: measured and forecast",
+        x_label="samples n",
+        y_label="error",
+        series=(
+            Series("forecast", n, [point.mean for point in found.band], colour=0),
+            Series(
+                f"{100 * found.confidence:g} % interval",
+                [*n, n[-1], *n],
+                ends,
+                kind="dashed",
+                colour=1,
+            ),
+            Series(
+                "measured, mean ± standard error",
+                measured.sizes,
+                measured.means,
+                kind="points",
+                error=measured.standard_errors if any(measured.standard_errors) else None,
+                colour=0,
+            ),
+        ),
+        caption=found.verdict,
+        markers=(Marker(measured.sizes[-1], "largest measured"),),
+        x_scale="log",
+        # An error of zero has no logarithm.
+        y_scale="log" if min(measured.means) > 0 else "linear",
+    )

@@ -1,0 +1,380 @@
+"""One verb in Python for each command: the same road, and the objects that the commands print.
+
+Each verb loads what it needs when it is called, so that a prediction waits for no estimator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from shutil import rmtree
+from tempfile import mkdtemp
+from typing import TYPE_CHECKING, Any, Literal
+from weakref import finalize
+
+if TYPE_CHECKING:
+    from solvable.data import Dataset
+    from solvable.diagnose.diagnosis import Diagnosed
+    from solvable.forecast import Forecast, LearningCurve
+    from solvable.frame.system import System
+    from solvable.learn.results import Learned
+    from solvable.study import Study, StudyResult
+    from solvable.study.predictions import Predictions
+    from solvable.study.run import Progress
+
+
+def run(
+    system: str | System,
+    /,
+    *,
+    preset: str | None = "quick",
+    seeds: int | None = None,
+    seed: int = 0,
+    output: str | Path | None = None,
+    workers: int | None = None,
+    scheduler: str | None = None,
+    progress: Progress | None = None,
+    **settings: Any,
+) -> StudyResult:
+    """Measure a system, compare with theory, and judge its claims: ``solvable run``.
+
+    Parameters
+    ----------
+    system : str or System
+        Name of an installed system, or one of your own.
+    preset : str or None
+        Grid to start from; None starts from the defaults of the parameters.
+    seeds : int, optional
+        Replicates per point, at least 1; default the preset's.
+    seed : int
+        Not negative; another seed repeats the study with independent random numbers.
+    output : path, optional
+        Run directory, which also gets ``report.html``, ``figures/`` and ``records.csv``; a study that
+        was stopped there is resumed. Default: a temporary directory, removed with the result.
+    workers : int, optional
+        Local processes; default one per core. 1 runs in this process.
+    scheduler : str, optional
+        Address of a Dask scheduler whose workers run the tasks instead.
+    progress : callable, optional
+        ``progress(done, total, seconds_left)``, called after each task.
+    **settings
+        Parameters of the system. A list makes a grid, ``samples=[1000, 2000]``, and replaces the
+        values of the preset; a parameter that is a list itself takes a list of lists.
+
+    Returns
+    -------
+    StudyResult
+        Records, points and verdicts; with ``interrupted=True`` after Ctrl-C.
+
+    Raises
+    ------
+    UnknownSystem, InvalidParameter
+        If the system, the preset or a value is not one that is allowed.
+    StudyConflict, StudyBusy, StudyTooNew, StorageFailed
+        If the output directory cannot be used as asked.
+
+    Examples
+    --------
+    >>> import solvable
+    >>> found = solvable.run(
+    ...     "quadratic-network", preset=None, dimension=10, samples=[40, 60], seeds=2, workers=1
+    ... )
+    >>> found.complete, len(found.records), found.verdicts[0].claim
+    (True, 4, 'test-error')
+    """
+    from solvable.study import run_study
+    from solvable.study.outputs import check_directory, write_outputs
+
+    study = study_of(_system(system), preset, settings, seeds, seed)
+    options: dict[str, Any] = {"workers": workers, "scheduler": scheduler, "progress": progress}
+    if output is not None:
+        check_directory(Path(output))
+        result = run_study(study, output, **options)
+        if result.points:
+            write_outputs(result)
+        return result
+    directory = mkdtemp(prefix="solvable-")
+    try:
+        result = run_study(study, directory, **options)
+    except BaseException:
+        rmtree(directory, ignore_errors=True)
+        raise
+    finalize(result, rmtree, directory, ignore_errors=True)
+    return result
+
+
+def study_of(
+    system: System,
+    preset: str | None,
+    grid: dict[str, Any],
+    seeds: int | None,
+    seed: int,
+    *,
+    dashes: str = "",
+) -> Study:
+    """The study that is asked for; ``dashes`` stand before the names of options in messages."""
+    from solvable.errors import InvalidParameter, unknown_choice
+    from solvable.study import Study
+
+    if preset not in (*system.presets, "none", None):
+        allowed = [*system.presets, "none"]
+        raise InvalidParameter(unknown_choice(f"{dashes}preset", preset, allowed))
+    for name, value, least in (("seeds", seeds, 1), ("seed", seed, 0)):
+        if value is not None and value < least:
+            raise InvalidParameter(
+                f"{dashes}{name} is {value}; allowed: whole numbers from {least}."
+            )
+    chosen = preset if preset in system.presets else None
+    return Study(system, grid, seeds, preset=chosen, seed=seed)
+
+
+def theory_of(system: str | System, /, **settings: Any) -> Predictions:
+    """What theory predicts, without running anything: ``solvable theory``.
+
+    Parameters
+    ----------
+    system : str or System
+        Name of an installed system, or one of your own.
+    **settings
+        Parameters of the system, as in :func:`run`; those left out have their defaults, not the
+        values of a preset.
+
+    Returns
+    -------
+    Predictions
+        One prediction per point of the grid.
+
+    Raises
+    ------
+    UnknownSystem, InvalidParameter
+        If the system or a value is not one that is allowed.
+
+    Examples
+    --------
+    >>> import solvable
+    >>> found = solvable.theory_of("quadratic-network", sample_ratio=[0.1, 0.2, 0.5], noise=0.5)
+    >>> found
+    <Predictions: quadratic-network: predicted at 3 points of sample_ratio>
+    >>> found.values("test_error").round(2).shape
+    (3,)
+    """
+    from solvable.study.predictions import predict_grid
+
+    return predict_grid(_system(system), settings)
+
+
+def _system(system: str | System) -> System:
+    from solvable.frame import registry
+
+    return registry.load(system) if isinstance(system, str) else system
+
+
+def load(directory: str | Path, system: System | None = None) -> StudyResult:
+    """A study that was run before, finished or not: what ``solvable verify`` judges.
+
+    Parameters
+    ----------
+    directory : path
+        Run directory.
+    system : System, optional
+        The system, if no installed package provides it.
+
+    Returns
+    -------
+    StudyResult
+        Records, points and verdicts; the latter by the claims of the installed system.
+
+    Raises
+    ------
+    StorageFailed, StudyTooNew
+        If there is no store, it is damaged, or a newer version wrote it.
+    UnknownSystem
+        If no installed package provides the system.
+
+    Examples
+    --------
+    >>> import solvable
+    >>> settings = {"dimension": 10, "samples": 40, "preset": None, "workers": 1}
+    >>> found = solvable.run("quadratic-network", **settings)
+    >>> solvable.load(found.directory).records == found.records
+    True
+    """
+    from solvable.study.results import load as load_study
+
+    return load_study(directory, system)
+
+
+def learn_features(
+    data: str | Path | Dataset,
+    /,
+    *,
+    target: str | None = None,
+    task: Literal["auto", "classification", "regression"] = "auto",
+    keep: Sequence[str] = (),
+    folds: int = 5,
+    layers: int = 1,
+    rows: int = 20_000,
+    seed: int = 0,
+    workers: int | None = None,
+    progress: Progress | None = None,
+) -> Learned:
+    """Learn features layer by layer, and say what they are worth: ``solvable learn``.
+
+    Parameters
+    ----------
+    data : path, str or Dataset
+        CSV, NPZ or Parquet file, folder, or name of a data set.
+    target : str, optional
+        Column to predict.
+    task : {"auto", "classification", "regression"}
+        Whether the target is a class or a number; "auto" goes by its values.
+    keep : sequence of str
+        Columns to use though they look like row numbers.
+    folds : int
+        Parts of the data, 2 to 20; each is predicted from the others.
+    layers : int
+        Filters, 1 to 5, each with a layer below it.
+    rows : int
+        Most rows to learn from; of more, a random part is taken.
+    seed : int
+        Another seed deals other folds and draws other random layers.
+    workers : int, optional
+        Local processes; default one per core.
+    progress : callable, optional
+        ``progress(done, total, seconds_left)``, called after each fit.
+
+    Returns
+    -------
+    Learned
+        Scores, directions, outlook and the model fitted to all rows.
+
+    Raises
+    ------
+    InvalidData, InvalidParameter
+        If the data cannot be learned from, or an argument is out of range.
+    MemoryLimitExceeded
+        If a fit does not fit into memory.
+
+    Examples
+    --------
+    >>> import solvable
+    >>> solvable.learn_features("iris", folds=2, workers=1).learned.error < 0.2
+    True
+    """
+    from solvable.data import Dataset
+    from solvable.data import load as load_data
+    from solvable.learn import Request, learn
+    from solvable.study.dispatch import count_workers
+
+    request = Request(folds, layers, rows, seed)
+    if not isinstance(data, Dataset):
+        data = load_data(str(data), target=target, task=task, keep=tuple(keep))
+    return learn(data, request, workers=count_workers(workers), progress=progress)
+
+
+def diagnose_weights(
+    path: str | Path,
+    /,
+    *,
+    initial: str | Path | None = None,
+    seed: int = 0,
+    workers: int | None = None,
+    progress: Progress | None = None,
+) -> Diagnosed:
+    """Tell noise from learned features in the weight matrices of a file: ``solvable diagnose``.
+
+    Parameters
+    ----------
+    path : path
+        ``.safetensors``, ``.npz`` or ``.npy``; nothing in it is ever executed.
+    initial : path, optional
+        The weights before training, under the same names.
+    seed : int
+        Of the bootstraps.
+    workers : int, optional
+        Local processes; default one per core, fewer for small matrices.
+    progress : callable, optional
+        ``progress(done, total, seconds_left)``, called after each array.
+
+    Returns
+    -------
+    Diagnosed
+        One row per array; what is done so far after Ctrl-C.
+
+    Raises
+    ------
+    InvalidData
+        If a file cannot be read or holds no array.
+
+    Examples
+    --------
+    >>> import tempfile, numpy, solvable
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     path = f"{directory}/noise.npy"
+    ...     numpy.save(path, numpy.random.default_rng(0).standard_normal((60, 200)))
+    ...     solvable.diagnose_weights(path, workers=1).matrices[0].phase
+    'random-like'
+    """
+    from solvable.diagnose.running import diagnose_whole
+    from solvable.study.dispatch import count_workers
+
+    lanes = count_workers(workers)
+    return diagnose_whole(Path(path), initial=initial, seed=seed, workers=lanes, progress=progress)
+
+
+def forecast_curve(
+    curve: str | Path | LearningCurve,
+    /,
+    *,
+    at: Sequence[float] = (),
+    factors: Sequence[float] | None = None,
+    confidence: float = 0.9,
+    of: Literal["mean", "measurement"] = "mean",
+    seed: int = 0,
+) -> Forecast:
+    """Extrapolate a measured learning curve, with intervals: ``solvable forecast``.
+
+    Parameters
+    ----------
+    curve : path or LearningCurve
+        CSV file with columns n and error (and replicate), or the curve itself.
+    at : sequence of float
+        Sample sizes to predict.
+    factors : sequence of float, optional
+        Multiples of the largest measured size; (2, 4) unless ``at`` is given.
+    confidence : float
+        Of the intervals, 0.5 to 0.99.
+    of : {"mean", "measurement"}
+        What the interval is for: the mean error, or one new measurement.
+    seed : int
+        Of the bootstrap.
+
+    Returns
+    -------
+    Forecast
+        With ``refusal`` set where the curve must not be extrapolated.
+
+    Raises
+    ------
+    InvalidData, InvalidParameter
+        If the file is no curve, or an argument is out of range.
+
+    Examples
+    --------
+    >>> import numpy, solvable
+    >>> n = numpy.repeat([100, 200, 400, 800, 1600], 3)
+    >>> errors = (0.05 + 2 * n**-0.6) * numpy.tile([0.99, 1.0, 1.01], 5)
+    >>> curve = solvable.forecast.LearningCurve(n, errors)
+    >>> [point.samples for point in solvable.forecast_curve(curve, at=[3200]).predictions]
+    [3200.0]
+    """
+    from threadpoolctl import threadpool_limits
+
+    from solvable.forecast import LearningCurve, forecast
+
+    if not isinstance(curve, LearningCurve):
+        curve = LearningCurve.from_csv(curve)
+    with threadpool_limits(limits=1):
+        return forecast(
+            curve, at=tuple(at), factors=factors, confidence=confidence, of=of, seed=seed
+        )
