@@ -31,6 +31,7 @@ def simulated(kind, seed):
             weights=np.arange(1, rng.integers(3, 17)) ** -rng.uniform(0.3, 1.5),
             n_features_total=total,
             samples=both,
+            method="closed form",
         ).normalised_mse
     errors = offset + (1 - offset) * shapes
     return both, errors, rng.integers(3, 9), np.exp(rng.uniform(np.log(0.01), np.log(0.15))), rng

@@ -51,18 +51,9 @@ from solvable.models.quadratic.thresholds import interpolation_threshold as inte
 from solvable.models.quadratic.thresholds import (
     perfect_recovery_threshold as perfect_recovery_threshold,
 )
-from solvable.models.sequential.exponents import error_exponent as error_exponent
-from solvable.models.sequential.exponents import neighbour_mixing as neighbour_mixing
-from solvable.models.sequential.exponents import (
-    normalised_mse_asymptote as normalised_mse_asymptote,
-)
-from solvable.models.sequential.exponents import threshold_exponent as threshold_exponent
-from solvable.models.sequential.exponents import total_to_tail_ratio as total_to_tail_ratio
-from solvable.models.sequential.finite_size import FiniteSizeMoments as FiniteSizeMoments
-from solvable.models.sequential.finite_size import LatentSample as LatentSample
-from solvable.models.sequential.finite_size import finite_size_moments as finite_size_moments
-from solvable.models.sequential.finite_size import gaussian_draw as gaussian_draw
-from solvable.models.sequential.finite_size import quadratic_draw as quadratic_draw
+from solvable.models.sequential.draws import LatentSample as LatentSample
+from solvable.models.sequential.draws import gaussian_draw as gaussian_draw
+from solvable.models.sequential.draws import quadratic_draw as quadratic_draw
 from solvable.models.sequential.kernel_staircase import LearningExponents as LearningExponents
 from solvable.models.sequential.kernel_staircase import best_kernel_error as best_kernel_error
 from solvable.models.sequential.kernel_staircase import degree_dimension as degree_dimension
@@ -70,18 +61,27 @@ from solvable.models.sequential.kernel_staircase import degree_energies as degre
 from solvable.models.sequential.kernel_staircase import (
     single_index_exponents as single_index_exponents,
 )
+from solvable.models.sequential.moments import FiniteSizeMoments as FiniteSizeMoments
+from solvable.models.sequential.moments import finite_size_moments as finite_size_moments
 from solvable.models.sequential.population import PopulationMatrix as PopulationMatrix
 from solvable.models.sequential.population import overlap_floor as overlap_floor
 from solvable.models.sequential.population import population_bulk as population_bulk
-from solvable.models.sequential.power_law import normalised_mse_sum as normalised_mse_sum
-from solvable.models.sequential.power_law import recovered_count as recovered_count
-from solvable.models.sequential.power_law import unrecovered_tail as unrecovered_tail
-from solvable.models.sequential.power_law import weight_scale as weight_scale
-from solvable.models.sequential.readout_moments import readout_error as readout_error
 from solvable.models.sequential.sample_kernel import QuadraticBackground as QuadraticBackground
 from solvable.models.sequential.sample_kernel import SampleKernel as SampleKernel
 from solvable.models.sequential.sample_kernel import corrected_kernel as corrected_kernel
 from solvable.models.sequential.sample_kernel import plain_kernel as plain_kernel
 from solvable.models.sequential.sample_kernel import quadratic_background as quadratic_background
+from solvable.models.sequential.scaling import error_exponent as error_exponent
+from solvable.models.sequential.scaling import neighbour_mixing as neighbour_mixing
+from solvable.models.sequential.scaling import (
+    normalised_mse_asymptote as normalised_mse_asymptote,
+)
+from solvable.models.sequential.scaling import normalised_mse_sum as normalised_mse_sum
+from solvable.models.sequential.scaling import recovered_count as recovered_count
+from solvable.models.sequential.scaling import threshold_exponent as threshold_exponent
+from solvable.models.sequential.scaling import total_to_tail_ratio as total_to_tail_ratio
+from solvable.models.sequential.scaling import unrecovered_tail as unrecovered_tail
+from solvable.models.sequential.scaling import weight_scale as weight_scale
 from solvable.models.sequential.theory import SequentialPrediction as SequentialPrediction
 from solvable.models.sequential.theory import predict_sequential as predict_sequential
+from solvable.models.sequential.theory import readout_error as readout_error

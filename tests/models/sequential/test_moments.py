@@ -4,15 +4,19 @@ import numpy as np
 import pytest
 
 from solvable.arrays import random_stream
-from solvable.models.sequential.moments import (
-    controlled_mean,
-    draw_from,
-    draw_moments,
-    exact_heights,
-)
+from solvable.models.sequential import moments
+from solvable.models.sequential.draws import target_draw
+from solvable.models.sequential.moments import controlled_mean, exact_heights
 from solvable.models.sequential.parameters import SequentialParameters
+from solvable.models.sequential.predict import predict
 from solvable.models.sequential.target import make_target
 from solvable.operators import MomentOperator, apply_label_map, standardise
+
+
+def draw_moments(parameters):
+    """The moments behind the system's prediction."""
+    return moments.draw_moments(parameters, [make_target(parameters, seed) for seed in range(8)])
+
 
 VARIANTS = [
     {"correction": "wick"},
@@ -29,7 +33,9 @@ def test_exact_heights_are_those_of_a_simulated_operator(setting):
     parameters = SequentialParameters(**({"dimension": 12, "features": 3, "decay": 0.5} | setting))
     target = make_target(parameters, 4)
     norms = np.linalg.norm(target.directions, axis=0)
-    exact = exact_heights(target, norms, parameters.correction == "wick")
+    one = target_draw(target)(2, random_stream(0))
+    wick = parameters.correction == "wick"
+    exact = exact_heights(one.strengths, one.gram, one.matrices, corrected=wick)
     found = []
     for seed in range(12):
         X, _ = target.sample(40_000, random_stream("heights", seed))
@@ -43,7 +49,8 @@ def test_exact_heights_are_those_of_a_simulated_operator(setting):
 
 def test_degree_three_has_no_exact_heights():
     target = make_target(SequentialParameters(degree=3, dimension=6, features=2), 0)
-    assert exact_heights(target, np.ones(2), False) is None
+    one = target_draw(target)(2, random_stream(0))
+    assert exact_heights(one.strengths, one.gram, one.matrices, corrected=False) is None
 
 
 def test_control_variate_removes_the_noise_of_a_linear_map():
@@ -69,14 +76,15 @@ def test_gaussian_features_are_known_in_closed_form():
         inputs="gaussian", dimension=30, features=8, decay=1.0, label_map="identity"
     )
     held = draw_moments(parameters)
+    weights = make_target(parameters, 0).weights
     # T is standardised by the sample: 0.3 % of noise in its scale.
-    np.testing.assert_allclose(held.heights, np.sqrt(2) * held.strengths, rtol=0.01)
+    np.testing.assert_allclose(held.law.heights, np.sqrt(2) * weights, rtol=0.01)
     # tau_2 = E[y^2 ||F||^4]/D^2 = 1 + O(1/D), coupling 1 + 4 lambda^2 + O(1/D).
     assert held.noise == pytest.approx(1, abs=0.05)
     coupling = held.sample.probabilities @ held.sample.couplings
-    np.testing.assert_allclose(coupling, 1 + 4 * held.strengths**2, rtol=0.06)
-    assert held.background is None
-    assert held.kernel_energy is None
+    np.testing.assert_allclose(coupling, 1 + 4 * weights**2, rtol=0.06)
+    assert held.law.background is None
+    assert predict(parameters)["polynomial_kernel_normalised_mse"] is None
 
 
 @pytest.mark.parametrize("correction", ["none", "wick"])
@@ -94,12 +102,16 @@ def test_noise_is_that_of_the_operator(correction):
         operator = MomentOperator(X, T, target.feature_map, correction=correction)
         matrices.append(operator.dense())
     variance = np.var(matrices, axis=0, ddof=1).sum() * n / D**2
-    draw = draw_from(target, parameters)
-    expected = np.mean(draw.weights**2)
+    found = moments.finite_size_moments(
+        target, n_features=D, label_map="tanh", correction=correction, draws=25_000
+    )
+    expected = found.law.noise
     if correction == "none":
         # The noise N of the contraction acts as U -> N U + U N: trace norm (d + 2) ||N||^2 + tr^2.
-        noise = draw.background.contraction_noise * (parameters.dimension + 2)
+        noise = found.law.background.contraction_noise * (parameters.dimension + 2)
         expected += noise * parameters.dimension / D**2
+    # The closed form has both in one number, the mean of the kernel included: O(1/d) more.
+    assert found.noise == pytest.approx(expected, rel=0.1)
     # 40 repeats: 5 %; the mean of T is removed from each sample: O(1/n).
     assert variance == pytest.approx(expected, rel=0.15)
 

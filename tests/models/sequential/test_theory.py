@@ -26,7 +26,13 @@ HARMONIC = np.arange(1, 17) ** -1.0
 
 def reference(**rest):
     """16 Gaussian features, decay 1: the reference experiment of the limit object."""
-    return predict_sequential(weights=HARMONIC, n_features_total=D30, samples=RATIOS * D30, **rest)
+    return predict_sequential(
+        weights=HARMONIC,
+        n_features_total=D30,
+        samples=RATIOS * D30,
+        method="closed form",
+        **rest,
+    )
 
 
 def test_reference_overlaps():
@@ -76,6 +82,7 @@ def test_thresholds_and_half_crossings():
         weights=weights,
         n_features_total=D30,
         samples=D30 * (weights**-2 + 2),
+        method="closed form",
         rounding=False,
     )
     np.testing.assert_allclose(np.diag(half.squared_overlap), 0.5, rtol=1e-9)
@@ -113,7 +120,9 @@ def test_simulated_errors_of_three_second_layers():
     weights /= np.linalg.norm(weights)
     D, ratio = 100, 64
     measured, error = simulate(weights, D, ratio, 6)
-    found = predict_sequential(weights=weights, n_features_total=D, samples=ratio * D)
+    found = predict_sequential(
+        weights=weights, n_features_total=D, samples=ratio * D, method="closed form"
+    )
     predicted = np.array(
         [found.normalised_mse, found.normalised_mse_in_sample, found.normalised_mse_shrinkage]
     )
@@ -223,7 +232,9 @@ def test_weak_features_behind_a_readout():
     g = hermite_coefficients(np.tanh, 21)
     weights = np.ones(40)
     samples = 4000 * np.array([30, 60, 120, 10_000])
-    linear = predict_sequential(weights=weights, n_features_total=4000, samples=samples)
+    linear = predict_sequential(
+        weights=weights, n_features_total=4000, samples=samples, method="closed form"
+    )
     behind = predict_sequential(
         weights=weights, n_features_total=4000, samples=samples, coefficients=g
     )
@@ -279,8 +290,9 @@ def test_shapes_follow_the_samples(samples):
 def test_invariances(modulus, ratio, D):
     weights = np.array(modulus)
     samples = ratio * D * np.array([1.0, 1.5])
-    found = predict_sequential(weights=weights, n_features_total=D, samples=samples)
-    mirrored = predict_sequential(weights=-3 * weights, n_features_total=D, samples=samples)
+    arguments = {"n_features_total": D, "samples": samples, "method": "closed form"}
+    found = predict_sequential(weights=weights, **arguments)
+    mirrored = predict_sequential(weights=-3 * weights, **arguments)
     np.testing.assert_allclose(mirrored.squared_overlap, found.squared_overlap, rtol=1e-9)
     np.testing.assert_allclose(mirrored.eigenvalues, -found.eigenvalues, rtol=1e-9)
     assert np.all((found.squared_overlap >= 0) & (found.squared_overlap < 1))
@@ -301,7 +313,7 @@ def test_refusals():
     )
     refused = [
         ({"method": "resolvant"}, "method"),
-        ({"method": "resolvent"}, "needs moments"),
+        ({"method": "resolvent", "coefficients": np.array([0.0, 1.0])}, "needs moments"),
         ({"moments": moments, "population_floor": np.zeros(2)}, "needs moments"),
         ({"background": background}, "closed form"),
         ({"weights": np.array([0.8, 0.0])}, "none zero"),

@@ -1,235 +1,366 @@
-"""Moments behind the prediction of sequential recovery: exact where known, else Monte Carlo."""
+"""Moments behind the theory of sequential recovery: exact where known, else Monte Carlo."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
-from solvable.arrays import random_stream
+from solvable.arrays import check_positive, random_stream
+from solvable.errors import InvalidData, InvalidParameter, unknown_choice
+from solvable.models.sequential.draws import LatentDraw, LatentSample, target_draw
 from solvable.models.sequential.parameters import SequentialParameters
 from solvable.models.sequential.sample_kernel import (
     QuadraticBackground,
     SampleKernel,
-    corrected_kernel,
     plain_kernel,
     quadratic_background,
 )
-from solvable.models.sequential.target import HierarchicalTarget, make_target
-from solvable.operators import apply_label_map, standardise
-from solvable.spectra.spikes import WeightedSample, compress_sample
+from solvable.models.sequential.target import HierarchicalTarget
+from solvable.operators import Correction, LabelMap, apply_label_map
+from solvable.spectra.spikes import (
+    SpikePrediction,
+    WeightedSample,
+    compress_sample,
+    predict_spikes,
+    spike_excess,
+)
 
-TEACHERS = 8
-"""Targets over which the moments are averaged, as the replicates of a study are."""
+BATCHES = 32
+"""Batches of one draw whose spread gives the standard errors, themselves known to 13 %."""
 
 DRAWS = 200_000
-"""Monte-Carlo draws over all targets."""
-
-DRAW_FLOPS = 3e10
-"""Arithmetic that the draws of a large dimension may cost."""
-
-CHUNK_ROWS = 4_096
-"""Rows drawn at a time."""
+"""Monte-Carlo draws behind the moments, over all targets."""
 
 
 @dataclass(frozen=True)
-class Moments:
-    r"""Everything that a prediction needs and that does not depend on the sample size.
+class SpikeLaw:
+    """What the resolvent formula needs, at any number of samples."""
 
-    Parameters
-    ----------
-    sample : WeightedSample
-        Law of the weights and couplings of the per-sample kernel.
-    heights : ndarray of shape (p,)
-        :math:`\theta_i=E[T\langle A_i,KA_i\rangle]`.
-    background : QuadraticBackground or None
-        What the operator holds beside spikes and noise; None for Gaussian features and degree 3.
-    noise : float
-        :math:`\tau_2=E[T^2\|K\|_F^2]/D^2`.
-    mixing : ndarray of shape (p - 1,)
-        n times the squared overlap of neighbours to second order.
-    strengths : ndarray of shape (p,)
-        Weights of unit directions, :math:`\sum_i\lambda_i^2=1`.
-    coefficients : ndarray
-        Hermite coefficients of the readout.
-    label_variance : float
-        Variance of the label.
-    kernel_energy : float or None
-        Share of the label of degree 2 in the input, where it is known.
-    n_features : int
-        :math:`D`.
-    """
-
-    sample: WeightedSample
     heights: np.ndarray
+    sample: WeightedSample
     background: QuadraticBackground | None
-    noise: float
-    mixing: np.ndarray
-    strengths: np.ndarray
-    coefficients: np.ndarray
-    label_variance: float
-    kernel_energy: float | None
+    noise: float  # tau_2 of `sample` alone: the contraction's noise is part of the background
+    shift: float  # of the bulk and of every place, where `heights` are relative to it
     n_features: int
 
+    def spikes(self, n_samples: float) -> SpikePrediction:
+        """Edges, places and overlaps, all without the shift."""
+        return predict_spikes(**self._at(n_samples))
+
+    def _at(self, n_samples: float) -> dict[str, Any]:
+        return {
+            "sample": self.sample,
+            "heights": self.heights,
+            "n_samples": n_samples,
+            "n_features": self.n_features,
+            "background": self.background.at(n_samples) if self.background else None,
+        }
+
+    @cached_property
+    def floor(self) -> np.ndarray:
+        """Overlap lost to the background with infinitely many samples; 1 for a feature inside it."""
+        return 1 - self.spikes(1e6 * self.n_features).sharp_squared_overlap
+
+    @cached_property
+    def thresholds(self) -> np.ndarray:
+        """Sample size at which each feature leaves the bulk; infinite if it never does."""
+        # The closed form n_i = D tau_2 / theta_i^2 says where to look.
+        closed = self.n_features * self.noise / np.maximum(self.heights**2, 1e-300)
+        sizes = np.geomspace(closed.min() / 2, min(closed.max() * 4, 1e12), 48)
+        excess = np.array([spike_excess(**self._at(n)) for n in sizes])
+        thresholds = np.full(self.heights.size, np.inf)
+        for i, column in enumerate(excess.T):
+            above = np.flatnonzero(column > 0)
+            if above.size and above[0] > 0:
+                k = above[0]
+                part = column[k - 1] / (column[k - 1] - column[k])
+                thresholds[i] = np.exp(np.interp(part, [0, 1], np.log(sizes[k - 1 : k + 1])))
+            elif above.size:
+                thresholds[i] = sizes[0]
+        return thresholds
+
 
 @dataclass(frozen=True)
-class Draw:
-    """What one target contributes."""
+class FiniteSizeMoments:
+    r"""Moments of a target, label map and correction; each ``*_error`` is a standard error.
 
+    Attributes
+    ----------
+    heights, heights_error : ndarray of shape (p,)
+        :math:`\theta_i`, height of each spike above the shift of the bulk.
+    noise, noise_error : float
+        :math:`\tau_2=E[T^2\|K\|_F^2]/D^2`.
+    couplings, couplings_error : ndarray of shape (p,)
+        :math:`\tau_{2h,i}`, squared norm that one sample takes from direction i, over D.
+    label_second_moment, label_second_moment_error : float
+        :math:`E[T^2]`.
+    shift, shift_error : float
+        :math:`E[T(\|F\|^2/D-1)]`, by which the whole spectrum of the plain matrix is moved; 0 for the
+        corrected one.
+    label_variance, label_variance_error : float
+        :math:`\mathrm{Var}(y)`.
+    products : ndarray of shape (p - 1,)
+        :math:`E[T^2h_i^2h_{i+1}^2]`, for :func:`~solvable.theory.neighbour_mixing`.
+    label_map : str
+        "identity", "tanh", "clip" or "custom".
+    correction : str
+        "none" or "wick".
+    n_features : int
+        :math:`D`.
+    draws : int
+        Number of Monte-Carlo draws.
+    law : SpikeLaw
+        What the resolvent formula needs: heights, law of the weights, background.
+    """
+
+    heights: np.ndarray
+    heights_error: np.ndarray
+    noise: float
+    noise_error: float
+    couplings: np.ndarray
+    couplings_error: np.ndarray
+    label_second_moment: float
+    label_second_moment_error: float
+    shift: float
+    shift_error: float
+    label_variance: float
+    label_variance_error: float
+    products: np.ndarray
+    label_map: str
+    correction: str
+    n_features: int
+    draws: int
+    law: SpikeLaw
+
+    @property
+    def sample(self) -> WeightedSample:
+        """Law of weights and couplings, for the resolvent formula."""
+        return self.law.sample
+
+
+def finite_size_moments(
+    draw: LatentDraw | HierarchicalTarget | Sequence[HierarchicalTarget],
+    *,
+    n_features: int,
+    label_map: LabelMap = "identity",
+    correction: Correction = "none",
+    draws: int = DRAWS,
+    seed: int = 0,
+) -> FiniteSizeMoments:
+    r"""Moments of the per-sample kernel K, and of the label, in one pass.
+
+    Plain matrix, :math:`K=FF^\top-I`:
+
+    .. math::
+        \tau_2=\frac{E[T^2\|F\|^4]}{D^2},\quad \tau_{2h,i}=\frac{E[T^2h_i^2\|F\|^2]}D,\quad
+        \theta_i=E[T(h_i^2-1)]-E\Big[T\Big(\frac{\|F\|^2}D-1\Big)\Big],
+
+    to leading order in 1/D (kept exactly here): the second term of :math:`\theta_i` moves bulk and
+    spikes alike. The Wick-corrected kernel of degree 2,
+    :math:`K[U]=\langle F,U\rangle F-U-(\tilde XU+U\tilde X)`, has
+
+    .. math::
+        \theta_i=E\big[T\big(h_i^2-1-2(\|M_ix\|^2-1)\big)\big],
+
+    no shift, and noise of its own; these are exact if the draw brings the corrected kernel
+    (:func:`quadratic_draw`, targets). Without it the plain formulas stand in, which overstate the
+    heights of strong features by a relative :math:`4/d`.
+
+    Parameters
+    ----------
+    draw : callable, HierarchicalTarget or sequence of them
+        ``draw(n, rng) -> (y, h, squared_norm)`` or :class:`LatentSample`; or targets, over which
+        the moments are averaged. The system `sequential-recovery` averages over those of the seeds
+        0 to 7.
+    n_features : int
+        :math:`D`.
+    label_map : {"identity", "tanh", "clip"} or callable
+        :math:`t` of the standardised labels, centred afterwards.
+    correction : {"none", "wick"}
+        Which matrix.
+    draws : int
+        Monte-Carlo draws, at least 320, shared by the targets.
+    seed : int
+        The draws depend on it alone; those of a target on its own seed.
+
+    Returns
+    -------
+    FiniteSizeMoments
+        With standard errors from the spread of 32 batches (or of the targets, if several).
+
+    Raises
+    ------
+    InvalidData
+        If the draw returns other shapes, or constant labels.
+    InvalidParameter
+        If an argument is out of range.
+
+    Notes
+    -----
+    Time that of the draw, then O(draws p); memory O(draws p). The index is a control variate where
+    its mean is known: heights of :math:`T=y` have no Monte-Carlo noise. Derived; backed by
+    ``tests/models/sequential/test_finite_size.py`` (exact moments, population matrix, simulated
+    spectra) and ``tests/models/sequential/test_moments.py``.
+
+    Examples
+    --------
+    >>> from solvable.theory import gaussian_draw
+    >>> draw = gaussian_draw(weights=np.array([0.8, -0.6]), n_features=500)
+    >>> moments = finite_size_moments(draw, n_features=500, draws=20_000)
+    >>> bool(np.all(np.abs(moments.heights - np.sqrt(2) * np.array([0.8, -0.6])) < 0.1))
+    True
+    """
+    check_positive(n_features=n_features)
+    if draws < 10 * BATCHES:
+        raise InvalidParameter(f"draws is {draws}; allowed: an integer of at least {10 * BATCHES}.")
+    if correction not in ("none", "wick"):
+        raise InvalidParameter(unknown_choice("correction", correction, ["none", "wick"]))
+    targets = [draw] if isinstance(draw, HierarchicalTarget) else draw
+    if callable(targets):
+        samples = [_drawn(targets, draws, random_stream("finite-size moments", seed))]
+    else:
+        samples = []
+        for target in targets:
+            rng = random_stream("sequential-recovery", "moments", target.seed)
+            samples.append(_drawn(target_draw(target), draws // len(targets), rng))
+    arguments = (n_features, label_map, correction)
+    # Background and law are of the first target: its matrices stand for those of all.
+    parts = [_part(sample, *arguments, whole=k == 0) for k, sample in enumerate(samples)]
+    batches = parts
+    if len(parts) == 1:
+        borders = [k * draws // BATCHES for k in range(BATCHES + 1)]
+        batches = [
+            _part(samples[0].rows(slice(*ends)), *arguments, whole=False)
+            for ends in pairwise(borders)
+        ]
+    moments = _pooled(parts, batches, *arguments, draws=draws)
+    if callable(targets):
+        return moments
+    variances = [float(target.label_variance) for target in targets]
+    return replace(moments, label_variance=float(np.mean(variances)))
+
+
+def draw_moments(
+    parameters: SequentialParameters, targets: Sequence[HierarchicalTarget]
+) -> FiniteSizeMoments:
+    """Moments of a parameter set, averaged over targets as the replicates of a study are."""
+    d, p = parameters.dimension, parameters.features
+    quadratic = parameters.inputs == "hermite" and parameters.degree == 2
+    # Fewer draws where their arithmetic would take more than some seconds.
+    flops = d**2 * p * 4 if quadratic else p * targets[0].input_columns * 4
+    return finite_size_moments(
+        targets,
+        n_features=parameters.n_features_total,
+        label_map=parameters.label_map,
+        correction=parameters.correction,
+        draws=int(np.clip(3e10 / flops, DRAWS / 10, DRAWS)),
+    )
+
+
+@dataclass(frozen=True)
+class _Part:
+    """What one sample contributes: means, and weights and couplings draw by draw."""
+
+    means: dict[str, np.ndarray]
     weights: np.ndarray
     couplings: np.ndarray
-    heights: np.ndarray
     background: QuadraticBackground | None
-    products: np.ndarray
-    label_variance: float
-    kernel_energy: float | None
+    shifted: bool  # whether the heights of the law are relative to the shift of the bulk
 
 
-def draw_moments(parameters: SequentialParameters) -> Moments:
-    """Moments of a parameter set, from draws that depend on nothing else.
+def _drawn(draw: LatentDraw, draws: int, rng: np.random.Generator) -> LatentSample:
+    """Draw, and check the shapes."""
+    drawn = draw(draws, rng)
+    sample = drawn if isinstance(drawn, LatentSample) else LatentSample(*drawn)
+    labels, latent = sample.labels.shape, sample.latent.shape
+    if labels != (draws,) or latent[:1] != (draws,) or len(latent) != 2:
+        raise InvalidData(
+            f"the draw returned labels of shape {labels} and latent features of shape {latent}; "
+            f"allowed: ({draws},) and ({draws}, p)."
+        )
+    return sample
 
-    Parameters
-    ----------
-    parameters : SequentialParameters
-        The sample size does not matter.
 
-    Returns
-    -------
-    Moments
-        Averaged over :data:`TEACHERS` targets.
-    """
-    targets = [make_target(parameters, seed) for seed in range(TEACHERS)]
-    draws = [draw_from(target, parameters) for target in targets]
-    heights = np.mean([one.heights for one in draws], axis=0)
-    weights = np.concatenate([one.weights for one in draws])
-    couplings = np.concatenate([one.couplings for one in draws])
-    norms = np.linalg.norm(targets[0].directions, axis=0)
-    strengths = targets[0].weights * norms**2
-    energies = [one.kernel_energy for one in draws if one.kernel_energy is not None]
-    products = np.mean([one.products for one in draws], axis=0)
-    return Moments(
-        sample=compress_sample(weights, couplings),
-        heights=heights,
-        background=draws[0].background,
-        noise=float(np.mean(weights**2)),
-        mixing=products / np.diff(heights) ** 2,
-        strengths=strengths / np.linalg.norm(strengths),
-        coefficients=targets[0].readout_function.coefficients,
-        label_variance=float(np.mean([one.label_variance for one in draws])),
-        kernel_energy=float(np.mean(energies)) if energies else None,
-        n_features=parameters.n_features_total,
+def _part(
+    sample: LatentSample, n_features: int, label_map: LabelMap, correction: str, *, whole: bool
+) -> _Part:
+    """Moments of one sample; the background of a whole one only."""
+    plain = plain_kernel(
+        latent=sample.latent, squared_norm=sample.squared_norm, n_features=n_features
+    )
+    wick = correction == "wick" and sample.corrected is not None
+    kernel = sample.corrected if wick and sample.corrected is not None else plain
+    T = apply_label_map(sample.labels, label_map)
+    # The plain operator of degree 2 is the corrected one and a contraction with the input: the law
+    # of its weights is the corrected one's, the contraction is part of the background.
+    law = sample.corrected or plain
+    # theta_i = E[T <A_i, K A_i>]; T has mean zero, so that only the covariance counts
+    heights = spike_heights = _heights(sample, T, kernel, wick)
+    shift = T @ (sample.squared_norm / n_features - 1) / T.size
+    shifted = sample.corrected is None and not sample.gaussian
+    if shifted:
+        # Without a background to hold it, the shift of the bulk is taken out.
+        spike_heights = heights - np.mean(T * plain.size) + T.mean() * plain.size.mean()
+    h2 = sample.latent**2
+    means = {
+        "heights": heights if wick else heights - shift,
+        "spike_heights": spike_heights,
+        "noise": np.mean((T * kernel.size) ** 2),  # tau_2 = E[T^2 |K|_F^2] / D^2
+        "couplings": T**2 @ kernel.coupling / T.size,  # tau_2h = E[T^2 |P K A_i|^2] / D
+        "second": np.mean(T**2),
+        "shift": shift if correction == "none" else np.zeros(()),
+        "variance": sample.labels.var(),
+        "products": np.mean(T[:, None] ** 2 * h2[:, 1:] * h2[:, :-1], axis=0),
+    }
+    return _Part(
+        means,
+        T * law.size,
+        T[:, None] ** 2 * law.coupling,
+        _background(sample, T, plain, wick) if whole else None,
+        shifted,
     )
 
 
-def draw_from(target: HierarchicalTarget, parameters: SequentialParameters) -> Draw:
-    """Moments of one target.
-
-    Parameters
-    ----------
-    target : HierarchicalTarget
-        The target.
-    parameters : SequentialParameters
-        Label map and correction.
-
-    Returns
-    -------
-    Draw
-        Weights and couplings draw by draw, means of the rest.
-    """
-    norms = np.linalg.norm(target.directions, axis=0)
-    y, latent, squared_norm, plain, corrected = _draw(target, norms)
-    wick = parameters.correction == "wick" and corrected is not None
-    kernel = corrected if wick and corrected is not None else plain
-    T = apply_label_map(standardise(y)[0], parameters.label_map)
-    index = ((latent * norms) ** 2 - norms**2) @ target.weights
-    heights = controlled_mean(T, kernel.diagonal, index, exact_heights(target, norms, wick))
-    background = None
-    if corrected is not None:
-        # The plain operator is the corrected one and a contraction with the input: both noises are
-        # those of the corrected one, the contraction is part of the background.
-        moved = None if wick else T @ (plain.diagonal - corrected.diagonal) / T.size
-        noise = float(np.mean(T**2 * 2 * squared_norm) / parameters.dimension)
-        background = _background(target, norms, T @ corrected.diagonal / T.size, moved, noise)
-        kernel = corrected
-    elif parameters.inputs == "hermite":
-        # Degree 3: the leading effect of the dimension, the shift of the bulk, is taken out.
-        heights = heights - np.mean(T * kernel.size) + T.mean() * kernel.size.mean()
-    h2 = latent**2
-    energy = None
-    if corrected is not None and target.readout == "identity":
-        energy = target.degree_two_energy / target.index_variance
-    return Draw(
-        weights=T * kernel.size,
-        couplings=T[:, None] ** 2 * kernel.coupling,
-        heights=heights,
-        background=background,
-        products=np.mean(T[:, None] ** 2 * h2[:, 1:] * h2[:, :-1], axis=0),
-        label_variance=float(target.label_variance),
-        kernel_energy=energy,
-    )
+def _heights(sample: LatentSample, T: np.ndarray, kernel: SampleKernel, wick: bool) -> np.ndarray:
+    """E[T <A_i, K A_i>], with the index as control variate where its mean is known."""
+    if sample.strengths is None:
+        return np.asarray(T @ kernel.diagonal / T.size)
+    exact = exact_heights(sample.strengths, sample.gram, sample.matrices, corrected=wick)
+    index = (sample.latent**2 - 1) @ sample.strengths
+    return controlled_mean(T, kernel.diagonal, index, exact)
 
 
 def exact_heights(
-    target: HierarchicalTarget, norms: np.ndarray, corrected: bool
+    strengths: np.ndarray,
+    gram: np.ndarray | None,
+    matrices: np.ndarray | None,
+    *,
+    corrected: bool,
 ) -> np.ndarray | None:
-    r"""Exact mean of the index times the diagonal of the kernel.
-
-    .. math::
-        E\Big[\sum_j\lambda_j(h_j^2-Eh_j^2)\langle A_i,KA_i\rangle\Big]
-        =\sum_j\lambda_j\big(2\langle A_i,A_j\rangle^2+8\,\mathrm{tr}M_i^2M_j^2
-        +4\,\mathrm{tr}M_iM_jM_iM_j\big),
-
-    without the second term for the corrected kernel, and the first alone for Gaussian features.
-
-    Parameters
-    ----------
-    target : HierarchicalTarget
-        The target.
-    norms : ndarray of shape (p,)
-        Of its directions.
-    corrected : bool
-        Whether the kernel is Wick corrected.
-
-    Returns
-    -------
-    ndarray of shape (p,) or None
-        None for degree 3. Derived from the fourth joint cumulant of quadratic forms; backed by
-        ``tests/models/sequential/test_moments.py``.
-    """
-    weights, gram = target.weights * norms**2, target.gram / np.outer(norms, norms)
-    gaussian = 2 * gram**2 @ weights
-    if target.inputs == "gaussian" or target.degree == 1:
-        return np.asarray(gaussian)
-    if target.degree == 3:
+    """Exact mean of sum_j lambda_j (h_j^2 - 1) times the diagonal of the kernel; None if unknown."""
+    if gram is None:
         return None
-    matrices = target.symmetric_matrices() / norms[:, None, None]
+    # E[sum_j lambda_j (h_j^2 - 1) <A_i, K A_i>] = sum_j lambda_j (2 <A_i, A_j>^2
+    #   + 8 tr M_i^2 M_j^2 + 4 tr M_i M_j M_i M_j): joint cumulants of quadratic forms. The Wick
+    # correction removes the second term; Gaussian features have the first alone.
+    gaussian = 2 * gram**2 @ strengths
+    if matrices is None:
+        return np.asarray(gaussian)
     squares = (matrices @ matrices).reshape(len(matrices), -1)
     crossed = np.array([[np.sum((M @ N) * (N @ M)) for N in matrices] for M in matrices])
     joint = 4 * crossed + (0 if corrected else 8) * squares @ squares.T
-    return np.asarray(gaussian + joint @ weights)
+    return np.asarray(gaussian + joint @ strengths)
 
 
 def controlled_mean(
     T: np.ndarray, diagonal: np.ndarray, index: np.ndarray, exact: np.ndarray | None
 ) -> np.ndarray:
-    """E[T diagonal] by Monte Carlo, with the index as control variate where its mean is known.
-
-    Parameters
-    ----------
-    T : ndarray of shape (m,)
-        Mapped labels.
-    diagonal : ndarray of shape (m, p)
-        Diagonal of the kernel.
-    index : ndarray of shape (m,)
-        Centred index.
-    exact : ndarray of shape (p,) or None
-        Exact mean of ``index[:, None] * diagonal``.
-
-    Returns
-    -------
-    ndarray of shape (p,)
-        The means; without Monte-Carlo noise where T is linear in the index.
-    """
+    """E[T diagonal]; ``exact`` is the mean of index times diagonal, which takes its noise out."""
     plain = T @ diagonal / T.size
     if exact is None:
         return np.asarray(plain)
@@ -239,70 +370,76 @@ def controlled_mean(
     return np.asarray(plain - slope * (control.mean(axis=0) - exact))
 
 
-def _draw(
-    target: HierarchicalTarget, norms: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, SampleKernel, SampleKernel | None]:
-    """Labels, latent features of unit directions, squared norms, plain and corrected kernel."""
-    D, p, d = target.n_features_total, target.features, target.dimension
-    quadratic = target.inputs == "hermite" and target.degree == 2
-    cost = d**2 * p * 4 if quadratic else p * target.input_columns * 4
-    draws = int(np.clip(DRAW_FLOPS / cost, DRAWS / 10, DRAWS)) // TEACHERS
-    rng = random_stream("sequential-recovery", "moments", target.seed)
-    if not quadratic:
-        y, latent, squared_norm = target.draw_moments(draws, rng)
-        latent = latent / norms
-        kernel = plain_kernel(latent=latent, squared_norm=squared_norm, n_features=D)
-        return y, latent, squared_norm, kernel, None
-    matrices = target.symmetric_matrices() / norms[:, None, None]
-    traces = np.trace(matrices, axis1=1, axis2=2)
-    stacked = matrices.transpose(1, 0, 2).reshape(d, -1)
-    latent, images, s = np.empty((draws, p)), np.empty((draws, p)), np.empty(draws)
-    for start in range(0, draws, CHUNK_ROWS):
-        rows = slice(start, min(start + CHUNK_ROWS, draws))
-        X = rng.standard_normal((rows.stop - start, d))
-        moved = (X @ stacked).reshape(len(X), p, -1)
-        images[rows] = np.einsum("npd,npd->np", moved, moved)
-        latent[rows] = (np.einsum("nd,npd->np", X, moved) - traces) / np.sqrt(2)
-        s[rows] = np.einsum("nd,nd->n", X, X)
-    index = ((latent * norms) ** 2 - 1) @ target.weights / np.sqrt(2)
-    squared_norm = (s**2 - 2 * s + d) / 2
-    return (
-        target.label(index),
-        latent,
-        squared_norm,
-        plain_kernel(latent=latent, squared_norm=squared_norm, n_features=D),
-        corrected_kernel(
-            latent=latent,
-            squared_input_norm=s,
-            squared_images=images,
-            traces=traces,
-            dimension=d,
-        ),
+def _background(
+    sample: LatentSample, T: np.ndarray, plain: SampleKernel, wick: bool
+) -> QuadraticBackground | None:
+    """Population matrix of degree 2 beside the spikes."""
+    M, corrected = sample.matrices, sample.corrected
+    if M is None or corrected is None or sample.strengths is None:
+        return None
+    d = M.shape[1]
+    weights = sample.strengths / np.linalg.norm(sample.strengths)
+    # The corrected height of T = y is sqrt(2) lambda (1 + 4/d): the rest is the label map's.
+    attenuation = T @ corrected.diagonal / T.size @ weights / (np.sqrt(2) * (1 + 4 / d))
+    second = None
+    if not wick:
+        # E[T 2 tr((x x^T - I) M_i^2)] = 2 beta <S, M_i^2> with S = sum_i lambda_i M_i^2
+        contracted = T @ (plain.diagonal - corrected.diagonal) / T.size
+        S = np.einsum("i,iab,ibc->ac", weights, M, M, optimize=True)
+        second = float(weights @ contracted / 2 / np.sum(S**2))
+    return quadratic_background(
+        matrices=M,
+        weights=weights,
+        attenuation=float(attenuation),
+        second_chaos=second,
+        # |x x^T - I|_F^2 = 2 |F|^2
+        contraction_noise=float(np.mean(T**2 * 2 * sample.squared_norm) / d),
     )
 
 
-def _background(
-    target: HierarchicalTarget,
-    norms: np.ndarray,
-    corrected_heights: np.ndarray,
-    contracted: np.ndarray | None,
-    contraction_noise: float,
-) -> QuadraticBackground:
-    r"""Population matrix beside the spikes; ``contracted`` is E[T 2 tr((x x^T - I) M_i^2)]."""
-    matrices = target.symmetric_matrices() / norms[:, None, None]
-    weights = target.weights * norms**2
-    weights = weights / np.linalg.norm(weights)
-    # The corrected height of T = y is sqrt(2) lambda (1 + 4 / d): the rest is the label map's.
-    unit = np.sqrt(2) * (1 + 4 / target.dimension)
-    attenuation = float(corrected_heights @ weights / unit)
-    second = None
-    if contracted is not None:
-        S = np.einsum("i,iab,ibc->ac", weights, matrices, matrices, optimize=True)
-        second = float(weights @ contracted / 2 / np.sum(S**2))
-    return quadratic_background(
-        matrices=matrices,
-        weights=weights,
-        attenuation=attenuation,
-        second_chaos=second,
-        contraction_noise=contraction_noise,
+def _pooled(
+    parts: list[_Part],
+    batches: list[_Part],
+    n_features: int,
+    label_map: LabelMap,
+    correction: str,
+    *,
+    draws: int,
+) -> FiniteSizeMoments:
+    """Means over the parts, with the standard errors that the batches show."""
+    means = {name: np.mean([part.means[name] for part in parts], axis=0) for name in parts[0].means}
+    errors = {
+        name: np.std([batch.means[name] for batch in batches], axis=0, ddof=1)
+        / np.sqrt(len(batches))
+        for name in means
+    }
+    weights = np.concatenate([part.weights for part in parts])
+    shift = float(means["shift"])
+    law = SpikeLaw(
+        heights=means["spike_heights"],
+        sample=compress_sample(weights, np.concatenate([part.couplings for part in parts])),
+        background=parts[0].background,
+        noise=float(np.mean(weights**2)),
+        shift=shift if parts[0].shifted else 0.0,
+        n_features=n_features,
+    )
+    return FiniteSizeMoments(
+        heights=means["heights"],
+        heights_error=errors["heights"],
+        noise=float(means["noise"]),
+        noise_error=float(errors["noise"]),
+        couplings=means["couplings"],
+        couplings_error=errors["couplings"],
+        label_second_moment=float(means["second"]),
+        label_second_moment_error=float(errors["second"]),
+        shift=shift,
+        shift_error=float(errors["shift"]),
+        label_variance=float(means["variance"]),
+        label_variance_error=float(errors["variance"]),
+        products=means["products"],
+        label_map=label_map if isinstance(label_map, str) else "custom",
+        correction=correction,
+        n_features=n_features,
+        draws=draws,
+        law=law,
     )

@@ -1,52 +1,72 @@
-"""Prediction of sequential feature recovery at finite size."""
+"""Predicted metrics of sequential feature recovery, under the names of the measured ones."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import lru_cache
-from math import comb
 
 import numpy as np
 
 from solvable.frame.points import Metrics
-from solvable.models.sequential.moments import Moments, draw_moments
+from solvable.models.sequential.kernel_staircase import best_kernel_error
+from solvable.models.sequential.moments import FiniteSizeMoments, draw_moments
 from solvable.models.sequential.parameters import SequentialParameters
+from solvable.models.sequential.scaling import neighbour_mixing
+from solvable.models.sequential.target import make_target
+from solvable.models.sequential.theory import predict_sequential
 from solvable.spectra.density import SpectralDensity, weighted_density
-from solvable.spectra.spikes import SpikePrediction, predict_spikes
+from solvable.spectra.spiked import with_chance
 
-DENSITY_WEIGHTS = 2_000
-"""Weights that stand for their law in a density."""
 
-THRESHOLD_SIZES = 48
-"""Sample sizes between which thresholds are interpolated."""
+@dataclass(frozen=True)
+class _Model:
+    """All that a prediction needs and that does not depend on the sample size."""
+
+    moments: FiniteSizeMoments
+    weights: np.ndarray
+    coefficients: np.ndarray
+    degree_two_share: float | None  # of the label, where it is known
 
 
 def predict(parameters: SequentialParameters) -> Metrics:
-    """Predicted metrics of a parameter set, under the names of the measured ones and more."""
-    held, thresholds, floor = _moments(_key(parameters))
-    spikes = _spikes(held, parameters.samples)
-    n, features = parameters.samples, parameters.features
-    chance = features / held.n_features
-    overlap = spikes.squared_overlap + (1 - spikes.squared_overlap) * chance
-    noise = float(np.sqrt(held.noise * held.n_features / n))
-    errors = _errors(held, spikes, noise, in_units=parameters.label_map == "identity")
-    kernel = _kernel_floor(held, parameters)
+    """Predicted metrics of a parameter set, and quantities that only theory knows."""
+    model = _model_of(parameters)
+    moments, n, D = model.moments, parameters.samples, parameters.n_features_total
+    theory = predict_sequential(
+        weights=model.weights,
+        n_features_total=D,
+        samples=n,
+        moments=moments,
+        coefficients=model.coefficients,
+    )
+    # The learner is asked for p directions, of which some find a feature by chance.
+    overlap = with_chance(theory.squared_overlap, n_directions=parameters.features, n_features=D)
+    mixing = neighbour_mixing(heights=moments.law.heights, products=moments.products, samples=n)
+    errors = {
+        "least-squares": float(theory.normalised_mse),
+        "in-sample": float(theory.normalised_mse_in_sample),
+        "shrinkage": float(theory.normalised_mse_shrinkage),
+    }
+    kernel = _kernel_floor(model, parameters)
     return {
         "squared_overlap": overlap.tolist(),
         "mean_squared_overlap": float(overlap.mean()),
-        "threshold_samples": [float(n) if np.isfinite(n) else None for n in thresholds],
-        "eigenvalues": spikes.eigenvalues.tolist(),
-        "bulk_edges": [float(edge) for edge in spikes.bulk_edges],
+        "threshold_samples": [
+            float(size) if np.isfinite(size) else None for size in theory.threshold_samples
+        ],
+        "eigenvalues": theory.eigenvalues.tolist(),
+        "bulk_edges": theory.bulk_edges.tolist(),
         "detection_edges": None,
-        "noise_scale": noise,
-        "detected_features": float(spikes.recovered.sum()),
-        "neighbour_mixing": (held.mixing / n).tolist(),
+        "noise_scale": float(theory.noise_scale),
+        "detected_features": float(theory.recovered.sum()),
+        "neighbour_mixing": mixing.tolist(),
         "normalised_mse": errors[parameters.second_layer],
-        "normalised_mse_tail_only": errors["tail-only"],
+        "normalised_mse_tail_only": float(theory.normalised_mse_tail_only),
         "normalised_mse_least_squares": errors["least-squares"],
         "normalised_mse_in_sample": errors["in-sample"],
         "normalised_mse_shrinkage": errors["shrinkage"],
-        "population_floor": floor.tolist(),
-        "label_variance": held.label_variance,
+        "population_floor": theory.population_floor.tolist(),
+        "label_variance": moments.label_variance,
         "spectrum": None,
         "polynomial_kernel_normalised_mse": kernel,
         "rbf_kernel_normalised_mse": kernel,
@@ -55,104 +75,49 @@ def predict(parameters: SequentialParameters) -> Metrics:
 
 def bulk_density(parameters: SequentialParameters) -> SpectralDensity | None:
     """Predicted density of the bulk; None where the background has more than a semicircle."""
-    held, *_ = _moments(_key(parameters))
-    if held.background is not None and held.background.contraction is not None:
+    law = _model_of(parameters).moments.law
+    if law.background is not None and law.background.contraction is not None:
         return None
-    chances = np.cumsum(held.sample.probabilities)
-    places = (np.arange(DENSITY_WEIGHTS) + 0.5) / DENSITY_WEIGHTS
+    # 2,000 quantiles stand for the law of the weights.
+    places = (np.arange(2_000) + 0.5) / 2_000
+    chances = np.cumsum(law.sample.probabilities)
     return weighted_density(
-        weights=np.interp(places, chances, held.sample.clipped(parameters.samples)),
-        aspect_ratio=parameters.samples / held.n_features,
-        background_variance=held.background.variance if held.background else 0.0,
+        weights=np.interp(places, chances, law.sample.clipped(parameters.samples)),
+        aspect_ratio=parameters.samples / law.n_features,
+        background_variance=law.background.variance if law.background else 0.0,
     )
 
 
-def _spikes(held: Moments, samples: float) -> SpikePrediction:
-    return predict_spikes(
-        sample=held.sample,
-        heights=held.heights,
-        n_samples=samples,
-        n_features=held.n_features,
-        background=held.background.at(samples) if held.background else None,
-    )
-
-
-def _key(parameters: SequentialParameters) -> SequentialParameters:
-    """The same parameters with everything reset that the moments do not depend on."""
+def _model_of(parameters: SequentialParameters) -> _Model:
+    """Model of the same parameters with everything reset that it does not depend on."""
     same = {"samples": 2, "test_samples": 2, "kernel_samples": 0, "spectrum_samples": 0}
-    return parameters.model_copy(update={**same, "second_layer": "least-squares"})
+    return _model(parameters.model_copy(update={**same, "second_layer": "least-squares"}))
 
 
 @lru_cache(maxsize=64)
-def _moments(parameters: SequentialParameters) -> tuple[Moments, np.ndarray, np.ndarray]:
-    """Moments of a parameter set, and the thresholds and floors that follow from them."""
-    held = draw_moments(parameters)
-    return held, _thresholds(held), _floor(held)
+def _model(parameters: SequentialParameters) -> _Model:
+    targets = [make_target(parameters, seed) for seed in range(8)]
+    share = None
+    quadratic = parameters.inputs == "hermite" and parameters.degree == 2
+    if quadratic and parameters.readout == "identity":
+        shares = [target.degree_two_energy / target.index_variance for target in targets]
+        share = float(np.mean(shares))
+    first = targets[0]
+    return _Model(
+        moments=draw_moments(parameters, targets),
+        weights=first.weights * np.linalg.norm(first.directions, axis=0) ** 2,
+        coefficients=first.readout_function.coefficients,
+        degree_two_share=share,
+    )
 
 
-def _kernel_floor(held: Moments, parameters: SequentialParameters) -> float | None:
-    """Least error of a rotation-invariant kernel: degree 2, and n of the D_4 of degree 4."""
-    if held.kernel_energy is None:
+def _kernel_floor(model: _Model, parameters: SequentialParameters) -> float | None:
+    """Least error of a rotation-invariant kernel, where the degrees of the label are known."""
+    share = model.degree_two_share
+    if share is None:
         return None
-    top = comb(parameters.dimension + 3, 4)
-    learned = min(1.0, parameters.samples / top)
-    return float((1 - held.kernel_energy) * (1 - learned))
-
-
-def _errors(
-    held: Moments, spikes: SpikePrediction, noise: float, *, in_units: bool
-) -> dict[str, float]:
-    """Normalised error for every kind of second layer, and that of the unrecovered tail alone."""
-    weights, c2 = held.strengths, spikes.squared_overlap
-    explained = float(np.sum(weights**2 * c2**2))
-    tail = float(np.sum(weights[~spikes.recovered] ** 2))
-    # A direction that is not out of the bulk has an eigenvalue near one of its edges.
-    out, placed = spikes.recovered, spikes.eigenvalues
-    size = np.where(out, np.abs(placed), 2 * noise)
-    placed = np.sign(placed) * size
-    shrunk = np.sign(placed) * np.sqrt(np.maximum(size**2 - 4 * noise**2, 0))
-    return {
-        "least-squares": _after_readout(held, explained),
-        "tail-only": _after_readout(held, 1 - tail),
-        "in-sample": _plug_in(held, placed, c2, in_units),
-        "shrinkage": _plug_in(held, shrunk, c2, in_units),
-    }
-
-
-def _after_readout(held: Moments, explained: float) -> float:
-    """Error of the best function of an index that explains a share of the true one."""
-    power = held.coefficients[1:] ** 2
-    orders = np.arange(1, power.size + 1)
-    return float(power @ (1 - explained**orders) / power.sum())
-
-
-def _plug_in(held: Moments, second_layer: np.ndarray, c2: np.ndarray, in_units: bool) -> float:
-    """Error of the index made of given moments: as it is, or with its scale fitted by a readout."""
-    power = float(np.sum(second_layer**2) / 2)
-    overlap = float(np.sum(np.sqrt(2) * held.strengths * second_layer * c2))
-    if in_units:
-        return 1 - overlap + power
-    return _after_readout(held, overlap**2 / (4 * power) if power else 0.0)
-
-
-def _floor(held: Moments) -> np.ndarray:
-    """Overlap lost to the background with infinitely many samples; 1 for a feature inside it."""
-    huge = _spikes(held, 1e6 * held.n_features)
-    return 1 - huge.sharp_squared_overlap
-
-
-def _thresholds(held: Moments) -> np.ndarray:
-    """Sample size at which each feature leaves the bulk; infinite if it never does."""
-    closed = held.n_features * held.noise / np.maximum(held.heights**2, 1e-300)
-    sizes = np.geomspace(closed.min() / 2, min(closed.max() * 4, 1e12), THRESHOLD_SIZES)
-    excess = np.array([_spikes(held, n).excess for n in sizes])
-    found = np.full(held.heights.size, np.inf)
-    for i, column in enumerate(excess.T):
-        above = np.flatnonzero(column > 0)
-        if above.size and above[0] > 0:
-            k = above[0]
-            part = column[k - 1] / (column[k - 1] - column[k])
-            found[i] = np.exp(np.interp(part, [0, 1], np.log(sizes[k - 1 : k + 1])))
-        elif above.size:
-            found[i] = sizes[0]
-    return found
+    energies = {2: share, 4: 1 - share}
+    floor = best_kernel_error(
+        samples=parameters.samples, dimension=parameters.dimension, energies=energies
+    )
+    return float(floor)

@@ -36,6 +36,10 @@ class SampleKernel:
     diagonal: np.ndarray
     coupling: np.ndarray
 
+    def rows(self, rows: slice) -> SampleKernel:
+        """Some of the draws."""
+        return SampleKernel(self.size[rows], self.diagonal[rows], self.coupling[rows])
+
 
 def plain_kernel(*, latent: np.ndarray, squared_norm: np.ndarray, n_features: int) -> SampleKernel:
     r"""Numbers of :math:`K=FF^\top-I` for features of any degree.

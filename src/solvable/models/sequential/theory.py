@@ -1,28 +1,21 @@
-r"""Front door to the theory of sequential feature recovery: every predicted quantity of a point."""
+"""The theory of sequential feature recovery: every predicted quantity of a point."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 
 from solvable.arrays import check_positive
-from solvable.errors import InvalidParameter, unknown_choice
-from solvable.models.sequential.finite_size import FiniteSizeMoments
-from solvable.models.sequential.readout_moments import (
-    check_coefficients,
-    limit_couplings,
-    readout_error,
-)
+from solvable.errors import DegenerateReadout, InvalidParameter, unknown_choice
+from solvable.hermite import gaussian_quadrature, hermite_polynomials
+from solvable.models.sequential.draws import gaussian_draw
+from solvable.models.sequential.moments import FiniteSizeMoments, finite_size_moments
 from solvable.models.sequential.sample_kernel import QuadraticBackground
 from solvable.spectra.spiked import spiked_overlap, spiked_positions, threshold_ratio
-from solvable.spectra.spikes import SpikePrediction, predict_spikes, spike_excess
 
 Method = Literal["auto", "closed form", "resolvent"]
-
-THRESHOLD_SIZES = 24
-"""Sample sizes between which the thresholds of the resolvent formula are interpolated."""
 
 
 @dataclass(frozen=True)
@@ -74,32 +67,6 @@ class SequentialPrediction:
     method: str
 
 
-@dataclass(frozen=True)
-class _Spectrum:
-    """What either method says of the spectrum; arrays with a leading axis of sample sizes."""
-
-    overlap: np.ndarray
-    recovered: np.ndarray
-    thresholds: np.ndarray
-    eigenvalues: np.ndarray
-    edges: np.ndarray
-    floor: np.ndarray
-
-
-@dataclass(frozen=True)
-class _Inputs:
-    """Checked inputs, moments of the limit filled in."""
-
-    weights: np.ndarray
-    heights: np.ndarray
-    noise: float
-    couplings: np.ndarray
-    shift: float
-    n_features: int
-    samples: np.ndarray
-    rounding: bool
-
-
 def predict_sequential(
     *,
     weights: np.ndarray,
@@ -115,37 +82,38 @@ def predict_sequential(
     r"""Overlaps, thresholds, spectrum and errors of sequential feature recovery.
 
     For the target :math:`y=g\big(\frac1{\sqrt2}\sum_i\lambda_i(h_i^2-1)\big)` and the moment matrix
-    :math:`\frac1n\sum_\mu T_\mu(F_\mu F_\mu^\top-I)`:
+    :math:`\frac1n\sum_\mu T_\mu(F_\mu F_\mu^\top-I)`, by the resolvent formula of
+    :func:`~solvable.spectra.predict_spikes`, as `solvable theory sequential-recovery` does; or, for
+    :math:`n/D\gtrsim30` and without background, by its closed form
 
     .. math::
         c_i^2=\frac{(\nu_i-\tau_2)_+}{(\nu_i-\tau_2)_++\tau_{2h,i}},\quad \nu_i=\frac nD\theta_i^2,
-        \qquad \mathrm{NMSE}=1-\sum_i\lambda_i^2c_i^4\quad(g=\mathrm{id}),
-
-    or the resolvent formula for the spectrum, which is needed for :math:`n/D\lesssim30`.
+        \qquad \mathrm{NMSE}=1-\sum_i\lambda_i^2c_i^4\quad(g=\mathrm{id}).
 
     Parameters
     ----------
     weights : array of shape (p,)
         :math:`\lambda_i` of either sign, none 0; scaled to :math:`\sum_i\lambda_i^2=1` here.
     n_features_total : int
-        :math:`D>p`.
+        :math:`D>p` (or equal, with moments).
     samples : float or array of shape (m,)
         :math:`n`, above 0.
     moments : FiniteSizeMoments, optional
-        From :func:`~solvable.models.sequential.finite_size.finite_size_moments`: for true
-        features and for label
-        maps. Without them the limit of Gaussian features and unmapped labels: :math:`\tau_2=1`,
+        From :func:`~solvable.theory.finite_size_moments`: for true features and for label maps.
+        Without them those of Gaussian features and unmapped labels: drawn for the resolvent
+        formula; for the closed form in the limit, :math:`\tau_2=1`,
         :math:`\theta_i=\sqrt2\lambda_i\nu_1/\sqrt{E[g^2]}`.
     coefficients : array of shape (k,), optional
         Orthonormal Hermite coefficients :math:`g_0,g_1,\dots` of the readout
         (:func:`~solvable.hermite.hermite_coefficients`); the identity by default.
     population_floor : array of shape (p,), optional
-        Overlap lost to the bias of true features
-        (:func:`~solvable.models.sequential.population.overlap_floor` or the exact one); closed form only.
+        Overlap lost to the bias of true features (:func:`~solvable.theory.overlap_floor` or the
+        exact one); closed form only, the resolvent formula derives it from the background.
     background : QuadraticBackground, optional
-        The bias itself, for the resolvent formula, which derives the floor from it.
+        For the resolvent formula, in place of that of the moments.
     method : {"auto", "closed form", "resolvent"}
-        "auto" takes the resolvent formula where there are moments to feed it.
+        "auto" takes the resolvent formula, but for a floor or coefficients without moments (which
+        do not say how the label is distributed).
     rounding : bool
         Smooth the threshold as at finite D (default), or keep the corner of infinite D.
 
@@ -157,7 +125,7 @@ def predict_sequential(
     Raises
     ------
     InvalidParameter
-        If an argument is out of range, shapes disagree, or the resolvent formula has no moments.
+        If an argument is out of range, shapes disagree, or goes with the other method.
     DegenerateReadout
         If the readout has :math:`\nu_1=0`.
     NotConverged
@@ -165,17 +133,21 @@ def predict_sequential(
 
     Notes
     -----
-    Closed form: O(m p), below 5 ms at a point. Resolvent formula: about 10 ms per sample size, and
-    3 ms for each of 24 sizes behind the thresholds. arXiv:2605.14567 with constants and
-    finite-size terms derived; backed by ``tests/models/sequential/test_theory.py`` (simulations and
-    reference tables).
+    Closed form: O(m p), below 5 ms at a point. Resolvent formula: about 10 ms per sample size, 0.2 s
+    for thresholds and floor, once for the same moments; 0.1 s to draw Gaussian ones.
+    arXiv:2605.14567 with constants and finite-size terms derived; backed by
+    ``tests/models/sequential/test_theory.py`` (simulations and reference tables) and
+    ``tests/models/sequential/test_one_theory.py`` (Python, system and command agree).
 
     Examples
     --------
-    >>> found = predict_sequential(
-    ...     weights=np.arange(1, 17) ** -1.0, n_features_total=465, samples=[64 * 465, 256 * 465]
+    >>> prediction = predict_sequential(
+    ...     weights=np.arange(1, 17) ** -1.0,
+    ...     n_features_total=465,
+    ...     samples=[64 * 465, 256 * 465],
+    ...     method="closed form",
     ... )
-    >>> found.normalised_mse.round(2), found.recovered.sum(axis=1)
+    >>> prediction.normalised_mse.round(2), prediction.recovered.sum(axis=1)
     (array([0.19, 0.07]), array([ 8, 16]))
     """
     if method not in ("auto", "closed form", "resolvent"):
@@ -183,60 +155,80 @@ def predict_sequential(
             unknown_choice("method", method, ["auto", "closed form", "resolvent"])
         )
     g = check_coefficients(np.array([0.0, 1.0]) if coefficients is None else coefficients)
-    inputs = _inputs(weights, n_features_total, samples, moments, g, rounding)
+    strengths, sizes = _checked(weights, n_features_total, samples, moments)
     chosen = method
     if method == "auto":
-        chosen = "closed form" if moments is None else "resolvent"
+        alone = moments is None and (coefficients is not None or population_floor is not None)
+        chosen = "closed form" if alone else "resolvent"
+    if background is not None and (chosen == "closed form" or moments is None):
+        raise InvalidParameter(
+            "background is given: the closed form has no use for it, and the resolvent formula needs "
+            "its moments too; allowed: population_floor, or moments with method='resolvent'."
+        )
     if chosen == "resolvent":
-        if moments is None or population_floor is not None:
+        if population_floor is not None or (moments is None and coefficients is not None):
             raise InvalidParameter(
-                "the resolvent formula needs moments (finite_size_moments) and takes the floor from "
-                "background; allowed: moments=..., population_floor=None."
+                "the resolvent formula needs moments (finite_size_moments) for a readout and takes "
+                "the floor from background; allowed: moments=..., population_floor=None."
             )
-        spectrum = _by_resolvent(inputs, moments, background)
+        if moments is None:
+            draw = gaussian_draw(weights=strengths, n_features=n_features_total)
+            moments = finite_size_moments(draw, n_features=n_features_total)
+        spectrum = _by_resolvent(moments, sizes, background, rounding)
     else:
-        if background is not None:
-            raise InvalidParameter(
-                "background is given and the closed form has no use for it; allowed: "
-                "population_floor, or method='resolvent'."
-            )
-        spectrum = _by_closed_form(inputs, population_floor)
-    scale = np.sqrt(inputs.noise * n_features_total / inputs.samples)
-    unit = 1.0 if moments is None else float(np.sqrt(moments.label_variance))
-    linear = g.size == 1 or not np.any(g[1:])
-    plain = linear and (moments is None or moments.label_map == "identity")
-    errors = _errors(inputs, spectrum, scale, g, unit if plain else None)
-    flat = np.ndim(samples) == 0
+        size = n_features_total if rounding else None
+        spectrum = _by_closed_form(
+            strengths, g, n_features_total, moments, sizes, population_floor, size
+        )
+    # Eigenvalues are second-layer weights in the units of the label, unless a map or a readout
+    # stands between: a readout is then fitted, and their scale does not matter.
+    linear = np.abs(g[1:]).sum() <= 1e-12 * abs(g[0])
+    in_units = linear and (moments is None or moments.label_map == "identity")
+    errors = _errors(strengths, spectrum, g, in_units)
+    first = 0 if np.ndim(samples) == 0 else slice(None)
     return SequentialPrediction(
-        samples=inputs.samples[0] if flat else inputs.samples,
-        squared_overlap=spectrum.overlap[0] if flat else spectrum.overlap,
-        recovered=spectrum.recovered[0] if flat else spectrum.recovered,
+        samples=sizes[first],
+        squared_overlap=spectrum.overlap[first],
+        recovered=spectrum.recovered[first],
         threshold_samples=spectrum.thresholds,
-        eigenvalues=spectrum.eigenvalues[0] if flat else spectrum.eigenvalues,
-        bulk_edges=spectrum.edges[0] if flat else spectrum.edges,
-        noise_scale=scale[0] if flat else scale,
-        normalised_mse=errors[0][0] if flat else errors[0],
-        normalised_mse_tail_only=errors[1][0] if flat else errors[1],
-        normalised_mse_in_sample=errors[2][0] if flat else errors[2],
-        normalised_mse_shrinkage=errors[3][0] if flat else errors[3],
+        eigenvalues=(spectrum.places + spectrum.shift)[first],
+        bulk_edges=(spectrum.edges + spectrum.shift)[first],
+        noise_scale=spectrum.noise_scale[first],
+        normalised_mse=errors["least-squares"][first],
+        normalised_mse_tail_only=errors["tail-only"][first],
+        normalised_mse_in_sample=errors["in-sample"][first],
+        normalised_mse_shrinkage=errors["shrinkage"][first],
         population_floor=spectrum.floor,
         method=chosen,
     )
 
 
-def _inputs(
+@dataclass(frozen=True)
+class _Spectrum:
+    """What either method says of the spectrum; arrays with a leading axis of sample sizes."""
+
+    overlap: np.ndarray
+    recovered: np.ndarray
+    thresholds: np.ndarray
+    places: np.ndarray  # of the eigenvalues, like the edges without the shift
+    edges: np.ndarray
+    noise_scale: np.ndarray
+    floor: np.ndarray
+    shift: float
+
+
+def _checked(
     weights: np.ndarray,
     n_features: int,
     samples: float | np.ndarray,
     moments: FiniteSizeMoments | None,
-    g: np.ndarray,
-    rounding: bool,
-) -> _Inputs:
-    """Check the arguments and fill in the moments of the limit."""
+) -> tuple[np.ndarray, np.ndarray]:
+    """Normalised weights, and sample sizes as a vector."""
     check_positive(n_features_total=n_features)
     strengths = np.asarray(weights, dtype=np.float64)
     sizes = np.atleast_1d(np.asarray(samples, dtype=np.float64))
-    usable = strengths.ndim == 1 and 1 <= strengths.size < n_features
+    most = n_features - (moments is None)
+    usable = strengths.ndim == 1 and 1 <= strengths.size <= most
     if not usable or not np.isfinite(strengths).all() or not strengths.all():
         raise InvalidParameter(
             f"weights have shape {strengths.shape}; allowed: (p,) with 1 <= p < n_features_total = "
@@ -244,140 +236,175 @@ def _inputs(
         )
     if sizes.ndim != 1 or not (np.isfinite(sizes).all() and (sizes > 0).all()):
         raise InvalidParameter(f"samples is {samples}; allowed: numbers above 0, () or (m,).")
-    strengths = strengths / np.linalg.norm(strengths)
-    if moments is None:
-        heights = np.sqrt(2) * strengths * g[0] / np.linalg.norm(g)
-        couplings = limit_couplings(weights=strengths, coefficients=g)
-        return _Inputs(strengths, heights, 1.0, couplings, 0.0, n_features, sizes, rounding)
-    if moments.heights.shape != strengths.shape or moments.n_features != n_features:
+    if moments and (moments.heights.shape != strengths.shape or moments.n_features != n_features):
         raise InvalidParameter(
             f"moments are of {moments.heights.size} features among {moments.n_features}, the weights "
             f"of {strengths.size} among {n_features}; allowed: the same."
         )
-    return _Inputs(
-        strengths, moments.heights, moments.noise, moments.couplings, moments.shift, n_features,
-        sizes, rounding,
-    )  # fmt: skip
+    return strengths / np.linalg.norm(strengths), sizes
 
 
-def _by_closed_form(inputs: _Inputs, floor: np.ndarray | None) -> _Spectrum:
-    lost = np.zeros(inputs.weights.size) if floor is None else np.asarray(floor, np.float64)
-    if lost.shape != inputs.weights.shape or not ((lost >= 0) & (lost <= 1)).all():
+def _by_closed_form(
+    weights: np.ndarray,
+    g: np.ndarray,
+    n_features: int,
+    moments: FiniteSizeMoments | None,
+    samples: np.ndarray,
+    floor: np.ndarray | None,
+    rounded_size: int | None,
+) -> _Spectrum:
+    """Spectrum in noise close to a semicircle; ``rounded_size`` is D, or None for the corner."""
+    lost = np.zeros(weights.size) if floor is None else np.asarray(floor, np.float64)
+    if lost.shape != weights.shape or not ((lost >= 0) & (lost <= 1)).all():
         raise InvalidParameter(
-            f"population_floor has shape {lost.shape}; allowed: ({inputs.weights.size},) in [0, 1]."
+            f"population_floor has shape {lost.shape}; allowed: ({weights.size},) in [0, 1]."
         )
-    delta = inputs.samples / inputs.n_features
-    thresholds = threshold_ratio(heights=inputs.heights, noise=inputs.noise) * inputs.n_features
+    if moments is None:
+        # theta_i = sqrt(2) lambda_i nu_1 / sqrt(E g^2), nu_1 = g_1, E g^2 = sum_k g_k^2
+        heights = np.sqrt(2) * weights * g[0] / np.linalg.norm(g)
+        couplings = limit_couplings(weights=weights, coefficients=g)
+        noise, shift = 1.0, 0.0
+    else:
+        heights, couplings = moments.heights, moments.couplings
+        noise, shift = moments.noise, moments.shift
+    delta = samples / n_features
+    thresholds = threshold_ratio(heights=heights, noise=noise) * n_features
     thresholds = np.where(lost < 1, thresholds, np.inf)
     overlap = spiked_overlap(
-        heights=inputs.heights,
-        noise=inputs.noise,
-        couplings=inputs.couplings,
+        heights=heights,
+        noise=noise,
+        couplings=couplings,
         aspect_ratio=delta,
-        n_features=inputs.n_features if inputs.rounding else None,
+        n_features=rounded_size,
     )
-    places = spiked_positions(
-        heights=inputs.heights, noise=inputs.noise, couplings=inputs.couplings, aspect_ratio=delta
-    )
-    edge = 2 * np.sqrt(inputs.noise / delta)
+    places = spiked_positions(heights=heights, noise=noise, couplings=couplings, aspect_ratio=delta)
+    edge = 2 * np.sqrt(noise / delta)
     return _Spectrum(
         # Lost overlaps of independent causes multiply, and add up where both are small.
-        overlap * (1 - lost),
-        inputs.samples[:, None] > thresholds,
-        thresholds,
-        places + inputs.shift,
-        np.stack([-edge, edge], axis=-1) + inputs.shift,
-        lost,
+        overlap=overlap * (1 - lost),
+        recovered=samples[:, None] > thresholds,
+        thresholds=thresholds,
+        places=places,
+        edges=np.stack([-edge, edge], axis=-1),
+        noise_scale=np.sqrt(noise * n_features / samples),
+        floor=lost,
+        shift=shift,
     )
 
 
 def _by_resolvent(
-    inputs: _Inputs, moments: FiniteSizeMoments, background: QuadraticBackground | None
+    moments: FiniteSizeMoments,
+    samples: np.ndarray,
+    background: QuadraticBackground | None,
+    rounding: bool,
 ) -> _Spectrum:
-    def spikes(n: float) -> SpikePrediction:
-        return predict_spikes(
-            sample=moments.sample,
-            heights=inputs.heights,
-            n_samples=n,
-            n_features=inputs.n_features,
-            background=background.at(n) if background else None,
-        )
-
-    found = [spikes(float(n)) for n in inputs.samples]
-    overlap = [
-        one.squared_overlap if inputs.rounding else one.sharp_squared_overlap for one in found
-    ]
-    closed = threshold_ratio(heights=inputs.heights, noise=inputs.noise) * inputs.n_features
-    sizes = np.geomspace(closed.min() / 4, closed.max() * 8, THRESHOLD_SIZES)
-    excess = np.array(
-        [
-            spike_excess(
-                sample=moments.sample,
-                heights=inputs.heights,
-                n_samples=float(n),
-                n_features=inputs.n_features,
-                background=background.at(float(n)) if background else None,
-            )
-            for n in sizes
-        ]
-    )
-    floor = np.zeros(inputs.weights.size)
-    if background:
-        floor = 1 - spikes(1e6 * inputs.n_features).sharp_squared_overlap
+    """Spectrum by the resolvent formula, with its own background or another."""
+    law = moments.law if background is None else replace(moments.law, background=background)
+    spikes = [law.spikes(float(n)) for n in samples]
+    overlap = [at.squared_overlap if rounding else at.sharp_squared_overlap for at in spikes]
     return _Spectrum(
-        np.array(overlap),
-        np.array([one.recovered for one in found]),
-        _crossings(sizes, excess),
-        np.array([one.eigenvalues for one in found]) + inputs.shift,
-        np.array([one.bulk_edges for one in found]) + inputs.shift,
-        floor,
+        overlap=np.array(overlap),
+        recovered=np.array([at.recovered for at in spikes]),
+        thresholds=law.thresholds,
+        places=np.array([at.eigenvalues for at in spikes]),
+        edges=np.array([at.bulk_edges for at in spikes]),
+        noise_scale=np.sqrt(law.noise * law.n_features / samples),
+        floor=law.floor,
+        shift=law.shift,
     )
-
-
-def _crossings(sizes: np.ndarray, excess: np.ndarray) -> np.ndarray:
-    r"""Size at which each column turns positive for good; columns are nearly linear in n^(-1/2)."""
-    found = np.full(excess.shape[1], np.inf)
-    places = sizes**-0.5
-    for i, column in enumerate(excess.T):
-        below = np.flatnonzero(column <= 0)
-        k = below[-1] + 1 if below.size else 0
-        if k == 0:
-            found[i] = sizes[0]
-        elif k < sizes.size:
-            part = column[k - 1] / (column[k - 1] - column[k])
-            found[i] = (places[k - 1] + part * (places[k] - places[k - 1])) ** -2
-    return found
 
 
 def _errors(
-    inputs: _Inputs, spectrum: _Spectrum, scale: np.ndarray, g: np.ndarray, unit: float | None
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Errors of least squares, of the tail alone, in sample and shrunk.
-
-    ``unit`` is the standard deviation of the label where eigenvalues are second-layer weights in
-    units of it; None where a readout is fitted to an index whose scale does not matter.
-    """
-    squares, c2 = inputs.weights**2, spectrum.overlap
-    total = readout_error(explained=c2**2 @ squares, coefficients=g)
-    tail = readout_error(explained=spectrum.recovered @ squares, coefficients=g)
-    centred = spectrum.eigenvalues - inputs.shift
-    edge = 2 * scale[:, None]
-    # A direction that was not found has an eigenvalue at the edge of the noise.
-    size = np.where(spectrum.recovered, np.maximum(np.abs(centred), edge), edge)
-    side = np.where(centred < 0, -1.0, 1.0)
-    plug_in = [side * size, side * np.sqrt(np.maximum(size**2 - edge**2, 0.0))]
-    raw, shrunk = (_plug_in_error(inputs.weights, c2, layer, g, unit) for layer in plug_in)
-    return total, tail, raw, shrunk
+    weights: np.ndarray, spectrum: _Spectrum, g: np.ndarray, in_units: bool
+) -> dict[str, np.ndarray]:
+    """Normalised error for every kind of second layer, and that of the unrecovered tail alone."""
+    c2, recovered = spectrum.overlap, spectrum.recovered
+    squares, edge = weights**2, 2 * spectrum.noise_scale[:, None]
+    # A direction that is not out of the bulk has an eigenvalue near one of its edges.
+    size = np.where(recovered, np.abs(spectrum.places), edge)
+    side = np.sign(spectrum.places)
+    shrunk = side * np.sqrt(np.maximum(size**2 - edge**2, 0.0))
+    return {
+        # NMSE = 1 - sum_i lambda_i^2 c_i^4 for the identity: the index is known up to c_i^2
+        "least-squares": readout_error(explained=c2**2 @ squares, coefficients=g),
+        "tail-only": readout_error(explained=recovered @ squares, coefficients=g),
+        "in-sample": _plug_in_error(weights, c2, side * size, g, in_units),
+        "shrinkage": _plug_in_error(weights, c2, shrunk, g, in_units),
+    }
 
 
 def _plug_in_error(
-    weights: np.ndarray, c2: np.ndarray, layer: np.ndarray, g: np.ndarray, unit: float | None
+    weights: np.ndarray, c2: np.ndarray, layer: np.ndarray, g: np.ndarray, in_units: bool
 ) -> np.ndarray:
-    r"""Error of the index :math:`\frac12\sum_ib_i(\hat h_i^2-1)` for second-layer moments b."""
-    cross = np.sum(weights * layer * c2, axis=-1)
-    power = np.sum(layer**2, axis=-1)
-    if unit is not None:
-        return np.asarray(1 - np.sqrt(2) * unit * cross + unit**2 * power / 2)
+    """Error of the index made of given moments: as it is, or with its scale fitted by a readout."""
+    # s = (1/2) sum_i b_i (h_i^2 - 1) has E[y s] = sum_i lambda_i b_i c_i^2 / sqrt(2) and power
+    # E[s^2] = sum_i b_i^2 / 2
+    overlap = np.sqrt(2) * np.sum(weights * layer * c2, axis=-1)
+    power = np.sum(layer**2, axis=-1) / 2
+    if in_units:
+        return np.asarray(1 - overlap + power)
     with np.errstate(invalid="ignore"):
-        explained = np.where(power > 0, cross**2 / power, 0.0)
+        explained = np.where(power > 0, overlap**2 / (4 * power), 0.0)
     return readout_error(explained=explained, coefficients=g)
+
+
+def check_coefficients(coefficients: np.ndarray) -> np.ndarray:
+    """Hermite coefficients g_1, g_2, ... of a readout, from those with g_0 in front."""
+    g = np.asarray(coefficients, dtype=np.float64)
+    if g.ndim != 1 or g.size < 2 or not np.isfinite(g).all():
+        raise InvalidParameter(
+            f"coefficients have shape {g.shape}; allowed: g_0, g_1, ... , at least two and finite."
+        )
+    if abs(g[1]) <= 1e-6 * np.linalg.norm(g[1:]):
+        raise DegenerateReadout(
+            f"the first Hermite coefficient of the readout is {g[1]:.3g}: the label has no linear "
+            "trace of the index. Allowed: g_1 != 0; map the labels so that it is."
+        )
+    return np.asarray(g[1:])
+
+
+def limit_couplings(*, weights: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
+    """Coupling E[g^2 h_i^2] / E[g^2] of weak features, to second order in their weights."""
+    nodes, chances = gaussian_quadrature(128)
+    basis = hermite_polynomials(nodes, coefficients.size)
+    squared = (coefficients @ basis[1:]) ** 2
+    second_moment = float(chances @ squared)
+    # E[phi'] = E[phi z] and E[phi''] = E[phi (z^2 - 1)] for phi = g^2
+    slope = float(chances @ (squared * nodes)) / second_moment
+    curvature = float(chances @ (squared * (nodes**2 - 1))) / second_moment
+    strengths = np.asarray(weights, dtype=np.float64)
+    # 1 + (sqrt(2) lambda_i E[(g^2)'] + 2 lambda_i^2 E[(g^2)'']) / E[g^2]; the identity: 1 + 4 lambda^2
+    return np.maximum(1 + np.sqrt(2) * strengths * slope + 2 * strengths**2 * curvature, 0.0)
+
+
+def readout_error(*, explained: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
+    r"""Normalised error of the best function of an index of correlation :math:`\rho` with the true one.
+
+    .. math:: \frac{\sum_{k\ge1}g_k^2(1-\rho^{2k})}{\sum_{k\ge1}g_k^2}
+
+    Parameters
+    ----------
+    explained : array
+        :math:`\rho^2` in [0, 1].
+    coefficients : array of shape (k,)
+        :math:`g_1,g_2,\dots`.
+
+    Returns
+    -------
+    ndarray
+        Of the shape of ``explained``.
+
+    Notes
+    -----
+    Derived (the two indices jointly Gaussian); backed by
+    ``tests/models/sequential/test_readout_moments.py``.
+
+    Examples
+    --------
+    >>> readout_error(explained=np.array([0.0, 0.5, 1.0]), coefficients=np.ones(1))
+    array([1. , 0.5, 0. ])
+    """
+    power = coefficients**2 / np.sum(coefficients**2)
+    orders = np.arange(1, power.size + 1)
+    shares = np.asarray(explained, dtype=np.float64)[..., None] ** orders
+    return np.asarray(np.maximum(1 - shares @ power, 0.0))

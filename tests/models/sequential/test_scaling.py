@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.special import zeta
 
 from solvable.errors import InvalidParameter
-from solvable.models.sequential.power_law import SUM_TERMS, power_sum
+from solvable.models.sequential.scaling import SUM_TERMS, power_sum
 from solvable.spectra import spiked_overlap, threshold_ratio
 from solvable.theory import (
     normalised_mse_sum,
@@ -67,6 +67,7 @@ def test_the_front_door_gives_the_same_error() -> None:
         weights=np.arange(1.0, features + 1) ** -0.7,
         n_features_total=D,
         samples=ratios * D,
+        method="closed form",
         rounding=False,
     )
     arguments = {"decay": 0.7, "features": features, "aspect_ratio": ratios}
