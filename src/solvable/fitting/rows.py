@@ -21,26 +21,32 @@ from solvable.errors import InvalidParameter
 
 
 @dataclass(frozen=True)
-class RowSubset:
+class _View:
+    """Rows of a source, with its columns and its type."""
+
+    source: Any
+
+    @property
+    def n_columns(self) -> int:
+        """Number of columns."""
+        return int(self.source.n_columns)
+
+    @property
+    def dtype(self) -> Any:
+        """Type of the entries."""
+        return self.source.dtype
+
+
+@dataclass(frozen=True)
+class RowSubset(_View):
     """Some rows of a source, gathered chunk by chunk."""
 
-    source: Source
     rows: np.ndarray  # positions in ascending order, so that the source is read front to back
 
     @property
     def n_samples(self) -> int:
         """Number of rows."""
         return int(self.rows.size)
-
-    @property
-    def n_columns(self) -> int:
-        """Number of columns."""
-        return self.source.n_columns
-
-    @property
-    def dtype(self) -> Any:
-        """Type of the entries."""
-        return self.source.dtype
 
     def chunks(self, rows: int) -> Iterator[tuple[slice, Array]]:
         """Yield ``(slice, block)`` in order."""
@@ -57,10 +63,9 @@ class RowSubset:
 
 
 @dataclass(frozen=True)
-class GeneratedRange:
+class GeneratedRange(_View):
     """A range of rows of a regenerated source; blocks before it are not drawn."""
 
-    source: GeneratedSource
     start: int
     stop: int
 
@@ -68,16 +73,6 @@ class GeneratedRange:
     def n_samples(self) -> int:
         """Number of rows."""
         return self.stop - self.start
-
-    @property
-    def n_columns(self) -> int:
-        """Number of columns."""
-        return self.source.n_columns
-
-    @property
-    def dtype(self) -> Any:
-        """Type of the entries."""
-        return self.source.dtype
 
     def chunks(self, rows: int) -> Iterator[tuple[slice, Array]]:
         """Yield ``(slice, block)`` in order."""

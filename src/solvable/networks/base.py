@@ -24,7 +24,6 @@ from solvable.networks.memory import (
     FitSettings,
     NetworkFit,
     check_images,
-    filter_settings,
     fit_in_memory,
 )
 from solvable.networks.significance import FIRST_RATIO
@@ -91,16 +90,16 @@ class NeuralLoFiBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
                 raise InvalidParameter(unknown_choice(name, getattr(self, name), allowed))
         check_integer("null_replicates", self.null_replicates, 1)
 
-        def make(block: Block) -> FilterSettings:
-            assert block.reduce is not None
+        def make(block: Block) -> FilterSettings | None:
+            if block.reduce is None:
+                return None
             return FilterSettings(block.reduce, block.first_moment, self.multiclass, self.solver)
 
-        last = None if self.final_reduce is None else make(Block(self.final_reduce, None))
         shape = self.image_shape
         settings = FitSettings(
             blocks=tuple(blocks),
-            filters=filter_settings(blocks, make),
-            final=last,
+            filters=tuple(map(make, blocks)),
+            final=make(Block(self.final_reduce, None)),
             regularisation=self.regularisation,
             seed=seed_from(self.random_state),
             image_shape=None if shape is None else _checked_shape(shape),

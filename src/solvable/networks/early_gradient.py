@@ -87,7 +87,34 @@ def early_updates(
         raise InvalidParameter(
             "activation is 'step', whose gradient vanishes; allowed here: any other activation."
         )
-    return _updates(inputs, labels, width, activation, wanted, step_size, output_scale, seed)
+
+    def updates() -> Iterator[EarlyUpdate]:
+        rng = random_stream(seed, "early gradient")
+        initial = rng.standard_normal((inputs.shape[1], width), dtype=np.float64).astype(
+            inputs.dtype
+        )
+        signs = rng.choice(np.array([-1, 1], dtype=inputs.dtype), width)
+        weights, scale = initial.copy(), float(output_scale) / np.sqrt(width)
+        # w_j += eta a_j (1/n) sum (y - f(x)) sigma'(w_j.x) x, f(x) = eps/sqrt(p) sum_j a_j sigma(w_j.x);
+        # eta absorbs the factor eps/sqrt(p) of the gradient. Note on 2605.13612, section 3.1.
+        for step in range(1, wanted[-1] + 1):
+            # Overflow shows in the check below, which says what to do about it.
+            with np.errstate(over="ignore", invalid="ignore"):
+                fields = inputs @ weights
+                residual = labels - scale * (evaluate(activation, fields) @ signs)
+                gate = derivative(activation, fields)
+                gate *= (residual / len(inputs))[:, None]
+                weights += step_size * signs * (inputs.T @ gate)
+            if not np.isfinite(weights).all():
+                raise NotConverged(
+                    f"the weights overflowed at step {step} with step_size = {step_size:g}. Lower it, "
+                    "or make fewer steps.",
+                    {"step": step},
+                )
+            if step in wanted:
+                yield EarlyUpdate(step, weights.copy(), initial, signs)
+
+    return updates()
 
 
 def early_alignment(
@@ -203,40 +230,6 @@ def early_alignment(
         relative_change=table[5],
         eigenvalues=values,
     )
-
-
-def _updates(
-    inputs: np.ndarray,
-    labels: np.ndarray,
-    width: int,
-    activation: str,
-    wanted: tuple[int, ...],
-    step_size: float,
-    output_scale: float,
-    seed: int,
-) -> Iterator[EarlyUpdate]:
-    rng = random_stream(seed, "early gradient")
-    initial = rng.standard_normal((inputs.shape[1], width), dtype=np.float64).astype(inputs.dtype)
-    signs = rng.choice(np.array([-1, 1], dtype=inputs.dtype), width)
-    weights, scale = initial.copy(), float(output_scale) / np.sqrt(width)
-    for step in range(1, wanted[-1] + 1):
-        # Overflow shows in the check below, which says what to do about it.
-        with np.errstate(over="ignore", invalid="ignore"):
-            # w_j += eta a_j (1/n) sum (y - f(x)) sigma'(w_j.x) x, f = eps/sqrt(p) sum a_j sigma(w_j.x);
-            # eta absorbs the factor eps/sqrt(p) of the gradient. Time 4 n p d (note on 2605.13612, 3.1).
-            fields = inputs @ weights
-            residual = labels - scale * (evaluate(activation, fields) @ signs)
-            gate = derivative(activation, fields)
-            gate *= (residual / len(inputs))[:, None]
-            weights += step_size * signs * (inputs.T @ gate)
-        if not np.isfinite(weights).all():
-            raise NotConverged(
-                f"the weights overflowed at step {step} with step_size = {step_size:g}. Lower it, "
-                "or make fewer steps.",
-                {"step": step},
-            )
-        if step in wanted:
-            yield EarlyUpdate(step, weights.copy(), initial, signs)
 
 
 def _filter(

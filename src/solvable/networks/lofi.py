@@ -27,26 +27,12 @@ class NeuralLoFiTransformer(StreamingMixin, NeuralLoFiBase):
 
     Parameters
     ----------
-    blocks : sequence of Block, optional
-        Filter and lift of each block.
-    final_reduce : int, "auto" or None
-        Filter of the last features.
-    scaling : {"columns", "global", "none"}
-        Standardisation of the samples.
-    image_shape : tuple of int, optional
-        (height, width, channels) of the rows.
-    multiclass : {"sum-of-squares", "alternating"}
-        How the operators of many classes become one.
-    centre_labels : bool
-        Whether two-valued labels lose their mean.
-    solver : {"auto", "dense", "lanczos", "krylov"}
-        How eigenpairs are found.
+    blocks, final_reduce, scaling, image_shape, multiclass, centre_labels
+        As of :class:`NeuralLoFiClassifier`.
+    solver, null_replicates, random_state
+        As of :class:`NeuralLoFiClassifier`.
     regularisation : float or "leave-one-out"
         Not used: there is no readout.
-    null_replicates : int
-        Draws of meaningless labels behind each null.
-    random_state : int, RandomState, Generator or None
-        Of lifts, nulls and solvers.
 
     Attributes
     ----------
@@ -95,27 +81,12 @@ class NeuralLoFiRegressor(RegressorMixin, StreamingMixin, NeuralLoFiBase):
 
     Parameters
     ----------
-    blocks : sequence of Block, optional
-        Filter and lift of each block; by default lift, filter what stands out of meaningless labels,
-        lift, infinitely wide for up to 4,000 samples.
-    final_reduce : int, "auto" or None
-        Filter of the last features.
-    scaling : {"columns", "global", "none"}
-        Standardisation of the samples: each column, all pixels together, or none.
-    image_shape : tuple of int, optional
-        (height, width, channels) of the rows, for convolutional blocks.
-    multiclass : {"sum-of-squares", "alternating"}
-        Not used.
-    centre_labels : bool
-        Not used: real labels are always centred.
-    solver : {"auto", "dense", "lanczos", "krylov"}
-        How eigenpairs are found.
-    regularisation : float or "leave-one-out"
-        Ridge of the readout, relative to the mean power of the centred features.
-    null_replicates : int
-        Draws of meaningless labels behind each null.
-    random_state : int, RandomState, Generator or None
-        Of lifts, nulls and solvers.
+    blocks, final_reduce, scaling, image_shape, solver
+        As of :class:`NeuralLoFiClassifier`.
+    multiclass, centre_labels
+        Not used: real labels are one signal, and always centred.
+    regularisation, null_replicates, random_state
+        As of :class:`NeuralLoFiClassifier`.
 
     Attributes
     ----------

@@ -3,7 +3,6 @@ r"""Fit of a layer-wise filtered network to samples held in memory; kernels allo
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -331,13 +330,6 @@ def _check_memory(needed: float, what: str) -> None:
             f"{what} take {gigabytes(needed)}; {gigabytes(free)} are free. Take a smaller width, a "
             "finite one, or fit_stream, which holds one chunk at a time."
         )
-
-
-def filter_settings(
-    blocks: Sequence[Block], make: Callable[[Block], FilterSettings]
-) -> tuple[FilterSettings | None, ...]:
-    """Settings of the filter of each block, None where it has none."""
-    return tuple(None if block.reduce is None else make(block) for block in blocks)
 
 
 def check_images(settings: FitSettings, n_columns: int) -> None:

@@ -52,7 +52,7 @@ class StreamingMixin(NeuralLoFiBase):
         begun = hasattr(self, "_passes") and self._passes.stage != "done"
         X, y = validate_data(self, X, y, reset=not begun, dtype=[np.float64, np.float32], order="C")
         if not begun:
-            self._begin(None, X.shape[1], y)
+            self._begin(X.shape[1], y)
         announced = classes if self._passes.stage == "survey" else None
         self._passes.add(self._sums, X, y, self._first_row, classes=announced)
         self._first_row += len(X)
@@ -121,7 +121,7 @@ class StreamingMixin(NeuralLoFiBase):
         if first is None:
             raise InvalidData("the source has no rows; at least two are needed.")
         labels = [block for _, _, block in _first_rows(stream, 4096)]
-        self._begin(stream.n_samples, stream.n_columns, np.concatenate(labels))
+        self._begin(stream.n_columns, np.concatenate(labels))
         self.n_features_in_ = stream.n_columns
         passes, sums, row = self._passes, self._sums, 0
         keeper = _Keeper(checkpoint, checkpoint_seconds, self._identity(stream))
@@ -143,7 +143,7 @@ class StreamingMixin(NeuralLoFiBase):
         keeper.remove()
         return self
 
-    def _begin(self, n_samples: int | None, n_columns: int, y: np.ndarray) -> None:
+    def _begin(self, n_columns: int, y: np.ndarray) -> None:
         """Start a fit; whether labels are classes is the estimator's to say."""
         readout = hasattr(self, "predict")
         # The default of small samples is a kernel, which a stream cannot have.
@@ -178,7 +178,7 @@ class StreamingMixin(NeuralLoFiBase):
 
 
 class _Keeper:
-    """Writes a fit half done, and finds it again."""
+    """Writes a fit half done, now and then, and finds it again; does nothing without a path."""
 
     def __init__(self, path: str | Path | None, seconds: float, identity: dict[str, Any]) -> None:
         self.path = None if path is None else Path(path)
@@ -196,12 +196,12 @@ class _Keeper:
                 f"{self.path} is the checkpoint of another fit: it was of {seen}, this is of "
                 f"{self.identity}. Remove it, or name another file."
             )
-        return restore(passes, arrays, content)
+        return _restore(passes, arrays, content)
 
     def save(self, passes: PassByPass, sums: Any, row: int) -> None:
         if self.path is None or time.monotonic() - self.last < self.seconds:
             return
-        arrays, content = stored(passes, sums, row)
+        arrays, content = _stored(passes, sums, row)
         write_described(self.path, arrays, {**content, "identity": self.identity})
         self.last = time.monotonic()
 
@@ -302,7 +302,9 @@ def floats(X: Any) -> np.ndarray:
     return np.ascontiguousarray(array, dtype=kind)
 
 
-def stored(passes: PassByPass, sums: Any, row: int) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+def _stored(
+    passes: PassByPass, sums: Any, row: int
+) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     """What is needed to go on from here: the fit, the sums of its current pass, and their rows."""
     arrays, layers, filters = network_parts(passes.layers, passes.reports)
     arrays |= {f"sums.{key}": value for key, value in sums.to_arrays().items()}
@@ -328,7 +330,7 @@ def stored(passes: PassByPass, sums: Any, row: int) -> tuple[dict[str, np.ndarra
     return arrays, content
 
 
-def restore(
+def _restore(
     passes: PassByPass, arrays: Mapping[str, np.ndarray], content: Mapping[str, Any]
 ) -> tuple[Any, int]:
     """Bring a new fit of the same settings to where another one was stored."""

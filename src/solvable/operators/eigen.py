@@ -145,20 +145,13 @@ def leading_eigenpairs(
     elif chosen.name == "gram":
         pairs = gram_pairs(operator, n_upper, n_lower, np.random.default_rng(rng))
     else:
-        limit = 200 + 40 * wanted if max_products is None else max_products
-        if limit < wanted:
-            raise NotConverged(
-                f"max_products is {limit} for {wanted} eigenpairs: a Krylov space of that size "
-                "does not hold them. Allow at least a few products per pair.",
-                {"products": 0, "max_products": limit},
-            )
         pairs = lanczos(
             operator.matvec,
             operator.shape[0],
             n_upper,
             n_lower,
             tolerance=tolerance,
-            max_products=limit,
+            max_products=_most_products(wanted, max_products),
             capacity=basis_capacity(operator.shape[0], wanted),
             rng=np.random.default_rng(rng),
             bulk=bulk,
@@ -205,6 +198,17 @@ def _check(
     if bulk is not None and not bulk[0] <= bulk[1]:
         raise InvalidParameter(f"bulk is {bulk}; allowed: (lower edge, upper edge), in that order.")
     return n_upper + n_lower
+
+
+def _most_products(wanted: int, max_products: int | None) -> int:
+    limit = 200 + 40 * wanted if max_products is None else max_products
+    if limit < wanted:
+        raise NotConverged(
+            f"max_products is {limit} for {wanted} eigenpairs: a Krylov space of that size "
+            "does not hold them. Allow at least a few products per pair.",
+            {"products": 0, "max_products": limit},
+        )
+    return limit
 
 
 def _message(pairs: RitzPairs, converged: np.ndarray, allowed: float, route: Route) -> str:
