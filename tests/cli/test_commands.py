@@ -172,6 +172,23 @@ def test_verify(finished, call, monkeypatch):
     assert told["verdicts"] == json.loads(finished.answer.stdout)["verdicts"]
 
 
+def test_verify_tells_how_wrong_a_prediction_must_be(finished):
+    answer = finished("verify", "run", "--power")
+    assert answer.returncode == 0, answer.stderr
+    before, _, after = answer.stdout.partition("How wrong must a prediction be")
+    assert before.strip() == finished("verify", "run").stdout.strip()
+    rows = [re.split(r"  +", line) for line in after.splitlines()]
+    assert ["verdict", "claim", "fails at +x", "fails at −x", "chance learner"] in rows
+    # Five standard errors of twelve squares allow a prediction half as large, not a tenth of it.
+    assert ["holds", "error-is-variance", "never", "0.9", "no chance learner"] in rows
+    told = json.loads(finished("verify", "run", "--power", "--json").stdout)
+    assert set(told) == {"verdicts", "power"}
+    (row,) = told["power"]
+    assert (row["claim"], row["status"]) == ("error-is-variance", "holds")
+    assert (row["fails_from_above"], row["fails_from_below"]) == (None, 0.9)
+    assert row["chance"] == "no chance learner"
+
+
 def test_report_makes_the_files_again(finished, call, monkeypatch):
     monkeypatch.chdir(finished.cwd)
     directory = finished.cwd / "run"

@@ -11,11 +11,12 @@ from typing import Any
 
 from rich.text import Text
 
-from solvable.cli.terminal import note, write
+from solvable.cli.terminal import note, write, write_prose, write_title
 from solvable.frame.claims import Verdict
+from solvable.frame.power import PowerRow
 from solvable.plots.tables import console_for, verdict_cell
 from solvable.study.results import StudyResult
-from solvable.study.tables import verdict_summary, verdict_table
+from solvable.study.tables import power_table, verdict_summary, verdict_table
 
 FAILED = 1
 """Exit status: a claim or a task failed."""
@@ -46,6 +47,18 @@ def write_verdicts(verdicts: Sequence[Verdict]) -> None:
     # A narrower terminal has no room for every column.
     roomy = console_for(sys.stdout).width >= 100
     write(verdict_table(verdicts, with_replicates=roomy), "", *verdict_lines(verdicts))
+
+
+def write_power(rows: Sequence[PowerRow]) -> None:
+    """Write how wrong a prediction must be before each claim fails on these records."""
+    write_title("How wrong must a prediction be before its claim fails?")
+    write("", power_table(rows), "")
+    write_prose(
+        "Smallest x tried from which on a claim fails once every prediction is multiplied by 1 + x, "
+        "or by 1 − x. A claim that never fails rests on no prediction, or allows too much to notice. "
+        "The last column judges a learner that knows nothing in place of the one that was measured.",
+        style="dim",
+    )
 
 
 def verdict_lines(verdicts: Sequence[Verdict]) -> list[Text]:

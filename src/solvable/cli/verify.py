@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 
 from solvable.cli.settings import Flag
 
 
-def verify(directory: Path, /, *, json: Flag = False) -> int:
+def verify(directory: Path, /, *, power: Flag = False, json: Flag = False) -> int:
     """Judge the claims of a system again on the records of a run directory.
 
     For example:
       solvable verify solvable-runs/sequential-recovery-1a2b3c4d
+      solvable verify solvable-runs/sequential-recovery-1a2b3c4d --power
 
     Exit status 1 if a claim fails. Nothing is measured anew and nothing is written.
 
@@ -19,19 +21,33 @@ def verify(directory: Path, /, *, json: Flag = False) -> int:
     ----------
     directory
         Run directory, as `solvable run` printed it.
+    power
+        Tell how wrong a prediction must be before each claim fails.
     json
-        Print {"verdicts": [...]}.
+        Print {"verdicts": [...]}, and "power" if asked.
     """
     from solvable.cli.terminal import write, write_json, write_title
-    from solvable.cli.verdicts import note_gaps, plain_verdicts, status_of, write_verdicts
+    from solvable.cli.verdicts import (
+        note_gaps,
+        plain_verdicts,
+        status_of,
+        write_power,
+        write_verdicts,
+    )
     from solvable.study import load
 
     result = load(directory)
     note_gaps(result)
     if json:
-        write_json({"verdicts": plain_verdicts(result.verdicts)})
+        answer = {"verdicts": plain_verdicts(result.verdicts)}
+        if power:
+            answer["power"] = [asdict(row) for row in result.power]
+        write_json(answer)
     else:
         write_title(result.system.title)
         write("")
         write_verdicts(result.verdicts)
+        if power and result.power:
+            write("")
+            write_power(result.power)
     return status_of(result)

@@ -15,6 +15,7 @@ import numpy as np
 from solvable.frame import registry
 from solvable.frame.claims import Verdict
 from solvable.frame.points import Point
+from solvable.frame.power import PowerRow, power_rows
 from solvable.frame.system import System
 from solvable.plots.figure import Figure
 from solvable.plots.shown import Shown
@@ -136,6 +137,11 @@ class StudyResult(Shown, view=__name__):
     def verdicts(self) -> list[Verdict]:
         """One verdict per claim of the system, on the points that are there."""
         return self.system.verdicts(self.points)
+
+    @cached_property
+    def power(self) -> list[PowerRow]:
+        """How wrong a prediction must be before each claim fails on these points."""
+        return power_rows(self.system, self.points) if self.points else []
 
     def teacher(self, task: str) -> dict[str, np.ndarray]:
         """Arrays that define the target of a task, as stored; see :meth:`System.teacher`."""

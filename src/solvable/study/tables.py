@@ -10,6 +10,7 @@ import numpy as np
 
 from solvable.frame.claims import Verdict
 from solvable.frame.points import Point
+from solvable.frame.power import PowerRow
 from solvable.plots.numbers import MISSING, format_number, format_with_error
 from solvable.plots.tables import Column, Table, verdict_cell
 
@@ -130,6 +131,18 @@ def verdict_table(verdicts: Sequence[Verdict], *, with_replicates: bool = True) 
     for row in verdict_rows(verdicts):
         numbers = (row.measured, row.expected, row.tolerance, row.replicates)
         table.add(verdict_cell(row.status), row.claim, *numbers[: len(names)])
+    return table
+
+
+def power_table(rows: Sequence[PowerRow]) -> Table:
+    """From which relative error of the predictions on each claim fails."""
+    numbers = (Column(name, right=True) for name in ("fails at +x", "fails at −x"))
+    table = Table("verdict", "claim", *numbers, Column("chance learner", wrap=False))
+    for row in rows:
+        ends = (row.fails_from_above, row.fails_from_below)
+        never = MISSING if row.status == "not testable" else "never"
+        shown = [never if x is None else format_number(x) for x in ends]
+        table.add(verdict_cell(row.status), row.claim, *shown, row.chance)
     return table
 
 
