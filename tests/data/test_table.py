@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from solvable.data import Table
-from solvable.data.npy_files import load_npy
+from solvable.data.array_files import load_npy
 from solvable.data.parts import (
     PART_ROWS,
     RawData,

@@ -17,78 +17,26 @@ _TRUTH = {"true": 1.0, "false": 0.0}
 
 
 def is_missing(cell: str) -> bool:
-    """Whether a cell stands for a missing value.
-
-    Examples
-    --------
-    >>> is_missing(" NA "), is_missing("0")
-    (True, False)
-    """
+    """Whether a cell stands for a missing value."""
     return cell.strip().casefold() in MISSING
 
 
 def is_number(cell: str) -> bool:
-    """Whether a cell is a number in the usual notation, an infinity included.
-
-    Examples
-    --------
-    >>> is_number("-1.5e3"), is_number("1_000"), is_number("12 m"), is_number("nan")
-    (True, False, False, False)
-    """
+    """Whether a cell is a number in the usual notation, an infinity included."""
     cell = cell.strip()
     return not is_missing(cell) and _numbers([cell]) is not None
 
 
 def first_odd_cell(cells: Iterable[str | None]) -> tuple[int, str] | None:
-    """First cell that is neither a number nor missing, if numbers are the rule.
-
-    Parameters
-    ----------
-    cells : iterable of str or None
-        A column of text.
-
-    Returns
-    -------
-    (row, cell) or None
-        None unless more than half of the cells that are not missing are numbers.
-
-    Examples
-    --------
-    >>> first_odd_cell(["1", "2", "3 m", "4"])
-    (2, '3 m')
-    """
+    """First cell that is neither a number nor missing, if numbers are the rule."""
     present = [(row, cell) for row, cell in enumerate(cells) if cell is not None]
     odd = [(row, cell) for row, cell in present if not is_number(cell)]
     return odd[0] if odd and 2 * len(odd) < len(present) else None
 
 
 def parse_cells(cells: Sequence[str], decimal_comma: bool = False) -> tuple[np.ndarray, str]:
-    """Column of numbers if every cell is one or is missing; text otherwise.
-
-    Parameters
-    ----------
-    cells : sequence of str, length n
-        The cells as in the file.
-    decimal_comma : bool
-        Whether 1,5 may stand for 1.5 (where the delimiter is not a comma); otherwise 1,500 may
-        stand for 1500.
-
-    Returns
-    -------
-    column : ndarray of shape (n,)
-        float64 with NaN where missing; or objects, stripped text with None where missing.
-    note : str
-        What was decided that is not evident; empty otherwise.
-
-    Examples
-    --------
-    >>> parse_cells(["1", "?", "2.5"])
-    (array([1. , nan, 2.5]), '')
-    >>> parse_cells(["red", ""])
-    (array(['red', None], dtype=object), '')
-    >>> parse_cells(["1,5", "2"], decimal_comma=True)
-    (array([1.5, 2. ]), 'decimal commas were read as points')
-    """
+    """Column of numbers if every cell is one or is missing; text otherwise."""
+    # Where the delimiter is no comma, 1,5 may stand for 1.5; otherwise 1,500 for 1500.
     quick = _quick_numbers(cells)
     if quick is not None:
         return quick, ""

@@ -1,4 +1,4 @@
-"""What a column holds: its range, what is missing, whether it merely numbers the rows."""
+"""What a column holds, whether it can be learned from, and how that is told."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from solvable.data.cells import first_odd_cell
-from solvable.data.table import listed
+from solvable.data.table import SHOWN_NAMES, Table, listed
 from solvable.errors import InvalidData
 
 MAX_CATEGORIES = 20
@@ -17,37 +17,19 @@ MAX_CATEGORIES = 20
 MEDIAN_ROWS = 100_000
 """Evenly spaced rows from which the medians of a longer table are taken."""
 
-EXPECTED_REPEATS = 7.0
-"""Repeats expected among random whole numbers above which their absence betrays an identifier.
-
-The chance that none occurs is about exp(-7), one in a thousand.
-"""
-
 BLOCK_ENTRIES = 4_000_000
 """Entries that are looked at together: about 32 MB, whatever the size of a memory-mapped file."""
 
 
 @dataclass(frozen=True, eq=False)
 class ColumnStatistics:
-    """Range, missing values and median of each column of numbers.
-
-    Parameters
-    ----------
-    n_rows : int
-        Rows looked at.
-    n_missing : ndarray of int, shape (p,)
-        NaN in each column.
-    low, high : ndarray of shape (p,)
-        Smallest and largest value; NaN where all are missing.
-    medians : ndarray of shape (p,)
-        Medians of the values that are not missing; 0 where all are.
-    """
+    """Range, missing values and median of each column of numbers."""
 
     n_rows: int
-    n_missing: np.ndarray
-    low: np.ndarray
+    n_missing: np.ndarray  # NaN in each column
+    low: np.ndarray  # NaN where all are missing, as in high
     high: np.ndarray
-    medians: np.ndarray
+    medians: np.ndarray  # of what is not missing; 0 where all are
 
     @property
     def empty(self) -> np.ndarray:
@@ -61,40 +43,14 @@ class ColumnStatistics:
 
 
 def row_blocks(matrix: np.ndarray) -> Iterator[slice]:
-    """Slices of rows that hold about ``BLOCK_ENTRIES`` entries each.
-
-    Examples
-    --------
-    >>> list(row_blocks(np.zeros((3, 2))))
-    [slice(0, 3, None)]
-    """
+    """Slices of rows that hold about ``BLOCK_ENTRIES`` entries each."""
     rows = max(1, BLOCK_ENTRIES // max(1, matrix.shape[1]))
     for start in range(0, len(matrix), rows):
         yield slice(start, min(start + rows, len(matrix)))
 
 
 def refuse_infinite(matrix: np.ndarray, names: Sequence[str], first_row: int = 0) -> bool:
-    """Raise :class:`InvalidData` on an infinite value; otherwise say whether any is missing.
-
-    Parameters
-    ----------
-    matrix : ndarray of shape (n, p)
-        Columns of numbers, read block by block.
-    names : sequence of str, length p
-        Their names.
-    first_row : int
-        Position of the first row in the whole, for the message.
-
-    Returns
-    -------
-    bool
-        Whether a value is NaN.
-
-    Examples
-    --------
-    >>> refuse_infinite(np.array([[1.0, np.nan]]), ("a", "b"))
-    True
-    """
+    """Raise :class:`InvalidData` on an infinite value; otherwise say whether any is missing."""
     missing = False
     if matrix.dtype.kind in "biu":
         return False
@@ -117,24 +73,7 @@ def refuse_infinite(matrix: np.ndarray, names: Sequence[str], first_row: int = 0
 
 
 def column_statistics(matrix: np.ndarray) -> ColumnStatistics:
-    """Statistics of each column, in blocks of rows.
-
-    Parameters
-    ----------
-    matrix : ndarray of shape (n, p)
-        Numbers, NaN where missing.
-
-    Returns
-    -------
-    ColumnStatistics
-        Exact but for the medians of more than ``MEDIAN_ROWS`` rows, which are those of evenly
-        spaced rows.
-
-    Examples
-    --------
-    >>> column_statistics(np.array([[1.0, 5.0], [3.0, np.nan]])).medians
-    array([2., 5.])
-    """
+    """Statistics of each column, in blocks of rows."""
     n_rows, n_columns = matrix.shape
     n_missing = np.zeros(n_columns, dtype=np.int64)
     low = np.full(n_columns, np.nan)
@@ -162,26 +101,7 @@ def _medians(matrix: np.ndarray) -> np.ndarray:
 
 
 def numbers_the_rows(column: np.ndarray) -> bool:
-    r"""Whether whole numbers identify rows rather than measure something.
-
-    They do if all are distinct although, drawn at random from their range of :math:`m` whole
-    numbers, :math:`n(n-1)/(2m)` pairs would be expected to agree and that is at least 7.
-
-    Parameters
-    ----------
-    column : ndarray of shape (n,)
-        Numbers.
-
-    Returns
-    -------
-    bool
-        False if a value is missing or not whole.
-
-    Examples
-    --------
-    >>> numbers_the_rows(np.arange(100.0)), numbers_the_rows(np.arange(100.0) ** 3)
-    (True, False)
-    """
+    """Whether whole numbers identify rows rather than measure something."""
     n = len(column)
     head = column[:1000]
     # Most columns are told apart by their first rows.
@@ -190,33 +110,15 @@ def numbers_the_rows(column: np.ndarray) -> bool:
     if len(np.unique(head)) < len(head) or not np.isfinite(column).all():
         return False
     span = float(column.max()) - float(column.min()) + 1
-    if n * (n - 1) / (2 * span) < EXPECTED_REPEATS or (column != np.round(column)).any():
+    # Of whole numbers drawn at random from m, n (n - 1) / (2 m) pairs agree. Where 7 are expected,
+    # none occurs with a chance of exp(-7), one in a thousand: then they are numbers of rows.
+    if n * (n - 1) / (2 * span) < 7 or (column != np.round(column)).any():
         return False
     return len(np.unique(column)) == n
 
 
 def text_reason(column: np.ndarray, others: frozenset[str] = frozenset()) -> str:
-    """Why a column of text cannot be used, or nothing if it can.
-
-    Parameters
-    ----------
-    column : ndarray of object, shape (n,)
-        Text, None where missing.
-    others : frozenset of str
-        Texts of the column outside these rows.
-
-    Returns
-    -------
-    str
-        The reason; empty if the column becomes columns of 0 and 1.
-
-    Examples
-    --------
-    >>> text_reason(np.array(["red", "blue", "red", "red"], dtype=object))
-    ''
-    >>> text_reason(np.array(["Ada", "Emmy", "Sofia"], dtype=object))
-    'a text of its own in every row'
-    """
+    """Why a column of text cannot be used, or nothing if it can; others: its texts elsewhere."""
     present = [value for value in column if value is not None]
     distinct = len(others.union(present))
     if distinct == 0:
@@ -233,3 +135,62 @@ def text_reason(column: np.ndarray, others: frozenset[str] = frozenset()) -> str
     if distinct > MAX_CATEGORIES:
         return f"text with more than {MAX_CATEGORIES} distinct values, such as {present[0]!r}"
     return f"text with {distinct} distinct values in {len(column)} rows"
+
+
+def unusable_numbers(
+    table: Table, statistics: ColumnStatistics, keep: set[str], keep_constant: set[str]
+) -> dict[str, str]:
+    """Columns of numbers that are not to be learned from, each with the reason."""
+    dropped: dict[str, str] = {}
+    identifiers = []
+    for i, name in enumerate(table.numeric_names):
+        if statistics.empty[i] or statistics.constant[i]:
+            if name not in keep_constant:
+                dropped[name] = "no value in any row" if statistics.empty[i] else "constant"
+        elif name not in keep and numbers_the_rows(table.numeric[:, i]):
+            identifiers.append(name)
+    # A single column that happens to count is data, not a key to data.
+    if len(identifiers) + len(dropped) < len(table.numeric_names):
+        for name in identifiers:
+            dropped[name] = "another whole number in every row, as identifiers have"
+    return dropped
+
+
+def describe(
+    dropped: Sequence[tuple[str, str]], categories: Sequence[tuple[str, tuple[str, ...]]]
+) -> tuple[str, ...]:
+    """Sentences on columns that were dropped, by reason, or replaced, with their texts."""
+    by_reason: dict[str, list[str]] = {}
+    for name, reason in dropped:
+        by_reason.setdefault(reason, []).append(name)
+    sentences = []
+    for reason, names in by_reason.items():
+        noun = "column" if len(names) == 1 else f"{len(names)} columns"
+        sentences.append(f"dropped {noun} {listed(names)}: {reason}")
+    for name, texts in categories:
+        noun = "column" if len(texts) == 1 else "columns"
+        sentences.append(f"column {name!r}: text, replaced by {len(texts)} {noun} of 0 and 1")
+    return tuple(sentences)
+
+
+def describe_gaps(
+    names: Sequence[str],
+    n_missing: np.ndarray,
+    n_rows: int,
+    medians: Sequence[float] | None = None,
+) -> tuple[str, ...]:
+    """Sentences on missing values and, where they are told, the medians that stand in for them."""
+    gaps = np.flatnonzero(n_missing).tolist()
+    if len(gaps) > SHOWN_NAMES:
+        return (
+            f"{len(gaps)} columns ({listed(names[i] for i in gaps)}) have {n_missing.sum()} missing "
+            "values, replaced by the medians of the training rows",
+        )
+    sentences = []
+    for i in gaps:
+        value = "" if medians is None else f"{medians[i]:.6g}, "
+        sentences.append(
+            f"column {names[i]!r}: {n_missing[i]} of {n_rows} values missing, replaced by "
+            f"{value}the median of the training rows"
+        )
+    return tuple(sentences)

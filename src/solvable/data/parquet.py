@@ -19,20 +19,7 @@ INSTALL = 'pip install "solvable[data]"'
 
 
 class ParquetFile:
-    """A file whose footer is read once.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-
-    Raises
-    ------
-    InvalidParameter
-        If pyarrow is not installed; names the command.
-    InvalidData
-        If the file is damaged or no Parquet file.
-    """
+    """A file whose footer is read once."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -81,40 +68,26 @@ class ParquetFile:
 
 @dataclass(frozen=True)
 class RowGroup:
-    """Rows of a Parquet file that are read together.
-
-    Parameters
-    ----------
-    file : ParquetFile
-        The file.
-    group : int
-        Which row group.
-    n_rows : int
-        Its rows.
-    columns : tuple of str
-        Columns besides the target.
-    target_name : str
-        The target; empty if there is none.
-    """
+    """Rows of a Parquet file that are read together."""
 
     file: ParquetFile
     group: int
     n_rows: int
-    columns: tuple[str, ...]
-    target_name: str
+    columns: tuple[str, ...]  # besides the target
+    target_name: str  # empty if there is none
 
     def read(self, columns: Sequence[str] | None = None) -> tuple[Table, np.ndarray | None]:
         """The columns besides the target, or some of them; and the target if there is one."""
         names = self.columns if columns is None else tuple(columns)
         wanted = [*names, self.target_name] if self.target_name else list(names)
-        found = self.file.read(self.group, wanted)
-        values = found.pop(self.target_name) if self.target_name else None
+        cells = self.file.read(self.group, wanted)
+        values = cells.pop(self.target_name) if self.target_name else None
         numeric = tuple(name for name in names if self.file.kinds[name] == "number")
-        texts = {name: found[name] for name in names if name not in numeric}
-        dtype = np.result_type(np.float32, *(found[name].dtype for name in numeric))
+        texts = {name: cells[name] for name in names if name not in numeric}
+        dtype = np.result_type(np.float32, *(cells[name].dtype for name in numeric))
         matrix = np.empty((self.n_rows, len(numeric)), dtype=dtype)
         for position, name in enumerate(numeric):
-            matrix[:, position] = found[name]
+            matrix[:, position] = cells[name]
         return Table(matrix, numeric, texts, names), values
 
     def target(self) -> np.ndarray | None:
@@ -125,27 +98,7 @@ class RowGroup:
 def read_parquet(
     paths: Sequence[Path], target: str | None = None, *, required: bool = True
 ) -> RawData:
-    """Row groups of one file or several with the same columns.
-
-    Parameters
-    ----------
-    paths : sequence of Path
-        The files, in order.
-    target : str, optional
-        Column to predict.
-    required : bool
-        Whether a target must be there.
-
-    Returns
-    -------
-    RawData
-        One part per row group; nothing but footers is read.
-
-    Raises
-    ------
-    InvalidData
-        If a file is damaged, has no row, or differs in its columns.
-    """
+    """Row groups of one file or several with the same columns."""
     files = [ParquetFile(path) for path in paths]
     kinds = files[0].kinds
     for file in files[1:]:
@@ -155,13 +108,13 @@ def read_parquet(
                 f"{file.path.name} and {files[0].path.name} differ in {listed(odd)}; allowed: the "
                 "same columns of the same types in every file."
             )
-    found, notes = choose_target(list(kinds), target, required=required, where=str(paths[0]))
-    if found and kinds[found] not in ("number", "text"):
+    chosen, notes = choose_target(list(kinds), target, required=required, where=str(paths[0]))
+    if chosen and kinds[chosen] not in ("number", "text"):
         raise InvalidData(
-            f"target {found!r} holds {kinds[found]}; allowed: numbers or text. Choose another."
+            f"target {chosen!r} holds {kinds[chosen]}; allowed: numbers or text. Choose another."
         )
     used = tuple(name for name, kind in kinds.items() if kind in ("number", "text"))
-    columns = tuple(name for name in used if name != found)
+    columns = tuple(name for name in used if name != chosen)
     for name, kind in kinds.items():
         if name not in used:
             notes = (*notes, f"dropped column {name!r}: it holds {kind}")
@@ -171,10 +124,10 @@ def read_parquet(
         for group in range(metadata.num_row_groups):
             n_rows = metadata.row_group(group).num_rows
             if n_rows:
-                parts.append(RowGroup(file, group, n_rows, columns, found))
+                parts.append(RowGroup(file, group, n_rows, columns, chosen))
     if not parts:
         raise InvalidData(f"{paths[0]} has columns and no rows; at least one row is needed.")
-    return RawData(tuple(parts), found, None, notes)
+    return RawData(tuple(parts), chosen, None, notes)
 
 
 def _kind(type_: Any) -> str:

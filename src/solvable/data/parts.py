@@ -43,24 +43,12 @@ class Part(Protocol):
 
 @dataclass(frozen=True)
 class RawData:
-    """What was found in a file or a folder, before any treatment.
+    """What was found in a file or a folder, before any treatment."""
 
-    Parameters
-    ----------
-    parts : tuple of Part
-        At least one, in order.
-    target : str
-        Name of the target; empty if the data have none.
-    image_shape : tuple of int, optional
-        Height, width (and channels) if each row is an image.
-    notes : tuple of str
-        What was decided in reading that is not evident.
-    """
-
-    parts: tuple[Part, ...]
-    target: str
-    image_shape: tuple[int, ...] | None = None
-    notes: tuple[str, ...] = ()
+    parts: tuple[Part, ...]  # at least one, in order
+    target: str  # its name; empty if the data have none
+    image_shape: tuple[int, ...] | None = None  # height, width (and channels) if rows are images
+    notes: tuple[str, ...] = ()  # what was decided in reading that is not evident
 
     @property
     def whole(self) -> Part | None:
@@ -75,15 +63,7 @@ class RawData:
 
 @dataclass(frozen=True, eq=False)
 class TablePart:
-    """Part that is in memory as a table.
-
-    Parameters
-    ----------
-    table : Table
-        Columns besides the target.
-    values : ndarray of shape (n,), optional
-        Values of the target.
-    """
+    """Part whose rows are at hand as a table, in memory or memory-mapped."""
 
     table: Table
     values: np.ndarray | None = None
@@ -108,33 +88,11 @@ class TablePart:
         return self.values
 
 
-class WholePart(Part, Protocol):
-    """Part whose rows are at hand without reading, in memory or memory-mapped."""
-
-    @property
-    def table(self) -> Table:
-        """Columns besides the target."""
-        ...
-
-    @property
-    def values(self) -> np.ndarray | None:
-        """Values of the target."""
-        ...
-
-
 @dataclass(frozen=True, eq=False)
 class Stretch:
-    """Consecutive rows of a part whose array stays where it is, on disk or in memory.
+    """Consecutive rows of a part whose array stays where it is, on disk or in memory."""
 
-    Parameters
-    ----------
-    base : WholePart
-        The whole.
-    span : slice
-        The rows.
-    """
-
-    base: WholePart
+    base: TablePart
     span: slice
 
     @property
@@ -157,7 +115,7 @@ class Stretch:
         return None if self.base.values is None else self.base.values[self.span]
 
 
-def stretches(part: WholePart) -> tuple[Part, ...]:
+def stretches(part: TablePart) -> tuple[Part, ...]:
     """Parts of ``PART_ROWS`` rows each, views of one."""
     starts = range(0, part.n_rows, PART_ROWS)
     if len(starts) == 1:
@@ -166,20 +124,7 @@ def stretches(part: WholePart) -> tuple[Part, ...]:
 
 
 def split_target(parts: Sequence[Part], target: str) -> tuple[Part, ...]:
-    """Parts whose target is one of their columns.
-
-    Parameters
-    ----------
-    parts : sequence of Part
-        Stretches of one array.
-    target : str
-        Name of the column.
-
-    Returns
-    -------
-    tuple of Part
-        The same rows.
-    """
+    """Parts whose target is one of their columns."""
     whole = RawData(tuple(parts), "").whole
     assert whole is not None
     table, _ = whole.read()
@@ -189,31 +134,7 @@ def split_target(parts: Sequence[Part], target: str) -> tuple[Part, ...]:
 def array_parts(
     X: np.ndarray, y: np.ndarray | None, names: Sequence[str] = (), where: str = "the data"
 ) -> tuple[tuple[Part, ...], tuple[int, ...] | None]:
-    """Parts of an array, views of ``PART_ROWS`` rows each.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n, d), (n,), (n, height, width) or (n, height, width, channels)
-        Numbers or text; may be memory-mapped.
-    y : ndarray of shape (n,) or (n, 1), optional
-        Target.
-    names : sequence of str
-        Names of the columns; x0, x1, ... by default.
-    where : str
-        What the arrays are from, for messages.
-
-    Returns
-    -------
-    parts : tuple of Part
-        In order.
-    image_shape : tuple of int or None
-        Shape of a row if it is an image.
-
-    Raises
-    ------
-    InvalidData
-        If shapes do not fit together, or the entries are neither real numbers nor text.
-    """
+    """Parts of an array, views of ``PART_ROWS`` rows each."""
     if X.ndim == 0 or X.ndim > 4:
         raise InvalidData(
             f"X of {where} has shape {X.shape}; allowed: (n, d), or (n, height, width) and "
@@ -244,13 +165,7 @@ def array_parts(
 
 
 def typed_column(column: np.ndarray, name: str) -> np.ndarray:
-    """Column of an array file as numbers, or as text with None where a value is missing.
-
-    Examples
-    --------
-    >>> typed_column(np.array(["red", "NA"]), "colour")
-    array(['red', None], dtype=object)
-    """
+    """Column of an array file as numbers, or as text with None where a value is missing."""
     if column.dtype.kind in "fiub":
         return column
     if column.dtype.kind == "S":
@@ -286,36 +201,8 @@ def _label_column(y: np.ndarray, n_rows: int, where: str) -> np.ndarray:
 def choose_target(
     names: Sequence[str], target: str | None, *, required: bool, where: str
 ) -> tuple[str, tuple[str, ...]]:
-    """Name of the target among the columns of a table.
-
-    Parameters
-    ----------
-    names : sequence of str
-        Columns there are.
-    target : str or None
-        Column that was asked for.
-    required : bool
-        Whether there must be one; new data may come without.
-    where : str
-        What the table is from, for messages.
-
-    Returns
-    -------
-    name : str
-        Empty if there is none.
-    notes : tuple of str
-        Says so if the target was found by its name.
-
-    Raises
-    ------
-    InvalidData
-        If the column is not there, or none was asked for and no name tells.
-
-    Examples
-    --------
-    >>> choose_target(["size", "y"], None, required=True, where="a.csv")
-    ('y', ("column 'y' was taken as the target by its name",))
-    """
+    """Name of the target among the columns of a table."""
+    # Empty if there is none: new data may come without.
     if target is not None:
         if target in names:
             return target, ()
@@ -324,9 +211,9 @@ def choose_target(
         return "", ()
     if not required:
         return "", ()
-    found = [name for name in names if name.casefold() in COMMON_TARGETS]
-    if len(found) == 1:
-        return found[0], (f"column {found[0]!r} was taken as the target by its name",)
+    usual = [name for name in names if name.casefold() in COMMON_TARGETS]
+    if len(usual) == 1:
+        return usual[0], (f"column {usual[0]!r} was taken as the target by its name",)
     raise InvalidData(
         f"{where} does not say which column is to be predicted; columns: {listed(names)}. Name it "
         "with --target COLUMN (target=COLUMN)."

@@ -10,10 +10,17 @@ from typing import Any
 import numpy as np
 
 from solvable.data.cells import first_odd_cell
-from solvable.data.columns import column_statistics, refuse_infinite, row_blocks, text_reason
+from solvable.data.columns import (
+    column_statistics,
+    describe,
+    describe_gaps,
+    refuse_infinite,
+    row_blocks,
+    text_reason,
+    unusable_numbers,
+)
 from solvable.data.table import Table, as_text, listed, missing_mask
 from solvable.data.target import Target
-from solvable.data.treatments import describe, describe_gaps, unusable_numbers
 from solvable.errors import InvalidData
 
 FORMAT = 1
@@ -142,7 +149,7 @@ class Preparation:
             target=target,
             image_shape=image_shape,
         )
-        told = [
+        treatments = [
             *describe(preparation.dropped, preparation.categories),
             *describe_gaps(
                 preparation.numeric_names,
@@ -153,10 +160,10 @@ class Preparation:
         ]
         n_constant = int(statistics.constant[used].sum())
         if image_shape and n_constant:
-            told.append(
+            treatments.append(
                 f"{n_constant} pixels are constant and were kept, so that filters can be drawn"
             )
-        return replace(preparation, treatments=tuple(told))
+        return replace(preparation, treatments=tuple(treatments))
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -170,25 +177,8 @@ class Preparation:
         return (*self.numeric_names, *(name for name, _ in self.categories))
 
     def transform(self, table: Table, *, first_row: int = 0) -> np.ndarray:
-        """Matrix of the rows of a table whose columns have the right names, in any order.
-
-        Parameters
-        ----------
-        table : Table
-            Rows to treat. Columns that are not needed are ignored.
-        first_row : int
-            Position of the first row in the whole, for messages.
-
-        Returns
-        -------
-        ndarray of shape (n, d)
-            The very array of the table, memory-mapped or not, if nothing is to be done to it.
-
-        Raises
-        ------
-        InvalidData
-            If a column is not there, holds text where numbers were learned from, or is infinite.
-        """
+        """Matrix of the rows of a table whose columns have the right names, in any order."""
+        # The very array of the table, memory-mapped or not, if nothing is to be done to it.
         missing = [name for name in self.needed if name not in table]
         if missing:
             near = get_close_matches(missing[0], table.order, n=1)
@@ -216,18 +206,7 @@ class Preparation:
         return np.hstack([matrix, *ones], dtype=self.dtype)
 
     def report(self, table: Table) -> tuple[str, ...]:
-        """What :meth:`transform` does to a table of new rows.
-
-        Parameters
-        ----------
-        table : Table
-            The rows.
-
-        Returns
-        -------
-        tuple of str
-            Sentences without full stop: columns ignored, texts never seen, values missing.
-        """
+        """What :meth:`transform` does to a table of new rows."""
         sentences = []
         known = {*self.needed, *(name for name, _ in self.dropped)}
         extra = [name for name in table.order if name not in known]
@@ -263,23 +242,7 @@ class Preparation:
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> Preparation:
-        """Read back what :meth:`to_dict` returned.
-
-        Parameters
-        ----------
-        fields : mapping
-            JSON values.
-
-        Returns
-        -------
-        Preparation
-            An equal one.
-
-        Raises
-        ------
-        InvalidData
-            If a field is not there, has the wrong form, or the format is newer.
-        """
+        """Read back what :meth:`to_dict` returned."""
         if fields.get("format") != FORMAT:
             raise InvalidData(
                 f"the preparation stored with the model has format {fields.get('format')!r}; "

@@ -8,11 +8,10 @@ from pathlib import Path
 
 import numpy as np
 
+from solvable.data.array_files import read_npy, read_npz
 from solvable.data.csv_table import read_csv
 from solvable.data.folders import read_folder
 from solvable.data.named import DATASETS, read_named
-from solvable.data.npy_files import read_npy
-from solvable.data.npz_files import read_npz
 from solvable.data.parquet import read_parquet
 from solvable.data.parts import RawData, TablePart, choose_target, stretches
 from solvable.data.table import Table, as_text, stack_rows
@@ -35,31 +34,7 @@ def read_raw(
     required: bool = True,
     expected: Sequence[str] = (),
 ) -> RawData:
-    """Parts of a data set by name, or of a file or folder.
-
-    Parameters
-    ----------
-    name_or_path : str or Path
-        See :func:`~solvable.data.load`.
-    target : str, optional
-        Column to predict.
-    required : bool
-        Whether a target must be there.
-    expected : sequence of str
-        Names that are known to be columns.
-
-    Returns
-    -------
-    RawData
-        Parts in order; large files are not read yet.
-
-    Raises
-    ------
-    InvalidParameter
-        If the name is unknown or nothing is at the path.
-    InvalidData
-        If what is there cannot be read.
-    """
+    """Parts of a data set by name, or of a file or folder."""
     text = str(name_or_path)
     if isinstance(name_or_path, str) and text in DATASETS:
         return _other_target(read_named(text), target, required)
@@ -81,20 +56,7 @@ def read_raw(
 
 
 def join(raw: RawData) -> tuple[Table, np.ndarray | None]:
-    """All parts in memory; an array that is one file stays memory-mapped.
-
-    Parameters
-    ----------
-    raw : RawData
-        What a reader found.
-
-    Returns
-    -------
-    table : Table
-        The columns besides the target.
-    values : ndarray of shape (n,) or None
-        The target.
-    """
+    """All parts in memory; an array that is one file stays memory-mapped."""
     if raw.whole is not None:
         return raw.whole.read()
     read = [part.read() for part in raw.parts]
@@ -110,9 +72,9 @@ def join(raw: RawData) -> tuple[Table, np.ndarray | None]:
 def parquet_paths(path: Path) -> list[Path]:
     """Parquet files in a folder, by name; hidden files are no data."""
     return sorted(
-        found
-        for found in path.iterdir()
-        if found.suffix in PARQUET_ENDINGS and not found.name.startswith((".", "_"))
+        file
+        for file in path.iterdir()
+        if file.suffix in PARQUET_ENDINGS and not file.name.startswith((".", "_"))
     )
 
 
@@ -135,11 +97,11 @@ def _read_path(path: Path, target: str | None, required: bool, expected: Sequenc
             "rename it."
         )
     table, notes = read_csv(path, [*expected, *([target] if target else [])])
-    found, more = choose_target(table.order, target, required=required, where=str(path))
-    if not found:
+    chosen, more = choose_target(table.order, target, required=required, where=str(path))
+    if not chosen:
         return RawData(stretches(TablePart(table)), "", None, notes)
-    part = TablePart(table.without(found), table.column(found))
-    return RawData(stretches(part), found, None, (*notes, *more))
+    part = TablePart(table.without(chosen), table.column(chosen))
+    return RawData(stretches(part), chosen, None, (*notes, *more))
 
 
 def _other_target(raw: RawData, target: str | None, required: bool) -> RawData:

@@ -62,18 +62,10 @@ class LabelledSource(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class ArrayStream:
-    """Labelled samples in two arrays: in memory, memory-mapped, or on a GPU.
+    """Labelled samples in two arrays: in memory, memory-mapped, or on a GPU."""
 
-    Parameters
-    ----------
-    X : array of shape (n, d)
-        Inputs.
-    y : array of shape (n,)
-        Labels.
-    """
-
-    X: Array
-    y: Array
+    X: Array  # (n, d)
+    y: Array  # (n,)
 
     @property
     def n_samples(self) -> int:
@@ -99,27 +91,13 @@ class ArrayStream:
 
 @dataclass(frozen=True, eq=False)
 class PartStream:
-    """Labelled samples in files, prepared part by part as they are read.
+    """Labelled samples in files, prepared part by part as they are read."""
 
-    Memory is that of one part (a row group, a shard) and one chunk. Chunks have ``rows`` rows
-    whatever the size of the parts, and parts before ``start`` are not read.
-
-    Parameters
-    ----------
-    parts : tuple of Part
-        What is read together.
-    sizes : tuple of int
-        Rows of each part whose target is not missing.
-    preparation : Preparation
-        How tables become matrices; with its target.
-    treatments : tuple of str
-        What was done, as sentences without full stop.
-    """
-
+    # Memory is that of one part (a row group, a shard) and one chunk.
     parts: tuple[Part, ...]
-    sizes: tuple[int, ...]
-    preparation: Preparation
-    treatments: tuple[str, ...] = ()
+    sizes: tuple[int, ...]  # rows of each part whose target is not missing
+    preparation: Preparation  # with its target
+    treatments: tuple[str, ...] = ()  # what was done, as sentences without full stop
 
     @property
     def n_samples(self) -> int:
@@ -318,10 +296,7 @@ def _head(parts: Sequence[Part]) -> tuple[Table, int]:
 
 
 def _beyond_head(parts: Sequence[Part], head: Table) -> tuple[set[str], dict[str, frozenset[str]]]:
-    """Columns that are constant in the head and vary later, and texts that come later.
-
-    Only the columns in question are read.
-    """
+    """Columns that are constant in the head and vary later, and texts that come later."""
     statistics = column_statistics(head.numeric)
     flat = dict(zip(head.numeric_names, statistics.low, strict=True))
     still = statistics.constant | statistics.empty
@@ -340,7 +315,7 @@ def _beyond_head(parts: Sequence[Part], head: Table) -> tuple[set[str], dict[str
                 varying.add(name)
         for name in open_texts:
             texts[name] |= set(as_text(table.column(name))) - {None}
-    return varying, {name: frozenset(found) for name, found in texts.items()}
+    return varying, {name: frozenset(seen) for name, seen in texts.items()}
 
 
 def _starts(rows: int, start: int, n_samples: int) -> range:

@@ -75,39 +75,12 @@ class Table:
         return name in self.positions or name in self.texts
 
     def rows(self, index: slice | np.ndarray) -> Table:
-        """Rows by slice (views), by position or by mask (copies).
-
-        Parameters
-        ----------
-        index : slice or ndarray
-            Which rows, in which order.
-
-        Returns
-        -------
-        Table
-            The same columns.
-        """
+        """Rows by slice (views), by position or by mask (copies)."""
         texts = {name: column[index] for name, column in self.texts.items()}
         return Table(self.numeric[index], self.numeric_names, texts, self.order)
 
     def column(self, name: str) -> np.ndarray:
-        """One column, as numbers or as text.
-
-        Parameters
-        ----------
-        name : str
-            Its name.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-            Numbers, or objects (str or None).
-
-        Raises
-        ------
-        InvalidData
-            If there is no such column; names the nearest match.
-        """
+        """One column, as numbers or as text."""
         if name in self.texts:
             return self.texts[name]
         if name in self.positions:
@@ -115,36 +88,14 @@ class Table:
         raise InvalidData(unknown_column("column", name, self.order))
 
     def select(self, names: Sequence[str]) -> Table:
-        """Some of the columns, in the order asked for.
-
-        Parameters
-        ----------
-        names : sequence of str
-            Columns that are there.
-
-        Returns
-        -------
-        Table
-            These columns, copied.
-        """
+        """Some of the columns, in the order asked for."""
         numeric = tuple(name for name in names if name not in self.texts)
         index = [self.positions[name] for name in numeric]
         texts = {name: self.texts[name] for name in names if name in self.texts}
         return Table(self.numeric[:, index], numeric, texts, tuple(names))
 
     def without(self, name: str) -> Table:
-        """Every column but one.
-
-        Parameters
-        ----------
-        name : str
-            The column to leave out; it must be there.
-
-        Returns
-        -------
-        Table
-            The rest. Columns of numbers are copied only if the column left out is one of them.
-        """
+        """Every column but one."""
         order = tuple(other for other in self.order if other != name)
         texts = {other: column for other, column in self.texts.items() if other != name}
         if name in self.texts:
@@ -155,23 +106,8 @@ class Table:
 
 
 def from_columns(columns: dict[str, np.ndarray]) -> Table:
-    """Table of columns given one by one.
-
-    Parameters
-    ----------
-    columns : dict from str to ndarray of shape (n,)
-        Numbers (any real dtype), or text as objects with None where a value is missing.
-
-    Returns
-    -------
-    Table
-        float32 if every number fits into it exactly, float64 otherwise.
-
-    Examples
-    --------
-    >>> from_columns({"a": np.array([1, 2]), "b": np.array(["x", None], dtype=object)}).order
-    ('a', 'b')
-    """
+    """Table of columns given one by one."""
+    # float32 if every number fits into it exactly, float64 otherwise.
     texts = {name: column for name, column in columns.items() if column.dtype == object}
     numbers = {name: column for name, column in columns.items() if name not in texts}
     n_rows = len(next(iter(columns.values()))) if columns else 0
@@ -188,24 +124,7 @@ def from_columns(columns: dict[str, np.ndarray]) -> Table:
 
 
 def stack_rows(tables: Sequence[Table]) -> Table:
-    """One table below the other; columns are matched by name.
-
-    Parameters
-    ----------
-    tables : sequence of Table
-        At least one. The first gives the order of the columns; a column that is text in one of
-        them becomes text in all.
-
-    Returns
-    -------
-    Table
-        All rows. A single table is returned as it is, memory-mapped or not.
-
-    Raises
-    ------
-    InvalidData
-        If a table lacks a column of the first, or has one more.
-    """
+    """One table below the other; columns are matched by name."""
     first = tables[0]
     if len(tables) == 1:
         return first
@@ -216,6 +135,7 @@ def stack_rows(tables: Sequence[Table]) -> Table:
                 f"parts of the data have different columns: {listed(odd)} is in some and not in "
                 "others. Allowed: the same columns in every part."
             )
+    # A column that is text in one of them becomes text in all.
     textual = {name for table in tables for name in table.texts}
     numbers = tuple(name for name in first.numeric_names if name not in textual)
     texts = {
@@ -233,73 +153,27 @@ def stack_rows(tables: Sequence[Table]) -> Table:
 
 
 def as_text(column: np.ndarray) -> np.ndarray:
-    """Column as text, numbers in their shortest form, None where a value is missing.
-
-    Parameters
-    ----------
-    column : ndarray of shape (n,)
-        Numbers or objects.
-
-    Returns
-    -------
-    ndarray of object, shape (n,)
-        Text.
-
-    Examples
-    --------
-    >>> as_text(np.array([3.0, np.nan, 0.5]))
-    array(['3', None, '0.5'], dtype=object)
-    """
+    """Column as text, numbers in their shortest form, None where a value is missing."""
     if column.dtype == object:
         return column
     return np.array([None if value != value else number_text(value) for value in column], object)
 
 
 def number_text(value: float) -> str:
-    """Shortest text of a number; whole numbers without a point.
-
-    Examples
-    --------
-    >>> number_text(3.0), number_text(0.1)
-    ('3', '0.1')
-    """
+    """Shortest text of a number; whole numbers without a point."""
     value = float(value)
     return str(int(value)) if value.is_integer() else repr(value)
 
 
 def missing_mask(column: np.ndarray) -> np.ndarray:
-    """Where a value is missing: NaN among numbers, None among text.
-
-    Parameters
-    ----------
-    column : ndarray of shape (n,)
-        Numbers or objects.
-
-    Returns
-    -------
-    ndarray of bool, shape (n,)
-        True where missing.
-
-    Examples
-    --------
-    >>> missing_mask(np.array(["a", None], dtype=object))
-    array([False,  True])
-    """
+    """Where a value is missing: NaN among numbers, None among text."""
     if column.dtype == object:
         return np.array([value is None for value in column], dtype=bool)
     return np.isnan(column)
 
 
 def refuse_duplicates(names: Iterable[str]) -> None:
-    """Raise :class:`InvalidData` if a column name occurs twice.
-
-    Examples
-    --------
-    >>> refuse_duplicates(["a", "b", "a"])
-    Traceback (most recent call last):
-    ...
-    solvable.errors.InvalidData: column name 'a' occurs 2 times; ... Rename the columns.
-    """
+    """Raise :class:`InvalidData` if a column name occurs twice."""
     repeated = {name: times for name, times in Counter(names).items() if times > 1}
     if repeated:
         first, *others = repeated
@@ -311,13 +185,7 @@ def refuse_duplicates(names: Iterable[str]) -> None:
 
 
 def listed(names: Iterable[str]) -> str:
-    """Quoted names for a sentence, the first few and a count of the rest.
-
-    Examples
-    --------
-    >>> listed("abcdefg")
-    "'a', 'b', 'c', 'd', 'e' and 2 more"
-    """
+    """Quoted names for a sentence, the first few and a count of the rest."""
     names = list(names)
     shown = ", ".join(repr(name) for name in names[:SHOWN_NAMES])
     rest = len(names) - SHOWN_NAMES
@@ -325,13 +193,7 @@ def listed(names: Iterable[str]) -> str:
 
 
 def unknown_column(kind: str, name: str, names: Sequence[str]) -> str:
-    """Say that a column is not there, with the nearest match.
-
-    Examples
-    --------
-    >>> unknown_column("target", "prize", ["size", "price"])
-    "target 'prize' is not a column; columns: 'size', 'price'. Did you mean 'price'?"
-    """
+    """Say that a column is not there, with the nearest match."""
     near = get_close_matches(name, names, n=1) or [
         other for other in names if other.casefold() == name.casefold()
     ]

@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
-from solvable.data.table import as_text, listed, missing_mask, number_text
+from solvable.data.table import as_text, listed, number_text
 from solvable.errors import InvalidData, unknown_choice
 
 Kind: TypeAlias = Literal["classification", "regression", "binary"]
@@ -19,12 +19,6 @@ Task: TypeAlias = Literal["auto", "classification", "regression", "binary"]
 
 MAX_CLASSES = 100
 """Distinct values above which a target cannot be classes."""
-
-AUTO_CLASSES = 20
-"""Distinct whole numbers up to which "auto" reads a target as classes."""
-
-ROWS_PER_CLASS = 5
-"""Rows per distinct whole number that "auto" wants to see before it reads classes."""
 
 
 @dataclass(frozen=True)
@@ -55,23 +49,7 @@ class Target:
     classes: tuple[str, ...] = ()
 
     def encode(self, column: np.ndarray) -> np.ndarray:
-        """Numbers to predict, or codes of the classes.
-
-        Parameters
-        ----------
-        column : ndarray of shape (n,)
-            Values of the target, none missing for classes.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-            float64 in regression; int64 codes otherwise, -1 for a label that is no class.
-
-        Raises
-        ------
-        InvalidData
-            In regression, if a value is not a finite number.
-        """
+        """Numbers to predict, or codes of the classes: -1 for a label that is none."""
         if self.kind == "regression":
             return finite_numbers(self.name, column)
         if column.dtype != object and all(map(_is_finite_number, self.classes)):
@@ -82,18 +60,7 @@ class Target:
         return np.array([code.get(label, -1) for label in as_text(column)], dtype=np.int64)
 
     def decode(self, codes: np.ndarray) -> np.ndarray:
-        """Labels of codes; numbers stay as they are.
-
-        Parameters
-        ----------
-        codes : ndarray of shape (n,)
-            What :meth:`encode` returns, or predictions of such.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-            Class labels as objects (str), or the numbers in regression.
-        """
+        """Labels of codes; numbers stay as they are."""
         if self.kind == "regression":
             return np.asarray(codes)
         return np.array(self.classes, dtype=object)[np.asarray(codes, dtype=np.int64)]
@@ -112,24 +79,12 @@ class Target:
 
 @dataclass(frozen=True)
 class TargetValues:
-    """Distinct values of a target and how often each occurs; mergeable over parts of the data.
-
-    Parameters
-    ----------
-    name : str
-        The column.
-    counts : dict from (float or str) to int
-        Rows by value. Kept up to ``MAX_CLASSES + 1`` values; more are only known to exist.
-    n_rows : int
-        Rows with a value.
-    whole : bool
-        Whether every value so far is a whole number (never for text).
-    """
+    """Distinct values of a target and how often each occurs; mergeable over parts of the data."""
 
     name: str
-    counts: dict[Any, int]
-    n_rows: int
-    whole: bool
+    counts: dict[Any, int]  # up to MAX_CLASSES + 1 values; more are only known to exist
+    n_rows: int  # with a value
+    whole: bool  # whether every value so far is a whole number; never for text
 
     @classmethod
     def of(cls, name: str, column: np.ndarray) -> TargetValues:
@@ -155,13 +110,7 @@ class TargetValues:
 
 
 def finite_numbers(name: str, column: np.ndarray) -> np.ndarray:
-    """Target values as float64; refuses text and infinities.
-
-    Examples
-    --------
-    >>> finite_numbers("price", np.array([1, 2]))
-    array([1., 2.])
-    """
+    """Target values as float64; refuses text and infinities."""
     if column.dtype == object:
         texts = [value for value in column if not _is_finite_number(value)]
         if texts:
@@ -184,36 +133,7 @@ def finite_numbers(name: str, column: np.ndarray) -> np.ndarray:
 def fit_target(
     name: str, column: np.ndarray, task: Task = "auto"
 ) -> tuple[Target, tuple[str, ...]]:
-    """Decide what is predicted, from all values of the target.
-
-    Parameters
-    ----------
-    name : str
-        The column.
-    column : ndarray of shape (n,)
-        Numbers or text, none missing.
-    task : {"auto", "classification", "regression", "binary"}
-        What to predict. "auto": classes if the values are text, or take two values, or are few
-        whole numbers (at most 20, with five rows each on average); a number otherwise.
-
-    Returns
-    -------
-    target : Target
-        The encoding.
-    notes : tuple of str
-        What was decided that is not evident.
-
-    Raises
-    ------
-    InvalidData
-        If the target is constant, holds infinities, has a class with a single member, or has too
-        many classes.
-
-    Examples
-    --------
-    >>> fit_target("price", np.array([1.5, 2.5, 4.0]))[0].kind
-    'regression'
-    """
+    """Decide what is predicted from all values of the target, with notes on what is not evident."""
     return decide_target(TargetValues.of(name, column), task)
 
 
@@ -233,11 +153,9 @@ def decide_target(values: TargetValues, task: Task = "auto") -> tuple[Target, tu
             f"target {name!r} is {_label(value)} in all {values.n_rows} rows; it must take two "
             "values or more to be learned. Choose another target or add rows."
         )
-    few_whole = (
-        values.whole
-        and len(counts) <= AUTO_CLASSES
-        and len(counts) * ROWS_PER_CLASS <= values.n_rows
-    )
+    # "auto" reads as classes: text, two values, or at most 20 whole numbers with 5 rows each on
+    # average.
+    few_whole = values.whole and len(counts) <= 20 and len(counts) * 5 <= values.n_rows
     if task == "regression" or (task == "auto" and not (textual or len(counts) == 2 or few_whole)):
         if textual:
             finite_numbers(name, np.array(list(counts), dtype=object))
@@ -295,8 +213,3 @@ def _is_finite_number(text: str) -> bool:
         return bool(np.isfinite(float(text)))
     except (TypeError, ValueError):
         return False
-
-
-def present_rows(column: np.ndarray) -> np.ndarray:
-    """Rows whose target is not missing, as a mask."""
-    return ~missing_mask(column)

@@ -1,0 +1,188 @@
+"""NPY files, memory-mapped, and NPZ files; nothing is ever unpickled."""
+
+from __future__ import annotations
+
+import zipfile
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from solvable.data.parts import (
+    RawData,
+    TablePart,
+    array_parts,
+    choose_target,
+    split_target,
+    stretches,
+    typed_column,
+)
+from solvable.data.table import Table, from_columns
+from solvable.errors import InvalidData
+
+# First bytes of the two kinds of file.
+NPY_MAGIC = b"\x93NUMPY"
+NPZ_MAGIC = b"PK"
+
+
+def load_npy(path: Path, *, mapped: bool = True) -> np.ndarray:
+    """Array of a ``.npy`` file, memory-mapped unless asked otherwise."""
+    check_magic(path, NPY_MAGIC)
+    try:
+        array: np.ndarray = np.load(path, mmap_mode="r" if mapped else None, allow_pickle=False)
+    except (ValueError, EOFError) as error:
+        raise unreadable(path, error) from error
+    return array
+
+
+def read_npy(path: Path, target: str | None = None, *, required: bool = True) -> RawData:
+    """Inputs of one ``.npy`` file; the target is one of its columns or in ``y.npy`` beside it."""
+    if path.name.startswith("X") and target is None:
+        return read_pair(path, required)
+    array = load_npy(path)
+    parts, image_shape = array_parts(array, None, where=str(path))
+    names = parts[0].columns
+    chosen, notes = choose_target(names, target, required=required, where=str(path))
+    if not chosen:
+        return RawData(parts, "", image_shape)
+    return RawData(split_target(parts, chosen), chosen, None, notes)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class MappedPair(TablePart):
+    """``X*.npy`` with ``y*.npy`` beside it, memory-mapped."""
+
+    paths: tuple[Path, Path | None]
+    image_shape: tuple[int, ...] | None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Pickling an array on disk would copy its entries; its path is enough.
+        return open_pair, self.paths
+
+
+def open_pair(path: Path, label_path: Path | None) -> MappedPair:
+    """Map two files, or one where there is no target."""
+    y = None if label_path is None else load_npy(label_path)
+    parts, image_shape = array_parts(load_npy(path), y, where=str(path))
+    whole = RawData(parts, "").whole
+    assert isinstance(whole, TablePart)
+    return MappedPair(whole.table, whole.values, paths=(path, label_path), image_shape=image_shape)
+
+
+def read_pair(path: Path, required: bool) -> RawData:
+    """``X*.npy`` with the ``y*.npy`` beside it."""
+    label_path = path.with_name("y" + path.name[1:])
+    if required and not label_path.exists():
+        raise InvalidData(
+            f"{path} has no target: {label_path.name} is not beside it. Save the target there, "
+            "one value per row."
+        )
+    pair = open_pair(path, label_path if label_path.exists() else None)
+    return RawData(stretches(pair), "y" if pair.values is not None else "", pair.image_shape)
+
+
+def read_npz(path: Path, target: str | None = None, *, required: bool = True) -> RawData:
+    """Inputs and target of an NPZ file, by the names of its arrays."""
+    arrays = _load_npz(path)
+    inputs = ("X", "x", "data", "images", "inputs", "features")
+    input_key = next((key for key in inputs if key in arrays and arrays[key].ndim > 1), None)
+    if input_key is None:
+        # A file of one-dimensional arrays only is a table with these columns.
+        return _npz_columns(path, arrays, target, required)
+    name_keys = ("columns", "feature_names")
+    X = arrays.pop(input_key)
+    names: list[str] = next((arrays[key].tolist() for key in name_keys if key in arrays), [])
+    if target is not None and target in names and target not in arrays:
+        parts, _ = array_parts(X, None, names, str(path))
+        return RawData(split_target(parts, target), target)
+    others = [key for key in arrays if key not in name_keys]
+    if target is None:
+        usual = ("y", "target", "labels", "label")
+        target = next((key for key in usual if key in others), None)
+    chosen, _ = choose_target([*others, *names], target, required=required, where=str(path))
+    parts, image_shape = array_parts(X, arrays[chosen] if chosen else None, names, str(path))
+    return RawData(parts, chosen, image_shape)
+
+
+@dataclass(frozen=True)
+class NpzPart:
+    """An NPZ shard that is loaded when it is read."""
+
+    path: Path
+    target_name: str | None  # that was asked for
+    n_rows: int
+    columns: tuple[str, ...]  # besides the target
+
+    def read(self, columns: Sequence[str] | None = None) -> tuple[Table, np.ndarray | None]:
+        """The columns besides the target, or some of them; and the target if there is one."""
+        raw = read_npz(self.path, self.target_name, required=False)
+        assert raw.whole is not None
+        return raw.whole.read(columns)
+
+    def target(self) -> np.ndarray | None:
+        """Values of the target."""
+        return self.read()[1]
+
+
+def read_shard(path: Path, target: str | None, required: bool) -> RawData:
+    """NPZ file as one part that is loaded when it is read; read once here for its size."""
+    raw = read_npz(path, target, required=required)
+    n_rows = sum(part.n_rows for part in raw.parts)
+    part = NpzPart(path, target, n_rows, raw.parts[0].columns)
+    return RawData((part,), raw.target, raw.image_shape, raw.notes)
+
+
+def _load_npz(path: Path) -> dict[str, np.ndarray]:
+    check_magic(path, NPZ_MAGIC)
+    # NumPy leaves a damaged file open if it is given a path.
+    with path.open("rb") as stream:
+        try:
+            with np.load(stream, allow_pickle=False) as archive:
+                return {key: archive[key] for key in archive.files}
+        except (ValueError, EOFError, OSError, zipfile.BadZipFile, zlib.error) as error:
+            raise unreadable(path, error) from error
+
+
+def _npz_columns(
+    path: Path, arrays: Mapping[str, np.ndarray], target: str | None, required: bool
+) -> RawData:
+    """NPZ file whose arrays are the columns of a table."""
+    if not arrays or any(array.ndim != 1 for array in arrays.values()):
+        seen = ", ".join(f"{key} {array.shape}" for key, array in arrays.items()) or "nothing"
+        raise InvalidData(
+            f"{path} holds {seen}; allowed: an array X of shape (n, d) or (n, height, width) with a "
+            "target y of shape (n,), or columns of one length."
+        )
+    table = from_columns({key: typed_column(array, key) for key, array in arrays.items()})
+    chosen, notes = choose_target(table.order, target, required=required, where=str(path))
+    parts = stretches(TablePart(table))
+    return RawData(split_target(parts, chosen) if chosen else parts, chosen, None, notes)
+
+
+def check_magic(path: Path, magic: bytes) -> None:
+    """Raise :class:`InvalidData` if the first bytes of a file are those of another kind."""
+    with path.open("rb") as stream:
+        start = stream.read(len(NPY_MAGIC))
+    if start.startswith(magic):
+        return
+    for other, ending in ((NPY_MAGIC, ".npy"), (NPZ_MAGIC, ".npz")):
+        if start.startswith(other):
+            raise InvalidData(f"{path} is a file of another kind; rename it to end in {ending}.")
+    raise InvalidData(
+        f"{path} is no NumPy file (it starts with {start!r}). Save it anew with numpy.save or "
+        "numpy.savez."
+    )
+
+
+def unreadable(path: Path, error: Exception) -> InvalidData:
+    """Error for a NumPy file that is damaged or holds Python objects."""
+    if "Object arrays" in str(error):
+        return InvalidData(
+            f"{path} holds Python objects (rows or images of different length, or mixed types), "
+            "which could run code when read; allowed: arrays of numbers or of text. Bring all rows "
+            "to one size and save anew with numpy.save or numpy.savez."
+        )
+    return InvalidData(f"{path} is damaged ({error}). Save it anew with numpy.save or numpy.savez.")
