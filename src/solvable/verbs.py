@@ -315,7 +315,7 @@ def diagnose_weights(
     ...     solvable.diagnose_weights(path, workers=1).matrices[0].phase
     'random-like'
     """
-    from solvable.diagnose.running import diagnose_whole
+    from solvable.diagnose.file import diagnose_whole
     from solvable.study.dispatch import count_workers
 
     lanes = count_workers(workers)

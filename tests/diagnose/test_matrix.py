@@ -10,7 +10,7 @@ from safetensors.numpy import save_file
 
 from solvable.diagnose import diagnose_file, diagnose_matrix
 from solvable.diagnose.phase_likelihood import COLLAPSED
-from solvable.diagnose.phases import PHASES
+from solvable.diagnose.words import PHASES
 from solvable.errors import InvalidData, InvalidParameter
 
 

@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from solvable.diagnose import phases, tables, words
+from solvable.diagnose import tables, words
 from solvable.diagnose.bulk_fit import fit_bulk
 from solvable.diagnose.diagnosis import (
     NOT_FITTED,
@@ -96,8 +96,8 @@ def everything() -> Diagnosed:
 
 
 def test_every_phase_is_explained_once():
-    assert tuple(one.name for one in phases.PHASES) == PHASES
-    for one in phases.PHASES:
+    assert tuple(one.name for one in words.PHASES) == PHASES
+    for one in words.PHASES:
         assert min(len(one.looks), len(one.means), len(one.advice)) > 30
 
 
@@ -324,7 +324,7 @@ def test_the_page_has_every_matrix_and_every_phase(tmp_path):
         "before.npz",
     ):
         assert part in plain
-    for one in phases.PHASES:
+    for one in words.PHASES:
         assert words.sentence(one.means) in plain
     # Links lead to pictures that are there.
     anchors = set(re.findall(r'<figure id="(matrix-\d+)"', text))

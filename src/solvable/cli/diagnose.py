@@ -61,8 +61,8 @@ def diagnose(
         Print nothing but errors (and the JSON).
     """
     from solvable.cli.terminal import note, progress_bar, status_line, write_json
+    from solvable.diagnose.file import count_matrices, stored_arrays, useful_workers
     from solvable.diagnose.report import DIRECTORY, content_of, fingerprint_of, write_files
-    from solvable.diagnose.running import count_matrices, stored_arrays, useful_workers
     from solvable.diagnose.words import counted
     from solvable.study.dispatch import count_workers
     from solvable.verbs import diagnose_weights

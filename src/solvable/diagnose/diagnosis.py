@@ -16,6 +16,8 @@ from solvable.plots.shown import Shown
 
 NOT_FITTED = "not fitted"
 
+REFUTED = 0.02  # p-value below which the best law is refuted; the phase stays the likeliest
+
 
 @dataclass(frozen=True)
 class Estimate:

@@ -8,7 +8,14 @@ import numpy as np
 
 from solvable.diagnose.bulk_fit import BulkFit
 from solvable.diagnose.bulk_law import WholeBulk
-from solvable.diagnose.diagnosis import NOT_FITTED, Comparison, Estimate, MatrixDiagnosis, Rival
+from solvable.diagnose.diagnosis import (
+    NOT_FITTED,
+    REFUTED,
+    Comparison,
+    Estimate,
+    MatrixDiagnosis,
+    Rival,
+)
 from solvable.diagnose.findings import (
     curve_of,
     decay_below_threshold,
@@ -21,8 +28,6 @@ from solvable.diagnose.rivals import goodness_of, rivals_of, tail_of
 from solvable.diagnose.spectrum import Spectrum, in_unit, read_spectrum
 from solvable.diagnose.strengths import Decay
 from solvable.errors import InvalidData
-
-REFUTED = 0.02  # p-value below which the best law counts as refuted; the phase stays the likeliest
 
 
 def diagnose_matrix(

@@ -15,7 +15,6 @@ from solvable.diagnose import tables, words
 from solvable.diagnose.diagnosis import Curve, Diagnosed, Estimate, Feature, MatrixDiagnosis
 from solvable.diagnose.figures import spectrum_figure
 from solvable.diagnose.noise import RectangularNoise
-from solvable.diagnose.phases import PHASES
 from solvable.diagnose.svg import small_picture
 from solvable.errors import InvalidData
 from solvable.plots.files import write_atomically
@@ -114,7 +113,7 @@ def _html(found: Diagnosed, command: str) -> str:
         generator=f"{GENERATOR} {version('solvable')}",
         tables=tables,
         phases=words.counts(found),
-        all_phases=PHASES,
+        all_phases=words.PHASES,
         cards=matrix_cards(found),
         sketches=sketches(),
         command=command,

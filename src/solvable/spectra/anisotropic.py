@@ -227,12 +227,12 @@ def direction_profile(
     weight = np.maximum(-(1 / pole).imag / np.pi, 0.0)
     # The direction's own eigenvalue counts where its resonance is narrower than the others'
     # spacing.
-    own = -np.gradient(np.unwrap(np.angle(pole)), grid) / np.pi
-    density = np.where(inside, np.maximum(density + own, 0.1 * density), density)
+    resonance = -np.gradient(np.unwrap(np.angle(pole)), grid) / np.pi
+    density = np.where(inside, np.maximum(density + resonance, 0.1 * density), density)
     overlap = np.where(inside, weight / np.where(inside, density, 1.0), 0.0)
-    found = _outliers(noise, grid, m, pole, inside, moments, direction_variance)
+    poles = _outliers(noise, grid, m, pole, inside, moments, direction_variance)
     ranked = sorted(
-        (Outlier(place, c2, _rank(grid, density, place)) for place, c2 in found),
+        (Outlier(place, c2, _rank(grid, density, place)) for place, c2 in poles),
         key=lambda outlier: -outlier.squared_overlap,
     )
     best, order = 0.0, rank

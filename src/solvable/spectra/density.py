@@ -137,8 +137,8 @@ def _excess(
     with np.errstate(divide="ignore", invalid="ignore"):
         distance = (u[:, None] - values) ** 2 + v[:, None] ** 2
         terms = np.where(values == 0, 0.0, values**2 / distance)
-        own = extra / (u**2 + v**2) if extra else 0.0
-    return np.asarray(terms.mean(axis=1) + own - 1 / aspect_ratio)
+        semicircle = extra / (u**2 + v**2) if extra else 0.0
+    return np.asarray(terms.mean(axis=1) + semicircle - 1 / aspect_ratio)
 
 
 def _imaginary_parts(

@@ -104,12 +104,12 @@ def truncated_moments_near(
     if slot % 2 == 0:
         return truncated_moments(law, threshold), None
     component = slot // 2
-    own = law.panel_components == component
+    inside = law.panel_components == component
     angle = np.nan
     if anchor is not None:
         angle = anchor[1] + (threshold - anchor[0]) / anchor[2]
     if not 0 < angle < np.pi:
-        rows = np.repeat(own, PANEL_NODES)
+        rows = np.repeat(inside, PANEL_NODES)
         low, high = law.edges[component]
         x = np.concatenate([[low], law.x[rows], [high]])
         known = np.concatenate([[0.0], law.angles(component, law.u[rows]), [np.pi]])
@@ -169,9 +169,9 @@ def _rule_above(
     split &= stop > angle[:, None]
     rows, chosen = np.nonzero(split)
     if rows.size:
-        points, own = law.panels(component[chosen], angle[rows], stop[chosen])
+        points, shares = law.panels(component[chosen], angle[rows], stop[chosen])
         index.append(np.repeat(rows, PANEL_NODES))
-        parts.append(np.stack([*points, own]))
+        parts.append(np.stack([*points, shares]))
     columns = np.concatenate(parts, axis=1)
     return np.concatenate(index), Points(*columns[:4]), columns[4]
 
