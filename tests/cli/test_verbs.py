@@ -179,6 +179,23 @@ def test_weights_are_diagnosed_and_shown(tmp_path):
     ]
 
 
+def test_features_are_learned_and_shown():
+    steps = []
+    found = verbs.learn_features(
+        "wine", folds=2, rows=150, workers=1, progress=lambda *step: steps.append(step)
+    )
+    assert len(steps) > 2
+    assert found.learned.error < 0.3
+    words = texts(found)
+    assert words[0].startswith("wine: 150 rows, 13 columns")
+    assert {score.title for score in found.methods} <= set(words)
+    assert "learn-curve" in found.figure_names
+    assert found.figure("learn-curve").axes[0].get_ylabel()
+    assert repr(found).startswith("<Learned: wine")
+    pytest.importorskip("pandas")
+    assert found.to_dataframe()["error"][0] == found.learned.error
+
+
 def test_data_frames_hold_the_numbers(finished, probe):
     pandas = pytest.importorskip("pandas")
     study = verbs.load(finished.cwd / "run").to_dataframe()

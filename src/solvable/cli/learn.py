@@ -135,36 +135,30 @@ def _command(
 
 
 def _tell(found: Learned, files: LearnFiles) -> None:
-    from rich.text import Text
-
-    from solvable.cli.terminal import write
+    from solvable.cli.terminal import write, write_prose
     from solvable.learn import words
     from solvable.learn.tables import method_table, outlook_table, signal_table
 
-    def prose(*sentences: str, style: str = "") -> None:
-        # As Text it is broken between words.
-        write(*(Text(sentence, style=style) for sentence in sentences))
-
-    prose(words.subject(found), style="bold")
-    prose(*(f"- {treatment}" for treatment in found.treatments), style="dim")
+    write_prose(words.subject(found), style="bold")
+    write_prose(*(f"- {treatment}" for treatment in found.treatments), style="dim")
     write("")
-    prose("Which features can these rows teach?", style="bold")
+    write_prose("Which features can these rows teach?", style="bold")
     for layer in found.found:
-        prose(words.signal_sentence(layer, found))
+        write_prose(words.signal_sentence(layer, found))
         if layer.directions:
             write("", signal_table(layer))
     write("")
-    prose("How good are they on rows that were not seen?", style="bold")
-    prose(words.headline(found), *words.comparison_sentences(found))
+    write_prose("How good are they on rows that were not seen?", style="bold")
+    write_prose(words.headline(found), *words.comparison_sentences(found))
     write("", method_table(found), "")
     remarks = (f"{score.title}: {score.remark}" for score in found.methods if score.remark)
-    prose(*remarks, style="dim")
-    prose(found.protocol, style="dim")
+    write_prose(*remarks, style="dim")
+    write_prose(found.protocol, style="dim")
     write("")
-    prose("What would more data buy?", style="bold")
-    prose(words.outlook_sentence(found))
+    write_prose("What would more data buy?", style="bold")
+    write_prose(words.outlook_sentence(found))
     if found.outlook.expected:
         write("", outlook_table(found), "")
-        prose(found.outlook.verdict, *found.outlook.notes, style="dim")
+        write_prose(found.outlook.verdict, *found.outlook.notes, style="dim")
     write("", f"report   {files.report}", f"model    {files.model}")
     write(f"predict  solvable predict {files.model} NEW.csv")

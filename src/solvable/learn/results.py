@@ -9,6 +9,8 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from solvable.plots.shown import Shown
+
 Verdict: TypeAlias = Literal["better", "worse", "no difference"]
 """How a method compares with the learned features, as far as these data can show."""
 
@@ -154,8 +156,8 @@ class Outlook:
     notes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class Learned:
+@dataclass(frozen=True, repr=False)
+class Learned(Shown, view="solvable.learn.view"):
     """All that `solvable learn` found.
 
     Parameters

@@ -1,0 +1,35 @@
+"""What was learned for a notebook and a data frame."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from solvable.learn import words
+from solvable.learn.figures import learn_figures
+from solvable.learn.results import Learned
+from solvable.learn.tables import method_table, outlook_table, signal_table
+from solvable.plots.figure import Figure
+from solvable.plots.tables import Table
+
+
+def line(found: Learned) -> str:
+    """The data set, and what is predicted from it."""
+    return f"{found.name}: {words.subject(found)}"
+
+
+def tables(found: Learned) -> list[Table]:
+    """Directions of each filter, errors of all methods, and what more rows would buy."""
+    directions = [signal_table(layer) for layer in found.found if layer.directions]
+    outlook = [outlook_table(found)] if found.outlook.expected else []
+    return [*directions, method_table(found), *outlook]
+
+
+def rows(found: Learned) -> list[dict[str, Any]]:
+    """One row per method, learned features first."""
+    return [asdict(score) for score in found.methods]
+
+
+def figures(found: Learned) -> list[Figure]:
+    """Strengths of the directions, and the learning curve."""
+    return learn_figures(found)
