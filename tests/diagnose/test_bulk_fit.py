@@ -6,7 +6,13 @@ import numpy as np
 import pytest
 
 from solvable.diagnose.bulk_fit import fit_bulk
-from solvable.diagnose.noise import RectangularNoise, debias, noise_edge, noise_singular_values
+from solvable.diagnose.noise import (
+    RectangularNoise,
+    SymmetricNoise,
+    debias,
+    noise_edge,
+    noise_singular_values,
+)
 from solvable.errors import InvalidData, InvalidParameter
 
 
@@ -34,6 +40,15 @@ def test_law_has_unit_mass_and_the_moments_of_marchenko_and_pastur(ratio):
     assert law.cdf(np.array([middle]))[0] == pytest.approx(mass, abs=1e-6)
     shares = np.linspace(0.01, 0.99, 9)
     np.testing.assert_allclose(law.cdf(law.quantile(shares)), shares, atol=1e-9)
+
+
+@pytest.mark.parametrize("law", [RectangularNoise(0.05), RectangularNoise(1.0), SymmetricNoise()])
+def test_a_signal_shows_where_its_strength_is_read(law):
+    strengths = law.threshold * np.array([1.001, 1.5, 20.0])
+    places = np.array([law.place(strength) for strength in strengths])
+    assert (places > law.edges[1]).all()
+    # The place has no slope at the threshold.
+    np.testing.assert_allclose(law.strength(places), strengths, rtol=1e-9)
 
 
 @pytest.mark.parametrize("ratio", [0.3, 1.0])

@@ -225,10 +225,10 @@ def test_scale_and_sign_of_the_labels(factor, ratio):
     law = three_values()
     scaled = LabelLaw(factor * law.weights, law.probabilities, law.second_moments)
     one, other = (label_weighted_spectrum(each, ratio=ratio) for each in (law, scaled))
-    np.testing.assert_allclose(other.eigenvalues, factor * one.eigenvalues, rtol=1e-7)
+    np.testing.assert_allclose(other.eigenvalues, factor * one.eigenvalues, rtol=1e-7, atol=1e-12)
     np.testing.assert_allclose(other.squared_overlap, one.squared_overlap, atol=1e-8)
     turned = label_weighted_spectrum(law.mirrored(), ratio=ratio)
-    np.testing.assert_allclose(turned.lower.edge, -one.upper.edge, rtol=1e-12)
+    np.testing.assert_allclose(turned.lower.edge, -one.upper.edge, rtol=1e-12, atol=1e-14)
     np.testing.assert_allclose(turned.squared_overlap, one.squared_overlap, atol=1e-12)
 
 

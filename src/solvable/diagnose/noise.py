@@ -44,6 +44,9 @@ class NoiseLaw(Protocol):
     def strength(self, x: np.ndarray) -> np.ndarray:
         """Signal behind an outlier at x; the threshold where x is no outlier."""
 
+    def place(self, strength: float) -> float:
+        """Where a signal beyond the threshold shows: the inverse of :meth:`strength`."""
+
     def spread(self, x: np.ndarray, size: int) -> np.ndarray:
         """Standard deviation of an outlier at x, for ``size`` values."""
 
@@ -85,11 +88,16 @@ class RectangularNoise:
 
     def strength(self, x: np.ndarray) -> np.ndarray:
         """Signal behind an outlier at x; the threshold where x is no outlier."""
-        # Inverse of x^2 = (1 + s^2) (c + s^2) / s^2.
         gap = np.maximum(np.asarray(x) ** 2 - 1 - self.ratio, 2 * self.ratio**0.5)
         # Rounding may leave the square below zero at the threshold.
         root = np.sqrt(np.maximum(gap**2 - 4 * self.ratio, 0.0))
         return np.asarray(np.sqrt((gap + root) / 2))
+
+    def place(self, strength: float) -> float:
+        """Where a signal beyond the threshold shows."""
+        # x^2 = (1 + s^2) (c + s^2) / s^2
+        square = strength**2
+        return float(((1 + square) * (self.ratio + square) / square) ** 0.5)
 
     def spread(self, x: np.ndarray, size: int) -> np.ndarray:
         """Standard deviation of an outlier at x, for ``size`` values."""
@@ -224,9 +232,13 @@ class SymmetricNoise:
 
     def strength(self, x: np.ndarray) -> np.ndarray:
         """Signal behind an outlier at x; the threshold where x is no outlier."""
-        # Baik, Ben Arous and Peche: x = s + 1/s with squared overlap 1 - 1/s^2.
         y = np.maximum(x, 2.0)
         return np.asarray((y + np.sqrt(y**2 - 4)) / 2)
+
+    def place(self, strength: float) -> float:
+        """Where a signal beyond the threshold shows."""
+        # Baik, Ben Arous and Peche: x = s + 1/s with squared overlap 1 - 1/s^2.
+        return strength + 1 / strength
 
     def spread(self, x: np.ndarray, size: int) -> np.ndarray:
         """Standard deviation of an outlier at x."""

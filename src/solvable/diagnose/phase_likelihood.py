@@ -8,7 +8,6 @@ import numpy as np
 
 from solvable.diagnose.bulk_law import WholeBulk
 from solvable.diagnose.smooth_law import SmoothLaw, fit_smooth
-from solvable.spectra.roots import bracketed_root
 
 COLLAPSED = 0.9  # share of zeros from which the rank has collapsed: "almost all" in a number
 
@@ -92,7 +91,7 @@ def _free_spikes(
     places = float(np.log(np.arange(p - count + 1, p + 1)).sum())
     total = float(density[:-count].sum()) + float(bulk.log_spikes(tops).sum()) - places
     # Where a signal just clear of the edge would be seen, and how far the strongest is from it.
-    x = _place(bulk, bulk.separated)
+    x = bulk.law.place(bulk.separated * bulk.law.threshold) * bulk.scale - bulk.shift
     top = float(bulk.modulus(tops[-1:])[0])
     away = (top - x) / float(bulk.width(np.array([max(x, top)]))[0])
     outside, inside = 0.5 * min(away, 0.0) ** 2, 0.5 * max(away, 0.0) ** 2
@@ -101,15 +100,6 @@ def _free_spikes(
         PhaseLaw("bulk+spikes", total - outside, fitted + count, p, words),
         PhaseLaw("bleeding-out", total - inside, fitted + count, p, f"{words} at the edge"),
     ]
-
-
-def _place(bulk: WholeBulk, ratio: float) -> float:
-    """Where a signal of this many thresholds is seen."""
-    edge, strength = bulk.law.edges[1], ratio * bulk.law.threshold
-    place = bracketed_root(
-        lambda x: float(bulk.law.strength(np.array([x]))[0]) - strength, edge, edge + 4 * strength
-    )
-    return place * bulk.scale - bulk.shift
 
 
 def _pooled_spikes(
