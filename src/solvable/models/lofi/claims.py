@@ -2,92 +2,227 @@
 
 from __future__ import annotations
 
-from solvable.frame.claims import Claim
-from solvable.models.lofi import checks
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from solvable.frame.agreement import Agreement, Cell, Kind
+from solvable.frame.claims import Claim, Finding, NotTestable, worst
+from solvable.frame.points import Point
 
 LU_LI = "Lu and Li, arXiv:1702.06435"
 
 PAPER = "arXiv:2605.13612"
 
+Check = Callable[[Sequence[Point]], Finding | NotTestable]
+
+
+def predicted(name: str) -> Callable[[Point], np.ndarray]:
+    """Prediction of a metric; NaN at targets that have none."""
+    return lambda point: point.predicted(name) if name in point.prediction else np.array(np.nan)
+
+
+def of(target: str, **above: float) -> Callable[[Cell], bool]:
+    """Cells of a target, without a lift, at which predictions are above given values."""
+    return lambda cell: at(cell.point, target, **above)
+
+
+def at(point: Point, target: str, **above: float) -> bool:
+    """Whether a point has a target, without a lift, and predictions above given values."""
+    setting = point.setting
+    return (setting.target, setting.lift) == (target, "none") and all(
+        float(point.predicted(name)) > value for name, value in above.items()
+    )
+
+
+def compared(
+    measured: Callable[[Point], np.ndarray | None],
+    expected: float | Callable[[Point], float],
+    kind: Kind,
+    missing: str,
+    *,
+    within: Callable[[Point], float] = lambda point: 0.0,
+    errors: float = 0.0,
+) -> Check:
+    """Check of means with a tolerance and standard errors of their own, wherever there are any."""
+
+    def check(points: Sequence[Point]) -> Finding | NotTestable:
+        findings = []
+        for point in points:
+            values = measured(point)
+            if values is None or not np.isfinite(values).all():
+                continue
+            level = expected(point) if callable(expected) else expected
+            for column in values.reshape(len(values), -1).T:
+                mean, n = float(column.mean()), column.size
+                error = float(column.std(ddof=1) / np.sqrt(n)) if n > 1 else 0.0
+                tolerance = within(point) + errors * error
+                place = f"Closest to failing: {point.setting.place}."
+                findings.append(Finding(mean, level, tolerance, error, n, kind, place))
+        return worst(findings) if findings else NotTestable(missing)
+
+    return check
+
+
+def _outlier(point: Point) -> np.ndarray | None:
+    resolved = at(point, "single-index", subspace_overlap=0.2)
+    return point.values("eigenvalue") if resolved else None
+
+
+def _far_below(point: Point) -> np.ndarray | None:
+    if not at(point, "single-index") or point.setting.n_inputs < 50:
+        return None  # corrections of order 1/d exceed the limit
+    threshold = point.predicted("emergence_ratio")[0]
+    return point.values("squared_overlap") if point.setting.ratio <= 0.6 * threshold else None
+
+
+def _largest_rank(point: Point) -> np.ndarray | None:
+    if not at(point, "hidden", deflated_squared_overlap=0.5):
+        return None
+    return point.values("deflated_rank").max(keepdims=True)
+
+
+def _gaps_to_kernels(point: Point) -> np.ndarray | None:
+    """Errors of the networks of one and three layers without filter, less that with one."""
+    if not at(point, "subspace", subspace_overlap=0.7):
+        return None
+    kernels = np.stack([point.values("kernel_error"), point.values("deep_kernel_error")], axis=1)
+    return np.asarray(kernels - point.values("error")[:, None])
+
+
 CLAIMS = (
-    Claim(
+    Agreement(
         "overlap-through-emergence",
         "The squared overlap of the first filter with its direction is on the predicted curve, "
         "below, at and above the threshold.",
-        f"{LU_LI}; rounding at finite d derived",
-        "0.04 for corrections of relative order 1/d and the profile at threshold, plus four standard "
-        "errors, as overlaps at threshold are skewed.",
-        checks.overlap,
+        metric="squared_overlap",
+        expected=predicted("squared_overlap"),
+        entry="direction",
+        source=f"{LU_LI}; rounding at finite d derived",
+        within=0.04,
+        because="Corrections of relative order 1/d, and the profile at threshold.",
+        where=of("single-index"),
+        missing="no point has the target single-index without lift; run with --set "
+        "target=single-index",
     ),
     Claim(
         "place-of-the-outlier",
         "The eigenvalue of a found direction is at psi(lambda*).",
         LU_LI,
+        # Replicates scatter by as much as the tolerance: no row of agreement.
         "3 % of the edge for finite d, plus three standard errors.",
-        checks.eigenvalue,
+        compared(
+            _outlier, lambda point: float(point.predicted("eigenvalue")), "equal",
+            within=lambda point: 0.03 * abs(float(point.predicted("bulk_edge"))), errors=3,
+            missing="no point of a single-index target has a predicted squared overlap above 0.2; "
+            "raise ratio",
+        ),
     ),
-    Claim(
+    Agreement(
         "edge-of-the-bulk",
         "The extreme eigenvalue at the end without a direction is at the edge of the bulk.",
-        LU_LI,
-        "5 % and 0.01: an extreme eigenvalue lies a Tracy-Widom fluctuation, d^(-2/3), inside.",
-        checks.edges,
+        metric="opposite_edge",
+        expected=predicted("opposite_edge"),
+        source=LU_LI,
+        within=lambda cell: 0.05 * abs(cell.expected) + 0.01,
+        because="5 % and 0.01: an extreme eigenvalue lies a Tracy-Widom fluctuation, d^(-2/3), "
+        "inside.",
+        where=lambda cell: (
+            at(cell.point, "single-index")
+            and (cell.setting.label_map, cell.setting.channel)
+            not in (("raw", "square"), ("raw", "absolute"))
+        ),
+        missing="no point has the target single-index with bounded labels; run with --set "
+        "target=single-index",
     ),
     Claim(
         "nothing-below-threshold",
         "Far below the threshold the leading eigenvector is unrelated to the direction.",
         LU_LI,
         "Three standard errors above 0.1.",
-        checks.nothing_below,
+        compared(
+            _far_below, 0.1, "at most", errors=3,
+            missing="no point of a single-index target has ratio below 0.6 of its threshold",
+        ),
     ),
-    Claim(
+    Agreement(
         "lift-as-label-map",
         "An infinitely wide lift before the filter acts like a map of the label.",
-        "derived",
-        "0.05 for terms of order d^(-1/2) from fluctuating norms, plus four standard errors.",
-        checks.lifted,
+        metric="squared_overlap",
+        expected=predicted("squared_overlap"),
+        entry="direction",
+        source="derived",
+        within=0.05,
+        because="Terms of order d^(-1/2) from fluctuating norms.",
+        # The transition after a lift is predicted without its rounding.
+        where=lambda cell: cell.setting.lift != "none" and cell.expected > 0.3,
+        missing="no point has a lift and a predicted squared overlap above 0.3; run with --preset lift",
     ),
-    Claim(
+    Agreement(
         "hidden-overlap",
         "Among strong irrelevant directions the best eigenvector has the predicted overlap.",
-        "derived",
-        "0.1: levels of a bulk repel one another, which the theory treats roughly.",
-        checks.hidden_overlap,
+        metric="best_squared_overlap",
+        expected=predicted("best_squared_overlap"),
+        source="derived",
+        within=0.1,
+        because="Levels of a bulk repel one another, which the theory treats roughly.",
+        missing="no point has the target hidden; run with --set target=hidden",
     ),
-    Claim(
+    Agreement(
         "hidden-rank",
         "A weak feature is found behind the strong irrelevant directions in the ranking by modulus.",
-        "derived",
-        "A quarter of the number of strong directions, plus three standard errors.",
-        checks.hidden_rank,
+        metric="best_rank",
+        expected=predicted("best_rank"),
+        source="derived",
+        within=lambda cell: 0.25 * cell.setting.nuisance,
+        because="A quarter of the number of strong directions.",
+        # Without a feature the best of the eigenvectors may be any.
+        where=of("hidden", deflated_squared_overlap=0.5),
+        missing="no point of a hidden target has a feature to be found; raise ratio",
     ),
-    Claim(
+    Agreement(
         "deflation-restores",
         "Without the strong directions the overlap is that of isotropic inputs.",
-        "derived",
-        "0.05, plus three standard errors.",
-        checks.deflated_overlap,
+        metric="deflated_squared_overlap",
+        expected=predicted("deflated_squared_overlap"),
+        source="derived",
+        within=0.05,
+        because="Corrections of order 1/d.",
+        where=of("hidden", deflated_squared_overlap=0.2),
+        missing="no point of a hidden target has a predicted overlap above 0.2; raise ratio",
     ),
     Claim(
         "deflation-leads",
         "Without the strong directions a found feature leads the ranking.",
         "derived",
         "Every replicate counts.",
-        checks.deflation_leads,
+        compared(
+            _largest_rank, 0.0, "at most",
+            missing="no point of a hidden target has a predicted overlap above 0.5",
+        ),
     ),
-    Claim(
+    Agreement(
         "subspace-overlap",
         "The overlap of the kept eigenvectors with the subspace of the label is the predicted one.",
-        "derived",
-        "0.05 for d = 60, plus four standard errors.",
-        checks.subspace,
+        metric="subspace_overlap",
+        expected=predicted("subspace_overlap"),
+        source="derived",
+        within=0.05,
+        because="Corrections of order 1/d at d = 60.",
+        where=of("subspace"),
+        missing="no point has the target subspace; run with --set target=subspace",
     ),
-    Claim(
+    Agreement(
         "both-signs-needed",
         "Eigenvectors of one sign hold half of the subspace at most.",
-        f"{PAPER}: ranking by modulus",
-        "0.05 for chance, plus three standard errors.",
-        checks.one_sign,
+        metric="upper_subspace_overlap",
+        expected=0.5,
+        kind="at most",
+        source=f"{PAPER}: ranking by modulus",
+        within=0.05,
+        because="Chance.",
+        where=of("subspace", subspace_overlap=0.7),
+        missing="no subspace target has a predicted overlap above 0.7; raise ratio",
     ),
     Claim(
         "filter-beats-kernels",
@@ -95,13 +230,21 @@ CLAIMS = (
         "one and three layers without filter.",
         f"{PAPER}; figures of note 3.4",
         "A one-sided statement.",
-        checks.beats_kernels,
+        compared(
+            _gaps_to_kernels, 0.1, "at least",
+            missing="no subspace target has a predicted overlap above 0.7 and fitted networks "
+            "(kernel_samples >= n); raise ratio or kernel_samples",
+        ),
     ),
-    Claim(
+    Agreement(
         "error-above-its-floor",
         "No readout of the learned coordinates beats the Bayes error given their overlaps.",
-        "derived",
-        "0.02 for overlaps that differ between directions and samples, plus three standard errors.",
-        checks.above_floor,
+        metric="error",
+        expected=predicted("error_floor"),
+        kind="at least",
+        source="derived",
+        within=0.02,
+        because="Overlaps differ between directions and samples.",
+        missing="no subspace target has fitted networks",
     ),
-)
+)  # fmt: skip

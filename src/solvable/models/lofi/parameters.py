@@ -85,3 +85,11 @@ class NeuralLoFiParameters(Parameters):
     def samples(self) -> int:
         """Number n of samples."""
         return round(self.ratio * self.n_inputs)
+
+    @property
+    def place(self) -> str:
+        """Words for a place in a study."""
+        text = f"n/d = {self.ratio:.3g}, target {self.target}"
+        if self.target != "subspace":
+            text += f", channel {self.channel}, label map {self.label_map}"
+        return text if self.lift == "none" else f"{text}, lift {self.lift}"

@@ -131,3 +131,15 @@ def _lifted(parameters: NeuralLoFiParameters, law: LabelLaw) -> Metrics:
         "subspace_overlap": lifted.squared_overlap,
         "emergence_ratio": _listed(np.array([lifted.emergence_ratio])),
     }
+
+
+def chance(parameters: NeuralLoFiParameters, prediction: Metrics) -> Metrics:
+    """Metrics of random directions, and of a readout that guesses."""
+    d = parameters.n_inputs
+    names = ("subspace_overlap", "upper_subspace_overlap", "best_squared_overlap")
+    return {
+        **dict.fromkeys((*names, "deflated_squared_overlap"), 1 / d),
+        "squared_overlap": [1 / d] * len(prediction.get("squared_overlap") or []),
+        **dict.fromkeys(("best_rank", "deflated_rank"), d / 2),
+        "error": 0.5,
+    }

@@ -1,19 +1,10 @@
-"""The system `neural-lofi`: what the filters of a low-degree network find, and from when."""
+"""Filters of low-degree networks on Gaussian inputs (arXiv:2605.13612), with exact theory."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import ClassVar
-
-import numpy as np
-
-from solvable.frame.claims import Claim
-from solvable.frame.points import Metrics, Point
-from solvable.frame.system import Parameters, Preset, Reference, System
-from solvable.models.lofi.claims import CLAIMS
-from solvable.models.lofi.figures import draw_figures
+from solvable.frame.curves import Axis
+from solvable.frame.system import Preset, Reference, System
 from solvable.models.lofi.parameters import NeuralLoFiParameters
-from solvable.plots.figure import Figure
 
 NEURAL_LOFI = Reference(
     key="dandi2026neural",
@@ -79,42 +70,26 @@ PRESETS = {
 }
 
 
-class NeuralLoFiSystem(System):
-    """Filters of low-degree networks on Gaussian inputs (arXiv:2605.13612), with exact theory."""
-
-    name: ClassVar[str] = "neural-lofi"
-    title: ClassVar[str] = (
-        "A label-weighted second moment finds features from definite sample sizes"
-    )
-    version: ClassVar[str] = "1"
-    references: ClassVar[tuple[Reference, ...]] = (NEURAL_LOFI, SPECTRAL)
-    parameters: ClassVar[type[Parameters]] = NeuralLoFiParameters
-    presets: ClassVar[Mapping[str, Preset]] = PRESETS
-    claims: ClassVar[tuple[Claim, ...]] = CLAIMS
-
-    def measure(self, parameters: NeuralLoFiParameters, rng: np.random.Generator) -> Metrics:
-        """Draw a target and samples, filter them, and compare with the true directions."""
-        from solvable.models.lofi import measure as neural_lofi_experiment
-
-        return neural_lofi_experiment.measure(parameters, rng)
-
-    def predict(self, parameters: NeuralLoFiParameters) -> Metrics:
-        """Predict the same metrics from the theory at this size."""
-        from solvable.models.lofi.predict import predict
-
-        return predict(parameters)
-
-    def teacher(
-        self, parameters: NeuralLoFiParameters, rng: np.random.Generator
-    ) -> Mapping[str, np.ndarray]:
-        """Directions of the target that :meth:`measure` draws first."""
-        from solvable.models.lofi.target import draw_target
-
-        return {"directions": draw_target(parameters, rng).directions}
-
-    def figures(self, points: Sequence[Point]) -> list[Figure]:
-        """Overlaps, eigenvalues, ranks and errors against n/d, theory beside measurement."""
-        return draw_figures(points)
-
-
-system = NeuralLoFiSystem()
+system = System(
+    name="neural-lofi",
+    title="A label-weighted second moment finds features from definite sample sizes",
+    version="1",
+    parameters=NeuralLoFiParameters,
+    measure="measure:measure",
+    predict="predict:predict",
+    chance="predict:chance",
+    teacher="target:draw_teacher",
+    axis=Axis(
+        "ratio",
+        "samples per dimension n/d",
+        ignore=("kernel_samples", "test_samples"),
+        told=lambda setting: setting.place,
+        words={"channel": "{}", "label_map": "{}", "lift": "{} lift"},
+        margin=1.1,
+        resolution=24,
+    ),
+    claims="claims:CLAIMS",
+    panels="figures:PANELS",
+    presets=PRESETS,
+    references=(NEURAL_LOFI, SPECTRAL),
+)

@@ -265,3 +265,10 @@ def draw_target(
 ) -> GaussianChannel | SubspaceChannel:
     """Target of one replicate, the first thing that is drawn."""
     return make_target(parameters, int(rng.integers(2**31)))
+
+
+def draw_teacher(
+    parameters: NeuralLoFiParameters, rng: np.random.Generator
+) -> dict[str, np.ndarray]:
+    """Directions of the target of one replicate, stored with a study."""
+    return {"directions": draw_target(parameters, rng).directions}
