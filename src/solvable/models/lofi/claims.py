@@ -14,25 +14,16 @@ LU_LI = "Lu and Li, arXiv:1702.06435"
 
 PAPER = "arXiv:2605.13612"
 
-Check = Callable[[Sequence[Point]], Finding | NotTestable]
-
 
 def predicted(name: str) -> Callable[[Point], np.ndarray]:
     """Prediction of a metric; NaN at targets that have none."""
     return lambda point: point.predicted(name) if name in point.prediction else np.array(np.nan)
 
 
-def of(target: str, **above: float) -> Callable[[Cell], bool]:
-    """Cells of a target, without a lift, at which predictions are above given values."""
-    return lambda cell: at(cell.point, target, **above)
-
-
-def at(point: Point, target: str, **above: float) -> bool:
+def at(point: Point | Cell, target: str, **above: float) -> bool:
     """Whether a point has a target, without a lift, and predictions above given values."""
-    setting = point.setting
-    return (setting.target, setting.lift) == (target, "none") and all(
-        float(point.predicted(name)) > value for name, value in above.items()
-    )
+    found = (point.setting.target, point.setting.lift) == (target, "none")
+    return found and all(float(point.predicted(name)) > value for name, value in above.items())
 
 
 def compared(
@@ -43,7 +34,7 @@ def compared(
     *,
     within: Callable[[Point], float] = lambda point: 0.0,
     errors: float = 0.0,
-) -> Check:
+) -> Callable[[Sequence[Point]], Finding | NotTestable]:
     """Check of means with a tolerance and standard errors of their own, wherever there are any."""
 
     def check(points: Sequence[Point]) -> Finding | NotTestable:
@@ -77,9 +68,8 @@ def _far_below(point: Point) -> np.ndarray | None:
 
 
 def _largest_rank(point: Point) -> np.ndarray | None:
-    if not at(point, "hidden", deflated_squared_overlap=0.5):
-        return None
-    return point.values("deflated_rank").max(keepdims=True)
+    ranked = at(point, "hidden", deflated_squared_overlap=0.5)
+    return point.values("deflated_rank").max(keepdims=True) if ranked else None
 
 
 def _gaps_to_kernels(point: Point) -> np.ndarray | None:
@@ -90,161 +80,116 @@ def _gaps_to_kernels(point: Point) -> np.ndarray | None:
     return np.asarray(kernels - point.values("error")[:, None])
 
 
+# fmt: off
 CLAIMS = (
     Agreement(
         "overlap-through-emergence",
-        "The squared overlap of the first filter with its direction is on the predicted curve, "
-        "below, at and above the threshold.",
-        metric="squared_overlap",
-        expected=predicted("squared_overlap"),
-        entry="direction",
-        source=f"{LU_LI}; rounding at finite d derived",
-        within=0.04,
-        because="Corrections of relative order 1/d, and the profile at threshold.",
-        where=of("single-index"),
-        missing="no point has the target single-index without lift; run with --set "
-        "target=single-index",
+        "The squared overlap of the first filter with its direction is on the predicted curve, below, at "
+        "and above the threshold.",
+        "squared_overlap", f"{LU_LI}; rounding at finite d derived", within=0.04,
+        because="Corrections of relative order 1/d, and the profile at threshold.", entry="direction",
+        expected=predicted("squared_overlap"), where=lambda cell: at(cell, "single-index"),
+        missing="no point has the target single-index without lift; set target=single-index",
     ),
     Claim(
-        "place-of-the-outlier",
-        "The eigenvalue of a found direction is at psi(lambda*).",
-        LU_LI,
-        # Replicates scatter by as much as the tolerance: no row of agreement.
+        "place-of-the-outlier", "The eigenvalue of a found direction is at psi(lambda*).", LU_LI,
+        # No row of agreement, as replicates scatter by as much as the tolerance.
         "3 % of the edge for finite d, plus three standard errors.",
         compared(
             _outlier, lambda point: float(point.predicted("eigenvalue")), "equal",
+            "no point of a single-index target has a predicted squared overlap above 0.2; raise ratio",
             within=lambda point: 0.03 * abs(float(point.predicted("bulk_edge"))), errors=3,
-            missing="no point of a single-index target has a predicted squared overlap above 0.2; "
-            "raise ratio",
         ),
     ),
     Agreement(
         "edge-of-the-bulk",
         "The extreme eigenvalue at the end without a direction is at the edge of the bulk.",
-        metric="opposite_edge",
+        "opposite_edge", LU_LI, within=lambda cell: 0.05 * abs(cell.expected) + 0.01,
+        because="5 % and 0.01: an extreme eigenvalue lies a Tracy-Widom fluctuation, d^(-2/3), inside.",
         expected=predicted("opposite_edge"),
-        source=LU_LI,
-        within=lambda cell: 0.05 * abs(cell.expected) + 0.01,
-        because="5 % and 0.01: an extreme eigenvalue lies a Tracy-Widom fluctuation, d^(-2/3), "
-        "inside.",
-        where=lambda cell: (
-            at(cell.point, "single-index")
-            and (cell.setting.label_map, cell.setting.channel)
-            not in (("raw", "square"), ("raw", "absolute"))
-        ),
-        missing="no point has the target single-index with bounded labels; run with --set "
-        "target=single-index",
+        where=lambda cell: at(cell, "single-index") and (cell.setting.label_map, cell.setting.channel)
+        not in (("raw", "square"), ("raw", "absolute")),
+        missing="no point has the target single-index with bounded labels; set target=single-index",
     ),
     Claim(
         "nothing-below-threshold",
-        "Far below the threshold the leading eigenvector is unrelated to the direction.",
-        LU_LI,
+        "Far below the threshold the leading eigenvector is unrelated to the direction.", LU_LI,
         "Three standard errors above 0.1.",
         compared(
-            _far_below, 0.1, "at most", errors=3,
-            missing="no point of a single-index target has ratio below 0.6 of its threshold",
+            _far_below, 0.1, "at most",
+            "no point of a single-index target has ratio below 0.6 of its threshold", errors=3,
         ),
     ),
     Agreement(
         "lift-as-label-map",
         "An infinitely wide lift before the filter acts like a map of the label.",
-        metric="squared_overlap",
-        expected=predicted("squared_overlap"),
-        entry="direction",
-        source="derived",
-        within=0.05,
+        "squared_overlap", "derived", within=0.05, entry="direction",
         because="Terms of order d^(-1/2) from fluctuating norms.",
         # The transition after a lift is predicted without its rounding.
+        expected=predicted("squared_overlap"),
         where=lambda cell: cell.setting.lift != "none" and cell.expected > 0.3,
         missing="no point has a lift and a predicted squared overlap above 0.3; run with --preset lift",
     ),
     Agreement(
         "hidden-overlap",
         "Among strong irrelevant directions the best eigenvector has the predicted overlap.",
-        metric="best_squared_overlap",
-        expected=predicted("best_squared_overlap"),
-        source="derived",
-        within=0.1,
+        "best_squared_overlap", "derived", within=0.1, expected=predicted("best_squared_overlap"),
         because="Levels of a bulk repel one another, which the theory treats roughly.",
         missing="no point has the target hidden; run with --set target=hidden",
     ),
     Agreement(
         "hidden-rank",
         "A weak feature is found behind the strong irrelevant directions in the ranking by modulus.",
-        metric="best_rank",
-        expected=predicted("best_rank"),
-        source="derived",
-        within=lambda cell: 0.25 * cell.setting.nuisance,
-        because="A quarter of the number of strong directions.",
+        "best_rank", "derived", within=lambda cell: 0.25 * cell.setting.nuisance,
+        because="A quarter of the number of strong directions.", expected=predicted("best_rank"),
         # Without a feature the best of the eigenvectors may be any.
-        where=of("hidden", deflated_squared_overlap=0.5),
+        where=lambda cell: at(cell, "hidden", deflated_squared_overlap=0.5),
         missing="no point of a hidden target has a feature to be found; raise ratio",
     ),
     Agreement(
-        "deflation-restores",
-        "Without the strong directions the overlap is that of isotropic inputs.",
-        metric="deflated_squared_overlap",
+        "deflation-restores", "Without the strong directions the overlap is that of isotropic inputs.",
+        "deflated_squared_overlap", "derived", within=0.05, because="Corrections of order 1/d.",
         expected=predicted("deflated_squared_overlap"),
-        source="derived",
-        within=0.05,
-        because="Corrections of order 1/d.",
-        where=of("hidden", deflated_squared_overlap=0.2),
+        where=lambda cell: at(cell, "hidden", deflated_squared_overlap=0.2),
         missing="no point of a hidden target has a predicted overlap above 0.2; raise ratio",
     ),
     Claim(
-        "deflation-leads",
-        "Without the strong directions a found feature leads the ranking.",
-        "derived",
-        "Every replicate counts.",
+        "deflation-leads", "Without the strong directions a found feature leads the ranking.",
+        "derived", "Every replicate counts.",
         compared(
             _largest_rank, 0.0, "at most",
-            missing="no point of a hidden target has a predicted overlap above 0.5",
+            "no point of a hidden target has a predicted overlap above 0.5; raise ratio",
         ),
     ),
     Agreement(
         "subspace-overlap",
         "The overlap of the kept eigenvectors with the subspace of the label is the predicted one.",
-        metric="subspace_overlap",
-        expected=predicted("subspace_overlap"),
-        source="derived",
-        within=0.05,
-        because="Corrections of order 1/d at d = 60.",
-        where=of("subspace"),
+        "subspace_overlap", "derived", within=0.05, because="Corrections of order 1/d at d = 60.",
+        expected=predicted("subspace_overlap"), where=lambda cell: at(cell, "subspace"),
         missing="no point has the target subspace; run with --set target=subspace",
     ),
     Agreement(
-        "both-signs-needed",
-        "Eigenvectors of one sign hold half of the subspace at most.",
-        metric="upper_subspace_overlap",
-        expected=0.5,
-        kind="at most",
-        source=f"{PAPER}: ranking by modulus",
-        within=0.05,
-        because="Chance.",
-        where=of("subspace", subspace_overlap=0.7),
+        "both-signs-needed", "Eigenvectors of one sign hold half of the subspace at most.",
+        "upper_subspace_overlap", f"{PAPER}: ranking by modulus", within=0.05, because="Chance.",
+        expected=0.5, kind="at most", where=lambda cell: at(cell, "subspace", subspace_overlap=0.7),
         missing="no subspace target has a predicted overlap above 0.7; raise ratio",
     ),
     Claim(
         "filter-beats-kernels",
-        "One filter before an infinitely wide layer lowers the error by ten points below networks of "
-        "one and three layers without filter.",
-        f"{PAPER}; figures of note 3.4",
-        "A one-sided statement.",
+        "One filter before an infinitely wide layer lowers the error by ten points below networks of one "
+        "and three layers without filter.",
+        f"{PAPER}; figures of note 3.4", "A one-sided statement.",
         compared(
             _gaps_to_kernels, 0.1, "at least",
-            missing="no subspace target has a predicted overlap above 0.7 and fitted networks "
+            "no subspace target has a predicted overlap above 0.7 and fitted networks "
             "(kernel_samples >= n); raise ratio or kernel_samples",
         ),
     ),
     Agreement(
         "error-above-its-floor",
         "No readout of the learned coordinates beats the Bayes error given their overlaps.",
-        metric="error",
-        expected=predicted("error_floor"),
-        kind="at least",
-        source="derived",
-        within=0.02,
+        "error", "derived", within=0.02, expected=predicted("error_floor"), kind="at least",
         because="Overlaps differ between directions and samples.",
-        missing="no subspace target has fitted networks",
+        missing="no subspace target has fitted networks; raise kernel_samples",
     ),
-)  # fmt: skip
+)

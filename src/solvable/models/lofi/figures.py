@@ -38,13 +38,13 @@ OVERLAP = Panel(
 def overlaps(curves: Sequence[Curve]) -> list[Figure]:
     """One figure of all single-index curves, or one for each label map where they are many."""
     single = [curve for curve in curves if curve.setting.target == "single-index"]
-    together = ("channel", "lift", "noise", "dimension")
-    if len(single) <= MOST_CURVES:
-        together = (*together, "label_map")
+    maps = ("label_map",) if len(single) <= MOST_CURVES else ()
     markers = dict(OVERLAP.markers)
     if len(single) == 1:
         markers["weak_recovery_ratio"] = ""
-    return replace(OVERLAP, overlay=together, markers=markers)(single)
+    return replace(
+        OVERLAP, overlay=("channel", "lift", "noise", "dimension", *maps), markers=markers
+    )(single)
 
 
 ENDS = [Trace("eigenvalue", "outlier"), Trace("bulk_edge", "edge")]

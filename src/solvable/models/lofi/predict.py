@@ -135,11 +135,11 @@ def _lifted(parameters: NeuralLoFiParameters, law: LabelLaw) -> Metrics:
 
 def chance(parameters: NeuralLoFiParameters, prediction: Metrics) -> Metrics:
     """Metrics of random directions, and of a readout that guesses."""
-    d = parameters.n_inputs
+    d, overlaps = parameters.n_inputs, prediction.get("squared_overlap")
     names = ("subspace_overlap", "upper_subspace_overlap", "best_squared_overlap")
     return {
         **dict.fromkeys((*names, "deflated_squared_overlap"), 1 / d),
-        "squared_overlap": [1 / d] * len(prediction.get("squared_overlap") or []),
+        "squared_overlap": [1 / d] * (len(overlaps) if isinstance(overlaps, list) else 0),
         **dict.fromkeys(("best_rank", "deflated_rank"), d / 2),
         "error": 0.5,
     }
