@@ -12,9 +12,12 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from solvable.data import Preparation, Table, Target
+from solvable.data.cells import first_odd_cell
 from solvable.data.columns import (
     MEDIAN_ROWS,
     column_statistics,
+    describe,
+    describe_gaps,
     numbers_the_rows,
     refuse_infinite,
     text_reason,
@@ -52,6 +55,26 @@ def test_numbers_then_ones_for_texts() -> None:
         "column 'colour': text, replaced by 2 columns of 0 and 1",
         "column 'size': 1 of 4 values missing, replaced by 2, the median of the training rows",
     )
+
+
+def test_columns_are_told_together_where_they_are_many() -> None:
+    assert describe([("a", "constant"), ("b", "constant")], [("c", ("x",))]) == (
+        "dropped 2 columns 'a', 'b': constant",
+        "column 'c': text, replaced by 1 column of 0 and 1",
+    )
+    (sentence,) = describe_gaps("abcdef", np.ones(6, dtype=int), 10, [1.0] * 6)
+    assert sentence == (
+        "6 columns ('a', 'b', 'c', 'd', 'e' and 1 more) have 6 missing values, replaced by the "
+        "medians of the training rows"
+    )
+
+
+def test_a_cell_that_keeps_a_column_from_being_numbers_is_named() -> None:
+    column = text("1", "2", "3 m", "4", None)
+    assert first_odd_cell(column) == (2, "3 m")
+    assert first_odd_cell(text("a", "b", "3")) is None
+    reason = "text though most cells are numbers: '3 m' in row 3 is none"
+    assert text_reason(column) == reason
 
 
 def test_later_rows_get_the_median_of_the_training_rows() -> None:
