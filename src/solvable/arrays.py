@@ -1,4 +1,4 @@
-"""Array namespaces, random streams and chunked sources of samples."""
+"""Array namespaces, random streams, chunked sources, and checks of numbers."""
 
 from __future__ import annotations
 

@@ -159,7 +159,7 @@ def _checked_shape(shape: Any) -> tuple[int, int, int]:
     return int(sizes[0]), int(sizes[1]), int(sizes[2])
 
 
-def is_real(y: np.ndarray) -> bool:
+def labels_are_real(y: np.ndarray) -> bool:
     """Whether labels are real numbers rather than classes, as scikit-learn tells them apart."""
     return str(type_of_target(y)).startswith("continuous")
 

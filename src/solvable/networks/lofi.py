@@ -10,7 +10,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from solvable.errors import InvalidData
-from solvable.networks.base import NeuralLoFiBase, chosen_classes, is_real, real_code
+from solvable.networks.base import NeuralLoFiBase, chosen_classes, labels_are_real, real_code
 from solvable.networks.blocks import LabelCode
 from solvable.networks.streaming import StreamingMixin
 
@@ -56,7 +56,7 @@ class NeuralLoFiTransformer(StreamingMixin, NeuralLoFiBase):
     def fit(self, X: Any, y: Any) -> NeuralLoFiTransformer:
         """Fit to samples held in memory; labels are classes, or real numbers."""
         X, y = _rows_and_labels(self, X, y)
-        if is_real(y):
+        if labels_are_real(y):
             labels: np.ndarray = np.asarray(y, dtype=np.float64)
             code = real_code(labels)
         else:

@@ -14,7 +14,7 @@ from sklearn.utils.validation import validate_data
 from solvable.arrays import Source, as_source
 from solvable.errors import InvalidData, InvalidParameter
 from solvable.fitting.described_arrays import read_described, under, write_described
-from solvable.networks.base import NeuralLoFiBase, is_real
+from solvable.networks.base import NeuralLoFiBase, labels_are_real
 from solvable.networks.blocks import LabelCode
 from solvable.networks.parts import network_from_parts, network_parts
 from solvable.networks.passes import LabelKind, PassByPass, Stage
@@ -156,7 +156,7 @@ class StreamingMixin(NeuralLoFiBase):
     def _labels_are_real(self, y: np.ndarray) -> bool:
         if is_classifier(self) or is_regressor(self):
             return bool(is_regressor(self))
-        return is_real(y)
+        return labels_are_real(y)
 
     def _finish(self, passes: PassByPass) -> None:
         self._keep(passes.result)
