@@ -1,4 +1,4 @@
-r"""Likelihood of a whole spectrum of bulk and outliers, edges of finite size included."""
+"""Likelihood of a whole spectrum of bulk and outliers, edges of finite size included."""
 
 from __future__ import annotations
 

@@ -191,10 +191,9 @@ def noise_singular_values(n_rows: int, n_columns: int, rng: np.random.Generator)
 
 @dataclass(frozen=True)
 class SymmetricNoise:
-    """Eigenvalues of the Gaussian orthogonal ensemble with edges at -2 and 2.
+    """Eigenvalues of the Gaussian orthogonal ensemble with edges at -2 and 2."""
 
-    Off the diagonal the entries of the d x d matrix have variance 1/d, on it 2/d.
-    """
+    # Off the diagonal the entries of the d x d matrix have variance 1/d, on it 2/d.
 
     @property
     def edges(self) -> tuple[float, float]:

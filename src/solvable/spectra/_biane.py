@@ -1,4 +1,4 @@
-r"""Biane's parametrisation of the free convolution with a semicircle: heights, edges, panels."""
+"""Biane's parametrisation of the free convolution with a semicircle: heights, edges, panels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-r"""Quadrature of a spectral law: Gauss-Legendre panels in the angle of each component."""
+"""Quadrature of a spectral law: Gauss-Legendre panels in the angle of each component."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-r"""Label-weighted second moments of anisotropic inputs: bulks, gaps, outliers, hidden directions."""
+"""Label-weighted second moments of anisotropic inputs: bulks, gaps, outliers, hidden directions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-r"""Best rotationally invariant estimate of a spectrum seen through noise, and overlaps."""
+"""Best rotationally invariant estimate of a spectrum seen through noise, and overlaps."""
 
 from __future__ import annotations
 

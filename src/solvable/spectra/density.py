@@ -1,4 +1,4 @@
-r"""Density of a label-weighted sample covariance matrix, in Biane's parametrisation."""
+"""Density of a label-weighted sample covariance matrix, in Biane's parametrisation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-r"""Edges of the bulk spectrum: weighted sample covariance matrices and the semicircle."""
+"""Edges of the bulk spectrum: weighted sample covariance matrices and the semicircle."""
 
 from __future__ import annotations
 

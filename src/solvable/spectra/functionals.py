@@ -1,4 +1,4 @@
-r"""Functionals of a spectral law above a threshold: moments, their derivatives, mass."""
+"""Functionals of a spectral law above a threshold: moments, their derivatives, mass."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-r"""Sample ratios at which a direction leaves the bulk of a label-weighted second moment."""
+"""Sample ratios at which a direction leaves the bulk of a label-weighted second moment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-r"""The law of a label map jointly with the directions that the label depends on."""
+"""The law of a label map jointly with the directions that the label depends on."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class LabelLaw:
 
     @classmethod
     def from_draws(cls, weights: np.ndarray, squares: np.ndarray) -> LabelLaw:
-        r"""Law from draws of :math:`T` (m,) and of the :math:`s_i^2` (m, k)."""
+        """Law from draws of :math:`T` (m,) and of the :math:`s_i^2` (m, k)."""
         T, squared = np.asarray(weights, float), np.asarray(squares, float)
         if T.ndim != 1 or squared.ndim != 2 or len(squared) != len(T) or not T.size:
             raise InvalidData(

@@ -1,4 +1,4 @@
-r"""Spectrum of the label-weighted second moment of Gaussian inputs, at both ends."""
+"""Spectrum of the label-weighted second moment of Gaussian inputs, at both ends."""
 
 from __future__ import annotations
 

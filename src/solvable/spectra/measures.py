@@ -1,4 +1,4 @@
-r"""Target spectra of atoms, and the sums over a spectrum that free convolution needs."""
+"""Target spectra of atoms, and the sums over a spectrum that free convolution needs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-r"""Outliers of a label-weighted moment matrix by the resolvent formula, from draws."""
+"""Outliers of a label-weighted moment matrix by the resolvent formula, from draws."""
 
 from __future__ import annotations
 

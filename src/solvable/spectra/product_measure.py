@@ -1,4 +1,4 @@
-r"""The Marchenko-Pastur law as a target spectrum, by its resolvent."""
+"""The Marchenko-Pastur law as a target spectrum, by its resolvent."""
 
 from __future__ import annotations
 

@@ -18,40 +18,12 @@ def bracketed_root(
     relative: float = 4e-16,
     ends: tuple[float, float] | None = None,
 ) -> float:
-    r"""Root by inverse quadratic interpolation where that is safe, by bisection elsewhere.
-
-    Parameters
-    ----------
-    function : callable
-        Continuous, of different sign at both ends.
-    low, high : float
-        The bracket.
-    absolute, relative : float
-        The search stops in a bracket no wider than twice ``absolute`` plus ``relative`` times the
-        modulus of the root.
-    ends : tuple of float, optional
-        Values at ``low`` and ``high`` where they are known: each saves an evaluation.
-
-    Returns
-    -------
-    float
-        The place evaluated last in the bracket's better end.
-
-    Raises
-    ------
-    NotConverged
-        If both ends have the same sign, or a value is NaN.
-
-    Notes
-    -----
-    Chandrupatla's method, Adv. Eng. Softw. 28 (1997). Here because the import of SciPy's optimisers
-    alone takes longer than a prediction does. Backed by ``tests/spectra/test_roots.py``.
-
-    Examples
-    --------
-    >>> round(bracketed_root(lambda x: x**2 - 2, 0.0, 2.0), 14)
-    1.4142135623731
-    """
+    """Root by inverse quadratic interpolation where that is safe, by bisection elsewhere."""
+    # Chandrupatla's method, Adv. Eng. Softw. 28 (1997). Here because the import of SciPy's
+    # optimisers alone takes longer than a prediction does. The function is continuous, of different
+    # sign at both ends of the bracket; its values there, where they are known, save an evaluation
+    # each. The search stops in a bracket no wider than twice (absolute + relative times the modulus
+    # of the root).
     older, newer = float(low), float(high)
     at_older, at_newer = ends if ends is not None else (function(older), function(newer))
     if at_older == 0:

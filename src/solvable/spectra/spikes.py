@@ -1,4 +1,4 @@
-r"""Spikes in a label-weighted random matrix on a structured background, at finite size."""
+"""Spikes in a label-weighted random matrix on a structured background, at finite size."""
 
 from __future__ import annotations
 
