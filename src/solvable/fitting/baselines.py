@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from solvable.arrays import check_integer, check_real, random_stream
 from solvable.errors import InvalidParameter, MemoryLimitExceeded, unknown_choice
-from solvable.fitting.inputs import seed_from
+from solvable.fitting.inputs import by_blocks, seed_from
 from solvable.operators._memory import available_bytes, gigabytes
 
 RIDGES = (0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)
@@ -104,11 +104,10 @@ class KernelRidgeBaseline(RegressorMixin, BaseEstimator):
         """Predict labels, in blocks of rows."""
         check_is_fitted(self)
         X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
-        parts = [
-            self.model_.predict(self._standardised(X[start : start + PREDICTION_ROWS]))
-            for start in range(0, len(X), PREDICTION_ROWS)
-        ]
-        return np.concatenate(parts).astype(np.float64) + self.offset_
+        outputs = by_blocks(
+            lambda rows: self.model_.predict(self._standardised(rows)), X, PREDICTION_ROWS
+        )
+        return outputs.astype(np.float64) + self.offset_
 
     def _check_parameters(self) -> None:
         if self.kind not in ("rbf", "polynomial"):
@@ -268,11 +267,10 @@ class RandomFeatureRidge(RegressorMixin, BaseEstimator):
         """Predict labels, in blocks of rows."""
         check_is_fitted(self)
         X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
-        parts = [
-            self.model_.predict(self._features(X[start : start + PREDICTION_ROWS]))
-            for start in range(0, len(X), PREDICTION_ROWS)
-        ]
-        return np.concatenate(parts).astype(np.float64)
+        outputs = by_blocks(
+            lambda rows: self.model_.predict(self._features(rows)), X, PREDICTION_ROWS
+        )
+        return outputs.astype(np.float64)
 
     def _features(self, X: np.ndarray) -> np.ndarray:
         features = (X - self.centre_) / self.scale_ @ self.weights_

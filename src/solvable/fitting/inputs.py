@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -80,6 +81,11 @@ def validated_input(estimator: Any, X: Array | Source) -> Source:
     except ValueError as error:
         raise InvalidData(str(error)) from error
     return as_source(array)
+
+
+def by_blocks(function: Callable[[np.ndarray], np.ndarray], X: np.ndarray, rows: int) -> np.ndarray:
+    """A function of samples, applied to at most so many rows at a time."""
+    return np.concatenate([function(X[start : start + rows]) for start in range(0, len(X), rows)])
 
 
 def seed_from(random_state: Any) -> int:

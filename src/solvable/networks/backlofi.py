@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from solvable.arrays import check_integer, is_real, random_stream
 from solvable.errors import InvalidData, InvalidParameter, unknown_choice
-from solvable.fitting.inputs import seed_from
+from solvable.fitting.inputs import by_blocks, seed_from
 from solvable.fitting.ridge import Regularisation
 from solvable.networks.backlofi_network import forward_layers, propagate
 from solvable.networks.backlofi_signals import SIGNALS, Signal
@@ -26,9 +26,6 @@ from solvable.networks.base import (
 )
 from solvable.networks.blocks import LabelCode
 from solvable.operators.activations import check_activation
-
-PREDICTION_ROWS = 4_096
-"""Rows predicted at a time."""
 
 
 class _BackLoFi(TransformerMixin, BaseEstimator):
@@ -78,11 +75,12 @@ class _BackLoFi(TransformerMixin, BaseEstimator):
     def _outputs(self, X: np.ndarray) -> np.ndarray:
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, reset=False)
-        parts = []
-        for start in range(0, len(X), PREDICTION_ROWS):
-            features = propagate(self.layers_, self._scaled(X[start : start + PREDICTION_ROWS]))
-            parts.append(features @ self.readout_.coefficients + self.readout_.intercept)
-        return np.concatenate(parts)
+
+        def outputs(rows: np.ndarray) -> np.ndarray:
+            features = propagate(self.layers_, self._scaled(rows))
+            return np.asarray(features @ self.readout_.coefficients + self.readout_.intercept)
+
+        return by_blocks(outputs, X, 4096)
 
     def _train(self, X: np.ndarray, labels: np.ndarray, n_classes: int) -> LabelCode:
         """Fit; ``labels`` are class numbers, or real numbers if there are no classes."""

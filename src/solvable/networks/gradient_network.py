@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from solvable.arrays import is_integer, is_real, random_stream
 from solvable.errors import InvalidData, InvalidParameter, unknown_choice
-from solvable.fitting.inputs import seed_from
+from solvable.fitting.inputs import by_blocks, seed_from
 from solvable.networks.base import chosen_classes, standardise_columns, stratified_split
 from solvable.networks.gradient_training import (
     TRAINABLE,
@@ -22,9 +22,6 @@ from solvable.networks.gradient_training import (
     train_network,
 )
 from solvable.operators.activations import evaluate
-
-PREDICTION_ROWS = 4_096
-"""Rows predicted at a time."""
 
 
 class _GradientNetwork(BaseEstimator):
@@ -100,13 +97,14 @@ class _GradientNetwork(BaseEstimator):
         """Outputs of the network, by NumPy in double precision: without torch, whatever the chunk."""
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, reset=False)
-        parts = []
-        for start in range(0, len(X), PREDICTION_ROWS):
-            hidden: Any = self._scaled(X[start : start + PREDICTION_ROWS])
+
+        def outputs(rows: np.ndarray) -> np.ndarray:
+            hidden: Any = self._scaled(rows)
             for weights, bias in zip(self.weights_[:-1], self.biases_[:-1], strict=True):
                 hidden = evaluate(self.activation, hidden @ weights + bias)
-            parts.append(hidden @ self.weights_[-1] + self.biases_[-1])
-        return np.concatenate(parts)
+            return np.asarray(hidden @ self.weights_[-1] + self.biases_[-1])
+
+        return by_blocks(outputs, X, 4096)
 
     def _check_parameters(self) -> None:
         for name, allowed in (
