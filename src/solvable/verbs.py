@@ -266,7 +266,7 @@ def learn_features(
     from solvable.learn import Request, learn
     from solvable.study.dispatch import count_workers
 
-    request = Request(folds, layers, rows, seed)
+    request = Request(folds=folds, layers=layers, rows=rows, seed=seed)
     if not isinstance(data, Dataset):
         data = load_data(str(data), target=target, task=task, keep=tuple(keep))
     return learn(data, request, workers=count_workers(workers), progress=progress)

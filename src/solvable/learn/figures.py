@@ -10,6 +10,7 @@ from solvable.learn.results import LayerFound, Learned
 from solvable.learn.words import error_name
 from solvable.plots.figure import Figure, Marker, Series
 from solvable.plots.files import saved, write_atomically
+from solvable.plots.matplotlib_backend import INK, settings
 
 CAPTION = (
     "Red pixels are brighter, blue ones darker than on average, in images that have much of the "
@@ -96,8 +97,6 @@ def curve_figure(found: Learned) -> Figure:
 def draw_pictures(found: Learned) -> bytes:
     """Draw the strongest directions of the first filter as SVG, each with its own scale of colour."""
     from matplotlib.figure import Figure as Drawing
-
-    from solvable.plots.matplotlib_backend import INK, settings
 
     assert found.pictures is not None
     pictures = np.asarray(found.pictures)

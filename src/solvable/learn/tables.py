@@ -17,11 +17,12 @@ from solvable.plots.tables import Column, Table
 def signal_table(layer: LayerFound) -> Table:
     """The strongest directions, or the classes where there are many, with the rows they emerge at."""
     if len(layer.signals) > 1:
-        table = _table("class", "strongest direction", "emerges at rows", "directions")
+        numbers = _numbers("strongest direction", "emerges at rows", "directions")
+        table = Table("class", *numbers)
         for label, ratio, rows, count in words.class_rows(layer):
             table.add(label, f"{ratio} its null", rows, count)
         return table
-    table = _table("direction", "strength", "emerges at rows", left=0)
+    table = Table(*_numbers("direction", "strength", "emerges at rows"))
     for direction in layer.strongest:
         strength = f"{words.ratio_text(direction.ratio)} its null"
         rows = words.emergence_text(direction.emergence_rows)
@@ -31,8 +32,8 @@ def signal_table(layer: LayerFound) -> Table:
 
 def method_table(found: Learned) -> Table:
     """The errors of all methods, learned features first."""
-    table = _table("method", "error", "95 % interval", "difference, points")
-    table.columns.append(Column("", wrap=False))
+    numbers = _numbers("error", "95 % interval", "difference, points")
+    table = Table("method", *numbers, Column("", wrap=False))
     for score in found.methods:
         value, interval = words.percents(score.error, score.lower, score.upper)
         verdict = (
@@ -46,14 +47,12 @@ def method_table(found: Learned) -> Table:
 def outlook_table(found: Learned) -> Table:
     """The error expected with more rows."""
     level = f"{100 * found.outlook.confidence:g} % interval"
-    table = _table("data", "rows", f"{words.error_name(found)}, expected", level)
-    for row in words.expected_rows(found):
-        table.add(*row)
-    return table
+    numbers = _numbers("rows", f"{words.error_name(found)}, expected", level)
+    return Table.of("data", *numbers, rows=words.expected_rows(found))
 
 
-def _table(*names: str, left: int = 1) -> Table:
-    return Table(*(Column(name, right=place >= left) for place, name in enumerate(names)))
+def _numbers(*names: str) -> list[Column]:
+    return [Column(name, right=True) for name in names]
 
 
 def csv_text(columns: Mapping[str, np.ndarray]) -> str:
