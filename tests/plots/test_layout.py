@@ -5,8 +5,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from solvable.plots.flags import MOST_ROWS, place_flags
-from solvable.plots.layout import can_be_shown, flag_rows, label_width, padded_limits, positions
+from solvable.plots.layout import (
+    MOST_ROWS,
+    can_be_shown,
+    flag_rows,
+    label_width,
+    padded_limits,
+    place_flags,
+    positions,
+)
 from solvable.systems.base import Marker
 
 place = st.floats(0, 1)

@@ -64,13 +64,7 @@ _COMMANDS_ABOUT_A_SYSTEM = ("run", "theory")
 
 
 def build_app() -> App:
-    """Assemble the commands.
-
-    Returns
-    -------
-    cyclopts.App
-        Raises on bad input instead of printing; see :func:`main`.
-    """
+    """Assemble the commands."""
     app = App(
         name="solvable",
         help=HELP,
@@ -92,19 +86,7 @@ def _version() -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line.
-
-    Parameters
-    ----------
-    arguments : sequence of str, optional
-        Words after the program's name; default those of this process.
-
-    Returns
-    -------
-    int
-        0 success, 1 a claim or a task failed, 2 bad input, 130 Ctrl-C, 141 the reader of a pipe
-        left. Everything on purpose is one line on standard error.
-    """
+    """Run the command line."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):

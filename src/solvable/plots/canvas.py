@@ -13,21 +13,7 @@ from solvable.plots.palette import Style
 
 @dataclass(frozen=True)
 class Frame:
-    """Axes to draw in.
-
-    Parameters
-    ----------
-    title, x_label, y_label : str
-        Texts.
-    x_scale, y_scale : {"linear", "log"}
-        Scales.
-    x_limits, y_limits : tuple of float
-        Limits in the units of the data.
-    marker_rows : int
-        Rows of marker labels above the axes.
-    overhang : float
-        How far marker labels reach beyond the right end, as a fraction of the width of the axes.
-    """
+    """Axes to draw in; limits are in the units of the data."""
 
     title: str
     x_label: str
@@ -36,25 +22,13 @@ class Frame:
     y_scale: Scale
     x_limits: Limits
     y_limits: Limits
-    marker_rows: int = 0
-    overhang: float = 0.0
+    marker_rows: int = 0  # of labels above the axes
+    overhang: float = 0.0  # of these labels beyond the right end, in widths of the axes
 
 
 @dataclass(frozen=True)
 class LegendEntry:
-    """One line of the legend.
-
-    Parameters
-    ----------
-    label : str
-        Text.
-    style : Style
-        Colour and symbol.
-    line : {"solid", "dashed", None}
-        Whether a line is shown.
-    symbol, patch : bool
-        Whether a symbol, or a filled patch, is shown.
-    """
+    """One line of the legend: which of line, symbol and filled patch it shows."""
 
     label: str
     style: Style

@@ -14,21 +14,18 @@ import numpy as np
 from solvable.errors import InvalidParameter, unknown_choice
 from solvable.plots.canvas import Canvas, Frame
 from solvable.plots.figure import Figure, Marker, Series
-from solvable.plots.flags import place_flags
-from solvable.plots.layout import Limits, Scale, can_be_shown, padded_limits, positions
+from solvable.plots.layout import (
+    Limits,
+    Scale,
+    can_be_shown,
+    padded_limits,
+    place_flags,
+    positions,
+)
 from solvable.plots.legend import legend_entries, paired
 from solvable.plots.palette import Style, style
 
 KINDS = ("line", "dashed", "points", "histogram")
-BESIDE_LEGEND = 4
-"""A legend with more entries than this stands beside the axes instead of below them."""
-
-MARKER_REACH = 0.3
-"""A marker farther from the data than this fraction of their range is named in a note, not drawn."""
-
-
-LOG_REACH = 10.0
-"""A logarithmic axis reaches at most this factor below and above the measured points."""
 
 
 @dataclass(frozen=True)
@@ -52,38 +49,16 @@ class _Curve:
 
 
 def draw(figure: Figure, canvas: Canvas) -> None:
-    """Draw a figure on a canvas.
-
-    Parameters
-    ----------
-    figure : Figure
-        What to draw. On a logarithmic axis, values at or below zero are left out and counted in a note,
-        and error bars that reach zero end at the lower limit.
-    canvas : Canvas
-        Where to draw it.
-
-    Raises
-    ------
-    InvalidParameter
-        If coordinates differ in length, or a kind or scale is unknown.
-
-    Examples
-    --------
-    >>> from solvable.plots.recording_backend import RecordingCanvas
-    >>> canvas = RecordingCanvas()
-    >>> draw(Figure("f", "Title", "n", "error", [Series("theory", [1, 2], [3, 4])]), canvas)
-    >>> [call.name for call in canvas.calls]
-    ['begin', 'line', 'legend']
-    """
+    """Draw a figure on a canvas; what a logarithmic axis cannot show is counted in a note."""
     for name, scale in (("x_scale", figure.x_scale), ("y_scale", figure.y_scale)):
         if scale not in get_args(Scale):
             raise InvalidParameter(
                 f"figure {figure.name!r}: {unknown_choice(name, scale, get_args(Scale))}"
             )
     series = paired(figure.series)
-    numbers = [one.colour for one in series] + [marker.colour for marker in figure.markers]
+    numbers = [item.colour for item in series] + [marker.colour for marker in figure.markers]
     count = 1 + max(numbers, default=-1)
-    curves = [_curve(one, figure, style(one.colour, count)) for one in series]
+    curves = [_curve(item, figure, style(item.colour, count)) for item in series]
     x_limits, markers, outside = _x_axis(figure, curves)
     y_limits = _y_limits(figure, curves)
     flags = place_flags(markers, figure.x_scale, x_limits)
@@ -101,15 +76,14 @@ def draw(figure: Figure, canvas: Canvas) -> None:
         )
     )
     # Histograms lie under curves and curves under points, whatever the order they were given in.
-    for curve in sorted(
-        curves, key=lambda one: ("histogram", "line", "dashed", "points").index(one.series.kind)
-    ):
+    layers = ("histogram", "line", "dashed", "points")
+    for curve in sorted(curves, key=lambda curve: layers.index(curve.series.kind)):
         _draw_curve(curve, canvas, figure.y_scale, y_limits)
     for marker, row in zip(markers, flags.rows, strict=True):
         colour = style(marker.colour, count).colour
         canvas.marker(float(marker.x), marker.label, colour=colour, row=row)
     entries = legend_entries(series, count)
-    canvas.legend(entries, beside=len(entries) > BESIDE_LEGEND)
+    canvas.legend(entries, beside=len(entries) > 4)  # more would take many rows below the axes
     for text in _notes(curves, outside, flags.note):
         canvas.note(text)
 
@@ -158,7 +132,8 @@ def _x_axis(figure: Figure, curves: list[_Curve]) -> tuple[Limits, list[Marker],
     if np.isfinite(values).any() and len(usable):
         tight = padded_limits(values, scale, padding=0.0)
         fraction = positions(places, scale, tight)
-        near = (fraction >= -MARKER_REACH) & (fraction <= 1 + MARKER_REACH)
+        reach = 0.3  # a marker farther from the data, in ranges of them, is named in a note
+        near = (fraction >= -reach) & (fraction <= 1 + reach)
     else:
         near = np.ones(len(usable), dtype=bool)
     inside = [marker for marker, kept in zip(usable, near, strict=True) if kept]
@@ -191,9 +166,9 @@ def _y_limits(figure: Figure, curves: list[_Curve]) -> Limits:
         [curve.y for curve in curves if curve.series.kind == "points"] + [np.empty(0)]
     )
     if scale == "log" and np.isfinite(measured).any():
-        # Theory that falls far below every measurement leaves the axes rather than flattens them.
-        reach = np.nanmin(measured) / LOG_REACH, np.nanmax(measured) * LOG_REACH
-        values = [np.clip(one, *reach) for one in values]
+        # Theory that falls a decade below every measurement leaves the axes: it would flatten them.
+        reach = np.nanmin(measured) / 10, np.nanmax(measured) * 10
+        values = [np.clip(part, *reach) for part in values]
     low, high = padded_limits(np.concatenate(values), scale)
     if any(curve.is_histogram for curve in curves) and scale == "linear" and low < 0:
         lowest = np.nanmin(np.concatenate([[0.0], *values]))

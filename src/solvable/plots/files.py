@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import re
 from collections.abc import Sequence
@@ -12,32 +13,10 @@ from solvable.errors import InvalidParameter, StorageFailed
 from solvable.plots.figure import Figure
 
 FORMATS = ("svg", "pdf")
-_SAFE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
 def write_atomically(path: str | Path, content: bytes) -> None:
-    """Write a file so that a reader sees the old content or the new, never a part.
-
-    Parameters
-    ----------
-    path : str or Path
-        File to write; its directory is made if it is missing.
-    content : bytes
-        What it will hold.
-
-    Raises
-    ------
-    StorageFailed
-        If the file cannot be written; what was there is left as it was.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as directory:
-    ...     write_atomically(Path(directory) / "a.txt", b"text")
-    ...     (Path(directory) / "a.txt").read_text()
-    'text'
-    """
+    """Write a file so that a reader sees the old content or the new, never a part."""
     path = Path(path)
     # The process id keeps two writers apart.
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
@@ -59,28 +38,10 @@ def write_atomically(path: str | Path, content: bytes) -> None:
 
 
 def check_names(figures: Sequence[Figure]) -> None:
-    """Raise unless the names of the figures differ and can be file names.
-
-    Parameters
-    ----------
-    figures : sequence of Figure
-        Neutral descriptions.
-
-    Raises
-    ------
-    InvalidParameter
-        If a name is not a plain file name or occurs twice.
-
-    Examples
-    --------
-    >>> check_names([Figure("../escape", "Title", "x", "y", [])])
-    Traceback (most recent call last):
-    ...
-    solvable.errors.InvalidParameter: figure name is '../escape'; allowed: ...
-    """
+    """Raise unless the names of the figures differ and can be file names."""
     seen: set[str] = set()
     for figure in figures:
-        if not _SAFE_NAME.fullmatch(figure.name):
+        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", figure.name):
             raise InvalidParameter(
                 f"figure name is {figure.name!r}; allowed: letters, digits, '.', '_' and '-', beginning "
                 "with a letter or digit, at most 100. Rename the figure."
@@ -94,22 +55,7 @@ def check_names(figures: Sequence[Figure]) -> None:
 
 
 def saved(drawn: Any, kind: str) -> bytes:
-    """Bytes of a matplotlib figure as SVG or PDF, the same at each call.
-
-    Parameters
-    ----------
-    drawn : matplotlib.figure.Figure
-        What :func:`solvable.plots.draw_matplotlib` returned.
-    kind : {"svg", "pdf"}
-        Format.
-
-    Returns
-    -------
-    bytes
-        Without a date, and with fixed identifiers.
-    """
-    import io
-
+    """Bytes of a matplotlib figure as SVG or PDF: the same at each call, as they bear no date."""
     from solvable.plots.matplotlib_backend import settings
 
     dates: dict[str, Any] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}

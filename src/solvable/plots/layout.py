@@ -1,74 +1,28 @@
-"""Where things go in a figure: limits of the axes and rows of the marker labels."""
+"""Where things go in a figure: limits of the axes, and labels of vertical lines above them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
+
+from solvable.plots.figure import Marker
 
 Scale = Literal["linear", "log"]
 Limits = tuple[float, float]
 
-CHARACTER_WIDTH = 0.0128
-"""Width of a character of a marker label, as a fraction of the width of the axes."""
-
-FLAG_PADDING = 0.02
-"""Space between a marker's line and the next label, as a fraction of the width of the axes."""
-
-
-LARGEST = 1e150
-"""Values beyond this, and below its inverse on a logarithmic axis, are not shown: their differences
-and squares would overflow."""
-
 
 def can_be_shown(values: np.ndarray, scale: Scale) -> np.ndarray:
-    """Which values an axis can show.
-
-    Parameters
-    ----------
-    values : ndarray
-        Coordinates.
-    scale : {"linear", "log"}
-        Scale of the axis.
-
-    Returns
-    -------
-    ndarray of bool
-        False where a value is not finite, absurdly large, or not positive on a logarithmic axis.
-
-    Examples
-    --------
-    >>> can_be_shown(np.array([-1.0, 0.0, 1.0, np.nan]), "log")
-    array([False, False,  True, False])
-    """
+    """Where an axis can show values: finite, not absurdly large, positive if it is logarithmic."""
     values = np.asarray(values, dtype=float)
-    shown = np.abs(values) <= LARGEST
-    return shown & (values >= 1 / LARGEST) if scale == "log" else shown
+    largest = 1e150  # differences and squares of larger ones, and of inverses, would overflow
+    shown = np.abs(values) <= largest
+    return shown & (values >= 1 / largest) if scale == "log" else shown
 
 
 def positions(values: np.ndarray, scale: Scale, limits: Limits) -> np.ndarray:
-    """Place of values along an axis: 0 at its lower limit, 1 at its upper.
-
-    Parameters
-    ----------
-    values : ndarray of shape (m,)
-        In the units of the axis; positive on a logarithmic one.
-    scale : {"linear", "log"}
-        Scale of the axis.
-    limits : tuple of float
-        Lower and upper limit.
-
-    Returns
-    -------
-    ndarray of shape (m,)
-        Fractions of the axis.
-
-    Examples
-    --------
-    >>> positions(np.array([1.0, 10.0, 100.0]), "log", (1.0, 100.0))
-    array([0. , 0.5, 1. ])
-    """
+    """Place of values along an axis: 0 at its lower limit, 1 at its upper."""
     values, ends = np.asarray(values, dtype=float), np.array(limits)
     if scale == "log":
         values, ends = np.log(values), np.log(ends)
@@ -76,29 +30,7 @@ def positions(values: np.ndarray, scale: Scale, limits: Limits) -> np.ndarray:
 
 
 def padded_limits(values: np.ndarray, scale: Scale, padding: float = 0.04) -> Limits:
-    """Limits of an axis that hold all values, with some air around them.
-
-    Parameters
-    ----------
-    values : ndarray
-        Entries that an axis cannot show are ignored.
-    scale : {"linear", "log"}
-        Scale of the axis.
-    padding : float
-        Air on each side, as a fraction of the axis.
-
-    Returns
-    -------
-    tuple of float
-        Lower and upper limit, distinct and, on a logarithmic axis, positive.
-
-    Examples
-    --------
-    >>> padded_limits(np.array([0.0, 1.0, np.nan]), "linear", padding=0.1)
-    (-0.1, 1.1)
-    >>> padded_limits(np.array([-3.0, 0.0]), "log")
-    (0.1, 1.0)
-    """
+    """Distinct limits that hold all values an axis can show, with air as a share of the axis."""
     values = np.asarray(values, dtype=float)
     kept = values[can_be_shown(values, scale)]
     if len(kept) == 0:
@@ -115,54 +47,62 @@ def padded_limits(values: np.ndarray, scale: Scale, padding: float = 0.04) -> Li
 
 
 def label_width(label: str) -> float:
-    """Width of a marker's label as a fraction of the width of the axes.
-
-    Parameters
-    ----------
-    label : str
-        Text of the label.
-
-    Returns
-    -------
-    float
-        Its width with padding; 0 if there is no label.
-
-    Examples
-    --------
-    >>> label_width("")
-    0.0
-    """
-    return len(label) * CHARACTER_WIDTH + FLAG_PADDING if label else 0.0
+    """Width of a marker's label with its padding, as a fraction of the width of the axes."""
+    return len(label) * 0.0128 + 0.02 if label else 0.0
 
 
 def flag_rows(places: Sequence[float], widths: Sequence[float]) -> list[int]:
     """Rows above the axes in which labels hang like flags to the right of their lines.
 
-    A flag flies above every flag whose pole stands under it, so that neither labels nor poles cross.
-
-    Parameters
-    ----------
-    places : sequence of float
-        Places of the lines along the axis.
-    widths : sequence of float
-        Widths of the labels in the same unit; 0 for a line without a label.
-
-    Returns
-    -------
-    list of int
-        Row of each label, 0 next to the axes; -1 for a line without a label. Quadratic in their number.
-
-    Examples
-    --------
-    >>> flag_rows([0.1, 0.2, 0.8], [0.3, 0.3, 0.3])
-    [1, 0, 0]
+    Row 0 is next to the axes; a line without a label, of width 0, has -1.
     """
     rows = [-1] * len(places)
     done: list[int] = []
     for index in sorted(range(len(places)), key=lambda i: (places[i], i), reverse=True):
         if widths[index] > 0:
+            # Above every flag whose pole stands under it, so that neither labels nor poles cross.
             end = places[index] + widths[index]
             under = [rows[other] for other in done if places[other] < end]
             rows[index] = 1 + max(under, default=-1)
         done.append(index)
     return rows
+
+
+MOST_ROWS = 6
+"""Rows of labels above the axes; with more, coloured lines are explained in a note instead."""
+
+
+class Flags(NamedTuple):
+    """Where labels of vertical lines go."""
+
+    rows: list[int]  # of each label above the axes; -1 for a line without one
+    overhang: float  # how far labels reach beyond the right end, in widths of the axes
+    note: str  # what to say of coloured lines that have no label above; empty if nothing
+
+    @property
+    def height(self) -> int:
+        """Number of rows."""
+        return max(self.rows, default=-1) + 1
+
+
+def place_flags(markers: Sequence[Marker], scale: Scale, limits: Limits) -> Flags:
+    """Place the labels of vertical lines that are within the limits of the axis."""
+    at = positions(np.array([marker.x for marker in markers], dtype=float), scale, limits)
+    places = [float(place) for place in at]
+    widths = [label_width(marker.label) for marker in markers]
+    note = ""
+    if max(flag_rows(places, widths), default=-1) >= MOST_ROWS:
+        coloured = [i for i, marker in enumerate(markers) if marker.colour >= 0 and marker.label]
+        for i in coloured:
+            widths[i] = 0.0
+        note = _note([markers[i].label for i in sorted(coloured, key=lambda i: places[i])])
+    reach = max((p + w for p, w in zip(places, widths, strict=True)), default=0.0)
+    return Flags(flag_rows(places, widths), max(reach - 1, 0.0), note)
+
+
+def _note(labels: list[str]) -> str:
+    if not labels:
+        return ""
+    if len(labels) > 4:
+        labels = [*labels[:2], "...", labels[-1]]
+    return f"Coloured vertical lines, from the left: {', '.join(labels)}."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,9 +19,6 @@ AXES_WIDTH, AXES_HEIGHT = 5.2, 3.5
 LEFT, RIGHT, TOP, BOTTOM = 0.85, 0.2, 0.45, 0.6
 ROW_HEIGHT = 0.165
 """Sizes in inches: of the axes, of the margins, of a row of labels, legend or notes."""
-
-LEGEND_CHARACTER = 0.066
-"""Width of a character of the legend in inches."""
 
 INK = "#222222"
 SYMBOLS = {
@@ -55,13 +53,7 @@ SETTINGS = {
 
 
 class MatplotlibCanvas:
-    """Canvas on one matplotlib figure, kept as ``.figure``.
-
-    Parameters
-    ----------
-    texts : bool
-        Whether the figure carries its title and remarks.
-    """
+    """Canvas on one matplotlib figure, kept as ``.figure``; without ``texts`` it has no title."""
 
     def __init__(self, *, texts: bool = True) -> None:
         from matplotlib.figure import Figure as MatplotlibFigure
@@ -181,7 +173,8 @@ class MatplotlibCanvas:
         if not entries:
             return
         handles = [_handle(entry) for entry in entries]
-        longest = max(len(entry.label) for entry in entries) * LEGEND_CHARACTER + 0.45
+        # Inches: a character of the legend, and the sample of the line before it.
+        longest = max(len(entry.label) for entry in entries) * 0.066 + 0.45
         if beside:
             where: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.02), "ncols": 1}
             width, _ = self.figure.get_size_inches()
@@ -202,8 +195,6 @@ class MatplotlibCanvas:
 
     def note(self, text: str) -> None:
         """Write a remark under the axes and the legend."""
-        import textwrap
-
         if not self._texts:
             return
         lines = textwrap.wrap(text, 95)
@@ -275,21 +266,7 @@ def _handle(entry: LegendEntry) -> Any:
 
 
 def settings() -> Any:
-    """Context in which matplotlib has its own defaults and ours, whatever the user's file says.
-
-    Returns
-    -------
-    context manager
-        Restores the settings at its end.
-
-    Examples
-    --------
-    >>> with settings():
-    ...     import matplotlib
-    ...
-    ...     matplotlib.rcParams["svg.hashsalt"]
-    'solvable'
-    """
+    """Context in which matplotlib has its own defaults and ours, whatever the user's file says."""
     from matplotlib import style
 
     return style.context(["default", SETTINGS])

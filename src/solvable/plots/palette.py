@@ -40,48 +40,18 @@ NEUTRAL = "#6B6B6B"
 
 
 class Style(NamedTuple):
-    """Looks of one colour number.
+    """Looks of one colour number."""
 
-    Parameters
-    ----------
-    colour : str
-        ``#RRGGBB``.
-    symbol : str
-        One of :data:`SYMBOLS`.
-    """
-
-    colour: str
-    symbol: str
+    colour: str  # ``#RRGGBB``
+    symbol: str  # one of :data:`SYMBOLS`
 
 
 def style(number: int, count: int = 0) -> Style:
-    """Colour and symbol of a colour number; negative numbers are neutral grey.
-
-    Parameters
-    ----------
-    number : int
-        As in :class:`solvable.frame.system.Series`.
-    count : int
-        How many colour numbers the figure has. More than there are colours of Okabe and Ito are
-        spread along the scale.
-
-    Returns
-    -------
-    Style
-        Colour and symbol.
-
-    Examples
-    --------
-    >>> style(0)
-    Style(colour='#0072B2', symbol='circle')
-    >>> style(-1).colour
-    '#6B6B6B'
-    >>> style(0, count=11).colour, style(10, count=11).colour
-    ('#0D0887', '#F2844B')
-    """
+    """Colour and symbol of a colour number, of so many in a figure; negative ones are grey."""
     if number < 0:
         return Style(NEUTRAL, SYMBOLS[0])
     symbol = SYMBOLS[number % len(SYMBOLS)]
+    # More than the colours of Okabe and Ito are spread along the scale.
     if count <= len(COLOURS):
         return Style(COLOURS[number % len(COLOURS)], symbol)
     return Style(_along_scale(number % count / (count - 1)), symbol)

@@ -25,13 +25,7 @@ FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, s
 
 
 class PlotlyCanvas:
-    """Canvas on one plotly figure, kept as ``.figure``.
-
-    Parameters
-    ----------
-    texts : bool
-        Whether the figure carries its title and remarks.
-    """
+    """Canvas on one plotly figure, kept as ``.figure``; without ``texts`` it has no title."""
 
     def __init__(self, *, texts: bool = True) -> None:
         from plotly.graph_objects import Figure as PlotlyFigure
@@ -135,7 +129,7 @@ class PlotlyCanvas:
     ) -> None:
         """Draw symbols with error bars; pointing at one reads off value and error."""
         bars = None
-        read = ["no error" if np.isnan(one) else f"± {one:.2g}" for one in error]
+        read = ["no error" if np.isnan(spread) else f"± {spread:.2g}" for spread in error]
         if np.isfinite(error).any():
             bars = {
                 "type": "data",

@@ -15,15 +15,7 @@ from solvable.plots.palette import Style
 
 @dataclass(frozen=True)
 class Call:
-    """One request to the canvas.
-
-    Parameters
-    ----------
-    name : str
-        Method of :class:`solvable.plots.canvas.Canvas`.
-    arguments : dict
-        What it was called with, by name.
-    """
+    """One request to the canvas: its method, and what that was called with by name."""
 
     name: str
     arguments: dict[str, Any]
@@ -34,13 +26,7 @@ class Call:
 
 @dataclass
 class RecordingCanvas:
-    """Canvas that keeps every call.
-
-    Parameters
-    ----------
-    calls : list of Call
-        What was asked, in order.
-    """
+    """Canvas that keeps every call, in order."""
 
     calls: list[Call] = field(default_factory=list)
 

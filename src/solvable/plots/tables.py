@@ -59,7 +59,7 @@ class Table:
     """
 
     def __init__(self, *columns: str | Column, title: str = "", indented: bool = False) -> None:
-        self.columns = [Column(one) if isinstance(one, str) else one for one in columns]
+        self.columns = [Column(head) if isinstance(head, str) else head for head in columns]
         self.rows: list[tuple[list[Cell], str]] = []
         self.title = title
         self.indented = indented
@@ -76,7 +76,7 @@ class Table:
         """Add a row; cells that are left out at its end are empty."""
         if len(cells) > len(self.columns):
             raise ValueError(f"{len(cells)} cells for {len(self.columns)} columns")
-        self.rows.append(([Cell(one) if isinstance(one, str) else one for one in cells], style))
+        self.rows.append(([Cell(text) if isinstance(text, str) else text for text in cells], style))
 
     @property
     def width(self) -> int:

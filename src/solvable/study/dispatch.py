@@ -30,24 +30,7 @@ class _Stop(BaseException):
 
 
 def count_workers(workers: int | None) -> int:
-    """Number of local workers: what was asked, at most one per core.
-
-    Parameters
-    ----------
-    workers : int or None
-        At least 1; None is one per core. Each runs one BLAS thread, so that workers times threads
-        never exceed the cores.
-
-    Returns
-    -------
-    int
-        From 1 to the number of cores that this process may use.
-
-    Raises
-    ------
-    InvalidParameter
-        If ``workers`` is not a whole number of at least 1.
-    """
+    """Number of local workers: what was asked, at most one per core."""
     import joblib
 
     cores = joblib.cpu_count()
@@ -63,22 +46,7 @@ def count_workers(workers: int | None) -> int:
 def outcomes(
     jobs: Sequence[Job], workers: int | None, scheduler: str | None
 ) -> Generator[Outcome, None, None]:
-    """Run jobs and yield their outcomes as they finish.
-
-    Parameters
-    ----------
-    jobs : sequence of Job
-        What to run, in the order of dispatch.
-    workers : int or None
-        Local worker processes; 1 runs in this process.
-    scheduler : str or None
-        Address of a Dask scheduler to use instead.
-
-    Yields
-    ------
-    Outcome
-        One per job.
-    """
+    """Run jobs and yield their outcomes as they finish."""
     if scheduler is not None:
         yield from on_cluster(jobs, scheduler)
     elif count_workers(workers) == 1:
@@ -88,29 +56,7 @@ def outcomes(
 
 
 def in_processes(jobs: Sequence[Job], workers: int) -> Generator[Outcome, None, None]:
-    """Run jobs in local worker processes; those of a worker that was killed run again.
-
-    A job that was sent out before more than one breakdown of the pool runs alone, and if its
-    worker is killed twice then, it is reported as failed, so that one job cannot hold up the
-    others.
-
-    Parameters
-    ----------
-    jobs : sequence of Job
-        What to run.
-    workers : int
-        At least 2.
-
-    Yields
-    ------
-    Outcome
-        One per job.
-
-    Raises
-    ------
-    StudyError
-        If the system cannot be sent to another process.
-    """
+    """Run jobs in local worker processes; those of a worker that was killed run again."""
     from joblib.externals.loky.process_executor import BrokenProcessPool, TerminatedWorkerError
 
     pending = {job.identity: job for job in jobs}
@@ -190,27 +136,7 @@ def _interrupts_blocked() -> Iterator[None]:
 
 
 def on_cluster(jobs: Sequence[Job], scheduler: str) -> Generator[Outcome, None, None]:
-    """Run jobs on a Dask cluster; Dask runs those of a worker that was killed again.
-
-    Parameters
-    ----------
-    jobs : sequence of Job
-        What to run.
-    scheduler : str
-        Address such as ``tcp://host:8786``.
-
-    Yields
-    ------
-    Outcome
-        One per job.
-
-    Raises
-    ------
-    InvalidParameter
-        If nothing answers at the address, or ``distributed`` is not installed.
-    StudyError
-        If the connection was lost, or the workers cannot load the system.
-    """
+    """Run jobs on a Dask cluster; Dask runs those of a worker that was killed again."""
     try:
         from distributed import Client, as_completed
     except ImportError as error:

@@ -81,41 +81,14 @@ class Outcome:
 
 
 def execute(job: Job) -> Outcome:
-    """Run one job in this process with one BLAS thread, and restore the threads afterwards.
-
-    Parameters
-    ----------
-    job : Job
-        What to run.
-
-    Returns
-    -------
-    Outcome
-        Whatever the system raises is returned as an error, so that other tasks go on.
-    """
+    """Run one job in this process with one BLAS thread, and restore the threads afterwards."""
     _load_blas()
     with threadpool_limits(limits=1):
         return _run(job)
 
 
 def execute_in_worker(job: Job, parent: int | None = None) -> Outcome:
-    """Run one job in a process that exists to run jobs.
-
-    The BLAS of the process stays at one thread: restoring it would race with another job in
-    another thread of the same process.
-
-    Parameters
-    ----------
-    job : Job
-        What to run.
-    parent : int, optional
-        Process id of the parent; the worker ends itself once that process is gone.
-
-    Returns
-    -------
-    Outcome
-        As :func:`execute`.
-    """
+    """Run one job in a process that exists to run jobs."""
     if parent is None:
         _load_blas()
     else:  # joblib's processes start with an environment that limits what is loaded later
@@ -125,21 +98,7 @@ def execute_in_worker(job: Job, parent: int | None = None) -> Outcome:
 
 
 def execute_pickled(job: bytes) -> Outcome:
-    """Run one job that was sent as bytes.
-
-    A Dask worker that cannot load what is sent to it ends without a word, and the next one after
-    it; here it raises, so that the run ends with the reason.
-
-    Parameters
-    ----------
-    job : bytes
-        Pickled :class:`Job`; Dask trusts its peers with pickles all the same.
-
-    Returns
-    -------
-    Outcome
-        As :func:`execute_in_worker`.
-    """
+    """Run one job that was sent as bytes."""
     return execute_in_worker(pickle.loads(job))
 
 
@@ -201,31 +160,7 @@ def _compute(job: Job) -> tuple[Metrics, dict[str, bytes], dict[str, Any]]:
 
 
 def plain_metrics(metrics: Mapping[str, Any]) -> Metrics:
-    """Turn the metrics of a system into numbers, lists of numbers, words and None.
-
-    Parameters
-    ----------
-    metrics : mapping
-        Numbers, one-dimensional arrays or lists of them, words of one line (such as the name of a
-        phase), or None by name. What is not finite becomes None: not measured.
-
-    Returns
-    -------
-    dict
-        Python floats, lists of floats, words and None.
-
-    Raises
-    ------
-    InvalidData
-        On any other value.
-
-    Examples
-    --------
-    >>> plain_metrics({"error": np.float32(0.5), "overlap": np.array([1.0, np.nan])})
-    {'error': 0.5, 'overlap': [1.0, None]}
-    >>> plain_metrics({"phase": "bulk+spikes"})
-    {'phase': 'bulk+spikes'}
-    """
+    """Turn the metrics of a system into numbers, lists of numbers, words and None."""
     if not isinstance(metrics, Mapping):
         raise InvalidData(f"the metrics are a {type(metrics).__name__}; allowed: a mapping.")
     return {str(name): _plain(str(name), value) for name, value in metrics.items()}

@@ -50,23 +50,7 @@ class Task:
 
 
 def task_stream(identity: str) -> np.random.Generator:
-    """Random stream of a task, derived from its identity alone.
-
-    Parameters
-    ----------
-    identity : str
-        :attr:`Task.identity`.
-
-    Returns
-    -------
-    numpy.random.Generator
-        A Philox generator.
-
-    Examples
-    --------
-    >>> bool(task_stream("a").random() == task_stream("a").random())
-    True
-    """
+    """Random stream of a task, derived from its identity alone."""
     return random_stream("task", identity)
 
 

@@ -13,23 +13,7 @@ from solvable.frame.system import Parameters, System
 
 
 def canonical_json(value: Any) -> str:
-    """JSON text that is equal for equal parameters: sorted keys, no spaces, no negative zero.
-
-    Parameters
-    ----------
-    value : object
-        Numbers, strings, booleans, None, and lists or mappings of these.
-
-    Returns
-    -------
-    str
-        The text; floats in their shortest form that reads back exactly.
-
-    Examples
-    --------
-    >>> canonical_json({"b": -0.0, "a": [1, 2.5]})
-    '{"a":[1,2.5],"b":0.0}'
-    """
+    """JSON text that is equal for equal parameters: sorted keys, no spaces, no negative zero."""
     return json.dumps(
         without_negative_zero(value), sort_keys=True, separators=(",", ":"), allow_nan=False
     )

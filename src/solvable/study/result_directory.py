@@ -38,49 +38,13 @@ class ResultDirectory:
     files: tuple[str, ...]
 
     def default(self, name: str, fingerprint: str) -> Path:
-        """Where results go unless said otherwise.
-
-        Parameters
-        ----------
-        name : str
-            What was read: a name or a path.
-        fingerprint : str
-            Of its content and the request.
-
-        Returns
-        -------
-        Path
-            Another one for another content or another request.
-
-        Examples
-        --------
-        >>> kind = ResultDirectory("learn", "data", "mark", ("result.json",))
-        >>> kind.default("tables/my data.csv", "0123456789abcdef").as_posix()
-        'solvable-runs/learn-my-data-01234567'
-        """
+        """Where results go unless said otherwise."""
         stem = re.sub(r"[^A-Za-z0-9]+", "-", Path(name).stem).strip("-")[:40] or self.subject
         return Path("solvable-runs") / f"{self.command}-{stem}-{fingerprint[:8]}"
 
     @contextmanager
     def reserved(self, directory: Path, fingerprint: str) -> Iterator[None]:
-        """Make a directory; refuse one in which something else would be overwritten.
-
-        Parameters
-        ----------
-        directory : Path
-            Need not exist; it is made, and removed again if nothing was written.
-        fingerprint : str
-            Of content and request: the same may be written again.
-
-        Raises
-        ------
-        InvalidParameter
-            If it is a file.
-        StudyConflict
-            If it holds other results, or files of these names that are not ours.
-        StorageFailed
-            If it cannot be written.
-        """
+        """Make a directory; refuse one in which something else would be overwritten."""
         if directory.exists() and not directory.is_dir():
             raise InvalidParameter(
                 f"--output is {str(directory)!r}, a file; allowed: a directory, new or of the same "

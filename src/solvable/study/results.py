@@ -148,13 +148,7 @@ class StudyResult(Shown, view=__name__):
         return read_arrays(self.directory, task)
 
     def write_records(self) -> Path:
-        """Write ``records.csv`` into the run directory: one row per record, lists as ``name[i]``.
-
-        Returns
-        -------
-        Path
-            The file; it is replaced in one step, so that a reader never sees half of it.
-        """
+        """Write ``records.csv`` into the run directory: one row per record, lists as ``name[i]``."""
         table = rows(self)
         path = self.directory / RECORDS_NAME
         part = path.with_name(f".{RECORDS_NAME}.part")

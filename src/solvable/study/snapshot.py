@@ -80,25 +80,7 @@ def _connect(path: Path) -> sqlite3.Connection:
 
 
 def read(directory: str | Path) -> Snapshot:
-    """Read a store at one moment; a run may be writing to it.
-
-    Parameters
-    ----------
-    directory : path
-        Run directory.
-
-    Returns
-    -------
-    Snapshot
-        Plan, results and failures.
-
-    Raises
-    ------
-    StorageFailed
-        If there is no store or it is damaged.
-    StudyTooNew
-        If it was written by a newer version.
-    """
+    """Read a store at one moment; a run may be writing to it."""
     with _reading(directory) as connection:
         query = connection.execute
         points = [
@@ -133,25 +115,7 @@ def read(directory: str | Path) -> Snapshot:
 
 
 def read_arrays(directory: str | Path, task: str) -> dict[str, np.ndarray]:
-    """Read the teacher's arrays of one task.
-
-    Parameters
-    ----------
-    directory : path
-        Run directory.
-    task : str
-        Identity of the task, as in a record.
-
-    Returns
-    -------
-    dict
-        Array by name; empty if the system keeps none.
-
-    Raises
-    ------
-    StorageFailed
-        If there is no store or it is damaged.
-    """
+    """Read the teacher's arrays of one task."""
     with _reading(directory) as connection:
         rows = connection.execute("SELECT name, content FROM arrays WHERE task = ?", (task,))
         try:

@@ -96,14 +96,7 @@ class Store:
             return {identity for (identity,) in rows}
 
     def commit(self, outcome: Outcome) -> None:
-        """Write one outcome in one transaction.
-
-        Parameters
-        ----------
-        outcome : Outcome
-            A result replaces an earlier failure of the same task; a second result of a task is
-            refused by the database, because no task may count twice.
-        """
+        """Write one outcome in one transaction."""
         execute = self._connection.execute
         with reported(self.path), transaction(self._connection):
             if outcome.metrics is None:

@@ -27,35 +27,7 @@ class StudyFile(BaseModel):
 
 
 def format_study(header: Mapping[str, Any], grid: Mapping[str, Sequence[Any]]) -> str:
-    """Write a study as TOML.
-
-    Parameters
-    ----------
-    header : mapping
-        Text and whole numbers by name; entries that are None are left out.
-    grid : mapping
-        Values by parameter name: numbers, text, booleans, or lists of these.
-
-    Returns
-    -------
-    str
-        The text.
-
-    Raises
-    ------
-    InvalidParameter
-        On a value that TOML cannot hold (None, a mapping).
-
-    Examples
-    --------
-    >>> print(format_study({"system": "toy", "seed": 0}, {"samples": [10, 20]}))
-    system = "toy"
-    seed = 0
-    <BLANKLINE>
-    [grid]
-    samples = [10, 20]
-    <BLANKLINE>
-    """
+    """Write a study as TOML."""
     lines = [f"{key} = {_value(key, item)}" for key, item in header.items() if item is not None]
     lines += ["", "[grid]"]
     lines += [f"{_key(name)} = {_value(name, list(values))}" for name, values in grid.items()]
@@ -89,28 +61,7 @@ def _value(name: str, value: Any) -> str:
 
 
 def parse_study(text: str) -> StudyFile:
-    """Read a study from TOML.
-
-    Parameters
-    ----------
-    text : str
-        Content of a ``study.toml``.
-
-    Returns
-    -------
-    StudyFile
-        Its fields; the grid is not yet checked against the system.
-
-    Raises
-    ------
-    InvalidParameter
-        If the text is not TOML, or a field is missing, unknown or of the wrong type.
-
-    Examples
-    --------
-    >>> parse_study('system = "toy"').replicates
-    1
-    """
+    """Read a study from TOML."""
     try:
         return StudyFile.model_validate(tomllib.loads(text))
     except tomllib.TOMLDecodeError as error:
