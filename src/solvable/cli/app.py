@@ -64,7 +64,7 @@ _COMMANDS_ABOUT_A_SYSTEM = ("run", "theory")
 
 
 def build_app() -> App:
-    """Assemble the commands."""
+    """The commands; bad input raises, and :func:`main` says it in one line."""
     app = App(
         name="solvable",
         help=HELP,
@@ -86,7 +86,7 @@ def _version() -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line."""
+    """Run the command line: 0 success, 1 a claim or a task failed, 2 bad input, 130 Ctrl-C, 141 pipe."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
@@ -132,7 +132,7 @@ def _system_of_help(words: list[str]) -> str | None:
         return None
     from solvable.frame.registry import available
 
-    installed = {one.name for one in available()}
+    installed = {listing.name for listing in available()}
     found = [word for word in words[1:] if word in installed]
     if not found and not words[1].startswith("-"):
         return words[1]
@@ -163,6 +163,6 @@ def _explain(error: CycloptsError, words: list[str]) -> str:
 def _name_a_system(words: list[str]) -> str:
     from solvable.frame.registry import available
 
-    names = ", ".join(one.name for one in available())
+    names = ", ".join(listing.name for listing in available())
     hint = " Write it before --set." if any(word.startswith("--set") for word in words) else ""
     return f"{words[0]} needs the name of a system; installed: {names}.{hint}"

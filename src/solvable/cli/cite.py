@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -30,10 +31,10 @@ def cite(
     from solvable.cli.terminal import write, write_json
     from solvable.frame.registry import load
 
-    references = {one.key: one for name in (system, *more) for one in load(name).references}
+    cited = (reference for name in (system, *more) for reference in load(name).references)
+    references = {reference.key: reference for reference in cited}
     if json:
-        entries = [{"key": one.key, "bibtex": one.bibtex} for one in references.values()]
-        write_json({"references": entries})
+        write_json({"references": [asdict(reference) for reference in references.values()]})
     else:
-        write(*(f"{one.bibtex.strip()}\n" for one in references.values()))
+        write(*(f"{reference.bibtex.strip()}\n" for reference in references.values()))
     return 0

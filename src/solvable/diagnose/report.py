@@ -18,8 +18,7 @@ from solvable.diagnose.noise import RectangularNoise
 from solvable.diagnose.svg import small_picture
 from solvable.errors import InvalidData
 from solvable.plots.files import write_atomically
-from solvable.study.html import GENERATOR
-from solvable.study.pages import page_environment
+from solvable.study.html import GENERATOR, page_environment
 from solvable.study.result_directory import RESULT, ResultDirectory
 
 if TYPE_CHECKING:

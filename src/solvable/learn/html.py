@@ -13,8 +13,7 @@ from solvable.learn.figures import CAPTION, draw_pictures, learn_figures
 from solvable.learn.results import Learned
 from solvable.plots.files import check_names, write_atomically
 from solvable.plots.recording_backend import record
-from solvable.study.html import GENERATOR, _drawings, _picture
-from solvable.study.pages import page_environment
+from solvable.study.html import GENERATOR, drawings, page_environment, picture
 
 
 @dataclass(frozen=True)
@@ -84,7 +83,7 @@ def _html(found: Learned, command: str, model: str) -> str:
         figure.name: {
             "figure": figure,
             "index": index,
-            "picture": _picture(figure),
+            "picture": picture(figure),
             "notes": [call["text"] for call in record(figure).named("note")],
         }
         for index, figure in enumerate(figures)
@@ -100,7 +99,7 @@ def _html(found: Learned, command: str, model: str) -> str:
         cards=_cards(found),
         command=command,
         model=model,
-        drawings=_drawings(figures),
+        drawings=drawings(figures),
         plotly=get_plotlyjs() if figures else "",
     )
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any, Literal, get_args, get_origin
 
 from solvable.frame.claims import Verdict
 from solvable.frame.points import Point
 from solvable.frame.system import Parameters, Reference, System
 from solvable.plots.figure import Figure
+from solvable.study.results import Failure
 from solvable.study.tables import format_value
 
 
@@ -36,25 +40,6 @@ class ParameterRow:
     meaning: str = ""
     varied: bool = False
     allowed: str = ""
-
-
-class FailedTask(Protocol):
-    """A replicate or a prediction that raised, such as :class:`solvable.study.Failure`."""
-
-    @property
-    def parameters(self) -> Mapping[str, Any]:
-        """Every parameter."""
-        ...
-
-    @property
-    def replicate(self) -> int | None:
-        """Number of the replicate; None if the prediction failed."""
-        ...
-
-    @property
-    def error(self) -> str:
-        """One line."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -86,7 +71,7 @@ class ReportContent:
     figures_directory : str or None
         Where the same figures lie as SVG and PDF, seen from the report; None if they were not
         written.
-    failures : sequence of FailedTask
+    failures : sequence of Failure
         Tasks and predictions that raised.
     """
 
@@ -101,7 +86,7 @@ class ReportContent:
     references: Sequence[Reference] = ()
     facts: Mapping[str, str] = field(default_factory=dict)
     figures_directory: str | None = "figures"
-    failures: Sequence[FailedTask] = ()
+    failures: Sequence[Failure] = ()
 
 
 def parameter_rows(
@@ -146,10 +131,8 @@ def parameter_rows(
 
 def _allowed(info: Any) -> str:
     """Range of a pydantic field in words."""
-    from typing import Literal, get_args, get_origin
-
     if get_origin(info.annotation) is Literal:
-        return " | ".join(str(one) for one in get_args(info.annotation))
+        return " | ".join(str(choice) for choice in get_args(info.annotation))
     signs = {"gt": ">", "ge": "≥", "lt": "<", "le": "≤"}
     bounds = [
         f"{sign} {format_value(getattr(rule, name))}"
@@ -171,7 +154,7 @@ def report_content(
     command: str = "",
     facts: Mapping[str, str] | None = None,
     figures_directory: str | None = "figures",
-    failures: Sequence[FailedTask] = (),
+    failures: Sequence[Failure] = (),
 ) -> ReportContent:
     """Gather the content of a report from a system and the results of a study.
 
@@ -193,7 +176,7 @@ def report_content(
         More that a reader needs, such as date or run time.
     figures_directory : str or None
         Where the SVG and PDF files lie, seen from the report.
-    failures : sequence of FailedTask
+    failures : sequence of Failure
         Tasks and predictions that raised, as ``StudyResult.failures``.
 
     Returns
@@ -226,13 +209,8 @@ def report_content(
 
 
 def _versions() -> dict[str, str]:
-    import platform
-    from importlib.metadata import PackageNotFoundError, version
-
-    found = {"Python": platform.python_version()}
+    versions = {"Python": platform.python_version()}
     for package in ("solvable", "numpy", "scipy"):
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            continue
-    return found
+        with suppress(PackageNotFoundError):
+            versions[package] = version(package)
+    return versions

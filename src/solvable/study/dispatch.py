@@ -21,16 +21,16 @@ from solvable.study.execute import Job, Outcome, execute, execute_in_worker, exe
 
 log = logging.getLogger("solvable.study")
 
-_SUSPECT_AFTER = 2  # breakdowns of the pool that a job may be part of before it runs alone
-_GIVEN_UP_AFTER = 4  # breakdowns after which it fails: it was alone in the last two
-
 
 class _Stop(BaseException):
     """Ends joblib's generator; closing it would warn about the results that nobody reads."""
 
 
 def count_workers(workers: int | None) -> int:
-    """Number of local workers: what was asked, at most one per core."""
+    """Number of local workers: what was asked, at most one per core; None is one per core.
+
+    Each runs one BLAS thread, so that workers times threads never exceed the cores.
+    """
     import joblib
 
     cores = joblib.cpu_count()
@@ -46,7 +46,7 @@ def count_workers(workers: int | None) -> int:
 def outcomes(
     jobs: Sequence[Job], workers: int | None, scheduler: str | None
 ) -> Generator[Outcome, None, None]:
-    """Run jobs and yield their outcomes as they finish."""
+    """Run jobs on a Dask scheduler, in this process (one worker), or in local processes."""
     if scheduler is not None:
         yield from on_cluster(jobs, scheduler)
     elif count_workers(workers) == 1:
@@ -56,13 +56,20 @@ def outcomes(
 
 
 def in_processes(jobs: Sequence[Job], workers: int) -> Generator[Outcome, None, None]:
-    """Run jobs in local worker processes; those of a worker that was killed run again."""
+    """Run jobs in two local worker processes or more; those of one that was killed run again.
+
+    A job that was sent out before more than one breakdown of the pool runs alone, and if its
+    worker is killed twice then, it is reported as failed, so that one job cannot hold up the
+    others.
+    """
     from joblib.externals.loky.process_executor import BrokenProcessPool, TerminatedWorkerError
 
+    suspect_after = 2  # breakdowns of the pool that a job may be part of before it runs alone
+    given_up_after = 4  # breakdowns after which it fails: it was alone in the last two
     pending = {job.identity: job for job in jobs}
     breakdowns: Counter[str] = Counter()
     while pending:
-        suspects = [one for one in pending if breakdowns[one] >= _SUSPECT_AFTER]
+        suspects = [job for job in pending if breakdowns[job] >= suspect_after]
         batch = [pending[suspects[0]]] if suspects else list(pending.values())
         started: list[str] = []
         try:
@@ -73,14 +80,14 @@ def in_processes(jobs: Sequence[Job], workers: int) -> Generator[Outcome, None, 
         except PicklingError as error:
             raise _unsendable(jobs[0], error.__cause__ or error) from error
         except TerminatedWorkerError:
-            lost = [one for one in started if one in pending]
+            lost = [job for job in started if job in pending]
             log.warning("a worker process was killed; tasks that were sent to it run again")
             breakdowns.update(lost)
-            given_up = [one for one in lost if suspects and breakdowns[one] >= _GIVEN_UP_AFTER]
-            for job in [pending.pop(one) for one in given_up]:
+            given_up = [job for job in lost if suspects and breakdowns[job] >= given_up_after]
+            for failed in [pending.pop(job) for job in given_up]:
                 yield Outcome(
-                    job.kind,
-                    job.identity,
+                    failed.kind,
+                    failed.identity,
                     error="its worker process was killed each time, twice while it ran alone (out "
                     "of memory, or a crash in compiled code?)",
                 )

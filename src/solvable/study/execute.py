@@ -6,6 +6,7 @@ import io
 import math
 import os
 import pickle
+import sys
 import threading
 import time
 import traceback
@@ -28,55 +29,26 @@ from solvable.study.parameters import canonical_json
 
 @dataclass(frozen=True)
 class Job:
-    """What is sent to a worker.
-
-    Parameters
-    ----------
-    kind : {"task", "prediction"}
-        A replicate to measure, or a point to predict.
-    identity : str
-        Of the task, or of the point.
-    system : System
-        What is run.
-    version : str
-        Version of the system that the study asks for.
-    parameters : mapping
-        In JSON form.
-    """
+    """What is sent to a worker: a replicate to measure, or a point to predict."""
 
     kind: Literal["task", "prediction"]
-    identity: str
+    identity: str  # of the task, or of the point
     system: System
-    version: str
-    parameters: Mapping[str, Any]
+    version: str  # of the system that the study asks for
+    parameters: Mapping[str, Any]  # in JSON form
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What comes back: metrics, or the error that was raised.
-
-    Parameters
-    ----------
-    kind, identity
-        As in :class:`Job`.
-    metrics : mapping or None
-        Measured or predicted values; None if the job failed.
-    arrays : mapping
-        The teacher's arrays as ``.npy`` bytes by name.
-    error : str or None
-        One line.
-    trace : str
-        Traceback of the error.
-    provenance : mapping
-        Library versions, dtype, seconds, CPU seconds and peak memory in bytes.
-    """
+    """What comes back: metrics, or the error that was raised."""
 
     kind: Literal["task", "prediction"]
     identity: str
-    metrics: Metrics | None = None
-    arrays: Mapping[str, bytes] = field(default_factory=dict)
-    error: str | None = None
-    trace: str = ""
+    metrics: Metrics | None = None  # measured or predicted; None if the job failed
+    arrays: Mapping[str, bytes] = field(default_factory=dict)  # the teacher's, as ``.npy`` bytes
+    error: str | None = None  # one line
+    trace: str = ""  # traceback of the error
+    # Library versions, dtype, seconds, CPU seconds and peak memory in bytes.
     provenance: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -88,7 +60,11 @@ def execute(job: Job) -> Outcome:
 
 
 def execute_in_worker(job: Job, parent: int | None = None) -> Outcome:
-    """Run one job in a process that exists to run jobs."""
+    """Run one job in a process that exists to run jobs, and that ends once its parent is gone.
+
+    The BLAS of the process stays at one thread: restoring it would race with another job in
+    another thread of the same process.
+    """
     if parent is None:
         _load_blas()
     else:  # joblib's processes start with an environment that limits what is loaded later
@@ -98,7 +74,11 @@ def execute_in_worker(job: Job, parent: int | None = None) -> Outcome:
 
 
 def execute_pickled(job: bytes) -> Outcome:
-    """Run one job that was sent as bytes."""
+    """Run one job that was sent as pickled bytes; Dask trusts its peers with pickles all the same.
+
+    A Dask worker that cannot load what is sent to it ends without a word, and the next one after
+    it; here it raises, so that the run ends with the reason.
+    """
     return execute_in_worker(pickle.loads(job))
 
 
@@ -160,7 +140,7 @@ def _compute(job: Job) -> tuple[Metrics, dict[str, bytes], dict[str, Any]]:
 
 
 def plain_metrics(metrics: Mapping[str, Any]) -> Metrics:
-    """Turn the metrics of a system into numbers, lists of numbers, words and None."""
+    """Metrics of a system as floats, lists of floats, words and None for what is not finite."""
     if not isinstance(metrics, Mapping):
         raise InvalidData(f"the metrics are a {type(metrics).__name__}; allowed: a mapping.")
     return {str(name): _plain(str(name), value) for name, value in metrics.items()}
@@ -224,8 +204,7 @@ def _peak_memory() -> int | None:
         pass
     try:
         import resource
-        import sys
-    except ImportError:
+    except ImportError:  # as on Windows
         return None
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else peak * 1024

@@ -50,7 +50,7 @@ class Task:
 
 
 def task_stream(identity: str) -> np.random.Generator:
-    """Random stream of a task, derived from its identity alone."""
+    """Philox stream of a task, derived from its identity alone."""
     return random_stream("task", identity)
 
 

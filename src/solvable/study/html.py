@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import re
+from base64 import b64encode
 from collections.abc import Mapping, Sequence
+from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from solvable.plots.figure import Figure
 from solvable.plots.files import check_names, saved, write_atomically
+from solvable.plots.matplotlib_backend import draw_matplotlib
+from solvable.plots.plotly_backend import draw_plotly
 from solvable.plots.recording_backend import record
 from solvable.study.content import ReportContent
-from solvable.study.pages import page_environment
 from solvable.study.tables import (
     format_value,
     long_metrics,
@@ -21,12 +24,11 @@ from solvable.study.tables import (
     verdict_summary,
 )
 
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
 GENERATOR = "solvable report"
 """What the ``generator`` of a report begins with; :func:`is_report` looks for it."""
-
-_HEAD_BYTES = 2048
-_MARK = f'<meta name="generator" content="{GENERATOR}'.encode()
-_ROLE = re.compile(r":[a-z:]+:`([^`<]*?)(?:\s*<[^`>]*>)?`")
 
 
 def is_report(path: str | Path) -> bool:
@@ -47,9 +49,10 @@ def is_report(path: str | Path) -> bool:
     >>> is_report("no-such-file.html")
     False
     """
+    mark = f'<meta name="generator" content="{GENERATOR}'.encode()
     try:
         with Path(path).open("rb") as stream:
-            return _MARK in stream.read(_HEAD_BYTES)
+            return mark in stream.read(2048)
     except OSError:
         return False
 
@@ -97,9 +100,21 @@ def render_report(content: ReportContent, path: str | Path) -> Path:
     return path
 
 
-def _html(content: ReportContent) -> str:
-    from importlib.metadata import version
+def page_environment(package: str) -> Environment:
+    """Templates of ``package`` first, then those of ``solvable.study``; everything is escaped."""
+    from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
+    packages = dict.fromkeys((package, "solvable.study"))
+    return Environment(
+        loader=ChoiceLoader([PackageLoader(name) for name in packages]),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+def _html(content: ReportContent) -> str:
     from plotly.offline import get_plotlyjs
 
     environment = page_environment("solvable.study")
@@ -115,16 +130,19 @@ def _html(content: ReportContent) -> str:
         failed=[row for row in verdicts if row.status == "fails"],
         metrics=metric_tables(content.points),
         long_metrics=long_metrics(content.points),
-        pictures=[_picture(figure) for figure in content.figures],
-        notes=[[call["text"] for call in record(one).named("note")] for one in content.figures],
-        drawings=_drawings(content.figures),
+        pictures=[picture(figure) for figure in content.figures],
+        notes=[
+            [call["text"] for call in record(figure).named("note")] for figure in content.figures
+        ],
+        drawings=drawings(content.figures),
         plotly=get_plotlyjs() if content.figures else "",
     )
 
 
 def _paragraphs(text: str) -> list[str]:
     """Paragraphs of a docstring without the marks that a reader of plain text stumbles over."""
-    plain = _ROLE.sub(r"\1", text).replace("``", "")
+    # A role such as :math:`x`, or :class:`~a.B <target>`, is its text.
+    plain = re.sub(r":[a-z:]+:`([^`<]*?)(?:\s*<[^`>]*>)?`", r"\1", text).replace("``", "")
     return [" ".join(part.split()) for part in re.split(r"\n\s*\n", plain) if part.strip()]
 
 
@@ -132,22 +150,18 @@ def _setting(parameters: Mapping[str, Any]) -> str:
     return ", ".join(f"{name} = {format_value(value)}" for name, value in parameters.items())
 
 
-def _drawings(figures: Sequence[Figure]) -> str:
+def drawings(figures: Sequence[Figure]) -> str:
     """Plotly's traces and layouts as JSON that can stand inside a script element."""
-    from solvable.plots.plotly_backend import draw_plotly
-
-    drawn: list[Any] = [json.loads(draw_plotly(one, texts=False).to_json()) for one in figures]
+    drawn: list[Any] = [
+        json.loads(draw_plotly(figure, texts=False).to_json()) for figure in figures
+    ]
     text = json.dumps(drawn, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
     for character in "<>&":
         text = text.replace(character, f"\\u{ord(character):04x}")
     return text
 
 
-def _picture(figure: Figure) -> str:
+def picture(figure: Figure) -> str:
     """Address of a picture of the figure that holds the picture itself."""
-    from base64 import b64encode
-
-    from solvable.plots.matplotlib_backend import draw_matplotlib
-
     encoded = b64encode(saved(draw_matplotlib(figure, texts=False), "svg")).decode()
     return f"data:image/svg+xml;base64,{encoded}"

@@ -18,39 +18,31 @@ RESULT = "result.json"
 
 @dataclass(frozen=True)
 class ResultDirectory:
-    """What a command writes into a directory, and how it knows its own.
+    """What a command writes into a directory, and how it knows its own."""
 
-    Parameters
-    ----------
-    command : str
-        Name of the command, the first part of a directory's name.
-    subject : str
-        What results are of, in the singular: "data", "weights".
-    format : str
-        Mark of a result of this command, in its JSON file.
-    files : tuple of str
-        Names of all files and folders that are written, the JSON file :data:`RESULT` among them.
-    """
-
-    command: str
-    subject: str
-    format: str
-    files: tuple[str, ...]
+    command: str  # the first part of a directory's name
+    subject: str  # what results are of, in the singular: "data", "weights"
+    format: str  # mark of a result of this command, in its JSON file
+    files: tuple[str, ...]  # names of all files and folders that are written, RESULT among them
 
     def default(self, name: str, fingerprint: str) -> Path:
-        """Where results go unless said otherwise."""
+        """Where results go unless said otherwise: ``solvable-runs/learn-my-data-01234567``."""
         stem = re.sub(r"[^A-Za-z0-9]+", "-", Path(name).stem).strip("-")[:40] or self.subject
         return Path("solvable-runs") / f"{self.command}-{stem}-{fingerprint[:8]}"
 
     @contextmanager
     def reserved(self, directory: Path, fingerprint: str) -> Iterator[None]:
-        """Make a directory; refuse one in which something else would be overwritten."""
+        """Make a directory, or refuse one in which something else would be overwritten.
+
+        The same fingerprint, of content and request, may be written again; a new directory is
+        removed if nothing was written to it.
+        """
         if directory.exists() and not directory.is_dir():
             raise InvalidParameter(
                 f"--output is {str(directory)!r}, a file; allowed: a directory, new or of the same "
                 f"{self.subject}."
             )
-        taken = [one for one in self.files if (directory / one).exists()]
+        taken = [name for name in self.files if (directory / name).exists()]
         if taken and self._fingerprint_in(directory) != fingerprint:
             raise StudyConflict(
                 f"{directory}: holds {', '.join(taken)} of other {self.subject} or another request, "

@@ -97,13 +97,13 @@ def _jobs(study: Study, finished: set[str]) -> list[Job]:
     size = len(study.points)
     replicates = [study.tasks[start : start + size] for start in range(0, len(study.tasks), size)]
     jobs = [
-        Job("prediction", one.point, system, system.version, one.parameters)
-        for one in replicates[0]
+        Job("prediction", task.point, system, system.version, task.parameters)
+        for task in replicates[0]
     ]
     jobs += [
-        Job("task", one.identity, system, system.version, one.parameters)
+        Job("task", task.identity, system, system.version, task.parameters)
         for replicate in replicates
-        for one in reversed(replicate)
+        for task in reversed(replicate)
     ]
     return [job for job in jobs if job.identity not in finished]
 
@@ -160,7 +160,7 @@ class _Meter:
             return 0.0
         if not self.spent:
             return None
-        overall = _mean([one for values in self.spent.values() for one in values])
+        overall = _mean([seconds for values in self.spent.values() for seconds in values])
         work = sum(
             count * (_mean(self.spent[point]) if point in self.spent else overall)
             for point, count in self.left.items()

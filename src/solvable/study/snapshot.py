@@ -20,27 +20,16 @@ from solvable.study.database import STORE_NAME, check_format, is_empty, reported
 
 @dataclass(frozen=True)
 class Snapshot:
-    """Everything in a store at one moment.
+    """Everything in a store at one moment."""
 
-    Parameters
-    ----------
-    meta : mapping
-        Fingerprint, text of ``study.toml``, name and version of the system.
-    points : sequence of tuple
-        ``(identity, parameters, prediction or None)`` in canonical order.
-    tasks : sequence of mapping
-        Finished tasks, by point, then replicate: identity, point, replicate, metrics, provenance.
-    failures : sequence of tuple
-        ``(point, replicate, error)``; the replicate is None if the prediction failed.
-    planned : int
-        Number of tasks of the study.
-    """
-
-    meta: Mapping[str, str]
+    meta: Mapping[str, str]  # fingerprint, text of ``study.toml``, name and version of the system
+    # (identity, parameters, prediction or None) in canonical order
     points: Sequence[tuple[str, dict[str, Any], dict[str, Any] | None]]
+    # Finished ones, by point, then replicate: identity, point, replicate, metrics, provenance.
     tasks: Sequence[Mapping[str, Any]]
+    # (point, replicate, error); the replicate is None if the prediction failed
     failures: Sequence[tuple[str, int | None, str]]
-    planned: int
+    planned: int  # tasks of the study
 
 
 @contextmanager
@@ -115,7 +104,7 @@ def read(directory: str | Path) -> Snapshot:
 
 
 def read_arrays(directory: str | Path, task: str) -> dict[str, np.ndarray]:
-    """Read the teacher's arrays of one task."""
+    """Read the teacher's arrays of one task by name; none if the system keeps none."""
     with _reading(directory) as connection:
         rows = connection.execute("SELECT name, content FROM arrays WHERE task = ?", (task,))
         try:

@@ -96,7 +96,11 @@ class Store:
             return {identity for (identity,) in rows}
 
     def commit(self, outcome: Outcome) -> None:
-        """Write one outcome in one transaction."""
+        """Write one outcome in one transaction.
+
+        A result replaces an earlier failure of the same task; a second result of a task is refused
+        by the database, because no task may count twice.
+        """
         execute = self._connection.execute
         with reported(self.path), transaction(self._connection):
             if outcome.metrics is None:
@@ -192,11 +196,11 @@ def _create(connection: sqlite3.Connection, study: Study) -> None:
         first = study.tasks[: len(study.points)]
         connection.executemany(
             "INSERT INTO points VALUES (?, ?, ?)",
-            [(one.point, row, json.dumps(one.parameters)) for row, one in enumerate(first)],
+            [(task.point, row, json.dumps(task.parameters)) for row, task in enumerate(first)],
         )
         connection.executemany(
             "INSERT INTO tasks VALUES (?, ?, ?)",
-            [(one.identity, one.point, one.replicate) for one in study.tasks],
+            [(task.identity, task.point, task.replicate) for task in study.tasks],
         )
         connection.execute(f"PRAGMA application_id = {APPLICATION}")
         connection.execute(f"PRAGMA user_version = {FORMAT}")
@@ -207,17 +211,17 @@ def _check_same(connection: sqlite3.Connection, directory: Path, study: Study) -
     if meta.get("fingerprint") == study.fingerprint:
         return
     old, new = parse_study(meta["study"]), parse_study(study.to_toml())
-    told = [
+    differences = [
         f"{name} {getattr(old, name)} there, {getattr(new, name)} asked"
         for name in ("system", "version", "replicates", "seed")
         if getattr(old, name) != getattr(new, name)
     ]
-    told += [
+    differences += [
         f"{name} {old.grid.get(name, 'default')} there, {new.grid.get(name, 'default')} asked"
         for name in sorted({*old.grid, *new.grid})
         if old.grid.get(name) != new.grid.get(name)
     ]
     raise StudyConflict(
-        f"{directory}: holds another study ({'; '.join(told) or 'other defaults'}). Use another "
+        f"{directory}: holds another study ({'; '.join(differences) or 'other defaults'}). Use another "
         "directory, or ask for the same study to resume it."
     )

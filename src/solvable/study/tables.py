@@ -14,8 +14,6 @@ from solvable.frame.power import PowerRow
 from solvable.plots.numbers import MISSING, format_number, format_with_error
 from solvable.plots.tables import Column, Table, verdict_cell
 
-STATUSES = ("holds", "fails", "not testable")
-
 LONGEST_LIST = 24
 """Entries of the longest list that a table of metrics shows; a spectrum has thousands."""
 
@@ -164,7 +162,8 @@ def verdict_summary(verdicts: Sequence[Verdict]) -> dict[str, int]:
     >>> verdict_summary([Verdict("slope", "It falls.", "holds")])
     {'holds': 1, 'fails': 0, 'not testable': 0}
     """
-    return {status: sum(one.status == status for one in verdicts) for status in STATUSES}
+    statuses = ("holds", "fails", "not testable")
+    return {status: sum(row.status == status for row in verdicts) for status in statuses}
 
 
 def varying_parameters(points: Sequence[Point]) -> list[str]:
@@ -187,7 +186,7 @@ def format_value(value: Any) -> str:
     if isinstance(value, float):
         return format_number(value, 6)
     if isinstance(value, (list, tuple)):
-        return ", ".join(format_value(one) for one in value)
+        return ", ".join(format_value(entry) for entry in value)
     return str(value)
 
 
@@ -246,50 +245,49 @@ def _lengths(points: Sequence[Point]) -> dict[str, int | None]:
     """Longest length of each metric, None for a number or word; measured metrics first."""
     measured: dict[str, int | None] = {}
     predicted: dict[str, int | None] = {}
-    for found, metrics in [
-        *((measured, one) for point in points for one in point.metrics),
+    for lengths, metrics in [
+        *((measured, replicate) for point in points for replicate in point.metrics),
         *((predicted, point.prediction) for point in points),
     ]:
         for name, value in metrics.items():
-            length = found.setdefault(name, None)
+            length = lengths.setdefault(name, None)
             if isinstance(value, (list, tuple)):
-                found[name] = max(length or 0, len(value))
-    both = measured | {name: None for name in predicted if name not in measured}
-    return {
-        name: max((one for one in (length, predicted.get(name)) if one is not None), default=None)
-        for name, length in both.items()
-    }
+                lengths[name] = max(length or 0, len(value))
+    longest: dict[str, int | None] = {}
+    for name in (*measured, *predicted):
+        known = [n for n in (measured.get(name), predicted.get(name)) if n is not None]
+        longest[name] = max(known, default=None)
+    return longest
 
 
 def _entry(value: Any, index: int | None) -> float | str | None:
     """Value, or entry of a list; None where it is missing or the metric is of the other kind."""
-    if isinstance(value, (list, tuple)):
-        entry: float | str | None = (
-            value[index] if index is not None and index < len(value) else None
-        )
-        return entry
-    return value if index is None else None
+    if not isinstance(value, (list, tuple)):
+        return value if index is None else None
+    # A list of a length that this point lacks leaves a gap.
+    entry: float | str | None = None
+    if index is not None and index < len(value):
+        entry = value[index]
+    return entry
 
 
 def _cell(point: Point, name: str, index: int | None) -> MetricCell:
-    entries = (_entry(one.get(name), index) for one in point.metrics)
-    found = [one for one in entries if one is not None]
-    if any(isinstance(one, str) for one in found):
-        return MetricCell(_tally(found), _predicted(point, name, index))
-    values = np.array(found, dtype=float)
+    predicted = format_number(_entry(point.prediction.get(name), index))
+    entries = [_entry(replicate.get(name), index) for replicate in point.metrics]
+    known = [entry for entry in entries if entry is not None]
+    if any(isinstance(entry, str) for entry in known):
+        return MetricCell(_tally(known), predicted)
+    values = np.array(known, dtype=float)
     values = values[~np.isnan(values)]
     mean = float(values.mean()) if len(values) else None
+    # Standard error of the mean, s / sqrt(m) over m replicates.
     error = float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else None
-    return MetricCell(format_with_error(mean, error), _predicted(point, name, index))
+    return MetricCell(format_with_error(mean, error), predicted)
 
 
-def _predicted(point: Point, name: str, index: int | None) -> str:
-    return format_number(_entry(point.prediction.get(name), index))
-
-
-def _tally(found: Sequence[float | str]) -> str:
+def _tally(entries: Sequence[float | str]) -> str:
     """Words of the replicates, the most frequent first; words have no mean."""
-    counts = Counter(map(format_number, found)).most_common()
+    counts = Counter(map(format_number, entries)).most_common()
     if len(counts) == 1:
         return counts[0][0]
     return ", ".join(f"{word} ({count})" for word, count in counts)

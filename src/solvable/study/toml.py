@@ -27,7 +27,7 @@ class StudyFile(BaseModel):
 
 
 def format_study(header: Mapping[str, Any], grid: Mapping[str, Sequence[Any]]) -> str:
-    """Write a study as TOML."""
+    """Write a study as TOML; header entries that are None are left out."""
     lines = [f"{key} = {_value(key, item)}" for key, item in header.items() if item is not None]
     lines += ["", "[grid]"]
     lines += [f"{_key(name)} = {_value(name, list(values))}" for name, values in grid.items()]
@@ -61,7 +61,7 @@ def _value(name: str, value: Any) -> str:
 
 
 def parse_study(text: str) -> StudyFile:
-    """Read a study from TOML."""
+    """Read a study from TOML; the grid is not yet checked against the system."""
     try:
         return StudyFile.model_validate(tomllib.loads(text))
     except tomllib.TOMLDecodeError as error:
