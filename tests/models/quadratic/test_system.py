@@ -12,7 +12,6 @@ from pydantic import ValidationError
 from solvable.arrays import random_stream
 from solvable.errors import InvalidParameter, NotConverged
 from solvable.models.quadratic import measure as quadratic_experiment
-from solvable.models.quadratic.checks import model_of
 from solvable.models.quadratic.figures import phase_changes
 from solvable.models.quadratic.measure import METRICS, draw_target
 from solvable.models.quadratic.parameters import QuadraticParameters
@@ -317,5 +316,5 @@ def test_large_training_sets_are_held_in_single_precision(monkeypatch):
 
 
 def test_parameters_of_a_point_read_back():
-    point = point_of(SETTINGS["control"], seeds=1)
-    assert model_of(point) == QuadraticParameters(**SETTINGS["control"])
+    (point,) = system.settled([point_of(SETTINGS["control"], seeds=1)])
+    assert point.setting == QuadraticParameters(**SETTINGS["control"])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from solvable.arrays import ArraySource
@@ -48,6 +50,11 @@ def draw_target(parameters: QuadraticParameters, rng: np.random.Generator) -> Qu
         noise=parameters.noise,
         seed=int(rng.integers(2**31)),
     )
+
+
+def teacher(parameters: QuadraticParameters, rng: np.random.Generator) -> Mapping[str, np.ndarray]:
+    """Factor of the target's matrix that :func:`measure` draws first."""
+    return {"factor": draw_target(parameters, rng).factor}
 
 
 def measure(parameters: QuadraticParameters, rng: np.random.Generator) -> Metrics:

@@ -1,4 +1,4 @@
-"""Parameters of the system `quadratic-network`."""
+"""Parameters of the system `quadratic-network`, and the axis along which it is told."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
+from solvable.frame.curves import Axis
 from solvable.frame.system import Parameters
 
 
@@ -64,6 +65,11 @@ class QuadraticParameters(Parameters):
         return self.samples or round(self.sample_ratio * self.dimension**2)
 
     @property
+    def ratio(self) -> float:
+        """Samples per squared dimension, of a whole number of samples."""
+        return self.n_samples / self.dimension**2
+
+    @property
     def target_units(self) -> int:
         """Units p* of a Marchenko-Pastur target's network."""
         return max(1, round(self.width_ratio * self.dimension))
@@ -74,3 +80,33 @@ class QuadraticParameters(Parameters):
         if self.target == "power-law":
             return self.dimension
         return min(self.dimension, self.target_units)
+
+
+def _told(setting: QuadraticParameters) -> str:
+    """Words for a place in the study."""
+    marchenko_pastur = setting.target == "marchenko-pastur"
+    words = [
+        f"n/d^2 = {setting.ratio:.3g}", f"d = {setting.dimension}", f"{setting.target} target",
+        f"width ratio {setting.width_ratio:g}" if marchenko_pastur else f"exponent {setting.exponent:g}",
+        f"noise {setting.noise:g}", f"regularisation {setting.regularisation:g}",
+    ]  # fmt: skip
+    return ", ".join(words if setting.sensing == "network" else [*words, "Gaussian sensing"])
+
+
+AXIS = Axis(
+    "sample_ratio",
+    "samples per squared dimension n/d²",
+    ignore=("samples", "sensing", "network_samples", "network_ratio"),
+    value=lambda setting: setting.ratio,
+    told=_told,
+    words={
+        "target": "{}",
+        "dimension": "d = {}",
+        "width_ratio": "width ratio {:g}",
+        "exponent": "exponent {:g}",
+        "noise": "noise {:g}",
+        "regularisation": "regularisation {:.3g}",
+    },
+    margin=1.15,
+    resolution=25,
+)

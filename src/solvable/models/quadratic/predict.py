@@ -14,7 +14,7 @@ from solvable.models.quadratic.parameters import QuadraticParameters
 from solvable.models.quadratic.phases import PhasePoint, quadratic_phase
 from solvable.models.quadratic.saddle import second_moment, thresholded_error
 from solvable.models.quadratic.spectral_phase import spectral_phase
-from solvable.models.quadratic.theory import QuadraticState, solve_quadratic
+from solvable.models.quadratic.theory import QuadraticState, quadratic_curve, solve_quadratic
 from solvable.models.quadratic.thresholds import (
     bayes_perfect_recovery_threshold,
     interpolation_threshold,
@@ -29,7 +29,34 @@ from solvable.spectra.product_measure import marchenko_pastur
 
 def predict(parameters: QuadraticParameters) -> Metrics:
     """Predicted metrics of a parameter set, under the names of the measured ones and more."""
-    state = state_of(parameters)
+    return _metrics(parameters, state_of(parameters))
+
+
+def curve(parameters: QuadraticParameters, ratios: np.ndarray) -> list[Metrics]:
+    """The same along a curve of sample ratios, each of which starts the search of the next."""
+    states = quadratic_curve(
+        measure_of(parameters),
+        sample_ratios=ratios,
+        label_noise=parameters.noise,
+        regularisation=parameters.regularisation,
+    )
+    places = [parameters.model_copy(update={"samples": 0, "sample_ratio": r}) for r in ratios]
+    return [_metrics(place, state) for place, state in zip(places, states, strict=True)]
+
+
+def chance(parameters: QuadraticParameters, prediction: Metrics) -> Metrics:
+    """Metrics of a network that learned nothing, S = 0."""
+    strengths = group_strengths(state_of(parameters), feature_groups(parameters))
+    energy = second_moment(measure_of(parameters))
+    labels = 2 * energy + parameters.noise
+    return {
+        "matrix_error": energy, "test_error": labels, "train_error": labels, "gcv_test_error": labels,
+        "rank_fraction": 0.0, "outliers": 0.0, "eigenvalues": [0.0] * parameters.dimension,
+        "feature_errors": [*strengths],
+    }  # fmt: skip
+
+
+def _metrics(parameters: QuadraticParameters, state: QuadraticState) -> Metrics:
     noise, threshold = state.effective_noise, state.threshold
     return {
         "matrix_error": state.matrix_error,
@@ -59,7 +86,7 @@ def state_of(parameters: QuadraticParameters) -> QuadraticState:
     """The saddle point of a parameter set."""
     return _state(
         _key(parameters),
-        parameters.n_samples / parameters.dimension**2,
+        parameters.ratio,
         parameters.noise,
         parameters.regularisation,
     )

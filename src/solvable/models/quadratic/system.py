@@ -1,21 +1,13 @@
-"""The system `quadratic-network`: two scalars that predict an over-parametrised network."""
+"""Over-parametrised quadratic networks (arXiv:2505.17958), with theory and direct solvers.
+
+A network of quadratic units with weight decay learns a positive matrix: a convex problem. Two
+scalars, an effective noise and a threshold, predict its errors, rank and whole spectrum.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import ClassVar
-
-import numpy as np
-
-from solvable.frame.claims import Claim
-from solvable.frame.points import Metrics, Point
-from solvable.frame.system import Parameters, Preset, Reference, System
-from solvable.models.quadratic.claims import CLAIMS
-from solvable.models.quadratic.figures import draw_figures
-from solvable.models.quadratic.measure import draw_target, measure
-from solvable.models.quadratic.parameters import QuadraticParameters
-from solvable.models.quadratic.predict import predict
-from solvable.plots.figure import Figure
+from solvable.frame.system import Preset, Reference, System
+from solvable.models.quadratic.parameters import AXIS, QuadraticParameters
 
 NUCLEAR_ROUTE = Reference(
     key="erba2025nuclear",
@@ -140,39 +132,19 @@ PRESETS = {
     ),
 }
 
-
-class QuadraticNetwork(System):
-    """Over-parametrised quadratic networks (arXiv:2505.17958), with theory and direct solvers.
-
-    A network of quadratic units with weight decay learns a positive matrix: a convex problem. Two
-    scalars, an effective noise and a threshold, predict its errors, rank and whole spectrum.
-    """
-
-    name: ClassVar[str] = "quadratic-network"
-    title: ClassVar[str] = "Two scalars predict error, rank and spectrum of a quadratic network"
-    version: ClassVar[str] = "1"
-    references: ClassVar[tuple[Reference, ...]] = REFERENCES
-    parameters: ClassVar[type[Parameters]] = QuadraticParameters
-    presets: ClassVar[Mapping[str, Preset]] = PRESETS
-    claims: ClassVar[tuple[Claim, ...]] = CLAIMS
-
-    def measure(self, parameters: QuadraticParameters, rng: np.random.Generator) -> Metrics:
-        """Draw a target and samples, find the minimiser, and compare it with the target."""
-        return measure(parameters, rng)
-
-    def predict(self, parameters: QuadraticParameters) -> Metrics:
-        """Predict the same metrics from the theory."""
-        return predict(parameters)
-
-    def teacher(
-        self, parameters: QuadraticParameters, rng: np.random.Generator
-    ) -> Mapping[str, np.ndarray]:
-        """Factor of the target's matrix that :meth:`measure` draws first."""
-        return {"factor": draw_target(parameters, rng).factor}
-
-    def figures(self, points: Sequence[Point]) -> list[Figure]:
-        """Errors, rank, spectra and features against samples, theory beside measurement."""
-        return draw_figures(points)
-
-
-system = QuadraticNetwork()
+system = System(
+    name="quadratic-network",
+    title="Two scalars predict error, rank and spectrum of a quadratic network",
+    version="1",
+    parameters=QuadraticParameters,
+    measure="measure:measure",
+    predict="predict:predict",
+    teacher="measure:teacher",
+    axis=AXIS,
+    claims="claims:CLAIMS",
+    panels="figures:PANELS",
+    curve="predict:curve",
+    chance="predict:chance",
+    presets=PRESETS,
+    references=REFERENCES,
+)
