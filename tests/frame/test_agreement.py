@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -152,6 +153,13 @@ def test_names_that_nothing_returns_are_refused():
         row(metric="overlop").verdict(points_of(0, 3))
     with pytest.raises(InvalidParameter, match="which predict does not return"):
         row(expected="overlop").verdict(points_of(0, 3))
+
+
+def test_a_metric_that_only_some_points_have_is_judged_at_those():
+    points = points_of(0, 3)
+    points[0] = replace(points[0], prediction={"another": 1.0})
+    points[1] = replace(points[1], metrics=[{"another": 1.0}] * 3)
+    assert len(compare(row(), points).cells) == (len(SIZES) - 2) * 4
 
 
 def test_rows_that_say_too_little_are_refused():

@@ -153,43 +153,51 @@ class Agreement:
 def cells_of(row: Agreement, points: Sequence[Point]) -> list[Cell]:
     """Cells at which the row makes its claim: measured in every replicate, and expected."""
     cells: list[Cell] = []
+    _check_names(row, points)
     for point in points:
-        values = _measured(row, point)
-        expected = np.broadcast_to(_expected(row, point), values.shape[1:])
+        values, known = _measured(row, point), _expected(row, point)
+        if values is None or known is None:
+            continue
+        expected = np.broadcast_to(known, values.shape[1:])
         for index in np.ndindex(values.shape[1:]):
             entry = index[0] if index else None
             cell = Cell(
                 point, point.setting, entry, values[(slice(None), *index)], float(expected[index])
             )
-            known = np.isfinite(cell.values).all() and np.isfinite(cell.expected)
-            if known and (row.where is None or row.where(cell)):
+            finite = np.isfinite(cell.values).all() and np.isfinite(cell.expected)
+            if finite and (row.where is None or row.where(cell)):
                 cells.append(cell)
     return cells
 
 
-def _measured(row: Agreement, point: Point) -> np.ndarray:
+def _check_names(row: Agreement, points: Sequence[Point]) -> None:
+    """Refuse names that no point knows; where only some know them, the claim is about those."""
+    source = row.metric if row.expected is None else row.expected
+    rows = (
+        (row.metric, "measure", [metrics for point in points for metrics in point.metrics]),
+        (source, "predict", [point.prediction for point in points]),
+    )
+    for name, function, metrics in rows:
+        if isinstance(name, str) and metrics and not any(name in found for found in metrics):
+            allowed = ", ".join(sorted(set().union(*metrics)))
+            raise InvalidParameter(
+                f"claim {row.name!r} names the metric {name!r}, which {function} does not return; "
+                f"allowed: {allowed}. Mend the claim's row."
+            )
+
+
+def _measured(row: Agreement, point: Point) -> np.ndarray | None:
     if callable(row.metric):
         return np.asarray(row.metric(point), dtype=float)
-    missing = [name for name in (row.metric,) if any(name not in one for one in point.metrics)]
-    if missing:
-        raise _unknown(row, missing[0], "measure", point.metrics[0])
-    return point.values(row.metric)
+    known = all(row.metric in metrics for metrics in point.metrics)
+    return point.values(row.metric) if known else None
 
 
-def _expected(row: Agreement, point: Point) -> np.ndarray:
+def _expected(row: Agreement, point: Point) -> np.ndarray | None:
     source = row.metric if row.expected is None else row.expected
     if isinstance(source, str):
-        if source not in point.prediction:
-            raise _unknown(row, source, "predict", point.prediction)
-        return point.predicted(source)
+        return point.predicted(source) if source in point.prediction else None
     return np.asarray(source(point) if callable(source) else source, dtype=float)
-
-
-def _unknown(row: Agreement, name: str, function: str, metrics: Any) -> InvalidParameter:
-    return InvalidParameter(
-        f"claim {row.name!r} names the metric {name!r}, which {function} does not return; allowed: "
-        f"{', '.join(metrics)}. Mend the claim's row."
-    )
 
 
 @dataclass(frozen=True)

@@ -120,12 +120,13 @@ def _by_chance(point: Point, system: System) -> Metrics:
 
 
 def _claim_power(claim: Claim, points: Sequence[Point], system: System) -> PowerRow:
-    statuses = {
-        sign * x: _status(claim.check([_scaled(point, 1 + sign * x) for point in points]))
-        for sign in (1, -1)
-        for x in FACTORS
-    }
-    status = _status(claim.check(points))
+    finding = claim.check(points)
+    statuses = {}
+    for x in (sign * size for sign in (1, -1) for size in FACTORS):
+        statuses[x] = _status(claim.check([_scaled(point, 1 + x) for point in points]))
+        # A check may select by predictions, or expect what is no prediction: scale that alone too.
+        if isinstance(finding, Finding) and statuses[x] != "fails":
+            statuses[x] = _status(replace(finding, expected=finding.expected * (1 + x)))
     chance = NO_CHANCE
     if any(_by_chance(point, system) for point in points):
         replaced = [
@@ -133,9 +134,8 @@ def _claim_power(claim: Claim, points: Sequence[Point], system: System) -> Power
             for point in points
         ]
         chance = _status(claim.check(replaced))
-    return PowerRow(
-        claim.name, status, claim.power, _first(statuses, 1), _first(statuses, -1), chance
-    )
+    above, below = _first(statuses, 1), _first(statuses, -1)
+    return PowerRow(claim.name, _status(finding), claim.power, above, below, chance)
 
 
 def _scaled(point: Point, factor: float) -> Point:
