@@ -1,0 +1,206 @@
+"""A quadratic network of few units can be better than a wide one: its width is a regulariser.
+
+A network of p < d units is trained by L-BFGS on its weights. It keeps the p largest directions of what
+the wide network, a convex problem, would learn: too few miss the target, too many learn noise.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+from pydantic import Field
+
+from solvable.frame.agreement import Agreement, Cell
+from solvable.frame.curves import Axis
+from solvable.frame.panels import Panel, Trace
+from solvable.frame.points import Metrics
+from solvable.frame.system import Parameters, Preset, Reference, System
+from solvable.models.quadratic.narrow import NarrowState, solve_narrow
+from solvable.models.quadratic.target import QuadraticTarget
+
+
+class NarrowParameters(Parameters):
+    """A power-law target, its samples, and the network."""
+
+    dimension: int = Field(80, ge=10, le=200)
+    """Dimension d of the inputs."""
+    width: int = Field(8, ge=1, le=200)
+    """Number p of hidden units; from the rank that a wide network learns on it does not matter."""
+    sample_ratio: float = Field(0.5, ge=0.05, le=10.0)
+    """Samples over d^2."""
+    exponent: float = Field(1.25, gt=0.5, le=3.0)
+    """Exponent gamma of the target's eigenvalues sqrt(d) i^-gamma, scaled to mean square 1."""
+    noise: float = Field(0.5, gt=0.0, le=100.0)
+    """Variance of the label noise."""
+    regularisation: float = Field(0.1, gt=0.0, le=100.0)
+    """Weight decay times sqrt(p / d): the factor of the trace."""
+
+
+def train(
+    X: np.ndarray, y: np.ndarray, parameters: NarrowParameters, rng: np.random.Generator
+) -> np.ndarray:
+    """Weights B of the network sum_k ((b_k x)^2 - |b_k|^2) / sqrt(d), from a small random start."""
+    from scipy.optimize import minimize
+
+    shape = (d, p) = (X.shape[1], min(parameters.width, X.shape[1]))
+
+    def loss(flat: np.ndarray) -> tuple[float, np.ndarray]:
+        B = flat.reshape(shape)
+        hidden = X @ B
+        residual = y - (np.sum(hidden**2, axis=1) - flat @ flat) / np.sqrt(d)
+        # 2606.28242: |y - f|^2 / d^2 + lambda |B|^2 / d
+        value = residual @ residual / d**2 + parameters.regularisation * flat @ flat / d
+        slope = X.T @ (residual[:, None] * hidden) - residual.sum() * B
+        gradient = -4 * slope / d**2.5 + 2 * parameters.regularisation * B / d
+        return float(value), gradient.ravel()
+
+    start = rng.standard_normal(d * p) / d
+    options = {"maxiter": 2000, "maxfun": 4000, "maxcor": 20, "ftol": 1e-10, "gtol": 1e-7}
+    return np.asarray(
+        minimize(loss, start, jac=True, method="L-BFGS-B", options=options).x.reshape(shape)
+    )
+
+
+def target_of(parameters: NarrowParameters) -> QuadraticTarget:
+    """Target of known eigenvalues along the axes: isotropic inputs prefer none."""
+    exponent, noise = parameters.exponent, parameters.noise
+    return QuadraticTarget(parameters.dimension, "power-law", exponent=exponent, noise=noise)
+
+
+def measure(parameters: NarrowParameters, rng: np.random.Generator) -> Metrics:
+    """Train one network."""
+    target = target_of(parameters)
+    X, y = target.sample(round(parameters.sample_ratio * parameters.dimension**2), rng)
+    B = train(X, y, parameters, rng)
+    residual = y - (np.sum((X @ B) ** 2, axis=1) - np.sum(B**2)) / np.sqrt(parameters.dimension)
+    return {
+        "matrix_error": target.matrix_error(B @ B.T),
+        "train_error": float(np.mean(residual**2)),
+    }
+
+
+@lru_cache(maxsize=1024)
+def solve(parameters: NarrowParameters) -> NarrowState:
+    """Solution of the saddle point, a second for each; a theory line asks for some widths again."""
+    return solve_narrow(
+        target_of(parameters).strengths,
+        width_ratio=parameters.width / parameters.dimension,
+        sample_ratio=parameters.sample_ratio,
+        label_noise=parameters.noise,
+        regularisation=parameters.regularisation,
+    )
+
+
+def predict(parameters: NarrowParameters) -> Metrics:
+    """The p largest eigenvalues of target plus noise, less a threshold."""
+    state = solve(parameters)
+    wide = solve(parameters.model_copy(update={"width": parameters.dimension}))
+    return {
+        "matrix_error": state.matrix_error,
+        "train_error": state.train_error,
+        "wide_error": wide.matrix_error,
+        "wide_rank": wide.rank_fraction * parameters.dimension,
+        "effective_noise": state.effective_noise,
+        "threshold": state.threshold,
+    }
+
+
+def curve(parameters: NarrowParameters, coordinates: np.ndarray) -> list[Metrics]:
+    """Predictions at whole widths, with straight lines between them."""
+    widths = np.unique(np.round(coordinates).astype(int))
+    known = [predict(parameters.model_copy(update={"width": int(width)})) for width in widths]
+    lines = {name: np.array([metrics[name] for metrics in known]) for name in known[0]}
+    return [
+        {name: float(np.interp(place, widths, line)) for name, line in lines.items()}
+        for place in coordinates
+    ]
+
+
+def determined(cell: Cell) -> bool:
+    """Whether samples are more than twice the degrees of freedom: beyond, errors of order 1 / d grow."""
+    # train error over error on noisy labels is (1 - df / n)^2
+    test_error = 2 * cell.predicted("matrix_error") + cell.setting.noise
+    return cell.predicted("train_error") > test_error / 4
+
+
+def chance(parameters: NarrowParameters, prediction: Metrics) -> Metrics:
+    """Metrics of a network that is zero."""
+    return {"matrix_error": 1.0, "train_error": 2 + parameters.noise}
+
+
+system = System(
+    name="narrow-network",
+    title="Quadratic networks of few units",
+    version="1",
+    parameters=NarrowParameters,
+    measure=measure,
+    predict=predict,
+    curve=curve,
+    chance=chance,
+    axis=Axis("width", "width p", margin=1.0, resolution=30),
+    claims=[
+        Agreement(
+            "matrix-error",
+            "The error is that of the p largest directions of target plus noise.",
+            metric="matrix_error",
+            source="arXiv:2606.28242",
+            within=lambda cell: 8 / cell.setting.dimension,
+            because="Labels of samples instead of independent matrices add 4 / d at full width.",
+            relative=True,
+            where=determined,
+            missing="needs samples for twice the degrees of freedom: raise sample_ratio",
+            power=0.2,
+        ),
+        Agreement(
+            "train-error",
+            "The training error is that of the same equations.",
+            metric="train_error",
+            source="derived from arXiv:2606.28242",
+            within=lambda cell: 4 / cell.setting.dimension,
+            because="Terms of order 1 / d.",
+            relative=True,
+            where=determined,
+            missing="needs samples for twice the degrees of freedom: raise sample_ratio",
+        ),
+    ],
+    panels=[
+        Panel(
+            "matrix-error",
+            "A narrow network can be better than a wide one",
+            "error R",
+            [
+                Trace("matrix_error", "p units"),
+                Trace("wide_error", "as many as it likes", measured=False, dashed=True),
+            ],
+            "Too few units miss the target, too many learn noise.",
+            y_scale="log",
+        ),
+        Panel(
+            "train-error",
+            "Training error against width",
+            "mean squared residual",
+            [Trace("train_error", "training error")],
+            "The training error has no minimum at a finite width.",
+        ),
+    ],
+    presets={
+        "quick": Preset(
+            "the best width at d = 80; ten seconds",
+            {"width": [1, 2, 3, 5, 8, 16, 40]},
+            replicates=8,
+        )
+    },
+    references=[
+        Reference(
+            "girardin2026width",
+            "@article{girardin2026width,\n"
+            "  title   = {How Width and Data Shape Generalization Scaling Laws in Quadratic Neural"
+            " Networks},\n"
+            "  author  = {Girardin, Julius and others},\n"
+            "  journal = {arXiv preprint arXiv:2606.28242},\n"
+            "  year    = {2026}\n"
+            "}",
+        )
+    ],
+)

@@ -1,0 +1,63 @@
+"""The system `narrow-network`: training, its limits, and claims that can fail."""
+
+import numpy as np
+import pytest
+from scipy.optimize import approx_fprime
+
+from solvable.frame.power import power_rows
+from solvable.models.quadratic.learner import QuadraticNetRegressor
+from solvable.models.quadratic.narrow_network import (
+    NarrowParameters,
+    system,
+    target_of,
+    train,
+)
+from solvable.study import Study, run_study
+
+
+def loss(flat, X, y, penalty):
+    B = flat.reshape(X.shape[1], -1)
+    d = len(B)
+    outputs = [sum((x @ b) ** 2 - b @ b for b in B.T) / np.sqrt(d) for x in X]
+    return np.sum((y - outputs) ** 2) / d**2 + penalty * np.sum(B**2) / d
+
+
+def test_training_ends_where_the_gradient_of_the_loss_vanishes():
+    parameters = NarrowParameters(dimension=10, width=2, sample_ratio=0.6)
+    rng = np.random.default_rng(0)
+    X, y = target_of(parameters).sample(60, rng)
+    found = train(X, y, parameters, rng).ravel()
+    slope = approx_fprime(found, loss, 1e-6, X, y, 0.1)
+    assert np.abs(slope).max() < 1e-4
+    assert loss(found, X, y, 0.1) < loss(0 * found, X, y, 0.1)
+
+
+def test_a_wide_network_is_the_convex_problem():
+    parameters = NarrowParameters(dimension=20, width=20, sample_ratio=1.0)
+    rng = np.random.default_rng(1)
+    X, y = target_of(parameters).sample(400, rng)
+    B = train(X, y, parameters, rng)
+    convex = QuadraticNetRegressor(0.1, "fista", fit_intercept=False).fit(X, y)
+    np.testing.assert_allclose(B @ B.T, convex.matrix_, atol=5e-3)
+
+
+def test_many_samples_leave_the_eigenvalues_that_the_width_cuts():
+    parameters = NarrowParameters(
+        dimension=40, width=3, sample_ratio=10.0, noise=1e-3, regularisation=1e-4
+    )
+    lost = np.sum(target_of(parameters).strengths[3:] ** 2) / 40
+    assert system.predict(parameters)["matrix_error"] == pytest.approx(lost, rel=0.05)
+
+
+def test_claims_hold_and_fail_for_a_network_that_is_zero(tmp_path):
+    study = Study(system, {"dimension": [40], "width": [2, 12]}, replicates=24)
+    result = run_study(study, tmp_path / "run", workers=1)
+    assert {verdict.status for verdict in result.verdicts} == {"holds"}
+    for row in power_rows(system, result.points):
+        assert (row.chance, row.fails_from_above is None) == ("fails", False), row
+
+
+def test_claims_are_not_made_where_the_network_nearly_interpolates(tmp_path):
+    grid = {"dimension": [12], "width": [12], "sample_ratio": [0.1], "regularisation": [1e-3]}
+    result = run_study(Study(system, grid, replicates=2), tmp_path / "run", workers=1)
+    assert {verdict.status for verdict in result.verdicts} == {"not testable"}
