@@ -1,260 +1,227 @@
-"""Figures of filters on images."""
+"""Figures of filters on images: against kept directions, samples and widths."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
+from solvable.frame.curves import Curve
+from solvable.frame.panels import PanelFunction, grouped
 from solvable.frame.points import Point
-from solvable.models.lofi_images.checks import USUAL, at, by_width
+from solvable.models.lofi_images.claims import (
+    Values,
+    by_width,
+    kept,
+    null_ratio,
+    ratio_of,
+    whole,
+)
+from solvable.models.lofi_images.parameters import USUAL_DIRECTIONS
 from solvable.plots.figure import Figure, Series
 
-WORDS = {
-    "auto": "filters, directions chosen",
-    "rbf": "Gaussian kernel, tuned",
-    "shallow": "one lift, no filter",
-}
-"""Methods of a figure against samples, in the order of their colours."""
+
+def of_each(draw: Callable[[list[Point]], list[Figure]], *, wide: bool = True) -> PanelFunction:
+    """Panel of the points of each curve, the infinitely wide ones alone or all."""
+
+    def panel(curves: Sequence[Curve]) -> list[Figure]:
+        figures = []
+        for group in grouped(curves):
+            points = [p for p in group.curves[0].points if not (wide and p.setting.width)]
+            for figure in draw(points) if points else []:
+                words = f" ({group.words})" if group.words else ""
+                name, title = figure.name + group.suffix, figure.title + words
+                figures.append(replace(figure, name=name, title=title))
+        return figures
+
+    return panel
 
 
-def draw_figures(points: Sequence[Point]) -> list[Figure]:
-    """Figures of every setting that differs in more than samples and width."""
-    groups: dict[tuple[object, ...], list[Point]] = {}
-    for point in points:
-        key = tuple(v for k, v in point.parameters.items() if k not in ("samples", "width"))
-        groups.setdefault(key, []).append(point)
-    names = _names([group[0] for group in groups.values()])
-    figures: list[Figure] = []
-    for group, name in zip(groups.values(), names, strict=True):
-        wide = sorted(
-            (one for one in group if not one.parameters["width"]),
-            key=lambda one: one.parameters["samples"],
-        )
-        if wide:
-            figures += [*_directions(wide, name), _nulls(wide, name), _dimensions(wide, name)]
-            figures += _methods(wide, name)
-        figures += _widths(group, name)
-    return figures
+def subject(point: Point) -> str:
+    """Images and task in words."""
+    data = "Digits" if point.setting.data == "digits" else "MNIST"
+    return f"{data}, {'even or odd' if point.setting.task == 'even-odd' else 'ten classes'}"
 
 
-def _names(firsts: Sequence[Point]) -> list[str]:
-    settings = [one.parameters for one in firsts]
-    varying = [
-        name
-        for name in (settings[0] if settings else ())
-        if name not in ("samples", "width") and len({str(one[name]) for one in settings}) > 1
-    ]
-    return [", ".join(_word(name, one[name]) for name in varying) for one in settings]
+def label_of(point: Point) -> str:
+    """The sample size, which tells the series of a figure apart."""
+    return f"n = {point.setting.samples}"
 
 
-def _word(name: str, value: object) -> str:
-    if name in ("data", "task", "activation"):
-        return str(value)
-    return f"{value} {name}"
+def flat(label: str, x: np.ndarray, level: float, colour: int) -> Series:
+    """A level that depends on nothing, dashed."""
+    return Series(label, x[[0, -1]], np.full(2, level), "dashed", colour=colour)
 
 
-def _suffix(name: str) -> str:
-    return "".join(f"-{word}" for word in name.replace(",", "").split())
+def along(label: str, points: Sequence[Point], metric: str, colour: int) -> Series:
+    """A metric (the first entry of a list) against the width."""
+    x = [point.setting.width for point in points]
+    means = [float(np.ravel(point.mean(metric))[0]) for point in points]
+    errors = [float(np.ravel(point.standard_error(metric))[0]) for point in points]
+    return Series(label, x, means, "points", errors, colour)
 
 
-def _titled(text: str, name: str) -> str:
-    return f"{text} ({name})" if name else text
-
-
-def _subject(point: Point) -> str:
-    setting = point.parameters
-    data = "Digits" if setting["data"] == "digits" else "MNIST"
-    return f"{data}, {'even or odd' if setting['task'] == 'even-odd' else 'ten classes'}"
-
-
-def _kept(point: Point) -> np.ndarray:
-    return np.array(point.metrics[0]["directions"], dtype=float)
-
-
-def _directions(points: Sequence[Point], name: str) -> list[Figure]:
+def directions(points: list[Point]) -> list[Figure]:
     """Squared error and error against kept directions, a curve per sample size."""
-    if _kept(points[-1]).size < 2:
+    if len(points[-1].values("directions")[0]) < 2:
         return []
     figures = []
-    titles = {
-        "squared_error": "Too few directions miss the label, too many bring noise",
-        "error": "The error is least at some tens of directions",
-    }
-    for metric, title in titles.items():
+    for metric, title in (
+        ("squared_error", "Too few directions miss the label, too many bring noise"),
+        ("error", "The error is least at some tens of directions"),
+    ):
         series = []
         for colour, point in enumerate(points):
-            x = _kept(point)
-            label = f"n = {point.parameters['samples']}"
-            y, error = point.mean(metric), point.standard_error(metric)
-            series.append(Series(label, x, y, "points", error, colour))
+            x, label = point.values("directions")[0], label_of(point)
+            error = point.standard_error(metric)
+            series.append(Series(label, x, point.mean(metric), "points", error, colour))
             level = float(point.mean(f"deep_{metric}"))
-            flat = np.full(2, level)
-            series.append(Series(f"{label}, no filter", x[[0, -1]], flat, "dashed", colour=colour))
-        figures.append(
-            Figure(
-                f"{metric.replace('_', '-')}-by-directions{_suffix(name)}",
-                _titled(title, name),
-                "directions kept by each filter",
-                f"test {metric.replace('_', ' ')}",
-                series,
-                f"{_subject(points[0])}, infinitely wide networks with filters (points) and of "
-                f"{points[0].parameters['depth']} lifts without (dashed), each at its own "
-                "leave-one-out penalty. The least over directions is chosen on the test images.",
-                x_scale="log",
-                y_scale="log",
-            )
+            series.append(flat(f"{label}, no filter", x, level, colour))
+        name = metric.replace("_", "-")
+        caption = (
+            f"{subject(points[0])}, infinitely wide networks with filters (points) and of "
+            f"{points[0].setting.depth} lifts without (dashed), each at its own leave-one-out "
+            "penalty. The least over directions is chosen on the test images."
         )
+        labels = ("directions kept by each filter", f"test {metric.replace('_', ' ')}")
+        scales = {"x_scale": "log", "y_scale": "log"}
+        figures.append(Figure(f"{name}-by-directions", title, *labels, series, caption, **scales))  # type: ignore[arg-type]
     return figures
 
 
-def _methods(points: Sequence[Point], name: str) -> list[Figure]:
-    """Squared error over that of the deep network without filters, against samples."""
-    points = [one for one in points if at(one, "squared_error") is not None]
-    if len(points) < 2:
-        return []
-    x = np.array([one.parameters["samples"] for one in points], dtype=float)
+def null_ratios(points: list[Point]) -> list[Figure]:
+    """Strengths over those of meaningless labels at the counts that every replicate tested."""
     series = []
-    labels = {f"filters, {USUAL:.0f} directions": "", **{WORDS[key]: key for key in WORDS}}
-    for colour, (label, method) in enumerate(labels.items()):
-        found = [_over_deep(one, method) for one in points]
-        y, error = (np.array(column) for column in zip(*found, strict=True))
-        series.append(Series(label, x, y, "points", error, colour))
-    ends = x[[0, -1]]
-    series.append(Series("deep, no filter", ends, np.ones(2), "dashed", colour=len(series)))
-    linear = float(points[-1].mean("linear_squared_error") / points[-1].mean("deep_squared_error"))
+    for colour, point in enumerate(points):
+        counts = [
+            count
+            for count in point.metrics[0]["null_counts"]  # type: ignore[union-attr]
+            if np.isfinite(null_ratio(point, count)).all()  # type: ignore[arg-type]
+        ]
+        rows = np.array([null_ratio(point, count) for count in counts])  # type: ignore[arg-type]
+        error = rows.std(axis=1, ddof=1) / np.sqrt(point.replicates) if rows.shape[1] > 1 else None
+        x = np.array(counts, dtype=float) + 1
+        series.append(Series(label_of(point), x, rows.mean(axis=1), "points", error, colour))
+    ends = np.array([1.0, max(float(np.max(curve.x)) for curve in series)])
+    series.append(flat("as meaningless labels", ends, 1.0, len(points)))
     return [
         Figure(
-            f"methods{_suffix(name)}",
-            _titled("Filters against what has none, on the same splits", name),
+            "null-ratios",
+            "Each direction against meaningless labels",
+            "number of the direction",
+            "strength over that of meaningless labels",
+            series,
+            f"{subject(points[0])}, first filter. The stronger directions are removed before the labels "
+            "are drawn anew; a direction counts while the ratio is above 1.1.",
+            x_scale="log",
+        )
+    ]
+
+
+def dimensions(points: list[Point]) -> list[Figure]:
+    """Residual effective dimension against removed directions, beside that of other images."""
+    series, name = [], "residual_dimensions"
+    for colour, point in enumerate(points):
+        x, label = point.values("directions")[0], label_of(point)
+        line = Series(f"{label}, other images", x, point.predicted(name), "line", colour=colour)
+        error = point.standard_error(name)
+        series += [line, Series(label, x, point.mean(name), "points", error, colour)]
+    return [
+        Figure(
+            "residual-dimension",
+            "What is left is of higher dimension",
+            "directions removed",
+            "residual effective dimension",
+            series,
+            f"{subject(points[0])}: variance of the lifted images outside the leading directions, over "
+            "the largest along one direction there. A weak feature needs samples in proportion. Lines: "
+            "predicted from other images.",
+            x_scale="log",
+            y_scale="log",
+        )
+    ]
+
+
+def methods(points: list[Point]) -> list[Figure]:
+    """Squared errors over that of the deep network without filters, against samples."""
+    values: dict[str, Values] = {f"filters, {USUAL_DIRECTIONS} directions": kept("squared_error")}
+    values |= {
+        "filters, directions chosen": whole("auto_squared_error"),
+        "Gaussian kernel, tuned": whole("rbf_squared_error"),
+        "one lift, no filter": whole("shallow_squared_error"),
+    }
+    points = [point for point in points if np.isfinite(kept("squared_error")(point)).all()]
+    if len(points) < 2:
+        return []
+    x, deep = np.array([float(p.setting.samples) for p in points]), whole("deep_squared_error")
+    series = []
+    for colour, (label, method) in enumerate(values.items()):
+        pairs = [ratio_of(method(point), deep(point)) for point in points]
+        y, error = (np.array(column) for column in zip(*pairs, strict=True))
+        series.append(Series(label, x, y, "points", error, colour))
+    series.append(flat("deep, no filter", x, 1.0, len(values)))
+    linear, _ = ratio_of(points[-1].values("linear_squared_error"), deep(points[-1]))
+    return [
+        Figure(
+            "methods",
+            "Filters against what has none, on the same splits",
             "training images",
             "squared error over that of deep, no filter",
             series,
-            f"{_subject(points[0])}. All are infinitely wide, with penalties (and the length of the "
+            f"{subject(points[0])}. All are infinitely wide, with penalties (and the length of the "
             "Gaussian kernel) by leave-one-out on the training images. Ridge on pixels is at "
             f"{linear:.1f} for the most images.",
         )
     ]
 
 
-def _over_deep(point: Point, method: str) -> tuple[float, float]:
-    """Ratio of mean squared errors, and its standard error from paired replicates."""
-    values = point.values(f"{method}_squared_error") if method else at(point, "squared_error")
-    deep = point.values("deep_squared_error")
-    assert values is not None
-    ratio, count = float(values.mean() / deep.mean()), values.size
-    if count < 2:
-        return ratio, float("nan")
-    left = (values - ratio * deep).std(ddof=1)
-    return ratio, float(left / np.sqrt(count) / deep.mean())
-
-
-def _nulls(points: Sequence[Point], name: str) -> Figure:
-    series = []
-    for colour, point in enumerate(points):
-        counts, mean, error = _mean_ratios(point)
-        label = f"n = {point.parameters['samples']}"
-        series.append(Series(label, counts + 1, mean, "points", error, colour))
-    last = max(float(np.max(one.x)) for one in series)
-    ends = np.array([1.0, last])
-    series.append(Series("as meaningless labels", ends, np.ones(2), "dashed", colour=len(points)))
-    return Figure(
-        f"null-ratios{_suffix(name)}",
-        _titled("Each direction against meaningless labels", name),
-        "number of the direction",
-        "strength over that of meaningless labels",
-        series,
-        f"{_subject(points[0])}, first filter. The stronger directions are removed before the labels "
-        "are drawn anew; a direction counts while the ratio is above 1.1.",
-        x_scale="log",
-    )
-
-
-def _mean_ratios(point: Point) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Ratios at the counts that every replicate tested."""
-    rows = [
-        dict(zip(one["null_counts"], one["null_ratios"], strict=True))  # type: ignore[arg-type]
-        for one in point.metrics
-    ]
-    counts = [count for count in rows[0] if all(count in row for row in rows)]
-    values = np.array([[row[count] for count in counts] for row in rows], dtype=float)
-    spread = values.std(axis=0, ddof=1) if len(rows) > 1 else np.full(len(counts), np.nan)
-    return np.array(counts, dtype=float), values.mean(axis=0), spread / np.sqrt(len(rows))
-
-
-def _dimensions(points: Sequence[Point], name: str) -> Figure:
-    series = []
-    for colour, point in enumerate(points):
-        x, label = _kept(point), f"n = {point.parameters['samples']}"
-        predicted = point.predicted("residual_dimensions")
-        series.append(Series(f"{label}, other images", x, predicted, "line", colour=colour))
-        y, error = point.mean("residual_dimensions"), point.standard_error("residual_dimensions")
-        series.append(Series(label, x, y, "points", error, colour))
-    return Figure(
-        f"residual-dimension{_suffix(name)}",
-        _titled("What is left is of higher dimension", name),
-        "directions removed",
-        "residual effective dimension",
-        series,
-        f"{_subject(points[0])}: variance of the lifted images outside the leading directions, over "
-        "the largest along one direction there. A weak feature needs samples in proportion. Lines: "
-        "predicted from other images.",
-        x_scale="log",
-        y_scale="log",
-    )
-
-
-def _widths(points: Iterable[Point], name: str) -> list[Figure]:
+def widths(points: list[Point]) -> list[Figure]:
+    """Errors and Gram matrices of networks of finite width against their limits."""
     groups = [group for group in by_width(points) if len(group) > 1]
     if not groups:
         return []
-    groups.sort(key=lambda group: group[0].parameters["samples"])
     errors = []
     for colour, group in enumerate(groups):
-        x = np.array([one.parameters["width"] for one in group], dtype=float)
-        label = f"n = {group[0].parameters['samples']}"
-        for metric, words, kind in (
-            ("squared_error", label, "points"),
-            ("limit_squared_error", f"{label}, infinite", "dashed"),
-        ):
-            y = np.array([float(one.mean(metric)[0]) for one in group])
-            error = np.array([float(one.standard_error(metric)[0]) for one in group])
-            shown = error if kind == "points" else None
-            errors.append(Series(words, x, y, kind, shown, colour))  # type: ignore[arg-type]
-        if colour == len(groups) - 1:
-            lazy = np.array([float(one.mean("lazy_squared_error")) for one in group])
-            error = np.array([float(one.standard_error("lazy_squared_error")) for one in group])
-            errors.append(Series(f"{label}, no filter", x, lazy, "points", error, colour + 1))
-    # Two hundred images are compared at any n.
-    found = np.array([float(one.mean("gram_deviation")) for one in group])
-    error = np.array([float(one.standard_error("gram_deviation")) for one in group])
-    predicted = np.array([float(one.predicted("gram_deviation")) for one in group])
-    grams = [
-        Series("theory", x, predicted, "line", colour=0),
-        Series("measured", x, found, "points", error, 0),
-    ]
-    subject = _subject(groups[0][0])
+        label = label_of(group[0])
+        errors.append(along(label, group, "squared_error", colour))
+        limit = along(f"{label}, infinite", group, "limit_squared_error", colour)
+        errors.append(replace(limit, kind="dashed", error=None))
+    # Without filters, and kernels of two hundred images, which are compared at any n: the largest n.
+    errors.append(along(f"{label}, no filter", group, "lazy_squared_error", len(groups)))
+    line = [float(point.predicted("gram_deviation")) for point in group]
+    measured = along("measured", group, "gram_deviation", 0)
+    x_label = "random features P"
     return [
         Figure(
-            f"width{_suffix(name)}",
-            _titled("Wider networks approach their kernel", name),
-            "random features P",
+            "width",
+            "Wider networks approach their kernel",
+            x_label,
             "test squared error",
             errors,
-            f"{subject}, {USUAL:.0f} directions. Dashed: infinitely wide, same splits. Without "
-            "filter: ridge on random features of the same width.",
+            f"{subject(group[0])}, {USUAL_DIRECTIONS} directions. Dashed: infinitely wide, same splits. "
+            "Without filter: ridge on random features of the same width.",
             x_scale="log",
             y_scale="log",
         ),
         Figure(
-            f"gram{_suffix(name)}",
-            _titled("Random features approach their kernel at rate one over root P", name),
-            "random features P",
+            "gram",
+            "Random features approach their kernel at rate one over root P",
+            x_label,
             "relative distance of Gram matrices",
-            grams,
-            f"{subject}: root mean square over 16 lifts of 200 images. Lines: predicted from the "
-            "fourth moment of the activation on other images.",
+            [Series("theory", measured.x, line, "line", colour=0), measured],
+            f"{subject(group[0])}: root mean square over 16 lifts of 200 images. Lines: predicted from "
+            "the fourth moment of the activation on other images.",
             x_scale="log",
             y_scale="log",
         ),
     ]
+
+
+PANELS = (
+    of_each(directions),
+    of_each(null_ratios),
+    of_each(dimensions),
+    of_each(methods),
+    of_each(widths, wide=False),
+)

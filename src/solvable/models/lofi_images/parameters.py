@@ -70,3 +70,10 @@ class NeuralLoFiImagesParameters(Parameters):
     def tested(self) -> int:
         """Unseen images that a replicate is judged by."""
         return min(MOST_TESTED, ROWS[self.data] - self.samples)
+
+    @property
+    def place(self) -> str:
+        """Words for a place in a study."""
+        text = f"{self.data}, {self.task}, n = {self.samples}, "
+        text += f"{self.filters} filter" + ("s" if self.filters > 1 else "")
+        return text + (f", width {self.width}" if self.width else "")

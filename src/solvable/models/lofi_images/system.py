@@ -1,20 +1,11 @@
-"""The system `neural-lofi-images`: filters of low-degree networks on images of digits."""
+"""Filters of low-degree networks on images (arXiv:2605.13612), beside what has no filter."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import ClassVar
-
-import numpy as np
-
-from solvable.frame.claims import Claim
-from solvable.frame.points import Metrics, Point
-from solvable.frame.system import Parameters, Preset, Reference, System
+from solvable.frame.curves import Axis
+from solvable.frame.system import Preset, System
 from solvable.models.lofi.system import NEURAL_LOFI
-from solvable.models.lofi_images.claims import CLAIMS
-from solvable.models.lofi_images.figures import draw_figures
 from solvable.models.lofi_images.parameters import NeuralLoFiImagesParameters
-from solvable.plots.figure import Figure
 
 PRESETS = {
     "quick": Preset(
@@ -40,32 +31,23 @@ PRESETS = {
 }
 
 
-class NeuralLoFiImagesSystem(System):
-    """Filters of low-degree networks on images (arXiv:2605.13612), beside what has no filter."""
-
-    name: ClassVar[str] = "neural-lofi-images"
-    title: ClassVar[str] = "Filters between random layers lower the error on images of digits"
-    version: ClassVar[str] = "1"
-    references: ClassVar[tuple[Reference, ...]] = (NEURAL_LOFI,)
-    parameters: ClassVar[type[Parameters]] = NeuralLoFiImagesParameters
-    presets: ClassVar[Mapping[str, Preset]] = PRESETS
-    claims: ClassVar[tuple[Claim, ...]] = CLAIMS
-
-    def measure(self, parameters: NeuralLoFiImagesParameters, rng: np.random.Generator) -> Metrics:
-        """Split the images, fit every network to one part, judge all by the other."""
-        from solvable.models.lofi_images import measure as neural_lofi_images_experiment
-
-        return neural_lofi_images_experiment.measure(parameters, rng)
-
-    def predict(self, parameters: NeuralLoFiImagesParameters) -> Metrics:
-        """Predict what does not depend on the labels; errors on images have no prediction."""
-        from solvable.models.lofi_images.predict import predict
-
-        return predict(parameters)
-
-    def figures(self, points: Sequence[Point]) -> list[Figure]:
-        """Errors against directions, samples and width; strengths against meaningless labels."""
-        return draw_figures(points)
-
-
-system = NeuralLoFiImagesSystem()
+system = System(
+    name="neural-lofi-images",
+    title="Filters between random layers lower the error on images of digits",
+    version="1",
+    parameters=NeuralLoFiImagesParameters,
+    measure="measure:measure",
+    predict="predict:predict",
+    axis=Axis(
+        "samples",
+        "training images",
+        ignore=("width",),
+        told=lambda setting: setting.place,
+        words={"data": "{}", "task": "{}", "activation": "{}", "filters": "{} filters"},
+        scale="linear",
+    ),
+    claims="claims:CLAIMS",
+    panels="figures:PANELS",
+    presets=PRESETS,
+    references=(NEURAL_LOFI,),
+)
