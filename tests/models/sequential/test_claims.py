@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from solvable.models.sequential.claims import CLAIMS
-from solvable.models.sequential.laws import crossings
+from solvable.models.sequential.claims import CLAIMS, crossings
 from solvable.models.sequential.parameters import SequentialParameters
 from solvable.models.sequential.system import system
 from solvable.systems.base import Point
@@ -34,7 +33,7 @@ def perfect(setting, **changes):
         metrics[key] = 0.95 if parameters.samples <= limit else None
     for name, change in changes.items():
         metrics[name] = change(metrics[name])
-    return Point(parameters.model_dump(), [metrics] * 3, prediction)
+    return Point(parameters.model_dump(), [metrics] * 3, prediction, parameters)
 
 
 def scaled(factor):

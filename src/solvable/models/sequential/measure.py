@@ -25,6 +25,12 @@ def draw_target(parameters: SequentialParameters, rng: np.random.Generator) -> H
     return make_target(parameters, int(rng.integers(2**31)))
 
 
+def teacher(parameters: SequentialParameters, rng: np.random.Generator) -> dict[str, np.ndarray]:
+    """Weights and directions of the target that :func:`measure` draws first."""
+    target = draw_target(parameters, rng)
+    return {"weights": target.weights, "directions": target.directions}
+
+
 def measure(parameters: SequentialParameters, rng: np.random.Generator) -> Metrics:
     """Metrics of one replicate."""
     target = draw_target(parameters, rng)

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from pydantic import Field, model_validator
 
 from solvable.arrays import random_stream
+from solvable.frame.curves import Axis
 from solvable.frame.system import Parameters
 
 
@@ -75,6 +76,21 @@ class SequentialParameters(Parameters):
         """Number D of Hermite features."""
         return comb(self.dimension + self.degree - 1, self.degree)
 
+    @property
+    def samples_per_feature(self) -> float:
+        """Ratio n/D."""
+        return self.samples / self.n_features_total
+
+    @property
+    def rounding_width(self) -> float:
+        """Width D^(-1/3) of a rounded transition, in units of the threshold."""
+        return float(self.n_features_total ** (-1 / 3))
+
+    @property
+    def skewed(self) -> bool:
+        """Whether the operator holds the skewed population bulk that the Wick correction removes."""
+        return self.inputs == "hermite" and self.degree > 1 and self.correction == "none"
+
     def sign_pattern(self) -> tuple[int, ...]:
         """Signs of the weights: one pattern for all replicates, so that features can be averaged."""
         if self.signs == "positive":
@@ -83,3 +99,13 @@ class SequentialParameters(Parameters):
             return tuple(1 - 2 * (rank % 2) for rank in range(self.features))
         stream = random_stream("sequential-recovery", "signs", self.features)
         return tuple(int(sign) for sign in stream.choice((-1, 1), self.features))
+
+
+AXIS = Axis(
+    "samples",
+    "samples n",
+    ignore=("kernel_samples", "spectrum_samples"),
+    told=lambda setting: f"n/D = {setting.samples_per_feature:.3g}",
+    margin=1.5,
+)
+"""Curves of this system run along the number of samples."""

@@ -73,6 +73,17 @@ def predict(parameters: SequentialParameters) -> Metrics:
     }
 
 
+def chance(parameters: SequentialParameters, _: Metrics) -> Metrics:
+    """Metrics of random directions and of the mean label."""
+    share = parameters.features / parameters.n_features_total
+    return {
+        "squared_overlap": [share] * parameters.features,
+        "mean_squared_overlap": share,
+        "neighbour_mixing": [1 / parameters.n_features_total] * (parameters.features - 1),
+        "normalised_mse": 1.0,
+    }
+
+
 def bulk_density(parameters: SequentialParameters) -> SpectralDensity | None:
     """Predicted density of the bulk; None where the background has more than a semicircle."""
     law = _model_of(parameters).moments.law

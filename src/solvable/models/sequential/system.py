@@ -1,21 +1,17 @@
-"""The system `sequential-recovery`: features of a hierarchical target appear one after another."""
+"""Sequential feature recovery (arXiv:2605.14567), at any size, with finite-size theory.
+
+The label is a quadratic form of a few hidden features, themselves quadratic in the input. A
+layer-wise spectral learner finds the features as outliers in the spectrum of one label-weighted
+moment of the data, the strongest first, each at its own sample size. Every curve below is
+predicted from the parameters alone, for this very dimension; nothing is fitted.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from math import comb
-from typing import ClassVar
 
-import numpy as np
-
-from solvable.frame.claims import Claim
-from solvable.frame.points import Metrics, Point
-from solvable.frame.system import Parameters, Preset, Reference, System
-from solvable.models.sequential.claims import CLAIMS
-from solvable.models.sequential.figures import draw_figures
-from solvable.models.sequential.parameters import SequentialParameters
-from solvable.models.sequential.predict import predict
-from solvable.plots.figure import Figure
+from solvable.frame.system import Preset, Reference, System
+from solvable.models.sequential.parameters import AXIS, SequentialParameters
 
 SEQUENTIAL = Reference(
     key="wortsman2026scaling",
@@ -96,46 +92,18 @@ PRESETS = {
 }
 
 
-class SequentialRecovery(System):
-    """Sequential feature recovery (arXiv:2605.14567), at any size, with finite-size theory.
-
-    The label is a quadratic form of a few hidden features, themselves quadratic in the input. A
-    layer-wise spectral learner finds the features as outliers in the spectrum of one label-weighted
-    moment of the data, the strongest first, each at its own sample size. Every curve below is
-    predicted from the parameters alone, for this very dimension; nothing is fitted.
-    """
-
-    name: ClassVar[str] = "sequential-recovery"
-    title: ClassVar[str] = "Hidden features appear one after another as the samples grow"
-    version: ClassVar[str] = "1"
-    references: ClassVar[tuple[Reference, ...]] = (SEQUENTIAL,)
-    parameters: ClassVar[type[Parameters]] = SequentialParameters
-    presets: ClassVar[Mapping[str, Preset]] = PRESETS
-    claims: ClassVar[tuple[Claim, ...]] = CLAIMS
-
-    def measure(self, parameters: SequentialParameters, rng: np.random.Generator) -> Metrics:
-        """Draw a target and samples, fit the layer-wise learner, and score it."""
-        # The learner brings scikit-learn, which a prediction does without.
-        from solvable.models.sequential.measure import measure
-
-        return measure(parameters, rng)
-
-    def predict(self, parameters: SequentialParameters) -> Metrics:
-        """Predict the same metrics from the finite-size theory."""
-        return predict(parameters)
-
-    def teacher(
-        self, parameters: SequentialParameters, rng: np.random.Generator
-    ) -> Mapping[str, np.ndarray]:
-        """Weights and directions of the target that :meth:`measure` draws first."""
-        from solvable.models.sequential.measure import draw_target
-
-        target = draw_target(parameters, rng)
-        return {"weights": target.weights, "directions": target.directions}
-
-    def figures(self, points: Sequence[Point]) -> list[Figure]:
-        """Overlaps, error and spectrum against n, theory and measurement on the same axes."""
-        return draw_figures(points)
-
-
-system = SequentialRecovery()
+system = System(
+    name="sequential-recovery",
+    title="Hidden features appear one after another as the samples grow",
+    version="1",
+    parameters=SequentialParameters,
+    measure="measure:measure",
+    predict="predict:predict",
+    teacher="measure:teacher",
+    chance="predict:chance",
+    axis=AXIS,
+    claims="claims:CLAIMS",
+    panels="figures:PANELS",
+    presets=PRESETS,
+    references=[SEQUENTIAL],
+)
