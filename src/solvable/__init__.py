@@ -22,7 +22,9 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-_VERBS = ["diagnose_weights", "forecast_curve", "learn_features", "load", "run", "theory_of"]
+from solvable.lazy import attach
+
+_load_verb, _, _VERBS = attach(__name__, __file__)
 
 __all__ = [
     "__version__",
@@ -57,7 +59,7 @@ def __getattr__(name: str) -> Any:
 
         return version("solvable")
     if name in _VERBS:
-        return getattr(import_module("solvable.verbs"), name)
+        return _load_verb(name)
     if name in __all__:
         return import_module(f"solvable.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -20,15 +20,6 @@ from solvable.cli.theory import theory
 from solvable.cli.verify import verify
 from solvable.errors import SolvableError
 
-BAD_INPUT = 2
-"""Exit status: what was asked cannot be done."""
-
-BROKEN_PIPE = 141
-"""Exit status as of a program that SIGPIPE ended."""
-
-INTERRUPTED = 130
-"""Exit status as of a program that Ctrl-C ended."""
-
 HELP = """\
 Solvable models of feature learning: theory and experiment on the same axes.
 
@@ -60,7 +51,6 @@ _COMMANDS: dict[str, Callable[..., int]] = {
     "diagnose": diagnose,
     "cite": cite,
 }
-_COMMANDS_ABOUT_A_SYSTEM = ("run", "theory")
 
 
 def build_app() -> App:
@@ -102,10 +92,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         # Python flushes once more when it ends; that must not fail again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return BROKEN_PIPE
+        return 141  # as of a program that SIGPIPE ended
     except KeyboardInterrupt:
         print("solvable: interrupted.", file=sys.stderr)
-        return INTERRUPTED
+        return 130  # as of a program that Ctrl-C ended
     return status
 
 
@@ -126,7 +116,7 @@ def _call(words: list[str]) -> int:
 
 def _system_of_help(words: list[str]) -> str | None:
     """System whose parameters are wanted: ``run SYSTEM --help`` in any order of the words."""
-    if not words or words[0] not in _COMMANDS_ABOUT_A_SYSTEM:
+    if not words or words[0] not in ("run", "theory"):
         return None
     if not {"--help", "-h"} & set(words):
         return None
@@ -141,7 +131,7 @@ def _system_of_help(words: list[str]) -> str | None:
 
 def _refuse(message: str) -> int:
     print(f"solvable: {' '.join(message.split())}", file=sys.stderr)
-    return BAD_INPUT
+    return 2
 
 
 def _explain(error: CycloptsError, words: list[str]) -> str:

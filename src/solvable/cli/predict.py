@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,9 +13,6 @@ if TYPE_CHECKING:
 
     from solvable.data import NewData
     from solvable.data.target import Target
-
-SHOWN_ROWS = 20
-"""Predictions that a terminal shows; a pipe and a file get all."""
 
 
 def predict(model: Path, data: str, /, *, output: Path | None = None, json: Flag = False) -> int:
@@ -157,15 +155,14 @@ def _sentence(error: dict[str, Any], target: Target) -> str:
 
 
 def _show(columns: dict[str, Any]) -> None:
-    import sys
-
     from solvable.cli.terminal import note
     from solvable.learn.tables import csv_text
 
     if not sys.stdout.isatty():
         sys.stdout.write(csv_text(columns))
         return
-    sys.stdout.write(csv_text({name: column[:SHOWN_ROWS] for name, column in columns.items()}))
-    left = len(columns["row"]) - SHOWN_ROWS
+    shown = 20  # on a terminal; a pipe and a file get all
+    sys.stdout.write(csv_text({name: column[:shown] for name, column in columns.items()}))
+    left = len(columns["row"]) - shown
     if left > 0:
         note(f"... and {left} more; --output FILE.csv writes them all.")

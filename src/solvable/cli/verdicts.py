@@ -18,14 +18,11 @@ from solvable.plots.tables import console_for, verdict_cell
 from solvable.study.results import StudyResult
 from solvable.study.tables import power_table, verdict_summary, verdict_table
 
-FAILED = 1
-"""Exit status: a claim or a task failed."""
-
 
 def status_of(result: StudyResult) -> int:
     """Exit status of a study, finished or not: 1 if a claim fails or a task raised, else 0."""
     fails = any(verdict.status == "fails" for verdict in result.verdicts)
-    return FAILED if result.failures or fails else 0
+    return 1 if result.failures or fails else 0
 
 
 def plain_verdicts(verdicts: Sequence[Verdict]) -> list[dict[str, Any]]:

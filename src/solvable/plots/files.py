@@ -12,8 +12,6 @@ from typing import Any
 from solvable.errors import InvalidParameter, StorageFailed
 from solvable.plots.figure import Figure
 
-FORMATS = ("svg", "pdf")
-
 
 def write_atomically(path: str | Path, content: bytes) -> None:
     """Write a file so that a reader sees the old content or the new, never a part."""
@@ -110,7 +108,7 @@ def write_figures(figures: Sequence[Figure], directory: str | Path) -> list[Path
     paths = []
     for figure in figures:
         drawn = draw_matplotlib(figure)
-        for kind in FORMATS:
+        for kind in ("svg", "pdf"):
             path = Path(directory) / f"{figure.name}.{kind}"
             write_atomically(path, saved(drawn, kind))
             paths.append(path)

@@ -5,9 +5,6 @@ from __future__ import annotations
 import math
 from decimal import ROUND_HALF_EVEN, Decimal
 
-DOUBLE_DIGITS = 15
-"""Significant decimal digits that a double always holds."""
-
 MISSING = "–"
 """What stands where nothing was measured or predicted."""
 
@@ -105,8 +102,9 @@ def format_with_error(value: float | None, error: float | None) -> str:
     error = abs(error)
     last = _exponent(error, 2) - 1
     first = max(_exponent(value, 4) if value else last, last + 1)
-    if first - last > DOUBLE_DIGITS:
-        return f"{format_number(value, DOUBLE_DIGITS)} ± {format_number(error, 2)}"
+    digits = 15  # significant decimal digits that a double always holds
+    if first - last > digits:
+        return f"{format_number(value, digits)} ± {format_number(error, 2)}"
     if _PLAIN_BELOW <= first < _PLAIN_ABOVE and last >= -9:
         return f"{_fixed(value, last)} ± {_fixed(error, last)}"
     mantissa = f"{_fixed(_scaled(value, first), last - first)} ± "

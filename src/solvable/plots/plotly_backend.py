@@ -16,9 +16,7 @@ from solvable.plots.palette import NEUTRAL, Style
 AXES_HEIGHT = 380
 ROW_HEIGHT = 17
 LEFT, RIGHT, TOP, BOTTOM = 76, 24, 34, 56
-TITLE_HEIGHT = 34
-NOMINAL_WIDTH = 640
-"""Pixels; the width of the axes follows the window, this one sets the room for marker labels."""
+"""Pixels: of the axes, of a row of labels or notes, of the margins."""
 
 INK = "#222222"
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
@@ -38,8 +36,9 @@ class PlotlyCanvas:
     def begin(self, frame: Frame) -> None:
         """Set up the axes, with room above them for the marker labels."""
         self._x_label, self._y_label = _text(frame.x_label), _text(frame.y_label)
-        self._top = TOP + frame.marker_rows * ROW_HEIGHT + (TITLE_HEIGHT if self._texts else 0)
-        right = max(RIGHT, frame.overhang * NOMINAL_WIDTH)
+        self._top = TOP + frame.marker_rows * ROW_HEIGHT + (34 if self._texts else 0)
+        # The width of the axes follows the window; 640 sets the room for marker labels.
+        right = max(RIGHT, frame.overhang * 640)
         self.figure.update_layout(
             template="none",
             font={"family": FONT, "size": 13, "color": INK},

@@ -7,6 +7,7 @@ from solvable.study.grid import Task as Task
 from solvable.study.html import is_report as is_report
 from solvable.study.html import render_report as render_report
 from solvable.study.parameters import validate_parameters as validate_parameters
+from solvable.study.predictions import Predictions as Predictions
 from solvable.study.results import Failure as Failure
 from solvable.study.results import StudyResult as StudyResult
 from solvable.study.results import load as load

@@ -19,9 +19,6 @@ from solvable.frame.system import System
 from solvable.study.parameters import canonical_json, validate_parameters, without_negative_zero
 from solvable.study.toml import format_study, parse_study
 
-MAX_TASKS = 1_000_000
-"""Largest study that is accepted: beyond it the grid is more likely a slip than a wish."""
-
 
 @dataclass(frozen=True)
 class Task:
@@ -222,11 +219,12 @@ def _product(
 ) -> tuple[tuple[Mapping[str, Any], ...], dict[str, list[Any]]]:
     axes = {name: axis_values(name, values) for name, values in grid.items()}
     count = math.prod(len(values) for values in axes.values()) * replicates
-    if count > MAX_TASKS:
+    most = 1_000_000  # beyond it the grid is more likely a slip than a wish
+    if count > most:
         sizes = " x ".join(f"{name}: {len(values)}" for name, values in axes.items())
         raise InvalidParameter(
             f"the grid has {count} tasks ({sizes}, {replicates} replicates); allowed: "
-            f"{MAX_TASKS}. Split the study."
+            f"{most}. Split the study."
         )
     found: dict[str, Mapping[str, Any]] = {}
     for combination in itertools.product(*axes.values()):

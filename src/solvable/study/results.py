@@ -24,8 +24,6 @@ from solvable.study.database import reported
 from solvable.study.snapshot import Snapshot, read, read_arrays
 from solvable.study.tables import verdict_summary, verdict_table
 
-RECORDS_NAME = "records.csv"
-
 
 @dataclass(frozen=True)
 class Failure:
@@ -150,8 +148,8 @@ class StudyResult(Shown, view=__name__):
     def write_records(self) -> Path:
         """Write ``records.csv`` into the run directory: one row per record, lists as ``name[i]``."""
         table = rows(self)
-        path = self.directory / RECORDS_NAME
-        part = path.with_name(f".{RECORDS_NAME}.part")
+        path = self.directory / "records.csv"
+        part = path.with_name(".records.csv.part")
         with reported(path):
             with part.open("w", newline="", encoding="utf-8") as file:
                 writer = csv.DictWriter(file, list(table[0]) if table else [], lineterminator="\n")

@@ -28,8 +28,6 @@ from solvable.study.execute import Outcome
 from solvable.study.grid import Study
 from solvable.study.toml import parse_study
 
-LOCK_NAME = ".study.lock"
-
 
 class Store:
     """Writer of a study's store; use it as a context manager.
@@ -143,7 +141,7 @@ class Store:
 
 def _acquire(directory: Path) -> sqlite3.Connection:
     """Lock the directory for this process; the system frees the lock however the process ends."""
-    path = directory / LOCK_NAME
+    path = directory / ".study.lock"
     with reported(path):
         lock = sqlite3.connect(path, timeout=0, isolation_level=None)
         try:
