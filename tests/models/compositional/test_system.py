@@ -1,6 +1,7 @@
 """The system `compositional-target`: parameters, one replicate, prediction, claims, figures."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,10 +10,9 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from solvable.arrays import random_stream
-from solvable.models.compositional import figures as compositional_figures
+from solvable.models.compositional.claims import crossing
 from solvable.models.compositional.measure import fresh_rows
 from solvable.models.compositional.parameters import CompositionalParameters
-from solvable.models.compositional.scaling_checks import crossing
 from solvable.models.compositional.system import PRESETS, system
 from solvable.models.compositional.upper_layers import (
     draw_target,
@@ -401,11 +401,11 @@ CASES = {
 @pytest.mark.parametrize("claim", system.claims, ids=lambda one: one.name)
 def test_every_claim_can_hold_fail_and_be_untestable(claim):
     good, bad, untestable = CASES[claim.name]
-    assert claim.verdict(good).status == "holds"
-    failed = claim.verdict(bad)
+    assert claim.verdict(system.settled(good)).status == "holds"
+    failed = claim.verdict(system.settled(bad))
     assert failed.status == "fails"
     assert failed.reason
-    verdict = claim.verdict(untestable)
+    verdict = claim.verdict(system.settled(untestable))
     assert verdict.status == "not testable"
     assert verdict.reason
     assert claim.verdict([]).status == "not testable"
@@ -413,7 +413,8 @@ def test_every_claim_can_hold_fail_and_be_untestable(claim):
 
 def test_a_claim_finds_the_one_bad_point_among_good_ones():
     claim = next(one for one in system.claims if one.name == "subspace-overlap")
-    verdict = claim.verdict([doctored(), doctored(changed={"subspace_overlap": 0.3}), doctored()])
+    points = [doctored(), doctored(changed={"subspace_overlap": 0.3}), doctored()]
+    verdict = claim.verdict(system.settled(points))
     assert verdict.status == "fails"
     assert verdict.measured == pytest.approx(0.3)
 
@@ -436,7 +437,7 @@ def test_a_curve_that_starts_above_or_stays_below_has_no_crossing():
 @pytest.fixture
 def coarse(monkeypatch):
     """Curves at few sample sizes, the middle one among them."""
-    monkeypatch.setattr(compositional_figures, "CURVE_POINTS", 5)
+    monkeypatch.setattr(system, "axis", replace(system.axis, resolution=5))
 
 
 @pytest.fixture(scope="module")
@@ -504,6 +505,6 @@ def test_the_quick_preset_holds():
             for replicate in range(preset.replicates)
         ]
         points.append(Point(parameters.model_dump(), records, system.predict(parameters)))
-    verdicts = [claim.verdict(points) for claim in system.claims]
+    verdicts = system.verdicts(points)
     assert [one.claim for one in verdicts if one.status == "fails"] == []
     assert sum(one.status == "holds" for one in verdicts) >= 10

@@ -2,61 +2,253 @@
 
 from __future__ import annotations
 
-from solvable.frame.claims import Claim
-from solvable.models.compositional import checks
-from solvable.models.compositional import scaling_checks as scaling
+from collections.abc import Sequence
+
+import numpy as np
+
+from solvable.frame.agreement import Agreement, Cell
+from solvable.frame.claims import Claim, Finding, NotTestable, worst
+from solvable.frame.curves import curves_of
+from solvable.frame.points import Point
+from solvable.models.compositional.parameters import AXIS
 
 PAPER = "arXiv:2602.10867"
 
+KERNELS = ("polynomial", "rbf")
+
+
+def asymptotic(cell: Cell, least: float = -np.inf) -> bool:
+    """Whether the law of the first step is tested here, and what it expects above a value."""
+    return bool(cell.setting.ratio >= 15 and cell.expected > least)
+
+
+def three(cell: Cell) -> bool:
+    """The same of a target of three layers."""
+    return asymptotic(cell) and cell.setting.layers == 3
+
+
+def eigenvalues(point: Point) -> np.ndarray:
+    """Eigenvalues of the fitted last layer, in units of the norm of the predicted ones."""
+    norm = np.linalg.norm(point.predicted("last_layer_eigenvalues"))
+    return np.asarray(point.values("last_layer_eigenvalues") / norm)
+
+
+def predicted_eigenvalues(point: Point) -> np.ndarray:
+    """The predicted ones in the same units."""
+    predicted = point.predicted("last_layer_eigenvalues")
+    return np.asarray(predicted / np.linalg.norm(predicted))
+
+
+def missing_eigenvalues(point: Point) -> np.ndarray:
+    """Distance of the fitted from the true eigenvalues of B, relative; NaN where not in reach."""
+    truth, weights = point.predicted("last_layer_eigenvalues_of_target"), point.predicted("weights")
+    # Eigenvalues shrink by c^2, so that their distance says how much of B was recovered.
+    reached = weights**2 @ point.predicted("squared_overlap") >= 0.9
+    if truth.ndim == 0 or point.setting.layers != 3 or not reached:
+        return np.full(point.replicates, np.nan)
+    distances = np.linalg.norm(point.values("last_layer_eigenvalues") - truth, axis=1)
+    return np.asarray(distances / np.linalg.norm(truth))
+
+
+def kernel_errors(point: Point) -> np.ndarray:
+    """Errors of the kernels, (replicates, 2); NaN where not fitted."""
+    return np.stack([point.values(f"{name}_kernel_normalised_mse") for name in KERNELS], axis=1)
+
+
+def kernel_blind(points: Sequence[Point]) -> Finding | NotTestable:
+    """Smallest share of the label beyond degree 2 that a kernel misses."""
+    findings = []
+    for point in points:
+        layered = float(point.mean("normalised_mse"))
+        shares = kernel_errors(point) / (1 - float(point.predicted("degree_two_share")))
+        for name, share in zip(KERNELS, shares.T, strict=True):
+            if np.isfinite(share).all() and layered <= 0.8 and point.setting.dimension >= 40:
+                words = f"{name} kernel, {point.setting.place}: layered error {layered:.2f}."
+                mean, n = float(share.mean()), share.size
+                findings.append(Finding(mean, 0.9, 0, _error(share), n, "at least", words))
+    missing = "no point has dimension >= 40, a kernel baseline (kernel_samples >= samples) and a "
+    return worst(findings) if findings else NotTestable(f"{missing}layered error below 0.8")
+
+
+def _error(values: np.ndarray) -> float:
+    return float(values.std(ddof=1) / np.sqrt(values.size)) if values.size > 1 else 0.0
+
+
+def dense_like_diagonal(points: Sequence[Point]) -> Finding | NotTestable:
+    """Mean miss of the common law with a dense last layer less that with a diagonal one."""
+    misses: dict[str, list[float]] = {"dense": [], "diagonal": []}
+    for point in points:
+        predicted = point.predicted("squared_overlap")
+        used = predicted > 0.5
+        if point.setting.ratio >= 15 and used.any():
+            difference = (point.values("squared_overlap") - predicted)[:, used]
+            misses[point.setting.second_layer] += difference.mean(axis=1).tolist()
+    if min(map(len, misses.values())) < 2:
+        return NotTestable(
+            "the study does not hold recovered features with second_layer=dense and with "
+            "second_layer=diagonal; run with --set second_layer=dense,diagonal"
+        )
+    dense, diagonal = (np.array(misses[kind]) for kind in ("dense", "diagonal"))
+    error, n = float(np.hypot(_error(dense), _error(diagonal))), dense.size + diagonal.size
+    words = f"Dense misses the law by {dense.mean():.3f}, diagonal by {diagonal.mean():.3f}."
+    difference = float(dense.mean() - diagonal.mean())
+    return Finding(difference, 0.0, 0.02 + 3 * error, error, n, detail=words)
+
+
+def crossing(points: Sequence[Point], name: str = "subspace_overlap") -> float:
+    """Sample size at which the mean of a metric passes one half along a curve; NaN if nowhere."""
+    samples = np.array([point.parameters["samples"] for point in points], dtype=float)
+    values = np.array([np.max(point.mean(name)) for point in points])
+    above = np.flatnonzero(values >= 0.5)
+    if above.size == 0 or above[0] == 0:
+        return float("nan")
+    k = int(above[0])
+    part = (0.5 - values[k - 1]) / (values[k] - values[k - 1])
+    return float(samples[k - 1] * (samples[k] / samples[k - 1]) ** part)
+
+
+def curves(points: Sequence[Point]) -> list[tuple[Point, ...]]:
+    """Points that differ in the sample size alone."""
+    return [curve.points for curve in curves_of(points, AXIS, lambda setting, sizes: [])]
+
+
+def crossings(points: Sequence[Point]) -> list[tuple[Point, float, float]]:
+    """First point, measured and predicted crossing of every curve that has both."""
+    rows = [
+        (curve[0], crossing(curve), float(curve[0].predicted("crossing_samples")))
+        for curve in curves(points)
+    ]
+    return [row for row in rows if np.isfinite(row[1:]).all()]
+
+
+def crossing_place(points: Sequence[Point]) -> Finding | NotTestable:
+    """Worst ratio of the measured to the predicted sample size of half the overlap."""
+    findings = [
+        Finding(
+            float(np.log(n / expected)), 0.0, 0.2, None, point.replicates,
+            detail=f"Natural logarithm of the ratio; n = {n:,.0f}, {point.setting.place}.",
+        )
+        for point, n, expected in crossings(points)
+    ]  # fmt: skip
+    missing = "in no curve does the subspace overlap pass one half between two sample sizes; widen "
+    if not findings:
+        return NotTestable(f"{missing}samples around crossing_samples from `solvable theory`")
+    return worst(findings)
+
+
+def slopes(points: Sequence[Point], least: int) -> list[tuple[Point, str, tuple[float, ...]]]:
+    """Slopes in d of the measured crossing, the predicted one, and the first over a kernel's size.
+
+    Of curves that differ in the dimension alone, over a factor of two at least.
+    """
+    families: dict[tuple[object, ...], list[tuple[Point, float, float]]] = {}
+    skipped = ("dimension", AXIS.parameter, *AXIS.ignore)
+    for row in crossings(points):
+        setting = row[0].parameters
+        key = tuple(value for name, value in setting.items() if name not in skipped)
+        families.setdefault(key, []).append(row)
+    found = []
+    for rows in families.values():
+        rows.sort(key=lambda row: row[0].setting.dimension)
+        d = np.array([row[0].setting.dimension for row in rows], dtype=float)
+        if len(rows) < least or d[-1] < 2 * d[0]:
+            continue
+        kernels = np.array([float(row[0].predicted("kernel_threshold_samples")) for row in rows])
+        measured, predicted = (np.array([row[k] for row in rows]) for k in (1, 2))
+        columns = (measured, predicted, measured / kernels)
+        exponents = tuple(float(np.polyfit(np.log(d), np.log(y), 1)[0]) for y in columns)
+        words = f"d = {d[0]:.0f} to {d[-1]:.0f}, {rows[0][0].setting.second_layer} last layer."
+        found.append((rows[0][0], words, exponents))
+    return found
+
+
+FEW = (
+    "fewer than {} dimensions, over a factor of two, have a crossing; set dimension to several values, "
+    "or run with --preset scaling"
+)
+
+
+def recovery_scaling(points: Sequence[Point]) -> Finding | NotTestable:
+    """Slope of the crossing against the dimension, beside that of the prediction."""
+    findings = [
+        Finding(measured, predicted, 0.4, None, point.replicates, detail=words)
+        for point, words, (measured, predicted, _) in slopes(points, 3)
+    ]
+    return worst(findings) if findings else NotTestable(FEW.format("three"))
+
+
+def below_kernel(points: Sequence[Point]) -> Finding | NotTestable:
+    """Growth with the dimension of the crossing relative to what a kernel needs."""
+    findings = [
+        Finding(share, -1.0, 0.0, None, point.replicates, "at most", words)
+        for point, words, (_, _, share) in slopes(points, 2)
+    ]
+    return worst(findings) if findings else NotTestable(FEW.format("two"))
+
+
+def first_before_second(points: Sequence[Point]) -> Finding | NotTestable:
+    """Smallest ratio of the crossings of one half in the second and in the first representation."""
+    findings = []
+    for curve in curves([point for point in points if point.setting.layers == 4]):
+        first, second = (crossing(curve, f"{name}squared_overlap") for name in ("", "inner_"))
+        if np.isfinite(second / first):
+            words = f"First representation at n = {first:,.0f}, second at n = {second:,.0f}."
+            n = curve[0].replicates
+            findings.append(Finding(second / first, 1.0, 0.0, None, n, "at least", words))
+    missing = (
+        "no target of four layers crosses one half in both representations between two sample "
+    )
+    return worst(findings) if findings else NotTestable(f"{missing}sizes; try --preset four-layers")
+
+
+# fmt: off
 CLAIMS = (
-    Claim(
+    Agreement(
         "overlap-of-each-rotated-feature",
         "The squared overlap of every recovered rotated feature is on the curve of its eigenvalue.",
-        "derived: the spike law in the eigenbasis of the effective matrix",
-        "0.06 covers corrections of relative order (D/n)^(1/2) and 1/d, plus four standard errors.",
-        checks.feature_overlap,
+        "squared_overlap", "derived: the spike law in the eigenbasis of the effective matrix",
+        within=0.06, because="Corrections of relative order (D/n)^(1/2) and 1/d.",
+        where=lambda cell: asymptotic(cell, 0.5), entry="rotated feature",
+        missing="no point has n/D >= 15 and a rotated feature of predicted squared overlap above 0.5; "
+        "raise samples",
     ),
-    Claim(
+    Agreement(
         "subspace-overlap",
         "The overlap of the whole first representation, recovered or not, is on its curve.",
-        "derived",
-        "0.04 for features at their threshold, plus three standard errors.",
-        checks.subspace_overlap,
+        "subspace_overlap", "derived", within=0.04, because="Features at their threshold.",
+        where=asymptotic, missing="no point has n/D >= 15; raise samples",
     ),
     Claim(
         "dense-like-diagonal",
-        "A dense last layer is a diagonal one in rotated features: both obey one law.",
-        "derived",
+        "A dense last layer is a diagonal one in rotated features: both obey one law.", "derived",
         "0.02 for differences of 1/d between directions, plus three standard errors.",
-        checks.dense_like_diagonal,
+        dense_like_diagonal,
     ),
-    Claim(
+    Agreement(
         "last-layer-eigenvalues",
         "The eigenvalues of the fitted last layer are those of B, each shrunk by its overlap.",
-        "derived",
-        "5 % of the norm for the noise of the fit, plus three standard errors.",
-        checks.last_layer,
+        eigenvalues, "derived", within=0.05, because="5 % of the norm for the noise of the fit.",
+        expected=predicted_eigenvalues, where=three, entry="eigenvalue",
+        missing="no point has three layers and n/D >= 15; raise samples or set layers=3",
+    ),
+    Agreement(
+        "last-layer-recovered", "Once nine tenths of B are within reach, its eigenvalues are found.",
+        missing_eigenvalues, PAPER, within=0.2, because="20 % of the norm: what is not recovered yet.",
+        expected=0.0, kind="at most",
+        missing="no point with three layers and the identity readout has nine tenths of the last layer "
+        "within reach; raise samples",
+    ),
+    Agreement(
+        "error-level", "The normalised error of three layers is the predicted one.",
+        "normalised_mse", "derived", within=0.1, because="10 % for heavy tails of the label.",
+        relative=True, where=three,
+        missing="no point has three layers and n/D >= 15; raise samples or set layers=3",
     ),
     Claim(
-        "last-layer-recovered",
-        "Once nine tenths of B are within reach, its eigenvalues are found.",
-        PAPER,
-        "20 % of the norm: what is not recovered yet.",
-        checks.last_layer_found,
-    ),
-    Claim(
-        "error-level",
-        "The normalised error of three layers is the predicted one.",
-        "derived",
-        "10 % for heavy tails of the label, plus three standard errors.",
-        checks.error_level,
-    ),
-    Claim(
-        "recovery-crossing",
-        "Half of the representation is found at the predicted number of samples.",
+        "recovery-crossing", "Half of the representation is found at the predicted number of samples.",
         "derived",
         "A factor of 1.22: interpolation between sizes a factor of two apart, and seeds.",
-        scaling.crossing_place,
+        crossing_place,
     ),
     Claim(
         "recovery-scaling",
@@ -64,42 +256,35 @@ CLAIMS = (
         "finite-size corrections.",
         f"{PAPER}: n ~ d^(q+epsilon)",
         "0.4: rounding of d^epsilon to whole features and seeds, over a factor of two in d.",
-        scaling.recovery_scaling,
+        recovery_scaling,
     ),
     Claim(
         "gap-to-kernels-grows",
         "As a share of the d^(2q)/(2q)! samples of a kernel, recovery falls at least as 1/d.",
         f"{PAPER}: d^(q+epsilon) against d^(2q)",
-        "A one-sided statement; the exponent is epsilon - q in the limit.",
-        scaling.below_kernel,
+        "A one-sided statement; the exponent is epsilon - q in the limit.", below_kernel,
     ),
     Claim(
         "kernel-sees-nothing",
-        "Where the layered learner has an error below 0.8, a kernel misses at least nine tenths of "
-        "all that is not of degree 2 in the input.",
-        PAPER,
-        "A one-sided statement.",
-        checks.kernel_blind,
+        "Where the layered learner has an error below 0.8, a kernel misses at least nine tenths of all "
+        "that is not of degree 2 in the input.",
+        PAPER, "A one-sided statement.", kernel_blind,
     ),
-    Claim(
-        "kernel-floor",
-        "No kernel beats degree 2 of the label and n of the D_4 directions of degree 4.",
-        "derived",
-        "0.02 for the part of degree 2 as estimated by Monte Carlo, plus three standard errors.",
-        checks.kernel_floor,
+    Agreement(
+        "kernel-floor", "No kernel beats degree 2 of the label and n of the D_4 directions of degree 4.",
+        kernel_errors, "derived", within=0.02, because="The part of degree 2 is a Monte-Carlo estimate.",
+        expected="polynomial_kernel_normalised_mse", kind="at least", entry=lambda setting: KERNELS,
+        missing="no point has a kernel baseline; set kernel_samples",
     ),
-    Claim(
+    Agreement(
         "second-representation-ceiling",
         "The second representation is found no better than the first one lets through.",
-        "derived",
-        "0.05 for the law of the first step, plus three standard errors.",
-        scaling.inner_ceiling,
+        "inner_squared_overlap", "derived", within=0.05, because="The law of the first step.",
+        expected="inner_overlap_ceiling", kind="at most", entry="feature",
+        missing="no target has four layers; run with --preset four-layers",
     ),
     Claim(
-        "first-before-second",
-        "The first representation is found before the second.",
-        PAPER,
-        "A one-sided statement.",
-        scaling.first_before_second,
+        "first-before-second", "The first representation is found before the second.", PAPER,
+        "A one-sided statement.", first_before_second,
     ),
 )

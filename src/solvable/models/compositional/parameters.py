@@ -7,6 +7,7 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
+from solvable.frame.curves import Axis
 from solvable.frame.system import Parameters
 
 
@@ -86,3 +87,24 @@ class CompositionalParameters(Parameters):
     def label_degree(self) -> int:
         """Degree of the index in the input: 2q or 4q."""
         return 2 ** (self.layers - 2) * self.degree
+
+    @property
+    def ratio(self) -> float:
+        """Samples per feature, n/D."""
+        return self.samples / self.n_features_total
+
+    @property
+    def place(self) -> str:
+        """Words for a place in a study."""
+        text = f"d = {self.dimension}, {self.second_layer} last layer, {self.layers} layers"
+        return f"{text}, n/D = {self.ratio:.3g}"
+
+
+AXIS = Axis(
+    "samples",
+    "samples n",
+    ignore=("kernel_samples",),
+    told=lambda setting: setting.place,
+    words={"dimension": "d = {}", "second_layer": "{}"},
+    resolution=24,
+)

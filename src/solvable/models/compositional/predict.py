@@ -111,6 +111,20 @@ def predict(parameters: CompositionalParameters) -> Metrics:
     }
 
 
+def chance(parameters: CompositionalParameters, prediction: Metrics) -> Metrics:
+    """Metrics of random directions, and of a readout that predicts the mean."""
+    p = parameters.widths[0]
+    share = p / parameters.n_features_total
+    inner = None if parameters.layers == 3 else [0.0] * parameters.widths[-1]
+    return {
+        "squared_overlap": [share] * p,
+        "subspace_overlap": share,
+        "inner_squared_overlap": inner,  # type: ignore[dict-item]
+        "last_layer_eigenvalues": [0.0] * parameters.widths[-1],
+        "normalised_mse": 1.0,
+    }
+
+
 def _later_layers(
     parameters: CompositionalParameters, model: Model, squared_overlap: np.ndarray
 ) -> tuple[list[float | None] | None, list[float | None], float]:

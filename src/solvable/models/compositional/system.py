@@ -1,19 +1,9 @@
-"""The system `compositional-target`: a chain of quadratic layers, learned layer by layer."""
+"""Compositional targets of three and four layers (arXiv:2602.10867), with finite-size theory."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import ClassVar
-
-import numpy as np
-
-from solvable.frame.claims import Claim
-from solvable.frame.points import Metrics, Point
-from solvable.frame.system import Parameters, Preset, Reference, System
-from solvable.models.compositional.claims import CLAIMS
-from solvable.models.compositional.figures import draw_figures
-from solvable.models.compositional.parameters import CompositionalParameters
-from solvable.plots.figure import Figure
+from solvable.frame.system import Preset, Reference, System
+from solvable.models.compositional.parameters import AXIS, CompositionalParameters
 
 COMPOSITIONAL = Reference(
     key="tabanelli2026deep",
@@ -74,42 +64,18 @@ PRESETS = {
 }
 
 
-class CompositionalSystem(System):
-    """Compositional targets of three and four layers (arXiv:2602.10867), with finite-size theory."""
-
-    name: ClassVar[str] = "compositional-target"
-    title: ClassVar[str] = "A chain of quadratic layers is learned at the price of its first one"
-    version: ClassVar[str] = "1"
-    references: ClassVar[tuple[Reference, ...]] = (COMPOSITIONAL,)
-    parameters: ClassVar[type[Parameters]] = CompositionalParameters
-    presets: ClassVar[Mapping[str, Preset]] = PRESETS
-    claims: ClassVar[tuple[Claim, ...]] = CLAIMS
-
-    def measure(self, parameters: CompositionalParameters, rng: np.random.Generator) -> Metrics:
-        """Draw a target and samples, fit the layer-wise learner, and score every layer."""
-        from solvable.models.compositional import measure as compositional_experiment
-
-        return compositional_experiment.measure(parameters, rng)
-
-    def predict(self, parameters: CompositionalParameters) -> Metrics:
-        """Predict the same metrics from the finite-size theory."""
-        from solvable.models.compositional.predict import predict
-
-        return predict(parameters)
-
-    def teacher(
-        self, parameters: CompositionalParameters, rng: np.random.Generator
-    ) -> Mapping[str, np.ndarray]:
-        """Layers of the target that :meth:`measure` draws first."""
-        from solvable.models.compositional.upper_layers import draw_target
-
-        target = draw_target(parameters, rng)
-        arrays = {"directions": target.directions, "matrix": target.matrix}
-        return arrays | {f"layer_{k}": one for k, one in enumerate(target.hidden_layers, start=2)}
-
-    def figures(self, points: Sequence[Point]) -> list[Figure]:
-        """Overlaps, error and last layer against n, theory and measurement on the same axes."""
-        return draw_figures(points)
-
-
-system = CompositionalSystem()
+system = System(
+    name="compositional-target",
+    title="A chain of quadratic layers is learned at the price of its first one",
+    version="1",
+    parameters=CompositionalParameters,
+    measure="measure:measure",
+    predict="predict:predict",
+    chance="predict:chance",
+    teacher="upper_layers:draw_teacher",
+    axis=AXIS,
+    claims="claims:CLAIMS",
+    panels="figures:PANELS",
+    presets=PRESETS,
+    references=(COMPOSITIONAL,),
+)

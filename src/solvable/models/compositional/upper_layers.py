@@ -67,6 +67,15 @@ def draw_target(parameters: CompositionalParameters, rng: np.random.Generator) -
     return make_target(parameters, int(rng.integers(2**31)))
 
 
+def draw_teacher(
+    parameters: CompositionalParameters, rng: np.random.Generator
+) -> dict[str, np.ndarray]:
+    """Layers of the target of one replicate, stored with a study."""
+    target = draw_target(parameters, rng)
+    arrays = {"directions": target.directions, "matrix": target.matrix}
+    return arrays | {f"layer_{k}": layer for k, layer in enumerate(target.hidden_layers, start=2)}
+
+
 @dataclass(frozen=True)
 class RotatedLayer:
     """A symmetric layer B in its eigenbasis, in descending modulus of its eigenvalues."""
