@@ -356,7 +356,7 @@ def test_too_few_rows_for_a_layer_of_its_own():
     ],
 )
 def test_which_layers_are_corrected(correction, degree, expected):
-    from solvable.models.sequential.settings import correction_for
+    from solvable.models.sequential.learner import correction_for
 
     assert correction_for(correction, degree) == expected
 

@@ -17,47 +17,21 @@ import numpy as np
 from solvable.operators import HermiteFeatures, MomentOperator
 from solvable.spectra.edges import BulkEdges, upper_edge
 
-NOISE_INSIDE = 0.99
-"""Probability that noise alone stays inside on one side."""
-
-EXACT_WEIGHTS = 512
-"""Weights kept as they are at either end of the law of the weights."""
-
-WEIGHT_BINS = 4096
-"""Bins that stand for the other weights."""
-
-QUADRATURE_STEPS = 40
-"""Lanczos steps for the spectrum of the population operator."""
+Edges: TypeAlias = tuple[float, float]
+"""Lower and upper edge of a bulk."""
 
 
 def weight_law(weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Atoms and probabilities that stand for many weights.
-
-    The extremes, which set the edges, are kept; the others are replaced by the means of narrow
-    bins. Second order in the width of a bin.
-
-    Parameters
-    ----------
-    weights : ndarray of shape (n,)
-        Weights.
-
-    Returns
-    -------
-    atoms, probabilities : ndarray
-        At most 5120 of them.
-
-    Examples
-    --------
-    >>> weight_law(np.array([1.0, 2.0]))
-    (array([1., 2.]), array([0.5, 0.5]))
-    """
-    n = weights.size
-    if n <= 2 * EXACT_WEIGHTS + WEIGHT_BINS:
+    """Atoms and probabilities that stand for many weights, shape (at most 5120,) each."""
+    # The extremes, which set the edges, are kept; narrow bins stand for the others, to second order
+    # in their width.
+    n, kept, bins = weights.size, 512, 4096
+    if n <= 2 * kept + bins:
         return weights, np.full(n, 1 / n)
-    ordered = np.partition(weights, (EXACT_WEIGHTS, n - EXACT_WEIGHTS))
-    ends = np.concatenate([ordered[:EXACT_WEIGHTS], ordered[n - EXACT_WEIGHTS :]])
-    inner = ordered[EXACT_WEIGHTS : n - EXACT_WEIGHTS]
-    counts, borders = np.histogram(inner, bins=WEIGHT_BINS)
+    ordered = np.partition(weights, (kept, n - kept))
+    ends = np.concatenate([ordered[:kept], ordered[n - kept :]])
+    inner = ordered[kept : n - kept]
+    counts, borders = np.histogram(inner, bins=bins)
     sums, _ = np.histogram(inner, bins=borders, weights=inner)
     held = counts > 0
     atoms = np.concatenate([ends, sums[held] / counts[held]])
@@ -67,13 +41,7 @@ def weight_law(weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 @dataclass(frozen=True)
 class SpectralMeasure:
-    """A few atoms that stand for the spectrum of a large symmetric operator.
-
-    Parameters
-    ----------
-    atoms, probabilities : ndarray of shape (m,)
-        Nodes and weights of a Gauss quadrature.
-    """
+    """Nodes and weights of a Gauss quadrature for the spectrum of a large symmetric operator."""
 
     atoms: np.ndarray
     probabilities: np.ndarray
@@ -87,26 +55,10 @@ def quadrature_of(
     apply: Callable[[np.ndarray], np.ndarray],
     vectors: np.ndarray,
     rng: np.random.Generator,
-    steps: int = QUADRATURE_STEPS,
+    steps: int = 40,
 ) -> SpectralMeasure:
-    """Spectral measure of an operator on the complement of some vectors, by Lanczos.
-
-    Parameters
-    ----------
-    apply : callable
-        Product with a vector of shape (D,).
-    vectors : ndarray of shape (D, k)
-        Orthonormal columns that are projected out.
-    rng : Generator
-        Draws the starting vector, whose spectral measure stands for the mean one.
-    steps : int
-        Products with the operator.
-
-    Returns
-    -------
-    SpectralMeasure
-        At most ``steps`` atoms.
-    """
+    """Spectral measure of an operator on the complement of orthonormal columns, by Lanczos."""
+    # The spectral measure of one random vector stands for the mean one.
     size = len(vectors)
     basis = np.empty((size, min(steps, size - vectors.shape[1])))
     held = np.concatenate([vectors, basis], axis=1)
@@ -131,36 +83,7 @@ def quadrature_of(
 def free_upper_edge(
     measure: SpectralMeasure, atoms: np.ndarray, chance: np.ndarray, aspect_ratio: float
 ) -> float:
-    r"""Upper edge of the free sum of a spectrum and of a weighted sample covariance.
-
-    .. math:: \min_{u > \max\nu} \; u + E\Big[\frac{w}{1 - w\,G_\nu(u)/\delta}\Big],
-        \qquad G_\nu(u) = \int\frac{d\nu(x)}{u - x} < \delta/\max w .
-
-    Parameters
-    ----------
-    measure : SpectralMeasure
-        :math:`\nu`.
-    atoms, chance : ndarray
-        Law of the weights w.
-    aspect_ratio : float
-        :math:`\delta = n/D`.
-
-    Returns
-    -------
-    float
-        The edge; with :math:`\nu` a single atom at 0, that of the noise alone.
-
-    Notes
-    -----
-    Source: derived (additive subordination; note 3.2 is the case of an atom at 0); backed by
-    ``tests/models/sequential/test_bulk.py`` (against simulated spectra).
-
-    Examples
-    --------
-    >>> nothing = SpectralMeasure(np.zeros(1), np.ones(1))
-    >>> round(free_upper_edge(nothing, np.ones(1), np.ones(1), 4.0), 6)
-    2.25
-    """
+    """Upper edge of the free sum of a spectrum and of a weighted sample covariance."""
     from scipy.optimize import brentq, minimize_scalar
 
     top = float(measure.atoms.max())
@@ -169,6 +92,8 @@ def free_upper_edge(
     def resolvent(t: float) -> float:
         return float(np.dot(measure.probabilities, 1 / (top + np.exp(t) - measure.atoms)))
 
+    # u + E[w / (1 - w G(u) / delta)] with G(u) = int dnu(x) / (u - x) < delta / max w: the edge is its
+    # minimum over u = top + e^t (additive subordination; note 3.2 is the case of an atom at 0).
     def position(t: float) -> float:
         a = resolvent(t) / aspect_ratio
         return float(top + np.exp(t) + np.dot(chance, atoms / (1 - atoms * a)))
@@ -184,43 +109,21 @@ def free_upper_edge(
     values = np.array([position(t) for t in grid])
     best = int(np.argmin(values))
     around = grid[max(best - 1, 0)], grid[min(best + 1, grid.size - 1)]
-    found = minimize_scalar(position, bounds=around, method="bounded", options={"xatol": 1e-8})
-    return float(min(found.fun, values[best]))
-
-
-Edges: TypeAlias = tuple[float, float]
-"""Lower and upper edge of a bulk."""
+    lowest = minimize_scalar(position, bounds=around, method="bounded", options={"xatol": 1e-8})
+    return float(min(lowest.fun, values[best]))
 
 
 @dataclass(frozen=True)
 class NullEdges:
-    """What eigenvalues are tested against.
+    """What eigenvalues are tested against, edges with their margins."""
 
-    Parameters
-    ----------
-    noise : tuple of float
-        Edges of the noise alone.
-    bulk : tuple of float
-        Edges of the noise and the population operator together, never inside ``noise``.
-    centre : float
-        Mean of the noise spectrum.
-    """
-
-    noise: Edges
-    bulk: Edges
-    centre: float
+    noise: Edges  # of the noise alone
+    bulk: Edges  # of noise and population operator together, never inside `noise`
+    centre: float  # mean of the noise spectrum
 
 
 class PredictedBulk:
-    r"""Bulk edges of a moment operator, given the features found in it.
-
-    Parameters
-    ----------
-    operator : MomentOperator
-        Its weights and the norms of its samples set the noise.
-    rng : Generator
-        For the quadrature of the population operator.
-    """
+    """Bulk edges of a moment operator, given the features found in it."""
 
     def __init__(self, operator: MomentOperator, rng: np.random.Generator) -> None:
         self.operator = operator
@@ -244,18 +147,8 @@ class PredictedBulk:
         return BulkEdges(-lower - self.mean, upper - self.mean, lower_scale, upper_scale)
 
     def centre(self, values: np.ndarray) -> float:
-        """Mean of the eigenvalues that are no features, from the trace.
-
-        Parameters
-        ----------
-        values : ndarray of shape (k,)
-            Eigenvalues of the features.
-
-        Returns
-        -------
-        float
-            Zero for the corrected operator, which has lost its mean with the rest of the bias.
-        """
+        """Mean of the eigenvalues that are no features, from the trace and those that are."""
+        # Zero for the corrected operator, which has lost its mean with the rest of the bias.
         rest = self.n_features - values.size
         if self.corrected or rest == 0:
             return 0.0
@@ -263,40 +156,15 @@ class PredictedBulk:
         return float((trace - values.sum()) / rest)
 
     def _with_margin(self, edges: BulkEdges) -> Edges:
-        return edges.with_margin(dimension=self.n_features, probability=NOISE_INSIDE)
+        # Noise alone stays inside in 99 of a hundred fits, on each side.
+        return edges.with_margin(dimension=self.n_features, probability=0.99)
 
     def edges(self, values: np.ndarray, vectors: np.ndarray) -> NullEdges:
-        r"""Edges when the population operator of the features found is added to the noise.
-
-        With :math:`\theta_i` the spikes behind the eigenvalues, :math:`M_i` the features as
-        matrices and :math:`B_1=E[T(xx^\top-I)]`,
-
-        .. math:: P[U] = B_1U + UB_1 + 2\sum_i\theta_iM_iUM_i,
-
-        of which the Wick correction leaves the last term. For :math:`T=h^{(2)}`,
-        :math:`B_1=2\sum_i\theta_iM_i^2`; here it is measured.
-
-        Parameters
-        ----------
-        values : ndarray of shape (k,)
-            Eigenvalues of the features, none to begin with.
-        vectors : ndarray of shape (D, k)
-            Their eigenvectors.
-
-        Returns
-        -------
-        NullEdges
-            Both edges equal for features that are not quadratic, whose population operator has no
-            known bulk here.
-
-        Notes
-        -----
-        Each has a margin that noise alone exceeds in one of a hundred cases per side. Derived (note
-        3.6); backed by ``tests/models/sequential/test_bulk.py``.
-        """
+        """Edges when the population operator of the features found is added to the noise."""
         centre = self.centre(values)
         lower, upper = self._with_margin(self._noise)
         noise = lower + centre, upper + centre
+        # Other features have a population operator whose bulk is not known here.
         known = isinstance(self.features, HermiteFeatures) and self.features.degree == 2
         nothing = self.corrected and values.size == 0
         if not known or nothing or self.n_features - values.size < 2:
@@ -315,20 +183,8 @@ class PredictedBulk:
         return BulkEdges(lower, upper, self._noise.lower_scale, self._noise.upper_scale)
 
     def spikes(self, values: np.ndarray, centre: float) -> np.ndarray:
-        r"""Spike heights behind eigenvalues, from :math:`\hat\lambda = \theta + s^2/\theta`.
-
-        Parameters
-        ----------
-        values : ndarray of shape (k,)
-            Eigenvalues.
-        centre : float
-            Mean of the noise spectrum.
-
-        Returns
-        -------
-        ndarray of shape (k,)
-            Heights; half the eigenvalue for one inside the noise.
-        """
+        """Spike heights behind eigenvalues; half the eigenvalue for one inside the noise."""
+        # lambda = theta + s^2 / theta, solved for theta
         moved = values - centre
         root = np.sqrt(np.maximum(moved**2 - 4 * self.noise_scale**2, 0.0))
         return np.asarray((moved + np.sign(moved) * root) / 2)
@@ -347,6 +203,8 @@ class PredictedBulk:
         assert isinstance(features, HermiteFeatures)
         matrices = np.asarray(features.to_symmetric(vectors))
 
+        # P[U] = B_1 U + U B_1 + 2 sum_i theta_i M_i U M_i with B_1 = E[T (x x^T - I)], measured (it is
+        # 2 sum_i theta_i M_i^2 for T = h2); the Wick correction leaves the last term (note 3.6).
         def apply(vector: np.ndarray) -> np.ndarray:
             U = np.asarray(features.to_symmetric(vector[:, None]))[0]
             image = 2 * np.tensordot(heights, matrices @ U @ matrices, axes=1)

@@ -16,10 +16,9 @@ from sklearn.base import (
 from sklearn.utils.validation import check_is_fitted
 
 from solvable.arrays import Array, Source, random_stream
-from solvable.errors import InvalidParameter, NoFeatureFound
+from solvable.errors import InvalidParameter, NoFeatureFound, unknown_choice
 from solvable.fitting.inputs import seed_from, validated_fit_input, validated_input
 from solvable.fitting.rows import Part, count_held_back, part_sizes, split_rows
-from solvable.models.sequential.latent import StoredLatent, inputs_of_next_layer, latent_chunks
 from solvable.models.sequential.readout import fit_spline_readout
 from solvable.models.sequential.second_layer import (
     SecondLayer,
@@ -28,13 +27,15 @@ from solvable.models.sequential.second_layer import (
     layer_from_spectrum,
     wants_cross_terms,
 )
-from solvable.models.sequential.settings import check_settings, correction_for, directions_per_layer
 from solvable.models.sequential.spectral_layer import (
     LayerSettings,
     SpectralLayer,
+    StoredLatent,
     fit_spectral_layer,
+    inputs_of_next_layer,
+    latent_chunks,
 )
-from solvable.operators import LabelMap, standardise
+from solvable.operators import Correction, LabelMap, standardise
 
 
 class LayerwiseSpectralRegressor(
@@ -220,20 +221,7 @@ class LayerwiseSpectralRegressor(
         return tags
 
     def fit(self, X: Array | Source, y: Array) -> LayerwiseSpectralRegressor:
-        """Find the directions and fit what follows them.
-
-        Parameters
-        ----------
-        X : array of shape (n, d), path to a ``.npy`` file, or Source
-            Inputs.
-        y : array of shape (n,)
-            Labels.
-
-        Returns
-        -------
-        LayerwiseSpectralRegressor
-            Itself.
-        """
+        """Find the directions in X of shape (n, d) and y of shape (n,), and fit what follows."""
         check_settings(self)
         wanted = directions_per_layer(self.n_directions, self.selection)
         source, labels = validated_fit_input(self, X, y)
@@ -337,18 +325,7 @@ class LayerwiseSpectralRegressor(
         )
 
     def transform(self, X: Array | Source) -> np.ndarray:
-        r"""Latent features :math:`\hat h` of the last spectral layer.
-
-        Parameters
-        ----------
-        X : array of shape (n, d), path to a ``.npy`` file, or Source
-            Inputs.
-
-        Returns
-        -------
-        ndarray of float64, shape (n, k)
-            Latent features.
-        """
+        r"""Latent features :math:`\hat h` of the last spectral layer, float64, shape (n, k)."""
         check_is_fitted(self)
         source = validated_input(self, X)
         latent = np.empty((source.n_samples, self._n_features_out))
@@ -357,18 +334,7 @@ class LayerwiseSpectralRegressor(
         return latent
 
     def predict(self, X: Array | Source) -> np.ndarray:
-        """Predict labels, chunk by chunk.
-
-        Parameters
-        ----------
-        X : array of shape (n, d), path to a ``.npy`` file, or Source
-            Inputs.
-
-        Returns
-        -------
-        ndarray of float64, shape (n,)
-            Predictions.
-        """
+        """Predict labels, float64, shape (n,), chunk by chunk."""
         check_is_fitted(self)
         source = validated_input(self, X)
         predictions = np.empty(source.n_samples)
@@ -376,3 +342,74 @@ class LayerwiseSpectralRegressor(
             index = self.second_layer_(block)
             predictions[part] = index if self.readout_ is None else self.readout_(index)
         return predictions
+
+
+def check_settings(estimator: Any) -> None:
+    """Raise unless every hyper-parameter is in its documented range."""
+    choices: dict[str, tuple[str, ...]] = {
+        "correction": ("auto", "wick", "none"),
+        "second_layer": ("least-squares", "in-sample", "shrinkage"),
+        "readout": ("spline", "none"),
+        "selection": ("outliers", "forced"),
+        "solver": ("auto", "lanczos", "dense", "gram"),
+    }
+    for name, allowed in choices.items():
+        value = getattr(estimator, name)
+        if not isinstance(value, str) or value not in allowed:
+            raise InvalidParameter(unknown_choice(name, value, allowed))
+    if estimator.degree not in (1, 2, 3) or isinstance(estimator.degree, bool):
+        raise InvalidParameter(f"degree is {estimator.degree!r}; allowed: 1, 2, 3.")
+    if not _is_real(estimator.regularisation) or not 0 <= estimator.regularisation < np.inf:
+        raise InvalidParameter(
+            f"regularisation is {estimator.regularisation!r}; allowed: a finite number of at least "
+            "0."
+        )
+    if not _is_real(estimator.tolerance) or not 0 <= estimator.tolerance < 1:
+        raise InvalidParameter(
+            f"tolerance is {estimator.tolerance!r}; allowed: at least 0 and below 1."
+        )
+    for name in ("shuffle", "linear_terms", "cross_terms"):
+        value = getattr(estimator, name)
+        automatic = name == "cross_terms" and isinstance(value, str) and value == "auto"
+        if not automatic and not isinstance(value, (bool, np.bool_)):
+            choice = "'auto', True, False" if name == "cross_terms" else "True, False"
+            raise InvalidParameter(f"{name} is {value!r}; allowed: {choice}.")
+
+
+def directions_per_layer(
+    n_directions: Any, selection: Literal["outliers", "forced"]
+) -> list[int | Literal["auto"]]:
+    """Number of directions asked for in each spectral layer."""
+    entries = list(n_directions) if isinstance(n_directions, (tuple, list)) else [n_directions]
+    if not entries:
+        raise InvalidParameter("n_directions is empty; allowed: one entry per spectral layer.")
+    checked: list[int | Literal["auto"]] = []
+    for entry in entries:
+        whole = isinstance(entry, (int, np.integer)) and not isinstance(entry, (bool, np.bool_))
+        if whole and entry >= 1:
+            checked.append(int(entry))
+        elif not (isinstance(entry, str) and entry == "auto"):
+            raise InvalidParameter(
+                f"n_directions is {n_directions!r}; allowed: 'auto', an integer of at least 1, or "
+                "a tuple of these, one per spectral layer."
+            )
+        elif selection == "forced":
+            raise InvalidParameter(
+                "n_directions is 'auto' with selection='forced'; allowed there: integers of at "
+                "least 1. Say how many directions to force, or use selection='outliers'."
+            )
+        else:
+            checked.append("auto")
+    return checked
+
+
+def correction_for(correction: str, degree: int) -> Correction:
+    """Correction of a layer: none is to be had at degree 1, too much is lost at degree 3."""
+    if correction == "auto":
+        return "wick" if degree == 2 else "none"
+    return "wick" if correction == "wick" and degree > 1 else "none"
+
+
+def _is_real(value: Any) -> bool:
+    number = isinstance(value, (int, float, np.integer, np.floating))
+    return number and not isinstance(value, (bool, np.bool_))

@@ -14,9 +14,6 @@ from solvable.operators import Correction, HermiteFeatures
 DENSE_FEATURES = 6_000
 """Largest D that is diagonalised densely: 0.3 GB and about a minute."""
 
-ROWS = 256
-"""Columns of the dense matrix that are formed at a time."""
-
 
 @dataclass(frozen=True, eq=False)
 class PopulationMatrix:
@@ -99,18 +96,8 @@ class PopulationMatrix:
         return S
 
     def apply(self, U: np.ndarray) -> np.ndarray:
-        """Image of symmetric matrices, O(k p d^3).
-
-        Parameters
-        ----------
-        U : array of shape (k, d, d)
-            Symmetric matrices.
-
-        Returns
-        -------
-        ndarray of shape (k, d, d)
-            Symmetric matrices.
-        """
+        """Image of symmetric matrices, shape (k, d, d) to the same, O(k p d^3)."""
+        # sqrt(2) sum_i lambda_i <M_i, U> M_i + (4/sqrt(2)) [S U + U S + sum_i lambda_i M_i U M_i]
         U = np.asarray(U, dtype=np.float64)
         inside = np.einsum("pab,kab->kp", self.matrices, U, optimize=True) * self.weights
         image = np.sqrt(2) * np.einsum("kp,pab->kab", inside, self.matrices, optimize=True)
@@ -122,18 +109,7 @@ class PopulationMatrix:
         return np.asarray(image + 2 * np.sqrt(2) * background)
 
     def dense(self) -> np.ndarray:
-        """The D x D matrix, in the coordinates of :class:`~solvable.operators.HermiteFeatures`.
-
-        Returns
-        -------
-        ndarray of shape (D, D)
-            Symmetric.
-
-        Raises
-        ------
-        MemoryLimitExceeded
-            If D is above :data:`DENSE_FEATURES`.
-        """
+        """The D x D matrix, in the coordinates of `HermiteFeatures`."""
         D = self.n_features
         if D > DENSE_FEATURES:
             raise MemoryLimitExceeded(
@@ -142,8 +118,8 @@ class PopulationMatrix:
             )
         features = HermiteFeatures(2, self.dimension)
         matrix, unit = np.empty((D, D)), np.eye(D)
-        for start in range(0, D, ROWS):
-            columns = slice(start, min(start + ROWS, D))
+        for start in range(0, D, 256):
+            columns = slice(start, min(start + 256, D))
             image = self.apply(features.to_symmetric(unit[:, columns]))
             matrix[:, columns] = features.from_symmetric(image)
         return matrix
@@ -158,41 +134,21 @@ class PopulationMatrix:
         return np.asarray(HermiteFeatures(2, self.dimension).from_symmetric(self.matrices))
 
     def eigenvalues(self) -> np.ndarray:
-        """All eigenvalues, ascending, by dense diagonalisation.
-
-        Returns
-        -------
-        ndarray of shape (D,)
-            Bulk and outliers.
-        """
+        """All eigenvalues, ascending, by dense diagonalisation."""
         return self._eigen[0]
 
     def squared_overlaps(self) -> np.ndarray:
-        r"""Squared overlap with infinitely many samples: what the bias alone leaves of each feature.
-
-        The p eigenvectors of largest alignment with the features are matched one to one.
-
-        Returns
-        -------
-        ndarray of shape (p,)
-            1 minus the floor of the error; near 0 for a feature inside the population bulk.
-        """
+        """Squared overlap with infinitely many samples: what the bias leaves of each feature."""
         from scipy.optimize import linear_sum_assignment
 
         overlaps = (self._directions.T @ self._eigen[1]) ** 2
         feature, vector = linear_sum_assignment(overlaps, maximize=True)
-        found = np.empty(len(self.weights))
-        found[feature] = overlaps[feature, vector]
-        return found
+        matched = np.empty(len(self.weights))
+        matched[feature] = overlaps[feature, vector]
+        return matched
 
     def bulk_interval(self) -> tuple[float, float]:
-        """Smallest and largest eigenvalue on the complement of the features.
-
-        Returns
-        -------
-        tuple of float
-            The population bulk, which does not shrink with n.
-        """
+        """Smallest and largest eigenvalue on the complement of the features."""
         A = np.linalg.qr(self._directions)[0]
         matrix = self.dense()
         image = matrix @ A

@@ -9,17 +9,8 @@ import numpy as np
 DEGREE = 3
 """Cubic pieces."""
 
-MAX_PIECES = 12
-"""Pieces between knots at most."""
-
 ROWS_PER_PIECE = 10
 """Rows per piece at least."""
-
-PENALTIES = np.logspace(-8, 8, 65)
-"""Penalties among which generalised cross-validation chooses, relative to the data term."""
-
-DEGREES_OF_FREEDOM_COST = 1.4
-"""Weight of the degrees of freedom in cross-validation; 1 undersmooths now and then."""
 
 
 @dataclass(frozen=True)
@@ -53,45 +44,17 @@ class SplineReadout:
 
 
 def fit_spline_readout(index: np.ndarray, labels: np.ndarray) -> SplineReadout | None:
-    r"""Penalised cubic regression spline of labels on the index.
-
-    .. math:: \min_g \frac1m\sum_\mu (y_\mu - g(s_\mu))^2 + \rho\int g''(s)^2\,ds ,
-
-    knots at quantiles of the index, :math:`\rho` by generalised cross-validation. As
-    :math:`\rho\to\infty` it is the straight line.
-
-    Parameters
-    ----------
-    index, labels : ndarray of shape (m,)
-        Index and labels of held-back rows.
-
-    Returns
-    -------
-    SplineReadout or None
-        None if there are fewer than 20 rows or the index is constant: nothing to fit.
-
-    Notes
-    -----
-    :math:`O(m)` time and memory. Replaces eq. 2.14 of arXiv:2605.14567 (ridge on fixed features),
-    whose polynomial form extrapolates; backed by ``tests/models/sequential/test_readout.py``.
-
-    Examples
-    --------
-    >>> s = np.linspace(-3, 3, 400)
-    >>> readout = fit_spline_readout(s, np.tanh(s))
-    >>> bool(abs(readout(np.array([0.5]))[0] - np.tanh(0.5)) < 1e-2)
-    True
-    >>> bool(readout(np.array([1e6]))[0] < 1.01)
-    True
-    """
+    """Penalised cubic spline of labels on the index; None if there is nothing to fit."""
     from scipy.interpolate import BSpline
 
+    # min_g (1/m) sum_mu (y_mu - g(s_mu))^2 + rho int g''(s)^2 ds, rho by generalised cross-validation: a
+    # straight line as rho -> infinity. In place of 2605.14567 eq. 2.14, whose polynomials extrapolate.
     low, high = float(index.min()), float(index.max())
     scale = max(abs(low), abs(high))
     if index.size < 2 * ROWS_PER_PIECE or high - low <= 1e-9 * scale:
         return None
     position = np.clip((index - low) / (high - low), 0.0, 1.0)
-    pieces = int(np.clip(index.size // ROWS_PER_PIECE, 2, MAX_PIECES))
+    pieces = int(np.clip(index.size // ROWS_PER_PIECE, 2, 12))
     inner = np.unique(np.quantile(position, np.arange(1, pieces) / pieces))
     # Knots that nearly coincide would leave a spline without data.
     inner = inner[(inner > 1e-6) & (inner < 1 - 1e-6)]
@@ -139,12 +102,13 @@ def _choose(
     roughness, basis = roughness[order], basis[:, order]
     projections = basis.T @ target
     # In units of the third roughness: the first two belong to straight lines and vanish.
-    weights = PENALTIES / max(float(roughness[2]), 1e-300)
+    weights = np.logspace(-8, 8, 65) / max(float(roughness[2]), 1e-300)
     kept = 1 / (1 + np.outer(weights, roughness))
     kept[:, :2] = 1.0
     residual = np.maximum(power - (2 * kept - kept**2) @ projections**2, 0.0)
     freedom = kept.sum(axis=1)
-    room = np.maximum(n_rows - DEGREES_OF_FREEDOM_COST * freedom, 1e-3)
+    # Degrees of freedom count 1.4 times: once undersmooths now and then.
+    room = np.maximum(n_rows - 1.4 * freedom, 1e-3)
     # Ties (a perfect fit) go to the stiffest spline.
     score = residual / room**2
     best = int(np.flatnonzero(score <= score.min() * (1 + 1e-9))[-1])

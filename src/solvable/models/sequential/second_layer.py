@@ -11,9 +11,6 @@ import numpy as np
 from solvable.errors import InvalidData
 from solvable.models.sequential.spectral_layer import SpectralLayer
 
-ROWS_PER_COLUMN = 10
-"""Held-back rows per coefficient above which cross terms are worth their variance."""
-
 
 @dataclass(frozen=True)
 class SecondLayer:
@@ -49,18 +46,7 @@ class SecondLayer:
 
 
 def constant_layer(mean: float) -> SecondLayer:
-    """The mean of the labels, for want of latent features.
-
-    Parameters
-    ----------
-    mean : float
-        Mean of the labels.
-
-    Returns
-    -------
-    SecondLayer
-        Of no latent features.
-    """
+    """The mean of the labels, for want of latent features."""
     return SecondLayer(mean, np.zeros(0), np.zeros((0, 0)), "constant")
 
 
@@ -71,35 +57,10 @@ def layer_from_spectrum(
     mean: float,
     scale: float,
 ) -> SecondLayer:
-    r"""Second layer read off the eigenvalues, without further data.
-
-    .. math:: s(h) = \bar y + \tfrac{\sigma}{2}\sum_i \hat\lambda_i (h_i^2 - 1),
-
-    with the eigenvalues as they are ("in-sample": on the same data the moment
-    :math:`\frac1n\sum_\mu T_\mu(\hat h_\mu\hat h_\mu^\top-I)` is exactly their diagonal matrix, and
-    biased away from zero), or with :math:`\hat\lambda_i\to
-    \mathrm{sign}(\hat\lambda_i)\sqrt{(\hat\lambda_i^2-4s^2)_+}` ("shrinkage").
-
-    Parameters
-    ----------
-    layer : SpectralLayer
-        Eigenvalues, and the scale and centre of the noise about which they are shrunk.
-    kind : {"in-sample", "shrinkage"}
-        Which.
-    mean, scale : float
-        :math:`\bar y` and :math:`\sigma` of the labels that were standardised.
-
-    Returns
-    -------
-    SecondLayer
-        In the units of the labels if the label map is the identity, else of the mapped labels times
-        :math:`\sigma`.
-
-    Notes
-    -----
-    arXiv:2605.14567 eqs. 2.12, 2.13 (in-sample); the shrinkage is derived (note 3.4); backed by
-    ``tests/models/sequential/test_second_layer.py``.
-    """
+    """Second layer read off the eigenvalues, as they are or shrunk, without further data."""
+    # s(h) = y_mean + (sigma / 2) sum_i lambda_i (h_i^2 - 1), in the units of the labels if their map is
+    # the identity (2605.14567 eqs. 2.12, 2.13). In sample the moment (1/n) sum_mu T_mu (h h^T - I) is the
+    # diagonal of the eigenvalues; shrunk: lambda -> sign(lambda) sqrt((lambda^2 - 4 s^2)_+) (note 3.4).
     values = layer.eigenvalues
     if kind == "shrinkage":
         moved = values - layer.noise_centre
@@ -109,25 +70,7 @@ def layer_from_spectrum(
 
 
 def count_columns(n_latent: int, *, cross_terms: bool, linear_terms: bool) -> int:
-    """Number of coefficients beside the intercept.
-
-    Parameters
-    ----------
-    n_latent : int
-        :math:`k`.
-    cross_terms, linear_terms : bool
-        Which are fitted.
-
-    Returns
-    -------
-    int
-        Coefficients.
-
-    Examples
-    --------
-    >>> count_columns(4, cross_terms=True, linear_terms=False)
-    10
-    """
+    """Number of coefficients beside the intercept."""
     quadratic = n_latent * (n_latent + 1) // 2 if cross_terms else n_latent
     return quadratic + (n_latent if linear_terms else 0)
 
@@ -135,25 +78,11 @@ def count_columns(n_latent: int, *, cross_terms: bool, linear_terms: bool) -> in
 def wants_cross_terms(
     cross_terms: bool | Literal["auto"], n_latent: int, n_rows: int, *, linear_terms: bool
 ) -> bool:
-    """Whether products of different latent features are fitted.
-
-    Parameters
-    ----------
-    cross_terms : bool or "auto"
-        What was asked for.
-    n_latent, n_rows : int
-        Latent features and held-back rows.
-    linear_terms : bool
-        Whether linear terms are fitted too.
-
-    Returns
-    -------
-    bool
-        For "auto", whether there are :data:`ROWS_PER_COLUMN` rows per coefficient.
-    """
+    """Whether products of different latent features are fitted."""
     if cross_terms == "auto":
+        # Worth their variance with ten held-back rows per coefficient.
         columns = count_columns(n_latent, cross_terms=True, linear_terms=linear_terms)
-        return columns * ROWS_PER_COLUMN <= n_rows
+        return 10 * columns <= n_rows
     return cross_terms
 
 
@@ -165,36 +94,7 @@ def fit_least_squares(
     linear_terms: bool,
     regularisation: float,
 ) -> SecondLayer:
-    r"""Ridge regression of labels on 1 and products of latent features, on fresh rows.
-
-    Parameters
-    ----------
-    chunks : iterable of (ndarray of shape (m, k), ndarray of shape (m,))
-        Latent features and labels of rows that the directions do not know; read once.
-    n_latent : int
-        :math:`k`.
-    cross_terms : bool
-        All :math:`h_i h_j`, or the squares only.
-    linear_terms : bool
-        Also :math:`h_i`.
-    regularisation : float
-        Ridge on standardised columns, relative to their variance of one, at least 0.
-
-    Returns
-    -------
-    SecondLayer
-        The fit.
-
-    Raises
-    ------
-    InvalidData
-        If there are no rows.
-
-    Notes
-    -----
-    Normal equations in float64, :math:`O(m\,c^2)` for c columns and memory of a chunk. Derived
-    (note 2.4); backed by ``tests/models/sequential/test_second_layer.py``.
-    """
+    """Ridge regression of labels on 1 and products of latent features, on fresh rows."""
     rows_i, rows_j = np.triu_indices(n_latent) if cross_terms else (np.arange(n_latent),) * 2
 
     def design(latent: np.ndarray) -> np.ndarray:

@@ -15,9 +15,6 @@ from solvable.operators import Eigenpairs
 Reason: TypeAlias = Literal["below threshold", "inside population bulk", "solver not converged"]
 """Why a direction does not count as a feature."""
 
-SHOWN = 3
-"""Rejected directions of each reason that are told about when no number was asked for."""
-
 
 @dataclass(frozen=True)
 class Rejection:
@@ -49,46 +46,16 @@ class Rejection:
 
 @dataclass(frozen=True)
 class Selection:
-    """Outcome of the test of all candidates.
+    """Candidates that are returned, most significant first, and what they were tested against."""
 
-    Parameters
-    ----------
-    order : ndarray of int, shape (k,)
-        Candidates that are returned, most significant first.
-    outliers : ndarray of bool, shape (k,)
-        Whether each of them counts as a feature.
-    edges : NullEdges
-        What was tested against, given the features found.
-    rejected : tuple of Rejection
-        Candidates asked for that do not count.
-    """
-
-    order: np.ndarray
-    outliers: np.ndarray
+    order: np.ndarray  # of the candidates returned
+    outliers: np.ndarray  # whether each of them counts as a feature
     edges: NullEdges
-    rejected: tuple[Rejection, ...]
+    rejected: tuple[Rejection, ...]  # candidates asked for that do not count
 
 
 def beyond(values: np.ndarray, edges: Edges) -> np.ndarray:
-    """Distance of values beyond the nearer edge, negative inside.
-
-    Parameters
-    ----------
-    values : ndarray of shape (k,)
-        Eigenvalues.
-    edges : tuple of float
-        Lower and upper edge.
-
-    Returns
-    -------
-    ndarray of shape (k,)
-        Distances.
-
-    Examples
-    --------
-    >>> beyond(np.array([3.0, 0.5, -2.0]), (-1.0, 2.0))
-    array([ 1. , -1.5,  1. ])
-    """
+    """Distance of values beyond the nearer edge, negative inside."""
     return np.maximum(values - edges[1], edges[0] - values)
 
 
@@ -99,27 +66,10 @@ def select_outliers(
     wanted: int | None,
     forced: bool = False,
 ) -> Selection:
-    """Test every candidate against the edges that the features themselves predict.
-
-    The strongest candidates outside are features; features widen the population bulk, against
-    which the weaker ones are tested, until none is left outside.
-
-    Parameters
-    ----------
-    pairs : Eigenpairs
-        Candidates of both ends.
-    edges_with : callable
-        ``edges_with(values, vectors)``, the edges given features.
-    wanted : int, optional
-        Largest number of directions; all features if left out.
-    forced : bool
-        Return exactly ``wanted`` directions, features or not.
-
-    Returns
-    -------
-    Selection
-        What is returned, and the reasons for the rest.
-    """
+    """Test every candidate against the edges that the features themselves predict."""
+    # `edges_with(values, vectors)` are the edges given features. The strongest candidates outside are
+    # features; they widen the population bulk, against which the weaker ones are tested, until none is
+    # left outside.
     values = pairs.values
     chosen = np.zeros(values.size, dtype=bool)
     while True:
@@ -154,14 +104,17 @@ def _reasons(
     if wanted is not None:
         missing = missing[: max(0, wanted - int(np.count_nonzero(outside)))]
     returned = set(order.tolist())
-    told = [_reason(pairs, edges, place, k, k in returned) for place, k in missing]
-    if wanted is None:
-        seen: Counter[str] = Counter()
-        for one in list(told):
-            seen[one.reason] += 1
-            if seen[one.reason] > SHOWN:
-                told.remove(one)
-    return tuple(told)
+    rejections = [_reason(pairs, edges, place, k, k in returned) for place, k in missing]
+    if wanted is not None:
+        return tuple(rejections)
+    # Where no number was asked for, three of each reason are enough.
+    seen: Counter[str] = Counter()
+    shown = []
+    for rejection in rejections:
+        seen[rejection.reason] += 1
+        if seen[rejection.reason] <= 3:
+            shown.append(rejection)
+    return tuple(shown)
 
 
 def _reason(pairs: Eigenpairs, edges: NullEdges, rank: int, k: int, returned: bool) -> Rejection:

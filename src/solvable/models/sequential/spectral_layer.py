@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
-from solvable.arrays import Array, to_numpy
-from solvable.errors import InvalidParameter
+from solvable.arrays import Array, ArraySource, Source, to_numpy
+from solvable.errors import InvalidData, InvalidParameter
 from solvable.fitting.rows import Part
 from solvable.models.sequential.bulk import Edges, PredictedBulk
 from solvable.models.sequential.selection import Rejection, Selection, beyond, select_outliers
@@ -24,23 +25,13 @@ from solvable.operators import (
 from solvable.operators.feature_map import floating
 from solvable.operators.routes import RouteName
 
-FIRST_CANDIDATES = 16
-"""Candidates per side when any number of features is allowed; doubled while all are features."""
+STORED_LATENT_BYTES = 64_000_000
+"""Latent features of the held-back rows that are kept; more are computed again when needed."""
 
 
 @dataclass(frozen=True)
 class LayerSettings:
-    """What one spectral layer is asked for.
-
-    Parameters
-    ----------
-    n_directions : "auto" or int
-        Largest number of directions.
-    selection : {"outliers", "forced"}
-        Only features, or exactly that many directions.
-    label_map, correction, solver, tolerance, max_products
-        As in :class:`solvable.learners.LayerwiseSpectralRegressor`.
-    """
+    """What one spectral layer is asked for, as in `LayerwiseSpectralRegressor`."""
 
     n_directions: int | Literal["auto"]
     selection: Literal["outliers", "forced"]
@@ -105,18 +96,7 @@ class SpectralLayer:
     n_samples: int
 
     def transform(self, X: Array) -> np.ndarray:
-        r"""Latent features :math:`\hat h_i(x) = \langle \hat A_i, F(x) \rangle`.
-
-        Parameters
-        ----------
-        X : array of shape (n, d)
-            Inputs of this layer; multiplied in their own type, where they live.
-
-        Returns
-        -------
-        ndarray of float64, shape (n, k)
-            Latent features.
-        """
+        r"""Latent features :math:`\hat h_i(x)=\langle\hat A_i,F(x)\rangle`, shape (n, k)."""
         if not self.directions.shape[1]:
             return np.empty((int(X.shape[0]), 0))
         inputs = X if self.centre is None else (X - self.centre) / self.scale
@@ -132,26 +112,7 @@ def fit_spectral_layer(
     centre: np.ndarray | None = None,
     scale: np.ndarray | None = None,
 ) -> SpectralLayer:
-    """Find the directions of one layer.
-
-    Parameters
-    ----------
-    part : Part
-        Inputs (centred and scaled already) and labels.
-    degree : {1, 2, 3}
-        Degree of the features.
-    settings : LayerSettings
-        What is asked for.
-    rng : Generator
-        For the starting vectors of the solvers.
-    centre, scale : ndarray of shape (d,), optional
-        How the inputs were made of the outputs of the layer before.
-
-    Returns
-    -------
-    SpectralLayer
-        Directions, edges and reasons.
-    """
+    """Directions of one layer, whose inputs are centred and scaled already."""
     features = HermiteFeatures(degree, part.source.n_columns)
     wanted = None if settings.n_directions == "auto" else settings.n_directions
     if wanted is not None and wanted > features.n_features:
@@ -197,7 +158,8 @@ def _search(
     """Eigenpairs of both ends, enough of them, and the selection among them."""
     size = operator.shape[0]
     forced = settings.selection == "forced"
-    upper = lower = FIRST_CANDIDATES if wanted is None else wanted
+    # Where any number is allowed, 16 candidates per side, doubled while all of them are features.
+    upper = lower = 16 if wanted is None else wanted
     inside: Edges | None = bulk.edges(np.empty(0), np.empty((size, 0))).bulk
     while True:
         n_upper, n_lower = min(upper, size - size // 2), min(lower, size // 2)
@@ -223,3 +185,57 @@ def _search(
             upper, lower, inside = found_upper + missing, found_lower + missing, None
         else:
             return pairs, selection
+
+
+def latent_chunks(
+    source: Source, layers: list[SpectralLayer], rows: int = 4096
+) -> Iterator[tuple[slice, np.ndarray]]:
+    """Rows and latent features of the last of some layers, shape (rows, k), chunk by chunk."""
+    for part, block in source.chunks(rows):
+        latent: Any = block
+        for layer in layers:
+            latent = layer.transform(latent)
+        # Which samples are finite is not known of a source before it is read.
+        if not np.isfinite(latent).all():
+            raise InvalidData(
+                f"some of the samples {part.start} to {part.stop - 1} are NaN, infinite, or too "
+                "large for their type; allowed: finite numbers. Drop or impute such rows."
+            )
+        yield part, latent
+
+
+class StoredLatent:
+    """Latent features and labels of some rows, kept if small, computed again if not."""
+
+    def __init__(self, part: Part, layers: list[SpectralLayer], n_latent: int) -> None:
+        self.part = part
+        self.layers = layers
+        self.small = 8 * n_latent * part.labels.size <= STORED_LATENT_BYTES
+        self.stored: list[tuple[np.ndarray, np.ndarray]] = []
+
+    def __iter__(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        if self.stored:
+            yield from self.stored
+            return
+        for rows, block in latent_chunks(self.part.source, self.layers):
+            pair = block, self.part.labels[rows]
+            if self.small:
+                self.stored.append(pair)
+            yield pair
+
+
+def inputs_of_next_layer(
+    part: Part, layers: list[SpectralLayer]
+) -> tuple[Part, np.ndarray, np.ndarray]:
+    """Latent features of the rows of a deeper layer, centred and scaled; centre and scale."""
+    width = layers[-1].eigenvalues.size
+    kind = np.float32 if "float32" in str(part.source.dtype) else np.float64
+    latent = np.empty((part.labels.size, width), dtype=kind)
+    for rows, block in latent_chunks(part.source, layers):
+        latent[rows] = block
+    centre = latent.mean(axis=0, dtype=np.float64)
+    scale = latent.std(axis=0, dtype=np.float64)
+    scale[scale == 0] = 1.0
+    latent -= centre
+    latent /= scale
+    return Part(ArraySource(latent), part.labels), centre, scale
