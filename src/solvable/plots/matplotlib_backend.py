@@ -46,9 +46,9 @@ SETTINGS = {
     "grid.linewidth": 0.6,
     "legend.fontsize": 8.0,
     "legend.frameon": False,
-    "svg.fonttype": "path",
-    "svg.hashsalt": "solvable",
-    "pdf.fonttype": 42,
+    "svg.fonttype": "path",  # looks the same where the font is missing
+    "svg.hashsalt": "solvable",  # the same identifiers at each call
+    "pdf.fonttype": 42,  # text that can be searched and edited
 }
 
 
@@ -143,7 +143,7 @@ class MatplotlibCanvas:
         self.axes.axvline(x, color=colour, linewidth=0.9, linestyle=(0, (2, 2)), zorder=2.2)
         if row < 0:
             return
-        high = 72 * ROW_HEIGHT * (row + 0.85)
+        high = 72 * ROW_HEIGHT * (row + 0.85)  # 72 points are an inch
         self.axes.annotate(
             "",
             (x, 1.0),

@@ -117,6 +117,7 @@ def _compute(job: Job) -> tuple[Metrics, dict[str, bytes], dict[str, Any]]:
             f"this worker has version {system.version} of {system.name}; the study asks for "
             f"{job.version}. Install the same package on every worker."
         )
+    # From JSON, as a study stores them: what a resumed run computes is what this one does.
     parameters = system.parameters.model_validate_json(canonical_json(job.parameters))
     _reset_peak_memory()
     wall, cpu = time.perf_counter(), time.process_time()
@@ -134,6 +135,7 @@ def _compute(job: Job) -> tuple[Metrics, dict[str, bytes], dict[str, Any]]:
     }
     arrays: Mapping[str, Any] = {}
     if job.kind == "task":
+        # The same stream again: the teacher is drawn first in `measure`, and is drawn alike here.
         arrays = system.teacher(parameters, task_stream(job.identity))
     stored = {str(name): _npy(str(name), array) for name, array in arrays.items()}
     return plain_metrics(metrics), stored, provenance

@@ -52,6 +52,7 @@ def task_stream(identity: str) -> np.random.Generator:
 
 
 def _hash(*parts: Any) -> str:
+    # 128 bits: among a million tasks two are alike with probability 1e-27.
     return hashlib.sha256(canonical_json(list(parts)).encode()).hexdigest()[:32]
 
 
@@ -68,6 +69,7 @@ def axis_values(name: str, values: Any) -> list[Any]:
 
 
 def _order(value: Any) -> tuple[int, float, str]:
+    """Key that sorts numbers by size, before words by letters."""
     if isinstance(value, (int, float)):
         return (0, value, "")
     return (1, 0.0, value if isinstance(value, str) else canonical_json(value))

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from statistics import fmean
 from typing import Any, Protocol
 
 from solvable.study.database import reported
@@ -160,16 +161,13 @@ class _Meter:
             return 0.0
         if not self.spent:
             return None
-        overall = _mean([seconds for values in self.spent.values() for seconds in values])
+        overall = fmean([seconds for values in self.spent.values() for seconds in values])
+        # Tasks left at each point times the seconds that one takes there.
         work = sum(
-            count * (_mean(self.spent[point]) if point in self.spent else overall)
+            count * (fmean(self.spent[point]) if point in self.spent else overall)
             for point, count in self.left.items()
         )
+        # Seconds of work per second of waiting: how many lanes were busy on average.
         busy = sum(sum(values) for values in self.spent.values())
         lanes = self.lanes or busy / (time.perf_counter() - self.started) or 1.0
         return work / min(lanes, self.left.total())
-
-
-def _mean(values: Iterable[float]) -> float:
-    values = list(values)
-    return sum(values) / len(values)

@@ -78,8 +78,8 @@ class Store:
                     _create(connection, study)
                 _check_whole(connection, self.path)
                 _check_same(connection, self.directory, study)
-                connection.execute("PRAGMA journal_mode = WAL")
-                connection.execute("PRAGMA synchronous = FULL")
+                connection.execute("PRAGMA journal_mode = WAL")  # others read while a run writes
+                connection.execute("PRAGMA synchronous = FULL")  # a commit outlives a power cut
         except BaseException:
             connection.close()
             raise
