@@ -1,0 +1,63 @@
+"""The system `quadratic-flow`: the flow is that of a trained network, its mean course, its limits."""
+
+import numpy as np
+import pytest
+
+from solvable.frame.power import power_rows
+from solvable.models.quadratic.dynamics import flow_matrix, width_floor
+from solvable.models.quadratic.gradient_flow import (
+    FlowParameters,
+    integrate,
+    strengths_of,
+    system,
+)
+from solvable.study import Study, run_study
+
+
+def test_flow_is_gradient_descent_of_a_network_on_fresh_samples():
+    strengths = np.array([1.0, 0.5, 0.0, 0.0])
+    rng = np.random.default_rng(0)
+    W = start = 0.3 * rng.standard_normal((4, 3))
+    rate, steps = 0.02, 200
+    for _ in range(steps):
+        X = rng.standard_normal((4_000, 4))
+        residual = (X**2 - 1) @ strengths - (np.sum((X @ W) ** 2, axis=1) - np.sum(W**2))
+        # The gradient of the mean squared error is eight times that of the flow's loss in the mean.
+        slope = -4 * (X.T @ (residual[:, None] * (X @ W)) - residual.sum() * W) / len(X)
+        W = W - rate / 8 * slope
+    expected = flow_matrix(strengths, start, rate * steps)
+    # Noise of 4,000 fresh samples a step, and steps of 0.02.
+    np.testing.assert_allclose(W @ W.T, expected, atol=0.03)
+    found = integrate(strengths, start, rate * steps)
+    np.testing.assert_allclose(found @ found.T, expected, atol=1e-5)
+
+
+def test_mean_course_of_one_feature_is_the_average_of_the_logistic_law():
+    parameters = FlowParameters(
+        dimension=2, features=2, width=3, exponent=3.0, initial_scale=1e-4, time=8.5
+    )
+    draws = np.random.default_rng(1).chisquare(3, 400_000) * 1e-8 / 3
+    logistic = 1 / (1 + (1 / draws - 1) * np.exp(-2 * 8.5))
+    expected = logistic.mean(), logistic.std() / np.sqrt(400_000)
+    found = system.predict(parameters)["captured"][0]
+    assert abs(found - expected[0]) < 4 * expected[1] + 1e-6
+
+
+def test_late_risk_is_the_floor_of_the_width():
+    parameters = FlowParameters(width=4, time=3000.0)
+    floor = width_floor(strengths_of(parameters), width=4)
+    found = system.predict(parameters)
+    assert found["risk"] == pytest.approx(floor, rel=1e-9)
+    np.testing.assert_allclose(found["captured"], [1, 1, 1, 1, 0, 0], atol=1e-9)
+    assert found["learning_times"][4:] == [None, None]
+    measured = system.measure(parameters, np.random.default_rng(0))
+    assert measured["risk"] == pytest.approx(floor, rel=1e-3)
+
+
+def test_claims_hold_and_fail_for_a_network_that_is_zero(tmp_path):
+    study = Study(system, {"dimension": [12], "time": [7, 13, 20]}, replicates=60)
+    result = run_study(study, tmp_path / "run", workers=1)
+    assert {verdict.status for verdict in result.verdicts} == {"holds"}
+    for row in power_rows(system, result.points):
+        assert (row.chance, row.noticed) == ("fails", True), row
+    assert [figure.name for figure in system.figures(result.points)] == ["captured", "risk"]
