@@ -11,6 +11,7 @@ from typing import Any
 
 from solvable.errors import InvalidParameter, StorageFailed
 from solvable.plots.figure import Figure
+from solvable.plots.matplotlib_backend import draw_matplotlib, settings
 
 
 def write_atomically(path: str | Path, content: bytes) -> None:
@@ -54,8 +55,6 @@ def check_names(figures: Sequence[Figure]) -> None:
 
 def saved(drawn: Any, kind: str) -> bytes:
     """Bytes of a matplotlib figure as SVG or PDF: the same at each call, as they bear no date."""
-    from solvable.plots.matplotlib_backend import settings
-
     dates: dict[str, Any] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
     stream = io.BytesIO()
     with settings():
@@ -102,8 +101,6 @@ def write_figures(figures: Sequence[Figure], directory: str | Path) -> list[Path
     ...     [path.name for path in write_figures([Figure("f", "Title", "x", "y", [])], directory)]
     ['f.svg', 'f.pdf']
     """
-    from solvable.plots.matplotlib_backend import draw_matplotlib
-
     check_names(figures)
     paths = []
     for figure in figures:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, cast
 
 from solvable.errors import InvalidParameter, unknown_choice
 from solvable.plots.figure import Figure
+from solvable.plots.matplotlib_backend import draw_matplotlib
 from solvable.plots.tables import Table
 
 if TYPE_CHECKING:
@@ -75,8 +76,6 @@ class Shown:
 
     def figure(self, name: str) -> MatplotlibFigure:
         """Draw one of the figures with matplotlib; :attr:`figure_names` lists them."""
-        from solvable.plots.matplotlib_backend import draw_matplotlib
-
         for figure in self._viewed().figures(self):
             if figure.name == name:
                 return draw_matplotlib(figure)
