@@ -84,11 +84,11 @@ def solve_amp(
     factor, iteration = np.zeros((d, 0)), 0
     best, best_iteration, previous, small_step = np.inf, 0, np.inf, tolerance
     for iteration in range(1, max_iterations + 1):
-        found = _image(sensing, labels, regularisation, state)
-        if found is None:
+        advanced = _image(sensing, labels, regularisation, state)
+        if advanced is None:
             factor = np.zeros((d, 0))
             break
-        image, factor, size = found
+        image, factor, size = advanced
         change = image.matrix - state.matrix
         step = float(np.linalg.norm(change)) / max(size, np.finfo(float).tiny)
         if step < 0.9 * best:

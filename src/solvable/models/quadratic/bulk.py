@@ -8,6 +8,7 @@ import numpy as np
 
 from solvable.arrays import check_positive
 from solvable.errors import InvalidParameter, NotConverged
+from solvable.models.quadratic.saddle import check_not_negative
 from solvable.spectra.roots import bracketed_root
 
 NODES, RULE = np.polynomial.legendre.leggauss(40)
@@ -117,10 +118,3 @@ def interpolation_peak_risk(
     # A target of extensive trace has a finite limit instead, below which this law stops.
     variance = label_noise / 2 + unresolved
     return float(0.5 * (3 * np.pi / 8) ** (2 / 3) * variance ** (4 / 3) / regularisation ** (2 / 3))
-
-
-def check_not_negative(**values: float) -> None:
-    """Refuse values that are not finite numbers of at least 0, by name."""
-    for name, value in values.items():
-        if not 0 <= value < np.inf:
-            raise InvalidParameter(f"{name} is {value}; allowed: a finite number of at least 0.")

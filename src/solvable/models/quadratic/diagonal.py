@@ -8,6 +8,7 @@ import numpy as np
 
 from solvable.arrays import check_positive
 from solvable.errors import InvalidData, InvalidParameter, NotConverged
+from solvable.models.quadratic.saddle import check_not_negative
 from solvable.spectra.roots import bracketed_root
 
 
@@ -93,7 +94,7 @@ def lasso_penalty(*, weight_decay: float, dimension: int) -> float:
     # |y - X theta|^2 / 2 + lambda sqrt(d) |theta|_1. 2509.24882 prints the penalty without the root; its
     # phase boundaries need it. Over n it is `alpha` of scikit-learn's Lasso.
     check_positive(dimension=dimension)
-    _check_not_negative("weight_decay", weight_decay)
+    check_not_negative(weight_decay=weight_decay)
     return float(weight_decay * np.sqrt(dimension))
 
 
@@ -171,8 +172,7 @@ def solve_diagonal(
             "a penalty above 0.",
             {"n_samples": n_samples},
         )
-    _check_not_negative("label_noise", label_noise)
-    _check_not_negative("penalty", penalty)
+    check_not_negative(label_noise=label_noise, penalty=penalty)
 
     def excess(shrinkage: float) -> float:
         noise = _noise_at(target, n_samples, label_noise, shrinkage)
@@ -239,15 +239,15 @@ def _noise_of(
     """Noise from the penalty, where sparse coefficients without label noise fix only its ratio."""
     # There R / delta^2 does not depend on delta to rounding, and one b/delta belongs to a range of
     # penalties.
-    found = noise if 0 < noise < np.inf else penalty / (a * n)
+    scale = noise if 0 < noise < np.inf else penalty / (a * n)
     for _ in range(100):
-        risk, freedom = threshold_risk(target, effective_noise=found, threshold=a * found)
+        risk, freedom = threshold_risk(target, effective_noise=scale, threshold=a * scale)
         after = penalty / (a * max(n - freedom, 1e-9 * n))
-        if abs(after - found) <= 1e-12 * found:
+        if abs(after - scale) <= 1e-12 * scale:
             break
-        found = after
-    mismatch = (label_noise + risk) / (n * found**2) - 1
-    return found if abs(mismatch) < 1e-9 else noise
+        scale = after
+    mismatch = (label_noise + risk) / (n * scale**2) - 1
+    return scale if abs(mismatch) < 1e-9 else noise
 
 
 def _recovered(n: float) -> InvalidParameter:
@@ -255,8 +255,3 @@ def _recovered(n: float) -> InvalidParameter:
         f"with {n} samples, no label noise and this penalty the target is recovered, and no "
         "effective noise is left. Use a larger penalty."
     )
-
-
-def _check_not_negative(name: str, value: float) -> None:
-    if not 0 <= value < np.inf:
-        raise InvalidParameter(f"{name} is {value}; allowed: a finite number of at least 0.")

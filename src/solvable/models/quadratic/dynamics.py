@@ -34,18 +34,18 @@ class QuadraticFlow:
 
     def learning_times(self) -> np.ndarray:
         """First time at which half of each feature is captured; NaN where it is not reached."""
-        found = np.full(self.strengths.size, np.nan)
+        half = np.full(self.strengths.size, np.nan)
         for feature, fraction in enumerate(self.captured.T):
             above = np.flatnonzero(fraction >= 0.5)
             if above.size == 0:
                 continue
             step = int(above[0])
-            found[feature] = self.times[step]
+            half[feature] = self.times[step]
             if step:
-                found[feature] = np.interp(
+                half[feature] = np.interp(
                     0.5, fraction[step - 1 : step + 1], self.times[step - 1 : step + 1]
                 )
-        return found
+        return half
 
 
 def flow_matrix(strengths: np.ndarray, weights: np.ndarray, time: float) -> np.ndarray:
@@ -108,9 +108,9 @@ def flow_matrix(strengths: np.ndarray, weights: np.ndarray, time: float) -> np.n
     stacked = np.concatenate([np.sign(triangle) * np.exp(size - scale), np.diag(np.exp(-scale))])
     upper = np.linalg.qr(stacked)[0][: rates.size]
     upper = upper * np.exp(rates * time - growth)[:, None]
-    found = np.empty((rates.size, rates.size))
-    found[np.ix_(order, order)] = upper @ upper.T
-    return found
+    solution = np.empty((rates.size, rates.size))
+    solution[np.ix_(order, order)] = upper @ upper.T
+    return solution
 
 
 def _log_growth(rates: np.ndarray, time: float) -> np.ndarray:
@@ -162,12 +162,12 @@ def quadratic_flow(strengths: np.ndarray, weights: np.ndarray, times: np.ndarray
     moments = np.atleast_1d(np.asarray(times, dtype=np.float64))
     risk, captured = np.empty(moments.size), np.empty((moments.size, rates.size))
     for place, time in enumerate(moments):
-        found = flow_matrix(rates, start, float(time))
-        diagonal = np.diagonal(found).copy()
+        solution = flow_matrix(rates, start, float(time))
+        diagonal = np.diagonal(solution).copy()
         with np.errstate(divide="ignore", invalid="ignore"):
             captured[place] = np.where(rates == 0, np.nan, diagonal / rates)
-        np.fill_diagonal(found, diagonal - rates)
-        risk[place] = np.sum(found**2)
+        np.fill_diagonal(solution, diagonal - rates)
+        risk[place] = np.sum(solution**2)
     return QuadraticFlow(moments, risk / np.sum(rates**2), captured, rates)
 
 
@@ -211,9 +211,9 @@ def flow_strengths(*, dimension: int, features: int, exponent: float) -> np.ndar
         raise InvalidParameter(
             f"features is {features} and dimension {dimension}; allowed: at most one each."
         )
-    found = np.zeros(int(dimension))
-    found[: int(features)] = np.arange(1, int(features) + 1, dtype=np.float64) ** -exponent
-    return found
+    strengths = np.zeros(int(dimension))
+    strengths[: int(features)] = np.arange(1, int(features) + 1, dtype=np.float64) ** -exponent
+    return strengths
 
 
 def feature_learning_times(strengths: np.ndarray | float, *, initial_strength: float) -> np.ndarray:

@@ -154,20 +154,20 @@ def _mass(law: SpectralLaw, z: np.ndarray) -> np.ndarray:
     """Mass above a place, times d, that the limit lacks."""
     # T(x) = arg(dz/du) / 2 pi along z = u + delta^2 g(u)
     target = law.target
-    found = np.angle(1 + law.variance * _resolvent_slope(target, z)) / (2 * np.pi)
+    mass = np.angle(1 + law.variance * _resolvent_slope(target, z)) / (2 * np.pi)
     if isinstance(target, MarchenkoPasturMeasure):
-        found = found + _random_mass(target, z)
-    return np.asarray(found)
+        mass = mass + _random_mass(target, z)
+    return np.asarray(mass)
 
 
 def _resolvent_slope(target: Measure, z: np.ndarray) -> np.ndarray:
     if isinstance(target, MarchenkoPasturMeasure):
         return np.asarray(target.resolvent(z)[1])
-    found = np.empty(z.shape, dtype=np.complex128)
+    slope = np.empty(z.shape, dtype=np.complex128)
     for start in range(0, z.size, 2_000):
         block = z[start : start + 2_000, None] - target.nodes
-        found[start : start + 2_000] = -(1 / block**2) @ target.node_weights
-    return found
+        slope[start : start + 2_000] = -(1 / block**2) @ target.node_weights
+    return slope
 
 
 def _random_mass(target: MarchenkoPasturMeasure, z: np.ndarray) -> np.ndarray:

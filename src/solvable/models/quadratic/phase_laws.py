@@ -8,7 +8,7 @@ import numpy as np
 
 from solvable.arrays import check_positive
 from solvable.errors import InvalidParameter
-from solvable.models.quadratic.bulk import check_not_negative
+from solvable.models.quadratic.saddle import check_not_negative
 from solvable.spectra.roots import bracketed_root
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from solvable.arrays import check_positive
 from solvable.errors import InvalidParameter
-from solvable.models.quadratic.bulk import check_not_negative, interpolation_peak_risk, noise_only
+from solvable.models.quadratic.bulk import interpolation_peak_risk, noise_only
 from solvable.models.quadratic.dilute import dilute_state
 from solvable.models.quadratic.phase_laws import (
     DESCRIPTIONS,
@@ -20,6 +20,7 @@ from solvable.models.quadratic.phase_laws import (
     thresholded_risk,
     truncated_risk,
 )
+from solvable.models.quadratic.saddle import check_not_negative
 from solvable.spectra.measures import DiscreteMeasure, power_law
 from solvable.spectra.roots import bracketed_root
 

@@ -40,7 +40,12 @@ def check_problem(*, sample_ratio: float, label_noise: float, regularisation: fl
         raise InvalidParameter(
             f"sample_ratio is {sample_ratio}; allowed: a finite number above 0 (samples over d^2)."
         )
-    for name, value in (("label_noise", label_noise), ("regularisation", regularisation)):
+    check_not_negative(label_noise=label_noise, regularisation=regularisation)
+
+
+def check_not_negative(**values: float) -> None:
+    """Refuse values that are not finite numbers of at least 0, by name."""
+    for name, value in values.items():
         if not 0 <= value < np.inf:
             raise InvalidParameter(f"{name} is {value}; allowed: a finite number of at least 0.")
 

@@ -166,8 +166,8 @@ def solve_factorised(
     flat, iterations = start.ravel(), 0
     # Rounding may stop the line search before the tolerance: it starts anew.
     for _ in range(4):
-        found = minimize(value_and_gradient, flat, jac=True, method="L-BFGS-B", options=options)
-        flat, iterations = found.x, iterations + int(found.nit)
+        ended = minimize(value_and_gradient, flat, jac=True, method="L-BFGS-B", options=options)
+        flat, iterations = ended.x, iterations + int(ended.nit)
         factor = _orthogonal_factor(flat.reshape(d, columns), float(np.std(labels)))
         solution = certified(
             sensing, labels, regularisation, factor, iterations, tolerance, "factorised"

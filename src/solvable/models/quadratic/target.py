@@ -130,9 +130,9 @@ class QuadraticTarget:
     @cached_property
     def strengths(self) -> np.ndarray:
         r"""Eigenvalues of :math:`S^\star`, descending, zeros included; shape (d,)."""
-        found = np.zeros(self.dimension)
-        found[: self.factor.shape[1]] = np.sum(self.factor**2, axis=0)
-        return freeze(found)
+        values = np.zeros(self.dimension)
+        values[: self.factor.shape[1]] = np.sum(self.factor**2, axis=0)
+        return freeze(values)
 
     @cached_property
     def matrix(self) -> np.ndarray:
@@ -187,9 +187,9 @@ class QuadraticTarget:
         return errors
 
     def _checked(self, estimate: np.ndarray) -> np.ndarray:
-        found = np.asarray(estimate, dtype=np.float64)
-        if found.shape != (self.dimension,) * 2:
+        matrix = np.asarray(estimate, dtype=np.float64)
+        if matrix.shape != (self.dimension,) * 2:
             raise InvalidData(
-                f"the estimate has shape {found.shape}; allowed: {(self.dimension,) * 2}, symmetric."
+                f"the estimate has shape {matrix.shape}; allowed: {(self.dimension,) * 2}, symmetric."
             )
-        return found
+        return matrix

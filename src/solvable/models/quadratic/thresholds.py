@@ -94,14 +94,14 @@ def interpolation_threshold(
         )
 
     total = energy + label_noise / 2
-    found: dict[float, TruncatedMoments] = {}
+    seen: dict[float, TruncatedMoments] = {}
 
     def excess(log_noise: float) -> float:
         law = SpectralLaw(measure, noise=float(np.exp(log_noise)))
-        found[log_noise] = moments = truncated_moments(law, 0.0)
-        seen = float(moments.second[0] - 2 * law.variance * moments.slope[0])
+        seen[log_noise] = moments = truncated_moments(law, 0.0)
+        denoised = float(moments.second[0] - 2 * law.variance * moments.slope[0])
         # Over the logarithm of the noise the one of this is nearly straight.
-        return float(np.log(total / max(seen, 1e-300 * total)))
+        return float(np.log(total / max(denoised, 1e-300 * total)))
 
     mean = float(measure.node_weights @ measure.nodes)
     here = float(np.log(3 * np.pi * (energy + label_noise) / (8 * mean)))
@@ -121,7 +121,7 @@ def interpolation_threshold(
             {"effective_noise": float(np.exp(here)), "excess": gap},
         )
     place = bracketed_root(excess, here, there, absolute=1e-13, ends=(gap, beyond))
-    moments = found[place]
+    moments = seen[place]
     return InterpolationThreshold(
         sample_ratio=float(moments.slope[0]),
         matrix_error=thresholded_error(energy, moments),
@@ -244,12 +244,12 @@ def flow_recovery_threshold(rank_fraction: float, width_ratio: float) -> float:
             "recovered."
         )
     width = min(float(width_ratio), 1.0)
-    own = kappa - kappa**2 / 2
+    parameters = kappa - kappa**2 / 2
     if kappa == 1:
-        return own
+        return parameters
     share = (width - kappa) / (1 - kappa)
     cut = max(_semicircle_quantile(share), 0.0)
-    return min(width - width**2 / 2, own + (1 - kappa) ** 2 / 2 * _semicircle_above(cut, 2))
+    return min(width - width**2 / 2, parameters + (1 - kappa) ** 2 / 2 * _semicircle_above(cut, 2))
 
 
 def _semicircle_quantile(tail: float) -> float:
