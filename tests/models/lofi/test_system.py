@@ -158,6 +158,16 @@ def test_claims_find_their_points(claim, points):
     assert len(nothing.reason) > 20
 
 
+@pytest.mark.parametrize("target", ["single-index", "hidden", "subspace"])
+def test_a_study_of_one_target_alone_is_judged(target, points):
+    chosen = [point for point in points if point.parameters["target"] == target]
+    verdicts = {one.claim: one.status for one in system.verdicts(chosen)}
+    # At these small sizes filters need not beat kernels by ten points.
+    judged = {claim for claim, status in verdicts.items() if status != "not testable"}
+    assert 3 <= len(judged) < len(CLAIMS)
+    assert all(verdicts[claim] == "holds" for claim in judged - {"filter-beats-kernels"})
+
+
 def shifted(points, name, by):
     moved = []
     for point in points:

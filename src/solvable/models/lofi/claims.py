@@ -15,6 +15,11 @@ LU_LI = "Lu and Li, arXiv:1702.06435"
 PAPER = "arXiv:2605.13612"
 
 
+def predicted(name: str) -> Callable[[Point], np.ndarray]:
+    """Prediction of a metric, NaN at other targets: a study may hold one target alone."""
+    return lambda point: point.predicted(name) if name in point.prediction else np.array(np.nan)
+
+
 def at(point: Point | Cell, target: str, **above: float) -> bool:
     """Whether a point has a target, without a lift, and predictions above given values."""
     found = (point.setting.target, point.setting.lift) == (target, "none")
@@ -23,14 +28,18 @@ def at(point: Point | Cell, target: str, **above: float) -> bool:
 
 def compared(
     measured: Callable[[Point], np.ndarray | None],
-    expected: float | Callable[[Point], float],
+    expected: float | str,
     kind: Kind,
     missing: str,
     *,
-    within: Callable[[Point], float] = lambda point: 0.0,
+    within: float | Callable[[Point], float] = 0.0,
     errors: float = 0.0,
 ) -> Callable[[Sequence[Point]], Finding | NotTestable]:
-    """Check of means with a tolerance and standard errors of their own, wherever there are any."""
+    """Check of means with a tolerance and standard errors of each point, wherever there are any.
+
+    For what is no row of agreement: bounds without a stated tolerance, and quantities whose scatter
+    in a transition is neither small beside the tolerance nor in proportion to them.
+    """
 
     def check(points: Sequence[Point]) -> Finding | NotTestable:
         findings = []
@@ -38,11 +47,12 @@ def compared(
             values = measured(point)
             if values is None or not np.isfinite(values).all():
                 continue
-            level = expected(point) if callable(expected) else expected
+            level = float(point.predicted(expected)) if isinstance(expected, str) else expected
+            stated = within(point) if callable(within) else within
             for column in values.reshape(len(values), -1).T:
                 mean, n = float(column.mean()), column.size
                 error = float(column.std(ddof=1) / np.sqrt(n)) if n > 1 else 0.0
-                tolerance = within(point) + errors * error
+                tolerance = stated + errors * error
                 place = f"Closest to failing: {point.setting.place}."
                 findings.append(Finding(mean, level, tolerance, error, n, kind, place))
         return worst(findings) if findings else NotTestable(missing)
@@ -50,9 +60,9 @@ def compared(
     return check
 
 
-def _outlier(point: Point) -> np.ndarray | None:
-    resolved = at(point, "single-index", subspace_overlap=0.2)
-    return point.values("eigenvalue") if resolved else None
+def values_at(name: str, target: str, **above: float) -> Callable[[Point], np.ndarray | None]:
+    """A metric at a target and predictions above given values."""
+    return lambda point: point.values(name) if at(point, target, **above) else None
 
 
 def _far_below(point: Point) -> np.ndarray | None:
@@ -83,15 +93,15 @@ CLAIMS = (
         "and above the threshold.",
         "squared_overlap", f"{LU_LI}; rounding at finite d derived", within=0.04,
         because="Corrections of relative order 1/d, and the profile at threshold.", entry="direction",
+        expected=predicted("squared_overlap"),
         where=lambda cell: at(cell, "single-index"),
         missing="no point has the target single-index without lift; set target=single-index",
     ),
     Claim(
         "place-of-the-outlier", "The eigenvalue of a found direction is at psi(lambda*).", LU_LI,
-        # No row of agreement, as replicates scatter by as much as the tolerance.
         "3 % of the edge for finite d, plus three standard errors.",
         compared(
-            _outlier, lambda point: float(point.predicted("eigenvalue")), "equal",
+            values_at("eigenvalue", "single-index", subspace_overlap=0.2), "eigenvalue", "equal",
             "no point of a single-index target has a predicted squared overlap above 0.2; raise ratio",
             within=lambda point: 0.03 * abs(float(point.predicted("bulk_edge"))), errors=3,
         ),
@@ -101,6 +111,7 @@ CLAIMS = (
         "The extreme eigenvalue at the end without a direction is at the edge of the bulk.",
         "opposite_edge", LU_LI, within=lambda cell: 0.05 * abs(cell.expected) + 0.01,
         because="5 % and 0.01: an extreme eigenvalue lies a Tracy-Widom fluctuation, d^(-2/3), inside.",
+        expected=predicted("opposite_edge"),
         where=lambda cell: at(cell, "single-index") and (cell.setting.label_map, cell.setting.channel)
         not in (("raw", "square"), ("raw", "absolute")),
         missing="no point has the target single-index with bounded labels; set target=single-index",
@@ -119,22 +130,27 @@ CLAIMS = (
         "An infinitely wide lift before the filter acts like a map of the label.",
         "squared_overlap", "derived", within=0.05, entry="direction",
         because="Terms of order d^(-1/2) from fluctuating norms.",
+        expected=predicted("squared_overlap"),
         # The transition after a lift is predicted without its rounding.
         where=lambda cell: cell.setting.lift != "none" and cell.expected > 0.3,
         missing="no point has a lift and a predicted squared overlap above 0.3; run with --preset lift",
     ),
-    Agreement(
+    Claim(
         "hidden-overlap",
-        "Among strong irrelevant directions the best eigenvector has the predicted overlap.",
-        "best_squared_overlap", "derived", within=0.1,
-        because="Levels of a bulk repel one another, which the theory treats roughly.",
-        missing="no point has the target hidden; run with --set target=hidden",
+        "Among strong irrelevant directions the best eigenvector has the predicted overlap.", "derived",
+        "0.1: levels of a bulk repel one another, which the theory treats roughly; and three standard "
+        "errors.",
+        compared(
+            values_at("best_squared_overlap", "hidden"), "best_squared_overlap", "equal",
+            "no point has the target hidden; run with --set target=hidden", within=0.1, errors=3,
+        ),
     ),
     Agreement(
         "hidden-rank",
         "A weak feature is found behind the strong irrelevant directions in the ranking by modulus.",
         "best_rank", "derived", within=lambda cell: 0.25 * cell.setting.nuisance,
         because="A quarter of the number of strong directions.",
+        expected=predicted("best_rank"),
         # Without a feature the best of the eigenvectors may be any.
         where=lambda cell: at(cell, "hidden", deflated_squared_overlap=0.5),
         missing="no point of a hidden target has a feature to be found; raise ratio",
@@ -142,6 +158,7 @@ CLAIMS = (
     Agreement(
         "deflation-restores", "Without the strong directions the overlap is that of isotropic inputs.",
         "deflated_squared_overlap", "derived", within=0.05, because="Corrections of order 1/d.",
+        expected=predicted("deflated_squared_overlap"),
         where=lambda cell: at(cell, "hidden", deflated_squared_overlap=0.2),
         missing="no point of a hidden target has a predicted overlap above 0.2; raise ratio",
     ),
@@ -153,12 +170,14 @@ CLAIMS = (
             "no point of a hidden target has a predicted overlap above 0.5; raise ratio",
         ),
     ),
-    Agreement(
+    Claim(
         "subspace-overlap",
         "The overlap of the kept eigenvectors with the subspace of the label is the predicted one.",
-        "subspace_overlap", "derived", within=0.05, because="Corrections of order 1/d at d = 60.",
-        where=lambda cell: at(cell, "subspace"),
-        missing="no point has the target subspace; run with --set target=subspace",
+        "derived", "0.05 for d = 60, plus four standard errors.",
+        compared(
+            values_at("subspace_overlap", "subspace"), "subspace_overlap", "equal",
+            "no point has the target subspace; run with --set target=subspace", within=0.05, errors=4,
+        ),
     ),
     Agreement(
         "both-signs-needed", "Eigenvectors of one sign hold half of the subspace at most.",
@@ -180,7 +199,7 @@ CLAIMS = (
     Agreement(
         "error-above-its-floor",
         "No readout of the learned coordinates beats the Bayes error given their overlaps.",
-        "error", "derived", within=0.02, expected="error_floor", kind="at least",
+        "error", "derived", within=0.02, expected=predicted("error_floor"), kind="at least",
         because="Overlaps differ between directions and samples.",
         missing="no subspace target has fitted networks; raise kernel_samples",
     ),
