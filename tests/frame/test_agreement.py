@@ -147,12 +147,25 @@ def test_functions_of_the_point_are_measured_and_expected():
 
 
 def test_names_that_nothing_returns_are_refused():
+    points = points_of(0, 3)
     with pytest.raises(
         InvalidParameter, match=r"'overlop', which measure does not return; allowed"
     ):
-        row(metric="overlop").verdict(points_of(0, 3))
+        row(metric="overlop", missing="").verdict(points)
     with pytest.raises(InvalidParameter, match="which predict does not return"):
-        row(expected="overlop").verdict(points_of(0, 3))
+        row(expected="overlop", missing="").verdict(points)
+
+
+def test_metrics_of_other_settings_are_missing_and_named():
+    verdict = row(metric="error", missing="set target=hidden").verdict(points_of(0, 3))
+    assert verdict.status == "not testable"
+    assert verdict.reason.startswith("set target=hidden. ")
+    assert "'error', which measure does not return; allowed: overlap" in verdict.reason
+
+
+def test_zero_that_is_predicted_and_measured_agrees():
+    points = [Point({"samples": 10}, [{"rank": 0.0}] * 3, {"rank": 0.0})]
+    assert row(metric="rank", relative=False).verdict(points).status == "holds"
 
 
 def test_a_metric_that_only_some_points_have_is_judged_at_those():

@@ -153,7 +153,6 @@ class Agreement:
 def cells_of(row: Agreement, points: Sequence[Point]) -> list[Cell]:
     """Cells at which the row makes its claim: measured in every replicate, and expected."""
     cells: list[Cell] = []
-    _check_names(row, points)
     for point in points:
         values, known = _measured(row, point), _expected(row, point)
         if values is None or known is None:
@@ -170,8 +169,8 @@ def cells_of(row: Agreement, points: Sequence[Point]) -> list[Cell]:
     return cells
 
 
-def _check_names(row: Agreement, points: Sequence[Point]) -> None:
-    """Refuse names that no point knows; where only some know them, the claim is about those."""
+def _unknown_name(row: Agreement, points: Sequence[Point]) -> str:
+    """Says which name of the row no point knows; where only some know it, the claim is about those."""
     source = row.metric if row.expected is None else row.expected
     rows = (
         (row.metric, "measure", [metrics for point in points for metrics in point.metrics]),
@@ -180,10 +179,8 @@ def _check_names(row: Agreement, points: Sequence[Point]) -> None:
     for name, function, metrics in rows:
         if isinstance(name, str) and metrics and not any(name in found for found in metrics):
             allowed = ", ".join(sorted(set().union(*metrics)))
-            raise InvalidParameter(
-                f"claim {row.name!r} names the metric {name!r}, which {function} does not return; "
-                f"allowed: {allowed}. Mend the claim's row."
-            )
+            return f"the metric {name!r}, which {function} does not return; allowed: {allowed}"
+    return ""
 
 
 def _measured(row: Agreement, point: Point) -> np.ndarray | None:
@@ -275,16 +272,23 @@ class Comparison:
 
 def compare(row: Agreement, points: Sequence[Point]) -> Comparison | NotTestable:
     """Measured and expected values of every cell of a row, with errors and stated tolerances."""
+    unknown = _unknown_name(row, points)
+    if unknown and not row.missing:
+        raise InvalidParameter(f"claim {row.name!r} names {unknown}. Mend the claim's row.")
     cells = cells_of(row, points)
     if not cells:
-        return NotTestable(row.missing or "no point of this study makes the claim")
+        # What is missing may be a setting that has other metrics, or the row may be mistaken.
+        words = (row.missing, f"this claim is about {unknown}" if unknown else "")
+        return NotTestable(
+            ". ".join(filter(None, words)) or "no point of this study makes the claim"
+        )
     raw = np.array([cell.expected for cell in cells])
     units = raw if row.relative else np.ones(len(cells))
     values = [cell.values / unit for cell, unit in zip(cells, units, strict=True)]
     measured = np.array([value.mean() for value in values])
     expected = np.ones(len(cells)) if row.relative else raw
     within = np.array([row.within(cell) if callable(row.within) else row.within for cell in cells])
-    scales = np.maximum(np.maximum(np.abs(measured), np.abs(expected)), 1e-300)
+    scales = np.maximum(np.maximum(np.abs(measured), np.abs(expected)), 1e-150)  # squared below
     return Comparison(row, cells, measured, units, expected, within, pooled_errors(values, scales))
 
 
