@@ -15,7 +15,7 @@ import pytest
 
 from solvable.arrays import random_stream
 from solvable.learners import LayerwiseSpectralRegressor
-from solvable.models.sequential.laws import crossings
+from solvable.models.sequential.claims import crossings
 from solvable.models.sequential.system import SequentialParameters, system
 from solvable.operators import MomentOperator, standardise
 from solvable.targets import HierarchicalTarget
