@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 
+from solvable.frame.agreement import Agreement
+from solvable.frame.power import power_rows
 from solvable.models.sequential.claims import CLAIMS, crossings
 from solvable.models.sequential.parameters import SequentialParameters
 from solvable.models.sequential.system import system
@@ -173,3 +175,19 @@ def test_crossings_are_interpolated_in_the_logarithm():
     found = crossings(samples, overlaps)
     assert np.isnan(found[[0, 2]]).all()
     assert found[1] == pytest.approx(10**3.5)
+
+
+@pytest.mark.parametrize("make", [hermite, gaussian])
+def test_every_row_of_agreement_notices_a_wrong_prediction(make):
+    """Without scatter a prediction that is wrong by the stated power fails in some direction."""
+    rows = {row.claim: row for row in power_rows(system, make())}
+    for name, row in rows.items():
+        # Both are about the rounding of the transition, and expect no prediction.
+        rounded = name in ("nothing-below-threshold", "rounding-at-threshold")
+        if row.status == "not testable" or rounded:
+            continue
+        assert row.status == "holds", name
+        # Slopes do not move with all predictions at once; a one-sided claim has room.
+        if isinstance(BY_NAME[name], Agreement) and BY_NAME[name].kind == "equal":
+            assert row.noticed, name
+            assert row.chance in ("fails", "no chance learner"), name

@@ -12,6 +12,7 @@ from solvable.errors import InvalidData
 from solvable.learners import LayerwiseSpectralRegressor
 from solvable.models.sequential.second_layer import (
     SecondLayer,
+    count_columns,
     fit_least_squares,
     layer_from_spectrum,
     wants_cross_terms,
@@ -161,3 +162,8 @@ def test_call_is_the_formula():
     layer = SecondLayer(0.5, np.array([1.0, 0.0]), np.array([[1.0, 2.0], [2.0, 0.0]]), "x")
     # 0.5 + 1 * 3 + (1 * 9 + 2 * 2 * 3 * -1) = 0.5.
     assert layer(np.array([[3.0, -1.0]])) == pytest.approx([0.5])
+
+
+def test_columns_are_counted_as_they_are_fitted():
+    assert count_columns(4, cross_terms=True, linear_terms=False) == 10
+    assert count_columns(4, cross_terms=False, linear_terms=True) == 8

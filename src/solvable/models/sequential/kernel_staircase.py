@@ -10,6 +10,7 @@ import numpy as np
 
 from solvable.arrays import check_positive
 from solvable.errors import InvalidParameter
+from solvable.models.sequential.symmetric import degree_two_energy, quadratic_index_variance
 
 
 def degree_dimension(dimension: int, degree: int) -> int:
@@ -89,6 +90,7 @@ def degree_energies(
     check_positive(dimension=dimension)
     strengths = np.asarray(weights, dtype=np.float64)
     if matrices is None:
+        # E tr S^2 = (1 + (sum lambda)^2) / d over random M_i of norm 1
         low = 4 / dimension * float(np.sum(strengths**2) + np.sum(strengths) ** 2)
         return {2: low, 4: float(np.sum(strengths**2)) * (1 + 4 / dimension)}
     M = np.asarray(matrices, dtype=np.float64)
@@ -96,15 +98,8 @@ def degree_energies(
         raise InvalidParameter(
             f"matrices have shape {M.shape}; allowed: ({strengths.size}, {dimension}, {dimension})."
         )
-    S = np.einsum("p,pab,pbc->ac", strengths, M, M, optimize=True)
-    crossed = 0.0
-    for i, one in enumerate(M):
-        products = one @ M
-        traces = np.einsum("pab,pba->p", products, products, optimize=True)
-        crossed += float(strengths[i] * strengths @ traces)
-    gram = np.einsum("pab,qab->pq", M, M, optimize=True)
-    high = float(strengths @ gram**2 @ strengths) + 2 * crossed
-    return {2: 4 * float(np.sum(S**2)), 4: high}
+    low = degree_two_energy(M, strengths)
+    return {2: low, 4: quadratic_index_variance(M, strengths) - low}
 
 
 def best_kernel_error(
@@ -154,6 +149,7 @@ def best_kernel_error(
             f"samples is {samples} and the energies sum to {whole:g}; allowed: samples >= 0 and a "
             "positive sum."
         )
+    # 1 - sum_p E_p min(1, n/D_p) / sum_p E_p
     learned = np.zeros(n.shape)
     for degree, energy in energies.items():
         if degree > 0:
@@ -227,6 +223,7 @@ def single_index_exponents(
             f"polynomial_degree is {polynomial_degree}, readout_degree {readout_degree} and epsilon "
             f"{epsilon}; allowed: at least 2, at least 1, and in (0, 1)."
         )
+    # 2502.13961: W at d^(1 + eps) by two and three layers, the index at d^(k eps) by three
     total = polynomial_degree * readout_degree
     first, second = 1 + epsilon, polynomial_degree * epsilon
     return LearningExponents(float(total), first, total * epsilon, second, max(first, second))

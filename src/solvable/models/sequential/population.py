@@ -9,6 +9,7 @@ import numpy as np
 
 from solvable.arrays import check_positive
 from solvable.errors import InvalidData, InvalidParameter, MemoryLimitExceeded, unknown_choice
+from solvable.models.sequential.symmetric import weighted_square
 from solvable.operators import Correction, HermiteFeatures
 
 DENSE_FEATURES = 6_000
@@ -90,10 +91,7 @@ class PopulationMatrix:
 
     @cached_property
     def _square(self) -> np.ndarray:
-        S = np.zeros(self.matrices.shape[1:])
-        for weight, M in zip(self.weights, self.matrices, strict=True):
-            S += weight * (M @ M)
-        return S
+        return weighted_square(self.matrices, self.weights)
 
     def apply(self, U: np.ndarray) -> np.ndarray:
         """Image of symmetric matrices, shape (k, d, d) to the same, O(k p d^3)."""

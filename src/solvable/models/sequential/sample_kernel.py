@@ -14,9 +14,6 @@ from solvable.arrays import random_stream
 from solvable.errors import InvalidData
 from solvable.spectra.spikes import Background
 
-BACKGROUND_ATOMS = 2_000
-"""Atoms of a background that are kept; more are replaced by as many quantiles."""
-
 
 @dataclass(frozen=True)
 class SampleKernel:
@@ -75,6 +72,7 @@ def plain_kernel(*, latent: np.ndarray, squared_norm: np.ndarray, n_features: in
             f"latent has shape {latent.shape} and squared_norm {squared_norm.shape}; allowed: "
             "(m, p) and (m,)."
         )
+    # |K|_F^2 = |F|^4 - 2 |F|^2 + D, <A, K A> = h^2 - 1, |K A|^2 = |F|^2 h^2 - 2 h^2 + 1
     frobenius = squared_norm**2 - 2 * squared_norm + n_features
     diagonal = latent**2 - 1
     image = squared_norm[:, None] * latent**2 - 2 * latent**2 + 1
@@ -133,12 +131,14 @@ def corrected_kernel(
     """
     s, d = squared_input_norm, dimension
     D = d * (d + 1) / 2
+    # Traces of the first three powers of X = x x^T - I, whose eigenvalues are s - 1 and -1.
     first, second, third = s - d, (s - 1) ** 2 + d - 1, (s - 1) ** 3 - (d - 1)
     squared_norm = second / 2
     frobenius = (
         squared_norm**2 + D - 2 * squared_norm
         - 2 * third + (d + 2) * second + first**2 + 2 * (d + 1) * first
     )  # fmt: skip
+    # x^T M x, 2 <M^2, X>, <F, X M + M X> and |X M + M X|^2
     column = s[:, None]
     forms = np.sqrt(2) * latent + traces
     moved = 2 * (squared_images - 1)
@@ -188,9 +188,10 @@ class QuadraticBackground:
     contraction_noise: float = 0.0
 
     def at(self, n_samples: float) -> Background:
-        """Background at a sample size; at most :data:`BACKGROUND_ATOMS` atoms, O(p d^3)."""
+        """Background at a sample size; O(p d^3)."""
         if self.contraction is None:
             return Background(np.zeros(1), self.variance, self.couplings)
+        # U -> B_1 U + U B_1 has the sums of two eigenvalues of B_1 = beta S + noise for its own.
         dimension = len(self.contraction)
         root = random_stream("quadratic background", dimension).standard_normal((dimension,) * 2)
         scale = np.sqrt(self.contraction_noise / n_samples / (2 * dimension))
@@ -200,8 +201,8 @@ class QuadraticBackground:
         turned = vectors.T @ self.matrices @ vectors
         profiles = turned[:, rows, columns] ** 2 * np.where(rows == columns, 1, 2)
         order = np.argsort(atoms)
-        # Groups of neighbouring atoms of equal size: their mean stands for them.
-        size = -(-atoms.size // BACKGROUND_ATOMS)
+        # At most 2,000 groups of neighbouring atoms of equal size: their mean stands for them.
+        size = -(-atoms.size // 2_000)
         starts = np.arange(0, atoms.size, size)
         sizes = np.diff(np.append(starts, atoms.size))
         grouped = np.add.reduceat(atoms[order], starts) / sizes
@@ -250,6 +251,7 @@ def quadratic_background(
     2.0
     """
     features, dimension = matrices.shape[:2]
+    # (4/sqrt(2)) sum_i lambda_i M_i U M_i is close to a free semicircle of variance 8/d^2.
     variance = 8 * attenuation**2 / dimension**2
     couplings = np.full(features, variance)
     B = None

@@ -122,12 +122,8 @@ def unrecovered_tail(
 
     Parameters
     ----------
-    decay : float
-        :math:`\gamma\ge0`.
-    features : int
-        :math:`p`.
-    aspect_ratio : float or array
-        :math:`n/D`, above 0.
+    decay, features, aspect_ratio
+        :math:`\gamma\ge0`, :math:`p` and :math:`n/D>0`, as for :func:`normalised_mse_sum`.
 
     Returns
     -------
@@ -159,12 +155,8 @@ def recovered_count(*, decay: float, features: int, aspect_ratio: float | np.nda
 
     Parameters
     ----------
-    decay : float
-        :math:`\gamma\ge0`.
-    features : int
-        :math:`p`.
-    aspect_ratio : float or array
-        :math:`n/D`, above 0.
+    decay, features, aspect_ratio
+        :math:`\gamma\ge0`, :math:`p` and :math:`n/D>0`, as for :func:`normalised_mse_sum`.
 
     Returns
     -------

@@ -99,6 +99,7 @@ def quadratic_index_variance(matrices: np.ndarray, weights: np.ndarray) -> float
     7.0
     """
     count = len(weights)
+    # sum_ij lambda_i lambda_j [<M_i, M_j>^2 + 2 tr(M_i M_j M_i M_j)] + 4 |S|_F^2
     flat = matrices.reshape(count, -1)
     gaussian_part = float(weights @ (flat @ flat.T) ** 2 @ weights)
     crossed = 0.0

@@ -134,7 +134,7 @@ def predict_sequential(
     Notes
     -----
     Closed form: O(m p), below 5 ms at a point. Resolvent formula: about 10 ms per sample size, 0.2 s
-    for thresholds and floor, once for the same moments; 0.1 s to draw Gaussian ones.
+    for thresholds and floor, once for the same moments; 0.4 s to draw Gaussian ones.
     arXiv:2605.14567 with constants and finite-size terms derived; backed by
     ``tests/models/sequential/test_theory.py`` (simulations and reference tables) and
     ``tests/models/sequential/test_one_theory.py`` (Python, system and command agree).
