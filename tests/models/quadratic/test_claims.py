@@ -155,6 +155,11 @@ def test_figures_show_every_quantity_and_name_the_phases(make, coarse):
     points = make(("power", "power, more"))
     figures = {one.name: one for one in system.figures(points)}
     assert {"error", "train-error", "rank", "self-estimate", "features"} <= set(figures)
+    lines = {one.label: np.asarray(one.y) for one in figures["error-parts"].series}
+    names = "noise learned by the bulk", "features below the noise", "features above it"
+    # Bulk and spikes as if apart: never less than the error, up to twice as much.
+    share = sum(lines[name] for name in names) / lines["theory, d → ∞"]
+    assert np.all((share > 1) & (share < 2.5))
     assert "Phases: " in figures["error"].caption
     labels = [one.label for one in figures["error"].series]
     assert labels == [

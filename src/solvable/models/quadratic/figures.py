@@ -107,6 +107,14 @@ def _small(curve: Curve, name: str, line: np.ndarray) -> np.ndarray:
     return np.where(np.abs(line - limit) < 0.5 * np.abs(limit), line, np.nan)
 
 
+def _positive(curve: Curve, name: str, line: np.ndarray) -> np.ndarray:
+    return np.where(line > 0, line, np.nan)
+
+
+def _part(metric: str, label: str, colour: int) -> Trace:
+    return Trace(metric, label, measured=False, shown=_positive, colour=colour)
+
+
 def _limit_and_samples(metric: str) -> list[Trace]:
     return [
         Trace(metric, "theory, d → ∞", measured=False, colour=0),
@@ -185,8 +193,17 @@ PANELS = (
         "Half of the excess risk in the labels. Line: the limit of many dimensions; dashed: with its "
         "first order in 1/d; points: the minimiser of n samples.",
         order="matrix_error", phases=True, y_scale="log", y_range=_log_range,
-        once=[Trace("bayes_matrix_error", "Bayes-optimal", measured=False, dashed=True, colour=5,
-                    shown=lambda curve, name, line: np.where(line > 0, line, np.nan))],
+        once=[replace(_part("bayes_matrix_error", "Bayes-optimal", 5), dashed=True)],
+    ),
+    SamplePanel(
+        "error-parts", "Parts of the error", "part of the error R",
+        [*_limit_and_samples("matrix_error"), _part("overfitting_error", "noise learned by the bulk", 1),
+         _part("underfitting_error", "features below the noise", 2),
+         _part("approximation_error", "features above it", 3)],
+        "Bulk and spikes as if apart (arXiv:2509.24882): the parts add up to the error where the bulk is "
+        "cut, and to more where it is not, as it learns a part of the features just below the noise.",
+        overlay=(), y_scale="log", y_range=_log_range,
+        when=lambda curve: curve.setting.target == "power-law",
     ),
     SamplePanel(
         "train-error", "Training error", "mean squared residual", _limit_and_samples("train_error"),

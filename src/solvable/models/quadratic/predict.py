@@ -9,6 +9,7 @@ import numpy as np
 
 from solvable.frame.points import Metrics
 from solvable.models.quadratic.bayes import bayes_optimal
+from solvable.models.quadratic.errors import decompose_error
 from solvable.models.quadratic.finite_size import finite_size
 from solvable.models.quadratic.parameters import QuadraticParameters
 from solvable.models.quadratic.phases import PhasePoint, quadratic_phase
@@ -221,15 +222,19 @@ def scaling_phase(parameters: QuadraticParameters) -> PhasePoint | None:
 
 
 def _phases(parameters: QuadraticParameters, state: QuadraticState) -> Metrics:
-    """Names of both phases, and the leading law of the second."""
+    """Names of both phases; of a power law its scaling law, and the parts of the error."""
     spectral = phase_of_spectrum(state, parameters.dimension)
     scaling = scaling_phase(parameters)
     if scaling is None:
         return {"spectral_phase": spectral}
+    parts = decompose_error(state)
     return {
         "spectral_phase": spectral,
         "scaling_phase": scaling.phase.value,
         "scaling_law_matrix_error": float(scaling.matrix_error),
+        "overfitting_error": parts.overfitting,
+        "underfitting_error": parts.underfitting,
+        "approximation_error": parts.approximation,
     }
 
 
