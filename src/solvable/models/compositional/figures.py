@@ -72,8 +72,7 @@ def scaling(curves: Sequence[Curve]) -> list[Figure]:
         figure = Figure(
             f"scaling{group.suffix}",
             f"{title} ({group.words})" if group.words else title,
-            "dimension d",
-            "samples n",
+            "dimension d", "samples n",
             [
                 Series("half of the representation, theory", d, predicted, "line", colour=0),
                 Series("half of the representation", d, measured, "points", colour=0),
@@ -81,9 +80,8 @@ def scaling(curves: Sequence[Curve]) -> list[Figure]:
             ],
             "Samples at which half of the first representation is found, of order d^(q + epsilon), and "
             "at which a rotation-invariant kernel can learn the highest degree of the label.",
-            x_scale="log",
-            y_scale="log",
-        )
+            x_scale="log", y_scale="log",
+        )  # fmt: skip
         figures.append(figure)
     return figures
 
@@ -131,6 +129,8 @@ LAST_LAYER = Panel(
     when=lambda curve: curve.setting.layers == 3,
 )
 
+CEILING = "inner_overlap_ceiling"
+
 LAYERS = Panel(
     "layers",
     "Layer by layer",
@@ -138,14 +138,7 @@ LAYERS = Panel(
     [
         Trace("subspace_overlap", "first representation"),
         Trace("inner_squared_overlap", "second representation", mean=True),
-        Trace(
-            "inner_overlap_ceiling",
-            "ceiling of the second",
-            measured=False,
-            dashed=True,
-            mean=True,
-            colour=1,
-        ),
+        Trace(CEILING, "ceiling of the second", measured=False, dashed=True, mean=True, colour=1),
     ],
     "The first representation lets through no more than the dashed curve. At these widths the second "
     "step loses part of it to terms of order 1/width of its population matrix; the line follows its "

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
 from solvable.frame.agreement import Kind
 from solvable.frame.claims import Claim, Finding, NotTestable, worst
 from solvable.frame.points import Point
-from solvable.models.lofi_images.parameters import USUAL_DIRECTIONS, NeuralLoFiImagesParameters
+from solvable.models.lofi_images.parameters import USUAL_DIRECTIONS
 
 PAPER = "arXiv:2605.13612"
 
@@ -40,6 +41,12 @@ def best(point: Point, name: str = "squared_error") -> np.ndarray:
     """A metric at the number of directions where its mean is least."""
     values = point.values(name)
     return np.asarray(values[:, int(np.argmin(values.mean(axis=0)))])
+
+
+def most(point: Point) -> np.ndarray:
+    """Squared error at the most directions; NaN where these are fewer than 160."""
+    values = point.values("squared_error")[:, -1]
+    return np.asarray(values if point.setting.kept[-1] >= 160 else np.full(values.shape, np.nan))
 
 
 def null_ratio(point: Point, count: float) -> np.ndarray:
@@ -79,24 +86,31 @@ def ratio(
     reference: Values,
     limit: float | Callable[[Point], float],
     kind: Kind,
-    where: Callable[[NeuralLoFiImagesParameters], bool],
     missing: str,
     *,
+    where: Mapping[str, Any],
+    samples: int = 0,
+    tried: int = 1,
     within: float | None = None,
 ) -> Check:
-    """Check of the ratio of two means of the same replicates, to two standard errors or as given."""
+    """Check of the ratio of two means of the same replicates, to two standard errors or as given.
+
+    Of the points with these parameters, so many samples and so many numbers of directions tried.
+    """
 
     def check(points: Sequence[Point]) -> Finding | NotTestable:
         findings = []
         for point in points:
-            if not where(point.setting) or not np.isfinite(y := values(point)).all():
+            fits = all(point.parameters[name] == value for name, value in where.items())
+            if not fits or point.setting.samples < samples or len(point.setting.kept) < tried:
                 continue
-            z = reference(point)
-            mean, error = ratio_of(y, z)
-            level = limit(point) if callable(limit) else limit
-            words = f"{y.mean():.4f} against {z.mean():.4f}; {point.setting.place}."
-            tolerance = 2 * error if within is None else within
-            findings.append(Finding(mean, level, tolerance, error, y.size, kind, words))
+            y, z = values(point), reference(point)
+            if np.isfinite(y).all() and np.isfinite(z).all():
+                mean, error = ratio_of(y, z)
+                level = limit(point) if callable(limit) else limit
+                words = f"{y.mean():.4f} against {z.mean():.4f}; {point.setting.place}."
+                tolerance = 2 * error if within is None else within
+                findings.append(Finding(mean, level, tolerance, error, y.size, kind, words))
         return worst(findings) if findings else NotTestable(missing)
 
     return check
@@ -158,27 +172,16 @@ def permuted(points: Sequence[Point]) -> Finding | NotTestable:
     return near_one(np.concatenate(values), 0.2) if values else missing
 
 
-def parity(setting: NeuralLoFiImagesParameters, samples: int = 0) -> bool:
-    """Infinitely wide networks that tell even from odd digits, of so many samples."""
-    return setting.task == "even-odd" and not setting.width and setting.samples >= samples
-
-
-def mnist(setting: NeuralLoFiImagesParameters) -> bool:
-    """The setting of the note."""
-    found = (setting.data, setting.samples, setting.depth) == ("mnist-5k", 1000, 3)
-    return parity(setting) and found
-
-
-def two_filters(setting: NeuralLoFiImagesParameters) -> bool:
-    """Digits as in the note: two filters between ReLU lifts, 600 samples."""
-    found = (setting.data, setting.samples, setting.filters) == ("digits", 600, 2)
-    return parity(setting) and found and setting.activation == "relu"
-
-
 def whole(name: str) -> Values:
     """A metric that does not depend on kept directions."""
     return lambda point: point.values(name)
 
+
+EVEN_ODD = {"task": "even-odd", "width": 0}
+
+MNIST = EVEN_ODD | {"data": "mnist-5k", "samples": 1000, "depth": 3}
+
+TWO_FILTERS = EVEN_ODD | {"data": "digits", "samples": 600, "filters": 2, "activation": "relu"}
 
 # fmt: off
 CLAIMS = (
@@ -186,8 +189,9 @@ CLAIMS = (
         "few-directions-lose", "With 5 directions the error is at least twice that with 40.",
         f"{PAPER}: U-shape in k; {NOTE}", PAIRED,
         ratio(
-            kept("error", 5), kept("error"), 2.0, "at least", lambda setting: parity(setting, 400),
+            kept("error", 5), kept("error"), 2.0, "at least",
             "no point of task even-odd has 5 and 40 directions and 400 samples; set directions=0",
+            where=EVEN_ODD, samples=400,
         ),
     ),
     Claim(
@@ -196,9 +200,9 @@ CLAIMS = (
         f"{PAPER}: U-shape in k; {NOTE}",
         f"{PAIRED} 3 % above, where the note has 10 % and more on MNIST.",
         ratio(
-            lambda point: point.values("squared_error")[:, -1], best, 1.03, "at least",
-            lambda setting: parity(setting) and setting.kept[-1] >= 160 and len(setting.kept) >= 3,
+            most, best, 1.03, "at least",
             "no point of task even-odd tries 160 directions; set directions=0 and samples=400 or more",
+            where=EVEN_ODD, tried=3,
         ),
     ),
     Claim(
@@ -208,8 +212,7 @@ CLAIMS = (
         f"{PAPER}; {NOTE}", PAIRED,
         ratio(
             kept("squared_error"), whole("deep_squared_error"), 0.95, "at most",
-            lambda setting: parity(setting, 400),
-            "no point of task even-odd has 40 directions and 400 samples",
+            "no point of task even-odd has 40 directions and 400 samples", where=EVEN_ODD, samples=400,
         ),
     ),
     Claim(
@@ -218,16 +221,15 @@ CLAIMS = (
         "error 10 % below those of the network of three lifts without filters.",
         NOTE, f"{PAIRED} That of the error or the squared error, whichever is closer to failing.",
         both(
-            *(
-                ratio(
-                    kept(name), whole(f"deep_{name}"), limit, "at most", mnist,
-                    "no point has MNIST at 1,000 samples; run with --preset paper",
-                )
-                for name, limit in (
-                    ("error", lambda point: 1 - 0.003 / float(point.mean("deep_error"))),
-                    ("squared_error", 0.9),
-                )
-            )
+            ratio(
+                kept("error"), whole("deep_error"),
+                lambda point: 1 - 0.003 / float(point.mean("deep_error")), "at most",
+                "no point has MNIST at 1,000 samples; run with --preset paper", where=MNIST,
+            ),
+            ratio(
+                kept("squared_error"), whole("deep_squared_error"), 0.9, "at most",
+                "no point has MNIST at 1,000 samples; run with --preset paper", where=MNIST,
+            ),
         ),
     ),
     Claim(
@@ -235,8 +237,8 @@ CLAIMS = (
         "Digits, even or odd, 600 samples, two filters of 40: the squared error is 0.073.",
         NOTE, "0.006, four standard errors of five splits.",
         ratio(
-            kept("squared_error"), ones, 0.073, "equal", two_filters,
-            "no point has digits, 600 samples and 2 filters of 40", within=0.006,
+            kept("squared_error"), ones, 0.073, "equal",
+            "no point has digits, 600 samples and 2 filters of 40", where=TWO_FILTERS, within=0.006,
         ),
     ),
     Claim(
@@ -244,9 +246,8 @@ CLAIMS = (
         "1.1 %.", "measured, kernel limit; note 2.5", "Two standard errors.",
         ratio(
             lambda point: best(point, "error"), ones, 0.011, "at most",
-            lambda setting: (setting.task, setting.data, setting.samples, setting.width)
-            == ("ten-class", "digits", 800, 0),
             "no point has ten classes of digits at 800 samples; run with --preset classes",
+            where={"task": "ten-class", "data": "digits", "samples": 800, "width": 0},
         ),
     ),
     Claim(
@@ -255,8 +256,7 @@ CLAIMS = (
         f"{PAPER}; {NOTE}", PAIRED,
         ratio(
             kept("squared_error"), whole("lazy_squared_error"), 1.0, "at most",
-            lambda setting: setting.task == "even-odd" and setting.width > 0,
-            "no point has a finite width and 40 directions; set width",
+            "no point has a finite width and 40 directions; set width", where={"task": "even-odd"},
         ),
     ),
     Claim(
@@ -284,8 +284,7 @@ CLAIMS = (
         "derived; check 15", "Two standard errors; 300 samples or more.",
         ratio(
             lambda point: null_ratio(point, 1.0), ones, 3.0, "at least",
-            lambda setting: parity(setting, 300),
-            "no point of task even-odd has 300 samples and width=0",
+            "no point of task even-odd has 300 samples and width=0", where=EVEN_ODD, samples=300,
         ),
     ),
     Claim(
@@ -295,8 +294,7 @@ CLAIMS = (
         "derived", PAIRED,
         ratio(
             whole("auto_squared_error"), best, 1.15, "at most",
-            lambda setting: not setting.width and len(setting.kept) >= 3,
-            "no infinitely wide point tries several numbers of directions",
+            "no infinitely wide point tries several numbers of directions", where={"width": 0}, tried=3,
         ),
     ),
 )

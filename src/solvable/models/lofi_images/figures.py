@@ -105,18 +105,14 @@ def null_ratios(points: list[Point]) -> list[Figure]:
         series.append(Series(label_of(point), x, rows.mean(axis=1), "points", error, colour))
     ends = np.array([1.0, max(float(np.max(curve.x)) for curve in series)])
     series.append(flat("as meaningless labels", ends, 1.0, len(points)))
-    return [
-        Figure(
-            "null-ratios",
-            "Each direction against meaningless labels",
-            "number of the direction",
-            "strength over that of meaningless labels",
-            series,
-            f"{subject(points[0])}, first filter. The stronger directions are removed before the labels "
-            "are drawn anew; a direction counts while the ratio is above 1.1.",
-            x_scale="log",
-        )
-    ]
+    figure = Figure(
+        "null-ratios", "Each direction against meaningless labels",
+        "number of the direction", "strength over that of meaningless labels", series,
+        f"{subject(points[0])}, first filter. The stronger directions are removed before the labels "
+        "are drawn anew; a direction counts while the ratio is above 1.1.",
+        x_scale="log",
+    )  # fmt: skip
+    return [figure]
 
 
 def dimensions(points: list[Point]) -> list[Figure]:
@@ -127,20 +123,15 @@ def dimensions(points: list[Point]) -> list[Figure]:
         line = Series(f"{label}, other images", x, point.predicted(name), "line", colour=colour)
         error = point.standard_error(name)
         series += [line, Series(label, x, point.mean(name), "points", error, colour)]
-    return [
-        Figure(
-            "residual-dimension",
-            "What is left is of higher dimension",
-            "directions removed",
-            "residual effective dimension",
-            series,
-            f"{subject(points[0])}: variance of the lifted images outside the leading directions, over "
-            "the largest along one direction there. A weak feature needs samples in proportion. Lines: "
-            "predicted from other images.",
-            x_scale="log",
-            y_scale="log",
-        )
-    ]
+    figure = Figure(
+        "residual-dimension", "What is left is of higher dimension",
+        "directions removed", "residual effective dimension", series,
+        f"{subject(points[0])}: variance of the lifted images outside the leading directions, over "
+        "the largest along one direction there. A weak feature needs samples in proportion. Lines: "
+        "predicted from other images.",
+        x_scale="log", y_scale="log",
+    )  # fmt: skip
+    return [figure]
 
 
 def methods(points: list[Point]) -> list[Figure]:
@@ -162,18 +153,14 @@ def methods(points: list[Point]) -> list[Figure]:
         series.append(Series(label, x, y, "points", error, colour))
     series.append(flat("deep, no filter", x, 1.0, len(values)))
     linear, _ = ratio_of(points[-1].values("linear_squared_error"), deep(points[-1]))
-    return [
-        Figure(
-            "methods",
-            "Filters against what has none, on the same splits",
-            "training images",
-            "squared error over that of deep, no filter",
-            series,
-            f"{subject(points[0])}. All are infinitely wide, with penalties (and the length of the "
-            "Gaussian kernel) by leave-one-out on the training images. Ridge on pixels is at "
-            f"{linear:.1f} for the most images.",
-        )
-    ]
+    figure = Figure(
+        "methods", "Filters against what has none, on the same splits",
+        "training images", "squared error over that of deep, no filter", series,
+        f"{subject(points[0])}. All are infinitely wide, with penalties (and the length of the "
+        "Gaussian kernel) by leave-one-out on the training images. Ridge on pixels is at "
+        f"{linear:.1f} for the most images.",
+    )  # fmt: skip
+    return [figure]
 
 
 def widths(points: list[Point]) -> list[Figure]:
@@ -194,28 +181,20 @@ def widths(points: list[Point]) -> list[Figure]:
     x_label = "random features P"
     return [
         Figure(
-            "width",
-            "Wider networks approach their kernel",
-            x_label,
-            "test squared error",
-            errors,
+            "width", "Wider networks approach their kernel", x_label, "test squared error", errors,
             f"{subject(group[0])}, {USUAL_DIRECTIONS} directions. Dashed: infinitely wide, same splits. "
             "Without filter: ridge on random features of the same width.",
-            x_scale="log",
-            y_scale="log",
+            x_scale="log", y_scale="log",
         ),
         Figure(
-            "gram",
-            "Random features approach their kernel at rate one over root P",
-            x_label,
-            "relative distance of Gram matrices",
+            "gram", "Random features approach their kernel at rate one over root P",
+            x_label, "relative distance of Gram matrices",
             [Series("theory", measured.x, line, "line", colour=0), measured],
             f"{subject(group[0])}: root mean square over 16 lifts of 200 images. Lines: predicted from "
             "the fourth moment of the activation on other images.",
-            x_scale="log",
-            y_scale="log",
+            x_scale="log", y_scale="log",
         ),
-    ]
+    ]  # fmt: skip
 
 
 PANELS = (
