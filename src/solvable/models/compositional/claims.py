@@ -147,7 +147,7 @@ def slopes(points: Sequence[Point], least: int) -> list[tuple[Point, str, tuple[
         setting = row[0].parameters
         key = tuple(value for name, value in setting.items() if name not in skipped)
         families.setdefault(key, []).append(row)
-    found = []
+    growth = []
     for rows in families.values():
         rows.sort(key=lambda row: row[0].setting.dimension)
         d = np.array([row[0].setting.dimension for row in rows], dtype=float)
@@ -158,8 +158,8 @@ def slopes(points: Sequence[Point], least: int) -> list[tuple[Point, str, tuple[
         columns = (measured, predicted, measured / kernels)
         exponents = tuple(float(np.polyfit(np.log(d), np.log(y), 1)[0]) for y in columns)
         words = f"d = {d[0]:.0f} to {d[-1]:.0f}, {rows[0][0].setting.second_layer} last layer."
-        found.append((rows[0][0], words, exponents))
-    return found
+        growth.append((rows[0][0], words, exponents))
+    return growth
 
 
 FEW = (

@@ -22,8 +22,8 @@ def predicted(name: str) -> Callable[[Point], np.ndarray]:
 
 def at(point: Point | Cell, target: str, **above: float) -> bool:
     """Whether a point has a target, without a lift, and predictions above given values."""
-    found = (point.setting.target, point.setting.lift) == (target, "none")
-    return found and all(float(point.predicted(name)) > value for name, value in above.items())
+    fits = (point.setting.target, point.setting.lift) == (target, "none")
+    return fits and all(float(point.predicted(name)) > value for name, value in above.items())
 
 
 def compared(
