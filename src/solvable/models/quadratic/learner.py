@@ -92,7 +92,7 @@ class QuadraticNetRegressor(RegressorMixin, BaseEstimator):
     Raises
     ------
     InvalidParameter, InvalidData
-        From ``fit``.
+        From ``fit``, whose samples are an array of shape (n, d), a path to a ``.npy`` file or a Source.
 
     Notes
     -----
@@ -127,28 +127,7 @@ class QuadraticNetRegressor(RegressorMixin, BaseEstimator):
         self.max_iterations = max_iterations
 
     def fit(self, X: Array | Source, y: Array) -> QuadraticNetRegressor:
-        """Find the minimiser.
-
-        Parameters
-        ----------
-        X : array of shape (n, d), path to a ``.npy`` file, or Source
-            Samples or features.
-        y : array of shape (n,)
-            Labels.
-
-        Returns
-        -------
-        QuadraticNetRegressor
-            Itself.
-
-        Warns
-        -----
-        ConvergenceWarning
-            Where the solver asked for did not contract and FISTA took over, or FISTA stopped
-            before its tolerance.
-        UserWarning
-            Where the features are so far from whitened that ``gcv_score_`` is unreliable.
-        """
+        """Find the minimiser; warn where a solver gave way to FISTA or the score is unreliable."""
         self._check_parameters()
         source, labels = validated_fit_input(self, X, y)
         mean = float(np.mean(labels)) if self.fit_intercept else 0.0
@@ -174,18 +153,7 @@ class QuadraticNetRegressor(RegressorMixin, BaseEstimator):
         return self
 
     def predict(self, X: Array | Source) -> np.ndarray:
-        """Predicted labels.
-
-        Parameters
-        ----------
-        X : array of shape (n, d), path to a ``.npy`` file, or Source
-            Samples or features.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-            Float64.
-        """
+        """Predicted labels, float64, of an array, a ``.npy`` file or a Source of samples."""
         check_is_fitted(self)
         source = validated_input(self, X)
         sensing = SampleSensing(source, whitening=self.whitening_)
