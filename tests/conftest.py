@@ -10,6 +10,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from hypothesis import settings
 
 from solvable.study.content import ParameterRow, ReportContent
 from solvable.study.html import render_report
@@ -17,6 +18,10 @@ from solvable.systems.base import Figure, Marker, Point, Reference, Series, Verd
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+# How long an example takes is the machine's affair: two workers may wait for each other.
+settings.register_profile("any machine", deadline=None)
+settings.load_profile("any machine")
 
 # A shell starts background jobs with Ctrl-C ignored, and child processes inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)

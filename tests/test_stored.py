@@ -52,7 +52,16 @@ def test_figures_are_drawn(study):
         assert len({series.label for series in figure.series}) > 1
 
 
-POWERLESS: dict[str, set[str]] = {}
+POWERLESS = {
+    "compositional-target": {"dense-like-diagonal", "gap-to-kernels-grows"},
+    "neural-lofi": {"nothing-below-threshold"},
+    "neural-lofi-images": {
+        "few-directions-lose",
+        "first-directions-stand-out",
+        "width-approaches-the-kernel",
+    },
+    "sequential-recovery": {"nothing-below-threshold"},
+}
 """Claims that hold whatever is predicted and whoever learns: each is a debt."""
 
 
