@@ -128,7 +128,7 @@ CLOSE: dict[str, Any] = {
 
 system = System(
     name="diagonal-network",
-    title="Diagonal networks with weight decay",
+    title="A diagonal network with weight decay finds features as the LASSO does",
     version="1",
     parameters=DiagonalParameters,
     measure=measure,

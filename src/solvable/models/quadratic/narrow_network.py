@@ -131,7 +131,7 @@ def chance(parameters: NarrowParameters, prediction: Metrics) -> Metrics:
 
 system = System(
     name="narrow-network",
-    title="Quadratic networks of few units",
+    title="A quadratic network of few units can be better than a wide one",
     version="1",
     parameters=NarrowParameters,
     measure=measure,

@@ -143,7 +143,7 @@ REASON = "Features of one degree are not Gaussian: terms of order 1 / d."
 
 system = System(
     name="kernel-staircase",
-    title="A kernel learns degree by degree",
+    title="A kernel learns a polynomial degree by degree, and no features",
     version="1",
     parameters=KernelParameters,
     measure=measure,
