@@ -18,6 +18,7 @@ from solvable.frame.panels import Panel, Trace
 from solvable.frame.points import Metrics
 from solvable.frame.system import Parameters, Preset, Reference, System
 from solvable.models.quadratic.diagonal import DiagonalTarget, lasso_penalty, solve_diagonal
+from solvable.models.quadratic.system import SCALING_LAWS
 
 
 class DiagonalParameters(Parameters):
@@ -205,6 +206,7 @@ system = System(
             "  journal = {IEEE Transactions on Information Theory}, volume = {58},\n"
             "  number = {4}, pages = {1997--2017}, year = {2012}\n"
             "}",
-        )
+        ),
+        SCALING_LAWS,
     ],
 )

@@ -15,8 +15,9 @@ from solvable.frame.agreement import Agreement, Cell
 from solvable.frame.curves import Axis
 from solvable.frame.panels import Panel, Trace
 from solvable.frame.points import Metrics
-from solvable.frame.system import Parameters, Preset, Reference, System
+from solvable.frame.system import Parameters, Preset, System
 from solvable.models.quadratic.narrow import NarrowState, solve_narrow
+from solvable.models.quadratic.system import WIDTH_AND_DATA
 from solvable.models.quadratic.target import QuadraticTarget
 
 
@@ -191,16 +192,5 @@ system = System(
             replicates=8,
         )
     },
-    references=[
-        Reference(
-            "girardin2026width",
-            "@article{girardin2026width,\n"
-            "  title   = {How Width and Data Shape Generalization Scaling Laws in Quadratic Neural"
-            " Networks},\n"
-            "  author  = {Girardin, Julius and others},\n"
-            "  journal = {arXiv preprint arXiv:2606.28242},\n"
-            "  year    = {2026}\n"
-            "}",
-        )
-    ],
+    references=[WIDTH_AND_DATA],
 )

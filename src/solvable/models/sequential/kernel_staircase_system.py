@@ -16,6 +16,7 @@ from solvable.frame.panels import Panel, Trace
 from solvable.frame.points import Metrics
 from solvable.frame.system import Parameters, Preset, Reference, System
 from solvable.models.sequential.kernel_staircase import best_kernel_error, degree_dimension
+from solvable.models.sequential.system import SEQUENTIAL
 from solvable.operators import HermiteFeatures
 
 DEGREES = (1, 2, 3)
@@ -227,6 +228,7 @@ system = System(
             "  note    = {arXiv:2110.03922},\n"
             "  year    = {2023}\n"
             "}",
-        )
+        ),
+        SEQUENTIAL,
     ],
 )
