@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from solvable.errors import InvalidParameter
-from solvable.frame.agreement import Agreement, compare
+from solvable.frame.agreement import Agreement, compare, overlap_scatter
 from solvable.frame.curves import Axis
 from solvable.frame.points import Point
 from solvable.frame.power import FACTORS, power_rows
@@ -83,10 +83,36 @@ def test_what_scatters_more_than_the_tolerance_is_not_testable_and_says_what_is_
     assert row(within=0.04).verdict(enough).status == "holds"
 
 
-def test_a_tolerance_never_exceeds_three_times_what_is_stated():
+def test_a_claim_that_holds_has_at_most_three_times_the_stated_tolerance():
     for seed in range(20):
         verdict = row(within=0.1).verdict(points_of(seed, 3, scatter=0.1, uneven=1.0))
-        assert verdict.status == "not testable" or verdict.tolerance <= 0.3 + 1e-12
+        assert verdict.status != "holds" or verdict.tolerance <= 0.3 + 1e-12
+
+
+def test_what_is_beyond_its_own_allowance_fails_though_it_scatters_too_much_to_hold():
+    points = points_of(1, 6, scatter=0.1, entries=1)
+    assert row(within=0.01).verdict(points).status == "not testable"
+    wrong = points_of(1, 6, scatter=0.1, entries=1, bias=2.0)
+    assert row(within=0.01).verdict(wrong).status == "fails"
+
+
+def test_scatter_that_goes_with_something_else_than_the_number():
+    # Far above a transition overlaps scatter far less than in it, though they are larger.
+    rng = np.random.default_rng(5)
+    truth = np.array([0.03, 0.1, 0.5, 0.9, 0.97])
+    spread = 0.15 * np.sqrt(truth) * (1 - truth)
+    points = []
+    for size in SIZES:
+        metrics = [{"overlap": list(truth + spread * rng.standard_normal(5))} for _ in range(4)]
+        points.append(Point({"samples": size}, metrics, {"overlap": list(truth)}))
+    plain, shaped = (
+        compare(row(relative=False, scatter=scatter), points).errors.standard_error
+        for scatter in (None, overlap_scatter)
+    )
+    expected = np.tile(spread / 2, len(SIZES))
+    assert np.median(shaped / expected) < np.median(plain / expected)
+    top = expected < expected.max() / 3
+    assert np.median(shaped[top] / expected[top]) < 2 < np.median(plain[top] / expected[top])
 
 
 def test_one_replicate_cannot_tell():

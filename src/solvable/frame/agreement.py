@@ -65,8 +65,8 @@ class Agreement:
     Every entry of the metric at every point is a cell; the cell closest to failing decides. It
     holds if :math:`|m-e|\le w+q\,s`: stated tolerance :math:`w`, standard error :math:`s` with the
     scatter pooled over all cells, and Student quantile :math:`q` such that a right theory fails in
-    one of a hundred claims. Cells with :math:`q\,s>2w` are left out; if none is left, the verdict
-    says how many replicates are missing.
+    one of a hundred claims. Cells with :math:`q\,s>2w` can make it fail, but not hold; if there is
+    no other, the verdict says how many replicates are missing.
 
     Parameters
     ----------
@@ -97,6 +97,9 @@ class Agreement:
     entry : str or callable
         What an entry of the list is called, such as "feature"; or ``entry(setting)`` giving a name
         for each.
+    scatter : callable, optional
+        ``scatter(cell)``: what the scatter of replicates goes with, up to a factor common to all cells;
+        default the compared number itself. See :func:`overlap_scatter`.
     power : float
         Relative error of the prediction that this claim is meant to notice.
 
@@ -126,6 +129,7 @@ class Agreement:
     where: Callable[[Cell], bool] | None = None
     missing: str = ""
     entry: str | Callable[[Any], Sequence[str]] = "entry"
+    scatter: Callable[[Cell], float] | None = None
     power: float = 0.1
 
     def __post_init__(self) -> None:
@@ -227,11 +231,11 @@ class Comparison:
         """Judge the cell that is closest to failing."""
         allowance = self.errors.allowances(two_sided=self.row.kind == "equal")
         testable = allowance <= SPREAD * self.within
-        if not testable.any():
-            return NotTestable(self._more_replicates(allowance))
         tolerance = self.within + allowance
-        margin = np.where(testable, self.deviations() / tolerance, -np.inf)
-        worst = int(np.argmax(margin))
+        margin = self.deviations() / tolerance
+        if not testable.any() and not (margin > 1).any():
+            return NotTestable(self._more_replicates(allowance))
+        worst = int(np.argmax(np.where(testable | (margin > 1), margin, -np.inf)))
         cell = self.cells[worst]
         detail = f"Closest to failing of {len(self.cells)}: {self._where(cell, axis)}."
         if not testable.all():
@@ -270,6 +274,12 @@ class Comparison:
         )
 
 
+def overlap_scatter(cell: Cell) -> float:
+    """What a squared overlap in a transition scatters by: sqrt(q) (1 - q), as its odds do little."""
+    overlap = min(max(cell.measured, 0.02), 0.98)
+    return float(np.sqrt(overlap) * (1 - overlap))
+
+
 def compare(row: Agreement, points: Sequence[Point]) -> Comparison | NotTestable:
     """Measured and expected values of every cell of a row, with errors and stated tolerances."""
     unknown = _unknown_name(row, points)
@@ -288,7 +298,10 @@ def compare(row: Agreement, points: Sequence[Point]) -> Comparison | NotTestable
     measured = np.array([value.mean() for value in values])
     expected = np.ones(len(cells)) if row.relative else raw
     within = np.array([row.within(cell) if callable(row.within) else row.within for cell in cells])
-    scales = np.maximum(np.maximum(np.abs(measured), np.abs(expected)), 1e-150)  # squared below
+    scales = np.maximum(np.abs(measured), np.abs(expected))
+    if row.scatter is not None:
+        scales = np.array([row.scatter(cell) for cell in cells]) / np.abs(units)
+    scales = np.maximum(scales, 1e-150)  # squared below
     return Comparison(row, cells, measured, units, expected, within, pooled_errors(values, scales))
 
 

@@ -1,6 +1,6 @@
 """Face: what a system of one's own is made from."""
 
-from solvable.frame.agreement import Agreement, Cell
+from solvable.frame.agreement import Agreement, Cell, overlap_scatter
 from solvable.frame.claims import Claim, Finding, NotTestable, Status, Verdict
 from solvable.frame.curves import Axis, Curve
 from solvable.frame.panels import Panel, Trace
@@ -29,4 +29,5 @@ __all__ = [
     "System",
     "Trace",
     "Verdict",
+    "overlap_scatter",
 ]
