@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from solvable.frame.agreement import Agreement, Cell
+from solvable.frame.agreement import Agreement, Cell, overlap_scatter
 from solvable.frame.claims import Claim, Finding, NotTestable, worst
 from solvable.frame.curves import curves_of
 from solvable.frame.points import Point
@@ -216,6 +216,7 @@ CLAIMS = (
         "subspace-overlap",
         "The overlap of the whole first representation, recovered or not, is on its curve.",
         "subspace_overlap", "derived", within=0.04, because="Features at their threshold.",
+        scatter=overlap_scatter,
         where=asymptotic, missing="no point has n/D >= 15; raise samples",
     ),
     Claim(
