@@ -112,7 +112,7 @@ def study(system: str, setting: dict[str, Any], replicates: int) -> tuple[list[s
         # Predicted and measured lists may differ in length, such as neighbours of found features.
         entries = zip(means, errors, point.predicted(name).reshape(-1), strict=False)
         for rank, (mean, error, predicted) in enumerate(list(entries)[:ENTRIES]):
-            if np.isfinite(mean):
+            if np.isfinite([mean, predicted]).all():
                 label = name if means.size == 1 else f"{name} {rank + 1}"
                 measured = format_with_error(mean, error)
                 lines.append(f"{label}: {measured} against {format_number(predicted, 3)}")
