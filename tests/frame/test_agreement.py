@@ -194,6 +194,14 @@ def test_zero_that_is_predicted_and_measured_agrees():
     assert row(metric="rank", relative=False).verdict(points).status == "holds"
 
 
+def test_nothing_is_relative_to_zero():
+    points = points_of(0, 3)
+    for point in points:
+        point.prediction["overlap"][3] = 0.0
+    assert len(compare(row(), points).cells) == len(SIZES) * 3
+    assert len(compare(row(relative=False), points).cells) == len(SIZES) * 4
+
+
 def test_a_metric_that_only_some_points_have_is_judged_at_those():
     points = points_of(0, 3)
     points[0] = replace(points[0], prediction={"another": 1.0})

@@ -87,7 +87,7 @@ class Agreement:
         Name of a predicted quantity, a number, or ``expected(point)``; default the prediction of
         the same name.
     relative : bool
-        Whether to compare measured over expected with one.
+        Whether to compare measured over expected with one; where 0 is expected no claim is made.
     kind : {"equal", "at least", "at most"}
         How they are compared.
     where : callable, optional
@@ -158,17 +158,18 @@ def cells_of(row: Agreement, points: Sequence[Point]) -> list[Cell]:
     """Cells at which the row makes its claim: measured in every replicate, and expected."""
     cells: list[Cell] = []
     for point in points:
-        values, known = _measured(row, point), _expected(row, point)
-        if values is None or known is None:
+        values, source = _measured(row, point), _expected(row, point)
+        if values is None or source is None:
             continue
-        expected = np.broadcast_to(known, values.shape[1:])
+        expected = np.broadcast_to(source, values.shape[1:])
         for index in np.ndindex(values.shape[1:]):
             entry = index[0] if index else None
             cell = Cell(
                 point, point.setting, entry, values[(slice(None), *index)], float(expected[index])
             )
-            finite = np.isfinite(cell.values).all() and np.isfinite(cell.expected)
-            if finite and (row.where is None or row.where(cell)):
+            known = np.isfinite(cell.values).all() and np.isfinite(cell.expected)
+            known &= not row.relative or cell.expected != 0  # nothing is relative to zero
+            if known and (row.where is None or row.where(cell)):
                 cells.append(cell)
     return cells
 
