@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from solvable.errors import InvalidParameter
+from solvable.errors import InvalidData, InvalidParameter
 from solvable.frame.agreement import Agreement, compare, overlap_scatter
 from solvable.frame.curves import Axis
 from solvable.frame.points import Point
@@ -272,3 +272,34 @@ def test_power_tells_from_which_error_on_a_claim_fails():
     assert power.fails_from_above in FACTORS
     (without,) = power_rows(noise_system(chance=lambda parameters, prediction: {}), points)
     assert without.chance == "no chance learner"
+
+
+def test_tolerances_that_vanish_and_functions_that_make_no_claim_are_left_out():
+    points = points_of(0, 3)
+    some = row(within=lambda cell: 0.04 if cell.entry else 0.0)
+    assert len(compare(some, points).cells) == len(SIZES) * 3
+    none = row(within=lambda cell: 0.0).verdict(points)
+    assert (none.status, none.reason) == (
+        "not testable",
+        "the stated tolerance is above 0 at none of 24 places",
+    )
+    silent = row(metric=lambda point: None, expected=1.0).verdict(points)
+    assert (silent.status, silent.reason) == ("not testable", "raise samples")
+
+
+def test_lists_that_do_not_fit_are_refused():
+    points = points_of(0, 3)
+    with pytest.raises(InvalidParameter, match="4 measured numbers with 3 expected ones"):
+        row(expected=lambda point: [1.0, 2.0, 3.0]).verdict(points)
+    points[0].metrics[1]["overlap"].append(1.0)
+    with pytest.raises(InvalidData, match="has 4, 5, 4 entries"):
+        row().verdict(points)
+
+
+def test_a_kind_and_an_axis_and_a_module_that_are_not_there_are_refused():
+    with pytest.raises(InvalidParameter, match="kind is 'equals'; allowed"):
+        row(kind="equals")
+    with pytest.raises(InvalidParameter, match="axis is 'sample'; allowed"):
+        noise_system(axis=Axis("sample", "samples n"))
+    with pytest.raises(InvalidParameter, match="no 'measure' in"):
+        noise_system(measure="nowhere:measure").measure(NoiseParameters(), None)

@@ -170,3 +170,33 @@ def test_many_entries_are_spread_in_their_logarithm():
     ranks = spread_entries(1_000)
     assert (ranks[0], ranks[-1]) == (0, 999)
     assert len(ranks) <= 11
+
+
+def test_a_coordinate_of_zero_makes_the_axis_linear():
+    (figure,) = system([Panel("e", "E", "e", [Trace("error")])]).figures(
+        [*points(), Point(Setting(samples=0).model_dump(), [{"error": 1.0}], {"error": 1.0})]
+    )
+    assert figure.x_scale == "linear"
+    assert np.isfinite(figure.series[0].x).all()
+    assert (figure.series[0].x[0], figure.series[1].x[0]) == (0, 0)
+
+
+def test_lists_may_grow_along_the_axis():
+    grown = system([Panel("o", "O", "o", [Trace("overlap", "feature", theory=None)])])
+    found = points()
+    for metrics in found[1].metrics:  # the smallest size
+        metrics["overlap"] = metrics["overlap"][:1]
+    (figure,) = grown.figures(found)
+    second = next(series for series in figure.series if series.label == "feature 2")
+    assert np.isnan(second.y).tolist() == [True, False, False]
+
+
+def test_one_point_on_a_linear_axis_has_a_line_around_it():
+    linear = system([Panel("e", "E", "e", [Trace("error")])], scale="linear")
+    (figure,) = linear.figures(points()[:1])
+    assert figure.series[0].x[0] < 40 < figure.series[0].x[-1]
+
+
+def test_a_marker_that_nothing_predicts_is_refused():
+    with pytest.raises(InvalidParameter, match="'nowhere', which predict does not return"):
+        system([Panel("e", "E", "e", [Trace("error")], markers={"nowhere": "n"})]).figures(points())

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 
-from solvable.errors import InvalidParameter
+from solvable.errors import InvalidParameter, unknown_choice
 from solvable.frame.claims import Finding, NotTestable, Verdict, verdict_of
 from solvable.frame.curves import Axis, place
 from solvable.frame.points import Point
@@ -76,7 +76,7 @@ class Agreement:
         The claim in one sentence.
     metric : str or callable
         Name of a metric, or ``metric(point)`` giving an array of shape (replicates,) or
-        (replicates, length).
+        (replicates, length); None where the claim is not made.
     source : str
         arXiv id and equation, or "derived".
     within : float or callable
@@ -133,6 +133,8 @@ class Agreement:
     power: float = 0.1
 
     def __post_init__(self) -> None:
+        if self.kind not in get_args(Kind):
+            raise InvalidParameter(unknown_choice("kind", self.kind, get_args(Kind)))
         if not callable(self.within) and not self.within > 0:
             raise InvalidParameter(
                 f"within of claim {self.name!r} is {self.within}; allowed: a number above 0. A "
@@ -161,6 +163,11 @@ def cells_of(row: Agreement, points: Sequence[Point]) -> list[Cell]:
         values, source = _measured(row, point), _expected(row, point)
         if values is None or source is None:
             continue
+        if source.ndim and source.shape != values.shape[1:]:
+            raise InvalidParameter(
+                f"claim {row.name!r} compares {values[0].size} measured numbers with {source.size} "
+                "expected ones; allowed: as many, or one that is expected. Mend the claim's row."
+            )
         expected = np.broadcast_to(source, values.shape[1:])
         for index in np.ndindex(values.shape[1:]):
             entry = index[0] if index else None
@@ -190,7 +197,8 @@ def _unknown_name(row: Agreement, points: Sequence[Point]) -> str:
 
 def _measured(row: Agreement, point: Point) -> np.ndarray | None:
     if callable(row.metric):
-        return np.asarray(row.metric(point), dtype=float)
+        values = row.metric(point)
+        return None if values is None else np.atleast_1d(np.asarray(values, dtype=float))
     known = all(row.metric in metrics for metrics in point.metrics)
     return point.values(row.metric) if known else None
 
@@ -293,12 +301,16 @@ def compare(row: Agreement, points: Sequence[Point]) -> Comparison | NotTestable
         return NotTestable(
             ". ".join(filter(None, words)) or "no point of this study makes the claim"
         )
+    allowed = [row.within(cell) if callable(row.within) else row.within for cell in cells]
+    cells = [cell for cell, tolerance in zip(cells, allowed, strict=True) if tolerance > 0]
+    within = np.array([tolerance for tolerance in allowed if tolerance > 0])
+    if not cells:
+        return NotTestable(f"the stated tolerance is above 0 at none of {len(allowed)} places")
     raw = np.array([cell.expected for cell in cells])
     units = raw if row.relative else np.ones(len(cells))
     values = [cell.values / unit for cell, unit in zip(cells, units, strict=True)]
     measured = np.array([value.mean() for value in values])
     expected = np.ones(len(cells)) if row.relative else raw
-    within = np.array([row.within(cell) if callable(row.within) else row.within for cell in cells])
     scales = np.maximum(np.abs(measured), np.abs(expected))
     if row.scatter is not None:
         scales = np.array([row.scatter(cell) for cell in cells]) / np.abs(units)

@@ -56,12 +56,17 @@ class Axis:
             return float(self.value(point.setting))
         return float(point.parameters[self.parameter])
 
+    def scale_from(self, low: float) -> Literal["log", "linear"]:
+        """Scale of an axis that shows this coordinate: zero has no place on a logarithmic one."""
+        return self.scale if low > 0 else "linear"
+
     def grid(self, low: float, high: float) -> np.ndarray:
         """Coordinates of a theory line around points between these."""
-        if self.scale == "log":
+        if self.scale_from(low) == "log":
             return np.geomspace(low / self.margin, high * self.margin, self.resolution)
-        reach = (self.margin - 1) * (high - low)
-        return np.linspace(low - reach, high + reach, self.resolution)
+        reach = (self.margin - 1) * (high - low or abs(low) or 1.0)
+        start = low - reach if low < 0 else max(low - reach, 0.0)  # sizes are not negative
+        return np.linspace(start, high + reach, self.resolution)
 
     def word(self, name: str, value: Any) -> str:
         """A parameter and its value in the name of a curve."""
@@ -117,12 +122,12 @@ class Curve:
 
     def line(self, name: str) -> np.ndarray:
         """A predicted quantity along the grid, shape (grid,) or (grid, length)."""
-        return np.array([np.asarray(metrics[name], dtype=float) for metrics in self.predictions])
+        return _stacked([np.asarray(metrics[name], dtype=float) for metrics in self.predictions])
 
     def measured(self, name: str) -> tuple[np.ndarray, np.ndarray]:
         """Means and standard errors of a metric, shape (points,) or (points, length) each."""
-        values = np.array([point.mean(name) for point in self.points])
-        return values, np.array([point.standard_error(name) for point in self.points])
+        values = _stacked([point.mean(name) for point in self.points])
+        return values, _stacked([point.standard_error(name) for point in self.points])
 
     def where(self, **values: Any) -> Curve | None:
         """The part of the curve at which parameters have these values."""
@@ -132,6 +137,17 @@ class Curve:
             if all(point.parameters[name] == value for name, value in values.items())
         )
         return Curve(chosen, self.axis, self.predict) if chosen else None
+
+
+def _stacked(rows: Sequence[np.ndarray]) -> np.ndarray:
+    """Numbers, or lists that may grow along the axis: NaN where a shorter one has no entry."""
+    longest = max((row.size for row in rows if row.ndim), default=None)
+    if longest is None:
+        return np.array(rows)
+    stacked = np.full((len(rows), longest), np.nan)
+    for place, row in enumerate(rows):
+        stacked[place, : row.size] = row
+    return stacked
 
 
 def predict_each(

@@ -11,6 +11,7 @@ import numpy as np
 
 from solvable.errors import InvalidParameter
 from solvable.frame.curves import Curve, varying, words_of
+from solvable.frame.points import Metrics
 from solvable.plots.figure import Figure, Marker, Series
 
 MOST_ENTRIES = 11
@@ -137,7 +138,7 @@ class Panel:
             series,
             self.caption,
             markers,
-            x_scale=self.x_scale or curves[0].axis.scale,
+            x_scale=self.x_scale or curves[0].axis.scale_from(min(curve.x[0] for curve in curves)),
             y_scale=self.y_scale,
             y_range=limits,
         )
@@ -204,10 +205,7 @@ def draw_trace(trace: Trace, curve: Curve, words: str, colour: int, *, alone: bo
 
 def _line(trace: Trace, curve: Curve, name: str, unit: np.ndarray) -> np.ndarray | None:
     if name not in curve.predictions[0]:
-        raise InvalidParameter(
-            f"a panel names the quantity {name!r}, which predict does not return; allowed: "
-            f"{', '.join(curve.predictions[0])}. Mend the panel's row."
-        )
+        raise _unknown(name, curve.predictions[0])
     line = curve.line(name)
     if trace.mean and line.ndim == 2:
         line = line.mean(axis=1)
@@ -215,6 +213,13 @@ def _line(trace: Trace, curve: Curve, name: str, unit: np.ndarray) -> np.ndarray
     if trace.shown is not None:
         line = trace.shown(curve, name, line)
     return line if np.isfinite(line).any() else None
+
+
+def _unknown(name: str, prediction: Metrics) -> InvalidParameter:
+    return InvalidParameter(
+        f"a panel names the quantity {name!r}, which predict does not return; allowed: "
+        f"{', '.join(prediction)}. Mend the panel's row."
+    )
 
 
 def _points(
@@ -268,6 +273,8 @@ def draw_markers(markers: Mapping[str, str], curve: Curve, colour: int | None) -
     """Vertical lines at predicted places that lie inside the figure."""
     drawn = []
     for name, label in markers.items():
+        if name not in curve.points[0].prediction:
+            raise _unknown(name, curve.points[0].prediction)
         value = curve.points[0].predicted(name)
         for entry in spread_entries(value.size):
             x = float(value.reshape(-1)[entry])

@@ -47,7 +47,14 @@ class Point:
 
         Words have no values: :class:`~solvable.errors.InvalidData`.
         """
-        return np.array([_numbers(name, one[name]) for one in self.metrics])
+        rows = [_numbers(name, metrics[name]) for metrics in self.metrics]
+        if len({row.shape for row in rows}) > 1:
+            sizes = ", ".join(str(row.size) for row in rows)
+            raise InvalidData(
+                f"metric {name!r} has {sizes} entries in the replicates of a point; allowed: as many "
+                "in each. Fill a list with None."
+            )
+        return np.array(rows)
 
     def mean(self, name: str) -> np.ndarray:
         """Mean over replicates, shape () or (length,)."""

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
-from solvable.errors import InvalidParameter
+from solvable.errors import InvalidParameter, unknown_choice
 from solvable.frame.agreement import Agreement
 from solvable.frame.claims import Claim, Verdict
 from solvable.frame.curves import Axis, Curve, curves_of, predict_each
@@ -187,6 +187,10 @@ class System:
         for part in ("measure", "predict"):
             overridden = getattr(type(self), part) is not getattr(System, part)
             missing += [] if overridden or part in self._parts else [part]
+        if axis is not None and parameters is not None and axis.value is None:
+            fields = list(parameters.model_fields)
+            if axis.parameter not in fields:
+                raise InvalidParameter(unknown_choice("axis", axis.parameter, fields))
         if missing:
             raise InvalidParameter(
                 f"a system lacks {', '.join(missing)}; allowed: all of name, title, version, "
@@ -211,10 +215,12 @@ class System:
         )
         try:
             found = getattr(import_module(place), attribute)
-        except AttributeError as error:
+        except (AttributeError, ModuleNotFoundError) as error:
+            if isinstance(error, ModuleNotFoundError) and error.name != place:
+                raise  # the module is there, and what it imports is not
             raise InvalidParameter(
-                f"system {self.name!r} names {value!r} as its {name}, and {place} has no "
-                f"{attribute!r}; allowed: 'module:name' beside the file of the system."
+                f"system {self.name!r} names {value!r} as its {name}, and there is no "
+                f"{attribute!r} in {place}; allowed: 'module:name' beside the file of the system."
             ) from error
         self._parts = {**self._parts, name: found}
         return found
