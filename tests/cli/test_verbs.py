@@ -92,6 +92,7 @@ def test_a_study_in_a_notebook_is_its_verdicts(finished, probe):
     assert "error-is-variance" in words
     assert "holds" in words
     assert found.figure_names == ["error"]
+    assert found.drawn is found.drawn  # theory lines are made once
     drawn = found.figure("error")
     assert drawn.axes[0].get_xlabel() == "samples n"
     with pytest.raises(InvalidParameter, match=r"figure is 'errors'; allowed: error\. Did you"):

@@ -141,6 +141,11 @@ class StudyResult(Shown, view=__name__):
         """How wrong a prediction must be before each claim fails on these points."""
         return power_rows(self.system, self.points) if self.points else []
 
+    @cached_property
+    def drawn(self) -> Sequence[Figure]:
+        """Figures as data; their theory lines take seconds, so they are made once."""
+        return self.system.figures(self.points) if self.points else []
+
     def teacher(self, task: str) -> dict[str, np.ndarray]:
         """Arrays that define the target of a task, as stored; see :meth:`System.teacher`."""
         return read_arrays(self.directory, task)
@@ -213,7 +218,7 @@ def tables(found: StudyResult) -> list[Table]:
 
 def figures(found: StudyResult) -> Sequence[Figure]:
     """Theory and measurement on the same axes, as the system draws them."""
-    return found.system.figures(found.points) if found.points else []
+    return found.drawn
 
 
 def load(directory: str | Path, system: System | None = None) -> StudyResult:
