@@ -186,7 +186,11 @@ def main() -> None:
                 "|",
                 flush=True,
             )
-    print(f"\n{dict(counts)} in {time.monotonic() - start:.0f} s.")
+    print(
+        f"\n{counts['settings']} settings, {counts['settings without a result']} without a result; "
+        f"claims: {counts['holds']} hold, {counts['fails']} fail, {counts['not testable']} not "
+        f"testable. {time.monotonic() - start:.0f} s."
+    )
 
 
 if __name__ == "__main__":
