@@ -12,6 +12,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from solvable.arrays import random_stream
 from solvable.errors import InvalidData, InvalidParameter, NotConverged
+from solvable.networks.base import stratified_split
 from solvable.networks.gradient_network import GradientNetworkClassifier, GradientNetworkRegressor
 from solvable.networks.gradient_training import TrainingSettings, train_network
 
@@ -171,10 +172,9 @@ def test_labels_may_have_any_scale(torch):
     np.testing.assert_allclose(other, 1e4 * reference - 3e5, rtol=1e-3)
 
 
-@pytest.mark.torch
-def test_validation_rows_hold_every_class_alike(torch):
+def test_validation_rows_hold_every_class_alike():
     groups = np.repeat([0, 1, 2], [100, 50, 10])
-    kept, apart = GradientNetworkClassifier(validation=0.2)._split(groups, 0)
+    kept, apart = stratified_split(groups, 0.2, np.random.default_rng(0))
     np.testing.assert_array_equal(np.bincount(groups[apart]), [20, 10, 2])
     np.testing.assert_array_equal(np.sort(np.concatenate([kept, apart])), np.arange(160))
 

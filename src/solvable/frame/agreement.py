@@ -242,13 +242,16 @@ class Comparison:
         testable = allowance <= SPREAD * self.within
         tolerance = self.within + allowance
         margin = self.deviations() / tolerance
-        if not testable.any() and not (margin > 1).any():
+        # What is too noisy to hold may fail, with the degrees of freedom that are beyond doubt.
+        strict = self.errors.allowances(two_sided=self.row.kind == "equal", least=True)
+        judged = testable | (self.deviations() > self.within + strict)
+        if not judged.any():
             return NotTestable(self._more_replicates(allowance))
-        worst = int(np.argmax(np.where(testable | (margin > 1), margin, -np.inf)))
+        worst = int(np.argmax(np.where(judged, margin, -np.inf)))
         cell = self.cells[worst]
         detail = f"Closest to failing of {len(self.cells)}: {self._where(cell, axis)}."
-        if not testable.all():
-            detail += f" {int((~testable).sum())} scatter too much to be judged."
+        if not judged.all():
+            detail += f" {int((~judged).sum())} scatter too much to be judged."
         return Finding(
             float(self.measured[worst]), float(self.expected[worst]), float(tolerance[worst]),
             float(self.errors.standard_error[worst]), cell.point.replicates, self.row.kind, detail,
@@ -315,7 +318,8 @@ def compare(row: Agreement, points: Sequence[Point]) -> Comparison | NotTestable
     if row.scatter is not None:
         scales = np.array([row.scatter(cell) for cell in cells]) / np.abs(units)
     scales = np.maximum(scales, 1e-150)  # squared below
-    return Comparison(row, cells, measured, units, expected, within, pooled_errors(values, scales))
+    errors = pooled_errors(values, scales, [id(cell.point) for cell in cells])
+    return Comparison(row, cells, measured, units, expected, within, errors)
 
 
 def judge(row: Agreement, points: Sequence[Point], axis: Axis | None) -> Finding | NotTestable:

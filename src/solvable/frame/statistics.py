@@ -25,6 +25,8 @@ class Errors:
     variance: np.ndarray
     replicates: np.ndarray
     degrees: float
+    # The same with the entries of a list counted once: they may all move together.
+    least_degrees: float
 
     @property
     def standard_error(self) -> np.ndarray:
@@ -33,13 +35,14 @@ class Errors:
             return np.full(self.variance.shape, np.nan)
         return np.sqrt(self.variance / self.replicates)
 
-    def allowances(self, *, two_sided: bool) -> np.ndarray:
+    def allowances(self, *, two_sided: bool, least: bool = False) -> np.ndarray:
         """Deviations that a right theory exceeds in one of a hundred claims; infinite if unknown."""
-        if self.degrees == 0:
+        degrees = self.least_degrees if least else self.degrees
+        if degrees == 0:
             return np.full(self.variance.shape, np.inf)
         # Student quantile; the worst of all cells is judged, so each has its share (Bonferroni).
         tail = FALSE_ALARM / self.variance.size / (2 if two_sided else 1)
-        return np.asarray(-stdtrit(self.degrees, tail) * self.standard_error)
+        return np.asarray(-stdtrit(degrees, tail) * self.standard_error)
 
     def replicates_needed(self, cell: int, allowance: float, *, two_sided: bool) -> int | None:
         """Fewest replicates of every cell with which the allowance of one falls to this."""
@@ -49,6 +52,7 @@ class Errors:
                 self.variance,
                 np.full(self.variance.shape, count),
                 float((count - 1) * self.variance.size),
+                float(count - 1),
             )
             if grown.allowances(two_sided=two_sided)[cell] <= allowance:
                 return count
@@ -56,7 +60,9 @@ class Errors:
         return None
 
 
-def pooled_errors(values: Sequence[np.ndarray], scales: np.ndarray) -> Errors:
+def pooled_errors(
+    values: Sequence[np.ndarray], scales: np.ndarray, points: Sequence[int] | None = None
+) -> Errors:
     """Errors of cells whose relative scatter is alike, though not equal.
 
     The variance of a cell is its own or the common one, whichever is larger: with two to six
@@ -73,4 +79,11 @@ def pooled_errors(values: Sequence[np.ndarray], scales: np.ndarray) -> Errors:
         half = degrees[used] / 2
         # E log s^2 = log sigma^2 + digamma(k/2) - log(k/2) with k degrees of freedom
         common = np.exp(np.mean(np.log(own[used]) - digamma(half) + np.log(half)))
-    return Errors(np.maximum(own, common) * scales**2, counts, float(degrees.sum()))
+    places = range(len(counts)) if points is None else points
+    least = dict(zip(places, degrees, strict=True))
+    return Errors(
+        np.maximum(own, common) * scales**2,
+        counts,
+        float(degrees.sum()),
+        float(sum(least.values())),
+    )
