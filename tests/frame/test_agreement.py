@@ -115,6 +115,20 @@ def test_scatter_that_goes_with_something_else_than_the_number():
     assert np.median(shaped[top] / expected[top]) < 2 < np.median(plain[top] / expected[top])
 
 
+@pytest.mark.parametrize("replicates", [3, 6])
+def test_noisy_lists_whose_entries_move_together_seldom_fail_by_chance(replicates):
+    failures = 0
+    for seed in range(300):
+        rng = np.random.default_rng(seed)
+        shared = rng.standard_normal((replicates, 1))
+        draws = 0.5 + 0.2 * (0.95 * shared + 0.3 * rng.standard_normal((replicates, 10)))
+        metrics = [{"overlap": list(draw)} for draw in draws]
+        points = [Point({"samples": 10}, metrics, {"overlap": [0.5] * 10})]
+        failures += row(relative=False, within=0.02).verdict(points).status == "fails"
+    # 1 % nominal: 3 of 300, and three standard errors of that count.
+    assert failures <= 3 + 3 * 3**0.5
+
+
 def test_one_replicate_cannot_tell():
     verdict = row().verdict(points_of(0, 1))
     assert verdict.status == "not testable"

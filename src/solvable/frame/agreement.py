@@ -242,9 +242,9 @@ class Comparison:
         testable = allowance <= SPREAD * self.within
         tolerance = self.within + allowance
         margin = self.deviations() / tolerance
-        # What is too noisy to hold may fail, with the degrees of freedom that are beyond doubt.
-        strict = self.errors.allowances(two_sided=self.row.kind == "equal", least=True)
-        judged = testable | (self.deviations() > self.within + strict)
+        # What is too noisy to hold may fail, whether entries of a list move alone or together.
+        together = self.errors.allowances(two_sided=self.row.kind == "equal", together=True)
+        judged = testable | (self.deviations() > self.within + np.maximum(allowance, together))
         if not judged.any():
             return NotTestable(self._more_replicates(allowance))
         worst = int(np.argmax(np.where(judged, margin, -np.inf)))

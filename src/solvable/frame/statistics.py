@@ -25,7 +25,8 @@ class Errors:
     variance: np.ndarray
     replicates: np.ndarray
     degrees: float
-    # The same with the entries of a list counted once: they may all move together.
+    # The entries of a list may all move together: then each point counts once.
+    points: int
     least_degrees: float
 
     @property
@@ -35,14 +36,17 @@ class Errors:
             return np.full(self.variance.shape, np.nan)
         return np.sqrt(self.variance / self.replicates)
 
-    def allowances(self, *, two_sided: bool, least: bool = False) -> np.ndarray:
-        """Deviations that a right theory exceeds in one of a hundred claims; infinite if unknown."""
-        degrees = self.least_degrees if least else self.degrees
+    def allowances(self, *, two_sided: bool, together: bool = False) -> np.ndarray:
+        """Deviations that a right theory exceeds in one of a hundred claims; infinite if unknown.
+
+        Entries of a list count as independent, or as the same number with ``together``.
+        """
+        degrees = self.least_degrees if together else self.degrees
         if degrees == 0:
             return np.full(self.variance.shape, np.inf)
-        # Student quantile; the worst of all cells is judged, so each has its share (Bonferroni).
-        tail = FALSE_ALARM / self.variance.size / (2 if two_sided else 1)
-        return np.asarray(-stdtrit(degrees, tail) * self.standard_error)
+        # Student quantile; the worst of all is judged, so each has its share (Bonferroni).
+        shares = (self.points if together else self.variance.size) * (2 if two_sided else 1)
+        return np.asarray(-stdtrit(degrees, FALSE_ALARM / shares) * self.standard_error)
 
     def replicates_needed(self, cell: int, allowance: float, *, two_sided: bool) -> int | None:
         """Fewest replicates of every cell with which the allowance of one falls to this."""
@@ -52,7 +56,8 @@ class Errors:
                 self.variance,
                 np.full(self.variance.shape, count),
                 float((count - 1) * self.variance.size),
-                float(count - 1),
+                self.points,
+                float((count - 1) * self.points),
             )
             if grown.allowances(two_sided=two_sided)[cell] <= allowance:
                 return count
@@ -85,5 +90,6 @@ def pooled_errors(
         np.maximum(own, common) * scales**2,
         counts,
         float(degrees.sum()),
+        len(least),
         float(sum(least.values())),
     )
