@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 import numpy as np
 
 from solvable.arrays import as_source
-from solvable.fitting.baselines import KernelRidgeBaseline
+from solvable.fitting.baselines import kernel_errors
 from solvable.frame.points import Metrics
 from solvable.models.compositional.latent_layers import transported
 from solvable.models.compositional.parameters import CompositionalParameters
@@ -119,17 +119,13 @@ def _kernels(
     y_test: np.ndarray,
 ) -> Metrics:
     """Error of kernel ridge regression on the rows of the first spectral step."""
-    limits: dict[Literal["polynomial", "rbf"], int] = {
-        "polynomial": parameters.kernel_samples,
-        "rbf": parameters.kernel_samples // 2,
-    }
-    rows, errors = parameters.samples, {}
-    for name, limit in limits.items():
-        error = None
-        if rows <= limit and parameters.dimension >= parameters.kernel_dimension:
-            train = next(block for _, block in as_source(X).chunks(rows))
-            model = KernelRidgeBaseline(kind=name, degree=parameters.label_degree)
-            residual = model.fit(train, y[:rows]).predict(X_test) - y_test
-            error = float(np.mean(residual**2) / y_test.var())
-        errors[f"{name}_kernel_normalised_mse"] = error
+    rows = parameters.samples
+    wanted = parameters.dimension >= parameters.kernel_dimension
+    errors = kernel_errors(
+        lambda: next(block for _, block in as_source(X).chunks(rows)),
+        y[:rows],
+        (X_test, y_test),
+        degree=parameters.label_degree,
+        largest=parameters.kernel_samples if wanted else 0,
+    )
     return cast("Metrics", errors)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 import numpy as np
 
 from solvable.arrays import ArraySource, Source
-from solvable.fitting.baselines import KernelRidgeBaseline
+from solvable.fitting.baselines import kernel_errors
 from solvable.frame.points import Metrics
 from solvable.models.sequential.learner import LayerwiseSpectralRegressor
 from solvable.models.sequential.parameters import SequentialParameters
@@ -146,17 +146,12 @@ def _kernels(
     y_test: np.ndarray,
 ) -> Metrics:
     """Error of kernel ridge regression on the rows of the spectral step."""
-    limits: dict[Literal["polynomial", "rbf"], int] = {
-        "polynomial": parameters.kernel_samples,
-        "rbf": parameters.kernel_samples // 2,
-    }
-    rows, errors = parameters.samples, {}
-    for name, limit in limits.items():
-        error = None
-        if rows <= limit:
-            train = next(block for _, block in _head(X, rows).chunks(rows))
-            model = KernelRidgeBaseline(kind=name, degree=2 * parameters.degree)
-            residual = model.fit(train, y[:rows]).predict(X_test) - y_test
-            error = float(np.mean(residual**2) / y_test.var())
-        errors[f"{name}_kernel_normalised_mse"] = error
+    rows = parameters.samples
+    errors = kernel_errors(
+        lambda: next(block for _, block in _head(X, rows).chunks(rows)),
+        y[:rows],
+        (X_test, y_test),
+        degree=2 * parameters.degree,
+        largest=parameters.kernel_samples,
+    )
     return cast("Metrics", errors)
