@@ -83,6 +83,37 @@ def test_what_scatters_more_than_the_tolerance_is_not_testable_and_says_what_is_
     assert row(within=0.04).verdict(enough).status == "holds"
 
 
+@pytest.mark.parametrize(("scatter", "within"), [(0.6, 0.03), (0.2, 0.01), (1.5, 0.05)])
+def test_so_many_more_replicates_would_do(scatter, within):
+    few = points_of(3, 4, scatter=scatter, entries=2)
+    more = int(row(within=within).verdict(few).reason.split(": ")[1].split()[0])
+    told = [
+        row(within=within).verdict(points_of(s, 4 + more, scatter=scatter, entries=2))
+        for s in range(8)
+    ]
+    # The scatter that tells the number is itself known to a fifth, and one cell of twelve would do.
+    assert [verdict.status for verdict in told].count("holds") >= 6
+    assert (
+        row(within=within).verdict(points_of(0, 4 + more // 3, scatter=scatter, entries=2)).status
+        == "not testable"
+    )
+
+
+def test_the_number_of_replicates_is_told_however_large():
+    reason = row(within=1e-7).verdict(points_of(1, 3, scatter=0.4)).reason
+    assert float(reason.split(": ")[1].split()[0]) > 1e10
+
+
+def test_one_seed_never_fails_what_two_hold():
+    for seed in range(30):
+        one = points_of(seed, 1, bias=1.08, scatter=0.02)
+        assert row(within=0.04).verdict(one).status == "not testable"
+        bound = row(
+            metric=lambda point: point.values("overlap")[:, 0], expected=1.05, kind="at most"
+        )
+        assert bound.verdict(one).status == "not testable"
+
+
 def test_a_claim_that_holds_has_at_most_three_times_the_stated_tolerance():
     for seed in range(20):
         verdict = row(within=0.1).verdict(points_of(seed, 3, scatter=0.1, uneven=1.0))
@@ -184,6 +215,46 @@ def test_functions_of_the_point_are_measured_and_expected():
     )
     assert claim.verdict(points_of(0, 6, scatter=0.01)).status == "holds"
     assert claim.verdict(points_of(0, 6, scatter=0.01, bias=1.1)).status == "fails"
+
+
+def test_pairs_along_a_parameter_are_cells():
+    points = [
+        replace(point, parameters={"samples": point.parameters["samples"], "kind": kind})
+        for kind in "ab"
+        for point in points_of(2, 4, scatter=0.001)
+    ]
+    for point in points:  # what falls by a half from each size to the next
+        factor = 0.5 ** SIZES.index(point.parameters["samples"])
+        for metrics in point.metrics:
+            metrics["overlap"] = [factor * value for value in metrics["overlap"]]
+    claim = row(
+        pairs="samples",
+        within=0.02,
+        expected=0.5,
+        metric=lambda point: point.other.mean("overlap") / point.values("overlap"),
+    )
+    comparison = compare(claim, points[::-1])
+    assert len(comparison.cells) == 2 * (len(SIZES) - 1) * 4
+    assert claim.verdict(points[::-1]).status == "holds"
+    # A learner that knows nothing has the same value at both sizes.
+    (power,) = power_rows(
+        noise_system(claims=[claim], chance=lambda *_: {"overlap": [0.1] * 4}), points
+    )
+    assert (power.chance, power.noticed, power.passes) == ("fails", True, True)
+
+
+def test_a_function_that_expects_zero_shows_its_power():
+    claim = row(
+        metric=lambda point: point.values("overlap") - point.predicted("overlap"),
+        expected=0.0,
+        relative=False,
+        within=0.02,
+    )
+    system = noise_system(claims=[claim], chance=lambda *_: {"overlap": [0.05] * 4})
+    (power,) = power_rows(system, points_of(0, 6, scatter=0.01))
+    assert power.status == "holds"
+    assert power.fails_from_above == power.fails_from_below == 0.05
+    assert power.passes
 
 
 def test_names_that_nothing_returns_are_refused():

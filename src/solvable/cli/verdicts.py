@@ -14,6 +14,7 @@ from rich.text import Text
 from solvable.cli.terminal import note, write, write_prose, write_title
 from solvable.frame.claims import Verdict
 from solvable.frame.power import PowerRow
+from solvable.frame.system import refusals
 from solvable.plots.tables import console_for, verdict_cell
 from solvable.study.results import StudyResult
 from solvable.study.tables import power_table, verdict_summary, verdict_table
@@ -85,6 +86,9 @@ def note_gaps(result: StudyResult) -> None:
         where = ", ".join(f"{name}={value}" for name, value in first.parameters.items())
         what = "the prediction" if first.replicate is None else f"replicate {first.replicate}"
         note(f"solvable: {count} failed: {error} (first: {what} at {where})")
+    refused = refusals(result.points)
+    if refused:
+        note(f"solvable: {refused}")
     unrun = result.missing - sum(failure.replicate is not None for failure in result.failures)
     if unrun > 0:
         note(

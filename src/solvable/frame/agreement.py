@@ -11,7 +11,7 @@ import numpy as np
 from solvable.errors import InvalidParameter, unknown_choice
 from solvable.frame.claims import Finding, NotTestable, Verdict, verdict_of
 from solvable.frame.curves import Axis, place
-from solvable.frame.points import Point
+from solvable.frame.points import Point, paired
 from solvable.frame.statistics import SPREAD, Errors, pooled_errors
 
 Kind = Literal["equal", "at least", "at most"]
@@ -100,6 +100,9 @@ class Agreement:
     scatter : callable, optional
         ``scatter(cell)``: what the scatter of replicates goes with, up to a factor common to all cells;
         default the compared number itself. See :func:`overlap_scatter`.
+    pairs : str, optional
+        Parameter along which the claim is about pairs: each point with the next larger value is what
+        functions of a point find as ``point.other``.
     power : float
         Relative error of the prediction that this claim is meant to notice.
 
@@ -130,6 +133,7 @@ class Agreement:
     missing: str = ""
     entry: str | Callable[[Any], Sequence[str]] = "entry"
     scatter: Callable[[Cell], float] | None = None
+    pairs: str | None = None
     power: float = 0.1
 
     def __post_init__(self) -> None:
@@ -268,20 +272,17 @@ class Comparison:
         return f"{entry}, {words}"
 
     def _more_replicates(self, allowance: np.ndarray) -> str:
-        best = int(np.argmin(allowance / self.within))
-        needed = self.errors.replicates_needed(
-            best, SPREAD * float(self.within[best]), two_sided=self.row.kind == "equal"
-        )
-        replicates = self.cells[best].point.replicates
-        if replicates < 2:
+        if self.errors.degrees == 0:
             return "one replicate cannot tell its scatter: at least 1 more replicate"
-        if needed is None:
-            return (
-                f"replicates scatter far more than the stated tolerance of {self.within[best]:.2g}"
-            )
+        # The quietest cell is so by chance: the middle one tells what would do.
+        middle = int(np.argsort(allowance / self.within)[self.within.size // 2])
+        needed = self.errors.replicates_needed(
+            middle, SPREAD * float(self.within[middle]), two_sided=self.row.kind == "equal"
+        )
+        replicates = self.cells[middle].point.replicates
         more = max(1, needed - replicates)
         return (
-            f"replicates scatter more than the stated tolerance of {self.within[best]:.2g} allows: "
+            f"replicates scatter more than the stated tolerance of {self.within[middle]:.2g} allows: "
             f"{more} more replicate{'s' if more > 1 else ''}"
         )
 
@@ -294,6 +295,8 @@ def overlap_scatter(cell: Cell) -> float:
 
 def compare(row: Agreement, points: Sequence[Point]) -> Comparison | NotTestable:
     """Measured and expected values of every cell of a row, with errors and stated tolerances."""
+    if row.pairs is not None:
+        points = paired(points, row.pairs)
     unknown = _unknown_name(row, points)
     if unknown and not row.missing:
         raise InvalidParameter(f"claim {row.name!r} names {unknown}. Mend the claim's row.")

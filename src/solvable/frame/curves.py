@@ -10,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import ValidationError
 
+from solvable.errors import InvalidParameter
 from solvable.frame.points import Metrics, Point
 
 
@@ -117,11 +118,18 @@ class Curve:
 
     @cached_property
     def predictions(self) -> Sequence[Metrics]:
-        """Predictions along the grid, made once for all panels."""
-        return self.predict(self.setting, self.grid)
+        """Predictions along the grid, made once for all panels; empty where theory refuses them."""
+        try:
+            return self.predict(self.setting, self.grid)
+        except InvalidParameter:
+            if not any(point.refusal for point in self.points):
+                raise
+            return [{} for _ in self.grid]
 
     def line(self, name: str) -> np.ndarray:
         """A predicted quantity along the grid, shape (grid,) or (grid, length)."""
+        if not any(self.predictions):
+            return np.full(self.grid.shape, np.nan)
         return _stacked([np.asarray(metrics[name], dtype=float) for metrics in self.predictions])
 
     def measured(self, name: str) -> tuple[np.ndarray, np.ndarray]:
@@ -162,12 +170,10 @@ def predict_each(
         for coordinate in coordinates:
             value = round(coordinate) if whole else float(coordinate)
             try:
-                own = type(setting)(**{**values, axis.parameter: value})
-            except ValidationError:
-                # Beyond the allowed range a line ends.
+                found.append(predict(type(setting)(**{**values, axis.parameter: value})))
+            except (ValidationError, InvalidParameter):
+                # Beyond the allowed range, or that of the theory, a line ends.
                 found.append(None)
-                continue
-            found.append(predict(own))
         return _without_gaps(found)
 
     return along

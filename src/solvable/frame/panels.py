@@ -204,6 +204,8 @@ def draw_trace(trace: Trace, curve: Curve, words: str, colour: int, *, alone: bo
 
 
 def _line(trace: Trace, curve: Curve, name: str, unit: np.ndarray) -> np.ndarray | None:
+    if not any(curve.predictions):
+        return None  # theory refuses the whole curve
     if name not in curve.predictions[0]:
         raise _unknown(name, curve.predictions[0])
     line = curve.line(name)
@@ -273,6 +275,8 @@ def draw_markers(markers: Mapping[str, str], curve: Curve, colour: int | None) -
     """Vertical lines at predicted places that lie inside the figure."""
     drawn = []
     for name, label in markers.items():
+        if curve.points[0].refused:
+            continue
         if name not in curve.points[0].prediction:
             raise _unknown(name, curve.points[0].prediction)
         value = curve.points[0].predicted(name)

@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from solvable.errors import InvalidData
+from solvable.errors import InvalidData, InvalidParameter
 
 Metrics = dict[str, float | list[float | None] | str | None]
 """Named results of a replicate or a prediction: numbers, lists, words (such as the name of a phase),
 or None where not measured."""
+
+NO_PREDICTION = "no prediction"
+"""Name under which a prediction says why it, or a part of it that is None, is missing."""
+
+
+def predicted_or_refused(predict: Callable[[Any], Metrics], parameters: Any) -> Metrics:
+    """The prediction, or the reason of a theory that does not hold at these parameters."""
+    try:
+        return predict(parameters)
+    except InvalidParameter as error:
+        return {NO_PREDICTION: " ".join(str(error).split())}
 
 
 @dataclass(frozen=True)
@@ -30,12 +42,25 @@ class Point:
     setting : Parameters, optional
         The parameters as the system's own model; :meth:`System.verdicts` and
         :meth:`System.figures` fill it in.
+    other : Point, optional
+        The point that a claim about pairs compares it with.
     """
 
     parameters: Mapping[str, Any]
     metrics: Sequence[Metrics]
     prediction: Metrics
     setting: Any = None
+    other: Point | None = None
+
+    @property
+    def refusal(self) -> str:
+        """Why there is no prediction, or none of some metrics; empty where there is one of all."""
+        return str(self.prediction.get(NO_PREDICTION) or "")
+
+    @property
+    def refused(self) -> bool:
+        """Whether nothing at all is predicted here."""
+        return bool(self.refusal) and len(self.prediction) == 1
 
     @property
     def replicates(self) -> int:
@@ -69,7 +94,24 @@ class Point:
 
     def predicted(self, name: str) -> np.ndarray:
         """Predicted value, shape () or (length,); None becomes NaN, words raise as in `values`."""
+        if self.refused:
+            return np.array(np.nan)
+        if name not in self.prediction:
+            raise InvalidParameter(
+                f"the prediction {name!r} is asked for, which predict does not return; allowed: "
+                f"{', '.join(self.prediction)}. Mend the claim or the figure."
+            )
         return _numbers(name, self.prediction[name])
+
+
+def paired(points: Sequence[Point], parameter: str) -> list[Point]:
+    """Each point with the one of the next larger value of a parameter, all others equal, as `other`."""
+    groups: dict[tuple[object, ...], list[Point]] = {}
+    for point in points:
+        key = tuple(str(v) for name, v in point.parameters.items() if name != parameter)
+        groups.setdefault(key, []).append(point)
+    ordered = [sorted(group, key=lambda p: p.parameters[parameter]) for group in groups.values()]
+    return [replace(a, other=b) for group in ordered for a, b in pairwise(group)]
 
 
 def _numbers(name: str, value: float | list[float | None] | str | None) -> np.ndarray:

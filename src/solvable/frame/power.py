@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from solvable.frame.agreement import Agreement, Comparison, cells_of, compare
+from solvable.frame.agreement import Agreement, Comparison, cells_of, compare, judge
 from solvable.frame.claims import Claim, Finding, NotTestable
 from solvable.frame.points import Metrics, Point
 from solvable.frame.system import System
@@ -52,6 +52,11 @@ class PowerRow:
         reached = [x for x in (self.fails_from_above, self.fails_from_below) if x is not None]
         return bool(reached) and min(reached) <= self.stated
 
+    @property
+    def passes(self) -> bool:
+        """Whether a claim that holds would have failed with a wrong prediction, and by chance."""
+        return self.status != "holds" or (self.noticed and self.chance != "holds")
+
 
 def power_rows(system: System, points: Sequence[Point]) -> list[PowerRow]:
     """Judge the same records with scaled predictions and with a learner that knows nothing.
@@ -68,12 +73,13 @@ def power_rows(system: System, points: Sequence[Point]) -> list[PowerRow]:
     list of PowerRow
         One for each claim, in order.
     """
-    points = system.settled(points)
+    points = system.settled([point for point in points if not point.refused])
     return [
         _agreement_power(claim, points, system)
         if isinstance(claim, Agreement)
         else _claim_power(claim, points, system)
         for claim in system.claims
+        if points
     ]
 
 
@@ -81,11 +87,12 @@ def _agreement_power(row: Agreement, points: Sequence[Point], system: System) ->
     comparison = compare(row, points)
     if isinstance(comparison, NotTestable):
         return PowerRow(row.name, "not testable", row.power, None, None, "not testable")
-    statuses = {
-        sign * x: _status(comparison.scaled(1 + sign * x).finding(system.axis))
-        for sign in (1, -1)
-        for x in FACTORS
-    }
+    statuses = {}
+    for x in (sign * size for sign in (1, -1) for size in FACTORS):
+        statuses[x] = _status(comparison.scaled(1 + x).finding(system.axis))
+        # A metric that is a function may hold the prediction in it, and expect 0.
+        if callable(row.metric) and statuses[x] != "fails":
+            statuses[x] = _status(judge(row, [_scaled(p, 1 + x) for p in points], system.axis))
     chance = _chance_comparison(row, comparison, system)
     return PowerRow(
         row.name,
@@ -99,20 +106,25 @@ def _agreement_power(row: Agreement, points: Sequence[Point], system: System) ->
 
 def _chance_comparison(row: Agreement, comparison: Comparison, system: System) -> Comparison | None:
     """The same cells with the learner's values replaced; errors stay those of the records."""
-    replaced = [_by_chance(cell.point, system) for cell in comparison.cells]
-    if isinstance(row.metric, str):
-        known = [row.metric in metrics for metrics in replaced]
-        if not any(known):
-            return None
+    if isinstance(row.metric, str) and not any(
+        row.metric in _by_chance(cell.point, system) for cell in comparison.cells
+    ):
+        return None
     measured = []
-    for cell, metrics, unit in zip(comparison.cells, replaced, comparison.units, strict=True):
-        point = replace(cell.point, metrics=[{**own, **metrics} for own in cell.point.metrics])
-        entries = cells_of(replace(row, where=None), [point])
+    for cell, unit in zip(comparison.cells, comparison.units, strict=True):
+        entries = cells_of(replace(row, where=None), [_guessed(cell.point, system)])
         value = next((c.measured for c in entries if c.entry == cell.entry), np.nan)
         measured.append(value / unit)
     values = np.array(measured)
     kept = np.where(np.isfinite(values), values, comparison.measured)
     return None if np.array_equal(kept, comparison.measured) else replace(comparison, measured=kept)
+
+
+def _guessed(point: Point, system: System) -> Point:
+    """A point whose learner knows nothing."""
+    metrics = [{**own, **_by_chance(point, system)} for own in point.metrics]
+    other = None if point.other is None else _guessed(point.other, system)
+    return replace(point, metrics=metrics, other=other)
 
 
 def _by_chance(point: Point, system: System) -> Metrics:
@@ -129,11 +141,7 @@ def _claim_power(claim: Claim, points: Sequence[Point], system: System) -> Power
             statuses[x] = _status(replace(finding, expected=finding.expected * (1 + x)))
     chance = NO_CHANCE
     if any(_by_chance(point, system) for point in points):
-        replaced = [
-            replace(point, metrics=[{**own, **_by_chance(point, system)} for own in point.metrics])
-            for point in points
-        ]
-        chance = _status(claim.check(replaced))
+        chance = _status(claim.check([_guessed(point, system) for point in points]))
     above, below = _first(statuses, 1), _first(statuses, -1)
     return PowerRow(claim.name, _status(finding), claim.power, above, below, chance)
 

@@ -14,9 +14,6 @@ FALSE_ALARM = 0.01
 SPREAD = 2.0
 """Largest statistical allowance, in stated tolerances; beyond it a cell is not testable."""
 
-MOST_REPLICATES = 100_000
-"""Replicates beyond which no number is told."""
-
 
 @dataclass(frozen=True)
 class Errors:
@@ -48,10 +45,10 @@ class Errors:
         shares = (self.points if together else self.variance.size) * (2 if two_sided else 1)
         return np.asarray(-stdtrit(degrees, FALSE_ALARM / shares) * self.standard_error)
 
-    def replicates_needed(self, cell: int, allowance: float, *, two_sided: bool) -> int | None:
-        """Fewest replicates of every cell with which the allowance of one falls to this."""
+    def replicates_needed(self, cell: int, allowance: float, *, two_sided: bool) -> int:
+        """Fewest replicates of every cell, to a twentieth, with which the allowance of one is this."""
         count = 2
-        while count < MOST_REPLICATES:
+        while count < 10**18:  # variances may be infinite
             grown = Errors(
                 self.variance,
                 np.full(self.variance.shape, count),
@@ -62,7 +59,7 @@ class Errors:
             if grown.allowances(two_sided=two_sided)[cell] <= allowance:
                 return count
             count += max(1, count // 20)
-        return None
+        return count
 
 
 def pooled_errors(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import sys
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
@@ -14,7 +15,7 @@ from pydantic import BaseModel, ConfigDict
 
 from solvable.errors import InvalidParameter, unknown_choice
 from solvable.frame.agreement import Agreement
-from solvable.frame.claims import Claim, Verdict
+from solvable.frame.claims import Claim, NotTestable, Verdict, verdict_of
 from solvable.frame.curves import Axis, Curve, curves_of, predict_each
 from solvable.frame.panels import Panel, PanelFunction
 from solvable.frame.points import Metrics, Point
@@ -90,6 +91,9 @@ class System:
         ``measure(parameters, rng) -> metrics`` of one replicate; they depend on nothing else.
     predict : callable or str
         ``predict(parameters) -> metrics``: the same names, and quantities that only theory knows.
+        :class:`~solvable.errors.InvalidParameter` where the theory does not hold: the study goes on,
+        and says why there is no prediction. For a part of the metrics: None, and the reason under
+        "no prediction".
     teacher : callable or str, optional
         ``teacher(parameters, rng) -> arrays`` that define the target of a replicate; the generator
         starts as that of ``measure``.
@@ -283,21 +287,23 @@ class System:
         ]
 
     def verdicts(self, points: Sequence[Point]) -> list[Verdict]:
-        """One verdict per claim on the points of a study."""
+        """One verdict per claim on the points of a study that have a prediction."""
+        refused = refusals(points)
+        points = self.settled([point for point in points if not point.refused])
         if not points:
-            reason = "no task of this study has finished"
-            return [
-                Verdict(
-                    claim.name, claim.statement, "not testable", reason=reason, source=claim.source
-                )
-                for claim in self.claims
-            ]
-        points = self.settled(points)
-        return [
+            missing = NotTestable(refused or "no task of this study has finished")
+            return [verdict_of(claim, missing) for claim in self.claims]
+        verdicts = [
             claim.verdict(points, self.axis)
             if isinstance(claim, Agreement)
             else claim.verdict(points)
             for claim in self.claims
+        ]
+        return [
+            replace(verdict, reason=f"{verdict.reason}; {refused}")
+            if refused and verdict.status == "not testable"
+            else verdict
+            for verdict in verdicts
         ]
 
     def curves(self, points: Sequence[Point]) -> list[Curve]:
@@ -311,6 +317,17 @@ class System:
         """Figures of a study: every panel for every curve."""
         curves = self.curves(points)
         return [figure for panel in self.panels for figure in panel(curves)] if curves else []
+
+
+def refusals(points: Sequence[Point]) -> str:
+    """Why points have no prediction, or none of some metrics; empty if all are predicted."""
+    reasons = Counter(point.refusal for point in points if point.refusal)
+    return "; ".join(
+        f"no prediction: {reason}"
+        if count == len(points)
+        else f"no prediction at {count} of {len(points)} points: {reason}"
+        for reason, count in reasons.most_common(3)
+    )
 
 
 def _caller() -> str:

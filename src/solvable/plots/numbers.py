@@ -94,6 +94,8 @@ def format_with_error(value: float | None, error: float | None) -> str:
     ('0.931 ± 0.012', '411000 ± 1200')
     >>> format_with_error(1.2345e8, 2.1e6), format_with_error(0.5, None)
     ('(1.234 ± 0.021) × 10⁸', '0.5')
+    >>> format_with_error(1 - 1.2e-11, 3.4e-12)
+    '0.9999999999880 ± 0.0000000000034'
     """
     if value is None or not math.isfinite(value) or error is None or math.isnan(error):
         return format_number(value)
@@ -109,6 +111,8 @@ def format_with_error(value: float | None, error: float | None) -> str:
         return f"{_fixed(value, last)} ± {_fixed(error, last)}"
     mantissa = f"{_fixed(_scaled(value, first), last - first)} ± "
     mantissa += _fixed(_scaled(error, first), last - first)
+    if first == 0:
+        return mantissa
     return f"({mantissa}) × 10{str(first).translate(_SUPERSCRIPTS)}"
 
 

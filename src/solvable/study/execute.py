@@ -21,7 +21,7 @@ from threadpoolctl import threadpool_limits
 
 from solvable import __version__
 from solvable.errors import InvalidData
-from solvable.frame.points import Metrics
+from solvable.frame.points import Metrics, predicted_or_refused
 from solvable.frame.system import System
 from solvable.study.grid import task_stream
 from solvable.study.parameters import canonical_json
@@ -122,7 +122,7 @@ def _compute(job: Job) -> tuple[Metrics, dict[str, bytes], dict[str, Any]]:
     _reset_peak_memory()
     wall, cpu = time.perf_counter(), time.process_time()
     if job.kind == "prediction":
-        metrics = system.predict(parameters)
+        metrics = predicted_or_refused(system.predict, parameters)
     else:
         metrics = system.measure(parameters, task_stream(job.identity))
     provenance = {

@@ -10,7 +10,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from solvable.errors import InvalidParameter, unknown_choice
-from solvable.frame.points import Metrics
+from solvable.frame.points import NO_PREDICTION, Metrics, predicted_or_refused
 from solvable.frame.system import System
 from solvable.plots.numbers import format_number
 from solvable.plots.shown import Shown
@@ -58,13 +58,13 @@ class Predictions(Shown, view=__name__):
 def predict_grid(system: System, grid: Mapping[str, Any]) -> Predictions:
     """Predict every point of a grid, on one BLAS thread; parameters left out have their defaults."""
     study = Study(system, grid)
+    points = []
     with threadpool_limits(limits=1):
-        points = [
-            Predicted(
-                dict(point), plain_metrics(system.predict(validate_parameters(system, point)))
-            )
-            for point in study.points
-        ]
+        for point in study.points:
+            found = predicted_or_refused(system.predict, validate_parameters(system, point))
+            points.append(Predicted(dict(point), plain_metrics(found)))
+    if all(list(point.prediction) == [NO_PREDICTION] for point in points):
+        raise InvalidParameter(f"no prediction: {points[0].prediction[NO_PREDICTION]}")
     # As asked, and not as it came out: two values that are equal are a grid all the same.
     varied = tuple(name for name, values in grid.items() if len(axis_values(name, values)) > 1)
     return Predictions(system.name, tuple(points), varied)
@@ -140,6 +140,7 @@ def grid_tables(
     """
     settings = [[format_value(parameters[name]) for name in varied] for parameters, _ in points]
     names = list(dict.fromkeys(name for _, prediction in points for name in prediction))
+    names = [name for name in names if name != NO_PREDICTION]
     lists = [
         name
         for name in names
@@ -161,7 +162,12 @@ def grid_tables(
             for entry in entries
         ]
         found += _fitting(_Grid(title, varied, settings, ranks, cells), width)
-    return found
+    refused = [
+        (*setting, str(prediction[NO_PREDICTION]))
+        for setting, (_, prediction) in zip(settings, points, strict=True)
+        if NO_PREDICTION in prediction
+    ]
+    return [*found, Table.of(*varied, NO_PREDICTION, rows=refused)] if refused else found
 
 
 class _Grid(NamedTuple):
