@@ -3,9 +3,9 @@ import pytest
 
 from solvable.arrays import ArraySource
 from solvable.errors import InvalidParameter
+from solvable.models.quadratic.factorised import solve_factorised
 from solvable.models.quadratic.narrow import cut_moments, solve_narrow, width_cut
 from solvable.models.quadratic.sensing import GaussianSensing, SampleSensing
-from solvable.models.quadratic.solvers import solve_factorised
 from solvable.models.quadratic.theory import solve_quadratic
 from solvable.spectra.free_convolution import SpectralLaw
 from solvable.spectra.functionals import truncated_moments

@@ -5,8 +5,9 @@ import pytest
 
 from solvable.arrays import ArraySource, random_stream
 from solvable.models.quadratic.amp import solve_amp
+from solvable.models.quadratic.factorised import solve_factorised
 from solvable.models.quadratic.sensing import SampleSensing
-from solvable.models.quadratic.solvers import kkt_residual, solve_factorised, solve_fista
+from solvable.models.quadratic.solvers import kkt_residual, solve_fista
 
 
 def power_law(dimension, exponent=1.0):

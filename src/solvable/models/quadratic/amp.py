@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from solvable.arrays import Array, namespace
 from solvable.models.quadratic.sensing import Sensing
 from solvable.models.quadratic.solvers import QuadraticSolution, certified, positive_part
 
@@ -14,9 +15,9 @@ from solvable.models.quadratic.solvers import QuadraticSolution, certified, posi
 class _State(NamedTuple):
     """What an iteration starts from; linear mixtures of states are states."""
 
-    matrix: np.ndarray
-    measured: np.ndarray
-    message: np.ndarray
+    matrix: Array
+    measured: Array
+    message: Array
     freedom: float
 
 
@@ -26,45 +27,44 @@ class _Extrapolation:
 
     memory: int
     images: list[_State] = field(default_factory=list)
-    steps: list[np.ndarray] = field(default_factory=list)
+    steps: list[Array] = field(default_factory=list)
 
-    def add(self, image: _State, step: np.ndarray) -> None:
+    def add(self, image: _State, step: Array) -> None:
         self.images = [*self.images, image][-self.memory - 1 :]
-        self.steps = [*self.steps, step.ravel()][-self.memory - 1 :]
+        self.steps = [*self.steps, namespace(step).reshape(step, (-1,))][-self.memory - 1 :]
 
     def forget(self) -> None:
         self.images, self.steps = self.images[-1:], self.steps[-1:]
 
     def mixture(self) -> _State:
-        weights = np.zeros(len(self.steps))
-        weights[-1] = 1
-        if len(weights) > 1:
-            differences = np.diff(self.steps, axis=0)
-            gram = differences @ differences.T
-            # Steps that have become parallel leave the mixture undetermined.
-            gram.flat[:: len(gram) + 1] *= 1 + 1e-12
-            slope = np.linalg.lstsq(gram, differences @ self.steps[-1], rcond=1e-14)[0]
-            weights[1:] -= slope
-            weights[:-1] += slope
-        parts = [
-            sum(w * part for w, part in zip(weights, column, strict=True))
-            for column in zip(*self.images, strict=True)
-        ]
-        return _State(*parts)
+        xp = namespace(self.steps[-1])
+        differences = xp.stack(self.steps[1:]) - xp.stack(self.steps[:-1])
+        # Steps that have become parallel leave the mixture undetermined.
+        values, vectors = xp.linalg.eigh(differences @ differences.T)
+        scores = vectors.T @ (differences @ self.steps[-1])
+        kept = values > 1e-14 * values[-1]
+        slope = vectors @ xp.where(kept, scores / xp.where(kept, values, 1.0), 0.0)
+        last, freedom = self.images[-1], self.images[-1].freedom
+        parts: list[Array] = [last.matrix, last.measured, last.message]
+        for w, image, before in zip(slope, self.images[1:], self.images[:-1], strict=True):
+            columns = zip(parts, image[:3], before[:3], strict=True)
+            parts = [part - w * (new - old) for part, new, old in columns]
+            freedom -= float(w) * (image.freedom - before.freedom)
+        return _State(parts[0], parts[1], parts[2], freedom)
 
 
-def degrees_of_freedom(strengths: np.ndarray, shrunk: np.ndarray) -> float:
+def degrees_of_freedom(strengths: Array, shrunk: Array) -> float:
     """Divergence of the soft threshold of eigenvalues, descending, over symmetric matrices."""
     # df = #{f_i > 0} + sum_{i<j} (f_i - f_j) / (nu_i - nu_j), f = nu - b where above 0 (derived). Two
     # kept eigenvalues contribute exactly one, so that equal ones need no guard.
-    kept = len(shrunk)
+    kept = shrunk.shape[0]
     gaps = strengths[:kept, None] - strengths[None, kept:]
-    return kept * (kept + 1) / 2 + float(np.sum(shrunk[:, None] / gaps))
+    return kept * (kept + 1) / 2 + float(namespace(gaps).sum(shrunk[:, None] / gaps))
 
 
 def solve_amp(
     sensing: Sensing,
-    labels: np.ndarray,
+    labels: Array,
     regularisation: float,
     *,
     tolerance: float = 1e-6,
@@ -79,18 +79,20 @@ def solve_amp(
     # Flops as FISTA in far fewer iterations; memory 2 (m + 1) (n + d^2) numbers beside the samples.
     # Expects samples that are nearly isotropic; elsewhere it may not contract: `converged` is False.
     n, d = sensing.n_samples, sensing.dimension
-    state = _State(np.zeros((d, d)), np.zeros(n), np.zeros(n), 0.0)
+    labels = sensing.asarray(labels)
+    xp = namespace(labels)
+    state = _State(sensing.asarray(np.zeros((d, d))), 0 * labels, 0 * labels, 0.0)
     history = _Extrapolation(memory)
-    factor, iteration = np.zeros((d, 0)), 0
+    factor, iteration = sensing.asarray(np.zeros((d, 0))), 0
     best, best_iteration, previous, small_step = np.inf, 0, np.inf, tolerance
     for iteration in range(1, max_iterations + 1):
         advanced = _image(sensing, labels, regularisation, state)
         if advanced is None:
-            factor = np.zeros((d, 0))
+            factor = sensing.asarray(np.zeros((d, 0)))
             break
         image, factor, size = advanced
         change = image.matrix - state.matrix
-        step = float(np.linalg.norm(change)) / max(size, np.finfo(float).tiny)
+        step = float(xp.linalg.matrix_norm(change)) / max(size, np.finfo(float).tiny)
         if step < 0.9 * best:
             best, best_iteration = step, iteration
         if step <= small_step:
@@ -125,19 +127,20 @@ def solve_amp(
 
 
 def _image(
-    sensing: Sensing, labels: np.ndarray, regularisation: float, state: _State
-) -> tuple[_State, np.ndarray, float] | None:
+    sensing: Sensing, labels: Array, regularisation: float, state: _State
+) -> tuple[_State, Array, float] | None:
     """State after one undamped iteration, its factor and the size of M; None where that overflows."""
     n, d = sensing.n_samples, sensing.dimension
     # r <- y - A(S) + (df / n) r,  M = S + (d / 2n) A*(r),  S <- (M - lambda epsilon)_+,
     # 1/epsilon = 4 (n - df) / d^2
     message = labels - state.measured + state.freedom / n * state.message
     noisy = state.matrix + d / (2 * n) * sensing.adjoint(message)
-    size = float(np.linalg.norm(noisy))
+    xp = namespace(noisy)
+    size = float(xp.linalg.matrix_norm(noisy))
     if not np.isfinite(size):
         return None
     threshold = regularisation * d**2 / (4 * (n - state.freedom))
     factor, values = positive_part(noisy, threshold)
     # Far from the fixed point the count can exceed n, where the threshold has no meaning.
-    freedom = min(degrees_of_freedom(values, np.sum(factor**2, axis=0)), 0.95 * n)
+    freedom = min(degrees_of_freedom(values, xp.sum(factor**2, axis=0)), 0.95 * n)
     return _State(factor @ factor.T, sensing.forward(factor), message, freedom), factor, size

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import fields, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -10,10 +11,11 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from solvable.arrays import Array, Source
+from solvable.arrays import Array, Source, namespace, to_numpy
 from solvable.errors import InvalidParameter, unknown_choice
 from solvable.fitting.inputs import validated_fit_input, validated_input
 from solvable.models.quadratic.amp import solve_amp
+from solvable.models.quadratic.factorised import solve_factorised
 from solvable.models.quadratic.sensing import (
     SampleSensing,
     Sensing,
@@ -21,7 +23,7 @@ from solvable.models.quadratic.sensing import (
     second_moment,
     whitening_of,
 )
-from solvable.models.quadratic.solvers import QuadraticSolution, solve_factorised, solve_fista
+from solvable.models.quadratic.solvers import QuadraticSolution, solve_fista
 from solvable.models.quadratic.spectrum import SpectralEstimate, spectral_estimate
 
 SOLVERS = ("amp", "fista", "factorised")
@@ -58,7 +60,7 @@ class QuadraticNetRegressor(RegressorMixin, BaseEstimator):
     width : int, optional
         Units of the factorised solver; d by default.
     tolerance : float
-        Largest optimality residual, in (0, 1).
+        Largest optimality residual, in (0, 1), or what the rounding of products leaves if that is more.
     max_iterations : int
         Of each solver, at least 1.
 
@@ -97,7 +99,9 @@ class QuadraticNetRegressor(RegressorMixin, BaseEstimator):
     Notes
     -----
     arXiv:2505.17958 with the factor d of the penalty that the talk's slide drops. Time
-    :math:`2nd^2` per iteration, memory of one block of rows. ``tests/models/quadratic/test_learner.py``.
+    :math:`2nd^2` per iteration, memory of one block of rows. A torch tensor is fitted on its device
+    in its own precision, summed in double; only numbers that decide whether to go on leave it, and the
+    result at the end. ``tests/models/quadratic/test_learner.py`` and ``test_devices.py``.
 
     Examples
     --------
@@ -133,9 +137,11 @@ class QuadraticNetRegressor(RegressorMixin, BaseEstimator):
         mean = float(np.mean(labels)) if self.fit_intercept else 0.0
         moment = second_moment(source)
         self.condition_number_ = condition_number(moment)
-        self.whitening_ = whitening_of(source) if self.whiten else None
-        if self.whitening_ is not None:
-            moment = np.eye(self.whitening_.directions.shape[1])
+        xp = namespace(moment)
+        whitening = whitening_of(source) if self.whiten else None
+        self.whitening_ = whitening and _on_host(whitening)
+        if whitening is not None:
+            moment = xp.eye(whitening.directions.shape[1], dtype=moment.dtype)
         elif self.condition_number_ > 100:
             warnings.warn(
                 f"the second moment of the features has condition number "
@@ -145,11 +151,12 @@ class QuadraticNetRegressor(RegressorMixin, BaseEstimator):
                 stacklevel=2,
             )
         # With an intercept beside it, S only sees what deviates from the sample's own moment.
-        centre = moment if self.fit_intercept else np.eye(len(moment))
-        self._minimise(SampleSensing(source, centre, self.whitening_), labels - mean)
+        centre = moment if self.fit_intercept else None
+        sensing = SampleSensing(source, centre, whitening)
+        self._minimise(sensing, labels - mean)
         self.matrix_ = self.solution_.matrix
-        shift = np.sum((centre - np.eye(len(moment))) * self.matrix_) / np.sqrt(len(moment))
-        self.intercept_ = mean - float(shift)
+        excess = to_numpy(sensing.centre) - np.eye(moment.shape[0])
+        self.intercept_ = mean - float(np.sum(excess * self.matrix_)) / moment.shape[0] ** 0.5
         return self
 
     def predict(self, X: Array | Source) -> np.ndarray:
@@ -157,7 +164,7 @@ class QuadraticNetRegressor(RegressorMixin, BaseEstimator):
         check_is_fitted(self)
         source = validated_input(self, X)
         sensing = SampleSensing(source, whitening=self.whitening_)
-        return sensing.forward(self.solution_.factor) + self.intercept_
+        return to_numpy(sensing.forward(sensing.asarray(self.solution_.factor))) + self.intercept_
 
     def _check_parameters(self) -> None:
         if self.solver not in SOLVERS:
@@ -180,7 +187,8 @@ class QuadraticNetRegressor(RegressorMixin, BaseEstimator):
         if self.regularisation != "gcv":
             self._keep(self._solved(sensing, labels, self.regularisation), self.regularisation)
             return
-        top = 2 / sensing.dimension * float(np.linalg.eigvalsh(sensing.adjoint(labels))[-1])
+        dual = sensing.adjoint(sensing.asarray(labels))
+        top = 2 / sensing.dimension * float(namespace(dual).linalg.eigvalsh(dual)[-1])
         best: tuple[QuadraticSolution, float, SpectralEstimate] | None = None
         for ratio in PATH_RATIOS:
             # Labels without a positive direction leave nothing to learn at any regularisation.
@@ -201,9 +209,9 @@ class QuadraticNetRegressor(RegressorMixin, BaseEstimator):
         regularisation: float,
         estimate: SpectralEstimate | None = None,
     ) -> None:
-        self.solution_ = solution
+        self.spectrum_ = _on_host(estimate or spectral_estimate(solution, regularisation))
+        self.solution_ = _on_host(solution)
         self.regularisation_ = float(regularisation)
-        self.spectrum_ = estimate or spectral_estimate(solution, regularisation)
         self.gcv_score_ = self.spectrum_.gcv_score
         self.kkt_residual_ = solution.kkt_residual
         self.solver_ = solution.solver
@@ -250,6 +258,12 @@ class QuadraticNetRegressor(RegressorMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.regressor_tags.poor_score = True
         return tags
+
+
+def _on_host(result: Any) -> Any:
+    """A dataclass with its arrays as NumPy arrays."""
+    values = {field.name: getattr(result, field.name) for field in fields(result)}
+    return replace(result, **{k: to_numpy(v) for k, v in values.items() if hasattr(v, "shape")})
 
 
 def _within(value: Any, bound: float) -> bool:

@@ -10,15 +10,11 @@ from solvable.arrays import ArraySource
 from solvable.errors import InvalidParameter, NotConverged
 from solvable.frame.points import Metrics
 from solvable.models.quadratic.amp import solve_amp
+from solvable.models.quadratic.factorised import solve_factorised
 from solvable.models.quadratic.parameters import QuadraticParameters
 from solvable.models.quadratic.predict import feature_groups, group_means, outlier_edge
 from solvable.models.quadratic.sensing import GaussianSensing, SampleSensing, Sensing
-from solvable.models.quadratic.solvers import (
-    QuadraticSolution,
-    objective,
-    solve_factorised,
-    solve_fista,
-)
+from solvable.models.quadratic.solvers import QuadraticSolution, objective, solve_fista
 from solvable.models.quadratic.spectrum import spectral_estimate
 from solvable.models.quadratic.target import QuadraticTarget
 

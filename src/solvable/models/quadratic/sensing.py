@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
-from solvable.arrays import Source, random_stream, to_numpy
+from solvable.arrays import Array, Source, namespace, random_stream, to_numpy
 from solvable.errors import InvalidData, InvalidParameter
+from solvable.operators.blocks import array_behind, rows_per_block
 
 CHUNK_ROWS = 2_048
-"""Rows read at a time: a block and its product with a matrix stay in cache."""
+"""Rows read at a time on a host: a block and its product with a matrix stay in cache."""
 
 SYMMETRIC_COLUMNS = 256
 """Columns from which two products of symmetric result beat one of general result."""
@@ -26,14 +27,59 @@ class Sensing(Protocol):
 
     n_samples: int
     dimension: int
+    rounding: float
+    """Relative rounding of products."""
 
-    def forward(self, factor: np.ndarray) -> np.ndarray:
+    def forward(self, factor: Array) -> Array:
         """Measurements of the positive matrix ``factor @ factor.T``."""
         ...
 
-    def adjoint(self, residual: np.ndarray) -> np.ndarray:
+    def adjoint(self, residual: Array) -> Array:
         """Symmetric matrix that the residual is measured against."""
         ...
+
+    def asarray(self, values: Any) -> Array:
+        """These numbers in double precision, in the library and on the device of the samples."""
+        ...
+
+
+class Samples:
+    """Samples in blocks, multiplied where they live: tensors on their device in their own precision."""
+
+    # All else is read as NumPy arrays in double precision. Sums are taken in double precision.
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.array = array_behind(source)
+        self.on_host = self.array is None or isinstance(self.array, np.ndarray)
+        self.dtype = np.float64 if self.on_host else source.dtype
+        self.rounding = float((np if self.on_host else namespace(self.array)).finfo(self.dtype).eps)
+
+    def asarray(self, values: Any) -> Array:
+        """Numbers in double precision beside the samples."""
+        if self.on_host:
+            return np.asarray(to_numpy(values), dtype=np.float64)
+        from array_api_compat import device
+
+        xp = namespace(self.array)
+        return xp.asarray(values, dtype=xp.float64, device=device(self.array))
+
+    def cast(self, values: Array) -> Array:
+        """Numbers in the precision in which samples are multiplied."""
+        return values if self.on_host else namespace(values).astype(values, self.dtype)
+
+    def widened(self, values: Array) -> Array:
+        """Products in double precision."""
+        return (
+            values if self.on_host else namespace(values).astype(values, namespace(values).float64)
+        )
+
+    def blocks(self) -> Iterator[tuple[slice, Array]]:
+        """Rows and their samples, in order."""
+        # A block, the same with weights, and its product with a matrix.
+        rows = rows_per_block(self.source, CHUNK_ROWS, 24.0 * self.source.n_columns)
+        for part, block in self.source.chunks(rows):
+            yield part, np.asarray(to_numpy(block), np.float64) if self.on_host else block
 
 
 class SampleSensing:
@@ -47,44 +93,48 @@ class SampleSensing:
     def __init__(
         self,
         source: Source,
-        centre: np.ndarray | None = None,
+        centre: Array | None = None,
         whitening: Whitening | None = None,
     ) -> None:
-        self.source = source
+        self.samples = Samples(source)
+        self.asarray, self.rounding = self.samples.asarray, self.samples.rounding
+        self.n_samples, self.dimension = source.n_samples, source.n_columns
         self.whitening = whitening
-        self.n_samples = source.n_samples
-        self.dimension = source.n_columns if whitening is None else whitening.directions.shape[1]
-        self.centre = np.eye(self.dimension) if centre is None else np.asarray(centre)
-        if self.centre.shape != (self.dimension, self.dimension):
+        if whitening is not None:
+            self.mean, self.directions = map(self.asarray, (whitening.mean, whitening.directions))
+            self.dimension = self.directions.shape[1]
+        self.centre = self.asarray(np.eye(self.dimension) if centre is None else centre)
+        if tuple(self.centre.shape) != (self.dimension, self.dimension):
             raise InvalidData(
-                f"centre has shape {self.centre.shape}; allowed: {(self.dimension,) * 2}, one row "
-                "per column of the samples."
+                f"centre has shape {tuple(self.centre.shape)}; allowed: {(self.dimension,) * 2}, one "
+                "row per column of the samples."
             )
 
-    def forward(self, factor: np.ndarray) -> np.ndarray:
+    def forward(self, factor: Array) -> Array:
         """Measurements of the positive matrix ``factor @ factor.T``."""
-        values = np.empty(self.n_samples)
-        columns = factor if self.whitening is None else self.whitening.directions @ factor
-        for rows, samples in self._blocks():
-            hidden = samples @ columns
-            values[rows] = np.einsum("ij,ij->i", hidden, hidden)
-        values -= np.einsum("ij,ij->", factor, self.centre @ factor)
-        return values / np.sqrt(self.dimension)
+        xp, samples = namespace(factor), self.samples
+        columns = samples.cast(factor if self.whitening is None else self.directions @ factor)
+        squares = [
+            samples.widened(xp.sum((block @ columns) ** 2, axis=1)) for _, block in self._blocks()
+        ]
+        values = xp.concat(squares) - xp.sum(factor * (self.centre @ factor))
+        return values / self.dimension**0.5
 
-    def adjoint(self, residual: np.ndarray) -> np.ndarray:
+    def adjoint(self, residual: Array) -> Array:
         """Symmetric matrix that the residual is measured against."""
-        total = np.zeros((self.source.n_columns,) * 2)
-        for rows, samples in self._blocks():
-            total += weighted_gram(samples, residual[rows])
+        xp, samples = namespace(residual), self.samples
+        total = 0.0
+        for rows, block in self._blocks():
+            total = total + samples.widened(weighted_gram(block, samples.cast(residual[rows])))
         if self.whitening is not None:
-            total = self.whitening.directions.T @ total @ self.whitening.directions
-        total -= float(np.sum(residual)) * self.centre
-        return (total + total.T) / (2 * np.sqrt(self.dimension))
+            total = self.directions.T @ total @ self.directions
+        total = total - xp.sum(residual) * self.centre
+        return (total + total.T) / (2 * self.dimension**0.5)
 
-    def _blocks(self) -> Iterator[tuple[slice, np.ndarray]]:
-        for rows, block in self.source.chunks(CHUNK_ROWS):
-            samples = np.asarray(to_numpy(block), dtype=np.float64)
-            yield rows, samples if self.whitening is None else samples - self.whitening.mean
+    def _blocks(self) -> Iterator[tuple[slice, Array]]:
+        shift = None if self.whitening is None else self.samples.cast(self.mean)
+        for rows, block in self.samples.blocks():
+            yield rows, block if shift is None else block - shift
 
 
 class GaussianSensing:
@@ -98,13 +148,17 @@ class GaussianSensing:
             raise InvalidParameter(
                 f"n_samples is {n_samples!r} and dimension {dimension!r}; allowed: at least 1."
             )
-        self.n_samples = n_samples
-        self.dimension = dimension
+        self.n_samples, self.dimension = n_samples, dimension
+        self.rounding = float(np.finfo(float).eps)
         rng = random_stream(seed, "gaussian sensing")
         draws = rng.standard_normal((n_samples, dimension, dimension))
         # A(S)_mu = Tr Z_mu S with off-diagonal variance 1/d and diagonal 2/d, as for Gaussian samples
         symmetric = (draws + draws.transpose(0, 2, 1)) / np.sqrt(2 * dimension)
         self.matrices = symmetric.reshape(n_samples, -1)
+
+    def asarray(self, values: Any) -> np.ndarray:
+        """These numbers in double precision."""
+        return np.asarray(values, dtype=np.float64)
 
     def forward(self, factor: np.ndarray) -> np.ndarray:
         """Measurements of the positive matrix ``factor @ factor.T``."""
@@ -119,51 +173,52 @@ class GaussianSensing:
 class Whitening:
     """Affine map W^T (x - m) to features of mean zero and unit covariance."""
 
-    mean: np.ndarray
+    mean: Array
     """m, shape (d,)."""
-    directions: np.ndarray
+    directions: Array
     """W, shape (d, rank of the covariance)."""
 
 
-def second_moment(source: Source, origin: np.ndarray | None = None) -> np.ndarray:
+def second_moment(source: Source, origin: Array | None = None) -> Array:
     """Mean of (x - o) (x - o)^T over the samples; o is 0 by default."""
-    total = np.zeros((source.n_columns, source.n_columns))
-    for _, block in source.chunks(CHUNK_ROWS):
-        samples = np.asarray(to_numpy(block), dtype=np.float64)
-        samples = samples if origin is None else samples - origin
-        total += samples.T @ samples
+    samples, total = Samples(source), 0.0
+    for _, block in samples.blocks():
+        moved = block if origin is None else block - samples.cast(origin)
+        total = total + samples.widened(moved.T @ moved)
     return total / source.n_samples
 
 
-def condition_number(moment: np.ndarray) -> float:
+def condition_number(moment: Array) -> float:
     """Largest over smallest eigenvalue; infinite where a direction has no variance."""
-    values = np.linalg.eigvalsh(moment)
-    flat = values[0] <= LEAST_VARIANCE * values[-1]
-    return float("inf") if flat else float(values[-1] / values[0])
+    values = namespace(moment).linalg.eigvalsh(moment)
+    low, high = float(values[0]), float(values[-1])
+    return float("inf") if low <= LEAST_VARIANCE * high else high / low
 
 
 def whitening_of(source: Source) -> Whitening:
     """Whitening by the samples' own mean and covariance, directions without variance left out."""
-    mean = np.zeros(source.n_columns)
-    for _, block in source.chunks(CHUNK_ROWS):
-        mean += np.sum(np.asarray(to_numpy(block), dtype=np.float64), axis=0)
-    mean /= source.n_samples
-    values, vectors = np.linalg.eigh(second_moment(source, mean))
-    kept = values > LEAST_VARIANCE * max(float(values[-1]), float(np.max(mean**2)) * 1e-6)
-    if not kept.any():
+    samples, total = Samples(source), 0.0
+    for _, block in samples.blocks():
+        xp = namespace(block)
+        total = total + xp.sum(samples.widened(block), axis=0)
+    mean = total / source.n_samples
+    values, vectors = xp.linalg.eigh(second_moment(source, mean))
+    least = LEAST_VARIANCE * max(float(values[-1]), float(xp.max(mean**2)) * 1e-6)
+    flat = int(xp.count_nonzero(values <= least))  # eigenvalues ascend
+    if flat == values.shape[0]:
         raise InvalidData(
             f"all {source.n_samples} samples are equal; allowed: at least one column that varies. "
             "There is nothing to whiten: fit with whiten=False or give other features."
         )
-    return Whitening(mean, vectors[:, kept] / np.sqrt(values[kept]))
+    return Whitening(mean, vectors[:, flat:] / xp.sqrt(values[flat:]))
 
 
-def weighted_gram(samples: np.ndarray, weights: np.ndarray) -> np.ndarray:
+def weighted_gram(samples: Array, weights: Array) -> Array:
     """Symmetric matrix X^T diag(r) X, for weights of either sign."""
     # For many columns the rows of either sign go into one symmetric rank update each: half the
     # arithmetic, 1.4 times faster at 400 columns.
-    if samples.shape[1] < SYMMETRIC_COLUMNS:
-        return np.asarray(samples.T @ (weights[:, None] * samples))
+    if not isinstance(samples, np.ndarray) or samples.shape[1] < SYMMETRIC_COLUMNS:
+        return samples.T @ (weights[:, None] * samples)
     from scipy.linalg.blas import dsyrk
 
     upper = np.zeros((samples.shape[1],) * 2, order="F")

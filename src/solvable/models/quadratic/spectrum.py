@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from solvable.arrays import Array, namespace
 from solvable.models.quadratic.amp import degrees_of_freedom
 from solvable.models.quadratic.solvers import QuadraticSolution
 from solvable.spectra.denoiser import denoised
@@ -23,9 +24,9 @@ class SpectralEstimate:
     """delta, of the semicircle that the target's spectrum is convolved with."""
     shrinkage: float
     """b, by which its eigenvalues are shrunk."""
-    eigenvalues: np.ndarray
+    eigenvalues: Array
     """Of M, descending, shape (d,): those above b are learned, the others hidden by the threshold."""
-    vectors: np.ndarray
+    vectors: Array
     """Eigenvectors of M as columns, shape (d, d)."""
 
     @property
@@ -75,16 +76,17 @@ def spectral_estimate(solution: QuadraticSolution, regularisation: float) -> Spe
     # from the saddle point of 2505.17958, exact for isotropic samples of large d. At the minimiser S
     # and H commute and H = 1 on the range of S, so that df falls with the threshold and there is one
     # crossing. Where the fit interpolates, df = n and the score is infinite.
-    d, n = solution.dual.shape[0], len(solution.residual)
-    strengths = np.sum(solution.factor**2, axis=0)
-    kept = len(strengths)
-    basis = np.linalg.qr(solution.factor, mode="complete")[0]
+    d, n = solution.dual.shape[0], solution.residual.shape[0]
+    xp = namespace(solution.factor)
+    strengths = xp.sum(solution.factor**2, axis=0)
+    kept = strengths.shape[0]
+    basis = xp.linalg.qr(solution.factor, mode="complete")[0]
     outside = basis[:, kept:]
-    hidden, rotation = np.linalg.eigh(outside.T @ solution.dual @ outside)
-    hidden, outside = np.minimum(hidden[::-1], 1), outside @ rotation[:, ::-1]
+    hidden, rotation = xp.linalg.eigh(outside.T @ solution.dual @ outside)
+    hidden, outside = xp.clip(xp.flip(hidden), max=1.0), outside @ xp.flip(rotation, axis=1)
 
     def freedom(threshold: float) -> float:
-        values = np.concatenate([strengths + threshold, threshold * hidden])
+        values = xp.concat([strengths + threshold, threshold * hidden])
         return degrees_of_freedom(values, strengths)
 
     def excess(epsilon: float) -> float:
@@ -97,20 +99,20 @@ def spectral_estimate(solution: QuadraticSolution, regularisation: float) -> Spe
             high = np.inf
             break
         high *= 2
-    inside = solution.factor / np.sqrt(strengths)
+    inside = solution.factor / xp.sqrt(strengths)
     if high == np.inf:
-        blank = np.concatenate([strengths, np.zeros(d - kept)])
-        vectors = np.hstack([inside, outside])
+        blank = xp.concat([strengths, 0 * hidden])
+        vectors = xp.concat([inside, outside], axis=1)
         return SpectralEstimate(np.inf, float(n), np.inf, 0.0, blank, vectors)
     epsilon = float(brentq(excess, low, high, xtol=1e-14 * low, rtol=1e-13))
     threshold = regularisation * epsilon
     # delta = 2 epsilon |r| / d
-    noise = 2 * epsilon * float(np.linalg.norm(solution.residual)) / d
+    noise = 2 * epsilon * float(xp.linalg.vector_norm(solution.residual)) / d
     return SpectralEstimate(
         gcv_score=4 * n / d**2 * noise**2,
         degrees_of_freedom=freedom(threshold),
         noise=noise,
         shrinkage=threshold,
-        eigenvalues=np.concatenate([strengths + threshold, threshold * hidden]),
-        vectors=np.hstack([inside, outside]),
+        eigenvalues=xp.concat([strengths + threshold, threshold * hidden]),
+        vectors=xp.concat([inside, outside], axis=1),
     )

@@ -1,0 +1,110 @@
+"""A whole fit of the quadratic network on a CUDA device, as a share of the rate of its GEMM.
+
+    python benchmarks/quadratic_device.py
+
+Float32, d = 1000, n = 4,000,000 (16 GB), a power law with label noise, by message passing. Flops are
+those of the products with samples alone, so that eigendecompositions count as time lost; wall time, as
+a device is not shared. Without such a device it says so and ends.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Any
+
+import numpy as np
+from gemm import show
+
+
+def gemm_seconds(torch: Any, size: int = 8192, repeats: int = 5) -> float:
+    """Least seconds of a square GEMM in float32."""
+    left, right = (torch.randn(size, size, device="cuda") for _ in range(2))
+    best = float("inf")
+    for _ in range(repeats + 1):
+        torch.cuda.synchronize()
+        start = time.perf_counter()
+        left @ right
+        torch.cuda.synchronize()
+        best = min(best, time.perf_counter() - start)
+    return best
+
+
+def problem(torch: Any, d: int, n: int) -> tuple[Any, np.ndarray, np.ndarray]:
+    """Samples on the device, labels, and the target's eigenvalues along the axes."""
+    torch.manual_seed(0)
+    X = torch.empty(n, d, device="cuda")
+    for rows in X.split(100_000):
+        rows.normal_()
+    strengths = np.arange(1, d + 1.0) ** -1
+    strengths *= np.sqrt(d / np.sum(strengths**2))
+    weights = torch.asarray(strengths, dtype=torch.float32, device="cuda")
+    clean = torch.concat([(rows**2) @ weights for rows in X.split(100_000)]).cpu().numpy()
+    noise = np.sqrt(0.5) * np.random.default_rng(0).standard_normal(n)
+    return X, (clean - strengths.sum()) / np.sqrt(d) + noise, strengths
+
+
+def share(torch: Any, d: int, n: int) -> tuple[float, float, Any]:
+    """Rate of a fit over that of a GEMM, its seconds, and the model."""
+    from solvable.models.quadratic.learner import QuadraticNetRegressor
+    from solvable.models.quadratic.sensing import SampleSensing
+
+    X, y, strengths = problem(torch, d, n)
+    flops = [2.0 * n * d**2]  # the second moment
+
+    def counted(method: Any, columns: Any) -> Any:
+        def product(self: Any, operand: Any) -> Any:
+            flops.append(2.0 * n * d * columns(operand))
+            return method(self, operand)
+
+        return product
+
+    forward, adjoint = SampleSensing.forward, SampleSensing.adjoint
+    SampleSensing.forward = counted(forward, lambda factor: factor.shape[1])  # type: ignore[method-assign]
+    SampleSensing.adjoint = counted(adjoint, lambda _: d)  # type: ignore[method-assign]
+    penalty = 2.4 * np.sqrt(0.5 * n / d**2)  # 0.6 of where the bulk disappears
+    model = QuadraticNetRegressor(penalty, fit_intercept=False)
+    QuadraticNetRegressor(penalty).fit(X[: 4 * d], y[: 4 * d])  # loads the device's libraries
+    flops[1:] = []
+    torch.cuda.synchronize()
+    start = time.perf_counter()
+    model.fit(X, y)
+    seconds = time.perf_counter() - start
+    SampleSensing.forward, SampleSensing.adjoint = forward, adjoint  # type: ignore[method-assign]
+    rate = 2.0 * 8192**3 / gemm_seconds(torch)
+    print(f"{model.solver_}, {model.n_iter_} iterations, residual {model.kkt_residual_:.1e}")
+    model.error = float(np.sum((model.matrix_ - np.diag(strengths)) ** 2)) / d
+    return sum(flops) / seconds / rate, seconds, model
+
+
+def main() -> bool:
+    """Whether everything is within its limits."""
+    try:
+        import torch
+    except ImportError:
+        print("no torch: nothing is measured")
+        return True
+    if not torch.cuda.is_available():
+        print("no CUDA device: nothing is measured")
+        return True
+    from solvable.models.quadratic.theory import solve_quadratic
+    from solvable.spectra.measures import power_law
+
+    d, n = 1000, 4_000_000
+    part, seconds, model = share(torch, d, n)
+    state = solve_quadratic(
+        power_law(dimension=d, exponent=1.0),
+        sample_ratio=n / d**2, label_noise=0.5, regularisation=model.regularisation_,
+    )  # fmt: skip
+    away = abs(model.error / state.matrix_error - 1)
+    return all(
+        [
+            show("rate of the fit over a float32 GEMM, eigenvalues included", part, 0.4),
+            show("the fit", seconds, 60, at_least=False, unit=" s"),
+            show("its error over the predicted one, from 1", away, 0.02, at_least=False),
+        ]
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(not main())
