@@ -54,6 +54,7 @@ from solvable.models.quadratic.thresholds import (
 from solvable.models.sequential.draws import LatentSample as LatentSample
 from solvable.models.sequential.draws import gaussian_draw as gaussian_draw
 from solvable.models.sequential.draws import quadratic_draw as quadratic_draw
+from solvable.models.sequential.errors import readout_error as readout_error
 from solvable.models.sequential.kernel_staircase import LearningExponents as LearningExponents
 from solvable.models.sequential.kernel_staircase import best_kernel_error as best_kernel_error
 from solvable.models.sequential.kernel_staircase import degree_dimension as degree_dimension
@@ -84,4 +85,3 @@ from solvable.models.sequential.scaling import unrecovered_tail as unrecovered_t
 from solvable.models.sequential.scaling import weight_scale as weight_scale
 from solvable.models.sequential.theory import SequentialPrediction as SequentialPrediction
 from solvable.models.sequential.theory import predict_sequential as predict_sequential
-from solvable.models.sequential.theory import readout_error as readout_error

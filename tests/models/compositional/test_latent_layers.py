@@ -2,61 +2,14 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from solvable.arrays import random_stream
 from solvable.errors import InvalidParameter
-from solvable.models.compositional.latent_layers import (
-    LatentDraws,
-    fit_last_layer,
-    inner_layer,
-    transported,
-)
+from solvable.models.compositional.latent_layers import inner_layer, transported
 from solvable.models.compositional.upper_layers import rotate_layer
+from solvable.models.sequential.latent_draws import LatentDraws, fit_last_layer
 from solvable.operators import HermiteFeatures
 from solvable.targets import CompositionalTarget
-
-
-def gaussian_draws(weights, draws=60_000, key="draws"):
-    stream = random_stream(key, len(weights))
-    u, z = stream.standard_normal((2, draws, len(weights)))
-    return LatentDraws((u**2 - 1) @ np.asarray(weights) / np.sqrt(2), u, z)
-
-
-def test_gaussian_features_have_the_closed_form_error_and_shrunk_eigenvalues():
-    weights = np.array([0.8, -0.5, 0.33166248])
-    draws = gaussian_draws(weights)
-    overlap = np.array([0.9, 0.6, 0.0])
-    fit = fit_last_layer(draws.learned(overlap), draws.labels, readout=False)
-    expected = 1 - np.sum(weights**2 * overlap**2)
-    # Relative error of a variance of a quadratic form over 30,000 draws is about 3 %.
-    assert fit.normalised_mse == pytest.approx(expected, rel=0.06)
-    np.testing.assert_allclose(fit.matrix, np.diag(weights * overlap) / np.sqrt(2), atol=0.03)
-
-
-def test_a_readout_undoes_a_saturation():
-    draws = gaussian_draws([0.8, 0.6])
-    labels = np.tanh(3 * draws.labels)
-    features = draws.learned(np.ones(2))
-    line = fit_last_layer(features, labels, readout=False).normalised_mse
-    curve = fit_last_layer(features, labels).normalised_mse
-    assert curve < 0.02 < line
-
-
-def test_a_constant_representation_predicts_the_mean():
-    labels = random_stream("constant").standard_normal(4_000)
-    assert fit_last_layer(np.zeros((4_000, 2)), labels).normalised_mse == pytest.approx(1, abs=0.01)
-
-
-@given(st.lists(st.floats(0, 1), min_size=2, max_size=2))
-@settings(max_examples=25, deadline=None)
-def test_learned_features_have_unit_variance_and_the_given_overlap(overlap):
-    draws = gaussian_draws([0.6, 0.8], draws=20_000)
-    features = draws.learned(np.array(overlap))
-    assert features.var(axis=0) == pytest.approx(1, abs=0.06)
-    found = np.mean(features * draws.signal, axis=0)
-    assert found == pytest.approx(np.sqrt(overlap), abs=0.04)
 
 
 @pytest.mark.parametrize("rotate", [False, True])

@@ -53,16 +53,14 @@ def agrees(theory, metrics):
     )
 
 
-# What the command showed and the Python function did not: .092 and .101.
-@pytest.mark.parametrize(("correction", "error"), [("none", 0.1661), ("wick", 0.1211)])
-def test_python_system_and_command_agree(correction, error, capsys):
+@pytest.mark.parametrize("correction", ["none", "wick"])
+def test_python_system_and_command_agree(correction, capsys):
     moments = finite_size_moments(
         targets(), n_features=820, label_map="tanh", correction=correction
     )
     theory = predict_sequential(
         weights=targets()[0].weights, n_features_total=820, samples=N, moments=moments
     )
-    assert float(theory.normalised_mse) == pytest.approx(error, abs=1e-4)
     agrees(theory, system.predict(system.parameters(**SETTING, correction=correction)))
     words = ["theory", "sequential-recovery", "--json", "--set"]
     words += [f"{name}={value}" for name, value in (SETTING | {"correction": correction}).items()]

@@ -15,58 +15,6 @@ from solvable.operators import HermiteFeatures, MomentOperator
 
 
 @dataclass(frozen=True)
-class LatentDraws:
-    """Draws of what the later layers are made of."""
-
-    labels: np.ndarray  # y, shape (m,)
-    signal: np.ndarray  # rotated latent features u_k, shape (m, p)
-    # Features along random directions orthogonal to the latent ones, shape (m, p): uncorrelated with
-    # the signal, not independent, as both share the norm of x: a tenth of the error at finite d.
-    noise: np.ndarray
-
-    def learned(self, squared_overlap: np.ndarray) -> np.ndarray:
-        """Learned features of a learner with these overlaps, up to a rotation; shape (m, p)."""
-        overlap = np.clip(squared_overlap, 0.0, 1.0)
-        # hat u_k = c_k u_k + sqrt(1 - c_k^2) zeta_k
-        return np.asarray(np.sqrt(overlap) * self.signal + np.sqrt(1 - overlap) * self.noise)
-
-
-@dataclass(frozen=True)
-class LastLayer:
-    """Least squares of the label on the products of a representation."""
-
-    matrix: np.ndarray  # hat B, symmetric, in hat y = a + h^T hat B h
-    normalised_mse: float  # residual over the variance of the label, after a readout of the index
-
-
-def fit_last_layer(features: np.ndarray, labels: np.ndarray, *, readout: bool = True) -> LastLayer:
-    """Last quadratic layer, fitted on the even draws, and its error on the odd ones."""
-    # Gaussian features, identity readout: diag(b_k c_k^2), and the error 1 - sum_k lambda_k^2 c_k^4.
-    count, p = features.shape
-    rows, columns = np.triu_indices(p)
-    products = np.column_stack([np.ones(count), features[:, rows] * features[:, columns]])
-    even, odd = slice(0, None, 2), slice(1, None, 2)
-    moment, target = products[even].T @ products[even], products[even].T @ labels[even]
-    solution = np.linalg.lstsq(moment, target, rcond=1e-12)[0]
-    matrix = np.zeros((p, p))
-    matrix[rows, columns] = solution[1:] / 2
-    index = products @ solution
-    predicted = _readout(index[even], labels[even], index[odd]) if readout else index[odd]
-    error = np.mean((labels[odd] - predicted) ** 2) / np.var(labels[odd])
-    return LastLayer(matrix + matrix.T, float(error))
-
-
-def _readout(index: np.ndarray, labels: np.ndarray, fresh: np.ndarray) -> np.ndarray:
-    """Piecewise linear function of the index with knots at its quantiles, on fresh values."""
-    knots = np.unique(np.quantile(index, np.linspace(0, 1, 41)))
-    if knots.size < 3:
-        return fresh
-    basis = np.stack([np.interp(index, knots, row) for row in np.eye(knots.size)], axis=1)
-    heights = np.linalg.lstsq(basis, labels, rcond=None)[0]
-    return np.interp(fresh, knots, heights)
-
-
-@dataclass(frozen=True)
 class InnerLayer:
     """What the second spectral step finds on a learned representation."""
 

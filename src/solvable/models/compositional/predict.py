@@ -9,12 +9,7 @@ import numpy as np
 
 from solvable.arrays import random_stream
 from solvable.frame.points import Metrics
-from solvable.models.compositional.latent_layers import (
-    LatentDraws,
-    fit_last_layer,
-    inner_layer,
-    transported,
-)
+from solvable.models.compositional.latent_layers import inner_layer, transported
 from solvable.models.compositional.parameters import CompositionalParameters
 from solvable.models.compositional.target import CompositionalTarget
 from solvable.models.compositional.theory import (
@@ -32,6 +27,7 @@ from solvable.models.compositional.upper_layers import (
     rotated_basis,
     rotated_directions,
 )
+from solvable.models.sequential.latent_draws import LatentDraws, fit_last_layer
 from solvable.models.sequential.sample_kernel import SampleKernel, corrected_kernel, plain_kernel
 from solvable.operators import apply_label_map, standardise
 

@@ -11,6 +11,7 @@ import numpy as np
 from solvable.arrays import ArraySource, Source
 from solvable.fitting.baselines import kernel_errors
 from solvable.frame.points import Metrics
+from solvable.models.sequential.errors import fresh_rows
 from solvable.models.sequential.learner import LayerwiseSpectralRegressor
 from solvable.models.sequential.parameters import SequentialParameters
 from solvable.models.sequential.target import HierarchicalTarget, make_target
@@ -34,8 +35,7 @@ def teacher(parameters: SequentialParameters, rng: np.random.Generator) -> dict[
 def measure(parameters: SequentialParameters, rng: np.random.Generator) -> Metrics:
     """Metrics of one replicate."""
     target = draw_target(parameters, rng)
-    # Rows for the second layer and the readout: enough for a spline, no more than they can use.
-    fresh = int(np.clip(parameters.samples, 4_000, 20_000))
+    fresh = fresh_rows(parameters.samples)
     X, y = _samples(target, parameters.samples + fresh, rng)
     X_test, y_test = target.sample(parameters.test_samples, rng, dtype=np.float32)
     learner = _fit(parameters, X, y, fresh, int(rng.integers(2**31)))

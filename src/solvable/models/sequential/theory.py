@@ -11,6 +11,7 @@ from solvable.arrays import check_positive
 from solvable.errors import DegenerateReadout, InvalidParameter, unknown_choice
 from solvable.hermite import gaussian_quadrature, hermite_polynomials
 from solvable.models.sequential.draws import gaussian_draw
+from solvable.models.sequential.errors import Spectrum, drawn_errors, limit_errors
 from solvable.models.sequential.moments import FiniteSizeMoments, finite_size_moments
 from solvable.models.sequential.sample_kernel import QuadraticBackground
 from solvable.spectra.spiked import spiked_overlap, spiked_positions, threshold_ratio
@@ -180,11 +181,18 @@ def predict_sequential(
         spectrum = _by_closed_form(
             strengths, g, n_features_total, moments, sizes, population_floor, size
         )
-    # Eigenvalues are second-layer weights in the units of the label, unless a map or a readout
-    # stands between: a readout is then fitted, and their scale does not matter.
-    linear = np.abs(g[1:]).sum() <= 1e-12 * abs(g[0])
-    in_units = linear and (moments is None or moments.label_map == "identity")
-    errors = _errors(strengths, spectrum, g, in_units)
+    errors = (
+        limit_errors(strengths, g, spectrum)
+        if moments is None
+        else drawn_errors(
+            moments.latent,
+            g,
+            spectrum,
+            sizes,
+            n_features=n_features_total,
+            label_map=moments.label_map,
+        )
+    )
     first = 0 if np.ndim(samples) == 0 else slice(None)
     return SequentialPrediction(
         samples=sizes[first],
@@ -201,20 +209,6 @@ def predict_sequential(
         population_floor=spectrum.floor,
         method=chosen,
     )
-
-
-@dataclass(frozen=True)
-class _Spectrum:
-    """What either method says of the spectrum; arrays with a leading axis of sample sizes."""
-
-    overlap: np.ndarray
-    recovered: np.ndarray
-    thresholds: np.ndarray
-    places: np.ndarray  # of the eigenvalues, like the edges without the shift
-    edges: np.ndarray
-    noise_scale: np.ndarray
-    floor: np.ndarray
-    shift: float
 
 
 def _checked(
@@ -252,7 +246,7 @@ def _by_closed_form(
     samples: np.ndarray,
     floor: np.ndarray | None,
     rounded_size: int | None,
-) -> _Spectrum:
+) -> Spectrum:
     """Spectrum in noise close to a semicircle; ``rounded_size`` is D, or None for the corner."""
     lost = np.zeros(weights.size) if floor is None else np.asarray(floor, np.float64)
     if lost.shape != weights.shape or not ((lost >= 0) & (lost <= 1)).all():
@@ -279,7 +273,7 @@ def _by_closed_form(
     )
     places = spiked_positions(heights=heights, noise=noise, couplings=couplings, aspect_ratio=delta)
     edge = 2 * np.sqrt(noise / delta)
-    return _Spectrum(
+    return Spectrum(
         # Lost overlaps of independent causes multiply, and add up where both are small.
         overlap=overlap * (1 - lost),
         recovered=samples[:, None] > thresholds,
@@ -297,12 +291,12 @@ def _by_resolvent(
     samples: np.ndarray,
     background: QuadraticBackground | None,
     rounding: bool,
-) -> _Spectrum:
+) -> Spectrum:
     """Spectrum by the resolvent formula, with its own background or another."""
     law = moments.law if background is None else replace(moments.law, background=background)
     spikes = [law.spikes(float(n)) for n in samples]
     overlap = [at.squared_overlap if rounding else at.sharp_squared_overlap for at in spikes]
-    return _Spectrum(
+    return Spectrum(
         overlap=np.array(overlap),
         recovered=np.array([at.recovered for at in spikes]),
         thresholds=law.thresholds,
@@ -312,40 +306,6 @@ def _by_resolvent(
         floor=law.floor,
         shift=law.shift,
     )
-
-
-def _errors(
-    weights: np.ndarray, spectrum: _Spectrum, g: np.ndarray, in_units: bool
-) -> dict[str, np.ndarray]:
-    """Normalised error for every kind of second layer, and that of the unrecovered tail alone."""
-    c2, recovered = spectrum.overlap, spectrum.recovered
-    squares, edge = weights**2, 2 * spectrum.noise_scale[:, None]
-    # A direction that is not out of the bulk has an eigenvalue near one of its edges.
-    size = np.where(recovered, np.abs(spectrum.places), edge)
-    side = np.sign(spectrum.places)
-    shrunk = side * np.sqrt(np.maximum(size**2 - edge**2, 0.0))
-    return {
-        # NMSE = 1 - sum_i lambda_i^2 c_i^4 for the identity: the index is known up to c_i^2
-        "least-squares": readout_error(explained=c2**2 @ squares, coefficients=g),
-        "tail-only": readout_error(explained=recovered @ squares, coefficients=g),
-        "in-sample": _plug_in_error(weights, c2, side * size, g, in_units),
-        "shrinkage": _plug_in_error(weights, c2, shrunk, g, in_units),
-    }
-
-
-def _plug_in_error(
-    weights: np.ndarray, c2: np.ndarray, layer: np.ndarray, g: np.ndarray, in_units: bool
-) -> np.ndarray:
-    """Error of the index made of given moments: as it is, or with its scale fitted by a readout."""
-    # s = (1/2) sum_i b_i (h_i^2 - 1) has E[y s] = sum_i lambda_i b_i c_i^2 / sqrt(2) and power
-    # E[s^2] = sum_i b_i^2 / 2
-    overlap = np.sqrt(2) * np.sum(weights * layer * c2, axis=-1)
-    power = np.sum(layer**2, axis=-1) / 2
-    if in_units:
-        return np.asarray(1 - overlap + power)
-    with np.errstate(invalid="ignore"):
-        explained = np.where(power > 0, overlap**2 / (4 * power), 0.0)
-    return readout_error(explained=explained, coefficients=g)
 
 
 def check_coefficients(coefficients: np.ndarray) -> np.ndarray:
@@ -375,36 +335,3 @@ def limit_couplings(*, weights: np.ndarray, coefficients: np.ndarray) -> np.ndar
     strengths = np.asarray(weights, dtype=np.float64)
     # 1 + (sqrt(2) lambda_i E[(g^2)'] + 2 lambda_i^2 E[(g^2)'']) / E[g^2]; the identity: 1 + 4 lambda^2
     return np.maximum(1 + np.sqrt(2) * strengths * slope + 2 * strengths**2 * curvature, 0.0)
-
-
-def readout_error(*, explained: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
-    r"""Normalised error of the best function of an index of correlation :math:`\rho` with the true one.
-
-    .. math:: \frac{\sum_{k\ge1}g_k^2(1-\rho^{2k})}{\sum_{k\ge1}g_k^2}
-
-    Parameters
-    ----------
-    explained : array
-        :math:`\rho^2` in [0, 1].
-    coefficients : array of shape (k,)
-        :math:`g_1,g_2,\dots`.
-
-    Returns
-    -------
-    ndarray
-        Of the shape of ``explained``.
-
-    Notes
-    -----
-    Derived (the two indices jointly Gaussian); backed by
-    ``tests/models/sequential/test_readout_moments.py``.
-
-    Examples
-    --------
-    >>> readout_error(explained=np.array([0.0, 0.5, 1.0]), coefficients=np.ones(1))
-    array([1. , 0.5, 0. ])
-    """
-    power = coefficients**2 / np.sum(coefficients**2)
-    orders = np.arange(1, power.size + 1)
-    shares = np.asarray(explained, dtype=np.float64)[..., None] ** orders
-    return np.asarray(np.maximum(1 - shares @ power, 0.0))

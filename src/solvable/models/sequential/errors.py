@@ -1,0 +1,151 @@
+"""Normalised errors of sequential recovery, for every kind of second layer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from solvable.models.sequential.latent_draws import LatentDraws, fit_last_layer, plug_in_error
+from solvable.spectra.spiked import with_chance
+
+
+@dataclass(frozen=True)
+class Spectrum:
+    """Predicted spectrum; arrays with a leading axis of sample sizes."""
+
+    overlap: np.ndarray
+    recovered: np.ndarray
+    thresholds: np.ndarray
+    places: np.ndarray  # of the eigenvalues, like the edges without the shift
+    edges: np.ndarray
+    noise_scale: np.ndarray
+    floor: np.ndarray
+    shift: float
+
+    def layers(self) -> dict[str, np.ndarray]:
+        """Second-layer weights of standardised labels: the eigenvalues, as they are or shrunk."""
+        # sqrt((v^2 - 4 s^2)_+), of a spike theta = (v + sqrt(v^2 - 4 s^2)) / 2 the same as theta c^2,
+        # which is smooth through the threshold as the overlap is.
+        # A direction that is no outlier comes from the nearer edge: the farther one is long and thin.
+        nearest = np.take_along_axis(
+            self.edges, np.abs(self.edges).argmin(axis=1, keepdims=True), axis=1
+        )
+        places = np.where(self.recovered, self.places, nearest)
+        size, edge = np.abs(places), 2 * self.noise_scale[:, None]
+        root = np.sqrt(np.maximum(size**2 - edge**2, 0.0))
+        shrunk = np.sign(places) * np.maximum(root, (size + root) / 2 * self.overlap)
+        return {"in-sample": places + self.shift, "shrinkage": shrunk}
+
+
+def fresh_rows(samples: float) -> int:
+    """Rows for the second layer and the readout: enough for a spline, no more than they can use."""
+    return int(np.clip(samples, 4_000, 20_000))
+
+
+def drawn_errors(
+    draws: Sequence[LatentDraws],
+    coefficients: np.ndarray,
+    spectrum: Spectrum,
+    samples: np.ndarray,
+    *,
+    n_features: int,
+    label_map: str,
+) -> dict[str, np.ndarray]:
+    """Errors on draws of latent features, of all kinds, and that of the unrecovered tail alone."""
+    readout = not _linear(coefficients)
+    # Eigenvalues are weights in the units of the label, unless a map or a readout stands between.
+    scaled = readout or label_map != "identity"
+    layers = spectrum.layers()
+    # Least squares uses all of the features that lies in the learned directions, by chance too.
+    spanned = with_chance(
+        spectrum.overlap, n_directions=spectrum.overlap.shape[1], n_features=n_features
+    )
+    errors = {name: np.zeros(samples.size) for name in ("least-squares", "tail-only", *layers)}
+    for k, rows in enumerate(map(fresh_rows, samples)):
+        for draw in draws:
+            # Residuals over all targets are compared with the variance over all.
+            share = draw.labels.var() / sum(other.labels.var() for other in draws)
+            features, own = draw.learned(spanned[k]), draw.learned(spectrum.overlap[k])
+            known = draw.signal * spectrum.recovered[k]
+            guess = spectrum.places[k] * spectrum.overlap[k]
+            kinds = ("least-squares", features, rows), ("tail-only", known, None)
+            for name, learned, used in kinds:
+                fit = fit_last_layer(learned, draw.labels, readout=readout, rows=used, guess=guess)
+                errors[name][k] += share * fit.normalised_mse
+            for name, weights in layers.items():
+                # s(h) = (sigma / 2) sum_i v_i (h_i^2 - 1)
+                index = draw.labels.std() / 2 * ((own**2 - 1) @ weights[k])
+                errors[name][k] += share * plug_in_error(index, draw.labels, readout=scaled)
+    return errors
+
+
+def limit_errors(
+    weights: np.ndarray, coefficients: np.ndarray, spectrum: Spectrum
+) -> dict[str, np.ndarray]:
+    """The same of infinitely many weak Gaussian features, whose index is Gaussian."""
+    c2, squares, linear = spectrum.overlap, weights**2, _linear(coefficients)
+    found = spectrum.recovered @ squares
+    return {
+        # NMSE = 1 - sum_i lambda_i^2 c_i^4 for the identity: the index is known up to c_i^2
+        "least-squares": readout_error(explained=c2**2 @ squares, coefficients=coefficients),
+        "tail-only": readout_error(explained=found, coefficients=coefficients),
+        **{
+            name: _limit_plug_in(weights, c2, layer, coefficients, linear)
+            for name, layer in spectrum.layers().items()
+        },
+    }
+
+
+def _linear(coefficients: np.ndarray) -> bool:
+    """Whether a readout of Hermite coefficients g_1, g_2, ... is a straight line."""
+    return bool(np.abs(coefficients[1:]).sum() <= 1e-12 * abs(coefficients[0]))
+
+
+def _limit_plug_in(
+    weights: np.ndarray, c2: np.ndarray, layer: np.ndarray, g: np.ndarray, in_units: bool
+) -> np.ndarray:
+    """Error of the index made of given moments: as it is, or with its scale fitted by a readout."""
+    # s = (1/2) sum_i b_i (h_i^2 - 1) has E[y s] = sum_i lambda_i b_i c_i^2 / sqrt(2) and power
+    # E[s^2] = sum_i b_i^2 / 2
+    overlap = np.sqrt(2) * np.sum(weights * layer * c2, axis=-1)
+    power = np.sum(layer**2, axis=-1) / 2
+    if in_units:
+        return np.asarray(1 - overlap + power)
+    with np.errstate(invalid="ignore"):
+        explained = np.where(power > 0, overlap**2 / (4 * power), 0.0)
+    return readout_error(explained=explained, coefficients=g)
+
+
+def readout_error(*, explained: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
+    r"""Normalised error of the best function of an index of correlation :math:`\rho` with the true one.
+
+    .. math:: \frac{\sum_{k\ge1}g_k^2(1-\rho^{2k})}{\sum_{k\ge1}g_k^2}
+
+    Parameters
+    ----------
+    explained : array
+        :math:`\rho^2` in [0, 1].
+    coefficients : array of shape (k,)
+        :math:`g_1,g_2,\dots`.
+
+    Returns
+    -------
+    ndarray
+        Of the shape of ``explained``.
+
+    Notes
+    -----
+    Derived (the two indices jointly Gaussian); backed by
+    ``tests/models/sequential/test_readout_moments.py``.
+
+    Examples
+    --------
+    >>> readout_error(explained=np.array([0.0, 0.5, 1.0]), coefficients=np.ones(1))
+    array([1. , 0.5, 0. ])
+    """
+    power = coefficients**2 / np.sum(coefficients**2)
+    orders = np.arange(1, power.size + 1)
+    shares = np.asarray(explained, dtype=np.float64)[..., None] ** orders
+    return np.asarray(np.maximum(1 - shares @ power, 0.0))

@@ -1,0 +1,162 @@
+"""Error of a quadratic second layer on learned features, from draws of a few numbers per sample."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from solvable.models.sequential.second_layer import count_columns, wants_cross_terms
+
+PAIRS = 12
+"""Features up to which products of different ones are part of the fit; beyond, their cost alone."""
+
+LEADING = 48
+"""Features with a coefficient of their own; those beyond share two."""
+
+
+@dataclass(frozen=True)
+class LatentDraws:
+    """Draws of one target: labels, latent features, and features along random directions."""
+
+    labels: np.ndarray  # y, shape (m,)
+    signal: np.ndarray  # orthonormal latent features u_k, shape (m, p)
+    noise: np.ndarray  # zeta_k, shape (m, p)
+
+    def learned(self, squared_overlap: np.ndarray) -> np.ndarray:
+        """Learned features of a learner with these overlaps, up to a rotation; shape (m, p)."""
+        overlap = np.clip(squared_overlap, 0.0, 1.0)
+        # hat u_k = c_k u_k + sqrt(1 - c_k^2) zeta_k
+        return np.asarray(np.sqrt(overlap) * self.signal + np.sqrt(1 - overlap) * self.noise)
+
+
+def random_features(
+    squared_norm: np.ndarray, signal: np.ndarray, n_features: int, rng: np.random.Generator
+) -> np.ndarray:
+    """Features along random directions orthogonal to the latent ones, of the shape of the signal."""
+    # Given x, <Z, F> over random Z is Gaussian of variance |F_perp|^2 / (D - p): uncorrelated with
+    # the signal, not independent, as both share the norm of x. For one Z the joint law is the same
+    # but for O(1/d).
+    rest = max(n_features - signal.shape[1], 1)
+    outside = np.maximum(squared_norm - np.sum(signal**2, axis=1), 0.0)
+    return np.sqrt(outside / rest)[:, None] * rng.standard_normal(signal.shape)
+
+
+@dataclass(frozen=True)
+class LastLayer:
+    """Least squares of the label on the products of a representation."""
+
+    matrix: np.ndarray  # hat B, symmetric, in hat y = a + h^T hat B h
+    normalised_mse: float  # residual over the variance of the label, after a readout of the index
+
+
+def fit_last_layer(
+    features: np.ndarray,
+    labels: np.ndarray,
+    *,
+    readout: bool = True,
+    rows: int | None = None,
+    guess: np.ndarray | None = None,
+) -> LastLayer:
+    """Last quadratic layer of a learner with so many fresh rows (None: infinitely many).
+
+    ``guess`` is what its diagonal is proportional to for features beyond the leading ones.
+    """
+    # Gaussian features, identity readout: diag(b_k c_k^2), and the error 1 - sum_k lambda_k^2 c_k^4.
+    count, p = features.shape
+    table, spread = _products(features, rows, np.ones(p) if guess is None else guess)
+    table = table - table.mean(axis=0)
+    centred = labels - labels.mean()
+    solution, leverage = _least_squares(table, centred)
+    index = table @ solution
+    # Leave-one-out index y - r / (1 - l): the fit of all rows but this one.
+    left_out = centred - (centred - index) / np.maximum(1 - leverage, 1e-3)
+    inside, outside = _errors(index, left_out, centred, readout)
+    # The error is linear in 1/rows: inside at -1/m, outside at 1/m.
+    error, penalty = (inside + outside) / 2, (outside - inside) / 2
+    if rows is not None:
+        cross = wants_cross_terms("auto", p, rows, linear_terms=False)
+        columns = count_columns(p, cross_terms=cross, linear_terms=False)
+        share = columns / table.shape[1] / max(rows - columns - 1, 1)
+        error += penalty * count * share
+    return LastLayer(_matrix(spread @ solution, p), float(error / np.mean(centred**2)))
+
+
+def plug_in_error(index: np.ndarray, labels: np.ndarray, *, readout: bool) -> float:
+    """Normalised error of an index that was not fitted: as it is, or after a readout."""
+    centred, moved = labels - labels.mean(), index - index.mean()
+    error = _errors(moved, moved, centred, readout)[0] if readout else None
+    return float(
+        (np.mean((centred - index) ** 2) if error is None else error) / np.mean(centred**2)
+    )
+
+
+def _products(
+    features: np.ndarray, rows: int | None, guess: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Columns of the fit, (m, k), and what each adds to the entries of the matrix."""
+    p = features.shape[1]
+    cross = rows is None or wants_cross_terms("auto", p, rows, linear_terms=False)
+    if cross and p <= PAIRS:
+        first, second = np.triu_indices(p)
+        return features[:, first] * features[:, second], np.eye(first.size)
+    # Products of different features cost rows but gain nothing: E[y h_i h_j] = O(1/D).
+    order = np.argsort(-np.abs(guess), kind="stable")
+    leading, rest = order[:LEADING], order[LEADING:]
+    spread = np.zeros((p, leading.size + 2 * (rest.size > 0)))
+    spread[leading, np.arange(leading.size)] = 1
+    if rest.size:
+        spread[rest, -2:] = np.column_stack([guess[rest], np.ones(rest.size)])
+    return features**2 @ spread, spread
+
+
+def _matrix(coefficients: np.ndarray, p: int) -> np.ndarray:
+    """Symmetric matrix of a quadratic form, from coefficients of all products or of squares."""
+    if coefficients.size == p:
+        return np.diag(coefficients)
+    matrix = np.zeros((p, p))
+    matrix[np.triu_indices(p)] = coefficients / 2
+    return matrix + matrix.T
+
+
+def _least_squares(table: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Coefficients, and the leverage of each row."""
+    scale = np.sqrt(np.mean(table**2, axis=0))
+    scaled = table / np.where(scale > 0, scale, 1.0)
+    values, vectors = np.linalg.eigh(scaled.T @ scaled)
+    kept = values > 1e-10 * max(float(values[-1]), 1e-300)
+    white = scaled @ (vectors[:, kept] / np.sqrt(values[kept]))
+    solution = vectors[:, kept] / np.sqrt(values[kept]) @ (white.T @ target)
+    return solution / np.where(scale > 0, scale, 1.0), np.einsum("mk,mk->m", white, white)
+
+
+def _errors(
+    index: np.ndarray, left_out: np.ndarray, labels: np.ndarray, readout: bool
+) -> tuple[float, float]:
+    """Mean squared error of an index and of another one, by the readout of the first."""
+    if readout:
+        knots = np.unique(np.quantile(index, _QUANTILES))
+        if knots.size > 2:
+            heights = _piecewise_linear(index, labels, knots)
+            index, left_out = (np.interp(s, knots, heights) for s in (index, left_out))
+    return float(np.mean((labels - index) ** 2)), float(np.mean((labels - left_out) ** 2))
+
+
+_QUANTILES = np.concatenate([[0, 0.002, 0.01], np.linspace(0.03, 0.97, 32), [0.99, 0.998, 1]])
+
+
+def _piecewise_linear(index: np.ndarray, labels: np.ndarray, knots: np.ndarray) -> np.ndarray:
+    """Heights at the knots of the piecewise linear function closest to the labels."""
+    cell = np.clip(np.searchsorted(knots, index, side="right") - 1, 0, knots.size - 2)
+    right = (index - knots[cell]) / np.diff(knots)[cell]
+    left = 1 - right
+    size = knots.size
+
+    def total(places: np.ndarray, values: np.ndarray) -> np.ndarray:
+        return np.bincount(places, weights=values, minlength=size)
+
+    # Tridiagonal normal equations of the hat functions.
+    gram = np.diag(total(cell, left**2) + total(cell + 1, right**2))
+    beside = np.diag(total(cell, left * right)[:-1], 1)
+    target = total(cell, left * labels) + total(cell + 1, right * labels)
+    return np.linalg.lstsq(gram + beside + beside.T, target, rcond=1e-12)[0]

@@ -1,0 +1,99 @@
+"""Predicted errors against simulation, with the measured overlaps put in, and without."""
+
+import numpy as np
+import pytest
+
+from solvable.arrays import random_stream
+from solvable.models.sequential.errors import Spectrum, drawn_errors
+from solvable.models.sequential.predict import _model_of
+from solvable.models.sequential.system import system
+
+
+def measured(parameters, seeds):
+    return [system.measure(parameters, random_stream("errors", seed)) for seed in range(seeds)]
+
+
+def error_at(parameters, overlap):
+    """Predicted error of least squares for a learner with these overlaps, chance included."""
+    model = _model_of(parameters)
+    nothing = np.zeros((1, parameters.features))
+    spectrum = Spectrum(
+        overlap=np.array([overlap]),
+        recovered=nothing > 0,
+        thresholds=nothing[0],
+        places=nothing + 1,
+        edges=np.ones((1, 2)),
+        noise_scale=np.ones(1),
+        floor=nothing[0],
+        shift=0.0,
+    )
+    errors = drawn_errors(
+        model.moments.latent,
+        model.coefficients[1:],
+        spectrum,
+        np.array([parameters.samples]),
+        n_features=10**9,
+        label_map=parameters.label_map,
+    )
+    return float(errors["least-squares"][0])
+
+
+# Squares of features share the norm of x; a readout sees more than a Gaussian index; many features
+# in few dimensions lie in the learned directions by chance.
+SETTINGS = {
+    "positive": {
+        "dimension": 21,
+        "features": 4,
+        "decay": 0.6,
+        "signs": "positive",
+        "samples": 9_240,
+    },
+    "tanh": {"dimension": 24, "features": 5, "decay": 0.2, "readout": "tanh", "samples": 24_000},
+    "positive tanh, plain": {
+        "dimension": 18,
+        "features": 2,
+        "signs": "positive",
+        "readout": "tanh",
+        "correction": "none",
+        "samples": 17_100,
+    },
+    "Gaussian": {
+        "dimension": 90,
+        "degree": 1,
+        "features": 14,
+        "decay": 0.3,
+        "signs": "positive",
+        "inputs": "gaussian",
+        "label_map": "clip",
+        "samples": 9_000,
+    },
+    "not orthogonal": {
+        "dimension": 70,
+        "degree": 1,
+        "features": 5,
+        "decay": 0.7,
+        "first_layer": "random",
+        "readout": "tanh",
+        "samples": 4_000,
+    },
+}
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_errors_of_measured_overlaps_are_measured(name):
+    parameters = system.parameters(**SETTINGS[name], test_samples=10_000)
+    runs = measured(parameters, 6)
+    errors = np.array([run["normalised_mse"] for run in runs])
+    differences = errors - [error_at(parameters, run["squared_overlap"]) for run in runs]
+    error = np.std(differences, ddof=1) / np.sqrt(len(runs))
+    # 3 %: terms of O(1/d) between learned and random directions, and the draws.
+    assert abs(differences.mean()) < 3 * error + 0.03 * errors.mean()
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_the_prediction_is_that_of_its_own_overlaps(name):
+    parameters = system.parameters(**SETTINGS[name])
+    predicted = system.predict(parameters)
+    assert predicted["normalised_mse"] == pytest.approx(
+        error_at(parameters, predicted["squared_overlap"]), rel=1e-6
+    )
