@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from solvable.arrays import random_stream
+from solvable.models.sequential.draws import LatentSample
 from solvable.models.sequential.second_layer import count_columns, wants_cross_terms
 
 PAIRS = 12
@@ -40,6 +43,22 @@ def random_features(
     rest = max(n_features - signal.shape[1], 1)
     outside = np.maximum(squared_norm - np.sum(signal**2, axis=1), 0.0)
     return np.sqrt(outside / rest)[:, None] * rng.standard_normal(signal.shape)
+
+
+def latent_draws(samples: Sequence[LatentSample], n_features: int) -> tuple[LatentDraws, ...]:
+    """Draws that the error is computed on, target by target: 80,000, fewer of many features."""
+    wanted = int(np.clip(1e6 / samples[0].latent.shape[1], 4_000, 80_000))
+    # Enough of one target that its fit costs little.
+    used = samples[: max(1, wanted // 4_000)]
+    draws = []
+    for place, sample in enumerate(used):
+        rows = sample.rows(slice(wanted // len(used)))
+        rng = random_stream("sequential-recovery", "random directions", place)
+        noise = random_features(rows.squared_norm, rows.latent, n_features, rng)
+        # Kept as long as the moments are, hence in half the memory.
+        kept = (h.astype(np.float32) for h in (rows.latent, noise))
+        draws.append(LatentDraws(rows.labels.copy(), *kept))
+    return tuple(draws)
 
 
 @dataclass(frozen=True)

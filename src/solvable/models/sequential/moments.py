@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -13,7 +13,7 @@ import numpy as np
 from solvable.arrays import check_positive, random_stream
 from solvable.errors import InvalidData, InvalidParameter, unknown_choice
 from solvable.models.sequential.draws import LatentDraw, LatentSample, target_draw
-from solvable.models.sequential.latent_draws import LatentDraws, random_features
+from solvable.models.sequential.latent_draws import LatentDraws, latent_draws
 from solvable.models.sequential.parameters import SequentialParameters
 from solvable.models.sequential.sample_kernel import (
     QuadraticBackground,
@@ -242,12 +242,10 @@ def finite_size_moments(
             _part(samples[0].rows(slice(*ends)), *arguments, whole=False)
             for ends in pairwise(borders)
         ]
-    latent = tuple(_latent(samples, n_features))
-    moments = _pooled(parts, batches, *arguments, draws=draws, latent=latent)
+    moments = _pooled(parts, batches, latent_draws(samples, n_features), *arguments, draws=draws)
     if callable(targets):
         return moments
-    variances = [float(target.label_variance) for target in targets]
-    return replace(moments, label_variance=float(np.mean(variances)))
+    return replace(moments, label_variance=np.mean([one.label_variance for one in targets]).item())
 
 
 def draw_moments(
@@ -331,19 +329,6 @@ def _part(
     )
 
 
-def _latent(samples: list[LatentSample], n_features: int) -> Iterator[LatentDraws]:
-    """Draws that the error is computed on: 80,000 in all, fewer of many features."""
-    wanted = int(np.clip(1e6 / samples[0].latent.shape[1], 4_000, 80_000))
-    # Enough of one target that its fit costs little.
-    used = samples[: max(1, wanted // 4_000)]
-    for place, sample in enumerate(used):
-        rows = sample.rows(slice(wanted // len(used)))
-        rng = random_stream("sequential-recovery", "random directions", place)
-        noise = random_features(rows.squared_norm, rows.latent, n_features, rng)
-        # Kept as long as the moments are, hence in half the memory.
-        yield LatentDraws(rows.labels, *(h.astype(np.float32) for h in (rows.latent, noise)))
-
-
 def _heights(sample: LatentSample, T: np.ndarray, kernel: SampleKernel, wick: bool) -> np.ndarray:
     """E[T <A_i, K A_i>], with the index as control variate where its mean is known."""
     if sample.strengths is None:
@@ -418,12 +403,12 @@ def _background(
 def _pooled(
     parts: list[_Part],
     batches: list[_Part],
+    latent: tuple[LatentDraws, ...],
     n_features: int,
     label_map: LabelMap,
     correction: str,
     *,
     draws: int,
-    latent: tuple[LatentDraws, ...],
 ) -> FiniteSizeMoments:
     """Means over the parts, with the standard errors that the batches show."""
     means = {name: np.mean([part.means[name] for part in parts], axis=0) for name in parts[0].means}
