@@ -41,14 +41,15 @@ def inner_layer(
     alignment: np.ndarray,
     correction: str = "wick",
 ) -> InnerLayer:
-    """Second spectral step on m draws of the learned first representation, of weights T."""
+    """Second spectral step on draws of the learned first representation, the first of weights T."""
     if correction not in ("none", "wick"):
         raise InvalidParameter(unknown_choice("correction", correction, ("none", "wick")))
     basis = HermiteFeatures(2, features.shape[1])
     T = weights - weights.mean()
     # The width p is small, so that the terms of order 1/p of the population matrix, not noise, set the
-    # overlap: they are kept whole here. The draws add an error of order sqrt(p^2 / 2m).
-    operator = MomentOperator(features, T, basis, correction=correction)  # type: ignore[arg-type]
+    # overlap: they are kept whole here, and so is the noise of order sqrt(p^2 / 2m) of m weights.
+    rows = features[: len(T)]
+    operator = MomentOperator(rows, T, basis, correction=correction)  # type: ignore[arg-type]
     values, vectors = np.linalg.eigh(operator.dense())
     chosen = np.argsort(-np.abs(values))[: layers.shape[0]]
     truth = transported(layers, alignment)

@@ -11,6 +11,7 @@ from solvable.fitting.baselines import kernel_errors
 from solvable.frame.points import Metrics
 from solvable.models.compositional.latent_layers import transported
 from solvable.models.compositional.parameters import CompositionalParameters
+from solvable.models.compositional.second_step import fresh_rows
 from solvable.models.compositional.target import CompositionalTarget
 from solvable.models.compositional.upper_layers import (
     draw_target,
@@ -21,15 +22,6 @@ from solvable.models.sequential.learner import LayerwiseSpectralRegressor
 
 MEMORY_BYTES = 1.5e9
 """Samples beyond this size are drawn again from their seed at each pass instead of being stored."""
-
-
-def fresh_rows(parameters: CompositionalParameters) -> int:
-    """Rows kept for each later step, so that the first spectral step has ``samples`` of its own."""
-    fewest, most = 4_000, 20_000
-    if len(parameters.widths) > 1:
-        # The learner gives a deeper layer no more rows than the first one has.
-        return min(parameters.samples, most)
-    return int(np.clip(parameters.samples, fewest, most))
 
 
 def measure(parameters: CompositionalParameters, rng: np.random.Generator) -> Metrics:

@@ -9,8 +9,9 @@ import numpy as np
 
 from solvable.arrays import random_stream
 from solvable.frame.points import Metrics
-from solvable.models.compositional.latent_layers import inner_layer, transported
+from solvable.models.compositional.latent_layers import transported
 from solvable.models.compositional.parameters import CompositionalParameters
+from solvable.models.compositional.second_step import second_step
 from solvable.models.compositional.target import CompositionalTarget
 from solvable.models.compositional.theory import (
     FirstLayerLaw,
@@ -30,6 +31,7 @@ from solvable.models.compositional.upper_layers import (
 from solvable.models.sequential.latent_draws import LatentDraws, fit_last_layer
 from solvable.models.sequential.sample_kernel import SampleKernel, corrected_kernel, plain_kernel
 from solvable.operators import apply_label_map, standardise
+from solvable.spectra.spikes import SpikePrediction
 
 TEACHERS = 4
 """First layers over which a prediction is averaged, as the replicates of a study are."""
@@ -79,8 +81,9 @@ def predict_first_layer(parameters: CompositionalParameters) -> Metrics:
 def predict(parameters: CompositionalParameters) -> Metrics:
     """Predicted metrics of a parameter set, under the names of the measured ones and more."""
     model = _model(_key(parameters))
-    overlap = model.law.spikes(parameters.samples).squared_overlap
-    inner, last_layer, error = _later_layers(parameters, model, overlap)
+    spikes = model.law.spikes(parameters.samples)
+    overlap = spikes.squared_overlap
+    inner, last_layer, error = _later_layers(parameters, model, spikes)
     kernel = _kernel_floor(parameters, model)
     return {
         **predict_first_layer(parameters),
@@ -122,23 +125,15 @@ def chance(parameters: CompositionalParameters, prediction: Metrics) -> Metrics:
 
 
 def _later_layers(
-    parameters: CompositionalParameters, model: Model, squared_overlap: np.ndarray
+    parameters: CompositionalParameters, model: Model, spikes: SpikePrediction
 ) -> tuple[list[float | None] | None, list[float | None], float]:
     """Overlaps of the second representation, eigenvalues of the last layer, and the error."""
-    features = model.draws.learned(squared_overlap)
-    shares: list[float | None] | None = None
     if parameters.layers == 4:
-        inner = inner_layer(
-            features=features,
-            weights=apply_label_map(model.draws.labels, parameters.label_map),
-            layers=_rotated_hidden(parameters),
-            alignment=np.diag(np.sqrt(squared_overlap)),
-            correction=parameters.correction,
-        )
-        features, shares = inner.features, inner.squared_overlap.tolist()
+        step = second_step(parameters, model.law, spikes)
+        return step.squared_overlap.tolist(), step.last_layer.tolist(), step.normalised_mse
+    features = model.draws.learned(spikes.squared_overlap)
     fit = fit_last_layer(features, model.draws.labels, readout=parameters.readout != "identity")
-    values = np.linalg.eigvalsh(fit.matrix)[::-1]
-    return shares, values.tolist(), fit.normalised_mse
+    return None, np.linalg.eigvalsh(fit.matrix)[::-1].tolist(), fit.normalised_mse
 
 
 def _rotated_hidden(parameters: CompositionalParameters) -> np.ndarray:
