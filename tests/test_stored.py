@@ -53,13 +53,6 @@ def test_figures_are_drawn(study):
 
 
 POWERLESS = {
-    "compositional-target": {
-        "dense-like-diagonal",
-        "gap-to-kernels-grows",
-        "kernel-floor",
-        "kernel-sees-nothing",
-        "recovery-scaling",
-    },
     "neural-lofi": {
         "both-signs-needed",
         "deflation-leads",

@@ -27,6 +27,11 @@ def three(cell: Cell) -> bool:
     return asymptotic(cell) and cell.setting.layers == 3
 
 
+def four(cell: Cell) -> bool:
+    """The same of a target of four layers."""
+    return asymptotic(cell) and cell.setting.layers == 4
+
+
 def eigenvalues(point: Point) -> np.ndarray:
     """Eigenvalues of the fitted last layer, in units of the norm of the predicted ones."""
     norm = np.linalg.norm(point.predicted("last_layer_eigenvalues"))
@@ -37,17 +42,6 @@ def predicted_eigenvalues(point: Point) -> np.ndarray:
     """The predicted ones in the same units."""
     predicted = point.predicted("last_layer_eigenvalues")
     return np.asarray(predicted / np.linalg.norm(predicted))
-
-
-def missing_eigenvalues(point: Point) -> np.ndarray:
-    """Distance of the fitted from the true eigenvalues of B, relative; NaN where not in reach."""
-    truth, weights = point.predicted("last_layer_eigenvalues_of_target"), point.predicted("weights")
-    # Eigenvalues shrink by c^2, so that their distance says how much of B was recovered.
-    reached = weights**2 @ point.predicted("squared_overlap") >= 0.9
-    if truth.ndim == 0 or point.setting.layers != 3 or not reached:
-        return np.full(point.replicates, np.nan)
-    distances = np.linalg.norm(point.values("last_layer_eigenvalues") - truth, axis=1)
-    return np.asarray(distances / np.linalg.norm(truth))
 
 
 def kernel_errors(point: Point) -> np.ndarray:
@@ -74,31 +68,10 @@ def _error(values: np.ndarray) -> float:
     return float(values.std(ddof=1) / np.sqrt(values.size)) if values.size > 1 else 0.0
 
 
-def dense_like_diagonal(points: Sequence[Point]) -> Finding | NotTestable:
-    """Mean miss of the common law with a dense last layer less that with a diagonal one."""
-    misses: dict[str, list[float]] = {"dense": [], "diagonal": []}
-    for point in points:
-        predicted = point.predicted("squared_overlap")
-        used = predicted > 0.5
-        if point.setting.ratio >= 15 and used.any():
-            difference = (point.values("squared_overlap") - predicted)[:, used]
-            misses[point.setting.second_layer] += difference.mean(axis=1).tolist()
-    if min(map(len, misses.values())) < 2:
-        return NotTestable(
-            "the study does not hold recovered features with second_layer=dense and with "
-            "second_layer=diagonal; run with --set second_layer=dense,diagonal"
-        )
-    dense, diagonal = (np.array(misses[kind]) for kind in ("dense", "diagonal"))
-    error, n = float(np.hypot(_error(dense), _error(diagonal))), dense.size + diagonal.size
-    words = f"Dense misses the law by {dense.mean():.3f}, diagonal by {diagonal.mean():.3f}."
-    difference = float(dense.mean() - diagonal.mean())
-    return Finding(difference, 0.0, 0.02 + 3 * error, error, n, detail=words)
-
-
-def crossing(points: Sequence[Point], name: str = "subspace_overlap") -> float:
-    """Sample size at which the mean of a metric passes one half along a curve; NaN if nowhere."""
+def crossing(points: Sequence[Point]) -> float:
+    """Sample size at which the subspace overlap passes one half along a curve; NaN if nowhere."""
     samples = np.array([point.parameters["samples"] for point in points], dtype=float)
-    values = np.array([np.max(point.mean(name)) for point in points])
+    values = np.array([float(point.mean("subspace_overlap")) for point in points])
     above = np.flatnonzero(values >= 0.5)
     if above.size == 0 or above[0] == 0:
         return float("nan")
@@ -136,8 +109,8 @@ def crossing_place(points: Sequence[Point]) -> Finding | NotTestable:
     return worst(findings)
 
 
-def slopes(points: Sequence[Point], least: int) -> list[tuple[Point, str, tuple[float, ...]]]:
-    """Slopes in d of the measured crossing, the predicted one, and the first over a kernel's size.
+def slopes(points: Sequence[Point]) -> list[tuple[Point, str, tuple[float, ...]]]:
+    """Slopes in d of the measured and the predicted crossing.
 
     Of curves that differ in the dimension alone, over a factor of two at least.
     """
@@ -151,11 +124,9 @@ def slopes(points: Sequence[Point], least: int) -> list[tuple[Point, str, tuple[
     for rows in families.values():
         rows.sort(key=lambda row: row[0].setting.dimension)
         d = np.array([row[0].setting.dimension for row in rows], dtype=float)
-        if len(rows) < least or d[-1] < 2 * d[0]:
+        if len(rows) < 3 or d[-1] < 2 * d[0]:
             continue
-        kernels = np.array([float(row[0].predicted("kernel_threshold_samples")) for row in rows])
-        measured, predicted = (np.array([row[k] for row in rows]) for k in (1, 2))
-        columns = (measured, predicted, measured / kernels)
+        columns = (np.array([row[k] for row in rows]) for k in (1, 2))
         exponents = tuple(float(np.polyfit(np.log(d), np.log(y), 1)[0]) for y in columns)
         words = f"d = {d[0]:.0f} to {d[-1]:.0f}, {rows[0][0].setting.second_layer} last layer."
         growth.append((rows[0][0], words, exponents))
@@ -163,8 +134,8 @@ def slopes(points: Sequence[Point], least: int) -> list[tuple[Point, str, tuple[
 
 
 FEW = (
-    "fewer than {} dimensions, over a factor of two, have a crossing; set dimension to several values, "
-    "or run with --preset scaling"
+    "fewer than three dimensions, over a factor of two, have a crossing; set dimension to several "
+    "values, or run with --preset scaling"
 )
 
 
@@ -172,33 +143,9 @@ def recovery_scaling(points: Sequence[Point]) -> Finding | NotTestable:
     """Slope of the crossing against the dimension, beside that of the prediction."""
     findings = [
         Finding(measured, predicted, 0.4, None, point.replicates, detail=words)
-        for point, words, (measured, predicted, _) in slopes(points, 3)
+        for point, words, (measured, predicted) in slopes(points)
     ]
-    return worst(findings) if findings else NotTestable(FEW.format("three"))
-
-
-def below_kernel(points: Sequence[Point]) -> Finding | NotTestable:
-    """Growth with the dimension of the crossing relative to what a kernel needs."""
-    findings = [
-        Finding(share, -1.0, 0.0, None, point.replicates, "at most", words)
-        for point, words, (_, _, share) in slopes(points, 2)
-    ]
-    return worst(findings) if findings else NotTestable(FEW.format("two"))
-
-
-def first_before_second(points: Sequence[Point]) -> Finding | NotTestable:
-    """Smallest ratio of the crossings of one half in the second and in the first representation."""
-    findings = []
-    for curve in curves([point for point in points if point.setting.layers == 4]):
-        first, second = (crossing(curve, f"{name}squared_overlap") for name in ("", "inner_"))
-        if np.isfinite(second / first):
-            words = f"First representation at n = {first:,.0f}, second at n = {second:,.0f}."
-            n = curve[0].replicates
-            findings.append(Finding(second / first, 1.0, 0.0, None, n, "at least", words))
-    missing = (
-        "no target of four layers crosses one half in both representations between two sample "
-    )
-    return worst(findings) if findings else NotTestable(f"{missing}sizes; try --preset four-layers")
+    return worst(findings) if findings else NotTestable(FEW)
 
 
 # fmt: off
@@ -219,25 +166,12 @@ CLAIMS = (
         scatter=overlap_scatter,
         where=asymptotic, missing="no point has n/D >= 15; raise samples",
     ),
-    Claim(
-        "dense-like-diagonal",
-        "A dense last layer is a diagonal one in rotated features: both obey one law.", "derived",
-        "0.02 for differences of 1/d between directions, plus three standard errors.",
-        dense_like_diagonal,
-    ),
     Agreement(
         "last-layer-eigenvalues",
         "The eigenvalues of the fitted last layer are those of B, each shrunk by its overlap.",
         eigenvalues, "derived", within=0.05, because="5 % of the norm for the noise of the fit.",
         expected=predicted_eigenvalues, where=three, entry="eigenvalue",
         missing="no point has three layers and n/D >= 15; raise samples or set layers=3",
-    ),
-    Agreement(
-        "last-layer-recovered", "Once nine tenths of B are within reach, its eigenvalues are found.",
-        missing_eigenvalues, PAPER, within=0.2, because="20 % of the norm: what is not recovered yet.",
-        expected=0.0, kind="at most",
-        missing="no point with three layers and the identity readout has nine tenths of the last layer "
-        "within reach; raise samples",
     ),
     Agreement(
         "error-level", "The normalised error of three layers is the predicted one.",
@@ -249,7 +183,7 @@ CLAIMS = (
         "recovery-crossing", "Half of the representation is found at the predicted number of samples.",
         "derived",
         "A factor of 1.22: interpolation between sizes a factor of two apart, and seeds.",
-        crossing_place,
+        crossing_place, power=0.3,
     ),
     Claim(
         "recovery-scaling",
@@ -257,35 +191,31 @@ CLAIMS = (
         "finite-size corrections.",
         f"{PAPER}: n ~ d^(q+epsilon)",
         "0.4: rounding of d^epsilon to whole features and seeds, over a factor of two in d.",
-        recovery_scaling,
-    ),
-    Claim(
-        "gap-to-kernels-grows",
-        "As a share of the d^(2q)/(2q)! samples of a kernel, recovery falls at least as 1/d.",
-        f"{PAPER}: d^(q+epsilon) against d^(2q)",
-        "A one-sided statement; the exponent is epsilon - q in the limit.", below_kernel,
+        recovery_scaling, power=0.3,
     ),
     Claim(
         "kernel-sees-nothing",
         "Where the layered learner has an error below 0.8, a kernel misses at least nine tenths of all "
         "that is not of degree 2 in the input.",
-        PAPER, "A one-sided statement.", kernel_blind,
+        PAPER, "A one-sided statement.", kernel_blind, power=0.3,
     ),
     Agreement(
         "kernel-floor", "No kernel beats degree 2 of the label and n of the D_4 directions of degree 4.",
         kernel_errors, "derived", within=0.02, because="The part of degree 2 is a Monte-Carlo estimate.",
         expected="polynomial_kernel_normalised_mse", kind="at least", entry=lambda setting: KERNELS,
+        power=0.3,
         missing="no point has a kernel baseline; set kernel_samples",
     ),
     Agreement(
-        "second-representation-ceiling",
-        "The second representation is found no better than the first one lets through.",
-        "inner_squared_overlap", "derived", within=0.05, because="The law of the first step.",
-        expected="inner_overlap_ceiling", kind="at most", entry="feature",
-        missing="no target has four layers; run with --preset four-layers",
+        "second-representation", "The second representation is found as far as the first one lets it be.",
+        "inner_squared_overlap", "derived", within=0.1, because="Tilt of what the first step lost.",
+        where=four, entry="feature", power=0.3,
+        missing="no point has four layers and n/D >= 15; run with --preset four-layers",
     ),
-    Claim(
-        "first-before-second", "The first representation is found before the second.", PAPER,
-        "A one-sided statement.", first_before_second,
+    Agreement(
+        "error-of-four-layers", "The normalised error of four layers is the predicted one.",
+        "normalised_mse", "derived", within=0.1, because="10 % for heavy tails of the label.",
+        relative=True, where=four, power=0.2,
+        missing="no point has four layers and n/D >= 15; run with --preset four-layers",
     ),
 )

@@ -51,7 +51,7 @@ def learned_directions(
     c2 = np.clip(squared_overlap, 0.0, 1.0)
     if background is not None:
         start += background(truth)[:, None]
-        wanted = np.minimum(1.0, 1 / np.maximum(c2, 1e-9) - 1)
+        wanted = np.clip(1 / np.maximum(c2, 1e-9) - 1, 1e-9, 1.0)
         moved = _resolved(
             start.reshape(D, -1), np.tile(signs, draws), np.tile(wanted, draws), background
         )
@@ -83,18 +83,17 @@ def _resolved(
         vector = vector / np.maximum(size, 1e-300)
         if j + 1 < steps:
             tridiagonal[:, j + 1, j] = size
-    out = np.empty_like(start)
+    moved = np.empty_like(start)
     for k in range(columns):
         atoms, turned = np.linalg.eigh(tridiagonal[k], UPLO="L")
-        first = turned[0] * norms[k]
+        first, gaps = turned[0] * norms[k], atoms[-1] - atoms
 
-        def excess(t: float, first: np.ndarray = first, gaps: np.ndarray = atoms[-1] - atoms) -> float:
-            return float(np.log(np.sum((first / (gaps + np.exp(t))) ** 2)))
+        def excess(
+            t: float, first: np.ndarray = first, gaps: np.ndarray = gaps, k: int = k
+        ) -> float:
+            return float(np.log(np.sum((first / (gaps + np.exp(t))) ** 2)) - np.log(wanted[k]))
 
-        level = np.log(max(float(wanted[k]), 1e-9))
-        scale = np.log(norms[k] + float(np.ptp(atoms)))
-        t = brentq(lambda t: excess(t) - level, scale - 40, scale + 40, xtol=1e-6)
-        out[:, k] = np.tensordot(
-            turned @ (first / (atoms[-1] + np.exp(t) - atoms)), basis[:, :, k], 1
-        )
-    return out
+        scale = np.log(norms[k] + float(gaps[0]))
+        t = brentq(excess, scale - 40, scale + 40, xtol=1e-6)
+        moved[:, k] = np.tensordot(turned @ (first / (gaps + np.exp(t))), basis[:, :, k], 1)
+    return moved

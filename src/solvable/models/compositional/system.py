@@ -36,9 +36,10 @@ PRESETS = {
             "dimension": (40,),
             "layers": (4,),
             "features": (4,),
-            "samples": tuple(round(3_280 * 2 ** (k / 2)) for k in range(13)),
+            "teacher": (3,),
+            "samples": tuple(round(13_120 * 2 ** (k / 2)) for k in range(9)),
         },
-        replicates=4,
+        replicates=8,
     ),
     "scaling": Preset(
         "Recovery against the dimension, d = 16 to 64 at epsilon = 1/2; about five minutes.",
