@@ -11,7 +11,7 @@ from solvable.arrays import random_stream
 from solvable.frame.points import Metrics
 from solvable.models.compositional.latent_layers import transported
 from solvable.models.compositional.parameters import CompositionalParameters
-from solvable.models.compositional.second_step import second_step
+from solvable.models.compositional.second_step import fresh_rows, second_step
 from solvable.models.compositional.target import CompositionalTarget
 from solvable.models.compositional.theory import (
     FirstLayerLaw,
@@ -131,8 +131,13 @@ def _later_layers(
     if parameters.layers == 4:
         step = second_step(parameters, model.law, spikes)
         return step.squared_overlap.tolist(), step.last_layer.tolist(), step.normalised_mse
-    features = model.draws.learned(spikes.squared_overlap)
-    fit = fit_last_layer(features, model.draws.labels, readout=parameters.readout != "identity")
+    fit = fit_last_layer(
+        model.draws.learned(spikes.squared_overlap),
+        model.draws.labels,
+        readout=parameters.readout != "identity",
+        rows=fresh_rows(parameters),
+        guess=model.law.heights * spikes.squared_overlap,
+    )
     return None, np.linalg.eigvalsh(fit.matrix)[::-1].tolist(), fit.normalised_mse
 
 

@@ -110,7 +110,9 @@ def _steps(
             correction=parameters.correction,
         )
         readout = parameters.readout != "identity"
-        fit = fit_last_layer(inner.features[rows:], labels[other], readout=readout)
+        fit = fit_last_layer(
+            inner.features[rows:], labels[other], readout=readout, rows=fresh_rows(parameters)
+        )
         values = np.linalg.eigvalsh(fit.matrix)[::-1]
         yield SecondStep(inner.squared_overlap, values, fit.normalised_mse)
 
