@@ -9,6 +9,7 @@ import numpy as np
 from solvable.arrays import check_positive
 from solvable.errors import InvalidParameter, NotConverged
 from solvable.spectra._side import Side
+from solvable.spectra.edge_levels import edge_levels
 from solvable.spectra.edges import upper_edge
 from solvable.spectra.label_law import LabelLaw
 from solvable.spectra.roots import bracketed_root
@@ -110,7 +111,10 @@ class SpectrumEnd:
     parameters : ndarray of shape (k,)
         :math:`\lambda^*_i`; NaN for a direction without outlier at this end.
     eigenvalues : ndarray of shape (k,)
-        Place of the outlier; the edge, rounded at finite dimension, where there is none.
+        Place of the outlier, or of the edge where there is none; at finite dimension the mean of the
+        largest eigenvalue if the direction is alone.
+    following : ndarray of shape (k,)
+        The edge; at finite dimension the mean of the eigenvalue that follows that of the direction.
     squared_overlap : ndarray of shape (k,)
         Of the eigenvector with the direction, rounded at finite dimension.
     sharp_squared_overlap : ndarray of shape (k,)
@@ -121,6 +125,7 @@ class SpectrumEnd:
     critical_parameter: float
     parameters: np.ndarray
     eigenvalues: np.ndarray
+    following: np.ndarray
     squared_overlap: np.ndarray
     sharp_squared_overlap: np.ndarray
 
@@ -232,8 +237,8 @@ def label_weighted_spectrum(
         law = law.clipped(ratio * dimension)
     else:
         law.check_bounded()
-    upper = _end(law, ratio, dimension)
-    lower = _end(law.mirrored(), ratio, dimension)
+    upper = spectrum_end(law, ratio, dimension)
+    lower = spectrum_end(law.mirrored(), ratio, dimension)
     return LabelWeightedSpectrum(
         upper,
         SpectrumEnd(
@@ -241,6 +246,7 @@ def label_weighted_spectrum(
             lower.critical_parameter,
             lower.parameters,
             -lower.eigenvalues,
+            -lower.following,
             lower.squared_overlap,
             lower.sharp_squared_overlap,
         ),
@@ -261,8 +267,14 @@ def excess(law: LabelLaw, ratio: float, parameter: float) -> np.ndarray:
     return np.asarray(ratio * (share @ (law.second_moments - 1)) - 1)
 
 
-def _end(law: LabelLaw, ratio: float, dimension: int | None) -> SpectrumEnd:
-    edge, critical = critical_parameter(law, ratio)
+def spectrum_end(law: LabelLaw, ratio: float, dimension: int | None) -> SpectrumEnd:
+    """The upper end alone."""
+    if dimension is not None:
+        # The noise that a direction meets is that of the others.
+        ratio *= dimension / (dimension - law.n_directions)
+        dimension -= law.n_directions
+    edge, scale, point = upper_edge(law.weights, ratio, law.probabilities)
+    critical = 0.0 if np.isinf(point) else 1 / point
     k = law.n_directions
     parameters = np.full(k, np.nan)
     places, overlaps = np.full(k, edge), np.zeros(k)
@@ -274,10 +286,21 @@ def _end(law: LabelLaw, ratio: float, dimension: int | None) -> SpectrumEnd:
         parameters[i] = at
         places[i] = bulk_function(law, at, ratio)
         overlaps[i] = slope / (slope + float(chance @ law.second_moments[:, i]))
-    rounded = overlaps
-    if dimension is not None and critical:
-        places, rounded = _rounded(law, ratio, dimension)
-    return SpectrumEnd(edge, critical, parameters, places, rounded, overlaps)
+    if dimension is None or not critical:
+        return SpectrumEnd(edge, critical, parameters, places, np.full(k, edge), overlaps, overlaps)
+    unit = scale * dimension ** (-2 / 3)
+    # Beyond threshold psi(lambda*) = edge + kappa D^(-2/3) w^2; below, psi is a parabola and
+    # phi_i - psi linear: w = D^(1/3) (phi_i - psi) / -phi_i' sqrt(psi'' / (2 kappa))
+    share = law.probabilities * (law.weights / (critical - law.weights)) ** 2
+    curvature = 2 * float(share @ (1 / (critical - law.weights)))
+    depth = beyond * critical / ratio / (share @ law.second_moments)
+    w = np.where(beyond > 0, np.sqrt(np.maximum(places - edge, 0) / unit), 0.0)
+    w = np.where(beyond > 0, w, depth * np.sqrt(curvature / (2 * unit)))
+    first, second = edge_levels(w)
+    rounded = _rounded(law, ratio, dimension)
+    return SpectrumEnd(
+        edge, critical, parameters, edge + unit * first, edge + unit * second, rounded, overlaps
+    )
 
 
 def _meeting(law: LabelLaw, ratio: float, critical: float, direction: int) -> float:
@@ -300,13 +323,12 @@ def _meeting(law: LabelLaw, ratio: float, critical: float, direction: int) -> fl
     )
 
 
-def _rounded(law: LabelLaw, ratio: float, dimension: int) -> tuple[np.ndarray, np.ndarray]:
-    """Places and mean overlaps with the rounding of the transition at a finite dimension."""
+def _rounded(law: LabelLaw, ratio: float, dimension: int) -> np.ndarray:
+    """Mean overlaps with the rounding of the transition at a finite dimension."""
     side = Side(law.weights, law.probabilities, np.zeros(1), 0.0, ratio * dimension, dimension)
     couplings = law.weights[:, None] ** 2 * law.second_moments
     spikes = [
         side.spike(float(height), coupling, 0.0, None)
         for height, coupling in zip(law.strengths, couplings.T, strict=True)
     ]
-    places = np.array([spike[0] for spike in spikes]) + law.mean_weight
-    return places, np.array([spike[1] for spike in spikes])
+    return np.array([spike[1] for spike in spikes])

@@ -83,6 +83,53 @@ def test_outlier_and_overlap_of_simulated_kernels(activation):
     assert rows[:, 1].mean() == pytest.approx(found.squared_overlap, abs=4 * error[1] + 0.02)
 
 
+@pytest.mark.parametrize(
+    ("activation", "ratio", "d"),
+    [("erf", 0.6, 90), ("relu", 1.5, 70), ("step", 2.3, 60), ("tanh", 9.0, 40)],
+)
+def test_means_at_a_finite_dimension_from_far_below_to_far_above(activation, ratio, d):
+    seeds = 40
+    skipped = int(activation_energies(activation)[0] > 1e-9)
+    rows = lifted_leaders(activation, ratio, d, seeds, skipped)
+    error = rows.std(axis=0, ddof=1) / np.sqrt(seeds)
+    found = predict_lifted_filter(LAW, ratio=ratio, activation=activation, dimension=d)
+    # 4 % and .04: terms of order 1 / d from norms.
+    assert rows[:, 0].mean() == pytest.approx(
+        found.eigenvalue, abs=3 * error[0] + 0.04 * found.edge
+    )
+    assert rows[:, 1].mean() == pytest.approx(
+        found.next_eigenvalue, abs=3 * error[1] + 0.04 * found.edge
+    )
+    assert rows[:, 2].mean() == pytest.approx(found.squared_overlap, abs=3 * error[2] + 0.04)
+
+
+def lifted_leaders(activation, ratio, d, seeds, skipped):
+    """Two leading eigenvalues behind that of the constant, and the overlap of the first."""
+    rows = []
+    for seed in range(seeds):
+        rng = np.random.default_rng([seed, 5])
+        X = rng.standard_normal((round(ratio * d), d))
+        y = np.where(X[:, 0] ** 2 > 0.454936, 1.0, -1.0)
+        inner = X @ X.T / np.mean(np.sum(X**2, axis=1))
+        power = np.diag(inner).copy()
+        values, vectors = np.linalg.eigh(dual_kernel(activation, inner, power, power))
+        used = values > 1e-9 * values[-1]
+        root = vectors[:, used] * np.sqrt(values[used])
+        found, B = np.linalg.eigh(root.T @ (y[:, None] * root))
+        linear = X.T @ (vectors[:, used] / np.sqrt(values[used]) @ B[:, -1 - skipped])
+        rows.append([found[-1 - skipped], found[-2 - skipped], linear[0] ** 2 / (linear @ linear)])
+    return np.array(rows)
+
+
+@pytest.mark.parametrize("activation", ["relu", "erf"])
+def test_many_dimensions_give_the_limit(activation):
+    sharp = predict_lifted_filter(LAW, ratio=3.0, activation=activation)
+    large = predict_lifted_filter(LAW, ratio=3.0, activation=activation, dimension=10**7)
+    assert large.eigenvalue == pytest.approx(sharp.eigenvalue, rel=1e-4)
+    assert large.next_eigenvalue == pytest.approx(sharp.edge, rel=1e-4)
+    assert large.squared_overlap == pytest.approx(sharp.squared_overlap, abs=1e-4)
+
+
 def test_the_constant_of_an_activation_adds_an_outlier_of_no_relevance():
     rows = lifted("relu", 4.0, 100, 2)
     constant, linear, tail = activation_energies("relu")

@@ -12,6 +12,8 @@ from solvable.errors import InvalidParameter, NotConverged
 from solvable.hermite import gaussian_quadrature
 from solvable.operators.activations import evaluate, kernel_diagonal
 from solvable.spectra.label_law import LabelLaw
+from solvable.spectra.label_weighted import SpectrumEnd, spectrum_end
+from solvable.spectra.roots import bracketed_root
 
 
 def activation_energies(activation: str) -> tuple[float, float, float]:
@@ -56,40 +58,49 @@ class LiftedPrediction:
     edge : float
         Upper edge of the bulk of :math:`\frac1nG^{1/2}\mathrm{diag}(T)G^{1/2}`, times n.
     eigenvalue : float
-        Outlier of the direction, times n; NaN where there is none.
+        Outlier of the direction, times n: NaN where there is none, or at a finite dimension the mean
+        of the largest eigenvalue.
+    next_eigenvalue : float
+        The one after it: the edge, or at a finite dimension its mean.
     squared_overlap : float
         Of the linear part of its eigenfunction with the direction, which is all of it that reaches
-        fresh samples; 0 without outlier.
+        fresh samples; without a dimension 0 where there is no outlier.
     emergence_ratio : float
         :math:`\alpha_c`.
     """
 
     edge: float
     eigenvalue: float
+    next_eigenvalue: float
     squared_overlap: float
     emergence_ratio: float
 
 
 def predict_lifted_filter(
-    law: LabelLaw, *, ratio: float, activation: str = "relu", direction: int = 0
+    law: LabelLaw,
+    *,
+    ratio: float,
+    activation: str = "relu",
+    direction: int = 0,
+    dimension: int | None = None,
 ) -> LiftedPrediction:
     r"""Upper end of the filter after an infinitely wide lift of isotropic Gaussian inputs.
 
     At :math:`n=\alpha d` the kernel is :math:`G\simeq c_0^211^\top+c_1^2XX^\top/d+c_*^2I`. The tail of
-    the activation acts as the label map :math:`T/(n\lambda-c_*^2T)` of a filter of raw inputs: with
+    the activation acts as a label map of a filter of raw inputs: :math:`n\lambda` is an eigenvalue
+    where
+
+    .. math:: \alpha c_1^2\ \frac1n\sum_\mu w_\mu x_\mu x_\mu^\top,\qquad
+        w=\frac T{n\lambda-c_*^2T},
+
+    has the eigenvalue 1, and the linear part of its eigenfunction is that eigenvector. With
     :math:`r=c_*^2/c_1^2` and, at parameter q,
-    :math:`A=E\frac{T(s^2-1)}{q-T}`, :math:`B=E\frac T{q-T}`, :math:`D=E\frac{T^2}{(q-T)^2}`,
-
-    .. math::
-        \text{outlier}:\ (\alpha A-1)\Big(1+\frac BA\Big)=r,\qquad
-        \text{edge}:\ (g-1)\Big(1+\frac{\alpha B}g\Big)=r,\ g=\sqrt{\alpha D},\qquad
-        n\lambda=\frac{c_*^2\,q\,g}{g-1},
-
-    :math:`g=\alpha A` for the outlier, and the threshold is :math:`\alpha_c=D/A^2` at
-    :math:`(D/A-1)(1+B/A)=r`; r = 0 is the filter of raw inputs. The tail favours the label of the
-    larger :math:`E[s^2\mid T]`, which the best map does not: it delays emergence. The constant
-    :math:`c_0` adds two outliers near :math:`\pm c_0\sqrt{n(c_1^2+c_*^2)\tau_2}` of no relevance to an
-    even label; they take two places among the kept directions.
+    :math:`A=E\frac{T(s^2-1)}{q-T}`, :math:`B=E\frac T{q-T}`, :math:`D=E\frac{T^2}{(q-T)^2}`, the
+    threshold is :math:`\alpha_c=D/A^2` at :math:`(D/A-1)(1+B/A)=r`; r = 0 is the filter of raw inputs.
+    The tail favours the label of the larger :math:`E[s^2\mid T]`, which the best map does not: it
+    delays emergence. The constant :math:`c_0` adds two outliers near
+    :math:`\pm c_0\sqrt{n(c_1^2+c_*^2)\tau_2}` of no relevance to an even label; they take two places
+    among the kept directions.
 
     Parameters
     ----------
@@ -101,6 +112,8 @@ def predict_lifted_filter(
         One of :data:`solvable.operators.activations.ACTIVATIONS`, with a linear part.
     direction : int
         Which direction of the law.
+    dimension : int, optional
+        :math:`d`: means at this size instead of the limit of many dimensions.
 
     Returns
     -------
@@ -110,15 +123,14 @@ def predict_lifted_filter(
     Raises
     ------
     InvalidParameter
-        If the activation has no linear part, or labels have a mean or no bound.
+        If the activation has no linear part, or labels have a mean or, without a dimension, no bound.
     NotConverged
         If a root could not be bracketed.
 
     Notes
     -----
-    Milliseconds. Valid for :math:`n=O(d)`, even labels, and in the limit of many dimensions (no
-    rounding). Derived; backed by ``tests/models/lofi/test_lift.py`` (kernel matrices of simulated
-    samples).
+    Some tens of edges. Valid for :math:`n=O(d)` and even labels. Derived; backed by
+    ``tests/models/lofi/test_lift.py`` (kernel matrices of simulated samples).
 
     Examples
     --------
@@ -137,38 +149,47 @@ def predict_lifted_filter(
         raise InvalidParameter(
             f"the labels have mean {law.mean_weight:.3g}; allowed: 0. Centre the label map."
         )
-    law.check_bounded()
-    moments = _Moments(law, direction)
-    # r = c_*^2 / c_1^2. A vanishing tail leaves r = 0 an ordinary root; the place is then a limit of 0/0.
-    r = max(tail / linear, 1e-9)
-    edge_at = moments.root(lambda q: _edge_condition(moments, q, ratio) - r)
-    g = np.sqrt(ratio * moments.D(edge_at))
-    # n lambda = c_*^2 q g / (g - 1), c_*^2 = r c_1^2
-    edge = r * linear * edge_at * g / (g - 1)
-    threshold = _threshold(moments, r)
-    if ratio * moments.A(edge_at) <= g:
-        return LiftedPrediction(edge, np.nan, 0.0, threshold)
+    if not 0 <= direction < law.n_directions:
+        raise InvalidParameter(f"direction is {direction}; allowed: 0 to {law.n_directions - 1}.")
+    if dimension is None:
+        law.check_bounded()
+    else:
+        law = law.clipped(ratio * dimension)
+    law = LabelLaw(law.weights, law.probabilities, law.second_moments[:, [direction]])
+    top = float(law.weights[-1])
 
-    def outlier(q: float) -> float:  # (alpha A - 1) (1 + B / A) = r
-        A = moments.A(q)
-        return (ratio * A - 1) * (1 + moments.B(q) / A) - r
+    def end(place: float) -> SpectrumEnd:
+        # w = T / (n lambda - c_*^2 T), times alpha c_1^2
+        w = ratio * linear * law.weights / (place - tail * law.weights)
+        return spectrum_end(LabelLaw(w, law.probabilities, law.second_moments), ratio, dimension)
 
-    at = moments.root(outlier, above=edge_at)
-    g = ratio * moments.A(at)
-    slope = 1 / ratio - moments.D(at) / g**2
-    overlap = slope / (slope + moments.coupled(at) / g**2)
-    return LiftedPrediction(edge, r * linear * at * g / (g - 1), float(overlap), threshold)
+    def where(quantity: Callable[[SpectrumEnd], float]) -> float:
+        """Place at which a quantity of the raw filter is 1; it falls with the place."""
+        # From far above c_*^2 max T, where the largest weight diverges, down.
+        base, low = tail * top, max(1.0, ratio) * linear * top
+        high = low
+        while quantity(end(base + high)) > 1:
+            high = 2 * high
+        while quantity(end(base + low)) < 1:
+            low = low / 2
+        return bracketed_root(
+            lambda place: 1 - quantity(end(place)), base + low, base + high, relative=1e-9
+        )
+
+    edge = where(lambda found: found.edge)
+    threshold = _threshold(law, tail / linear)
+    if dimension is None and not end(edge).outlying[0]:
+        return LiftedPrediction(edge, np.nan, edge, 0.0, threshold)
+    outlier = where(lambda found: float(found.eigenvalues[0]))
+    following = edge if dimension is None else where(lambda found: float(found.following[0]))
+    overlap = float(end(outlier).squared_overlap[0])
+    return LiftedPrediction(edge, outlier, following, overlap, threshold)
 
 
-def _edge_condition(moments: _Moments, q: float, ratio: float) -> float:
-    # (g - 1) (1 + alpha B / g) = r, g = sqrt(alpha D)
-    g = np.sqrt(ratio * moments.D(q))
-    return float((g - 1) * (1 + ratio * moments.B(q) / g))
-
-
-def _threshold(moments: _Moments, r: float) -> float:
-    if moments.strength <= 0:
+def _threshold(law: LabelLaw, r: float) -> float:
+    if law.strengths[0] <= 1e-9 * np.sqrt(law.weight_power):
         return float("inf")
+    moments = _Moments(law)
 
     def condition(q: float) -> float:
         A = moments.A(q)
@@ -182,15 +203,9 @@ def _threshold(moments: _Moments, r: float) -> float:
 class _Moments:
     """Averages over the label law at a parameter q above the largest weight."""
 
-    def __init__(self, law: LabelLaw, direction: int) -> None:
-        if not 0 <= direction < law.n_directions:
-            raise InvalidParameter(
-                f"direction is {direction}; allowed: 0 to {law.n_directions - 1}."
-            )
+    def __init__(self, law: LabelLaw) -> None:
         self.T, self.chance = law.weights, law.probabilities
-        self.square = law.second_moments[:, direction]
-        self.top = float(law.weights[-1])
-        self.strength = float(law.strengths[direction])
+        self.square = law.second_moments[:, 0]
 
     def A(self, q: float) -> float:  # E[T (s^2 - 1) / (q - T)]
         return float((self.chance * self.T / (q - self.T)) @ (self.square - 1))
@@ -201,14 +216,9 @@ class _Moments:
     def D(self, q: float) -> float:  # E[T^2 / (q - T)^2]
         return float(np.sum(self.chance * (self.T / (q - self.T)) ** 2))
 
-    def coupled(self, q: float) -> float:  # E[T^2 s^2 / (q - T)^2]
-        return float(np.sum(self.chance * (self.T / (q - self.T)) ** 2 * self.square))
-
-    def root(self, condition: Callable[[float], float], above: float | None = None) -> float:
+    def root(self, condition: Callable[[float], float]) -> float:
         """Root in q of a condition that decreases from positive to negative."""
-        from scipy.optimize import brentq
-
-        base = self.top if above is None else above
+        base = float(self.T[-1])
         grid = base * (1 + np.geomspace(1e-9, 1e9, 181))
         values = np.array([condition(float(q)) for q in grid])
         below = np.flatnonzero(values <= 0)
@@ -221,5 +231,5 @@ class _Moments:
         k = int(below[0])
         low = float(grid[k - 1])
         if np.isinf(values[k - 1]):
-            low = float(brentq(lambda q: self.A(q) - 1e-12, low, float(grid[k])))
-        return float(brentq(condition, low, float(grid[k]), xtol=1e-12))
+            low = bracketed_root(lambda q: self.A(q) - 1e-12, low, float(grid[k]))
+        return bracketed_root(condition, low, float(grid[k]))

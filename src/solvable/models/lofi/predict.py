@@ -7,8 +7,9 @@ from functools import lru_cache
 import numpy as np
 
 from solvable.arrays import random_stream
+from solvable.errors import InvalidParameter
 from solvable.frame.points import Metrics
-from solvable.models.lofi.lift import predict_lifted_filter
+from solvable.models.lofi.lift import activation_energies, predict_lifted_filter
 from solvable.models.lofi.parameters import NeuralLoFiParameters
 from solvable.models.lofi.subspace_channel import SubspaceChannel
 from solvable.models.lofi.target import make_target
@@ -62,8 +63,8 @@ def _single(parameters: NeuralLoFiParameters, law: LabelLaw) -> Metrics:
         near, far = far, near
     return {
         "eigenvalue": float(near.eigenvalues[0]),
-        "bulk_edge": float(near.edge),
-        "opposite_edge": float(far.edge),
+        "bulk_edge": float(near.following[0]),
+        "opposite_edge": float(far.eigenvalues[0]),
         "squared_overlap": [float(near.squared_overlap[0])],
         "subspace_overlap": float(near.squared_overlap[0]),
     }
@@ -119,14 +120,26 @@ def _hidden(parameters: NeuralLoFiParameters, law: LabelLaw) -> Metrics:
 
 
 def _lifted(parameters: NeuralLoFiParameters, law: LabelLaw) -> Metrics:
+    n, d = parameters.samples, parameters.n_inputs
+    if n > d**2:
+        raise InvalidParameter(
+            f"{n} samples in {d} dimensions show a lifted filter more than the linear part of its "
+            f"activation, to which the theory is confined; allowed: up to d^2 = {d**2} samples."
+        )
+    if parameters.channel == "sign" and activation_energies(parameters.lift)[0] > 1e-9:
+        raise InvalidParameter(
+            f"the constant of the lift {parameters.lift} mixes with the direction of an odd label, "
+            "which the theory leaves out; allowed: an even channel, or an odd lift, tanh or erf."
+        )
     # The lower end is the upper end of the mirrored law.
     sign = 1.0 if law.strengths[0] >= 0 else -1.0
     facing = law if sign > 0 else law.mirrored()
-    lifted = predict_lifted_filter(facing, ratio=parameters.ratio, activation=parameters.lift)
-    inside = np.isnan(lifted.eigenvalue)
+    lifted = predict_lifted_filter(
+        facing, ratio=parameters.ratio, activation=parameters.lift, dimension=parameters.n_inputs
+    )
     return {
-        "eigenvalue": sign * (lifted.edge if inside else lifted.eigenvalue),
-        "bulk_edge": sign * lifted.edge,
+        "eigenvalue": sign * lifted.eigenvalue,
+        "bulk_edge": sign * lifted.next_eigenvalue,
         "squared_overlap": [lifted.squared_overlap],
         "subspace_overlap": lifted.squared_overlap,
         "emergence_ratio": _listed(np.array([lifted.emergence_ratio])),

@@ -15,6 +15,7 @@ from solvable.frame.curves import Axis
 from solvable.frame.panels import Panel, Trace
 from solvable.frame.points import Metrics
 from solvable.frame.system import Parameters, Preset, Reference, System
+from solvable.models.sequential.kernel_ridge_theory import ridge_on_degrees
 from solvable.models.sequential.kernel_staircase import best_kernel_error, degree_dimension
 from solvable.models.sequential.system import SEQUENTIAL
 from solvable.operators import HermiteFeatures
@@ -90,33 +91,28 @@ def measure(parameters: KernelParameters, rng: np.random.Generator) -> Metrics:
 
 def predict(parameters: KernelParameters) -> Metrics:
     """Mean-field error of kernel ridge, and the staircase below which no kernel comes."""
-    from scipy.optimize import brentq
-
-    n, energies = parameters.samples, energies_of(parameters)
-    sizes, values = sizes_of(parameters), eigenvalues_of(parameters)
-    penalty = parameters.ridge * sizes[-1]
-
-    def excess(log_threshold: float) -> float:
-        # 2110.03922: n = sum_p D_p eta_p / (eta_p + kappa) + penalty / kappa
-        kappa = np.exp(log_threshold)
-        return float(np.sum(sizes * values / (values + kappa)) + penalty / kappa - n)
-
-    top = np.log((sizes @ values + penalty) / n)
-    kappa = np.exp(brentq(excess, np.log(penalty / n), top + 1e-9, xtol=1e-13))
-    learned = values / (values + kappa)
-    # 2110.03922: n / (n - sum_p D_p L_p^2) times what is not learned, and the noise
-    amplified = n / (n - sizes @ learned**2)
-    error = amplified * (energies @ (1 - learned) ** 2 + parameters.noise) - parameters.noise
+    energies, sizes = energies_of(parameters), sizes_of(parameters)
+    found = ridge_on_degrees(
+        samples=parameters.samples,
+        dimension=parameters.dimension,
+        degrees=DEGREES,
+        energies=energies,
+        eigenvalues=eigenvalues_of(parameters),
+        penalty=parameters.ridge * sizes[-1],
+        noise=parameters.noise,
+    )
     by_degree = dict(zip(DEGREES, map(float, energies), strict=True))
-    best = best_kernel_error(samples=n, dimension=parameters.dimension, energies=by_degree)
+    best = best_kernel_error(
+        samples=parameters.samples, dimension=parameters.dimension, energies=by_degree
+    )
     return {
-        "error": float(error),
+        "error": found.error,
         "learned": [
             float(share) if energy else None
-            for share, energy in zip(learned, energies, strict=True)
+            for share, energy in zip(found.learned, energies, strict=True)
         ],
         "best_error": float(best),
-        "amplification": float(amplified),
+        "amplification": found.amplification,
         "steps": list(sizes),
     }
 
