@@ -31,6 +31,7 @@ def error_at(parameters, overlap):
         model.moments.latent,
         model.coefficients[1:],
         spectrum,
+        {},
         np.array([parameters.samples]),
         n_features=10**9,
         label_map=parameters.label_map,

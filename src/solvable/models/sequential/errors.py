@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,30 +24,40 @@ class Spectrum:
     floor: np.ndarray
     shift: float
 
-    def layers(self) -> dict[str, np.ndarray]:
-        """Second-layer weights of standardised labels: the eigenvalues, as they are or shrunk."""
-        # sqrt((v^2 - 4 s^2)_+), of a spike theta = (v + sqrt(v^2 - 4 s^2)) / 2 the same as theta c^2,
-        # which is smooth through the threshold as the overlap is.
-        # A direction that is no outlier comes from the nearer edge: the farther one is long and thin.
-        nearest = np.take_along_axis(
-            self.edges, np.abs(self.edges).argmin(axis=1, keepdims=True), axis=1
-        )
-        places = np.where(self.recovered, self.places, nearest)
-        size, edge = np.abs(places), 2 * self.noise_scale[:, None]
-        root = np.sqrt(np.maximum(size**2 - edge**2, 0.0))
-        shrunk = np.sign(places) * np.maximum(root, (size + root) / 2 * self.overlap)
-        return {"in-sample": places + self.shift, "shrinkage": shrunk}
-
 
 def fresh_rows(samples: float) -> int:
     """Rows for the second layer and the readout: enough for a spline, no more than they can use."""
     return int(np.clip(samples, 4_000, 20_000))
 
 
+def plug_in_layers(
+    spectrum: Spectrum, *, mean: float, noise_scale: np.ndarray, n_features: int
+) -> dict[str, np.ndarray]:
+    """Second-layer weights of standardised labels: the eigenvalues, as they are or shrunk.
+
+    ``mean`` is that of all eigenvalues, ``noise_scale`` what the learner takes for s.
+    """
+    # A direction that is no outlier comes from the nearer edge: the farther one is long and thin.
+    nearest = np.take_along_axis(
+        spectrum.edges, np.abs(spectrum.edges).argmin(axis=1, keepdims=True), axis=1
+    )
+    values = np.where(spectrum.recovered, spectrum.places, nearest) + spectrum.shift
+    rest = max(n_features - values.shape[1], 1)
+    # The learner's centre of the bulk: the mean of the eigenvalues that are no features.
+    centre = (n_features * mean - values.sum(axis=1, keepdims=True)) / rest if mean else 0.0
+    size, edge = np.abs(values - centre), 2 * noise_scale[:, None]
+    root = np.sqrt(np.maximum(size**2 - edge**2, 0.0))
+    # sqrt((v^2 - 4 s^2)_+), of a spike theta = (v + sqrt(v^2 - 4 s^2)) / 2 the same as theta c^2,
+    # which is smooth through the threshold as the overlap is.
+    shrunk = np.sign(values - centre) * np.maximum(root, (size + root) / 2 * spectrum.overlap)
+    return {"in-sample": values, "shrinkage": shrunk}
+
+
 def drawn_errors(
     draws: Sequence[LatentDraws],
     coefficients: np.ndarray,
     spectrum: Spectrum,
+    layers: Mapping[str, np.ndarray],
     samples: np.ndarray,
     *,
     n_features: int,
@@ -57,7 +67,6 @@ def drawn_errors(
     readout = not _linear(coefficients)
     # Eigenvalues are weights in the units of the label, unless a map or a readout stands between.
     scaled = readout or label_map != "identity"
-    layers = spectrum.layers()
     # Least squares uses all of the features that lies in the learned directions, by chance too.
     spanned = with_chance(
         spectrum.overlap, n_directions=spectrum.overlap.shape[1], n_features=n_features
@@ -82,18 +91,21 @@ def drawn_errors(
 
 
 def limit_errors(
-    weights: np.ndarray, coefficients: np.ndarray, spectrum: Spectrum
+    weights: np.ndarray, coefficients: np.ndarray, spectrum: Spectrum, n_features: int
 ) -> dict[str, np.ndarray]:
     """The same of infinitely many weak Gaussian features, whose index is Gaussian."""
     c2, squares, linear = spectrum.overlap, weights**2, _linear(coefficients)
     found = spectrum.recovered @ squares
+    layers = plug_in_layers(
+        spectrum, mean=0.0, noise_scale=spectrum.noise_scale, n_features=n_features
+    )
     return {
         # NMSE = 1 - sum_i lambda_i^2 c_i^4 for the identity: the index is known up to c_i^2
         "least-squares": readout_error(explained=c2**2 @ squares, coefficients=coefficients),
         "tail-only": readout_error(explained=found, coefficients=coefficients),
         **{
             name: _limit_plug_in(weights, c2, layer, coefficients, linear)
-            for name, layer in spectrum.layers().items()
+            for name, layer in layers.items()
         },
     }
 

@@ -117,6 +117,8 @@ class FiniteSizeMoments:
         Number of Monte-Carlo draws.
     law : SpikeLaw
         What the resolvent formula needs: heights, law of the weights, background.
+    plain_noise : float
+        :math:`E[T^2\|F\|^4]/D^2`, what a learner takes for :math:`\tau_2`.
     latent : tuple of LatentDraws
         Draws of the second layer, target by target, that the error is computed on.
     """
@@ -139,6 +141,7 @@ class FiniteSizeMoments:
     n_features: int
     draws: int
     law: SpikeLaw
+    plain_noise: float
     latent: tuple[LatentDraws, ...]
 
     @property
@@ -314,6 +317,7 @@ def _part(
         "heights": heights if wick else heights - shift,
         "spike_heights": spike_heights,
         "noise": np.mean((T * kernel.size) ** 2),  # tau_2 = E[T^2 |K|_F^2] / D^2
+        "plain_noise": np.mean((T * sample.squared_norm / n_features) ** 2),
         "couplings": T**2 @ kernel.coupling / T.size,  # tau_2h = E[T^2 |P K A_i|^2] / D
         "second": np.mean(T**2),
         "shift": shift if correction == "none" else np.zeros(()),
@@ -446,5 +450,6 @@ def _pooled(
         n_features=n_features,
         draws=draws,
         law=law,
+        plain_noise=float(means["plain_noise"]),
         latent=latent,
     )

@@ -11,7 +11,7 @@ from solvable.arrays import check_positive
 from solvable.errors import DegenerateReadout, InvalidParameter, unknown_choice
 from solvable.hermite import gaussian_quadrature, hermite_polynomials
 from solvable.models.sequential.draws import gaussian_draw
-from solvable.models.sequential.errors import Spectrum, drawn_errors, limit_errors
+from solvable.models.sequential.errors import Spectrum, drawn_errors, limit_errors, plug_in_layers
 from solvable.models.sequential.moments import FiniteSizeMoments, finite_size_moments
 from solvable.models.sequential.sample_kernel import QuadraticBackground
 from solvable.spectra.spiked import spiked_overlap, spiked_positions, threshold_ratio
@@ -181,18 +181,7 @@ def predict_sequential(
         spectrum = _by_closed_form(
             strengths, g, n_features_total, moments, sizes, population_floor, size
         )
-    errors = (
-        limit_errors(strengths, g, spectrum)
-        if moments is None
-        else drawn_errors(
-            moments.latent,
-            g,
-            spectrum,
-            sizes,
-            n_features=n_features_total,
-            label_map=moments.label_map,
-        )
-    )
+    errors = _errors(strengths, n_features_total, g, moments, spectrum, sizes)
     first = 0 if np.ndim(samples) == 0 else slice(None)
     return SequentialPrediction(
         samples=sizes[first],
@@ -209,6 +198,29 @@ def predict_sequential(
         population_floor=spectrum.floor,
         method=chosen,
     )
+
+
+def _errors(
+    weights: np.ndarray,
+    n_features: int,
+    g: np.ndarray,
+    moments: FiniteSizeMoments | None,
+    spectrum: Spectrum,
+    sizes: np.ndarray,
+) -> dict[str, np.ndarray]:
+    """Normalised error for every kind of second layer, and that of the unrecovered tail alone."""
+    if moments is None:
+        return limit_errors(weights, g, spectrum, n_features)
+    layers = plug_in_layers(
+        spectrum,
+        mean=moments.shift,
+        noise_scale=np.sqrt(moments.plain_noise * n_features / sizes),
+        n_features=n_features,
+    )
+    return drawn_errors(
+        moments.latent, g, spectrum, layers, sizes,
+        n_features=n_features, label_map=moments.label_map,
+    )  # fmt: skip
 
 
 def _checked(
