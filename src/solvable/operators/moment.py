@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
-from solvable.arrays import Array, Source, as_source, check_integer, to_numpy
+from solvable.arrays import Array, Source, as_source, check_integer, namespace, to_numpy
 from solvable.errors import InvalidData, InvalidParameter, unknown_choice
 from solvable.operators._engines import Cubic, Quadratic, as_like
 from solvable.operators._symmetric import mirror, weighted_gram
@@ -17,6 +18,14 @@ from solvable.operators.base import Correction, MomentStatistics, SymmetricOpera
 from solvable.operators.feature_map import FeatureMap, floating
 from solvable.operators.features import HermiteFeatures
 from solvable.operators.shards import ShardSum
+
+
+class _Survey(NamedTuple):
+    """What one pass over the samples tells; of the inputs for Hermite features above degree 1 only."""
+
+    squared_norms: np.ndarray  # |F|^2, (n,)
+    input_norms: np.ndarray | None  # |x|^2, (n,)
+    second_moment: np.ndarray | None  # (1/n) sum T (x x^T - I), (d, d)
 
 
 class MomentOperator(SymmetricOperator):
@@ -131,17 +140,16 @@ class MomentOperator(SymmetricOperator):
         return float(self.weights.mean())
 
     @cached_property
-    def _contraction(self) -> Contraction | None:
+    def lower_chaoses(self) -> Contraction | None:
+        """What the correction subtracts or would subtract; None where it is nothing or not known."""
         features = self.features
-        if self.correction == "none" or not isinstance(features, HermiteFeatures):
+        engine = features._engine if isinstance(features, HermiteFeatures) else None
+        if not isinstance(engine, (Quadratic, Cubic)):
             return None
-        second_moment = self._survey[1]
+        second_moment = self._survey.second_moment
         assert second_moment is not None
-        engine = features._engine
         if isinstance(engine, Quadratic):
             return quadratic_contraction(engine, second_moment)
-        if not isinstance(engine, Cubic):
-            return None
         # <U, C_W V> of degree 2 is half the mean of <U (x) V, He_4>: its matrix holds He_4.
         pairs = HermiteFeatures(2, features.dimension)
         fourth = MomentOperator(
@@ -156,17 +164,22 @@ class MomentOperator(SymmetricOperator):
         result = to_numpy(total) if on_host else total
         vectors = np.asarray(U, dtype=np.float64) if on_host else as_like(U, total)
         result = result / self.n_samples - self._mean_weight * vectors
-        return result if self._contraction is None else result - self._contraction(vectors)
+        subtracted = self.lower_chaoses if self.correction == "wick" else None
+        return result if subtracted is None else result - subtracted(vectors)
 
     @cached_property
-    def _survey(self) -> tuple[np.ndarray, np.ndarray | None]:
-        """Squared norms and, for the correction, the second moment of x: one pass."""
+    def _survey(self) -> _Survey:
+        """Norms and moments of the samples: one pass."""
+        features, d = self.features, self.features.dimension
         squared_norms = np.empty(self.n_samples)
-        d = self.features.dimension
-        second_moment = np.zeros((d, d)) if self.correction == "wick" else None
+        input_norms = second_moment = None
+        if isinstance(features, HermiteFeatures) and features.degree > 1:
+            input_norms, second_moment = np.empty(self.n_samples), np.zeros((d, d))
         for part, block in self.source.chunks(self._rows(1)):
-            squared_norms[part] = to_numpy(self.features.squared_norm(block))
-            if second_moment is not None:
+            squared_norms[part] = to_numpy(features.squared_norm(block))
+            if input_norms is not None and second_moment is not None:
+                X = floating(block)
+                input_norms[part] = to_numpy(namespace(X).sum(X * X, axis=1))
                 second_moment += _second_moment(block, self.weights[part])
         bad = np.flatnonzero(~np.isfinite(squared_norms))
         if bad.size:
@@ -176,17 +189,22 @@ class MomentOperator(SymmetricOperator):
             )
         if second_moment is not None:
             second_moment = second_moment / self.n_samples - self._mean_weight * np.eye(d)
-        return squared_norms, second_moment
+        return _Survey(squared_norms, input_norms, second_moment)
 
     @property
     def weighted_norms(self) -> np.ndarray:
         r""":math:`T_\mu \|F_\mu\|^2 / D` of every sample, shape (n,)."""
-        return self.weights * self._survey[0] / self.features.n_features
+        return self.weights * self._survey.squared_norms / self.features.n_features
+
+    @property
+    def input_norms(self) -> np.ndarray | None:
+        r""":math:`\|x_\mu\|^2`, shape (n,), of Hermite features above degree 1."""
+        return self._survey.input_norms
 
     @cached_property
     def statistics(self) -> MomentStatistics:
         """Averages that set the noise; one pass over the samples at first use."""
-        return statistics_of(self.weights, self._survey[0], self.features.n_features)
+        return statistics_of(self.weights, self._survey.squared_norms, self.features.n_features)
 
     def dense(self) -> np.ndarray:
         """The operator as a matrix (D, D): n D^2 flops, explicit features of a block at a time."""
@@ -199,11 +217,11 @@ class MomentOperator(SymmetricOperator):
         mirror(total)
         total /= self.n_samples
         total[np.diag_indices(size)] -= self._mean_weight
-        if self._contraction is not None:
+        if self.correction == "wick" and self.lower_chaoses is not None:
             for start in range(0, size, 256):
                 columns = np.zeros((size, min(256, size - start)))
                 columns[np.arange(start, start + columns.shape[1]), np.arange(columns.shape[1])] = 1
-                total[:, start : start + columns.shape[1]] -= self._contraction(columns)
+                total[:, start : start + columns.shape[1]] -= self.lower_chaoses(columns)
         if not np.isfinite(total).all():
             raise InvalidData("some samples are NaN or infinite; allowed: finite numbers.")
         return total

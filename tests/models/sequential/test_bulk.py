@@ -9,12 +9,14 @@ from solvable.arrays import random_stream
 from solvable.models.sequential.bulk import (
     PredictedBulk,
     SpectralMeasure,
+    chaos_eigenvalues,
     free_upper_edge,
     quadrature_of,
     weight_law,
 )
 from solvable.operators import HermiteFeatures, MomentOperator, apply_label_map
 from solvable.spectra.edges import upper_edge, weighted_bulk
+from solvable.targets import HierarchicalTarget
 
 NO_VALUES = np.empty(0)
 
@@ -185,7 +187,8 @@ def test_correction_narrows_the_population_bulk():
         values, vectors = np.linalg.eigh(operator.dense())
         bulk.atoms = bulk.atoms * 1e-6  # the population alone
         bulk.mean *= 1e-6
-        theta = bulk.spikes(values[-1:], bulk.centre(values[-1:]))[0]
+        bulk.noise_scale *= 1e-6
+        theta = bulk.corrected_values(values[-1:], vectors[:, -1:])[0]
         lower, upper = bulk.edges(values[-1:], vectors[:, -1:]).bulk
         widths[correction] = np.array([lower, upper]) * dimension / theta
     # The largest eigenvalues of matrices of size d = 30 lie inside their limits by some ten per
@@ -215,11 +218,44 @@ def test_centre_is_the_mean_of_the_eigenvalues_that_are_no_features():
     assert bulk.centre(values) == 0.0
 
 
-def test_spikes_undo_the_inflation_of_eigenvalues():
-    _, operator = quadratic_problem(12, 4000, "wick", 3)
+@pytest.mark.parametrize(("degree", "dimension"), [(1, 4), (2, 2), (2, 5), (3, 1), (3, 4)])
+def test_eigenvalues_of_one_sample(degree, dimension):
+    x = random_stream("one sample", degree).standard_normal((1, dimension))
+    features = HermiteFeatures(degree, dimension)
+    operator = MomentOperator(x, np.ones(1), features, correction="wick")
+    predicted = chaos_eigenvalues(np.sum(x**2, axis=1), dimension, degree)
+    repeated = np.concatenate([np.repeat(values, count) for values, count in predicted])
+    np.testing.assert_allclose(np.sort(repeated), np.linalg.eigvalsh(operator.dense()), atol=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("dimension", "decay", "label_map", "ratio"),
+    [(27, 0.5, "tanh", 130), (36, 0.2, "clip", 60), (21, 1.0, "tanh", 250)],
+)
+def test_edge_of_the_plain_bulk_with_features_of_one_sign(dimension, decay, label_map, ratio):
+    target = HierarchicalTarget(dimension, features=3, decay=decay, signs="positive", seed=3)
+    X, y = target.sample(ratio * target.n_features_total, random_stream("one sign", dimension))
+    weights = apply_label_map(y, label_map)
+    operator = MomentOperator(X, weights, target.feature_map)
+    values, vectors = np.linalg.eigh(operator.dense())
+    shares = np.sum((vectors.T @ target.directions) ** 2, axis=1)
+    features = np.argsort(-shares)[:3]
+    rest = np.delete(values, features)
+    null = PredictedBulk(operator, random_stream("edges")).edges(
+        values[features], vectors[:, features]
+    )
+    # Heights are taken with the relative 4/d that the background adds to them.
+    room = 4 / dimension * rest.max()
+    assert rest.max() < null.bulk[1] < rest.max() + room
+    assert rest.min() - room / 2 < null.bulk[0] < rest.min()
+
+
+def test_contraction_is_no_part_of_a_feature():
+    _, operator = quadratic_problem(12, 4000, "none", 3)
+    corrected = MomentOperator(
+        operator.source, operator.weights, operator.features, correction="wick"
+    ).dense()
+    values, vectors = np.linalg.eigh(operator.dense())
+    expected = np.sum(vectors * (corrected @ vectors), axis=0)
     bulk = PredictedBulk(operator, random_stream("bulk"))
-    heights = np.array([0.9, -0.8])
-    seen = heights + bulk.noise_scale**2 / heights
-    assert bulk.spikes(seen + 0.1, 0.1) == pytest.approx(heights)
-    inside = np.array([bulk.noise_scale])
-    assert bulk.spikes(inside, 0.0) == pytest.approx(inside / 2)
+    np.testing.assert_allclose(bulk.corrected_values(values, vectors), expected, atol=1e-10)

@@ -30,13 +30,14 @@ def eigenpairs(values, converged=None, n_upper=None):
 
 
 def noise_only(values, vectors):
-    return NullEdges(NOISE, NOISE, 0.0)
+    return NullEdges(NOISE, NOISE, 0.0, NOISE)
 
 
 def growing_edges(values, vectors):
     """A population bulk as wide as a third of the strongest feature."""
     reach = np.abs(values).max(initial=0) / 3
-    return NullEdges(NOISE, (min(NOISE[0], -reach), max(NOISE[1], reach)), 0.0)
+    bulk = min(NOISE[0], -reach), max(NOISE[1], reach)
+    return NullEdges(NOISE, bulk, 0.0, bulk)
 
 
 def test_both_sides_are_tested_against_their_own_edge():
@@ -59,17 +60,18 @@ def test_fewer_features_than_asked_for_gives_a_reason_each():
     selection = select_outliers(pairs, noise_only, wanted=3)
     assert pairs.values[selection.order].tolist() == [3.0]
     assert [one.reason for one in selection.rejected] == ["below threshold"] * 2
-    assert [one.eigenvalue for one in selection.rejected] == [-0.95, 1.1]
+    assert [one.eigenvalue for one in selection.rejected] == [1.1, -0.95]
     assert [one.rank for one in selection.rejected] == [2, 3]
     assert not any(one.returned for one in selection.rejected)
-    assert "-0.95" in selection.rejected[0].message
+    assert "1.1" in selection.rejected[0].message
     assert "[-1, 1.2]" in selection.rejected[0].message
 
 
 def test_forced_returns_the_number_asked_for_and_still_says_why():
     pairs = eigenpairs([3.0, 1.1, 0.9, -0.7, -0.8, -0.95])
     selection = select_outliers(pairs, noise_only, wanted=3, forced=True)
-    assert pairs.values[selection.order].tolist() == [3.0, -0.95, 1.1]
+    # Inside, -0.95 is nearer to its edge and 1.1 farther from the centre.
+    assert pairs.values[selection.order].tolist() == [3.0, 1.1, -0.95]
     assert selection.outliers.tolist() == [True, False, False]
     assert [one.returned for one in selection.rejected] == [True, True]
 
@@ -141,5 +143,7 @@ def test_what_is_selected_and_what_is_rejected_adds_up(values, wanted, forced):
         assert selection.outliers.all()
         assert selection.order.size + len(selection.rejected) == asked
     distance = beyond(pairs.values, selection.edges.bulk)[selection.order]
-    assert (np.diff(distance) <= 0).all()
+    assert (np.diff(np.maximum(distance, 0)) <= 0).all()
+    inside = np.abs(pairs.values[selection.order][distance <= 0] - selection.edges.centre)
+    assert (np.diff(inside) <= 0).all()
     assert ((distance > 0) == selection.outliers).all()

@@ -1,8 +1,9 @@
 r"""Edges beyond which an eigenvalue of the moment operator is a feature: noise and population.
 
 The null is :math:`P + N`: noise :math:`N = \frac1n\sum_\mu w_\mu g_\mu g_\mu^\top - \bar w I` with
-:math:`w = T\|F\|^2/D`, and the population operator :math:`P` of true features of degree 2, which
-does not shrink with n. The two are taken as free.
+:math:`w = T\|K\|_F/D`, K the part of highest chaos of :math:`FF^\top`, and a population operator
+:math:`P` which does not shrink with n: the lower chaoses, as they are measured (their noise is part
+of them and no part of N), and the background of the features found. The two are taken as free.
 """
 
 from __future__ import annotations
@@ -10,15 +11,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from math import comb, factorial, prod, sqrt
 from typing import TypeAlias
 
 import numpy as np
 
+from solvable.hermite import hermite_polynomials
 from solvable.operators import HermiteFeatures, MomentOperator
+from solvable.operators._wick import Contraction
 from solvable.spectra.edges import BulkEdges, upper_edge
 
 Edges: TypeAlias = tuple[float, float]
 """Lower and upper edge of a bulk."""
+
+Background: TypeAlias = tuple[np.ndarray, np.ndarray]
+"""Heights theta_i, shape (p,), and matrices M_i of features, shape (p, d, d)."""
 
 
 def weight_law(weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -37,6 +44,57 @@ def weight_law(weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     atoms = np.concatenate([ends, sums[held] / counts[held]])
     chance = np.concatenate([np.ones(ends.size), counts[held]]) / n
     return atoms, chance
+
+
+def chaos_eigenvalues(
+    squared_norm: np.ndarray, dimension: int, degree: int
+) -> list[tuple[np.ndarray, int]]:
+    """Eigenvalues of the part of degree 2q of F F^T - I, for |x|^2 of shape (n,), and how often."""
+    # K[U, U] = (exp(-Laplacian / 2) U(x)^2) / q! of the form U(x) = <U, x (x) ... (x) x>. Along x and
+    # across, x = |x| e_1 and y, the forms x_1^(q - l - 2j) |y|^2j h_l(y) with h_l harmonic in n = d - 1
+    # dimensions make blocks of at most two: He_(a + a')(|x|) of the first factors, times
+    # (-1)^(m + l) E[|y|^2m h_l^2], m = j + j', of the second.
+    n, along = dimension - 1, np.sqrt(squared_norm)
+    hermite = hermite_polynomials(along, 2 * degree)  # orthonormal: He_k / sqrt(k!)
+    found = []
+    for harmonic in range(degree + 1 if n else 1):
+        count = comb(n + harmonic - 1, harmonic) if harmonic else 1
+        count -= comb(n + harmonic - 3, harmonic - 2) if harmonic > 1 else 0
+        size = (degree - harmonic) // 2 + 1 if n else 1
+        powers = [degree - harmonic - 2 * j for j in range(size)]
+        # Norms: |x_1^a|^2 = a!, and Laplacian |y|^2j h = 2j (2j + 2l + n - 2) |y|^(2j - 2) h.
+        norms = [
+            factorial(a) * prod(2 * i * (2 * i + 2 * harmonic + n - 2) for i in range(1, j + 1))
+            for j, a in enumerate(powers)
+        ]
+        blocks = np.empty((squared_norm.size, size, size))
+        for j in range(size):
+            for k in range(size):
+                m, a = j + k, powers[j] + powers[k]
+                across = (-1) ** (m + harmonic) * prod(n + 2 * harmonic + 2 * i for i in range(m))
+                scale = sqrt(factorial(a) / (norms[j] * norms[k]))
+                blocks[:, j, k] = across * scale * hermite[a]
+        values = blocks[:, :, 0] if size == 1 else np.linalg.eigvalsh(blocks)
+        found += [(column, count) for column in values.T if count]
+    return found
+
+
+def noise_law(operator: MomentOperator) -> tuple[np.ndarray, np.ndarray]:
+    """Atoms w of the noise and their chances: free terms w g g^T, several to a sample above degree 1."""
+    features, weights = operator.features, operator.weights
+    if operator.input_norms is None:
+        return weight_law(operator.weighted_norms)
+    assert isinstance(features, HermiteFeatures)
+    # A sample adds T K / n with K the part of degree 2q of F F^T - I, which has eigenvalues of both
+    # signs; w = T kappa / D, as often as kappa.
+    laws = [
+        (weight_law(weights * values / features.n_features), count)
+        for values, count in chaos_eigenvalues(
+            operator.input_norms, features.dimension, features.degree
+        )
+    ]
+    atoms = np.concatenate([law[0] for law, _ in laws])
+    return atoms, np.concatenate([count * law[1] for law, count in laws])
 
 
 @dataclass(frozen=True)
@@ -120,6 +178,7 @@ class NullEdges:
     noise: Edges  # of the noise alone
     bulk: Edges  # of noise and population operator together, never inside `noise`
     centre: float  # mean of the noise spectrum
+    corrected: Edges  # of what is left without the lower chaoses; `bulk` where there are none
 
 
 class PredictedBulk:
@@ -128,29 +187,35 @@ class PredictedBulk:
     def __init__(self, operator: MomentOperator, rng: np.random.Generator) -> None:
         self.operator = operator
         self.features = operator.features
-        self.corrected = operator.correction == "wick"
         self.n_features = operator.shape[0]
         self.aspect_ratio = operator.n_samples / self.n_features
+        self._contraction = None if operator.correction == "wick" else operator.lower_chaoses
         # Infinite samples are an error of the operator's; NumPy need not warn of them before.
         with np.errstate(invalid="ignore", over="ignore"):
-            self.noise_scale = operator.statistics.noise_scale
-        self.atoms, self.chance = weight_law(operator.weighted_norms)
+            self.atoms, self.chance = noise_law(operator)
         self.mean = float(np.dot(self.chance, self.atoms))
+        # E[w^2] / delta = s^2
+        self.noise_scale = float(np.sqrt(np.dot(self.chance, self.atoms**2) / self.aspect_ratio))
         # One seed for all rounds, so that edges change with the features only.
         self._seed = int(rng.integers(2**31))
 
     @cached_property
     def _noise(self) -> BulkEdges:
-        """Noise around zero mean."""
-        upper, upper_scale, _ = upper_edge(self.atoms, self.aspect_ratio, self.chance)
-        lower, lower_scale, _ = upper_edge(-self.atoms, self.aspect_ratio, self.chance)
-        return BulkEdges(-lower - self.mean, upper - self.mean, lower_scale, upper_scale)
+        """Noise without the lower chaoses, around zero mean."""
+        return _centred_edges(self.atoms, self.chance, self.aspect_ratio)
+
+    @cached_property
+    def _whole_noise(self) -> BulkEdges:
+        """Noise of the operator as it is, around zero mean."""
+        if self._contraction is None:
+            return self._noise
+        return _centred_edges(*weight_law(self.operator.weighted_norms), self.aspect_ratio)
 
     def centre(self, values: np.ndarray) -> float:
         """Mean of the eigenvalues that are no features, from the trace and those that are."""
         # Zero for the corrected operator, which has lost its mean with the rest of the bias.
         rest = self.n_features - values.size
-        if self.corrected or rest == 0:
+        if self.operator.correction == "wick" or rest == 0:
             return 0.0
         trace = self.n_features * self.operator.statistics.shift
         return float((trace - values.sum()) / rest)
@@ -162,18 +227,26 @@ class PredictedBulk:
     def edges(self, values: np.ndarray, vectors: np.ndarray) -> NullEdges:
         """Edges when the population operator of the features found is added to the noise."""
         centre = self.centre(values)
-        lower, upper = self._with_margin(self._noise)
+        lower, upper = self._with_margin(self._whole_noise)
         noise = lower + centre, upper + centre
-        # Other features have a population operator whose bulk is not known here.
-        known = isinstance(self.features, HermiteFeatures) and self.features.degree == 2
-        nothing = self.corrected and values.size == 0
-        if not known or nothing or self.n_features - values.size < 2:
-            return NullEdges(noise, noise, centre)
-        heights = self.spikes(values, centre)
+        background = self._background(values, vectors)
+        corrected = self._edges_with(background, None, vectors)
+        if self._contraction is None:
+            bulk = corrected = _hull(corrected, noise)
+        else:
+            bulk = _hull(self._edges_with(background, self._contraction, vectors), noise)
+        return NullEdges(noise, bulk, centre, corrected)
+
+    def _edges_with(
+        self, background: Background | None, contraction: Contraction | None, vectors: np.ndarray
+    ) -> Edges:
+        """Edges of noise and population, on the complement of some vectors."""
+        nothing = background is None and contraction is None
+        if nothing or self.n_features - vectors.shape[1] < 2:
+            return self._with_margin(self._noise)
         rng = np.random.default_rng(self._seed)
-        measure = quadrature_of(self._population(heights, vectors), vectors, rng)
-        lower, upper = self._with_margin(self._free_edges(measure))
-        return NullEdges(noise, (min(lower, noise[0]), max(upper, noise[1])), centre)
+        population = self._population(background, contraction)
+        return self._with_margin(self._free_edges(quadrature_of(population, vectors, rng)))
 
     def _free_edges(self, measure: SpectralMeasure) -> BulkEdges:
         """Edges of the free sum of a population and the noise."""
@@ -182,34 +255,60 @@ class PredictedBulk:
         lower = -free_upper_edge(measure.flipped(), -self.atoms, *law) - self.mean
         return BulkEdges(lower, upper, self._noise.lower_scale, self._noise.upper_scale)
 
-    def spikes(self, values: np.ndarray, centre: float) -> np.ndarray:
-        """Spike heights behind eigenvalues; half the eigenvalue for one inside the noise."""
-        # lambda = theta + s^2 / theta, solved for theta
-        moved = values - centre
-        root = np.sqrt(np.maximum(moved**2 - 4 * self.noise_scale**2, 0.0))
-        return np.asarray((moved + np.sign(moved) * root) / 2)
+    def corrected_values(self, values: np.ndarray, vectors: np.ndarray) -> np.ndarray:
+        """What eigenvectors have of the operator without its lower chaoses, <u, W u>."""
+        if self._contraction is None:
+            return values
+        return np.asarray(values - np.sum(vectors * self._contraction(vectors), axis=0))
 
-    @cached_property
-    def _contraction(self) -> np.ndarray:
-        """B_1, the bias of the uncorrected operator: the moment of the inputs themselves."""
-        inputs = HermiteFeatures(1, self.features.dimension)
-        moment = MomentOperator(self.operator.source, self.operator.weights, inputs)
-        return np.asarray(moment.matmat(np.eye(inputs.dimension)))
+    def _background(self, values: np.ndarray, vectors: np.ndarray) -> Background | None:
+        """Heights theta_i and matrices M_i of features, as far as the data know them."""
+        features = self.features
+        if not isinstance(features, HermiteFeatures) or features.degree != 2 or not values.size:
+            return None
+        seen, directions = values, vectors
+        if self._contraction is not None:
+            # C u = lambda u and C = W + P give W u = lambda u - P u without a product: nearer to the
+            # feature than u, which leans towards the top of P.
+            images = vectors * values - self._contraction(vectors)
+            norms = np.linalg.norm(images, axis=0)
+            seen, directions = np.sign(np.sum(vectors * images, axis=0)) * norms, images / norms
+        # A spike seen at theta + s^2 / theta is known up to c^2 and counts by
+        # theta c^2 = sqrt(seen^2 - 4 s^2).
+        counted = np.sign(seen) * np.sqrt(np.maximum(seen**2 - 4 * self.noise_scale**2, 0.0))
+        return counted, np.asarray(features.to_symmetric(directions))
 
     def _population(
-        self, heights: np.ndarray, vectors: np.ndarray
+        self, background: Background | None, contraction: Contraction | None
     ) -> Callable[[np.ndarray], np.ndarray]:
+        """Population operator that the data and the features found predict."""
+        # P[U] = B_1 U + U B_1 + 2 sum_i theta_i M_i U M_i (note 3.6): the contraction with the measured
+        # B_1 = (1/n) sum T (x x^T - I), which the Wick correction takes out, and, of what is left, the
+        # part that does not shrink with n.
         features = self.features
         assert isinstance(features, HermiteFeatures)
-        matrices = np.asarray(features.to_symmetric(vectors))
 
-        # P[U] = B_1 U + U B_1 + 2 sum_i theta_i M_i U M_i with B_1 = E[T (x x^T - I)], measured (it is
-        # 2 sum_i theta_i M_i^2 for T = h2); the Wick correction leaves the last term (note 3.6).
         def apply(vector: np.ndarray) -> np.ndarray:
-            U = np.asarray(features.to_symmetric(vector[:, None]))[0]
-            image = 2 * np.tensordot(heights, matrices @ U @ matrices, axes=1)
-            if not self.corrected:
-                image = image + self._contraction @ U + U @ self._contraction
-            return np.asarray(features.from_symmetric(image[None]))[:, 0]
+            image = np.zeros(vector.size)
+            if contraction is not None:
+                image += contraction(vector[:, None])[:, 0]
+            if background is not None:
+                heights, M = background
+                U = np.asarray(features.to_symmetric(vector[:, None]))[0]
+                moved = 2 * np.tensordot(heights, M @ U @ M, axes=1)
+                image += np.asarray(features.from_symmetric(moved[None]))[:, 0]
+            return image
 
         return apply
+
+
+def _centred_edges(atoms: np.ndarray, chance: np.ndarray, aspect_ratio: float) -> BulkEdges:
+    """Edges of weighted noise around zero mean."""
+    mean = float(np.dot(chance, atoms))
+    upper, upper_scale, _ = upper_edge(atoms, aspect_ratio, chance)
+    lower, lower_scale, _ = upper_edge(-atoms, aspect_ratio, chance)
+    return BulkEdges(-lower - mean, upper - mean, lower_scale, upper_scale)
+
+
+def _hull(first: Edges, second: Edges) -> Edges:
+    return min(first[0], second[0]), max(first[1], second[1])

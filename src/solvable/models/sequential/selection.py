@@ -63,18 +63,22 @@ def select_outliers(
     pairs: Eigenpairs,
     edges_with: Callable[[np.ndarray, np.ndarray], NullEdges],
     *,
+    corrected: np.ndarray | None = None,
     wanted: int | None,
     forced: bool = False,
 ) -> Selection:
     """Test every candidate against the edges that the features themselves predict."""
     # `edges_with(values, vectors)` are the edges given features. The strongest candidates outside are
     # features; they widen the population bulk, against which the weaker ones are tested, until none is
-    # left outside.
+    # left outside. `corrected` is what the eigenvectors have of the operator without its lower
+    # chaoses: a feature may stand out of the corrected bulk while the plain one, which it has widened
+    # itself, still holds its eigenvalue.
     values = pairs.values
+    corrected = values if corrected is None else corrected
     chosen = np.zeros(values.size, dtype=bool)
     while True:
         edges = edges_with(values[chosen], pairs.vectors[:, chosen])
-        distance = beyond(values, edges.bulk)
+        distance = np.maximum(beyond(values, edges.bulk), beyond(corrected, edges.corrected))
         open_ones = ~chosen & pairs.converged & (distance > 0)
         if not open_ones.any():
             break
@@ -82,7 +86,9 @@ def select_outliers(
         # would predict a bulk of their own if they were taken for some.
         chosen |= open_ones & (distance >= distance[open_ones].max() / 2)
     outside = chosen & (distance > 0)
-    ranking = np.argsort(-distance, kind="stable")
+    # Beyond the edges the distance counts; inside, where an edge is no more than the end of the
+    # noise, the modulus about the centre.
+    ranking = np.lexsort((-np.abs(values - edges.centre), -np.maximum(distance, 0.0)))
     if forced:
         order = ranking[:wanted]
     else:

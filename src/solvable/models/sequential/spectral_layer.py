@@ -173,7 +173,10 @@ def _search(
             rng=rng,
             bulk=inside,
         )
-        selection = select_outliers(pairs, bulk.edges, wanted=wanted, forced=forced)
+        corrected = bulk.corrected_values(pairs.values, pairs.vectors)
+        selection = select_outliers(
+            pairs, bulk.edges, corrected=corrected, wanted=wanted, forced=forced
+        )
         outside = beyond(pairs.values, selection.edges.bulk) > 0
         found_upper, found_lower = int(outside[:n_upper].sum()), int(outside[n_upper:].sum())
         full = found_upper == n_upper or 0 < n_lower == found_lower
@@ -187,10 +190,9 @@ def _search(
             return pairs, selection
 
 
-def latent_chunks(
-    source: Source, layers: list[SpectralLayer], rows: int = 4096
-) -> Iterator[tuple[slice, np.ndarray]]:
-    """Rows and latent features of the last of some layers, shape (rows, k), chunk by chunk."""
+def _latent_blocks(
+    source: Source, layers: list[SpectralLayer], rows: int
+) -> Iterator[tuple[slice, Array, np.ndarray]]:
     for part, block in source.chunks(rows):
         latent: Any = block
         for layer in layers:
@@ -201,6 +203,14 @@ def latent_chunks(
                 f"some of the samples {part.start} to {part.stop - 1} are NaN, infinite, or too "
                 "large for their type; allowed: finite numbers. Drop or impute such rows."
             )
+        yield part, block, latent
+
+
+def latent_chunks(
+    source: Source, layers: list[SpectralLayer], rows: int = 4096
+) -> Iterator[tuple[slice, np.ndarray]]:
+    """Rows and latent features of the last of some layers, shape (rows, k), chunk by chunk."""
+    for part, _, latent in _latent_blocks(source, layers, rows):
         yield part, latent
 
 
@@ -227,15 +237,25 @@ class StoredLatent:
 def inputs_of_next_layer(
     part: Part, layers: list[SpectralLayer]
 ) -> tuple[Part, np.ndarray, np.ndarray]:
-    """Latent features of the rows of a deeper layer, centred and scaled; centre and scale."""
+    """Latent features of the rows of a deeper layer, each of unit variance; centre and scale."""
+    # All latent features share the norm of x, the label's too: T (h h^T - I) would have its largest
+    # mean along the identity, however random the features. What is left of them at equal norms is
+    # nearly Gaussian. Directions are found there and applied to the features themselves.
     width = layers[-1].eigenvalues.size
     kind = np.float32 if "float32" in str(part.source.dtype) else np.float64
     latent = np.empty((part.labels.size, width), dtype=kind)
-    for rows, block in latent_chunks(part.source, layers):
-        latent[rows] = block
+    norms = np.empty(part.labels.size)
+    for rows, block, features in _latent_blocks(part.source, layers, 4096):
+        latent[rows] = features
+        norms[rows] = to_numpy(layers[0].features.squared_norm(floating(block)))
     centre = latent.mean(axis=0, dtype=np.float64)
     scale = latent.std(axis=0, dtype=np.float64)
     scale[scale == 0] = 1.0
-    latent -= centre
-    latent /= scale
+    # Of degree 2^(l - 1) in the features of the first layer after l of them; rows of x = 0 stay.
+    powers = 2.0 ** (len(layers) - 2)
+    shared = np.where(norms > 0, (norms / norms.mean()) ** powers, 1.0) if norms.any() else 1.0
+    latent /= np.asarray(shared)[..., None]
+    latent -= latent.mean(axis=0)
+    deviation = latent.std(axis=0)
+    latent /= np.where(deviation > 0, deviation, 1.0)
     return Part(ArraySource(latent), part.labels), centre, scale
