@@ -1,0 +1,77 @@
+r"""Overlap of a vector with the span of the eigenvectors farthest out, at finite size.
+
+The deterministic equivalent of P + N, P with eigenvalues x of shares s and N free with weights w, has
+G(z) = sum s / (zeta - x) and z = zeta + E[w^2 a / (1 - w a)], a = G / delta. What a vector with the
+profile v on P has beyond a cut is an integral along the vertical line through it, on which all is
+smooth: the eigenvalues of P stand in G with their share 1/D each, which rounds the transition.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def masses_beyond(
+    cuts: np.ndarray,
+    *,
+    atoms: np.ndarray,
+    shares: np.ndarray,
+    profiles: np.ndarray,
+    weights: np.ndarray,
+    probabilities: np.ndarray,
+    couplings: np.ndarray,
+    aspect_ratio: float,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Share of all eigenvalues, (m,), and of each vector, (m, p), above some cuts."""
+    power = probabilities * weights**2
+    scale = float(np.sqrt(power.sum() / aspect_ratio + shares @ (atoms - shares @ atoms) ** 2))
+    # M(cut) = 1/2 - (1/pi) int_0^inf Re G(cut + i y) dy, by the trapezoid rule in log y
+    steps, rate = 40, np.log(10) / 5
+    heights = scale * 10.0 ** (4 - np.arange(steps) / 5)
+    above = np.full(cuts.size, 0.5)
+    above_of = np.full((cuts.size, len(profiles)), 0.5)
+    zeta = cuts + 1j * heights[0]
+    for height in heights:
+        z = cuts + 1j * height
+        for _ in range(40):  # Newton's method from the solution one step higher up
+            inverse = 1 / (zeta[:, None] - atoms)
+            G, change = inverse @ shares, -(inverse**2) @ shares
+            a = G / aspect_ratio
+            denominator = 1 / (1 - a[:, None] * weights)
+            energy = (denominator @ power) * a
+            gap = zeta + energy - z
+            if np.abs(gap).max() < 1e-7 * (scale + height):
+                break
+            slope = 1 + (denominator**2 @ power) / aspect_ratio * change
+            newton = zeta - gap / slope
+            # Solutions lie above z; a step that leaves that region is a fixed-point step instead.
+            inside = newton.imag >= height * (1 - 1e-9)
+            zeta = np.where(inside, newton, (zeta + z - energy) / 2)
+        # A vector of its own coupling u has the energy E[u a / (1 - w a)] in place of that of all.
+        own = (denominator @ (probabilities[:, None] * couplings)) * a[:, None]
+        resolvent = 1 / (1 / (inverse @ profiles.T) + energy[:, None] - own)
+        above -= rate * height / np.pi * G.real
+        above_of -= rate * height / np.pi * resolvent.real
+    return above, above_of
+
+
+def span_overlaps(
+    edges: tuple[float, float],
+    n_directions: int,
+    n_features: int,
+    **spectrum: np.ndarray | float,
+) -> np.ndarray:
+    """Overlap of each vector with the directions whose eigenvalues are farthest beyond the edges."""
+    atoms = np.asarray(spectrum["atoms"])
+    width = edges[1] - edges[0]
+    beyond = max(atoms.max() - edges[1], edges[0] - atoms.min(), 0.0) + 0.7 * width
+    distances = np.linspace(-0.45 * width, beyond, 24)
+    cuts = np.concatenate([edges[1] + distances, edges[0] - distances])
+    above, above_of = masses_beyond(cuts, **spectrum)  # type: ignore[arg-type]
+    upper, lower = np.split(above, 2)
+    upper_of, lower_of = np.split(above_of, 2)
+    count = n_features * (upper + 1 - lower)
+    mass = np.clip(upper_of + 1 - lower_of, 0.0, 1.0)
+    # The cut at which as many eigenvalues are beyond as directions are asked for
+    order = np.argsort(count, kind="stable")
+    return np.array([np.interp(n_directions, count[order], column[order]) for column in mass.T])

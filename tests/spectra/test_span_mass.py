@@ -1,0 +1,59 @@
+"""Overlap with the span of extreme eigenvectors, against simulated spiked matrices."""
+
+import numpy as np
+import pytest
+
+from solvable.spectra.span_mass import masses_beyond, span_overlaps
+
+
+def semicircle(power: float, delta: float) -> dict[str, object]:
+    # Weights of both signs far below the pole: a semicircle of variance power / delta
+    size = np.sqrt(power)
+    return {
+        "weights": np.array([-size, size]),
+        "probabilities": np.full(2, 0.5),
+        "aspect_ratio": delta,
+    }
+
+
+def test_share_above_a_cut_of_a_semicircle() -> None:
+    cuts = np.array([-1.0, 0.0, 0.5, 1.5, 1.99, 3.0])
+    above, of_vector = masses_beyond(
+        cuts,
+        atoms=np.zeros(1),
+        shares=np.ones(1),
+        profiles=np.ones((1, 1)),
+        couplings=np.full((2, 1), 1e6),
+        **semicircle(1e6, 1e6),
+    )
+    inside = np.clip(cuts, -2, 2)
+    exact = 0.5 - inside * np.sqrt(4 - inside**2) / (4 * np.pi) - np.arcsin(inside / 2) / np.pi
+    np.testing.assert_allclose(above, exact, atol=2e-4)
+    np.testing.assert_allclose(of_vector[:, 0], exact, atol=2e-4)
+
+
+@pytest.mark.parametrize("heights", [[2.0, 1.4, -1.2, 0.8], [1.1, -1.0, 0.9, -0.7]])
+def test_overlaps_of_spikes_in_a_gaussian_matrix(heights: list[float]) -> None:
+    D, p = 240, len(heights)
+    rng = np.random.default_rng(5)
+    P = np.zeros(D)
+    P[:p] = heights
+    measured = []
+    for _ in range(40):
+        root = rng.standard_normal((D, D))
+        values, vectors = np.linalg.eigh(np.diag(P) + (root + root.T) / np.sqrt(2 * D))
+        out = np.argsort(-np.abs(values))[:p]
+        measured.append(np.sum(vectors[:p, out] ** 2, axis=1))
+    predicted = span_overlaps(
+        (-2.0, 2.0),
+        p,
+        D,
+        atoms=P,
+        shares=np.full(D, 1 / D),
+        profiles=np.eye(D)[:p],
+        couplings=np.full((2, p), 1e6),
+        **semicircle(1e6, 1e6),
+    )
+    error = np.std(measured, axis=0) / np.sqrt(len(measured))
+    # The count of directions is that of the mean spectrum: .05 where the last one is chosen by chance.
+    assert (np.abs(np.mean(measured, axis=0) - predicted) < 3 * error + 0.05).all()
