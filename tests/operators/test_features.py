@@ -13,7 +13,13 @@ from hypothesis import strategies as st
 from solvable.errors import InvalidData, InvalidParameter
 from solvable.hermite import hermite_polynomials
 from solvable.operators import FeatureMap, HermiteFeatures
-from solvable.operators._symmetric import mirror, quadratic_forms, triangles, weighted_gram
+from solvable.operators._symmetric import (
+    mirror,
+    quadratic_forms,
+    rank_update,
+    triangles,
+    weighted_gram,
+)
 
 CASES = [(1, 7), (2, 1), (2, 6), (3, 1), (3, 5)]
 
@@ -235,7 +241,16 @@ def test_triangular_forms_and_rank_updates() -> None:
         V = V + V.transpose(0, 2, 1)
         forms = quadratic_forms(X, triangles(V, X.dtype)[0])
         np.testing.assert_allclose(forms, np.einsum("ni,ij,nj->n", X, V[0], X), rtol=1e-9)
-        # A zero weight must drop the row, and the sum must go on where it stood.
+        # A zero weight must drop the row.
         w = np.append(rng.standard_normal(10), 0.0)
-        total = weighted_gram(X, w, out=weighted_gram(X, w))
-        np.testing.assert_allclose(mirror(total), 2 * (X.T * w) @ X, atol=1e-10)
+        np.testing.assert_allclose(mirror(weighted_gram(X, w)), (X.T * w) @ X, atol=1e-10)
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_rank_updates_add_to_what_is_there(order: Any, dtype: Any) -> None:
+    rng = np.random.default_rng(10)
+    Z, total = rng.standard_normal((7, 5)), np.asfortranarray(np.eye(5))
+    rank_update(total, np.array(Z, dtype=dtype, order=order), -1.0)
+    atol = 1e-5 if dtype == np.float32 else 1e-12
+    np.testing.assert_allclose(np.triu(total), np.triu(np.eye(5) - Z.T @ Z), atol=atol)

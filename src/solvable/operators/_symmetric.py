@@ -22,13 +22,15 @@ def quadratic_forms(X: np.ndarray, triangle: np.ndarray) -> np.ndarray:
     return forms
 
 
-def weighted_gram(X: np.ndarray, weights: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+def weighted_gram(X: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Upper triangle of sum_mu w_mu x_mu x_mu^T: one rank update for each sign of the weights."""
+    width = X.shape[1]
+    if width <= 64:
+        # Half of the arithmetic saved is less than parting the rows by sign costs.
+        return np.asarray((X * weights[:, None]).T @ X)
     (syrk,) = get_blas_funcs(("syrk",), (X,))
     size = np.sqrt(np.abs(weights))
-    width = X.shape[1]
-    # ``out`` is added to in place: it must be in column order and of the type of X.
-    gram = np.zeros((width, width), dtype=X.dtype, order="F") if out is None else out
+    gram = np.zeros((width, width), dtype=X.dtype, order="F")
     for sign, rows in ((1.0, np.flatnonzero(weights > 0)), (-1.0, np.flatnonzero(weights < 0))):
         if rows.size:
             part = X[rows]
@@ -48,14 +50,18 @@ def mirror(upper: np.ndarray) -> np.ndarray:
 
 
 def rank_update(upper: np.ndarray, Z: np.ndarray, sign: float) -> None:
-    """Add sign * Z^T Z to the upper triangle, in place."""
+    """Add sign * Z^T Z to the upper triangle, in place; products run in the type of Z."""
     from scipy.linalg.blas import dsyrk, ssyrk
 
+    # Columns of BLAS are rows of NumPy: neither order is copied.
+    turned = not Z.flags.f_contiguous
     if Z.dtype == np.float32:
-        upper += ssyrk(sign, np.ascontiguousarray(Z).T)
+        upper += ssyrk(sign, np.ascontiguousarray(Z).T if turned else Z, trans=not turned)
         return
+    Z = np.asarray(Z, dtype=np.float64)
+    Z = np.ascontiguousarray(Z).T if turned else Z
     # syrk overwrites its argument only in column order and float64, which upper always is.
-    dsyrk(sign, np.ascontiguousarray(Z, dtype=np.float64).T, beta=1.0, c=upper, overwrite_c=1)
+    dsyrk(sign, Z, beta=1.0, c=upper, overwrite_c=1, trans=not turned)
 
 
 def symmetric_product(upper: np.ndarray, Q: np.ndarray) -> np.ndarray:

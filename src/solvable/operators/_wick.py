@@ -19,7 +19,8 @@ from typing import TypeAlias
 import numpy as np
 
 from solvable.arrays import Array, namespace
-from solvable.operators._engines import Cubic, Quadratic, as_like
+from solvable.operators._cubic import Cubic
+from solvable.operators._engines import Quadratic, as_like
 
 Contraction: TypeAlias = Callable[[Array], Array]
 """Linear map on vectors (D, k): what is subtracted."""

@@ -67,6 +67,10 @@ class FeatureMap(Protocol):
         """Rows per block that keep the intermediates in cache."""
         return 2048
 
+    def row_bytes(self, n_vectors: int = 1) -> float:
+        """Most memory that a row of a block takes with so many vectors, in float64."""
+        return 8.0 * (self.dimension + 2 * self.n_features + 2 * n_vectors)
+
 
 def floating(X: Array) -> Array:
     """Float32 and float64 as they are, without a copy; everything else as float64."""

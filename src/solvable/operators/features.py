@@ -12,7 +12,9 @@ import numpy as np
 from solvable.arrays import Array, check_integer, namespace
 from solvable.errors import InvalidData, InvalidParameter
 from solvable.hermite import hermite_kernel
-from solvable.operators._engines import Cubic, Linear, Quadratic, as_like
+from solvable.operators._cubic import Cubic
+from solvable.operators._engines import Linear, Quadratic, as_like
+from solvable.operators.blocks import rows_per_block
 from solvable.operators.feature_map import FeatureMap, floating
 
 _ENGINES = {1: Linear, 2: Quadratic, 3: Cubic}
@@ -79,6 +81,10 @@ class HermiteFeatures(FeatureMap):
         """Rows per block that keep the intermediates of so many vectors in cache."""
         return self._engine.rows(n_vectors)
 
+    def row_bytes(self, n_vectors: int = 1) -> float:
+        """Most memory that a row of a block takes with so many vectors, in float64."""
+        return self._engine.row_bytes(n_vectors)
+
     def _check(self, X: Array, **vectors: tuple[Array, int]) -> None:
         if X.ndim != 2 or X.shape[1] != self.dimension:
             raise InvalidData(
@@ -90,7 +96,7 @@ class HermiteFeatures(FeatureMap):
                 raise InvalidData(f"{name} has shape {tuple(array.shape)}; allowed: ({rows}, k).")
 
     def _blocks(self, X: Array, n_vectors: int) -> Iterator[tuple[slice, Array]]:
-        rows = self.block_rows(n_vectors)
+        rows = rows_per_block(X, self.block_rows(n_vectors), self.row_bytes(n_vectors))
         for start in range(0, X.shape[0], rows):
             part = slice(start, min(start + rows, X.shape[0]))
             yield part, floating(X[part, :])

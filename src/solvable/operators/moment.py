@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
+from types import NoneType
 from typing import NamedTuple
 
 import numpy as np
 
 from solvable.arrays import Array, Source, as_source, check_integer, namespace, to_numpy
 from solvable.errors import InvalidData, InvalidParameter, unknown_choice
-from solvable.operators._engines import Cubic, Quadratic, as_like
-from solvable.operators._symmetric import mirror, weighted_gram
+from solvable.operators._cubic import Cubic
+from solvable.operators._engines import Quadratic, as_like, sum_of_products
+from solvable.operators._symmetric import mirror, rank_update, weighted_gram
 from solvable.operators._wick import Contraction, cubic_contraction, quadratic_contraction
 from solvable.operators.base import Correction, MomentStatistics, SymmetricOperator, statistics_of
+from solvable.operators.blocks import array_behind, rows_per_block
 from solvable.operators.feature_map import FeatureMap, floating
 from solvable.operators.features import HermiteFeatures
 from solvable.operators.shards import ShardSum
@@ -120,10 +123,8 @@ class MomentOperator(SymmetricOperator):
     def _rows(self, n_vectors: int) -> int:
         if self.chunk_rows is not None:
             return self.chunk_rows
-        array = getattr(self.source, "array", None)
-        kind = getattr(getattr(array, "device", "cpu"), "type", "cpu")
-        # On an accelerator launches cost more than cache misses.
-        return self.features.block_rows(n_vectors) if kind == "cpu" else 65536
+        bytes_per_row = self.features.row_bytes(n_vectors) * self.itemsize / 8
+        return rows_per_block(self.source, self.features.block_rows(n_vectors), bytes_per_row)
 
     @property
     def itemsize(self) -> int:
@@ -134,6 +135,14 @@ class MomentOperator(SymmetricOperator):
         """Samples and weights in order, at most ``rows`` rows at a time."""
         for part, block in self.source.chunks(rows):
             yield block, self.weights[part]
+
+    @cached_property
+    def _weights_there(self) -> Array:
+        """Weights in the library, on the device and of the type of the samples: sent there once."""
+        array = array_behind(self.source)
+        if array is None or isinstance(array, np.ndarray):
+            return self.weights
+        return as_like(self.weights, array, floating(array[:0, :]).dtype)
 
     @cached_property
     def _mean_weight(self) -> float:
@@ -159,7 +168,9 @@ class MomentOperator(SymmetricOperator):
 
     def _apply(self, U: Array) -> Array:
         # C U = (1/n) F^T diag(T) F U - mean(T) U, less the lower chaoses if corrected (2605.14567, 2.6).
-        total = self.features.weighted_sum(self.blocks(self._rows(U.shape[1])), U)
+        weights = self._weights_there
+        blocks = ((X, weights[part]) for part, X in self.source.chunks(self._rows(U.shape[1])))
+        total = self.features.weighted_sum(blocks, U)
         on_host = isinstance(U, np.ndarray)
         result = to_numpy(total) if on_host else total
         vectors = np.asarray(U, dtype=np.float64) if on_host else as_like(U, total)
@@ -169,18 +180,20 @@ class MomentOperator(SymmetricOperator):
 
     @cached_property
     def _survey(self) -> _Survey:
-        """Norms and moments of the samples: one pass."""
-        features, d = self.features, self.features.dimension
-        squared_norms = np.empty(self.n_samples)
-        input_norms = second_moment = None
-        if isinstance(features, HermiteFeatures) and features.degree > 1:
-            input_norms, second_moment = np.empty(self.n_samples), np.zeros((d, d))
+        """Norms and moments of the samples: one pass, whose results leave a device at its end."""
+        features, weights = self.features, self._weights_there
+        norms: list[Array] = []
+        squares: list[Array] = []
+        moments: Array = 0.0
         for part, block in self.source.chunks(self._rows(1)):
-            squared_norms[part] = to_numpy(features.squared_norm(block))
-            if input_norms is not None and second_moment is not None:
+            norms.append(features.squared_norm(block))
+            if isinstance(features, HermiteFeatures) and features.degree > 1:
                 X = floating(block)
-                input_norms[part] = to_numpy(namespace(X).sum(X * X, axis=1))
-                second_moment += _second_moment(block, self.weights[part])
+                squares.append(namespace(X).sum(X * X, axis=1))
+                moments = moments + _second_moment(X, weights[part])
+        squared_norms = _joined(norms)
+        input_norms = _joined(squares) if squares else None
+        second_moment = to_numpy(moments) if squares else None
         bad = np.flatnonzero(~np.isfinite(squared_norms))
         if bad.size:
             raise InvalidData(
@@ -188,7 +201,8 @@ class MomentOperator(SymmetricOperator):
                 f"{bad[0]}); allowed: finite numbers. Drop or impute such rows."
             )
         if second_moment is not None:
-            second_moment = second_moment / self.n_samples - self._mean_weight * np.eye(d)
+            second_moment = second_moment / self.n_samples
+            second_moment[np.diag_indices(features.dimension)] -= self._mean_weight
         return _Survey(squared_norms, input_norms, second_moment)
 
     @property
@@ -209,12 +223,11 @@ class MomentOperator(SymmetricOperator):
     def dense(self) -> np.ndarray:
         """The operator as a matrix (D, D): n D^2 flops, explicit features of a block at a time."""
         size = self.features.n_features
-        total = np.zeros((size, size), order="F")
-        rows = self.chunk_rows or int(max(64, min(4096, 8_000_000 // size)))
-        for block, weights in self.blocks(rows):
-            explicit = to_numpy(self.features.transform(floating(block))).astype(np.float64)
-            weighted_gram(np.ascontiguousarray(explicit), weights, out=total)
-        mirror(total)
+        rows = self.chunk_rows or int(max(64, min(4096, max(8_000_000, size**2 / 4) / size)))
+        if isinstance(array_behind(self.source), (np.ndarray, NoneType)):
+            total = self._dense_on_host(size, rows)
+        else:
+            total = self._dense_there(rows)
         total /= self.n_samples
         total[np.diag_indices(size)] -= self._mean_weight
         if self.correction == "wick" and self.lower_chaoses is not None:
@@ -226,17 +239,43 @@ class MomentOperator(SymmetricOperator):
             raise InvalidData("some samples are NaN or infinite; allowed: finite numbers.")
         return total
 
+    def _dense_on_host(self, size: int, rows: int) -> np.ndarray:
+        """Sum of T F F^T: a rank update for each sign of the weights of a block."""
+        total = np.zeros((size, size), order="F")
+        for block, weights in self.blocks(rows):
+            X = floating(to_numpy(block))
+            for sign in (1.0, -1.0):
+                chosen = np.flatnonzero(sign * weights > 0)
+                if chosen.size:
+                    explicit = self.features.transform(X[chosen])
+                    explicit *= np.sqrt(np.abs(weights[chosen])).astype(X.dtype)[:, None]
+                    rank_update(total, explicit, sign)
+        return mirror(total)
+
+    def _dense_there(self, rows: int) -> np.ndarray:
+        """The same where the samples live."""
+        weights, total = self._weights_there, 0.0
+        for part, block in self.source.chunks(rows):
+            explicit = self.features.transform(floating(block))
+            xp = namespace(explicit)
+            total = total + xp.astype((explicit * weights[part][:, None]).T @ explicit, xp.float64)
+        return np.array(to_numpy(total), order="F")
+
     @staticmethod
     def sum_of_shards(shards: Sequence[SymmetricOperator]) -> ShardSum:
         """The operator of all samples from those of disjoint parts; centre weights over all."""
         return ShardSum(shards)
 
 
-def _second_moment(block: Array, weights: np.ndarray) -> np.ndarray:
-    """Sum of T x x^T over a block, in float64 on the host."""
-    X = floating(block)
+def _joined(parts: list[Array]) -> np.ndarray:
+    """Numbers of all blocks on the host, in float64."""
+    return np.asarray(to_numpy(namespace(*parts).concat(parts)), dtype=np.float64)
+
+
+def _second_moment(X: Array, weights: Array) -> Array:
+    """Sum of T x x^T over a block, in float64, where it lives."""
     if isinstance(X, np.ndarray):
-        return mirror(weighted_gram(np.ascontiguousarray(X), weights.astype(X.dtype))).astype(
-            np.float64
-        )
-    return to_numpy((X * as_like(weights, X, X.dtype)[:, None]).T @ X).astype(np.float64)
+        upper = weighted_gram(np.ascontiguousarray(X), to_numpy(weights).astype(X.dtype))
+        return mirror(upper).astype(np.float64)
+    weighted = X * as_like(weights, X, X.dtype)[:, None]
+    return namespace(X).astype(sum_of_products(weighted.T, X.T), namespace(X).float64)

@@ -61,7 +61,7 @@ def _product_flops(n: int, features: FeatureMap) -> float:
     if degree == 2:
         return CALL_FLOPS + 4.0 * n * d**2 * (0.8 + 2000 / d**2)
     if degree == 3:
-        return CALL_FLOPS + 2.0 * n * d**3 * (2 + 1000 / d**2)
+        return CALL_FLOPS + 2.0 * n * d**3 * (1.1 + 350 / d**2)
     return CALL_FLOPS + 10 * 4.0 * n * features.n_features
 
 
@@ -72,7 +72,7 @@ def _lanczos(n: int, features: FeatureMap, k: int, wick: bool, itemsize: int) ->
     flops = products * (_product_flops(n, features) * itemsize / 8 + 50.0 * products * size)
     memory = 16.0 * size * (basis_capacity(size, k) + 2 * k) + 8.0 * 4096 * d
     if degree == 3:
-        memory += 8.0 * d**2 * (3 * d + 2 * min(2048, max(64, 4_000_000 // d**2)))
+        memory += 8.0 * d**2 * (3 * d + 2 * min(2048, max(64, 1_000_000 // d**2)))
     if wick and degree == 2:
         flops += products * 10.0 * d**3
     if wick and degree == 3:
@@ -82,10 +82,12 @@ def _lanczos(n: int, features: FeatureMap, k: int, wick: bool, itemsize: int) ->
     return Route("lanczos", flops, memory)
 
 
-def _dense(n: int, features: FeatureMap, wick: bool) -> Route:
+def _dense(n: int, features: FeatureMap, wick: bool, itemsize: int) -> Route:
     d, size = features.dimension, features.n_features
-    flops = CALL_FLOPS + 1.5 * n * size**2 + 20.0 * n * size + 8.0 * size**3
-    memory = 16.0 * size**2 + 24.0 * max(64, min(4096, 8_000_000 // size)) * size
+    explicit = (1.5 * n * size**2 + 20.0 * n * size) * itemsize / 8
+    flops = CALL_FLOPS + explicit + 8.0 * size**3
+    rows = max(64, min(4096, max(8_000_000, size**2 // 4) // size))
+    memory = 16.0 * size**2 + 24.0 * rows * size
     if wick and getattr(features, "degree", 1) == 3:
         pairs = d * (d + 1) // 2
         flops += 1.5 * n * pairs**2 + 4.0 * size * pairs**2 * d
@@ -110,7 +112,7 @@ def possible_routes(
     wick = correction == "wick" and getattr(features, "degree", 1) > 1
     routes = [
         _lanczos(n_samples, features, n_vectors, wick, itemsize),
-        _dense(n_samples, features, wick),
+        _dense(n_samples, features, wick, itemsize),
     ]
     if n_samples < features.n_features and not wick:
         routes.append(_gram(n_samples, features))
