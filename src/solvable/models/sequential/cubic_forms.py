@@ -16,7 +16,8 @@ from math import comb
 import numpy as np
 
 from solvable.models.sequential.sample_kernel import SampleKernel
-from solvable.operators._engines import Cubic, products_of_pairs
+from solvable.operators._cubic import Cubic
+from solvable.operators._engines import products_of_pairs
 
 
 @dataclass(frozen=True)
@@ -146,7 +147,7 @@ class CubicForms:
     def __call__(self, X: np.ndarray) -> CubicSample:
         """Sample of a block of inputs (m, d)."""
         p, d = self.features, self.dimension
-        pairs = products_of_pairs(X.astype(np.float32))
+        pairs = products_of_pairs(columns_of(X.astype(np.float32))).T
         images = (pairs @ self.table).astype(np.float64).reshape(len(X), -1, d)
         moved, mixed, traced = np.split((pairs @ self.forms).astype(np.float64), 3, axis=1)
         s = np.sum(X**2, axis=1)

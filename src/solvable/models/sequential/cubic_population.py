@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from solvable.models.sequential.cubic_forms import tensors_of
-from solvable.operators._engines import Cubic
+from solvable.operators._cubic import Cubic
 
 
 @dataclass(frozen=True)
