@@ -17,7 +17,7 @@ import numpy as np
 
 from solvable.models.sequential.sample_kernel import SampleKernel
 from solvable.operators._cubic import Cubic
-from solvable.operators._engines import products_of_pairs
+from solvable.operators._engines import columns_of, products_of_pairs
 
 
 @dataclass(frozen=True)
