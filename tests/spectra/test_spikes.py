@@ -164,8 +164,9 @@ def test_rare_weights_are_clipped():
     sample = WeightedSample(
         np.array([0.0, 1.0, 50.0]), np.array([0.5, 0.499, 0.001]), np.ones((3, 1))
     )
-    np.testing.assert_array_equal(sample.clipped(100), [0, 1, 1])
-    np.testing.assert_array_equal(sample.clipped(2000), [0, 1, 50])
+    np.testing.assert_array_equal(sample.clipped(100).weights, [0, 1, 1])
+    np.testing.assert_allclose(sample.clipped(100).couplings[:, 0], [1, 1, 1 / 2500])
+    np.testing.assert_array_equal(sample.clipped(2000).weights, [0, 1, 50])
 
 
 def test_bad_input():

@@ -3,12 +3,50 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
 from solvable.errors import NotConverged
 from solvable.spectra.roots import bracketed_root
 from solvable.spectra.spiked import critical_profile
+
+
+@dataclass(frozen=True)
+class SideSpikes:
+    """Spikes at one end of a spectrum, one entry each."""
+
+    excess: np.ndarray  # R_i - L at the edge
+    beyond: np.ndarray  # zeta_i less that of the edge; continued linearly below threshold
+    sharp: np.ndarray  # c_i^2, 0 below threshold
+    near: EdgeArrow
+
+
+@dataclass(frozen=True)
+class EdgeArrow:
+    r"""The spikes as they meet single eigenvalues of the noise near its edge.
+
+    With t the distance from the edge, spike i is where
+    :math:`g_it-y_i-\sum_kb_{ik}^2/(t-x_k)=0`, the sum over the eigenvalues of the noise near the
+    edge; y and g hold what the rest of the spectrum does.
+    """
+
+    couplings: np.ndarray  # E[b_ik^2]
+    value: np.ndarray  # g t - y with the rest of the spectrum taken continuous, at t = place
+    slope: np.ndarray  # its derivative there
+    place: np.ndarray
+
+    def without(self, depth: float, scale: float) -> tuple[np.ndarray, np.ndarray]:
+        """Heights y and metric g without the eigenvalues down to a depth, in units of their scale."""
+        # int_0^m rho / (t + s) ds = kappa (2/pi) [sqrt(m) - sqrt(t) arctan(sqrt(m / t))] for the edge
+        # density rho = sqrt(s) / (pi l^(3/2)) and couplings b^2, kappa = b^2 l^(-3/2)
+        kappa, m = self.couplings * scale**-1.5, depth * scale
+        t = self.place
+        angle = np.arctan(np.sqrt(m / t))
+        inner = kappa * 2 / np.pi * (np.sqrt(m) - np.sqrt(t) * angle)
+        change = kappa / np.pi * (np.sqrt(m) / (m + t) - angle / np.sqrt(t))
+        metric = np.maximum(self.slope + change, 1.0)
+        return metric * t - self.value - inner, metric
 
 
 class Side:
@@ -25,17 +63,19 @@ class Side:
     ) -> None:
         self.weights, self.probabilities = weights, probabilities
         self.atoms, self.variance = atoms, variance
+        self.n_features = n_features
         self.delta = n_samples / n_features
         self.mean = float(probabilities @ weights)
         self.start = float(atoms.max())
         self.lowest = self._lowest()
         self.critical = root(self.slope, self.lowest)  # L' = 0: the edge
         self.edge = self.place(self.critical)
-        curvature = self._curvature(self.critical)
-        steepness = np.mean(1 / (self.start + self.critical - atoms) ** 2)
-        fluctuation = np.cbrt(curvature / (2 * steepness**2))
-        self.curvature = curvature
-        self.unit = n_features ** (-1 / 3) / 2 * float(np.sqrt(2 * fluctuation / curvature))
+        self.curvature = self._curvature(self.critical)
+        self.steepness = -self.resolvent(self.critical)[1]
+        # Eigenvalues at the edge are l apart, N(t) = (2 / 3 pi) (t / l)^(3/2) of them within t of it:
+        # l^(-3/2) = D |G'| sqrt(2 / L'')
+        self.scale = (n_features * self.steepness * np.sqrt(2 / self.curvature)) ** (-2 / 3)
+        self.unit = float(np.sqrt(self.scale / (2 * self.curvature)))
 
     def _lowest(self) -> float:
         """Offset below which the largest weight alone would be an eigenvalue."""
@@ -76,66 +116,127 @@ class Side:
         cubic = 2 * float(self.probabilities @ share**3) / self.delta**2
         return second * quadratic + change**2 * cubic
 
-    def _through_atoms(self, offset: float, profile: np.ndarray | None) -> tuple[float, float]:
-        """What a spike gains through atoms of which it is no eigenvector, and the derivative."""
-        if profile is None:
-            return 0.0, 0.0
-        # zeta - <x>_i - 1 / <1 / (zeta - x)>_i
-        inverse = 1 / (self.start + offset - self.atoms)
-        mean, change = float(profile @ inverse), -float(profile @ inverse**2)
-        gain = self.start + offset - float(profile @ self.atoms) - 1 / mean
-        return gain, 1 + change / mean**2
-
-    def _target(
+    def curves(
         self,
-        offset: float,
-        height: float,
-        coupling: np.ndarray,
-        background: float,
-        profile: np.ndarray | None,
-    ) -> tuple[float, float]:
-        """R and R' of one spike."""
-        G, change = self.resolvent(offset)
-        inverse = self.probabilities / (1 - self.weights * G / self.delta)
+        offsets: np.ndarray,
+        heights: np.ndarray,
+        couplings: np.ndarray,
+        background: np.ndarray,
+        profiles: np.ndarray | None,
+        *,
+        own: bool = False,
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """L, L', R and R' at offsets; every spike at all of them, or each at its own."""
+        inverse = 1 / (self.start + offsets[:, None] - self.atoms)
+        G, change = inverse.mean(axis=1), -np.mean(inverse**2, axis=1)
+        share = 1 / (1 - G[:, None] * (self.weights / self.delta))
+        moved, chance = self.weights * share, self.probabilities * share
+        place = self.start + offsets + moved @ self.probabilities - self.mean + self.variance * G
+        spread = moved**2 @ self.probabilities / self.delta
+        slope = np.maximum(1 + change * (spread + self.variance), 0.0)
+
+        def mean(rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+            return np.einsum("ij,ji->i", rows, columns) if own else rows @ columns
+
+        if not own:
+            G, change = G[:, None], change[:, None]
         # R = theta + E[u a / (1 - w a)] + b_i^2 G + what it gains through the atoms.
-        gain, slope = self._through_atoms(offset, profile)
-        value = float(coupling @ inverse) * G / self.delta + background * G
-        rate = float(coupling @ (inverse**2 / self.probabilities)) / self.delta + background
-        return height + value + gain, rate * change + slope
+        value = heights + mean(chance, couplings) * G / self.delta + background * G
+        rate = (mean(chance * share, couplings) / self.delta + background) * change
+        if profiles is not None:
+            # zeta - <x>_i - 1 / <1 / (zeta - x)>_i
+            through, back = mean(inverse, profiles.T), -mean(inverse**2, profiles.T)
+            zeta = self.start + (offsets if own else offsets[:, None])
+            value = value + zeta - profiles @ self.atoms - 1 / through
+            rate = rate + 1 + back / through**2
+        return place, slope, value, rate
 
-    def spike(
-        self, height: float, coupling: np.ndarray, background: float, profile: np.ndarray | None
-    ) -> tuple[float, float, float, float]:
-        """Place, rounded overlap, sharp overlap and excess of one spike."""
+    def spikes(
+        self,
+        heights: np.ndarray,
+        couplings: np.ndarray,
+        background: np.ndarray,
+        profiles: np.ndarray | None,
+    ) -> SideSpikes:
+        """All spikes of this end; couplings have a row per weight, profiles one per spike."""
+        spikes = heights, couplings, background, profiles
+        # All is smooth in the offset: cubic interpolation between places whose distance from the
+        # edge grows by 40 % a step, then one Newton step.
+        steps = self.unit * np.concatenate([[0.0], np.geomspace(1e-1, 1e2, 20)])
+        parts = [self.curves(self.critical + steps, *spikes)]
+        while (parts[-1][0][-1] < parts[-1][2][-1]).any():
+            more = steps[-1] * np.geomspace(1, 30, 11)[1:]
+            steps = np.concatenate([steps, more])
+            parts.append(self.curves(self.critical + more, *spikes))
+        L, slope, R, rate = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+        excess = R[0] - L[0]
+        beyond = excess / -rate[0]
+        out = np.flatnonzero(excess > 0)
+        beyond[out] = crossing(steps, L[:, None] - R[:, out], slope[:, None] - rate[:, out])
+        sharp = np.zeros(heights.size)
+        # The arrow is exact in value and slope at the outlier, for others four spacings outside.
+        near = np.maximum(beyond, np.interp(4 * self.scale, L - L[0], steps))
+        place, value, turned = np.empty((3, heights.size))
+        for start in range(0, heights.size, 64):  # 64 spikes times the weights: some megabytes
+            rows = slice(start, start + 64)
+            chosen = (
+                heights[rows],
+                couplings[:, rows],
+                background[rows],
+                None if profiles is None else profiles[rows],
+            )
+            there = self.curves(self.critical + np.maximum(beyond[rows], 0), *chosen, own=True)
+            gap, growth = there[0] - there[2], there[1] - there[3]
+            found = excess[rows] > 0
+            beyond[rows] -= np.where(found, gap / growth, 0.0)
+            sharp[rows] = np.where(found, there[1] / growth, 0.0)
+            there = self.curves(self.critical + near[rows], *chosen, own=True)
+            place[rows], value[rows] = there[0] - self.edge, there[0] - there[2]
+            turned[rows] = 1 - there[3] / there[1]
+        strength = -rate[0] / (self.n_features * self.steepness)
+        return SideSpikes(excess, beyond, sharp, EdgeArrow(strength, value, turned, place))
 
-        def target(offset: float) -> tuple[float, float]:
-            return self._target(offset, height, coupling, background, profile)
+    def scatter(self, couplings: np.ndarray, n_samples: float) -> np.ndarray:
+        """Variance of the entries that n samples give the block of the spikes, less the edge's."""
+        # n Var = E[w^2 h_i^2 h_j^2], features independent given the weight, whose couplings are
+        # u = w^2 h^2; on the diagonal of w (h_i^2 - 1), as the edge moves with the rest.
+        with np.errstate(divide="ignore", invalid="ignore"):
+            power = couplings / (self.weights**2)[:, None]
+        power = np.where(np.isfinite(power), power, 1.0)
+        chance = self.probabilities * self.weights**2
+        variance = (power.T * chance) @ power
+        diagonal = chance @ (3 * power**2 - 2 * power + 1)
+        diagonal -= (self.probabilities * self.weights @ (power - 1)) ** 2
+        np.fill_diagonal(variance, diagonal)
+        return np.asarray(variance / n_samples)
 
-        def excess(offset: float) -> float:
-            return self.place(offset) - target(offset)[0]
-
-        def overlap(offset: float) -> float:
-            slope = max(self.slope(offset), 0.0)  # c^2 = L' / (L' - R')
-            return slope / (slope - target(offset)[1])
-
-        gap, steepness = excess(self.critical), -target(self.critical)[1]
+    def rounded(self, spikes: SideSpikes) -> np.ndarray:
+        """Mean overlap of each spike alone with the extreme eigenvector."""
+        steepness = spikes.near.couplings * self.n_features * self.steepness
         unit = self.unit * self.curvature / steepness
-        if gap < 0:
-            beyond = root(excess, self.critical) - self.critical
-            sharp = overlap(self.critical + beyond)
-            ratio = unit * float(critical_profile(sharp / (1 - sharp) / unit))
-        else:
-            beyond, sharp = -gap / steepness, 0.0
-            ratio = unit * float(critical_profile(beyond / self.unit))
-        # The critical profile at threshold smooths the place of the eigenvalue there as well.
-        rounded = (beyond + np.hypot(beyond, 2 * 0.85 * self.unit)) / 2
-        return self.place(self.critical + rounded), ratio / (1 + ratio), sharp, -gap
+        above = spikes.sharp / (1 - spikes.sharp) / unit
+        place = np.where(spikes.excess > 0, above, spikes.beyond / self.unit)
+        ratio = unit * critical_profile(place)
+        return np.asarray(ratio / (1 + ratio))
 
-    def excess_at_edge(
-        self, height: float, coupling: np.ndarray, background: float, profile: np.ndarray | None
-    ) -> float:
-        """Return what :meth:`spike` gives last, without its place."""
-        return self._target(self.critical, height, coupling, background, profile)[0] - self.edge
+    def places(self, spikes: SideSpikes) -> np.ndarray:
+        """Mean places of the eigenvalues, smoothed like the overlaps."""
+        moved = (spikes.beyond + np.hypot(spikes.beyond, 2 * 0.85 * self.unit)) / 2
+        return np.array([self.place(self.critical + offset) for offset in moved])
+
+
+def crossing(steps: np.ndarray, gap: np.ndarray, growth: np.ndarray) -> np.ndarray:
+    """Where each column first turns positive, by cubic interpolation from values and slopes."""
+    cell, column = np.maximum(np.argmax(gap > 0, axis=0), 1) - 1, np.arange(gap.shape[1])
+    width = np.diff(steps)[cell]
+    first, change = gap[cell, column], gap[cell + 1, column] - gap[cell, column]
+    start, end = width * growth[cell, column] - change, change - width * growth[cell + 1, column]
+    low, high = np.zeros(cell.size), np.ones(cell.size)
+    for _ in range(40):
+        t = (low + high) / 2
+        above = first + change * t + t * (1 - t) * (start * (1 - t) + end * t) > 0
+        low, high = np.where(above, low, t), np.where(above, t, high)
+    return np.asarray(steps[cell] + low * width)
 
 
 def root(function: Callable[[float], float], above: float) -> float:

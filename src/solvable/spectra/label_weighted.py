@@ -327,8 +327,5 @@ def _rounded(law: LabelLaw, ratio: float, dimension: int) -> np.ndarray:
     """Mean overlaps with the rounding of the transition at a finite dimension."""
     side = Side(law.weights, law.probabilities, np.zeros(1), 0.0, ratio * dimension, dimension)
     couplings = law.weights[:, None] ** 2 * law.second_moments
-    spikes = [
-        side.spike(float(height), coupling, 0.0, None)
-        for height, coupling in zip(law.strengths, couplings.T, strict=True)
-    ]
-    return np.array([spike[1] for spike in spikes])
+    found = side.spikes(law.strengths, couplings, np.zeros(law.n_directions), None)
+    return side.rounded(found)

@@ -8,6 +8,7 @@ import numpy as np
 
 from solvable.arrays import check_positive
 from solvable.errors import InvalidData
+from solvable.spectra._edge_ensemble import EdgeSpikes, nearest, span_overlaps
 from solvable.spectra._side import Side
 
 
@@ -29,14 +30,17 @@ class WeightedSample:
     probabilities: np.ndarray
     couplings: np.ndarray
 
-    def clipped(self, n_samples: float) -> np.ndarray:
-        """Weights, with those clipped that fewer than one of ``n_samples`` samples exceeds."""
+    def clipped(self, n_samples: float) -> WeightedSample:
+        """Law with the weights clipped that fewer than one of ``n_samples`` samples exceeds."""
         size = np.abs(self.weights)
         order = np.argsort(size)
         tail = np.cumsum(self.probabilities[order][::-1])[::-1]
         within = order[tail >= 1 / n_samples]
         cap = size[within].max() if within.size else size.min()
-        return np.clip(self.weights, -cap, cap)
+        weights = np.clip(self.weights, -cap, cap)
+        # A weight that no sample has couples nothing either: u goes with its square.
+        share = np.divide(weights, self.weights, out=np.ones_like(size), where=size > cap)
+        return WeightedSample(weights, self.probabilities, self.couplings * share[:, None] ** 2)
 
 
 def compress_sample(weights: np.ndarray, couplings: np.ndarray) -> WeightedSample:
@@ -160,6 +164,7 @@ def predict_spikes(
     n_samples: float,
     n_features: int,
     background: Background | None = None,
+    n_directions: int | None = None,
 ) -> SpikePrediction:
     r"""Outliers of :math:`B+\sum_i\theta_iA_iA_i^\top+\frac1n\sum_\mu(T_\mu K_\mu-E[TK])`.
 
@@ -193,6 +198,9 @@ def predict_spikes(
         :math:`D`, above the number of spikes.
     background : Background, optional
         B; by default nothing.
+    n_directions : int, optional
+        Overlaps are with the span of so many eigenvectors, those farthest beyond the edges; by
+        default each is with the extreme eigenvector, for a spike that is alone.
 
     Returns
     -------
@@ -223,17 +231,25 @@ def predict_spikes(
     array([0.975])
     """
     check_positive(n_samples=n_samples, n_features=n_features)
-    held = Background.empty(heights.size) if background is None else background
-    sides = _both_sides(sample, n_samples, n_features, held)
+    sides = _both_sides(sample, n_samples, n_features, background, heights)
     places, overlaps, sharp, excess = np.empty((4, heights.size))
-    for i, height in enumerate(heights):
-        sign = 1 if height >= 0 else -1
-        profile = None if held.profiles is None else held.profiles[i]
-        place, overlaps[i], sharp[i], excess[i] = sides[sign].spike(
-            abs(float(height)), sample.couplings[:, i], float(held.couplings[i]), profile
-        )
-        places[i] = sign * place
-    edges = (-sides[-1].edge, sides[1].edge)
+    ends = []
+    for sign, side, chosen, spikes in sides:
+        found = side.spikes(*spikes)
+        places[chosen] = sign * side.places(found)
+        sharp[chosen], excess[chosen] = found.sharp, found.excess
+        overlaps[chosen] = side.rounded(found)
+        if n_directions is not None:
+            near = nearest(found.excess)
+            scatter = side.scatter(spikes[1][:, near], n_samples)
+            ends.append(EdgeSpikes(found.near, found.excess, near, scatter, side.scale))
+    edges = (-sides[1][1].edge, sides[0][1].edge)
+    if n_directions is not None:
+        chance = min(n_directions / n_features, 1.0)
+        shared = span_overlaps(*ends, n_directions=n_directions, n_features=n_features)
+        for (_, _, chosen, _), mean in zip(sides, shared, strict=True):
+            alone = overlaps[chosen] + (1 - overlaps[chosen]) * chance
+            overlaps[chosen] = np.where(np.isnan(mean), alone, mean)
     return SpikePrediction(edges, places, overlaps, sharp, excess)
 
 
@@ -277,30 +293,36 @@ def spike_excess(
     array([0.168])
     """
     check_positive(n_samples=n_samples, n_features=n_features)
-    held = Background.empty(heights.size) if background is None else background
-    sides = _both_sides(sample, n_samples, n_features, held)
     excess = np.empty(heights.size)
-    for i, height in enumerate(heights):
-        profile = None if held.profiles is None else held.profiles[i]
-        excess[i] = sides[1 if height >= 0 else -1].excess_at_edge(
-            abs(float(height)), sample.couplings[:, i], float(held.couplings[i]), profile
-        )
+    for _, side, chosen, spikes in _both_sides(sample, n_samples, n_features, background, heights):
+        place, _, value, _ = side.curves(np.array([side.critical]), *spikes)
+        excess[chosen] = value[0] - place
     return excess
 
 
+Spikes = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray | None]
+"""Heights, couplings, what the background takes, profiles."""
+
+
 def _both_sides(
-    sample: WeightedSample, n_samples: float, n_features: int, background: Background
-) -> dict[int, Side]:
-    """Upper end of the spectrum and, mirrored, the lower one."""
-    weights = sample.clipped(n_samples)
-    return {
-        sign: Side(
-            sign * weights,
-            sample.probabilities,
-            sign * background.atoms,
-            background.variance,
-            n_samples,
-            n_features,
+    sample: WeightedSample,
+    n_samples: float,
+    n_features: int,
+    background: Background | None,
+    heights: np.ndarray,
+) -> list[tuple[int, Side, np.ndarray, Spikes]]:
+    """Upper end of the spectrum and, mirrored, the lower one, each with its spikes."""
+    held = Background.empty(heights.size) if background is None else background
+    clipped, law = sample.clipped(n_samples), (held.variance, n_samples, n_features)
+    sides = []
+    for sign in (1, -1):
+        side = Side(sign * clipped.weights, clipped.probabilities, sign * held.atoms, *law)
+        chosen = np.flatnonzero((heights >= 0) == (sign > 0))
+        spikes = (
+            np.abs(heights[chosen]),
+            clipped.couplings[:, chosen],
+            held.couplings[chosen],
+            None if held.profiles is None else held.profiles[chosen],
         )
-        for sign in (1, -1)
-    }
+        sides.append((sign, side, chosen, spikes))
+    return sides

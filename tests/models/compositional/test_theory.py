@@ -16,7 +16,6 @@ from solvable.models.compositional.theory import (
     first_layer_law,
     kernel_samples,
     recovery_exponent,
-    thresholds,
 )
 from solvable.models.compositional.upper_layers import make_target, rotate_layer, rotated_basis
 from solvable.models.sequential.sample_kernel import corrected_kernel, plain_kernel
@@ -170,13 +169,13 @@ def test_the_law_of_the_first_step_is_that_of_a_simulation(ratio, correction):
 def test_thresholds_and_crossings_are_consistent_with_the_law():
     target = CompositionalTarget(dimension=30, features=3, seed=6)
     law, _ = law_of(target)
-    found = thresholds(law)
+    found = law.thresholds
     for k, n in enumerate(found):
         if np.isfinite(n):
-            assert law.spikes(0.95 * n).sharp_squared_overlap[k] == 0
-            assert law.spikes(1.05 * n).sharp_squared_overlap[k] > 0
+            assert law.spikes(0.99 * n).sharp_squared_overlap[k] == 0
+            assert law.spikes(1.01 * n).sharp_squared_overlap[k] > 0
     # The background raises the noise: nothing leaves the bulk before its own threshold.
-    assert (found >= 0.9 * law.threshold_samples).all()
+    assert (found >= 0.9 * law.n_features * law.noise / law.heights**2).all()
     for level in (0.3, 0.5):
         n = crossing_samples(law, level=level)
         assert law.spikes(n).squared_overlap.mean() == pytest.approx(level, abs=0.01)

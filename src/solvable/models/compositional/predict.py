@@ -14,14 +14,12 @@ from solvable.models.compositional.parameters import CompositionalParameters
 from solvable.models.compositional.second_step import fresh_rows, second_step
 from solvable.models.compositional.target import CompositionalTarget
 from solvable.models.compositional.theory import (
-    FirstLayerLaw,
     composed_background,
     crossing_samples,
     degree_two_share,
     first_layer_law,
     kernel_samples,
     recovery_exponent,
-    thresholds,
 )
 from solvable.models.compositional.upper_layers import (
     make_target,
@@ -30,6 +28,7 @@ from solvable.models.compositional.upper_layers import (
 )
 from solvable.models.sequential.latent_draws import LatentDraws, fit_last_layer
 from solvable.models.sequential.sample_kernel import SampleKernel, corrected_kernel, plain_kernel
+from solvable.models.sequential.spike_law import SpikeLaw
 from solvable.operators import apply_label_map, standardise
 from solvable.spectra.spikes import SpikePrediction
 
@@ -55,9 +54,8 @@ class _Draw:
 class Model:
     """All that a prediction needs and that does not depend on the sample size."""
 
-    law: FirstLayerLaw
+    law: SpikeLaw
     draws: LatentDraws
-    thresholds: np.ndarray
     crossing: float
     degree_two_share: float
 
@@ -66,14 +64,12 @@ def predict_first_layer(parameters: CompositionalParameters) -> Metrics:
     """Predicted metrics of the first spectral step alone: a hundredth of a second a size."""
     model = _model(_key(parameters))
     spikes = model.law.spikes(parameters.samples)
-    chance = parameters.widths[0] / model.law.n_features
-    # What is not found lies in the p kept directions by chance: c^2 + (1 - c^2) p / D
-    overlap = spikes.squared_overlap + (1 - spikes.squared_overlap) * chance
+    overlap = spikes.squared_overlap
     return {
         "squared_overlap": overlap.tolist(),
         "subspace_overlap": float(overlap.mean()),
         "eigenvalues": spikes.eigenvalues.tolist(),
-        "detected_features": float(spikes.recovered.sum()),
+        "detected_features": float(np.sum(model.law.thresholds < parameters.samples)),
         "bulk_edges": [float(edge) for edge in spikes.bulk_edges],
     }
 
@@ -97,7 +93,7 @@ def predict(parameters: CompositionalParameters) -> Metrics:
         "degree_two_share": model.degree_two_share,
         "heights": model.law.heights.tolist(),
         "weights": rotated_basis(parameters).weights.tolist(),
-        "threshold_samples": [float(n) if np.isfinite(n) else None for n in model.thresholds],
+        "threshold_samples": [float(n) if np.isfinite(n) else None for n in model.law.thresholds],
         "crossing_samples": model.crossing if np.isfinite(model.crossing) else None,
         "kernel_threshold_samples": kernel_samples(
             dimension=parameters.dimension, degree=parameters.label_degree
@@ -196,13 +192,12 @@ def _model(parameters: CompositionalParameters) -> Model:
             np.concatenate([part.signal for part in parts]),
             np.concatenate([part.noise for part in parts]),
         ),
-        thresholds=thresholds(law),
         crossing=crossing_samples(law),
         degree_two_share=float(np.mean(shares)),
     )
 
 
-def _law(parameters: CompositionalParameters, parts: list[_Draw], T: np.ndarray) -> FirstLayerLaw:
+def _law(parameters: CompositionalParameters, parts: list[_Draw], T: np.ndarray) -> SpikeLaw:
     """Law of the first step from the draws of all first layers."""
     D, d = parameters.n_features_total, parameters.dimension
     signal = np.concatenate([part.signal for part in parts])
@@ -221,11 +216,7 @@ def _law(parameters: CompositionalParameters, parts: list[_Draw], T: np.ndarray)
         for part in parts
         if part.matrices is not None
     ]
-    corrected = SampleKernel(
-        np.concatenate([kernel.size for kernel in kernels]),
-        np.concatenate([kernel.diagonal for kernel in kernels]),
-        np.concatenate([kernel.coupling for kernel in kernels]),
-    )
+    corrected = SampleKernel.joined(kernels)
     wick = parameters.correction == "wick"
     # The contraction 2 tr((x x^T - I) M_k^2), which the correction takes out of the operator.
     moved = plain.diagonal - corrected.diagonal

@@ -6,7 +6,6 @@ matrix, whatever stands above it; :mod:`solvable.models.compositional.latent_lay
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import comb
 
 import numpy as np
@@ -18,41 +17,8 @@ from solvable.models.sequential.sample_kernel import (
     SampleKernel,
     quadratic_background,
 )
-from solvable.spectra.spikes import SpikePrediction, WeightedSample, compress_sample, predict_spikes
-
-LARGEST_RATIO = 1e6
-"""Samples per feature beyond which a feature counts as never found."""
-
-
-@dataclass(frozen=True)
-class FirstLayerLaw:
-    """Law of the first spectral step at any number of samples."""
-
-    heights: np.ndarray  # theta_k = E[T <A_k, K A_k>], less a shift of the bulk; shape (p,)
-    sample: WeightedSample  # law of the noise
-    background: QuadraticBackground | None  # what the operator holds beside spikes and noise
-    n_features: int  # D
-
-    @property
-    def noise(self) -> float:
-        """Power of the noise."""
-        return float(self.sample.probabilities @ self.sample.weights**2)  # tau_2 = E[T^2 |K|^2]/D^2
-
-    @property
-    def threshold_samples(self) -> np.ndarray:
-        """Samples at which each feature leaves the bulk, without the background's part."""
-        # n_k = D tau_2 / theta_k^2
-        return np.asarray(self.n_features * self.noise / np.maximum(self.heights**2, 1e-300))
-
-    def spikes(self, n_samples: float) -> SpikePrediction:
-        """Edges, eigenvalues and squared overlaps at a number of samples."""
-        return predict_spikes(
-            sample=self.sample,
-            heights=self.heights,
-            n_samples=n_samples,
-            n_features=self.n_features,
-            background=self.background.at(n_samples) if self.background else None,
-        )
+from solvable.models.sequential.spike_law import SpikeLaw
+from solvable.spectra.spikes import compress_sample
 
 
 def first_layer_law(
@@ -62,7 +28,7 @@ def first_layer_law(
     n_features: int,
     diagonal: np.ndarray | None = None,
     background: QuadraticBackground | None = None,
-) -> FirstLayerLaw:
+) -> SpikeLaw:
     """Law of the first step from m draws of the target, in the eigenbasis of the layers above."""
     # The kernel is the corrected one for features of degree 2, whose contraction is part of the
     # background; `diagonal` is <A_k, K A_k> of the operator where it is not that of the kernel.
@@ -76,9 +42,9 @@ def first_layer_law(
     heights = T @ response / T.size  # theta_k = E[T <A_k, K A_k>]
     if background is None:
         # Without a background the mean of the bulk is no height.
-        heights = heights - np.mean(T * kernel.size) + T.mean() * kernel.size.mean()
-    sample = compress_sample(T * kernel.size, (T**2)[:, None] * kernel.coupling)
-    return FirstLayerLaw(heights, sample, background, n_features)
+        heights = heights - np.mean(T * kernel.rest) + T.mean() * kernel.rest.mean()
+    sample = compress_sample(T * kernel.rest, (T**2)[:, None] * kernel.outer)
+    return SpikeLaw(heights, sample, background, max(n_features - heights.size, 1))
 
 
 def composed_background(
@@ -111,24 +77,8 @@ def composed_background(
     )
 
 
-def thresholds(law: FirstLayerLaw) -> np.ndarray:
-    """Samples at which each feature leaves the bulk, to 1 %; infinite inside the population bulk."""
-    closed = np.asarray(law.threshold_samples)
-    low, high = closed.min() / 2, min(4 * closed.max(), LARGEST_RATIO * law.n_features)
-    sizes = np.geomspace(low, max(high, 2 * low), 40)
-    excess = np.array([law.spikes(n).excess for n in sizes])
-    samples = np.full(closed.size, np.inf)
-    for k, column in enumerate(excess.T):
-        above = np.flatnonzero(column > 0)
-        if above.size:
-            last = max(int(above[0]), 1)
-            part = np.clip(column[last - 1] / (column[last - 1] - column[last]), 0, 1)
-            samples[k] = sizes[last - 1] * (sizes[last] / sizes[last - 1]) ** part
-    return samples
-
-
-def crossing_samples(law: FirstLayerLaw, *, level: float = 0.5) -> float:
-    """Samples at which the mean squared overlap reaches a level; infinite beyond 1e6 D."""
+def crossing_samples(law: SpikeLaw, *, level: float = 0.5) -> float:
+    """Samples at which the mean squared overlap reaches a level; infinite beyond 1e6 D, 0 by chance."""
     from scipy.optimize import brentq
 
     if not 0 < level < 1:
@@ -137,11 +87,13 @@ def crossing_samples(law: FirstLayerLaw, *, level: float = 0.5) -> float:
     def excess(log_samples: float) -> float:
         return float(law.spikes(np.exp(log_samples)).squared_overlap.mean()) - level
 
-    low, high = np.log(law.n_features), np.log(law.n_features) + np.log(LARGEST_RATIO)
+    low, high = np.log(law.n_features), np.log(law.n_features) + np.log(1e6)
     if excess(high) < 0:  # some features lie inside the population matrix's own bulk
         return float("inf")
     while excess(low) > 0:
         low -= 1.0
+        if low < 0:
+            return 0.0
     return float(np.exp(brentq(excess, low, high, xtol=1e-3)))
 
 

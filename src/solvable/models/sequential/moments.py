@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
@@ -21,69 +19,16 @@ from solvable.models.sequential.sample_kernel import (
     plain_kernel,
     quadratic_background,
 )
+from solvable.models.sequential.spike_law import SpikeLaw
 from solvable.models.sequential.target import HierarchicalTarget
 from solvable.operators import Correction, LabelMap, apply_label_map
-from solvable.spectra.spikes import (
-    SpikePrediction,
-    WeightedSample,
-    compress_sample,
-    predict_spikes,
-    spike_excess,
-)
+from solvable.spectra.spikes import WeightedSample, compress_sample
 
 BATCHES = 32
 """Batches of one draw whose spread gives the standard errors, themselves known to 13 %."""
 
 DRAWS = 200_000
 """Monte-Carlo draws behind the moments, over all targets."""
-
-
-@dataclass(frozen=True)
-class SpikeLaw:
-    """What the resolvent formula needs, at any number of samples."""
-
-    heights: np.ndarray
-    sample: WeightedSample
-    background: QuadraticBackground | None
-    noise: float  # tau_2 of `sample` alone: the contraction's noise is part of the background
-    shift: float  # of the bulk and of every place, where `heights` are relative to it
-    n_features: int
-
-    def spikes(self, n_samples: float) -> SpikePrediction:
-        """Edges, places and overlaps, all without the shift."""
-        return predict_spikes(**self._at(n_samples))
-
-    def _at(self, n_samples: float) -> dict[str, Any]:
-        return {
-            "sample": self.sample,
-            "heights": self.heights,
-            "n_samples": n_samples,
-            "n_features": self.n_features,
-            "background": self.background.at(n_samples) if self.background else None,
-        }
-
-    @cached_property
-    def floor(self) -> np.ndarray:
-        """Overlap lost to the background with infinitely many samples; 1 for a feature inside it."""
-        return 1 - self.spikes(1e6 * self.n_features).sharp_squared_overlap
-
-    @cached_property
-    def thresholds(self) -> np.ndarray:
-        """Sample size at which each feature leaves the bulk; infinite if it never does."""
-        # The closed form n_i = D tau_2 / theta_i^2 says where to look.
-        closed = self.n_features * self.noise / np.maximum(self.heights**2, 1e-300)
-        sizes = np.geomspace(closed.min() / 2, min(closed.max() * 4, 1e12), 48)
-        excess = np.array([spike_excess(**self._at(n)) for n in sizes])
-        thresholds = np.full(self.heights.size, np.inf)
-        for i, column in enumerate(excess.T):
-            above = np.flatnonzero(column > 0)
-            if above.size and above[0] > 0:
-                k = above[0]
-                part = column[k - 1] / (column[k - 1] - column[k])
-                thresholds[i] = np.exp(np.interp(part, [0, 1], np.log(sizes[k - 1 : k + 1])))
-            elif above.size:
-                thresholds[i] = sizes[0]
-        return thresholds
 
 
 @dataclass(frozen=True)
@@ -311,7 +256,7 @@ def _part(
     shifted = sample.corrected is None and not sample.gaussian
     if shifted:
         # Without a background to hold it, the shift of the bulk is taken out.
-        spike_heights = heights - np.mean(T * plain.size) + T.mean() * plain.size.mean()
+        spike_heights = heights - np.mean(T * plain.rest) + T.mean() * plain.rest.mean()
     h2 = sample.latent**2
     means = {
         "heights": heights if wick else heights - shift,
@@ -326,8 +271,8 @@ def _part(
     }
     return _Part(
         means,
-        T * law.size,
-        T[:, None] ** 2 * law.coupling,
+        T * law.rest,
+        T[:, None] ** 2 * law.outer,
         _background(sample, T, plain, wick) if whole else None,
         shifted,
     )
@@ -427,9 +372,8 @@ def _pooled(
         heights=means["spike_heights"],
         sample=compress_sample(weights, np.concatenate([part.couplings for part in parts])),
         background=parts[0].background,
-        noise=float(np.mean(weights**2)),
+        n_features=max(n_features - means["heights"].size, 1),
         shift=shift if parts[0].shifted else 0.0,
-        n_features=n_features,
     )
     return FiniteSizeMoments(
         heights=means["heights"],

@@ -15,7 +15,6 @@ from solvable.models.sequential.scaling import neighbour_mixing
 from solvable.models.sequential.target import make_target
 from solvable.models.sequential.theory import predict_sequential
 from solvable.spectra.density import SpectralDensity, weighted_density
-from solvable.spectra.spiked import with_chance
 
 
 @dataclass(frozen=True)
@@ -39,8 +38,7 @@ def predict(parameters: SequentialParameters) -> Metrics:
         moments=moments,
         coefficients=model.coefficients,
     )
-    # The learner is asked for p directions, of which some find a feature by chance.
-    overlap = with_chance(theory.squared_overlap, n_directions=parameters.features, n_features=D)
+    overlap = theory.squared_overlap
     mixing = neighbour_mixing(heights=moments.law.heights, products=moments.products, samples=n)
     errors = {
         "least-squares": float(theory.normalised_mse),
@@ -93,7 +91,7 @@ def bulk_density(parameters: SequentialParameters) -> SpectralDensity | None:
     places = (np.arange(2_000) + 0.5) / 2_000
     chances = np.cumsum(law.sample.probabilities)
     return weighted_density(
-        weights=np.interp(places, chances, law.sample.clipped(parameters.samples)),
+        weights=np.interp(places, chances, law.sample.clipped(parameters.samples).weights),
         aspect_ratio=parameters.samples / law.n_features,
         background_variance=law.background.variance if law.background else 0.0,
     )

@@ -6,7 +6,8 @@ complement of the features, what it does to a feature, and what it takes from th
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
 
 import numpy as np
 
@@ -27,15 +28,27 @@ class SampleKernel:
         :math:`\langle A_i,KA_i\rangle`.
     coupling : ndarray of shape (m, p)
         :math:`(\|KA_i\|^2-\langle A_i,KA_i\rangle^2)/D`, at least 0.
+    rest : ndarray of shape (m,)
+        :math:`\|P_\perp KP_\perp\|_F/(D-p)` on the complement of the features.
+    outer : ndarray of shape (m, p)
+        :math:`\|P_\perp KA_i\|^2/(D-p)`.
     """
 
     size: np.ndarray
     diagonal: np.ndarray
     coupling: np.ndarray
+    rest: np.ndarray
+    outer: np.ndarray
 
     def rows(self, rows: slice) -> SampleKernel:
         """Some of the draws."""
-        return SampleKernel(self.size[rows], self.diagonal[rows], self.coupling[rows])
+        return SampleKernel(*(getattr(self, field.name)[rows] for field in fields(self)))
+
+    @classmethod
+    def joined(cls, kernels: Sequence[SampleKernel]) -> SampleKernel:
+        """Draws of several, one after the other."""
+        columns = zip(*([getattr(k, f.name) for f in fields(cls)] for k in kernels), strict=True)
+        return cls(*(np.concatenate(column) for column in columns))
 
 
 def plain_kernel(*, latent: np.ndarray, squared_norm: np.ndarray, n_features: int) -> SampleKernel:
@@ -76,10 +89,16 @@ def plain_kernel(*, latent: np.ndarray, squared_norm: np.ndarray, n_features: in
     frobenius = squared_norm**2 - 2 * squared_norm + n_features
     diagonal = latent**2 - 1
     image = squared_norm[:, None] * latent**2 - 2 * latent**2 + 1
+    # The features' own share of |F|^2 is large where T is: F = sum_i h_i A_i + F_perp.
+    others = max(n_features - latent.shape[1], 1)
+    outside = np.maximum(squared_norm - np.sum(latent**2, axis=1), 0)
+    inner = (outside - 2) * outside + others
     return SampleKernel(
         np.sqrt(np.maximum(frobenius, 0)) / n_features,
         diagonal,
         np.maximum(image - diagonal**2, 0) / n_features,
+        np.sqrt(np.maximum(inner, 0)) / others,
+        outside[:, None] * latent**2 / others,
     )
 
 
@@ -149,10 +168,18 @@ def corrected_kernel(
         squared_norm[:, None] * latent**2 + 1 + contraction
         - 2 * latent**2 - 2 * latent * crossing + 2 * moved
     )  # fmt: skip
+    # <A_i, K A_j> is h_i h_j and a part of variance 4 / d, which is left out here.
+    squares = latent**2
+    crossed = squares * (squares.sum(axis=1)[:, None] - squares)
+    outer = np.maximum(image - diagonal**2 - crossed, 0)
+    rest = frobenius - np.sum(2 * outer + diagonal**2 + crossed, axis=1)
+    others = max(D - latent.shape[1], 1)
     return SampleKernel(
         np.sqrt(np.maximum(frobenius, 0)) / D,
         diagonal,
         np.maximum(image - diagonal**2, 0) / D,
+        np.sqrt(np.maximum(rest, 0)) / others,
+        outer / others,
     )
 
 

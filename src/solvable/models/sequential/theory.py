@@ -28,7 +28,8 @@ class SequentialPrediction:
     samples : ndarray of shape () or (m,)
         :math:`n`.
     squared_overlap : ndarray of shape (p,) or (m, p)
-        :math:`c_i^2` with the eigenvector of the feature, floor and rounding included.
+        :math:`c_i^2`, floor and rounding included: with the span of the p directions that stand out
+        most, chance included; closed form: with the eigenvector of the feature.
     recovered : ndarray of bool, shape (p,) or (m, p)
         Whether the feature is out of the bulk in the limit of many features.
     threshold_samples : ndarray of shape (p,)
@@ -310,7 +311,7 @@ def _by_resolvent(
     overlap = [at.squared_overlap if rounding else at.sharp_squared_overlap for at in spikes]
     return Spectrum(
         overlap=np.array(overlap),
-        recovered=np.array([at.recovered for at in spikes]),
+        recovered=samples[:, None] > law.thresholds,
         thresholds=law.thresholds,
         places=np.array([at.eigenvalues for at in spikes]),
         edges=np.array([at.bulk_edges for at in spikes]),

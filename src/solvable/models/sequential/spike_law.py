@@ -1,0 +1,93 @@
+"""Law of a spectral step at any number of samples: edges, overlaps, thresholds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from solvable.models.sequential.sample_kernel import QuadraticBackground
+from solvable.spectra.spikes import SpikePrediction, WeightedSample, predict_spikes, spike_excess
+
+MANY_SAMPLES = 1e9
+"""Samples per feature that stand for infinitely many."""
+
+
+@dataclass(frozen=True)
+class SpikeLaw:
+    """What the resolvent formula needs, at any number of samples."""
+
+    heights: np.ndarray  # theta_i = E[T <A_i, K A_i>], less the shift; shape (p,)
+    sample: WeightedSample  # on the complement of the features, like `noise` and `n_features`
+    background: QuadraticBackground | None  # what the operator holds beside spikes and noise
+    n_features: int  # D - p
+    shift: float = 0.0  # of the bulk and of every place, where `heights` are relative to it
+
+    @property
+    def noise(self) -> float:
+        """Power of the noise; that of a contraction is part of the background."""
+        return float(self.sample.probabilities @ self.sample.weights**2)  # tau_2 = E[T^2 |K|^2]/D^2
+
+    def spikes(self, n_samples: float) -> SpikePrediction:
+        """Edges, places, and overlaps with as many directions as features, without the shift."""
+        return predict_spikes(**self._at(n_samples), n_directions=self.heights.size)
+
+    def _at(self, n_samples: float) -> dict[str, Any]:
+        return {
+            "sample": self.sample,
+            "heights": self.heights,
+            "n_samples": n_samples,
+            "n_features": self.n_features,
+            "background": self.background.at(n_samples) if self.background else None,
+        }
+
+    @cached_property
+    def floor(self) -> np.ndarray:
+        """Overlap lost to the background with infinitely many samples; 1 for a feature inside it."""
+        found = predict_spikes(**self._at(MANY_SAMPLES * self.n_features))
+        return 1 - found.sharp_squared_overlap
+
+    @cached_property
+    def thresholds(self) -> np.ndarray:
+        """Sample size from which on each feature is out of the bulk; infinite if it never is."""
+        # The closed form n_i = D tau_2 / theta_i^2 says where to look first.
+        closed = self.n_features * self.noise / np.maximum(self.heights**2, 1e-300)
+        most = MANY_SAMPLES * self.n_features
+        low, high = min(closed.min() / 4, most / 2), min(closed.max() * 8, most)
+        near = np.geomspace(low, high, max(int(np.log2(high / low)), 2))
+        sizes = np.concatenate([near, np.geomspace(high, most, 8)[1:] if high < most else []])
+        excess = np.array([spike_excess(**self._at(n)) for n in sizes])
+        # Below a sixteenth of the features one sample is a spike, and the law says nothing.
+        while (excess[0] > 0).any() and sizes[0] > self.n_features / 16:
+            sizes = np.concatenate([[sizes[0] / 4], sizes])
+            excess = np.concatenate([[spike_excess(**self._at(sizes[0]))], excess])
+        for _ in range(
+            3
+        ):  # the excess is nearly linear in n^(-1/2): the third round is exact to 1e-3
+            guess = crossings(sizes, excess)
+            fresh = np.unique(guess[np.isfinite(guess) & (guess > sizes[0])])
+            # A dozen sizes bracket many features.
+            fresh = fresh[np.unique(np.linspace(0, fresh.size - 1, 12).astype(int))]
+            fresh = fresh[np.abs(np.log(fresh / sizes[:, None])).min(axis=0) > 1e-4]
+            added = [spike_excess(**self._at(n)) for n in fresh]
+            order = np.argsort(np.concatenate([sizes, fresh]))
+            sizes = np.concatenate([sizes, fresh])[order]
+            excess = np.concatenate([excess, np.reshape(added, (-1, excess.shape[1]))])[order]
+        return crossings(sizes, excess)
+
+
+def crossings(sizes: np.ndarray, excess: np.ndarray) -> np.ndarray:
+    """Size from which on each column of excesses is positive, by lines in n^(-1/2)."""
+    found = np.full(excess.shape[1], np.inf)
+    for i, column in enumerate(excess.T):
+        below = np.flatnonzero(column <= 0)
+        k = below[-1] if below.size else -1
+        if k < 0:
+            found[i] = sizes[0]
+        elif k + 1 < sizes.size:
+            part = column[k] / (column[k] - column[k + 1])
+            ends = sizes[k : k + 2] ** -0.5
+            found[i] = float(ends[0] + part * (ends[1] - ends[0])) ** -2
+    return found

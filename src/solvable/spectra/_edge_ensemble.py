@@ -1,0 +1,105 @@
+"""Overlap of spikes with a given number of eigenvectors, near the edges of a finite spectrum."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from solvable.arrays import random_stream
+from solvable.spectra._side import EdgeArrow
+
+DRAWS = 128
+"""Random spectra over which overlaps are averaged: to .02 where they fluctuate most."""
+
+
+MOST = 16
+"""Spikes at an end that are followed together; more are rounded one by one."""
+
+
+@dataclass(frozen=True)
+class EdgeSpikes:
+    """Spikes at one end of the spectrum."""
+
+    arrow: EdgeArrow
+    excess: np.ndarray
+    near: np.ndarray  # those that meet single eigenvalues of the noise
+    scatter: np.ndarray  # variance of each entry of their block
+    scale: float  # l: distance of eigenvalues of the noise at the edge
+
+
+def nearest(excess: np.ndarray) -> np.ndarray:
+    """The sixteen spikes nearest to their threshold."""
+    return np.argsort(np.abs(excess), kind="stable")[:MOST]
+
+
+def span_overlaps(
+    upper: EdgeSpikes, lower: EdgeSpikes, *, n_directions: int, n_features: int
+) -> list[np.ndarray]:
+    """Mean squared overlap of spikes with the span of the eigenvectors farthest beyond the edges.
+
+    NaN for those that are not among the nearest to their threshold.
+    """
+    sides = (upper, lower)
+    # The others that are out take a direction each.
+    taken = [np.delete(side.excess, side.near) > 0 for side in sides]
+    slots = max(n_directions - int(np.concatenate(taken).sum()), 1)
+    single = int(np.clip(min(slots, MOST) + 8, 1, max(n_features // 3, 1)))
+    found = [_eigenpairs(side, single, end) for end, side in enumerate(sides)]
+    places = np.concatenate([places for places, _ in found], axis=1)
+    rank = max(places.shape[1] - slots, 0)
+    cut = np.partition(places, rank, axis=1)[:, rank, None, None]
+    # What the spectrum has no place for here is chance.
+    chance = min(max(slots - places.shape[1], 0) / n_features, 1.0)
+    overlaps = []
+    for side, (at, weights) in zip(sides, found, strict=True):
+        mean = np.full(side.excess.size, np.nan)
+        held = np.mean(np.sum(weights * (at[:, None, :] >= cut), axis=2), axis=0)
+        mean[side.near] = held + (1 - held) * chance
+        overlaps.append(mean)
+    return overlaps
+
+
+def _eigenpairs(side: EdgeSpikes, single: int, end: int) -> tuple[np.ndarray, np.ndarray]:
+    """Distances beyond the edge, and weights on the spikes, for all draws."""
+    points, normal = _edge_points(single)
+    p = side.near.size
+    heights, metric = (
+        values[side.near] for values in side.arrow.without(airy_depth(single), side.scale)
+    )
+    block, rows = normal[end, :, :p, :p], normal[end, :, :p, MOST:]
+    H = np.zeros((DRAWS, p + single, p + single))
+    # A symmetric block of these variances around the heights
+    H[:, :p, :p] = (block + block.transpose(0, 2, 1)) / np.sqrt(2)
+    H[:, :p, :p] *= np.sqrt(side.scatter)
+    spikes, inner = np.arange(p), np.arange(p, p + single)
+    H[:, spikes, spikes] = H[:, spikes, spikes] / np.sqrt(2) + heights
+    H[:, :p, p:] = np.sqrt(side.arrow.couplings[side.near])[:, None] * rows
+    H[:, p:, :p] = H[:, :p, p:].transpose(0, 2, 1)
+    H[:, inner, inner] = side.scale * points[end]
+    root = np.ones(p + single)
+    root[:p] = metric**-0.5
+    values, vectors = np.linalg.eigh(H * root[:, None] * root)
+    return values, vectors[:, :p] ** 2 / metric[:, None]
+
+
+def airy_depth(count: int) -> float:
+    """Depth of so many points below the edge: N(t) = (2 / 3 pi) t^(3/2)."""
+    return float((1.5 * np.pi * count) ** (2 / 3))
+
+
+@lru_cache(maxsize=4)
+def _edge_points(count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Both ends of the spectra of random matrices, unfolded to the Airy process, and couplings."""
+    size = 4 * count + 60
+    rng = random_stream("edge ensemble", count)
+    root = rng.standard_normal((DRAWS, size, size))
+    values = np.linalg.eigvalsh((root + root.transpose(0, 2, 1)) / np.sqrt(2 * size))
+    ends = np.stack([values[:, ::-1][:, :count], -values[:, :count]])
+    # N F(lambda) = (2 / 3 pi) t^(3/2) for the semicircle law F; beyond the edge as at it
+    inside = np.clip(ends, -2, 2)
+    above = size * (np.arccos(inside / 2) - inside / 4 * np.sqrt(4 - inside**2)) / np.pi
+    t = (1.5 * np.pi * above) ** (2 / 3)
+    points = np.where(ends > 2, size ** (2 / 3) * (ends - 2), -t)
+    return points, rng.standard_normal((2, DRAWS, MOST, MOST + count))
