@@ -80,7 +80,6 @@ POWERLESS = {
         "pruning-helps",
         "training-data-tell-the-test-error",
     },
-    "sequential-recovery": {"nothing-below-threshold"},
 }
 """Claims that a prediction wrong by the stated power leaves standing, or a learner that knows nothing:
 each is a debt."""

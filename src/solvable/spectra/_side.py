@@ -13,6 +13,27 @@ from solvable.spectra.spiked import critical_profile
 
 
 @dataclass(frozen=True)
+class Spikes:
+    """Spikes at one end, before the noise: a column of couplings, a row of the others each."""
+
+    heights: np.ndarray
+    couplings: np.ndarray
+    background: np.ndarray
+    profiles: np.ndarray | None = None
+    links: np.ndarray | None = None
+
+    def some(self, rows: slice) -> Spikes:
+        """Some of them."""
+        return Spikes(
+            self.heights[rows],
+            self.couplings[:, rows],
+            self.background[rows],
+            None if self.profiles is None else self.profiles[rows],
+            None if self.links is None else self.links[rows],
+        )
+
+
+@dataclass(frozen=True)
 class SideSpikes:
     """Spikes at one end of a spectrum, one entry each."""
 
@@ -119,10 +140,7 @@ class Side:
     def curves(
         self,
         offsets: np.ndarray,
-        heights: np.ndarray,
-        couplings: np.ndarray,
-        background: np.ndarray,
-        profiles: np.ndarray | None,
+        spikes: Spikes,
         *,
         own: bool = False,
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
@@ -141,56 +159,49 @@ class Side:
         if not own:
             G, change = G[:, None], change[:, None]
         # R = theta + E[u a / (1 - w a)] + b_i^2 G + what it gains through the atoms.
-        value = heights + mean(chance, couplings) * G / self.delta + background * G
-        rate = (mean(chance * share, couplings) / self.delta + background) * change
-        if profiles is not None:
+        value = spikes.heights + mean(chance, spikes.couplings) * G / self.delta
+        value = value + spikes.background * G
+        rate = (mean(chance * share, spikes.couplings) / self.delta + spikes.background) * change
+        if spikes.links is not None:
+            value = value + mean(inverse, spikes.links.T)
+            rate = rate - mean(inverse**2, spikes.links.T)
+        elif spikes.profiles is not None:
             # zeta - <x>_i - 1 / <1 / (zeta - x)>_i
+            profiles = spikes.profiles
             through, back = mean(inverse, profiles.T), -mean(inverse**2, profiles.T)
             zeta = self.start + (offsets if own else offsets[:, None])
             value = value + zeta - profiles @ self.atoms - 1 / through
             rate = rate + 1 + back / through**2
         return place, slope, value, rate
 
-    def spikes(
-        self,
-        heights: np.ndarray,
-        couplings: np.ndarray,
-        background: np.ndarray,
-        profiles: np.ndarray | None,
-    ) -> SideSpikes:
-        """All spikes of this end; couplings have a row per weight, profiles one per spike."""
-        spikes = heights, couplings, background, profiles
+    def spikes(self, spikes: Spikes) -> SideSpikes:
+        """All spikes of this end."""
         # All is smooth in the offset: cubic interpolation between places whose distance from the
         # edge grows by 40 % a step, then one Newton step.
         steps = self.unit * np.concatenate([[0.0], np.geomspace(1e-1, 1e2, 20)])
-        parts = [self.curves(self.critical + steps, *spikes)]
+        parts = [self.curves(self.critical + steps, spikes)]
         while (parts[-1][0][-1] < parts[-1][2][-1]).any():
             more = steps[-1] * np.geomspace(1, 30, 11)[1:]
             steps = np.concatenate([steps, more])
-            parts.append(self.curves(self.critical + more, *spikes))
+            parts.append(self.curves(self.critical + more, spikes))
         L, slope, R, rate = (np.concatenate(columns) for columns in zip(*parts, strict=True))
         excess = R[0] - L[0]
         beyond = excess / -rate[0]
         out = np.flatnonzero(excess > 0)
         beyond[out] = crossing(steps, L[:, None] - R[:, out], slope[:, None] - rate[:, out])
-        sharp = np.zeros(heights.size)
+        sharp = np.zeros(excess.size)
         # The arrow is exact in value and slope at the outlier, for others four spacings outside.
         near = np.maximum(beyond, np.interp(4 * self.scale, L - L[0], steps))
-        place, value, turned = np.empty((3, heights.size))
-        for start in range(0, heights.size, 64):  # 64 spikes times the weights: some megabytes
+        place, value, turned = np.empty((3, excess.size))
+        for start in range(0, excess.size, 64):  # 64 spikes times the weights: some megabytes
             rows = slice(start, start + 64)
-            chosen = (
-                heights[rows],
-                couplings[:, rows],
-                background[rows],
-                None if profiles is None else profiles[rows],
-            )
-            there = self.curves(self.critical + np.maximum(beyond[rows], 0), *chosen, own=True)
+            chosen = spikes.some(rows)
+            there = self.curves(self.critical + np.maximum(beyond[rows], 0), chosen, own=True)
             gap, growth = there[0] - there[2], there[1] - there[3]
             found = excess[rows] > 0
             beyond[rows] -= np.where(found, gap / growth, 0.0)
             sharp[rows] = np.where(found, there[1] / growth, 0.0)
-            there = self.curves(self.critical + near[rows], *chosen, own=True)
+            there = self.curves(self.critical + near[rows], chosen, own=True)
             place[rows], value[rows] = there[0] - self.edge, there[0] - there[2]
             turned[rows] = 1 - there[3] / there[1]
         strength = -rate[0] / (self.n_features * self.steepness)

@@ -161,4 +161,4 @@ class LabelLaw:
     def clipped(self, n_samples: float) -> LabelLaw:
         """The law with those weights clipped that fewer than one of ``n_samples`` exceeds."""
         sample = WeightedSample(self.weights, self.probabilities, self.second_moments)
-        return LabelLaw(sample.clipped(n_samples), self.probabilities, self.second_moments)
+        return LabelLaw(sample.clipped(n_samples).weights, self.probabilities, self.second_moments)

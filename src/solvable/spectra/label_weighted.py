@@ -8,7 +8,7 @@ import numpy as np
 
 from solvable.arrays import check_positive
 from solvable.errors import InvalidParameter, NotConverged
-from solvable.spectra._side import Side
+from solvable.spectra._side import Side, Spikes
 from solvable.spectra.edge_levels import edge_levels
 from solvable.spectra.edges import upper_edge
 from solvable.spectra.label_law import LabelLaw
@@ -327,5 +327,5 @@ def _rounded(law: LabelLaw, ratio: float, dimension: int) -> np.ndarray:
     """Mean overlaps with the rounding of the transition at a finite dimension."""
     side = Side(law.weights, law.probabilities, np.zeros(1), 0.0, ratio * dimension, dimension)
     couplings = law.weights[:, None] ** 2 * law.second_moments
-    found = side.spikes(law.strengths, couplings, np.zeros(law.n_directions), None)
+    found = side.spikes(Spikes(law.strengths, couplings, np.zeros(law.n_directions)))
     return side.rounded(found)

@@ -9,7 +9,7 @@ import numpy as np
 from solvable.arrays import check_positive
 from solvable.errors import InvalidData
 from solvable.spectra._edge_ensemble import EdgeSpikes, nearest, span_overlaps
-from solvable.spectra._side import Side
+from solvable.spectra._side import Side, Spikes
 
 
 @dataclass(frozen=True)
@@ -31,15 +31,18 @@ class WeightedSample:
     couplings: np.ndarray
 
     def clipped(self, n_samples: float) -> WeightedSample:
-        """Law with the weights clipped that fewer than one of ``n_samples`` samples exceeds."""
-        size = np.abs(self.weights)
-        order = np.argsort(size)
-        tail = np.cumsum(self.probabilities[order][::-1])[::-1]
-        within = order[tail >= 1 / n_samples]
-        cap = size[within].max() if within.size else size.min()
-        weights = np.clip(self.weights, -cap, cap)
+        """Law with the weights of either sign clipped that fewer than one of n samples exceeds."""
+        weights = self.weights.copy()
+        for sign in (1, -1):
+            size = sign * self.weights
+            tail = np.argsort(-size)[: np.count_nonzero(size > 0)]
+            if tail.size:
+                within = np.cumsum(self.probabilities[tail]) >= 1 / n_samples
+                cap = size[tail[np.argmax(within) if within.any() else -1]]
+                weights = sign * np.minimum(sign * weights, cap)
         # A weight that no sample has couples nothing either: u goes with its square.
-        share = np.divide(weights, self.weights, out=np.ones_like(size), where=size > cap)
+        moved = weights != self.weights
+        share = np.divide(weights, self.weights, out=np.ones_like(weights), where=moved)
         return WeightedSample(weights, self.probabilities, self.couplings * share[:, None] ** 2)
 
 
@@ -114,12 +117,16 @@ class Background:
     profiles : ndarray of shape (p, k), optional
         Weight of each spike on each atom, rows summing to 1: spikes need not be eigenvectors of
         the part with these atoms. Without it they are.
+    links : ndarray of shape (p, k), optional
+        Squared entries between each spike and the eigenvectors of the atoms, which then are of the
+        complement of the spikes.
     """
 
     atoms: np.ndarray
     variance: float
     couplings: np.ndarray
     profiles: np.ndarray | None = None
+    links: np.ndarray | None = None
 
     @classmethod
     def empty(cls, features: int) -> Background:
@@ -235,13 +242,13 @@ def predict_spikes(
     places, overlaps, sharp, excess = np.empty((4, heights.size))
     ends = []
     for sign, side, chosen, spikes in sides:
-        found = side.spikes(*spikes)
+        found = side.spikes(spikes)
         places[chosen] = sign * side.places(found)
         sharp[chosen], excess[chosen] = found.sharp, found.excess
         overlaps[chosen] = side.rounded(found)
         if n_directions is not None:
             near = nearest(found.excess)
-            scatter = side.scatter(spikes[1][:, near], n_samples)
+            scatter = side.scatter(spikes.couplings[:, near], n_samples)
             ends.append(EdgeSpikes(found.near, found.excess, near, scatter, side.scale))
     edges = (-sides[1][1].edge, sides[0][1].edge)
     if n_directions is not None:
@@ -295,13 +302,9 @@ def spike_excess(
     check_positive(n_samples=n_samples, n_features=n_features)
     excess = np.empty(heights.size)
     for _, side, chosen, spikes in _both_sides(sample, n_samples, n_features, background, heights):
-        place, _, value, _ = side.curves(np.array([side.critical]), *spikes)
+        place, _, value, _ = side.curves(np.array([side.critical]), spikes)
         excess[chosen] = value[0] - place
     return excess
-
-
-Spikes = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray | None]
-"""Heights, couplings, what the background takes, profiles."""
 
 
 def _both_sides(
@@ -318,11 +321,12 @@ def _both_sides(
     for sign in (1, -1):
         side = Side(sign * clipped.weights, clipped.probabilities, sign * held.atoms, *law)
         chosen = np.flatnonzero((heights >= 0) == (sign > 0))
-        spikes = (
+        spikes = Spikes(
             np.abs(heights[chosen]),
             clipped.couplings[:, chosen],
             held.couplings[chosen],
             None if held.profiles is None else held.profiles[chosen],
+            None if held.links is None else held.links[chosen],
         )
         sides.append((sign, side, chosen, spikes))
     return sides

@@ -51,6 +51,8 @@ from solvable.models.quadratic.thresholds import interpolation_threshold as inte
 from solvable.models.quadratic.thresholds import (
     perfect_recovery_threshold as perfect_recovery_threshold,
 )
+from solvable.models.sequential.background import QuadraticBackground as QuadraticBackground
+from solvable.models.sequential.background import quadratic_background as quadratic_background
 from solvable.models.sequential.draws import LatentSample as LatentSample
 from solvable.models.sequential.draws import gaussian_draw as gaussian_draw
 from solvable.models.sequential.draws import quadratic_draw as quadratic_draw
@@ -67,11 +69,9 @@ from solvable.models.sequential.moments import finite_size_moments as finite_siz
 from solvable.models.sequential.population import PopulationMatrix as PopulationMatrix
 from solvable.models.sequential.population import overlap_floor as overlap_floor
 from solvable.models.sequential.population import population_bulk as population_bulk
-from solvable.models.sequential.sample_kernel import QuadraticBackground as QuadraticBackground
 from solvable.models.sequential.sample_kernel import SampleKernel as SampleKernel
 from solvable.models.sequential.sample_kernel import corrected_kernel as corrected_kernel
 from solvable.models.sequential.sample_kernel import plain_kernel as plain_kernel
-from solvable.models.sequential.sample_kernel import quadratic_background as quadratic_background
 from solvable.models.sequential.scaling import error_exponent as error_exponent
 from solvable.models.sequential.scaling import neighbour_mixing as neighbour_mixing
 from solvable.models.sequential.scaling import (

@@ -70,7 +70,6 @@ def corrections(gain):
 CASES = {
     "overlap-of-each-feature": (hermite, {"squared_overlap": scaled(0.9)}),
     "mean-overlap": (hermite, {"mean_squared_overlap": scaled(0.95)}),
-    "nothing-below-threshold": (hermite, {"squared_overlap": lambda v: [0.3] * len(v)}),
     "loss-far-above-threshold": (
         hermite,
         {"squared_overlap": lambda v: [1 - 1.3 * (1 - c) for c in v]},
@@ -144,13 +143,13 @@ def test_the_correction_must_gain_what_is_predicted(gain, status):
     assert BY_NAME["correction-helps"].verdict(study).status == status
 
 
-def test_rounding_at_threshold():
+@pytest.mark.parametrize(("factor", "status"), [(1.0, "holds"), (0.8, "fails"), (1.3, "fails")])
+def test_overlaps_around_the_threshold(factor, status):
     setting = GAUSSIAN | {"features": 16}
-    n = system.predict(SequentialParameters(**setting))["threshold_samples"][10]
-    point = perfect(setting | {"samples": round(n)})
-    assert BY_NAME["rounding-at-threshold"].verdict([point]).status == "holds"
-    far = perfect(setting | {"samples": round(n)}, squared_overlap=lambda v: [0.6] * len(v))
-    assert BY_NAME["rounding-at-threshold"].verdict([far]).status == "fails"
+    n = system.predict(SequentialParameters(**setting))["threshold_samples"][6]
+    overlaps = {"squared_overlap": lambda v: [factor * x for x in v]}
+    point = perfect(setting | {"samples": round(2 * n)}, **overlaps)
+    assert BY_NAME["overlap-around-threshold"].verdict([point]).status == status
 
 
 @pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.name)
@@ -161,11 +160,11 @@ def test_every_claim_says_when_it_cannot_be_tested(claim):
     if verdict.status == "not testable":
         assert len(verdict.reason) > 20
     else:
-        assert claim.name == "nothing-below-threshold"
+        assert claim.name == "overlap-around-threshold"
 
 
 def test_every_claim_is_tested_here():
-    named = set(CASES) | {"correction-helps", "rounding-at-threshold"}
+    named = set(CASES) | {"correction-helps", "overlap-around-threshold"}
     assert named == set(BY_NAME)
 
 
@@ -182,9 +181,7 @@ def test_every_row_of_agreement_notices_a_wrong_prediction(make):
     """Without scatter a prediction that is wrong by the stated power fails in some direction."""
     rows = {row.claim: row for row in power_rows(system, make())}
     for name, row in rows.items():
-        # Both are about the rounding of the transition, and expect no prediction.
-        rounded = name in ("nothing-below-threshold", "rounding-at-threshold")
-        if row.status == "not testable" or rounded:
+        if row.status == "not testable":
             continue
         assert row.status == "holds", name
         # Slopes do not move with all predictions at once; a one-sided claim has room.

@@ -12,11 +12,8 @@ import numpy as np
 
 from solvable.arrays import check_positive
 from solvable.errors import InvalidData, InvalidParameter
-from solvable.models.sequential.sample_kernel import (
-    QuadraticBackground,
-    SampleKernel,
-    quadratic_background,
-)
+from solvable.models.sequential.background import QuadraticBackground, quadratic_background
+from solvable.models.sequential.sample_kernel import SampleKernel
 from solvable.models.sequential.spike_law import SpikeLaw
 from solvable.spectra.spikes import compress_sample
 

@@ -10,15 +10,11 @@ import numpy as np
 
 from solvable.arrays import check_positive, random_stream
 from solvable.errors import InvalidData, InvalidParameter, unknown_choice
+from solvable.models.sequential.background import QuadraticBackground, quadratic_background
 from solvable.models.sequential.draws import LatentDraw, LatentSample, target_draw
 from solvable.models.sequential.latent_draws import LatentDraws, latent_draws
 from solvable.models.sequential.parameters import SequentialParameters
-from solvable.models.sequential.sample_kernel import (
-    QuadraticBackground,
-    SampleKernel,
-    plain_kernel,
-    quadratic_background,
-)
+from solvable.models.sequential.sample_kernel import SampleKernel, plain_kernel
 from solvable.models.sequential.spike_law import SpikeLaw
 from solvable.models.sequential.target import HierarchicalTarget
 from solvable.operators import Correction, LabelMap, apply_label_map
@@ -330,9 +326,10 @@ def _background(
     if M is None or corrected is None or sample.strengths is None:
         return None
     d = M.shape[1]
-    weights = sample.strengths / np.linalg.norm(sample.strengths)
-    # The corrected height of T = y is sqrt(2) lambda (1 + 4/d): the rest is the label map's.
-    attenuation = T @ corrected.diagonal / T.size @ weights / (np.sqrt(2) * (1 + 4 / d))
+    # Up to the chaos of degree 4 that T holds it is (1/2) sum_i theta_i (h_i^2 - 1) / (1 + 4/d).
+    heights = T @ corrected.diagonal / T.size
+    norm = float(np.linalg.norm(heights))
+    weights = heights / norm
     second = None
     if not wick:
         # E[T 2 tr((x x^T - I) M_i^2)] = 2 beta <S, M_i^2> with S = sum_i lambda_i M_i^2
@@ -342,7 +339,7 @@ def _background(
     return quadratic_background(
         matrices=M,
         weights=weights,
-        attenuation=float(attenuation),
+        attenuation=norm / (np.sqrt(2) * (1 + 4 / d)),
         second_chaos=second,
         # |x x^T - I|_F^2 = 2 |F|^2
         contraction_noise=float(np.mean(T**2 * 2 * sample.squared_norm) / d),

@@ -11,9 +11,7 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from solvable.arrays import random_stream
 from solvable.errors import InvalidData
-from solvable.spectra.spikes import Background
 
 
 @dataclass(frozen=True)
@@ -181,107 +179,3 @@ def corrected_kernel(
         np.sqrt(np.maximum(rest, 0)) / others,
         outer / others,
     )
-
-
-@dataclass(frozen=True)
-class QuadraticBackground:
-    r"""What the moment operator of degree-2 features holds beside spikes and corrected noise.
-
-    For :math:`T=y` its mean is
-    :math:`\frac4{\sqrt2}[SU+US+\sum_i\lambda_iM_iUM_i]`, :math:`S=\sum_i\lambda_iM_i^2`. The
-    second part is close to a free semicircle of variance :math:`8/d^2`. The first is
-    :math:`\hat B_1U+U\hat B_1` with :math:`\hat B_1=\frac1n\sum_\mu T_\mu(x_\mu x_\mu^\top-I)`: the
-    Wick correction removes it, without it :math:`\hat B_1` is :math:`\beta S` and noise, and the
-    eigenvalues are sums of two of its own.
-
-    Parameters
-    ----------
-    variance : float
-        Of the semicircle.
-    couplings : ndarray of shape (p,)
-        Squared norm of what the semicircle takes from each feature to the complement.
-    matrices : ndarray of shape (p, d, d)
-        :math:`M_i`.
-    contraction : ndarray of shape (d, d), optional
-        :math:`\beta S`; None where the operator is corrected.
-    contraction_noise : float
-        :math:`E[T^2\|xx^\top-I\|_F^2]/d`, n times the variance of the noise in :math:`\hat B_1`.
-    """
-
-    variance: float
-    couplings: np.ndarray
-    matrices: np.ndarray
-    contraction: np.ndarray | None = None
-    contraction_noise: float = 0.0
-
-    def at(self, n_samples: float) -> Background:
-        """Background at a sample size; O(p d^3)."""
-        if self.contraction is None:
-            return Background(np.zeros(1), self.variance, self.couplings)
-        # U -> B_1 U + U B_1 has the sums of two eigenvalues of B_1 = beta S + noise for its own.
-        dimension = len(self.contraction)
-        root = random_stream("quadratic background", dimension).standard_normal((dimension,) * 2)
-        scale = np.sqrt(self.contraction_noise / n_samples / (2 * dimension))
-        values, vectors = np.linalg.eigh(self.contraction + scale * (root + root.T))
-        rows, columns = np.triu_indices(dimension)
-        atoms = values[rows] + values[columns]
-        turned = vectors.T @ self.matrices @ vectors
-        profiles = turned[:, rows, columns] ** 2 * np.where(rows == columns, 1, 2)
-        order = np.argsort(atoms)
-        # At most 2,000 groups of neighbouring atoms of equal size: their mean stands for them.
-        size = -(-atoms.size // 2_000)
-        starts = np.arange(0, atoms.size, size)
-        sizes = np.diff(np.append(starts, atoms.size))
-        grouped = np.add.reduceat(atoms[order], starts) / sizes
-        weights = np.add.reduceat(profiles[:, order], starts, axis=1)
-        return Background(grouped, self.variance, self.couplings, weights)
-
-
-def quadratic_background(
-    *,
-    matrices: np.ndarray,
-    weights: np.ndarray,
-    attenuation: float,
-    second_chaos: float | None = None,
-    contraction_noise: float = 0.0,
-) -> QuadraticBackground:
-    r"""Background of degree-2 features from the matrices of the target.
-
-    Parameters
-    ----------
-    matrices : ndarray of shape (p, d, d)
-        :math:`M_i`, symmetric, :math:`\|M_i\|_F=1`.
-    weights : ndarray of shape (p,)
-        :math:`\lambda_i`, :math:`\sum_i\lambda_i^2=1`.
-    attenuation : float
-        Scale of the part of degree 4, 1 for :math:`T=y`.
-    second_chaos : float, optional
-        :math:`\beta` in :math:`E[T(xx^\top-I)]=\beta S`, :math:`4/\sqrt2` for :math:`T=y`; without
-        it the operator is taken to be corrected.
-    contraction_noise : float
-        As in :class:`QuadraticBackground`.
-
-    Returns
-    -------
-    QuadraticBackground
-        Evaluate it at a sample size.
-
-    Notes
-    -----
-    O(p d^2). Derived to leading order in 1/d for the semicircle; backed by
-    ``tests/models/sequential/test_sample_kernel.py`` (the exact population matrix).
-
-    Examples
-    --------
-    >>> M = np.array([[[0.0, 1.0], [1.0, 0.0]]]) / np.sqrt(2)
-    >>> quadratic_background(matrices=M, weights=np.ones(1), attenuation=1.0).variance
-    2.0
-    """
-    features, dimension = matrices.shape[:2]
-    # (4/sqrt(2)) sum_i lambda_i M_i U M_i is close to a free semicircle of variance 8/d^2.
-    variance = 8 * attenuation**2 / dimension**2
-    couplings = np.full(features, variance)
-    B = None
-    if second_chaos is not None:
-        B = second_chaos * np.einsum("i,iab,ibc->ac", weights, matrices, matrices, optimize=True)
-    return QuadraticBackground(variance, couplings, matrices, B, contraction_noise)

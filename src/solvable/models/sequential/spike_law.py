@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from solvable.models.sequential.sample_kernel import QuadraticBackground
+from solvable.models.sequential.background import QuadraticBackground
 from solvable.spectra.spikes import SpikePrediction, WeightedSample, predict_spikes, spike_excess
 
 MANY_SAMPLES = 1e9

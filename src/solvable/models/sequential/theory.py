@@ -10,10 +10,10 @@ import numpy as np
 from solvable.arrays import check_positive
 from solvable.errors import DegenerateReadout, InvalidParameter, unknown_choice
 from solvable.hermite import gaussian_quadrature, hermite_polynomials
+from solvable.models.sequential.background import QuadraticBackground
 from solvable.models.sequential.draws import gaussian_draw
 from solvable.models.sequential.errors import Spectrum, drawn_errors, limit_errors, plug_in_layers
 from solvable.models.sequential.moments import FiniteSizeMoments, finite_size_moments
-from solvable.models.sequential.sample_kernel import QuadraticBackground
 from solvable.spectra.spiked import spiked_overlap, spiked_positions, threshold_ratio
 
 Method = Literal["auto", "closed form", "resolvent"]
