@@ -18,7 +18,6 @@ from solvable.models.compositional.learned_directions import (
     population_background,
 )
 from solvable.models.compositional.parameters import CompositionalParameters
-from solvable.models.compositional.theory import FirstLayerLaw
 from solvable.models.compositional.upper_layers import (
     SharedUpperLayers,
     make_target,
@@ -26,6 +25,7 @@ from solvable.models.compositional.upper_layers import (
     rotated_directions,
 )
 from solvable.models.sequential.latent_draws import fit_last_layer
+from solvable.models.sequential.spike_law import SpikeLaw
 from solvable.operators import apply_label_map
 from solvable.spectra.spikes import SpikePrediction
 
@@ -52,7 +52,7 @@ def fresh_rows(parameters: CompositionalParameters) -> int:
 
 
 def second_step(
-    parameters: CompositionalParameters, law: FirstLayerLaw, spikes: SpikePrediction
+    parameters: CompositionalParameters, law: SpikeLaw, spikes: SpikePrediction
 ) -> SecondStep:
     """Second representation, last layer and error of a target of four layers."""
     p, d, q = parameters.widths[0], parameters.dimension, parameters.degree
@@ -73,7 +73,7 @@ def second_step(
 
 def _steps(
     parameters: CompositionalParameters,
-    law: FirstLayerLaw,
+    law: SpikeLaw,
     spikes: SpikePrediction,
     target: SharedUpperLayers,
     rows: int,
@@ -117,7 +117,7 @@ def _steps(
         yield SecondStep(inner.squared_overlap, values, fit.normalised_mse)
 
 
-def _sides(law: FirstLayerLaw, spikes: SpikePrediction) -> np.ndarray:
+def _sides(law: SpikeLaw, spikes: SpikePrediction) -> np.ndarray:
     """End of the spectrum at which each learned direction lies."""
     # What is lost is replaced by what the longer end of the bulk holds.
     lower, upper = spikes.bulk_edges

@@ -52,7 +52,8 @@ class CubicSample:
         values, multiplicities = self.spectrum
         D = len(self.directions)
         size = np.sqrt(values**2 @ multiplicities) / D
-        return SampleKernel(size, self.sixth, np.maximum(self.images - self.sixth**2, 0) / D)
+        coupling = np.maximum(self.images - self.sixth**2, 0) / D
+        return SampleKernel(size, self.sixth, coupling, size, coupling)
 
 
 def _dimension(n_features: int) -> int:
