@@ -53,26 +53,6 @@ def test_figures_are_drawn(study):
 
 
 POWERLESS = {
-    "neural-lofi": {
-        "both-signs-needed",
-        "deflation-leads",
-        "error-above-its-floor",
-        "filter-beats-kernels",
-        "hidden-overlap",
-        "hidden-rank",
-        "nothing-below-threshold",
-        "place-of-the-outlier",
-        "subspace-overlap",
-    },
-    "neural-lofi-images": {
-        "few-directions-lose",
-        "first-directions-stand-out",
-        "lazy-features-are-worse",
-        "many-directions-lose",
-        "meaningless-labels-have-a-ratio-of-one",
-        "rate-in-width",
-        "width-approaches-the-kernel",
-    },
     "quadratic-network": {
         "denoising-helps",
         "minimum",

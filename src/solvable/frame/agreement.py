@@ -122,7 +122,7 @@ class Agreement:
 
     name: str
     statement: str
-    metric: str | Callable[[Point], np.ndarray]
+    metric: str | Callable[[Point], np.ndarray | None]
     source: str
     within: float | Callable[[Cell], float]
     because: str

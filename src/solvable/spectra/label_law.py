@@ -158,6 +158,18 @@ class LabelLaw:
         """The law of -T: its upper end is the lower end of this one."""
         return LabelLaw(-self.weights, self.probabilities, self.second_moments)
 
+    def merged(self, groups: int) -> LabelLaw:
+        """Law of at most so many weights: neighbours merged, tails kept apart for longer."""
+        if self.weights.size <= groups:
+            return self
+        place = np.arcsinh(self.weights / np.sqrt(self.weight_power))
+        bins = ((place - place[0]) / (place[-1] - place[0]) * (groups - 1)).astype(int)
+        group = np.unique(bins, return_inverse=True)[1]
+        chance, total = self.probabilities, np.bincount(group, self.probabilities)
+        moments = [np.bincount(group, chance * column) / total for column in self.second_moments.T]
+        weights = np.bincount(group, chance * self.weights) / total
+        return LabelLaw(weights, total, np.stack(moments, axis=1))
+
     def clipped(self, n_samples: float) -> LabelLaw:
         """The law with those weights clipped that fewer than one of ``n_samples`` exceeds."""
         sample = WeightedSample(self.weights, self.probabilities, self.second_moments)

@@ -151,8 +151,11 @@ def test_weak_recovery_does_not_depend_on_a_one_to_one_map():
 @pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.name)
 def test_claims_find_their_points(claim, points):
     verdict = claim.verdict(system.settled(points))
-    assert verdict.status in ("holds", "fails"), verdict.reason
-    assert np.isfinite(verdict.measured)
+    if claim.name == "place-of-the-outlier":  # scatters by 8 % at these sizes
+        assert "more replicates" in verdict.reason
+    else:
+        assert verdict.status in ("holds", "fails"), verdict.reason
+        assert np.isfinite(verdict.measured)
     nothing = claim.verdict([])
     assert nothing.status == "not testable"
     assert len(nothing.reason) > 20
@@ -189,16 +192,14 @@ def shifted(points, name, by):
         ("overlap-through-emergence", "squared_overlap", 0.4),
         ("place-of-the-outlier", "eigenvalue", 0.5),
         ("edge-of-the-bulk", "opposite_edge", 1.0),
-        ("nothing-below-threshold", "squared_overlap", 0.5),
         ("lift-as-label-map", "squared_overlap", -0.5),
         ("hidden-overlap", "best_squared_overlap", 0.8),
         ("hidden-rank", "best_rank", 40.0),
         ("deflation-restores", "deflated_squared_overlap", -0.4),
-        ("deflation-leads", "deflated_rank", 1.0),
         ("subspace-overlap", "subspace_overlap", -0.5),
         ("both-signs-needed", "upper_subspace_overlap", 0.5),
         ("filter-beats-kernels", "error", 0.4),
-        ("error-above-its-floor", "error", -0.3),
+        ("error-of-learned-coordinates", "error", -0.3),
     ],
 )
 def test_claims_fail_on_records_that_contradict_them(claim, metric, by, points):

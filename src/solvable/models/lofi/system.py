@@ -39,7 +39,7 @@ PRESETS = {
             "ratio": (1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0),
             "kernel_samples": (1_200,),
         },
-        replicates=4,
+        replicates=6,
     ),
     "channels": Preset(
         "Emergence for five channels, raw and mapped labels; about a minute.",

@@ -231,18 +231,13 @@ def _gathered(T: np.ndarray, chance: np.ndarray, squares: np.ndarray) -> LabelLa
     T, chance, squares = T[used], chance[used], squares[used]
     scale = float(np.sqrt(chance @ T**2)) or 1.0
     # Values that differ by rounding are one value.
-    values, group = np.unique(np.round(T / scale, 12), return_inverse=True)
-    groups = 4_000
-    if values.size > groups:
-        place = np.arcsinh(values)
-        bins = ((place - place[0]) / (place[-1] - place[0]) * (groups - 1)).astype(int)
-        group = np.unique(bins[group], return_inverse=True)[1]
+    _, group = np.unique(np.round(T / scale, 12), return_inverse=True)
     total = np.bincount(group, chance)
     return LabelLaw(
         np.bincount(group, chance * T) / total,
         total,
         (np.bincount(group, chance * squares) / total)[:, None],
-    )
+    ).merged(4_000)
 
 
 def make_target(parameters: NeuralLoFiParameters, seed: int) -> GaussianChannel | SubspaceChannel:

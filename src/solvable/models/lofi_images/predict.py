@@ -34,3 +34,20 @@ def predict(parameters: NeuralLoFiImagesParameters) -> Metrics:
     rate = width_convergence(chosen, activation=parameters.activation).frobenius_error
     deviation = rate / math.sqrt(parameters.width) / float(np.linalg.norm(kernel))
     return {"gram_deviation": deviation}
+
+
+def chance(parameters: NeuralLoFiImagesParameters, prediction: Metrics) -> Metrics:
+    """Metrics of filters that guess, before readouts that predict nothing; a null that is no other."""
+    guess = 0.9 if parameters.task == "ten-class" else 0.5
+    metrics: Metrics = {
+        "error": [guess] * len(parameters.kept),
+        "squared_error": [1.0] * len(parameters.kept),
+        "gram_deviation": 1.0,
+    }
+    if parameters.width:
+        return metrics
+    counts = [float(count) for count in range(2)]
+    return metrics | {
+        "auto_error": guess, "auto_squared_error": 1.0, "null_counts": list(counts),
+        "null_ratios": [1.0] * len(counts),
+    }  # fmt: skip

@@ -11,7 +11,7 @@ PRESETS = {
     "quick": Preset(
         "Handwritten digits, even or odd: directions, sample sizes, widths; under a minute.",
         {"samples": (200, 400, 600), "width": (0, 300, 3_000)},
-        replicates=4,
+        replicates=8,
     ),
     "classes": Preset(
         "All ten digits as classes; about a minute.",
@@ -38,6 +38,7 @@ system = System(
     parameters=NeuralLoFiImagesParameters,
     measure="measure:measure",
     predict="predict:predict",
+    chance="predict:chance",
     axis=Axis(
         "samples",
         "training images",
