@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from solvable.spectra.span_mass import masses_beyond, span_overlaps
+from solvable.spectra.span_mass import Ranking, masses_beyond, span_overlaps
 
 
 def semicircle(power: float, delta: float) -> dict[str, object]:
@@ -45,7 +45,7 @@ def test_overlaps_of_spikes_in_a_gaussian_matrix(heights: list[float]) -> None:
         out = np.argsort(-np.abs(values))[:p]
         measured.append(np.sum(vectors[:p, out] ** 2, axis=1))
     predicted = span_overlaps(
-        (-2.0, 2.0),
+        [Ranking(-2.0, 2.0, 0.0)],
         p,
         D,
         atoms=P,

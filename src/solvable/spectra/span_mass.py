@@ -8,6 +8,9 @@ smooth: the eigenvalues of P stand in G with their share 1/D each, which rounds 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 import numpy as np
 
 
@@ -55,23 +58,47 @@ def masses_beyond(
     return above, above_of
 
 
+@dataclass(frozen=True)
+class Ranking:
+    """How eigenvalues are ranked: by their distance beyond the edges, inside by that from a centre."""
+
+    lower: float
+    upper: float
+    centre: float
+
+    def cuts(self, reach: float, count: int) -> tuple[np.ndarray, np.ndarray]:
+        """Upper and lower cuts of the ranking, from inside to outside."""
+        radii = np.linspace(0.1, 1, count) * max(self.upper - self.centre, self.centre - self.lower)
+        distances = np.linspace(0, reach, count)
+        high = [np.minimum(self.centre + radii, self.upper), self.upper + distances]
+        low = [np.maximum(self.centre - radii, self.lower), self.lower - distances]
+        return np.concatenate(high), np.concatenate(low)
+
+
 def span_overlaps(
-    edges: tuple[float, float],
+    rankings: Sequence[Ranking],
     n_directions: int,
     n_features: int,
     **spectrum: np.ndarray | float,
 ) -> np.ndarray:
-    """Overlap of each vector with the directions whose eigenvalues are farthest beyond the edges."""
+    """Overlap of each vector with the directions that a ranking puts first, mean over rankings."""
     atoms = np.asarray(spectrum["atoms"])
-    width = edges[1] - edges[0]
-    beyond = max(atoms.max() - edges[1], edges[0] - atoms.min(), 0.0) + 0.7 * width
-    distances = np.linspace(-0.45 * width, beyond, 24)
-    cuts = np.concatenate([edges[1] + distances, edges[0] - distances])
-    above, above_of = masses_beyond(cuts, **spectrum)  # type: ignore[arg-type]
-    upper, lower = np.split(above, 2)
-    upper_of, lower_of = np.split(above_of, 2)
-    count = n_features * (upper + 1 - lower)
-    mass = np.clip(upper_of + 1 - lower_of, 0.0, 1.0)
-    # The cut at which as many eigenvalues are beyond as directions are asked for
-    order = np.argsort(count, kind="stable")
-    return np.array([np.interp(n_directions, count[order], column[order]) for column in mass.T])
+    centre = float(np.mean([ranking.centre for ranking in rankings]))
+    bulk = [abs(edge - centre) for at in rankings for edge in (at.lower, at.upper)]
+    reach = max(atoms.max() - centre, centre - atoms.min()) + float(np.mean(bulk))
+    radii = reach * np.linspace(0.03, 1, 40)
+    places = np.concatenate([centre - radii[::-1], centre + radii])
+    above, above_of = masses_beyond(places, **spectrum)  # type: ignore[arg-type]
+    overlaps = []
+    for ranking in rankings:
+        high, low = ranking.cuts(reach, 40)
+        count = 1 + np.interp(high, places, above) - np.interp(low, places, above)
+        order = np.argsort(count, kind="stable")
+        mass = [
+            1 + np.interp(high, places, column) - np.interp(low, places, column)
+            for column in above_of.T
+        ]
+        # The cut at which as many eigenvalues are beyond as directions are asked for
+        share = n_directions / n_features
+        overlaps.append([np.interp(share, count[order], column[order]) for column in mass])
+    return np.clip(np.mean(overlaps, axis=0), 0.0, 1.0)

@@ -5,7 +5,6 @@ import pytest
 
 from solvable.models.sequential.cubic_forms import (
     CubicForms,
-    corrected_spectrum,
     crossed_contractions,
     joined,
     tensors_of,
@@ -46,16 +45,6 @@ def test_numbers_of_the_corrected_kernel_are_those_of_its_matrix(d: int, p: int)
         assert sample.kernel.size[k] == pytest.approx(scale / features.n_features, rel=1e-9)
         coupling = (images - np.diag(A.T @ K @ A) ** 2) / features.n_features
         np.testing.assert_allclose(sample.kernel.coupling[k], coupling, atol=1e-5 * scale**2)
-
-
-@pytest.mark.parametrize("d", [2, 3, 6])
-def test_eigenvalues_of_one_sample(d: int) -> None:
-    x = np.random.default_rng(d).standard_normal(d) * 1.5
-    values, counts = corrected_spectrum(np.array([x @ x]), d)
-    repeated = np.repeat(values[0], counts.astype(int))
-    np.testing.assert_allclose(
-        np.sort(repeated), np.linalg.eigvalsh(corrected_matrix(x)), atol=1e-9
-    )
 
 
 def test_the_lower_chaoses_have_mean_zero_and_are_orthogonal_to_the_highest() -> None:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from solvable.models.sequential.cubic_forms import single_traces, tensors_of
+from solvable.models.sequential.cubic_forms import CubicForms, double_traces, single_traces, tensors_of
 from solvable.models.sequential.cubic_population import (
     CubicOperator,
     compressed,
@@ -16,14 +16,19 @@ from solvable.models.sequential.cubic_population import (
 from solvable.operators import HermiteFeatures, MomentOperator
 
 
-def exact_operator(A: np.ndarray, weights: np.ndarray, d: int, correction: str) -> np.ndarray:
-    # The index times two features is of degree 12: seven nodes a coordinate are exact.
+def grid(d: int) -> tuple[np.ndarray, np.ndarray]:
+    """Nodes and chances of a Gauss rule, exact to degree 13 in each coordinate."""
     nodes, chances = np.polynomial.hermite_e.hermegauss(7)
     X = np.stack(np.meshgrid(*[nodes] * d, indexing="ij"), axis=-1).reshape(-1, d)
     chance = np.prod(np.stack(np.meshgrid(*[chances / chances.sum()] * d, indexing="ij")), axis=0)
+    return X, chance.ravel()
+
+
+def exact_operator(A: np.ndarray, weights: np.ndarray, d: int, correction: str) -> np.ndarray:
+    X, chance = grid(d)
     features = HermiteFeatures(3, d)
     index = (features.project(X, A) ** 2 - 1) @ weights / np.sqrt(2)
-    T = index * chance.ravel() * len(X)
+    T = index * chance * len(X)
     return MomentOperator(X, T, features, correction=correction).dense()  # type: ignore[arg-type]
 
 
@@ -83,3 +88,27 @@ def test_a_krylov_space_holds_the_resolvent() -> None:
     atoms, profiles = spectrum.equal_atoms(1_000)
     assert atoms.size >= 900
     np.testing.assert_allclose(profiles.sum(axis=1), 1)
+
+
+def test_parts_of_the_sixth_chaos_along_the_norm() -> None:
+    d, features = 3, HermiteFeatures(3, 3)
+    X, chance = grid(d)
+    H = np.array([[1.0, 0.3, 0.0], [0.3, 0.5, 0.0], [0.0, 0.0, -1.5]])
+    s = np.sum(X**2, axis=1)
+    # Means with T = I_6(S) / 720 have tau_6 = S.
+    cube = s**3 - 3 * (d + 4) * s**2 + 3 * (d + 2) * (d + 4) * s - d * (d + 2) * (d + 4)
+    square = s**2 - 2 * (d + 6) * s + (d + 4) * (d + 6)
+    form = np.einsum("na,ab,nb->n", X, H, X)
+    nothing = np.zeros((0, d, d, d)), np.zeros(0)
+    for T, operator in (
+        (cube, CubicOperator(*nothing, isotropic=1.0)),
+        (form * square, CubicOperator(*nothing, paired=H)),
+    ):
+        weights = T / 720 * chance * len(X)
+        exact = MomentOperator(X, weights, features, correction="wick").dense()
+        np.testing.assert_allclose(operator(np.eye(10)), exact, atol=1e-9)
+    A = np.linalg.qr(np.random.default_rng(1).standard_normal((10, 2)))[0]
+    sample = CubicForms(A, np.zeros((3, *A.shape)))(X)
+    Z = double_traces(tensors_of(A))
+    product = (sample.sixth * (form * square * chance)[:, None]).sum(axis=0) / 6 * 36
+    np.testing.assert_allclose(product, 720 * np.tensordot(Z, H, axes=2), rtol=1e-3, atol=0.1)

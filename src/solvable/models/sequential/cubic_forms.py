@@ -15,6 +15,7 @@ from math import comb
 
 import numpy as np
 
+from solvable.models.sequential.bulk import chaos_eigenvalues
 from solvable.models.sequential.sample_kernel import SampleKernel
 from solvable.operators._cubic import Cubic
 from solvable.operators._engines import columns_of, products_of_pairs
@@ -32,6 +33,7 @@ class CubicSample:
     fourth: np.ndarray  # (3/2) I_4(A_i (x)_1 A_i), (m, p)
     second: np.ndarray  # 3 I_2(A_i (x)_2 A_i), (m, p)
     traced: np.ndarray  # x^T H_i x of the traceless part of A_i (x)_1 A_i traced once, (m, p)
+    twice_traced: np.ndarray  # the same of A_i (x) A_i traced twice, (m, p)
     images: np.ndarray  # |K A_i|^2, (m, p)
     crossed: np.ndarray  # f_i f_V for each V, (3, m, p)
     crossed_sixth: np.ndarray  # <V_6, K A_i>, (m, p)
@@ -43,8 +45,10 @@ class CubicSample:
 
     @cached_property
     def spectrum(self) -> tuple[np.ndarray, np.ndarray]:
-        """Eigenvalues of K and their multiplicities."""
-        return corrected_spectrum(self.squared_input_norm, _dimension(len(self.directions)))
+        """Eigenvalues of K, shape (m, 6), and how often each occurs."""
+        d = _dimension(len(self.directions))
+        columns, counts = zip(*chaos_eigenvalues(self.squared_input_norm, d, 3), strict=True)
+        return np.stack(columns, axis=1), np.array(counts, dtype=float)
 
     @property
     def kernel(self) -> SampleKernel:
@@ -68,28 +72,6 @@ def tensors_of(directions: np.ndarray) -> np.ndarray:
     """Columns (D, k) as symmetric tensors (k, d, d, d) of the same norm."""
     d = _dimension(len(directions))
     return np.asarray(Cubic(d).to_tensor(directions)).T.reshape(-1, d, d, d)
-
-
-def corrected_spectrum(squared_norm: np.ndarray, dimension: int) -> tuple[np.ndarray, np.ndarray]:
-    """Eigenvalues of K at |x|^2, shape (m, 6), and how often each occurs, shape (6,)."""
-    # In a basis with x = |x| e_1, <e_a, K e_b> = prod_j He_(a_j + b_j)(x_j) / sqrt(a! b!): forms that
-    # do not change under rotations about x make a block of two, vectors across x another, and
-    # harmonic forms of degree 2 and 3 across x are eigenvectors.
-    s, m = squared_norm, dimension - 1
-    h2, h4, h6 = s - 1, s**2 - 6 * s + 3, s**3 - 15 * s**2 + 45 * s - 15
-    scalar = _pair(h6 / 6, -np.sqrt(m / 12) * h4, h2 * (m + 2) / 2)
-    vector = _pair(-h4 / 2, h2 * np.sqrt(m + 2) / 2, -(m + 4) / 2)
-    values = np.stack([*scalar, *vector, h2, np.full_like(s, -1.0)], axis=1)
-    counts = [1, 1, m, m, (m + 2) * (m - 1) / 2, comb(m + 2, 3) - m]
-    return values, np.array(counts, dtype=float)
-
-
-def _pair(
-    first: np.ndarray, off: np.ndarray, last: np.ndarray | float
-) -> tuple[np.ndarray, np.ndarray]:
-    """Eigenvalues of a symmetric block of two."""
-    middle, half = (first + last) / 2, np.hypot((first - last) / 2, off)
-    return middle + half, middle - half
 
 
 def crossed_contractions(tensors: np.ndarray) -> np.ndarray:
@@ -121,6 +103,15 @@ def single_traces(tensors: np.ndarray) -> np.ndarray:
     )
 
 
+def double_traces(tensors: np.ndarray) -> np.ndarray:
+    """Matrix Z_i with <sym(A_i (x) A_i), sym(I (x) I (x) Q)> = <Z_i, Q>, shape (p, d, d)."""
+    # Of 45 pairings of six slots with I I Q: Q across 18 A_abc A_abd and 9 t t^T, inside 18 A t.
+    t = np.einsum("iaac->ic", tensors)
+    across = np.einsum("iabc,iabd->icd", tensors, tensors, optimize=True)
+    inside = np.einsum("iabc,ic->iab", tensors, t)
+    return np.asarray(2 * across / 5 + t[:, :, None] * t[:, None, :] / 5 + 2 * inside / 5)
+
+
 class CubicForms:
     """All forms of a block of inputs that a :class:`CubicSample` holds."""
 
@@ -140,9 +131,10 @@ class CubicForms:
         own, sixth = self.tensors[: self.features], self.tensors[self.features : 2 * self.features]
         forms = np.einsum("iabc,iabd->icd", own, own, optimize=True)
         mixed = np.einsum("iabc,iabd->icd", own, sixth, optimize=True)
-        # Three sets of forms x^T S x: |A x|^2, <A x, V x>, and that of the traced fourth chaos.
         mixed = (mixed + mixed.transpose(0, 2, 1)) / 2
-        stacked = np.concatenate([forms, mixed, traceless(single_traces(own))])
+        # Forms x^T S x: |A x|^2, <A x, V x>, those of the traced fourth and sixth chaos.
+        traced = traceless(single_traces(own)), traceless(double_traces(own))
+        stacked = np.concatenate([forms, mixed, *traced])
         self.forms = (scale * stacked[:, rows, columns].T).astype(np.float32)
 
     def __call__(self, X: np.ndarray) -> CubicSample:
@@ -150,7 +142,7 @@ class CubicForms:
         p, d = self.features, self.dimension
         pairs = products_of_pairs(columns_of(X.astype(np.float32))).T
         images = (pairs @ self.table).astype(np.float64).reshape(len(X), -1, d)
-        moved, mixed, traced = np.split((pairs @ self.forms).astype(np.float64), 3, axis=1)
+        moved, mixed, traced, twice = np.split((pairs @ self.forms).astype(float), 4, axis=1)
         s = np.sum(X**2, axis=1)
         cubes = np.einsum("nic,nc->ni", images, X)  # <U, x (x) x (x) x>
         along = X @ self.traces.T
@@ -171,6 +163,7 @@ class CubicForms:
             fourth=1.5 * fourth,
             second=3 * (moved - 1),
             traced=traced,
+            twice_traced=twice,
             images=self._images(s, f, inner, cubes[:, :p], along[:, :p], moved),
             crossed=crossed,
             crossed_sixth=crossed[0] - 1.5 * crossed_fourth - 3 * mixed,

@@ -23,6 +23,8 @@ class CubicOperator:
     sixth: np.ndarray  # c_i, (p,)
     fourth: np.ndarray | None = None  # tau_4, (d, d, d, d)
     second: np.ndarray | None = None  # tau_2, (d, d)
+    isotropic: float = 0.0  # further part of tau_6 along sym(I I I)
+    paired: np.ndarray | None = None  # and along sym(I I H): H, (d, d)
 
     def __call__(self, vectors: np.ndarray) -> np.ndarray:
         """Image of columns (D, k), the spikes left out."""
@@ -41,7 +43,23 @@ class CubicOperator:
             # (3/2) sym U_abc tau_abde
             pairs = self.fourth.reshape(d * d, d * d) @ U.reshape(count, d * d, d)
             image += 1.5 * pairs.reshape(count, d, d * d)
+        image += self._traced(U).reshape(count, d, d * d)
         return np.asarray(engine.from_tensor(image.reshape(count, -1).T))
+
+    def _traced(self, U: np.ndarray) -> np.ndarray:
+        """Images (k, d, d, d) by the parts of tau_6 / 6 with two or three traces."""
+        d = U.shape[1]
+        t = np.einsum("kaac->kc", U)
+        # Of 15 pairings of six slots 6 give U and 9 sym(I t).
+        image = self.isotropic / 15 * U
+        vector = self.isotropic / 10 * t
+        if self.paired is not None:
+            # Of 45 with H in one pair, 9 give sym(I (H : U)), 9 sym(I H t), 9 sym(H t), 18 sym(U H).
+            H = self.paired / 6
+            image = image + 2 / 5 * (U @ H)
+            image = image + t[:, :, None, None] * (H / 5)
+            vector = vector + (U.reshape(-1, d, d * d) @ H.reshape(d * d) + t @ H) / 5
+        return np.asarray(image + vector[:, :, None, None] * np.eye(d))
 
 
 def fourth_chaos(tensors: np.ndarray, weights: np.ndarray) -> np.ndarray:
