@@ -98,7 +98,7 @@ class CubicLaw(SpikeLaw):
                 atoms=spectrum.atoms,
                 shares=spectrum.shares,
                 profiles=spectrum.profiles,
-                weights=self.sample.clipped(n_samples),
+                weights=self.sample.clipped(n_samples).weights,
                 probabilities=self.sample.probabilities,
                 couplings=self.sample.couplings,
                 aspect_ratio=n_samples / self.n_features,
