@@ -3,7 +3,12 @@
 import numpy as np
 import pytest
 
-from solvable.models.sequential.cubic_forms import CubicForms, double_traces, single_traces, tensors_of
+from solvable.models.sequential.cubic_forms import (
+    CubicForms,
+    double_traces,
+    single_traces,
+    tensors_of,
+)
 from solvable.models.sequential.cubic_population import (
     CubicOperator,
     compressed,

@@ -16,7 +16,7 @@ from math import comb
 import numpy as np
 
 from solvable.models.sequential.bulk import chaos_eigenvalues
-from solvable.models.sequential.sample_kernel import SampleKernel
+from solvable.models.sequential.sample_kernel import SampleKernel, corrected_numbers, plain_kernel
 from solvable.operators._cubic import Cubic
 from solvable.operators._engines import columns_of, products_of_pairs
 
@@ -53,11 +53,17 @@ class CubicSample:
     @property
     def kernel(self) -> SampleKernel:
         """The numbers of the corrected kernel."""
-        values, multiplicities = self.spectrum
-        D = len(self.directions)
-        size = np.sqrt(values**2 @ multiplicities) / D
-        coupling = np.maximum(self.images - self.sixth**2, 0) / D
-        return SampleKernel(size, self.sixth, coupling, size, coupling)
+        values, counts = self.spectrum
+        return corrected_numbers(
+            self.latent, values**2 @ counts, self.sixth, self.images, len(self.directions)
+        )
+
+    @property
+    def plain(self) -> SampleKernel:
+        """The numbers of F F^T - I."""
+        return plain_kernel(
+            latent=self.latent, squared_norm=self.squared_norm, n_features=len(self.directions)
+        )
 
 
 def _dimension(n_features: int) -> int:
@@ -83,7 +89,7 @@ def crossed_contractions(tensors: np.ndarray) -> np.ndarray:
     for i, tensor in enumerate(tensors):
         m = (tensor.reshape(d, d * d) @ flat.T).reshape(d, count, d)
         crossed[i] = np.einsum("cje,ejc->j", m, m)
-    return np.eye(count) + 9 * crossed
+    return (flat.reshape(count, -1) @ flat.reshape(count, -1).T) ** 2 + 9 * crossed
 
 
 def traceless(matrices: np.ndarray) -> np.ndarray:

@@ -7,6 +7,7 @@ spike c_i A_i A_i^T and eighteen the operator 9 c_i C_i; tau_4 and tau_2 are con
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -100,7 +101,8 @@ def coupling_directions(directions: np.ndarray, weights: np.ndarray) -> np.ndarr
         CubicOperator(tensors, nothing, second=second_chaos(tensors, c)),
     )
     images = np.stack([part(directions) for part in parts])
-    return np.asarray(images - directions @ (directions.T @ images))
+    basis = np.linalg.qr(directions)[0]
+    return np.asarray(images - basis @ (basis.T @ images))
 
 
 @dataclass(frozen=True)
@@ -152,15 +154,14 @@ class Compressed:
 
 
 def compressed(
-    operator: CubicOperator, directions: np.ndarray, rng: np.random.Generator
+    operator: Callable[[np.ndarray], np.ndarray], directions: np.ndarray, rng: np.random.Generator
 ) -> Compressed:
     """The operator as a matrix up to 600 features, on a block Krylov space of 240 beyond."""
     D, p = directions.shape
     if D <= 600:
         return Compressed(operator(np.eye(D)), directions, np.empty((D, 0)), D)
     probes = rng.standard_normal((D, 2))
-    probes -= directions @ (directions.T @ probes)
-    block = np.concatenate([directions, np.linalg.qr(probes)[0]], axis=1)
+    block = np.linalg.qr(np.concatenate([directions, probes], axis=1))[0]
     basis, images = block, operator(block)
     width = block.shape[1]
     while basis.shape[1] + width <= max(240, 4 * width):
@@ -171,4 +172,4 @@ def compressed(
         basis = np.concatenate([basis, block], axis=1)
         images = np.concatenate([images, operator(block)], axis=1)
     start = np.eye(basis.shape[1])[:, :width]
-    return Compressed(basis.T @ images, start[:, :p], start[:, p:], D)
+    return Compressed(basis.T @ images, basis.T @ directions, start[:, p:], D)

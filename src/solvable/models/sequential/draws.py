@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from solvable.errors import InvalidData, InvalidParameter
+from solvable.models.sequential.cubic import draw_cubic
+from solvable.models.sequential.cubic_forms import CubicSample
 from solvable.models.sequential.sample_kernel import SampleKernel, corrected_kernel
 from solvable.models.sequential.target import HierarchicalTarget
 
@@ -27,7 +29,7 @@ class LatentSample:
     squared_norm : ndarray of shape (m,)
         :math:`\|F\|^2`, of mean D.
     corrected : SampleKernel, optional
-        Exact numbers of the Wick-corrected kernel; degree 2 only.
+        Exact numbers of the Wick-corrected kernel; degrees 2 and 3.
     strengths : ndarray of shape (p,), optional
         :math:`\lambda_i` in the index :math:`\frac1{\sqrt2}\sum_i\lambda_i(h_i^2-1)`, which serves
         as control variate.
@@ -38,6 +40,8 @@ class LatentSample:
         :math:`M_i` of features of degree 2, which make the background.
     gaussian : bool
         Whether the features are Gaussian themselves: nothing then moves the bulk.
+    cubic : CubicSample, optional
+        Forms of features of degree 3.
     """
 
     labels: np.ndarray
@@ -48,6 +52,7 @@ class LatentSample:
     gram: np.ndarray | None = None
     matrices: np.ndarray | None = None
     gaussian: bool = False
+    cubic: CubicSample | None = None
 
     def rows(self, rows: slice) -> LatentSample:
         """Some of the draws."""
@@ -78,6 +83,8 @@ def target_draw(target: HierarchicalTarget) -> LatentDraw:
             weights=strengths,
             readout=lambda index: np.asarray(target.label(index + offset)),
         )
+    if target.inputs == "hermite" and target.degree == 3:
+        return lambda n, rng: _cubic(target, norms, n, rng)
     gaussian = target.inputs == "gaussian" or target.degree == 1
     gram = target.gram / np.outer(norms, norms) if gaussian else None
 
@@ -93,6 +100,27 @@ def target_draw(target: HierarchicalTarget) -> LatentDraw:
         )
 
     return draw
+
+
+def _cubic(
+    target: HierarchicalTarget, norms: np.ndarray, n: int, rng: np.random.Generator
+) -> LatentSample:
+    strengths = target.weights * norms**2
+    sample = draw_cubic(
+        target.directions / norms,
+        strengths,
+        lambda rows: rng.standard_normal((rows, target.dimension)),
+        n,
+    )
+    index = ((sample.latent * norms) ** 2 - 1) @ target.weights / np.sqrt(2)
+    return LatentSample(
+        np.asarray(target.label(index)),
+        sample.latent,
+        sample.squared_norm,
+        sample.kernel,
+        strengths,
+        cubic=sample,
+    )
 
 
 def gaussian_draw(

@@ -11,6 +11,7 @@ import numpy as np
 from solvable.arrays import check_positive, random_stream
 from solvable.errors import InvalidData, InvalidParameter, unknown_choice
 from solvable.models.sequential.background import QuadraticBackground, quadratic_background
+from solvable.models.sequential.cubic import check_cubic, cubic_law
 from solvable.models.sequential.draws import LatentDraw, LatentSample, target_draw
 from solvable.models.sequential.latent_draws import LatentDraws, latent_draws
 from solvable.models.sequential.parameters import SequentialParameters
@@ -187,6 +188,11 @@ def finite_size_moments(
             for ends in pairwise(borders)
         ]
     moments = _pooled(parts, batches, latent_draws(samples, n_features), *arguments, draws=draws)
+    cubic = [(s.cubic, apply_label_map(s.labels, label_map)) for s in samples if s.cubic]
+    if cubic and samples[0].strengths is not None:
+        forms, mapped = zip(*cubic, strict=True)
+        law = cubic_law(forms, mapped, samples[0].strengths, corrected=correction == "wick")
+        moments = replace(moments, law=law)
     if callable(targets):
         return moments
     return replace(moments, label_variance=np.mean([one.label_variance for one in targets]).item())
@@ -197,6 +203,17 @@ def draw_moments(
 ) -> FiniteSizeMoments:
     """Moments of a parameter set, averaged over targets as the replicates of a study are."""
     d, p = parameters.dimension, parameters.features
+    if parameters.inputs == "hermite" and parameters.degree == 3:
+        check_cubic(d, p)
+        targets = targets[:4]
+        draws = int(np.clip(1e10 / (d**3 * p * 4), DRAWS / 5, DRAWS / 2.5))
+        return finite_size_moments(
+            targets,
+            n_features=parameters.n_features_total,
+            label_map=parameters.label_map,
+            correction=parameters.correction,
+            draws=draws,
+        )
     quadratic = parameters.inputs == "hermite" and parameters.degree == 2
     # Fewer draws where their arithmetic would take more than some seconds.
     flops = d**2 * p * 4 if quadratic else p * targets[0].input_columns * 4

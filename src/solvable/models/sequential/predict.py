@@ -8,6 +8,7 @@ from functools import lru_cache
 import numpy as np
 
 from solvable.frame.points import Metrics
+from solvable.models.sequential.background import QuadraticBackground
 from solvable.models.sequential.kernel_staircase import best_kernel_error
 from solvable.models.sequential.moments import FiniteSizeMoments, draw_moments
 from solvable.models.sequential.parameters import SequentialParameters
@@ -85,7 +86,9 @@ def chance(parameters: SequentialParameters, _: Metrics) -> Metrics:
 def bulk_density(parameters: SequentialParameters) -> SpectralDensity | None:
     """Predicted density of the bulk; None where the background has more than a semicircle."""
     law = _model_of(parameters).moments.law
-    if law.background is not None and law.background.contraction is not None:
+    known = law.background
+    semicircle = isinstance(known, QuadraticBackground) and known.contraction is None
+    if known is not None and not semicircle:
         return None
     # 2,000 quantiles stand for the law of the weights.
     places = (np.arange(2_000) + 0.5) / 2_000
@@ -93,7 +96,7 @@ def bulk_density(parameters: SequentialParameters) -> SpectralDensity | None:
     return weighted_density(
         weights=np.interp(places, chances, law.sample.clipped(parameters.samples).weights),
         aspect_ratio=parameters.samples / law.n_features,
-        background_variance=law.background.variance if law.background else 0.0,
+        background_variance=known.variance if isinstance(known, QuadraticBackground) else 0.0,
     )
 
 

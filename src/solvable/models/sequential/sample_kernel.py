@@ -166,16 +166,27 @@ def corrected_kernel(
         squared_norm[:, None] * latent**2 + 1 + contraction
         - 2 * latent**2 - 2 * latent * crossing + 2 * moved
     )  # fmt: skip
+    return corrected_numbers(latent, frobenius, diagonal, image, round(D))
+
+
+def corrected_numbers(
+    latent: np.ndarray,
+    frobenius: np.ndarray,
+    diagonal: np.ndarray,
+    image: np.ndarray,
+    n_features: int,
+) -> SampleKernel:
+    """Numbers of a corrected kernel from |K|_F^2, <A_i, K A_i> and |K A_i|^2."""
     # <A_i, K A_j> is h_i h_j and a part of variance 4 / d, which is left out here.
     squares = latent**2
     crossed = squares * (squares.sum(axis=1)[:, None] - squares)
     outer = np.maximum(image - diagonal**2 - crossed, 0)
     rest = frobenius - np.sum(2 * outer + diagonal**2 + crossed, axis=1)
-    others = max(D - latent.shape[1], 1)
+    others = max(n_features - latent.shape[1], 1)
     return SampleKernel(
-        np.sqrt(np.maximum(frobenius, 0)) / D,
+        np.sqrt(np.maximum(frobenius, 0)) / n_features,
         diagonal,
-        np.maximum(image - diagonal**2, 0) / D,
+        np.maximum(image - diagonal**2, 0) / n_features,
         np.sqrt(np.maximum(rest, 0)) / others,
         outer / others,
     )

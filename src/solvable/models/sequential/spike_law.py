@@ -4,15 +4,28 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
-from solvable.models.sequential.background import QuadraticBackground
-from solvable.spectra.spikes import SpikePrediction, WeightedSample, predict_spikes, spike_excess
+from solvable.spectra.spikes import (
+    Background,
+    SpikePrediction,
+    WeightedSample,
+    predict_spikes,
+    spike_excess,
+)
 
 MANY_SAMPLES = 1e9
 """Samples per feature that stand for infinitely many."""
+
+
+class Population(Protocol):
+    """What the mean of an operator holds beside its spikes."""
+
+    def at(self, n_samples: float) -> Background:
+        """As seen with a number of samples, the noise of its own parts included."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -21,7 +34,7 @@ class SpikeLaw:
 
     heights: np.ndarray  # theta_i = E[T <A_i, K A_i>], less the shift; shape (p,)
     sample: WeightedSample  # on the complement of the features, like `noise` and `n_features`
-    background: QuadraticBackground | None  # what the operator holds beside spikes and noise
+    background: Population | None  # what the operator holds beside spikes and noise
     n_features: int  # D - p
     shift: float = 0.0  # of the bulk and of every place, where `heights` are relative to it
 
