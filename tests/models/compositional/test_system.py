@@ -311,6 +311,7 @@ def scaled(slope, dimensions=(20, 28, 40)):
     return points
 
 
+FULL = {"squared_overlap": [0.97, 0.55]}
 CASES = {
     "overlap-of-each-rotated-feature": (
         [doctored()],
@@ -323,9 +324,9 @@ CASES = {
         [doctored(1_000)],
     ),
     "last-layer-eigenvalues": (
-        [doctored()],
-        [doctored(changed={"last_layer_eigenvalues": [0.6, -0.1]})],
-        [doctored(layers=4)],
+        [doctored(predicted=FULL)],
+        [doctored(predicted=FULL, changed={"last_layer_eigenvalues": [0.6, -0.1]})],
+        [doctored(), doctored(layers=4, predicted=FULL)],
     ),
     "error-level": (
         [doctored()],

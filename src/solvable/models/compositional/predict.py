@@ -58,6 +58,7 @@ class Model:
     draws: LatentDraws
     crossing: float
     degree_two_share: float
+    true_last_layer: list[float | None] | None  # eigenvalues, descending
 
 
 def predict_first_layer(parameters: CompositionalParameters) -> Metrics:
@@ -86,7 +87,7 @@ def predict(parameters: CompositionalParameters) -> Metrics:
         "inner_squared_overlap": inner,
         "inner_overlap_ceiling": _ceiling(parameters, overlap),
         "last_layer_eigenvalues": last_layer,
-        "last_layer_eigenvalues_of_target": _true_last_layer(parameters),
+        "last_layer_eigenvalues_of_target": model.true_last_layer,
         "normalised_mse": error,
         "polynomial_kernel_normalised_mse": kernel,
         "rbf_kernel_normalised_mse": kernel,
@@ -154,11 +155,12 @@ def _ceiling(
     return list(np.sum(moved**2, axis=0).tolist())
 
 
-def _true_last_layer(parameters: CompositionalParameters) -> list[float | None] | None:
+def _true_last_layer(
+    parameters: CompositionalParameters, target: CompositionalTarget
+) -> list[float | None] | None:
     """Eigenvalues of B in the units of the labels; None for a nonlinear readout."""
     if parameters.readout != "identity":
         return None
-    target = make_target(parameters, 0)
     _, scale = target.label_standardisation
     return list((np.linalg.eigvalsh(target.matrix)[::-1] / scale).tolist())
 
@@ -194,6 +196,7 @@ def _model(parameters: CompositionalParameters) -> Model:
         ),
         crossing=crossing_samples(law),
         degree_two_share=float(np.mean(shares)),
+        true_last_layer=_true_last_layer(parameters, targets[0]),
     )
 
 
