@@ -26,7 +26,7 @@ from solvable.models.compositional.upper_layers import (
     rotated_basis,
     rotated_directions,
 )
-from solvable.models.sequential.latent_draws import LatentDraws, fit_last_layer
+from solvable.models.sequential.latent_draws import LatentDraws, fit_last_layer, random_features
 from solvable.models.sequential.sample_kernel import SampleKernel, corrected_kernel, plain_kernel
 from solvable.models.sequential.spike_law import SpikeLaw
 from solvable.operators import apply_label_map, standardise
@@ -243,39 +243,32 @@ def _law(parameters: CompositionalParameters, parts: list[_Draw], T: np.ndarray)
 def _draw(target: CompositionalTarget, parameters: CompositionalParameters) -> _Draw:
     """Labels, latent features and noise of fresh samples of one target."""
     d, p, q = parameters.dimension, parameters.widths[0], parameters.degree
-    # 80,000 draws over all first layers, fewer where they would cost more than 2e11 operations.
+    # 80,000 draws over all first layers, fewer where they would cost more than 1e11 operations.
     most = 80_000
-    count = int(np.clip(2e11 / (8 * p * d**q), most / 10, most)) // TEACHERS
+    count = int(np.clip(1e11 / (4 * p * d**q), most / 10, most)) // TEACHERS
     rng = random_stream("compositional-target", "moments", target.seed)
     features = target.feature_map
     truth = rotated_directions(target, rotated_basis(parameters))
-    rest = min(p, features.n_features - p)
-    random = rng.standard_normal((features.n_features, rest))
-    random -= truth @ (truth.T @ random)
-    directions = np.hstack([truth, np.linalg.qr(random)[0]])
-    matrices = features.to_symmetric(truth) if q == 2 else None
-    projected = np.zeros((count, 2 * p))
-    images = np.zeros((count, p))
+    matrices = np.asarray(features.to_symmetric(truth)) if q == 2 else None
+    signal, images = np.zeros((2, count, p))
     labels, squared_norm, squared_input_norm = np.empty((3, count))
     second_moment = np.zeros((d, d))
     for start in range(0, count, 4_096):
         rows = slice(start, min(start + 4_096, count))
-        X = rng.standard_normal((rows.stop - start, d))
-        projected[rows, : p + rest] = features.project(X, directions)
+        X = rng.standard_normal((rows.stop - start, d), dtype=np.float32)
+        if matrices is None:
+            signal[rows] = features.project(X, truth)
+        for k, M in enumerate(() if matrices is None else matrices.astype(np.float32)):
+            image = X @ M
+            # u_k = (x^T M_k x - tr M_k) / sqrt(2)
+            signal[rows, k] = (np.einsum("na,na->n", image, X) - np.trace(M)) / np.sqrt(2)
+            images[rows, k] = np.einsum("na,na->n", image, image)
         squared_norm[rows] = features.squared_norm(X)
-        squared_input_norm[rows] = np.sum(X**2, axis=1)
+        squared_input_norm[rows] = np.sum(X.astype(float) ** 2, axis=1)
         labels[rows] = target.label(target.index(X))
         second_moment += (X * labels[rows, None]).T @ X
-        if matrices is not None:
-            images[rows] = np.stack([np.sum((X @ M) ** 2, axis=1) for M in matrices], axis=1)
     second_moment = second_moment / count - labels.mean() * np.eye(d)
+    noise = random_features(squared_norm, signal, features.n_features, rng)
     return _Draw(
-        labels,
-        projected[:, :p],
-        projected[:, p:],
-        squared_norm,
-        squared_input_norm,
-        images,
-        second_moment,
-        None if matrices is None else np.asarray(matrices),
+        labels, signal, noise, squared_norm, squared_input_norm, images, second_moment, matrices
     )
