@@ -36,6 +36,7 @@ def transported(layers: np.ndarray, alignment: np.ndarray) -> np.ndarray:
 def inner_layer(
     *,
     features: np.ndarray,
+    norms: np.ndarray,
     weights: np.ndarray,
     layers: np.ndarray,
     alignment: np.ndarray,
@@ -44,14 +45,24 @@ def inner_layer(
     """Second spectral step on draws of the learned first representation, the first of weights T."""
     if correction not in ("none", "wick"):
         raise InvalidParameter(unknown_choice("correction", correction, ("none", "wick")))
-    basis = HermiteFeatures(2, features.shape[1])
-    T = weights - weights.mean()
-    # The width p is small, so that the terms of order 1/p of the population matrix, not noise, set the
+    p, m = features.shape[1], len(weights)
+    basis = HermiteFeatures(2, p)
+    # As the learner does: directions are sought at equal norms |F|^2 of the input, without correction
+    # where the width is small, and applied to the features themselves.
+    equal = _standardised(features[:m] / np.sqrt(norms[:m] / norms[:m].mean())[:, None])
+    operator = MomentOperator(
+        equal, weights - weights.mean(), basis, correction="none" if p < 20 else correction
+    )  # type: ignore[arg-type]
+    # The width is small, so that the terms of order 1/p of the population matrix, not noise, set the
     # overlap: they are kept whole here, and so is the noise of order sqrt(p^2 / 2m) of m weights.
-    rows = features[: len(T)]
-    operator = MomentOperator(rows, T, basis, correction=correction)  # type: ignore[arg-type]
     values, vectors = np.linalg.eigh(operator.dense())
-    chosen = np.argsort(-np.abs(values))[: layers.shape[0]]
+    chosen = np.argsort(-np.abs(values - values.mean()))[: layers.shape[0]]
     truth = transported(layers, alignment)
     overlap = np.sum((truth.T @ vectors[:, chosen]) ** 2, axis=1)
-    return InnerLayer(overlap, np.asarray(basis.project(features, vectors[:, chosen])))
+    moved = (features - features[:m].mean(axis=0)) / features[:m].std(axis=0)
+    return InnerLayer(overlap, np.asarray(basis.project(moved, vectors[:, chosen])))
+
+
+def _standardised(columns: np.ndarray) -> np.ndarray:
+    deviation = columns.std(axis=0)
+    return np.asarray((columns - columns.mean(axis=0)) / np.where(deviation > 0, deviation, 1.0))

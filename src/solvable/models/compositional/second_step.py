@@ -101,9 +101,9 @@ def _steps(
         # Rows of the last layer are those of another set.
         other = (k + 1) % BLOCKS
         features = [np.asarray(target.feature_map.project(X[j], own), float) for j in (k, other)]
-        centre, scale = features[0].mean(axis=0), features[0].std(axis=0)
         inner = inner_layer(
-            features=(np.concatenate(features) - centre) / scale,
+            features=np.concatenate(features),
+            norms=np.asarray(target.feature_map.squared_norm(X[k])),
             weights=apply_label_map(labels[k], parameters.label_map),
             layers=target.hidden_layers[0],
             alignment=own.T @ truth @ basis.rotation.T,
