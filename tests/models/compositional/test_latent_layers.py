@@ -53,7 +53,11 @@ def test_the_second_step_finds_a_wide_form_and_no_more_than_its_ceiling():
         features, y = inner_draws(layers, np.full(8, overlap))
         alignment = np.sqrt(overlap) * np.eye(8)
         found = inner_layer(
-            features=features, weights=np.tanh(y), layers=layers, alignment=alignment
+            features=features,
+            norms=np.ones(len(y)),
+            weights=np.tanh(y),
+            layers=layers,
+            alignment=alignment,
         )
         ceiling = float(np.sum(transported(layers, alignment) ** 2))
         assert ceiling == pytest.approx(overlap**2)
@@ -66,7 +70,13 @@ def test_the_second_step_finds_a_wide_form_and_no_more_than_its_ceiling():
 def test_a_blind_first_layer_leaves_nothing_to_the_second():
     layers = np.diag([1.0, -1.0])[None] / np.sqrt(2)
     features, y = inner_draws(layers, np.zeros(2))
-    found = inner_layer(features=features, weights=y, layers=layers, alignment=np.zeros((2, 2)))
+    found = inner_layer(
+        features=features,
+        norms=np.ones(len(y)),
+        weights=y,
+        layers=layers,
+        alignment=np.zeros((2, 2)),
+    )
     assert found.squared_overlap == pytest.approx(0)
 
 
@@ -74,6 +84,7 @@ def test_an_unknown_correction_is_refused():
     with pytest.raises(InvalidParameter, match="Did you mean 'wick'"):
         inner_layer(
             features=np.ones((4, 1)),
+            norms=np.ones(4),
             weights=np.ones(4),
             layers=np.ones((1, 1, 1)),
             alignment=np.eye(1),

@@ -135,7 +135,7 @@ def law_of(target, label_map="tanh", correction="wick", draws=40_000):
         weights=T,
         kernel=corrected,
         n_features=features.n_features,
-        diagonal=corrected.diagonal if wick else plain.diagonal,
+        heights=T @ (corrected.diagonal if wick else plain.diagonal) / draws,
         background=background,
     )
     return law, truth
@@ -192,7 +192,7 @@ def test_a_level_that_is_never_reached_is_infinite():
 
 def test_a_law_checks_its_draws():
     kernel = plain_kernel(latent=np.ones((5, 2)), squared_norm=np.ones(5), n_features=4)
-    with pytest.raises(InvalidData, match="one row per draw"):
+    with pytest.raises(InvalidData, match="one weight per draw"):
         first_layer_law(weights=np.ones(4), kernel=kernel, n_features=4)
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from solvable.errors import InvalidParameter, unknown_choice
-from solvable.operators import HermiteFeatures, MomentOperator
+from solvable.operators import Correction, HermiteFeatures, MomentOperator
 
 
 @dataclass(frozen=True)
@@ -50,9 +50,8 @@ def inner_layer(
     # As the learner does: directions are sought at equal norms |F|^2 of the input, without correction
     # where the width is small, and applied to the features themselves.
     equal = _standardised(features[:m] / np.sqrt(norms[:m] / norms[:m].mean())[:, None])
-    operator = MomentOperator(
-        equal, weights - weights.mean(), basis, correction="none" if p < 20 else correction
-    )  # type: ignore[arg-type]
+    kind: Correction = "wick" if correction == "wick" and p >= 20 else "none"
+    operator = MomentOperator(equal, weights - weights.mean(), basis, correction=kind)
     # The width is small, so that the terms of order 1/p of the population matrix, not noise, set the
     # overlap: they are kept whole here, and so is the noise of order sqrt(p^2 / 2m) of m weights.
     values, vectors = np.linalg.eigh(operator.dense())

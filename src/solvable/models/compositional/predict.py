@@ -27,6 +27,7 @@ from solvable.models.compositional.upper_layers import (
     rotated_directions,
 )
 from solvable.models.sequential.latent_draws import LatentDraws, fit_last_layer, random_features
+from solvable.models.sequential.moments import controlled_mean, exact_heights
 from solvable.models.sequential.sample_kernel import SampleKernel, corrected_kernel, plain_kernel
 from solvable.models.sequential.spike_law import SpikeLaw
 from solvable.operators import apply_label_map, standardise
@@ -40,7 +41,7 @@ TEACHERS = 4
 class _Draw:
     """What one first layer contributes, of m draws."""
 
-    labels: np.ndarray  # y, (m,)
+    labels: np.ndarray  # g(s), (m,)
     signal: np.ndarray  # rotated latent features u_k, (m, p)
     noise: np.ndarray  # features along random directions, (m, p)
     squared_norm: np.ndarray  # |F|^2, (m,)
@@ -156,13 +157,12 @@ def _ceiling(
 
 
 def _true_last_layer(
-    parameters: CompositionalParameters, target: CompositionalTarget
+    parameters: CompositionalParameters, scale: float
 ) -> list[float | None] | None:
     """Eigenvalues of B in the units of the labels; None for a nonlinear readout."""
     if parameters.readout != "identity":
         return None
-    _, scale = target.label_standardisation
-    return list((np.linalg.eigvalsh(target.matrix)[::-1] / scale).tolist())
+    return list((np.linalg.eigvalsh(make_target(parameters, 0).matrix)[::-1] / scale).tolist())
 
 
 def _kernel_floor(parameters: CompositionalParameters, model: Model) -> float:
@@ -182,6 +182,7 @@ def _model(parameters: CompositionalParameters) -> Model:
     targets = [make_target(parameters, seed) for seed in range(TEACHERS)]
     parts = [_draw(target, parameters) for target in targets]
     weights = [apply_label_map(standardise(part.labels)[0], parameters.label_map) for part in parts]
+    labels, _, scale = standardise(np.concatenate([part.labels for part in parts]))
     law = _law(parameters, parts, np.concatenate(weights))
     shares = [
         degree_two_share(part.second_moment, draws=part.labels.size, label_variance=variance)
@@ -190,13 +191,13 @@ def _model(parameters: CompositionalParameters) -> Model:
     return Model(
         law=law,
         draws=LatentDraws(
-            np.concatenate([part.labels for part in parts]),
+            labels,
             np.concatenate([part.signal for part in parts]),
             np.concatenate([part.noise for part in parts]),
         ),
         crossing=crossing_samples(law),
         degree_two_share=float(np.mean(shares)),
-        true_last_layer=_true_last_layer(parameters, targets[0]),
+        true_last_layer=_true_last_layer(parameters, scale),
     )
 
 
@@ -207,7 +208,8 @@ def _law(parameters: CompositionalParameters, parts: list[_Draw], T: np.ndarray)
     squared_norm = np.concatenate([part.squared_norm for part in parts])
     plain = plain_kernel(latent=signal, squared_norm=squared_norm, n_features=D)
     if parameters.degree != 2:
-        return first_layer_law(weights=T, kernel=plain, n_features=D)
+        heights = _heights(parameters, parts, T, plain.diagonal)
+        return first_layer_law(weights=T, kernel=plain, n_features=D, heights=heights)
     kernels = [
         corrected_kernel(
             latent=part.signal,
@@ -221,12 +223,13 @@ def _law(parameters: CompositionalParameters, parts: list[_Draw], T: np.ndarray)
     ]
     corrected = SampleKernel.joined(kernels)
     wick = parameters.correction == "wick"
+    heights = _heights(parameters, parts, T, corrected.diagonal, corrected=True)
     # The contraction 2 tr((x x^T - I) M_k^2), which the correction takes out of the operator.
     moved = plain.diagonal - corrected.diagonal
     first = parts[0].matrices
     assert first is not None
     background = composed_background(
-        heights=T @ corrected.diagonal / T.size,
+        heights=heights,
         matrices=first,
         contracted=None if wick else T @ moved / T.size,
         contraction_noise=float(np.mean(T**2 * 2 * squared_norm) / d),
@@ -235,9 +238,33 @@ def _law(parameters: CompositionalParameters, parts: list[_Draw], T: np.ndarray)
         weights=T,
         kernel=corrected,
         n_features=D,
-        diagonal=corrected.diagonal if wick else plain.diagonal,
+        heights=heights if wick else _heights(parameters, parts, T, plain.diagonal),
         background=background,
     )
+
+
+def _heights(
+    parameters: CompositionalParameters,
+    parts: list[_Draw],
+    T: np.ndarray,
+    diagonal: np.ndarray,
+    *,
+    corrected: bool = False,
+) -> np.ndarray:
+    """E[T <A_k, K A_k>], with the index of a diagonal layer as control variate."""
+    strengths = rotated_basis(parameters).weights
+    index = (np.concatenate([part.signal for part in parts]) ** 2 - 1) @ strengths
+    p = strengths.size
+    # Its mean is known for degrees 1 and 2; p^2 products of matrices are not worth it for very many.
+    exact = None
+    cheap = parameters.degree == 2 and p**2 * parameters.dimension**3 < 5e8
+    if parameters.degree == 1 or cheap:
+        means = [
+            exact_heights(strengths, np.eye(p), part.matrices, corrected=corrected)
+            for part in parts
+        ]
+        exact = np.mean([mean for mean in means if mean is not None], axis=0)
+    return controlled_mean(T, diagonal, index, exact)
 
 
 def _draw(target: CompositionalTarget, parameters: CompositionalParameters) -> _Draw:
@@ -265,7 +292,7 @@ def _draw(target: CompositionalTarget, parameters: CompositionalParameters) -> _
             images[rows, k] = np.einsum("na,na->n", image, image)
         squared_norm[rows] = features.squared_norm(X)
         squared_input_norm[rows] = np.sum(X.astype(float) ** 2, axis=1)
-        labels[rows] = target.label(target.index(X))
+        labels[rows] = target.readout_function(target.index(X))
         second_moment += (X * labels[rows, None]).T @ X
     second_moment = second_moment / count - labels.mean() * np.eye(d)
     noise = random_features(squared_norm, signal, features.n_features, rng)

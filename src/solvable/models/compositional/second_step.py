@@ -84,7 +84,8 @@ def _steps(
     # The same numbers at every sample size, so that curves are smooth.
     rng = random_stream("compositional-target", "second step", target.seed)
     X = rng.standard_normal((BLOCKS, rows, parameters.dimension), dtype=np.float32)
-    labels = np.stack([target.label(target.index(block)) for block in X])
+    labels = np.stack([target.readout_function(target.index(block)) for block in X])
+    labels = (labels - labels.mean()) / labels.std()
     background = None
     if parameters.degree == 2:
         background = population_background(truth, law.heights, parameters.dimension)

@@ -23,20 +23,20 @@ def first_layer_law(
     weights: np.ndarray,
     kernel: SampleKernel,
     n_features: int,
-    diagonal: np.ndarray | None = None,
+    heights: np.ndarray | None = None,
     background: QuadraticBackground | None = None,
 ) -> SpikeLaw:
     """Law of the first step from m draws of the target, in the eigenbasis of the layers above."""
     # The kernel is the corrected one for features of degree 2, whose contraction is part of the
-    # background; `diagonal` is <A_k, K A_k> of the operator where it is not that of the kernel.
+    # background; `heights` are E[T <A_k, K A_k>] of the operator where they are not the kernel's.
     T = np.asarray(weights, dtype=float)
-    response = kernel.diagonal if diagonal is None else diagonal
-    if T.shape != kernel.size.shape or response.shape != kernel.diagonal.shape:
+    if T.shape != kernel.size.shape:
         raise InvalidData(
-            f"weights have shape {T.shape}, the kernel has {kernel.size.size} draws and the "
-            f"diagonal has shape {response.shape}; allowed: one row per draw."
+            f"weights have shape {T.shape} and the kernel has {kernel.size.size} draws; allowed: one "
+            "weight per draw."
         )
-    heights = T @ response / T.size  # theta_k = E[T <A_k, K A_k>]
+    if heights is None:
+        heights = T @ kernel.diagonal / T.size  # theta_k = E[T <A_k, K A_k>]
     if background is None:
         # Without a background the mean of the bulk is no height.
         heights = heights - np.mean(T * kernel.rest) + T.mean() * kernel.rest.mean()
