@@ -95,8 +95,5 @@ def test_claims_hold_and_fail_for_wrong_predictions(tmp_path):
     study = Study(system, {"dimension": [20], "samples": [5, 80, 300]}, replicates=16)
     result = run_study(study, tmp_path / "run", workers=1)
     assert {verdict.status for verdict in result.verdicts} == {"holds"}
-    error, learned, bound = power_rows(system, result.points)
-    assert error.chance == learned.chance == "fails"
-    # A fit that learns nothing keeps above every bound: only a wrong bound is noticed.
-    assert None not in (error.fails_from_above, learned.fails_from_above, bound.fails_from_above)
+    assert all(row.passes for row in power_rows(system, result.points))
     assert [figure.name for figure in system.figures(result.points)] == ["error", "learned"]

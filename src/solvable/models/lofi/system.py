@@ -48,7 +48,7 @@ PRESETS = {
             "label_map": ("raw", "tanh"),
             "ratio": (0.5, 1.0, 2.0, 4.0, 8.0, 16.0),
         },
-        replicates=4,
+        replicates=6,
     ),
     "lift": Preset(
         "What an infinitely wide lift before the filter changes; about two minutes.",
@@ -57,7 +57,7 @@ PRESETS = {
             "lift": ("none", "tanh", "relu", "step"),
             "ratio": (1.0, 1.5, 2.0, 3.0, 5.0, 8.0),
         },
-        replicates=4,
+        replicates=8,
     ),
     "paper": Preset(
         "Finer in samples, to n = 2000 for the subspace and its kernels; about ten minutes.",
