@@ -83,6 +83,7 @@ def run(
     (True, 4, 'test-error')
     """
     from solvable.study import run_study
+    from solvable.study.dispatch import count_workers
     from solvable.study.outputs import check_directory, write_outputs
 
     study = study_of(_system(system), preset, settings, seeds, seed)
@@ -91,7 +92,7 @@ def run(
         check_directory(Path(output))
         result = run_study(study, output, **options)
         if result.points:
-            write_outputs(result)
+            write_outputs(result, 1 if scheduler else count_workers(workers))
         return result
     directory = mkdtemp(prefix="solvable-")
     try:

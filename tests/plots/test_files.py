@@ -1,17 +1,23 @@
 from __future__ import annotations
 
+import io
 import os
+import re
 import stat
 import subprocess
 import sys
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from fontTools.ttLib import TTFont
+from matplotlib import get_data_path
 
 from solvable.errors import InvalidParameter, StorageFailed
-from solvable.plots.files import write_atomically, write_figures
+from solvable.plots.files import draw_all, pictures, write_atomically, write_figures
+from solvable.plots.matplotlib_backend import CAPTION
 from solvable.systems.base import Figure, Series
 
 
@@ -116,3 +122,52 @@ def test_a_directory_in_the_way_is_one_clear_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"")
     with pytest.raises(StorageFailed, match="nothing that was there has changed"):
         write_atomically(tmp_path / "file" / "b.txt", b"")
+
+
+def outlines(pdf: bytes) -> dict[str, set[bytes]]:
+    """Glyphs that the fonts of a PDF hold, by the name of the font."""
+    found: dict[str, set[bytes]] = {}
+    for head, body in re.findall(rb"<<(.*?)>>\s*stream\r?\n(.*?)\r?\nendstream", pdf, re.DOTALL):
+        if b"/Length1" in head:
+            font = TTFont(io.BytesIO(zlib.decompress(body)))
+            name = str(font["name"].getDebugName(4))
+            found[name] = found.get(name, set()) | set(glyphs(font, font.getGlyphOrder()))
+    return found
+
+
+def glyphs(font: TTFont, names: list[str]) -> list[bytes]:
+    """Outlines of some glyphs; blank ones are left out."""
+    table = font["glyf"]
+    chosen = [table[name] for name in names]
+    return [bytes(glyph.compile(table)) for glyph in chosen if glyph.numberOfContours > 0]
+
+
+# The second holds a Cyrillic and a Greek letter, of which the first is not among the common ones.
+@pytest.mark.parametrize("text", ["λ → ∞ at n/d²", "Ж of γ"])
+def test_fonts_of_a_pdf_hold_the_outlines_of_its_texts(text: str) -> None:
+    """Cut once in this process or read whole, the letters are those of the font itself."""
+    drawn = pictures(Figure("f", "Title", text, "y", [Series("a", [1, 2], [1, 2])]))
+    held = outlines(drawn.pdf)["DejaVu Sans"]
+    font = TTFont(get_data_path() + "/fonts/ttf/DejaVuSans.ttf")
+    simple = [font.getBestCmap()[ord(letter)] for letter in text if letter != " "]
+    assert set(glyphs(font, simple)) <= held
+
+
+def test_a_picture_inside_a_page_leaves_out_what_the_page_says() -> None:
+    """The same drawing in a smaller view, without its title and remarks."""
+    figure = Figure("f", "A title", "x", "y", [Series("a", [0.0, 1], [0.0, 1])], y_scale="log")
+    drawn = pictures(figure)
+    whole, part = ElementTree.fromstring(drawn.svg), ElementTree.fromstring(drawn.inline)
+    x, y, width, height = (float(word) for word in part.attrib["viewBox"].split())
+    assert x >= -0.01
+    assert y > 5
+    assert 250 < height < float(whole.attrib["height"].removesuffix("pt")) - y
+    assert width <= float(whole.attrib["width"].removesuffix("pt"))
+    hidden = drawn.inline.count(b'<g display="none"')
+    assert hidden == drawn.svg.count(f'<g id="{CAPTION}"'.encode()) >= 2
+    assert b"A title" in drawn.svg  # named in a comment
+
+
+def test_figures_drawn_in_processes_are_the_same(overlap_figure: Callable[..., Figure]) -> None:
+    figures = [overlap_figure(2), overlap_figure(4)]
+    assert draw_all(figures, 2) == draw_all(figures)

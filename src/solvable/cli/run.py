@@ -67,6 +67,7 @@ def run(
     """
     from solvable.cli.settings import read_settings
     from solvable.frame import registry
+    from solvable.study.dispatch import count_workers
     from solvable.study.outputs import check_directory
     from solvable.verbs import study_of
 
@@ -78,7 +79,7 @@ def run(
     if result.interrupted:
         return _say_interrupted(result)
     try:
-        return _conclude(result, json, quiet)
+        return _conclude(result, json, quiet, 1 if scheduler else count_workers(workers))
     except KeyboardInterrupt:
         return _say_interrupted(result)
 
@@ -114,7 +115,7 @@ def _count(number: int, thing: str) -> str:
     return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
 
 
-def _conclude(result: StudyResult, json: bool, quiet: bool) -> int:
+def _conclude(result: StudyResult, json: bool, quiet: bool, workers: int) -> int:
     """Write the files, print the results, and give the exit status."""
     from solvable.cli.terminal import status_line, write, write_json, write_title
     from solvable.cli.verdicts import note_gaps, plain_verdicts, status_of, write_verdicts
@@ -126,7 +127,7 @@ def _conclude(result: StudyResult, json: bool, quiet: bool) -> int:
     if result.points:
         try:
             with status_line("writing figures and report", shown=not quiet):
-                written = write_outputs(result)
+                written = write_outputs(result, workers)
         except SolvableError as error:
             # What was measured is printed all the same.
             fault = error

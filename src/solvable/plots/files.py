@@ -7,11 +7,12 @@ import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from solvable.errors import InvalidParameter, StorageFailed
 from solvable.plots.figure import Figure
-from solvable.plots.matplotlib_backend import draw_matplotlib, settings
+from solvable.plots.matplotlib_backend import CAPTION, draw_matplotlib, settings
+from solvable.plots.pdf_fonts import smaller_fonts
 
 
 def write_atomically(path: str | Path, content: bytes) -> None:
@@ -55,21 +56,71 @@ def check_names(figures: Sequence[Figure]) -> None:
 
 def saved(drawn: Any, kind: str) -> bytes:
     """Bytes of a matplotlib figure as SVG or PDF: the same at each call, as they bear no date."""
+    with settings():
+        return _saved(drawn, kind, _bounds(drawn))
+
+
+def _saved(drawn: Any, kind: str, bounds: Any) -> bytes:
+    from matplotlib.text import Text
+
     dates: dict[str, Any] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
     stream = io.BytesIO()
-    with settings():
+    with smaller_fonts(text.get_text() for text in drawn.findobj(Text)):
         drawn.savefig(
-            stream,
-            format=kind,
-            bbox_inches="tight",
-            pad_inches=0.12,
-            facecolor="white",
-            metadata=dates[kind],
+            stream, format=kind, bbox_inches=bounds, facecolor="white", metadata=dates[kind]
         )
     return stream.getvalue()
 
 
-def write_figures(figures: Sequence[Figure], directory: str | Path) -> list[Path]:
+def _bounds(drawn: Any) -> Any:
+    """Smallest box around all that is drawn, in inches, with a margin."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    # Found once for all files: `bbox_inches="tight"` draws the figure a second time for each.
+    return drawn.get_tightbbox(FigureCanvasAgg(drawn).get_renderer()).padded(0.12)
+
+
+class Pictures(NamedTuple):
+    """A drawn figure: two files, and an SVG without title and remarks for a page that has them."""
+
+    svg: bytes
+    pdf: bytes
+    inline: bytes
+
+
+def pictures(figure: Figure) -> Pictures:
+    """Draw a figure once for all uses."""
+    drawn = draw_matplotlib(figure)
+    captions = drawn.findobj(lambda artist: artist.get_gid() == CAPTION)
+    with settings():
+        whole = _bounds(drawn)
+        svg, pdf = (_saved(drawn, kind, whole) for kind in ("svg", "pdf"))
+        for artist in captions:
+            artist.set_in_layout(False)
+        part = _bounds(drawn)
+    # The view is what is left of the picture without its captions, which are hidden: their glyphs
+    # may be used by other texts. SVG counts points from the upper left corner.
+    place = part.x0 - whole.x0, whole.y1 - part.y1, part.width, part.height
+    x, y, width, height = (f"{72 * value:.6g}" for value in place)
+    text = svg.decode().replace(f'<g id="{CAPTION}"', '<g display="none"')
+    view = f'width="{width}pt" height="{height}pt" viewBox="{x} {y} {width} {height}"'
+    text = re.sub(r'width="[^"]*" height="[^"]*" viewBox="[^"]*"', view, text, count=1)
+    return Pictures(svg, pdf, text.encode())
+
+
+def draw_all(figures: Sequence[Figure], workers: int = 1) -> list[Pictures]:
+    """Draw figures, in so many processes."""
+    if workers == 1 or len(figures) < 2:
+        return [pictures(figure) for figure in figures]
+    import joblib
+
+    with joblib.parallel_config(backend="loky", n_jobs=workers, inner_max_num_threads=1):
+        return list(joblib.Parallel()(joblib.delayed(pictures)(figure) for figure in figures))
+
+
+def write_figures(
+    figures: Sequence[Figure], directory: str | Path, *, drawn: Sequence[Pictures] | None = None
+) -> list[Path]:
     """Write every figure as ``NAME.svg`` and ``NAME.pdf``.
 
     The files of two calls with the same figures are equal byte by byte.
@@ -81,11 +132,13 @@ def write_figures(figures: Sequence[Figure], directory: str | Path) -> list[Path
     directory : str or Path
         Where the files go, ``figures`` of a run directory by custom; made if it is missing. Files of the
         same names are replaced.
+    drawn : sequence of Pictures, optional
+        What :func:`draw_all` made of them already.
 
     Returns
     -------
     list of Path
-        The files. About 0.7 seconds of CPU time a figure.
+        The files. About 0.4 seconds of CPU time a figure.
 
     Raises
     ------
@@ -103,10 +156,9 @@ def write_figures(figures: Sequence[Figure], directory: str | Path) -> list[Path
     """
     check_names(figures)
     paths = []
-    for figure in figures:
-        drawn = draw_matplotlib(figure)
-        for kind in ("svg", "pdf"):
+    for figure, made in zip(figures, drawn or draw_all(figures), strict=True):
+        for kind, content in (("svg", made.svg), ("pdf", made.pdf)):
             path = Path(directory) / f"{figure.name}.{kind}"
-            write_atomically(path, saved(drawn, kind))
+            write_atomically(path, content)
             paths.append(path)
     return paths

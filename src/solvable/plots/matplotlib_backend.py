@@ -20,6 +20,9 @@ LEFT, RIGHT, TOP, BOTTOM = 0.85, 0.2, 0.45, 0.6
 ROW_HEIGHT = 0.165
 """Sizes in inches: of the axes, of the margins, of a row of labels, legend or notes."""
 
+CAPTION = "caption"
+"""What the title and the remarks are called inside the drawing."""
+
 INK = "#222222"
 SYMBOLS = {
     "circle": "o",
@@ -84,6 +87,7 @@ class MatplotlibCanvas:
             (0.0, 8.0 + 72 * ROW_HEIGHT * frame.marker_rows),
             fontsize=10.5,
             fontweight="bold",
+            gid=CAPTION,
         )
 
     def line(self, x: np.ndarray, y: np.ndarray, *, label: str, style: Style, dashed: bool) -> None:
@@ -200,7 +204,7 @@ class MatplotlibCanvas:
         lines = textwrap.wrap(text, 95)
         for line in lines:
             offset = -72 * (0.56 + ROW_HEIGHT * (self._below + 0.6))
-            self._text(line, (0.0, 0.0), (0.0, offset), fontsize=8.0, color=NEUTRAL)
+            self._text(line, (0.0, 0.0), (0.0, offset), fontsize=8.0, color=NEUTRAL, gid=CAPTION)
             self._below += 1
         self._resize(lower=len(lines) * ROW_HEIGHT)
 

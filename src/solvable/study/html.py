@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from solvable.plots.figure import Figure
-from solvable.plots.files import check_names, saved, write_atomically
-from solvable.plots.matplotlib_backend import draw_matplotlib
+from solvable.plots.files import Pictures, check_names, draw_all, pictures, write_atomically
 from solvable.plots.plotly_backend import draw_plotly
 from solvable.plots.recording_backend import record
 from solvable.study.content import ReportContent
@@ -57,7 +56,9 @@ def is_report(path: str | Path) -> bool:
         return False
 
 
-def render_report(content: ReportContent, path: str | Path) -> Path:
+def render_report(
+    content: ReportContent, path: str | Path, *, drawn: Sequence[Pictures] | None = None
+) -> Path:
     """Write the report of a study as one self-contained HTML file.
 
     The file holds the figures twice, interactive and as pictures: the pictures stand in where
@@ -71,6 +72,8 @@ def render_report(content: ReportContent, path: str | Path) -> Path:
     path : str or Path
         File to write; an existing one is replaced in one step. Ask :func:`is_report` first if it may
         be another's.
+    drawn : sequence of Pictures, optional
+        The figures as :func:`solvable.plots.files.draw_all` made them already.
 
     Returns
     -------
@@ -96,7 +99,7 @@ def render_report(content: ReportContent, path: str | Path) -> Path:
     """
     path = Path(path)
     check_names(content.figures)
-    write_atomically(path, _html(content).encode())
+    write_atomically(path, _html(content, drawn or draw_all(content.figures)).encode())
     return path
 
 
@@ -114,7 +117,7 @@ def page_environment(package: str) -> Environment:
     )
 
 
-def _html(content: ReportContent) -> str:
+def _html(content: ReportContent, drawn: Sequence[Pictures]) -> str:
     from plotly.offline import get_plotlyjs
 
     environment = page_environment("solvable.study")
@@ -130,7 +133,7 @@ def _html(content: ReportContent) -> str:
         failed=[row for row in verdicts if row.status == "fails"],
         metrics=metric_tables(content.points),
         long_metrics=long_metrics(content.points),
-        pictures=[picture(figure) for figure in content.figures],
+        pictures=[_address(made) for made in drawn],
         notes=[
             [call["text"] for call in record(figure).named("note")] for figure in content.figures
         ],
@@ -163,5 +166,8 @@ def drawings(figures: Sequence[Figure]) -> str:
 
 def picture(figure: Figure) -> str:
     """Address of a picture of the figure that holds the picture itself."""
-    encoded = b64encode(saved(draw_matplotlib(figure, texts=False), "svg")).decode()
-    return f"data:image/svg+xml;base64,{encoded}"
+    return _address(pictures(figure))
+
+
+def _address(made: Pictures) -> str:
+    return f"data:image/svg+xml;base64,{b64encode(made.inline).decode()}"

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from solvable.errors import InvalidParameter, StudyConflict
 from solvable.frame.system import System
-from solvable.plots.files import write_figures
+from solvable.plots.files import check_names, draw_all, write_figures
 from solvable.plots.numbers import format_duration
 from solvable.study.content import report_content
 from solvable.study.grid import Study
@@ -50,8 +50,8 @@ def check_directory(directory: Path) -> None:
             )
 
 
-def write_outputs(result: StudyResult) -> Outputs:
-    """Write report, figures and records of a study that has one point at least."""
+def write_outputs(result: StudyResult, workers: int = 1) -> Outputs:
+    """Write report, figures (drawn in so many processes) and records of a study with a point."""
     directory, system = result.directory, result.system
     asked = parse_study(result.snapshot.meta["study"])
     seconds = sum(record["seconds"] or 0.0 for record in result.records)
@@ -70,8 +70,10 @@ def write_outputs(result: StudyResult) -> Outputs:
         figures_directory=FIGURES_NAME,
         failures=result.failures,
     )
-    figures = write_figures(content.figures, directory / FIGURES_NAME)
-    render_report(content, directory / REPORT_NAME)
+    check_names(content.figures)
+    drawn = draw_all(content.figures, workers)
+    figures = write_figures(content.figures, directory / FIGURES_NAME, drawn=drawn)
+    render_report(content, directory / REPORT_NAME, drawn=drawn)
     return Outputs(directory / REPORT_NAME, result.write_records(), figures)
 
 
