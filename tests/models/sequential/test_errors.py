@@ -35,6 +35,7 @@ def error_at(parameters, overlap):
         np.array([parameters.samples]),
         n_features=10**9,
         label_map=parameters.label_map,
+        label_power=1.0,
     )
     return float(errors["least-squares"][0])
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from solvable.arrays import random_stream
 from solvable.models.sequential.latent_draws import LatentDraws, fit_last_layer, plug_in_error
 from solvable.spectra.spiked import with_chance
 
@@ -62,30 +63,36 @@ def drawn_errors(
     *,
     n_features: int,
     label_map: str,
+    label_power: float,
 ) -> dict[str, np.ndarray]:
     """Errors on draws of latent features, of all kinds, and that of the unrecovered tail alone."""
     readout = not _linear(coefficients)
     # Eigenvalues are weights in the units of the label, unless a map or a readout stands between.
     scaled = readout or label_map != "identity"
-    # Least squares uses all of the features that lies in the learned directions, by chance too.
+    # All of a feature that lies in the span of the learned directions counts, by chance too.
     spanned = with_chance(
         spectrum.overlap, n_directions=spectrum.overlap.shape[1], n_features=n_features
     )
     errors = {name: np.zeros(samples.size) for name in ("least-squares", "tail-only", *layers)}
     for k, rows in enumerate(map(fresh_rows, samples)):
+        stream = random_stream("sequential-recovery", "noise inside the span")
         for draw in draws:
             # Residuals over all targets are compared with the variance over all.
             share = draw.labels.var() / sum(other.labels.var() for other in draws)
-            features, own = draw.learned(spanned[k]), draw.learned(spectrum.overlap[k])
+            features = draw.learned(spanned[k])
             known = draw.signal * spectrum.recovered[k]
             guess = spectrum.places[k] * spectrum.overlap[k]
             kinds = ("least-squares", features, rows), ("tail-only", known, None)
             for name, learned, used in kinds:
                 fit = fit_last_layer(learned, draw.labels, readout=readout, rows=used, guess=guess)
                 errors[name][k] += share * fit.normalised_mse
+            # s(h) = (sigma / 2) sum_ij (v_i delta_ij + E_ij) (h_i h_j - delta_ij) with the noise of the
+            # moment inside the span, Var(E_ij) = (1 + delta_ij) E[T^2] / n
+            norm = np.sum(features**2, axis=1)
+            power = 2 * (norm**2 - 2 * norm + features.shape[1]) * label_power / samples[k]
+            inside = np.sqrt(power) * stream.standard_normal(norm.size)
             for name, weights in layers.items():
-                # s(h) = (sigma / 2) sum_i v_i (h_i^2 - 1)
-                index = draw.labels.std() / 2 * ((own**2 - 1) @ weights[k])
+                index = draw.labels.std() / 2 * ((features**2 - 1) @ weights[k] + inside)
                 errors[name][k] += share * plug_in_error(index, draw.labels, readout=scaled)
     return errors
 

@@ -221,6 +221,7 @@ def _errors(
     return drawn_errors(
         moments.latent, g, spectrum, layers, sizes,
         n_features=n_features, label_map=moments.label_map,
+        label_power=moments.label_second_moment,
     )  # fmt: skip
 
 
