@@ -58,15 +58,6 @@ def gaussian(**changes):
     return points(GAUSSIAN | {"second_layer": second}, ratios, 465, **changes)
 
 
-def corrections(gain):
-    def lower(values):
-        return [value - gain for value in values]
-
-    setting = {"dimension": 40, "samples": 32 * 820}
-    plain = perfect(setting | {"correction": "none"}, squared_overlap=lower)
-    return [plain, perfect(setting)]
-
-
 CASES = {
     "overlap-of-each-feature": (hermite, {"squared_overlap": scaled(0.9)}),
     "mean-overlap": (hermite, {"mean_squared_overlap": scaled(0.95)}),
@@ -74,8 +65,7 @@ CASES = {
         hermite,
         {"squared_overlap": lambda v: [1 - 1.3 * (1 - c) for c in v]},
     ),
-    "error-is-a-sum": (hermite, {"normalised_mse": scaled(1.1)}),
-    "error-exceeds-tail": (gaussian, {"normalised_mse": scaled(0.2)}),
+    "least-squares-error": (hermite, {"normalised_mse": scaled(1.1)}),
     "outlier-positions": (hermite, {"eigenvalues": scaled(1.1)}),
     "bulk-edges": (hermite, {"bulk_edges": scaled(1.15)}),
     "kernel-sees-nothing": (hermite, {"polynomial_kernel_normalised_mse": lambda v: v and 0.8}),
@@ -85,10 +75,6 @@ CASES = {
     "in-sample-error": (
         lambda **c: gaussian(second_layer="in-sample", **c),
         {"normalised_mse": scaled(0.85)},
-    ),
-    "in-sample-diverges": (
-        lambda **c: gaussian(second_layer="in-sample", **c),
-        {"normalised_mse": scaled(0.1)},
     ),
     "shrinkage-error": (
         lambda **c: gaussian(second_layer="shrinkage", **c),
@@ -130,19 +116,6 @@ def test_the_exponents_can_fail():
     assert 1.4 < found.expected < 2.0
 
 
-@pytest.mark.parametrize(("gain", "status"), [(0.03, "holds"), (-0.3, "fails")])
-def test_the_correction_must_gain_what_is_predicted(gain, status):
-    study = corrections(0.0)
-    expected = float(
-        study[1].predicted("mean_squared_overlap") - study[0].predicted("mean_squared_overlap")
-    )
-    for metrics in study[0].metrics:
-        metrics["mean_squared_overlap"] = (
-            float(study[1].predicted("mean_squared_overlap")) - expected - gain
-        )
-    assert BY_NAME["correction-helps"].verdict(study).status == status
-
-
 @pytest.mark.parametrize(("factor", "status"), [(1.0, "holds"), (0.8, "fails"), (1.3, "fails")])
 def test_overlaps_around_the_threshold(factor, status):
     setting = GAUSSIAN | {"features": 16}
@@ -164,8 +137,7 @@ def test_every_claim_says_when_it_cannot_be_tested(claim):
 
 
 def test_every_claim_is_tested_here():
-    named = set(CASES) | {"correction-helps", "overlap-around-threshold"}
-    assert named == set(BY_NAME)
+    assert set(CASES) | {"overlap-around-threshold"} == set(BY_NAME)
 
 
 def test_crossings_are_interpolated_in_the_logarithm():
@@ -176,7 +148,15 @@ def test_crossings_are_interpolated_in_the_logarithm():
     assert found[1] == pytest.approx(10**3.5)
 
 
-@pytest.mark.parametrize("make", [hermite, gaussian])
+def in_sample():
+    return gaussian(second_layer="in-sample")
+
+
+def shrunk():
+    return gaussian(second_layer="shrinkage")
+
+
+@pytest.mark.parametrize("make", [hermite, gaussian, in_sample, shrunk])
 def test_every_row_of_agreement_notices_a_wrong_prediction(make):
     """Without scatter a prediction that is wrong by the stated power fails in some direction."""
     rows = {row.claim: row for row in power_rows(system, make())}
@@ -184,7 +164,6 @@ def test_every_row_of_agreement_notices_a_wrong_prediction(make):
         if row.status == "not testable":
             continue
         assert row.status == "holds", name
-        # Slopes do not move with all predictions at once; a one-sided claim has room.
-        if isinstance(BY_NAME[name], Agreement) and BY_NAME[name].kind == "equal":
-            assert row.noticed, name
-            assert row.chance in ("fails", "no chance learner"), name
+        # The slope of the thresholds has no chance learner, whose features never cross one half.
+        assert row.noticed, name
+        assert row.chance != "holds", name

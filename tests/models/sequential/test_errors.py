@@ -33,7 +33,6 @@ def error_at(parameters, overlap):
         spectrum,
         {},
         np.array([parameters.samples]),
-        n_features=10**9,
         label_map=parameters.label_map,
         label_power=1.0,
     )

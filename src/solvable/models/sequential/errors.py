@@ -9,14 +9,13 @@ import numpy as np
 
 from solvable.arrays import random_stream
 from solvable.models.sequential.latent_draws import LatentDraws, fit_last_layer, plug_in_error
-from solvable.spectra.spiked import with_chance
 
 
 @dataclass(frozen=True)
 class Spectrum:
     """Predicted spectrum; arrays with a leading axis of sample sizes."""
 
-    overlap: np.ndarray
+    overlap: np.ndarray  # with the span of all directions, chance included
     recovered: np.ndarray
     thresholds: np.ndarray
     places: np.ndarray  # of the eigenvalues, like the edges without the shift
@@ -61,7 +60,6 @@ def drawn_errors(
     layers: Mapping[str, np.ndarray],
     samples: np.ndarray,
     *,
-    n_features: int,
     label_map: str,
     label_power: float,
 ) -> dict[str, np.ndarray]:
@@ -69,17 +67,13 @@ def drawn_errors(
     readout = not _linear(coefficients)
     # Eigenvalues are weights in the units of the label, unless a map or a readout stands between.
     scaled = readout or label_map != "identity"
-    # All of a feature that lies in the span of the learned directions counts, by chance too.
-    spanned = with_chance(
-        spectrum.overlap, n_directions=spectrum.overlap.shape[1], n_features=n_features
-    )
     errors = {name: np.zeros(samples.size) for name in ("least-squares", "tail-only", *layers)}
     for k, rows in enumerate(map(fresh_rows, samples)):
         stream = random_stream("sequential-recovery", "noise inside the span")
         for draw in draws:
             # Residuals over all targets are compared with the variance over all.
             share = draw.labels.var() / sum(other.labels.var() for other in draws)
-            features = draw.learned(spanned[k])
+            features = draw.learned(spectrum.overlap[k])
             known = draw.signal * spectrum.recovered[k]
             guess = spectrum.places[k] * spectrum.overlap[k]
             kinds = ("least-squares", features, rows), ("tail-only", known, None)

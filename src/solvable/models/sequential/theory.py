@@ -220,8 +220,7 @@ def _errors(
     )
     return drawn_errors(
         moments.latent, g, spectrum, layers, sizes,
-        n_features=n_features, label_map=moments.label_map,
-        label_power=moments.label_second_moment,
+        label_map=moments.label_map, label_power=moments.label_second_moment,
     )  # fmt: skip
 
 
