@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from solvable.frame.agreement import Agreement
 from solvable.frame.power import power_rows
 from solvable.models.sequential.claims import CLAIMS, crossings
 from solvable.models.sequential.parameters import SequentialParameters

@@ -193,7 +193,7 @@ CLAIMS = (
         f"{PAPER} eq. 2.10 at finite size",
         "0.15: interpolation between sizes and seed fluctuations of each crossing.",
         slope(rank_and_crossing, 5, 0.15, "no five features cross one half; take --preset exponents"),
-        power=0.15),
+        power=0.3),
     Claim("error-exponent", "The error falls with the slope of the predicted sum at these sizes.",
         f"{PAPER} Theorem 3.2 at finite size",
         "0.05: seed fluctuations of a slope over a factor of sixteen.",
