@@ -13,9 +13,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-BULK_TOLERANCE = 5e-3
-"""Relative residual at which the pair at the edge of the bulk is known well enough to reject it."""
-
 
 @dataclass(frozen=True)
 class RitzPairs:
@@ -32,29 +29,6 @@ def both_ends(size: int, n_upper: int, n_lower: int) -> np.ndarray:
     """Positions of both ends in ascending order, listed by descending value."""
     upper = np.arange(size - 1, size - 1 - n_upper, -1)
     return np.concatenate([upper, np.arange(n_lower - 1, -1, -1)])
-
-
-def settled(
-    pairs: RitzPairs, n_upper: int, tolerance: float, bulk: tuple[float, float] | None
-) -> bool:
-    """Whether more products would tell anything that was asked for."""
-    # Without a bulk every pair must have converged. With it, the pairs outside must, and on each side
-    # the one nearest to the edge from inside must be known to a coarse tolerance: Ritz values move
-    # outwards, so that those further inside are of no concern.
-    good = pairs.residuals <= tolerance * pairs.scale
-    if bulk is None or good.all():
-        return bool(good.all())
-    inside = (pairs.values >= bulk[0]) & (pairs.values <= bulk[1])
-    near = pairs.residuals <= max(tolerance, BULK_TOLERANCE) * pairs.scale
-    nearest = [
-        side[0]
-        for side in (
-            np.flatnonzero(inside[:n_upper]),
-            n_upper + np.flatnonzero(inside[n_upper:])[::-1],
-        )
-        if side.size
-    ]
-    return bool(good[~inside].all() and near[nearest].all())
 
 
 class _Basis:
@@ -127,13 +101,12 @@ def lanczos(
     n_upper: int,
     n_lower: int,
     *,
-    tolerance: float,
+    enough: Callable[[RitzPairs], bool],
     max_products: int,
     capacity: int,
     rng: np.random.Generator,
-    bulk: tuple[float, float] | None = None,
 ) -> RitzPairs:
-    """Ritz pairs of both ends, once they are :func:`settled` or the products are spent."""
+    """Ritz pairs of both ends, once they are enough or the products are spent."""
     # So many vectors are held before a restart; with all of them the whole space is spanned and the
     # result is exact.
     wanted = n_upper + n_lower
@@ -147,10 +120,10 @@ def lanczos(
         products += 1
         basis.append(direction, image)
         finished = basis.count == size or products >= max_products
-        due = products % 4 == 0 or basis.count == capacity  # looks at convergence are not free
+        due = products % 2 == 0 or basis.count == capacity  # looks at convergence are not free
         if basis.count >= wanted and (finished or due):
             pairs = basis.pairs(n_upper, n_lower, products)
-            if finished or settled(pairs, n_upper, tolerance, bulk):
+            if finished or enough(pairs):
                 return pairs
         direction = _next_direction(basis, image, float(np.linalg.norm(image)), rng)
         if basis.count == capacity:

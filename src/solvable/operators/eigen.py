@@ -2,6 +2,7 @@ r"""Leading eigenpairs of a moment operator at both ends of its spectrum."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -10,9 +11,9 @@ import numpy as np
 from solvable.arrays import check_integer
 from solvable.errors import InvalidParameter, NotConverged, unknown_choice
 from solvable.operators._explicit import dense_pairs, gram_pairs
-from solvable.operators._lanczos import RitzPairs, lanczos, settled
+from solvable.operators._lanczos import RitzPairs, lanczos
 from solvable.operators.base import SymmetricOperator
-from solvable.operators.routes import Route, RouteName, basis_capacity, choose_route
+from solvable.operators.routes import RouteName, basis_capacity, choose_route
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ def leading_eigenpairs(
     tolerance: float = 1e-4,
     max_products: int | None = None,
     rng: np.random.Generator | int,
-    bulk: tuple[float, float] | None = None,
+    enough: Callable[[Eigenpairs], bool] | None = None,
     unconverged: Literal["mark", "raise"] = "mark",
     available_memory: float | None = None,
 ) -> Eigenpairs:
@@ -88,11 +89,9 @@ def leading_eigenpairs(
         n_lower).
     rng : Generator or int
         For the starting vector; results depend on it only within the tolerance.
-    bulk : tuple of two floats, optional
-        Lower and upper edge of a bulk whose inside is of no interest: Lanczos then stops as soon as
-        the pairs outside converged and none is left that could come out. Pairs inside are returned
-        as they are, most of them marked as not converged. Saves half of the products or more
-        where only some of the pairs asked for are outliers.
+    enough : callable, optional
+        Asked every other product of "lanczos", with the pairs as they are, whether they will do: a
+        bulk in which some of them lie need not be resolved. By default all must have converged.
     unconverged : {"mark", "raise"}
         Whether pairs that did not converge are returned, marked in ``converged``, or raised about.
     available_memory : float, optional
@@ -115,7 +114,7 @@ def leading_eigenpairs(
 
     Notes
     -----
-    Lanczos orthogonalises fully and restarts thickly; it needs about 30 products for well separated
+    Lanczos orthogonalises fully and restarts thickly; it needs about 25 products for well separated
     spikes and about :math:`40 + 8 (n_\text{upper} + n_\text{lower})` where some of the pairs lie at
     the bulk edge. An eigenvalue that is repeated exactly is found once by Lanczos, with its
     multiplicity by the other routes. arXiv:2605.14567 step 4 of Algorithm 1, with two-sided
@@ -129,7 +128,7 @@ def leading_eigenpairs(
     >>> leading_eigenpairs(operator, 1, 1, rng=0).values.round(4)
     array([ 1.3333, -3.    ])
     """
-    wanted = _check(operator, n_upper, n_lower, tolerance, max_products, unconverged, bulk)
+    wanted = _check(operator, n_upper, n_lower, tolerance, max_products, unconverged)
     chosen = choose_route(
         operator.n_samples,
         operator.features,
@@ -140,6 +139,25 @@ def leading_eigenpairs(
         route=route,
     )
     start = operator.products
+
+    def found(pairs: RitzPairs) -> Eigenpairs:
+        # The explicit routes are exact to rounding, which a tolerance of 1e-16 must not deny them.
+        allowed = max(tolerance, 1e-10 if chosen.name != "lanczos" else 0.0) * pairs.scale
+        return Eigenpairs(
+            values=pairs.values,
+            vectors=pairs.vectors,
+            residuals=pairs.residuals,
+            products=operator.products - start,
+            route=chosen.name,
+            converged=pairs.residuals <= allowed,
+            scale=pairs.scale,
+            n_upper=n_upper,
+        )
+
+    def will_do(pairs: RitzPairs) -> bool:
+        eigenpairs = found(pairs)
+        return bool(eigenpairs.converged.all()) or (enough is not None and enough(eigenpairs))
+
     if chosen.name == "dense":
         pairs = dense_pairs(operator, n_upper, n_lower)
     elif chosen.name == "gram":
@@ -150,27 +168,14 @@ def leading_eigenpairs(
             operator.shape[0],
             n_upper,
             n_lower,
-            tolerance=tolerance,
+            enough=will_do,
             max_products=_most_products(wanted, max_products),
             capacity=basis_capacity(operator.shape[0], wanted),
             rng=np.random.default_rng(rng),
-            bulk=bulk,
         )
-    # The explicit routes are exact to rounding, which a tolerance of 1e-16 must not deny them.
-    allowed = max(tolerance, 1e-10 if chosen.name != "lanczos" else 0.0) * pairs.scale
-    converged = pairs.residuals <= allowed
-    if unconverged == "raise" and not settled(pairs, n_upper, allowed / (pairs.scale or 1), bulk):
-        raise NotConverged(_message(pairs, converged, allowed, chosen), _diagnostics(pairs))
-    return Eigenpairs(
-        values=pairs.values,
-        vectors=pairs.vectors,
-        residuals=pairs.residuals,
-        products=operator.products - start,
-        route=chosen.name,
-        converged=converged,
-        scale=pairs.scale,
-        n_upper=n_upper,
-    )
+    if unconverged == "raise" and not will_do(pairs):
+        raise NotConverged(_message(found(pairs), tolerance), _diagnostics(pairs))
+    return found(pairs)
 
 
 def _check(
@@ -180,7 +185,6 @@ def _check(
     tolerance: float,
     max_products: int | None,
     unconverged: str,
-    bulk: tuple[float, float] | None,
 ) -> int:
     """Number of pairs asked for, if the parameters make sense."""
     size = operator.shape[0]
@@ -195,8 +199,6 @@ def _check(
         check_integer("max_products", max_products, 1)
     if unconverged not in ("mark", "raise"):
         raise InvalidParameter(unknown_choice("unconverged", unconverged, ["mark", "raise"]))
-    if bulk is not None and not bulk[0] <= bulk[1]:
-        raise InvalidParameter(f"bulk is {bulk}; allowed: (lower edge, upper edge), in that order.")
     return n_upper + n_lower
 
 
@@ -211,12 +213,12 @@ def _most_products(wanted: int, max_products: int | None) -> int:
     return limit
 
 
-def _message(pairs: RitzPairs, converged: np.ndarray, allowed: float, route: Route) -> str:
+def _message(pairs: Eigenpairs, tolerance: float) -> str:
     return (
-        f"{np.count_nonzero(~converged)} of {converged.size} eigenpairs did not converge by "
-        f"{route.name} in {pairs.products} products: the largest residual is "
-        f"{pairs.residuals.max():.2e}, allowed {allowed:.2e}. Raise max_products or the tolerance, "
-        "or ask for fewer pairs: those at the bulk edge converge last."
+        f"{np.count_nonzero(~pairs.converged)} of {pairs.converged.size} eigenpairs did not converge "
+        f"by {pairs.route} in {pairs.products} products: the largest residual is "
+        f"{pairs.residuals.max():.2e}, allowed {tolerance * pairs.scale:.2e}. Raise max_products or "
+        "the tolerance, or ask for fewer pairs: those at the bulk edge converge last."
     )
 
 

@@ -104,6 +104,11 @@ class SpectralMeasure:
     atoms: np.ndarray
     probabilities: np.ndarray
 
+    def centred(self) -> SpectralMeasure:
+        """The measure moved to mean zero."""
+        mean = np.dot(self.probabilities, self.atoms)
+        return SpectralMeasure(self.atoms - mean, self.probabilities)
+
     def flipped(self) -> SpectralMeasure:
         """The measure of the operator with its sign changed."""
         return SpectralMeasure(-self.atoms, self.probabilities)
@@ -193,6 +198,7 @@ class PredictedBulk:
         # Infinite samples are an error of the operator's; NumPy need not warn of them before.
         with np.errstate(invalid="ignore", over="ignore"):
             self.atoms, self.chance = noise_law(operator)
+        # Of the spectrum, but for uncorrected features of degree 1, from which mean(T) I is taken.
         self.mean = float(np.dot(self.chance, self.atoms))
         # E[w^2] / delta = s^2
         self.noise_scale = float(np.sqrt(np.dot(self.chance, self.atoms**2) / self.aspect_ratio))
@@ -213,40 +219,44 @@ class PredictedBulk:
 
     def centre(self, values: np.ndarray) -> float:
         """Mean of the eigenvalues that are no features, from the trace and those that are."""
-        # Zero for the corrected operator, which has lost its mean with the rest of the bias.
-        rest = self.n_features - values.size
-        if self.operator.correction == "wick" or rest == 0:
-            return 0.0
-        trace = self.n_features * self.operator.statistics.shift
-        return float((trace - values.sum()) / rest)
+        wick = self.operator.correction == "wick"
+        return self._mean_of_rest(self.mean if wick else self.operator.statistics.shift, values)
 
-    def _with_margin(self, edges: BulkEdges) -> Edges:
-        # Noise alone stays inside in 99 of a hundred fits, on each side.
-        return edges.with_margin(dimension=self.n_features, probability=0.99)
+    def _mean_of_rest(self, mean: float, values: np.ndarray) -> float:
+        rest = self.n_features - values.size
+        return float((self.n_features * mean - values.sum()) / rest) if rest else 0.0
 
     def edges(self, values: np.ndarray, vectors: np.ndarray) -> NullEdges:
         """Edges when the population operator of the features found is added to the noise."""
         centre = self.centre(values)
-        lower, upper = self._with_margin(self._whole_noise)
-        noise = lower + centre, upper + centre
+        noise = self._moved(self._whole_noise, centre)
         background = self._background(values, vectors)
-        corrected = self._edges_with(background, None, vectors)
         if self._contraction is None:
-            bulk = corrected = _hull(corrected, noise)
-        else:
-            bulk = _hull(self._edges_with(background, self._contraction, vectors), noise)
-        return NullEdges(noise, bulk, centre, corrected)
+            bulk = _hull(self._edges_with(background, None, vectors, centre), noise)
+            return NullEdges(noise, bulk, centre, bulk)
+        bulk = _hull(self._edges_with(background, self._contraction, vectors, centre), noise)
+        within = self._mean_of_rest(self.mean, self.corrected_values(values, vectors))
+        return NullEdges(noise, bulk, centre, self._edges_with(background, None, vectors, within))
+
+    def _moved(self, edges: BulkEdges, centre: float) -> Edges:
+        # Noise alone stays inside in 99 of a hundred fits, on each side.
+        lower, upper = edges.with_margin(dimension=self.n_features, probability=0.99)
+        return lower + centre, upper + centre
 
     def _edges_with(
-        self, background: Background | None, contraction: Contraction | None, vectors: np.ndarray
+        self,
+        background: Background | None,
+        contraction: Contraction | None,
+        vectors: np.ndarray,
+        centre: float,
     ) -> Edges:
-        """Edges of noise and population, on the complement of some vectors."""
+        """Edges of noise and population about a mean, on the complement of some vectors."""
         nothing = background is None and contraction is None
         if nothing or self.n_features - vectors.shape[1] < 2:
-            return self._with_margin(self._noise)
+            return self._moved(self._noise, centre)
         rng = np.random.default_rng(self._seed)
-        population = self._population(background, contraction)
-        return self._with_margin(self._free_edges(quadrature_of(population, vectors, rng)))
+        measure = quadrature_of(self._population(background, contraction), vectors, rng)
+        return self._moved(self._free_edges(measure.centred()), centre)
 
     def _free_edges(self, measure: SpectralMeasure) -> BulkEdges:
         """Edges of the free sum of a population and the noise."""

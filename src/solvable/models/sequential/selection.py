@@ -48,10 +48,26 @@ class Rejection:
 class Selection:
     """Candidates that are returned, most significant first, and what they were tested against."""
 
+    distance: np.ndarray  # of every candidate beyond the nearer edge, negative inside
     order: np.ndarray  # of the candidates returned
     outliers: np.ndarray  # whether each of them counts as a feature
     edges: NullEdges
     rejected: tuple[Rejection, ...]  # candidates asked for that do not count
+
+
+def is_enough(pairs: Eigenpairs, selection: Selection, wanted: int | None, *, forced: bool) -> bool:
+    """Whether more products could change what is selected."""
+    good = pairs.converged
+    if wanted is not None and (forced or selection.outliers.sum() == wanted):
+        return bool(good[selection.order].all())
+    # As many as there are: all that are outside must have converged, and on each side the one nearest
+    # to the edge from inside must be known well enough to stay there, as Ritz values move outwards.
+    outside = selection.distance > 0
+    near = pairs.residuals <= np.maximum(5e-3 * pairs.scale, -selection.distance / 4)
+    ends = np.arange(good.size) < pairs.n_upper
+    sides = [np.flatnonzero(~outside & side) for side in (ends, ~ends)]
+    nearest = [side[np.argmax(selection.distance[side])] for side in sides if side.size]
+    return bool(good[outside].all() and near[nearest].all())
 
 
 def beyond(values: np.ndarray, edges: Edges) -> np.ndarray:
@@ -94,7 +110,7 @@ def select_outliers(
     else:
         order = np.array([k for k in ranking if outside[k]][:wanted], dtype=int)
     rejected = _reasons(pairs, edges, ranking, order, outside, wanted)
-    return Selection(order, outside[order], edges, rejected)
+    return Selection(distance, order, outside[order], edges, rejected)
 
 
 def _reasons(

@@ -12,7 +12,12 @@ from solvable.arrays import Array, ArraySource, Source, to_numpy
 from solvable.errors import InvalidData, InvalidParameter
 from solvable.fitting.rows import Part
 from solvable.models.sequential.bulk import Edges, PredictedBulk
-from solvable.models.sequential.selection import Rejection, Selection, beyond, select_outliers
+from solvable.models.sequential.selection import (
+    Rejection,
+    Selection,
+    is_enough,
+    select_outliers,
+)
 from solvable.operators import (
     Correction,
     Eigenpairs,
@@ -158,11 +163,27 @@ def _search(
     """Eigenpairs of both ends, enough of them, and the selection among them."""
     size = operator.shape[0]
     forced = settings.selection == "forced"
+
+    def select(pairs: Eigenpairs) -> Selection:
+        corrected = bulk.corrected_values(pairs.values, pairs.vectors)
+        return select_outliers(pairs, bulk.edges, corrected=corrected, wanted=wanted, forced=forced)
+
+    # Edges are not free: they are looked at when one more pair has converged, and now and then.
+    looked_at = 0, 0
+
+    def enough(pairs: Eigenpairs) -> bool:
+        nonlocal looked_at
+        converged = int(np.count_nonzero(pairs.converged))
+        if converged == looked_at[0] and pairs.products < 1.25 * looked_at[1] + 8:
+            return False
+        looked_at = converged, pairs.products
+        return is_enough(pairs, select(pairs), wanted, forced=forced)
+
     # Where any number is allowed, 16 candidates per side, doubled while all of them are features.
     upper = lower = 16 if wanted is None else wanted
-    inside: Edges | None = bulk.edges(np.empty(0), np.empty((size, 0))).bulk
     while True:
         n_upper, n_lower = min(upper, size - size // 2), min(lower, size // 2)
+        looked_at = 0, 0
         pairs = leading_eigenpairs(
             operator,
             n_upper,
@@ -171,23 +192,14 @@ def _search(
             tolerance=settings.tolerance,
             max_products=settings.max_products,
             rng=rng,
-            bulk=inside,
+            enough=enough,
         )
-        corrected = bulk.corrected_values(pairs.values, pairs.vectors)
-        selection = select_outliers(
-            pairs, bulk.edges, corrected=corrected, wanted=wanted, forced=forced
-        )
-        outside = beyond(pairs.values, selection.edges.bulk) > 0
-        found_upper, found_lower = int(outside[:n_upper].sum()), int(outside[n_upper:].sum())
-        full = found_upper == n_upper or 0 < n_lower == found_lower
-        if wanted is None and full and n_upper + n_lower < size:
-            upper, lower = 2 * upper, 2 * lower
-        elif wanted and forced and inside and not pairs.converged[selection.order].all():
-            # Some of those asked for lie in the bulk, which the solver was told to leave alone.
-            missing = max(0, wanted - found_upper - found_lower)
-            upper, lower, inside = found_upper + missing, found_lower + missing, None
-        else:
+        selection = select(pairs)
+        outside = selection.distance > 0
+        full = outside[:n_upper].all() or (n_lower > 0 and outside[n_upper:].all())
+        if wanted is not None or not full or n_upper + n_lower >= size:
             return pairs, selection
+        upper, lower = 2 * upper, 2 * lower
 
 
 def _latent_blocks(
