@@ -43,7 +43,11 @@ def time_ratio(n: int) -> bool:
         nonlocal products
         operator = MomentOperator(X, apply_label_map(y, "tanh"), FEATURES, correction="wick")
         edge = 2.2 * operator.statistics.noise_scale
-        pairs = leading_eigenpairs(operator, 11, 11, bulk=(-edge, edge), rng=0)
+
+        def enough(pairs) -> bool:
+            return bool(pairs.converged[np.abs(pairs.values) > edge].all())
+
+        pairs = leading_eigenpairs(operator, 11, 11, enough=enough, rng=0)
         products = pairs.products
         print(f"{products} products, {np.count_nonzero(np.abs(pairs.values) > edge)} outliers")
 

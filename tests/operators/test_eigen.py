@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from solvable.errors import InvalidData, InvalidParameter, MemoryLimitExceeded, NotConverged
 from solvable.operators import Eigenpairs, HermiteFeatures, MomentOperator, leading_eigenpairs
-from solvable.operators._lanczos import BULK_TOLERANCE, RitzPairs, lanczos, settled
+from solvable.operators._lanczos import RitzPairs, lanczos
 
 
 def operator_of(
@@ -134,9 +134,11 @@ def spiked(size: int, heights: list[float], seed: int = 0) -> np.ndarray:
     return noise + (vectors * heights) @ vectors.T
 
 
-def solve(matrix: np.ndarray, n_upper: int, n_lower: int, **options: Any) -> RitzPairs:
+def solve(
+    matrix: np.ndarray, n_upper: int, n_lower: int, tolerance: float = 1e-4, **options: Any
+) -> RitzPairs:
     defaults: dict[str, Any] = {
-        "tolerance": 1e-4,
+        "enough": lambda pairs: (pairs.residuals <= tolerance * pairs.scale).all(),
         "max_products": 2000,
         "capacity": 200,
         "rng": np.random.default_rng(0),
@@ -230,7 +232,12 @@ def test_a_known_bulk_spares_products_and_loses_no_outlier() -> None:
     values = np.linalg.eigvalsh(matrix)
     expected = np.concatenate([values[::-1][:6], values[:6][::-1]])
     full = solve(matrix, 6, 6)
-    short = solve(matrix, 6, 6, bulk=(-2.05, 2.05))
+
+    def enough(pairs: RitzPairs) -> bool:
+        outside = np.abs(pairs.values) > 2.05
+        return bool((pairs.residuals[outside] <= 1e-4 * pairs.scale).all() and outside.sum() == 5)
+
+    short = solve(matrix, 6, 6, enough=enough)
     assert short.products < 0.7 * full.products
     outside = np.abs(expected) > 2.05
     assert outside.sum() == 5
@@ -240,22 +247,6 @@ def test_a_known_bulk_spares_products_and_loses_no_outlier() -> None:
     assert not (short.residuals <= 1e-4 * short.scale).all()
 
 
-def test_what_counts_as_settled() -> None:
-    def pairs(residuals: list[float]) -> RitzPairs:
-        values = np.array([3.0, 1.9, 1.8, -1.8, -1.9, -3.0])
-        return RitzPairs(values, np.zeros((1, 6)), np.array(residuals), 1.0, 0)
-
-    bulk, half = (-2.0, 2.0), BULK_TOLERANCE / 2
-    assert settled(pairs([0.0] * 6), 3, 1e-4, None)
-    assert not settled(pairs([0, 0, 1, 0, 0, 0]), 3, 1e-4, None)
-    assert settled(pairs([0, half, 1, 1, half, 0]), 3, 1e-4, bulk)
-    # An outlier, or the pair next to the edge on either side, that is not known well enough.
-    assert not settled(pairs([1e-3, half, 1, 1, half, 0]), 3, 1e-4, bulk)
-    assert not settled(pairs([0, half, 1, 1, half, 1e-3]), 3, 1e-4, bulk)
-    assert not settled(pairs([0, 1, 0, 0, half, 0]), 3, 1e-4, bulk)
-    assert not settled(pairs([0, half, 0, 0, 1, 0]), 3, 1e-4, bulk)
-
-
 def test_a_tolerance_of_zero_spans_the_whole_space_and_stops() -> None:
     matrix = spiked(30, [2.5])
     pairs = solve(matrix, 2, 2, tolerance=0.0)
@@ -263,17 +254,21 @@ def test_a_tolerance_of_zero_spans_the_whole_space_and_stops() -> None:
     np.testing.assert_allclose(pairs.values, np.linalg.eigvalsh(matrix)[[-1, -2, 1, 0]], atol=1e-12)
 
 
-def test_bulk_through_the_public_function() -> None:
+def test_pairs_that_will_do() -> None:
     operator = operator_of(2, 24, 900)
     values = np.linalg.eigvalsh(operator.dense())
-    edges = float(values[4]), float(values[-4])
-    pairs = leading_eigenpairs(operator, 8, 8, route="lanczos", bulk=edges, rng=0)
+    asked = []
+
+    def enough(pairs: Eigenpairs) -> bool:
+        asked.append(pairs.products)
+        return bool(pairs.converged[:3].all())
+
+    pairs = leading_eigenpairs(operator, 8, 8, route="lanczos", enough=enough, rng=0)
     whole = leading_eigenpairs(operator, 8, 8, route="lanczos", rng=0)
-    assert pairs.products <= whole.products
+    assert pairs.products == asked[-1] < whole.products
     assert pairs.converged[:3].all()
+    assert not pairs.converged.all()
     np.testing.assert_allclose(pairs.values[:3], values[::-1][:3], atol=1e-6 * pairs.scale)
-    with pytest.raises(InvalidParameter, match="bulk is"):
-        leading_eigenpairs(operator, 1, 1, bulk=(1.0, -1.0), rng=0)
 
 
 def test_the_same_seed_gives_the_same_pairs() -> None:

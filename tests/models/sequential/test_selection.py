@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from solvable.models.sequential.bulk import NullEdges
-from solvable.models.sequential.selection import beyond, select_outliers
+from solvable.models.sequential.selection import beyond, is_enough, select_outliers
 from solvable.operators import Eigenpairs
 
 NOISE = (-1.0, 1.2)
@@ -37,7 +39,7 @@ def growing_edges(values, vectors):
     """A population bulk as wide as a third of the strongest feature."""
     reach = np.abs(values).max(initial=0) / 3
     bulk = min(NOISE[0], -reach), max(NOISE[1], reach)
-    return NullEdges(NOISE, bulk, 0.0, bulk)
+    return NullEdges(NOISE, bulk, 0.0, bulk, room=0.2)
 
 
 def test_both_sides_are_tested_against_their_own_edge():
@@ -142,8 +144,41 @@ def test_what_is_selected_and_what_is_rejected_adds_up(values, wanted, forced):
     else:
         assert selection.outliers.all()
         assert selection.order.size + len(selection.rejected) == asked
-    distance = beyond(pairs.values, selection.edges.bulk)[selection.order]
-    assert (np.diff(np.maximum(distance, 0)) <= 0).all()
-    inside = np.abs(pairs.values[selection.order][distance <= 0] - selection.edges.centre)
+    distance = beyond(pairs.values, selection.edges.bulk)
+    np.testing.assert_array_equal(selection.distance, distance)
+    assert ((distance[selection.order] > 0) == selection.outliers).all()
+    # Far outside by distance, then by the modulus about the centre.
+    far = np.maximum(distance - selection.edges.room, 0)[selection.order]
+    assert (np.diff(far) <= 0).all()
+    inside = np.abs(pairs.values[selection.order][far == 0] - selection.edges.centre)
     assert (np.diff(inside) <= 0).all()
-    assert ((distance > 0) == selection.outliers).all()
+
+
+def test_stands_out_of_the_corrected_bulk_alone():
+    pairs = eigenpairs([1.1, 0.9, -0.5, -0.8])
+    corrected = np.array([0.6, 0.1, 0.0, -0.2])
+
+    def edges(values, vectors):
+        return NullEdges(NOISE, NOISE, 0.0, (-0.3, 0.3))
+
+    selection = select_outliers(pairs, edges, corrected=corrected, wanted=None)
+    assert pairs.values[selection.order].tolist() == [1.1]
+
+
+def test_what_is_enough():
+    def enough(values, residuals, wanted, forced=False):
+        values = np.array(values)
+        pairs = replace(eigenpairs(values, np.array(residuals) < 1e-3), residuals=residuals)
+        selection = select_outliers(pairs, noise_only, wanted=wanted, forced=forced)
+        return is_enough(pairs, selection, wanted, forced=forced)
+
+    good, rough, bad = 1e-6, 4e-2, 0.4
+    # All that were asked for are there, whatever the others do.
+    assert enough([3.0, 1.0, -0.5, -2.0], np.array([good, bad, bad, good]), 2)
+    assert enough([3.0, 1.0, -0.5, -2.0], np.array([good, bad, bad, good]), 2, forced=True)
+    # Fewer: those nearest to the edges must be known well enough to stay inside.
+    assert not enough([3.0, 1.0, -0.5, -2.0], np.array([good, bad, bad, good]), None)
+    assert enough([3.0, 1.0, -0.5, -2.0], np.array([good, rough, rough, good]), None)
+    assert not enough([3.0, 1.0, -0.5, -2.0], np.array([rough, rough, rough, good]), None)
+    # Forced ones must have converged inside too.
+    assert not enough([3.0, 1.0, -0.5, -2.0], np.array([good, rough, good, good]), 3, forced=True)

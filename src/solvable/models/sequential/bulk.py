@@ -11,28 +11,27 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from math import comb, factorial, prod, sqrt
 from typing import TypeAlias
 
 import numpy as np
 
-from solvable.hermite import hermite_polynomials
+from solvable.models.sequential.cubic_forms import corrected_spectrum, tensors_of
+from solvable.models.sequential.cubic_population import CubicOperator
 from solvable.operators import HermiteFeatures, MomentOperator
-from solvable.operators._wick import Contraction
 from solvable.spectra.edges import BulkEdges, upper_edge
 
 Edges: TypeAlias = tuple[float, float]
 """Lower and upper edge of a bulk."""
 
-Background: TypeAlias = tuple[np.ndarray, np.ndarray]
-"""Heights theta_i, shape (p,), and matrices M_i of features, shape (p, d, d)."""
+VectorMap: TypeAlias = Callable[[np.ndarray], np.ndarray]
+"""A linear map on columns, shape (D, k)."""
 
 
 def weight_law(weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Atoms and probabilities that stand for many weights, shape (at most 5120,) each."""
+    """Atoms and probabilities that stand for many weights, shape (at most 1536,) each."""
     # The extremes, which set the edges, are kept; narrow bins stand for the others, to second order
     # in their width.
-    n, kept, bins = weights.size, 512, 4096
+    n, kept, bins = weights.size, 256, 1024
     if n <= 2 * kept + bins:
         return weights, np.full(n, 1 / n)
     ordered = np.partition(weights, (kept, n - kept))
@@ -48,53 +47,33 @@ def weight_law(weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def chaos_eigenvalues(
     squared_norm: np.ndarray, dimension: int, degree: int
-) -> list[tuple[np.ndarray, int]]:
-    """Eigenvalues of the part of degree 2q of F F^T - I, for |x|^2 of shape (n,), and how often."""
-    # K[U, U] = (exp(-Laplacian / 2) U(x)^2) / q! of the form U(x) = <U, x (x) ... (x) x>. Along x and
-    # across, x = |x| e_1 and y, the forms x_1^(q - l - 2j) |y|^2j h_l(y) with h_l harmonic in n = d - 1
-    # dimensions make blocks of at most two: He_(a + a')(|x|) of the first factors, times
-    # (-1)^(m + l) E[|y|^2m h_l^2], m = j + j', of the second.
-    n, along = dimension - 1, np.sqrt(squared_norm)
-    hermite = hermite_polynomials(along, 2 * degree)  # orthonormal: He_k / sqrt(k!)
-    found = []
-    for harmonic in range(degree + 1 if n else 1):
-        count = comb(n + harmonic - 1, harmonic) if harmonic else 1
-        count -= comb(n + harmonic - 3, harmonic - 2) if harmonic > 1 else 0
-        size = (degree - harmonic) // 2 + 1 if n else 1
-        powers = [degree - harmonic - 2 * j for j in range(size)]
-        # Norms: |x_1^a|^2 = a!, and Laplacian |y|^2j h = 2j (2j + 2l + n - 2) |y|^(2j - 2) h.
-        norms = [
-            factorial(a) * prod(2 * i * (2 * i + 2 * harmonic + n - 2) for i in range(1, j + 1))
-            for j, a in enumerate(powers)
-        ]
-        blocks = np.empty((squared_norm.size, size, size))
-        for j in range(size):
-            for k in range(size):
-                m, a = j + k, powers[j] + powers[k]
-                across = (-1) ** (m + harmonic) * prod(n + 2 * harmonic + 2 * i for i in range(m))
-                scale = sqrt(factorial(a) / (norms[j] * norms[k]))
-                blocks[:, j, k] = across * scale * hermite[a]
-        values = blocks[:, :, 0] if size == 1 else np.linalg.eigvalsh(blocks)
-        found += [(column, count) for column in values.T if count]
-    return found
+) -> tuple[np.ndarray, np.ndarray]:
+    """Eigenvalues of the part of degree 2q of F F^T - I at |x|^2, shape (n, k), and their numbers."""
+    if degree == 3:
+        return corrected_spectrum(squared_norm, dimension)
+    # As at degree 3: a block of two of forms in |x| e_1 alone, forms with one vector across x, and
+    # traceless forms across it.
+    s, m = squared_norm, dimension - 1
+    along, across, off = (s**2 - 6 * s + 3) / 2, (m + 2) / 2, -np.sqrt(m) * (s - 1) / 2
+    half = np.hypot((along - across) / 2, off)
+    middle = (along + across) / 2
+    values = np.stack([middle + half, middle - half, 1 - s, np.ones_like(s)], axis=1)
+    return values, np.array([1.0, 1.0, m, (m + 2) * (m - 1) / 2])
 
 
 def noise_law(operator: MomentOperator) -> tuple[np.ndarray, np.ndarray]:
     """Atoms w of the noise and their chances: free terms w g g^T, several to a sample above degree 1."""
     features, weights = operator.features, operator.weights
-    if operator.input_norms is None:
+    if operator.input_norms is None or features.dimension == 1:
         return weight_law(operator.weighted_norms)
     assert isinstance(features, HermiteFeatures)
     # A sample adds T K / n with K the part of degree 2q of F F^T - I, which has eigenvalues of both
     # signs; w = T kappa / D, as often as kappa.
-    laws = [
-        (weight_law(weights * values / features.n_features), count)
-        for values, count in chaos_eigenvalues(
-            operator.input_norms, features.dimension, features.degree
-        )
-    ]
-    atoms = np.concatenate([law[0] for law, _ in laws])
-    return atoms, np.concatenate([count * law[1] for law, count in laws])
+    values, counts = chaos_eigenvalues(operator.input_norms, features.dimension, features.degree)
+    laws = [weight_law(weights * kappa / features.n_features) for kappa in values.T]
+    atoms = np.concatenate([atoms for atoms, _ in laws])
+    chances = [count * chance for count, (_, chance) in zip(counts, laws, strict=True)]
+    return atoms, np.concatenate(chances)
 
 
 @dataclass(frozen=True)
@@ -168,7 +147,7 @@ def free_upper_edge(
         low = brentq(lambda t: np.log(resolvent(t) * largest / aspect_ratio), low, high + 40.0)
         low += 1e-9
     # Convex in u, hence with one minimum; a grid first, as t stretches it.
-    grid = np.linspace(low, max(high, low + 1.0), 200)
+    grid = np.linspace(low, max(high, low + 1.0), 60)
     values = np.array([position(t) for t in grid])
     best = int(np.argmin(values))
     around = grid[max(best - 1, 0)], grid[min(best + 1, grid.size - 1)]
@@ -184,6 +163,7 @@ class NullEdges:
     bulk: Edges  # of noise and population operator together, never inside `noise`
     centre: float  # mean of the noise spectrum
     corrected: Edges  # of what is left without the lower chaoses; `bulk` where there are none
+    room: float = 0.0  # to which `bulk` is known: corrections are of relative order 1/d
 
 
 class PredictedBulk:
@@ -232,11 +212,15 @@ class PredictedBulk:
         noise = self._moved(self._whole_noise, centre)
         background = self._background(values, vectors)
         if self._contraction is None:
-            bulk = _hull(self._edges_with(background, None, vectors, centre), noise)
-            return NullEdges(noise, bulk, centre, bulk)
-        bulk = _hull(self._edges_with(background, self._contraction, vectors, centre), noise)
+            bulk = _hull(self._edges_with((background, None), vectors, centre), noise)
+            return NullEdges(noise, bulk, centre, bulk, self._room(bulk))
+        bulk = _hull(self._edges_with((background, self._contraction), vectors, centre), noise)
         within = self._mean_of_rest(self.mean, self.corrected_values(values, vectors))
-        return NullEdges(noise, bulk, centre, self._edges_with(background, None, vectors, within))
+        corrected = self._edges_with((background, None), vectors, within)
+        return NullEdges(noise, bulk, centre, corrected, self._room(bulk))
+
+    def _room(self, bulk: Edges) -> float:
+        return (bulk[1] - bulk[0]) / self.features.dimension
 
     def _moved(self, edges: BulkEdges, centre: float) -> Edges:
         # Noise alone stays inside in 99 of a hundred fits, on each side.
@@ -245,17 +229,19 @@ class PredictedBulk:
 
     def _edges_with(
         self,
-        background: Background | None,
-        contraction: Contraction | None,
+        parts: tuple[VectorMap | None, VectorMap | None],
         vectors: np.ndarray,
         centre: float,
     ) -> Edges:
         """Edges of noise and population about a mean, on the complement of some vectors."""
-        nothing = background is None and contraction is None
-        if nothing or self.n_features - vectors.shape[1] < 2:
+        known = [part for part in parts if part is not None]
+        if not known or self.n_features - vectors.shape[1] < 2:
             return self._moved(self._noise, centre)
-        rng = np.random.default_rng(self._seed)
-        measure = quadrature_of(self._population(background, contraction), vectors, rng)
+
+        def population(vector: np.ndarray) -> np.ndarray:
+            return np.asarray(sum(part(vector[:, None])[:, 0] for part in known))
+
+        measure = quadrature_of(population, vectors, np.random.default_rng(self._seed))
         return self._moved(self._free_edges(measure.centred()), centre)
 
     def _free_edges(self, measure: SpectralMeasure) -> BulkEdges:
@@ -271,10 +257,10 @@ class PredictedBulk:
             return values
         return np.asarray(values - np.sum(vectors * self._contraction(vectors), axis=0))
 
-    def _background(self, values: np.ndarray, vectors: np.ndarray) -> Background | None:
-        """Heights theta_i and matrices M_i of features, as far as the data know them."""
+    def _background(self, values: np.ndarray, vectors: np.ndarray) -> VectorMap | None:
+        """What the features found add to the highest chaos beside their spikes."""
         features = self.features
-        if not isinstance(features, HermiteFeatures) or features.degree != 2 or not values.size:
+        if not isinstance(features, HermiteFeatures) or features.degree == 1 or not values.size:
             return None
         seen, directions = values, vectors
         if self._contraction is not None:
@@ -286,28 +272,14 @@ class PredictedBulk:
         # A spike seen at theta + s^2 / theta is known up to c^2 and counts by
         # theta c^2 = sqrt(seen^2 - 4 s^2).
         counted = np.sign(seen) * np.sqrt(np.maximum(seen**2 - 4 * self.noise_scale**2, 0.0))
-        return counted, np.asarray(features.to_symmetric(directions))
+        if features.degree == 3:
+            return CubicOperator(tensors_of(directions), counted)
+        M = np.asarray(features.to_symmetric(directions))
 
-    def _population(
-        self, background: Background | None, contraction: Contraction | None
-    ) -> Callable[[np.ndarray], np.ndarray]:
-        """Population operator that the data and the features found predict."""
-        # P[U] = B_1 U + U B_1 + 2 sum_i theta_i M_i U M_i (note 3.6): the contraction with the measured
-        # B_1 = (1/n) sum T (x x^T - I), which the Wick correction takes out, and, of what is left, the
-        # part that does not shrink with n.
-        features = self.features
-        assert isinstance(features, HermiteFeatures)
-
-        def apply(vector: np.ndarray) -> np.ndarray:
-            image = np.zeros(vector.size)
-            if contraction is not None:
-                image += contraction(vector[:, None])[:, 0]
-            if background is not None:
-                heights, M = background
-                U = np.asarray(features.to_symmetric(vector[:, None]))[0]
-                moved = 2 * np.tensordot(heights, M @ U @ M, axes=1)
-                image += np.asarray(features.from_symmetric(moved[None]))[:, 0]
-            return image
+        def apply(vectors: np.ndarray) -> np.ndarray:
+            # 2 sum_i theta_i M_i U M_i (note 3.6)
+            U = np.asarray(features.to_symmetric(vectors))[:, None]
+            return np.asarray(features.from_symmetric(2 * np.tensordot(counted, M @ U @ M, (0, 1))))
 
         return apply
 

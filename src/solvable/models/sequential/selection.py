@@ -102,9 +102,10 @@ def select_outliers(
         # would predict a bulk of their own if they were taken for some.
         chosen |= open_ones & (distance >= distance[open_ones].max() / 2)
     outside = chosen & (distance > 0)
-    # Beyond the edges the distance counts; inside, where an edge is no more than the end of the
-    # noise, the modulus about the centre.
-    ranking = np.lexsort((-np.abs(values - edges.centre), -np.maximum(distance, 0.0)))
+    # Clearly beyond the edges the distance counts; inside, where an edge is no more than the end of
+    # the noise, the modulus about the centre.
+    far = np.maximum(distance - edges.room, 0.0)
+    ranking = np.lexsort((-np.abs(values - edges.centre), -far))
     if forced:
         order = ranking[:wanted]
     else:
