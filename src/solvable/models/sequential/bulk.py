@@ -220,7 +220,8 @@ class PredictedBulk:
         return NullEdges(noise, bulk, centre, corrected, self._room(bulk))
 
     def _room(self, bulk: Edges) -> float:
-        return (bulk[1] - bulk[0]) / self.features.dimension
+        # 4/d of half of the width
+        return 2 * (bulk[1] - bulk[0]) / self.features.dimension
 
     def _moved(self, edges: BulkEdges, centre: float) -> Edges:
         # Noise alone stays inside in 99 of a hundred fits, on each side.
