@@ -15,7 +15,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from solvable.models.sequential.cubic_forms import corrected_spectrum, tensors_of
+from solvable.models.sequential.chaos import chaos_eigenvalues
+from solvable.models.sequential.cubic_forms import tensors_of
 from solvable.models.sequential.cubic_population import CubicOperator
 from solvable.operators import HermiteFeatures, MomentOperator
 from solvable.spectra.edges import BulkEdges, upper_edge
@@ -45,35 +46,22 @@ def weight_law(weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return atoms, chance
 
 
-def chaos_eigenvalues(
-    squared_norm: np.ndarray, dimension: int, degree: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Eigenvalues of the part of degree 2q of F F^T - I at |x|^2, shape (n, k), and their numbers."""
-    if degree == 3:
-        return corrected_spectrum(squared_norm, dimension)
-    # As at degree 3: a block of two of forms in |x| e_1 alone, forms with one vector across x, and
-    # traceless forms across it.
-    s, m = squared_norm, dimension - 1
-    along, across, off = (s**2 - 6 * s + 3) / 2, (m + 2) / 2, -np.sqrt(m) * (s - 1) / 2
-    half = np.hypot((along - across) / 2, off)
-    middle = (along + across) / 2
-    values = np.stack([middle + half, middle - half, 1 - s, np.ones_like(s)], axis=1)
-    return values, np.array([1.0, 1.0, m, (m + 2) * (m - 1) / 2])
-
-
 def noise_law(operator: MomentOperator) -> tuple[np.ndarray, np.ndarray]:
     """Atoms w of the noise and their chances: free terms w g g^T, several to a sample above degree 1."""
     features, weights = operator.features, operator.weights
-    if operator.input_norms is None or features.dimension == 1:
+    if operator.input_norms is None:
         return weight_law(operator.weighted_norms)
     assert isinstance(features, HermiteFeatures)
     # A sample adds T K / n with K the part of degree 2q of F F^T - I, which has eigenvalues of both
     # signs; w = T kappa / D, as often as kappa.
-    values, counts = chaos_eigenvalues(operator.input_norms, features.dimension, features.degree)
-    laws = [weight_law(weights * kappa / features.n_features) for kappa in values.T]
-    atoms = np.concatenate([atoms for atoms, _ in laws])
-    chances = [count * chance for count, (_, chance) in zip(counts, laws, strict=True)]
-    return atoms, np.concatenate(chances)
+    laws = [
+        (weight_law(weights * values / features.n_features), count)
+        for values, count in chaos_eigenvalues(
+            operator.input_norms, features.dimension, features.degree
+        )
+    ]
+    atoms = np.concatenate([law[0] for law, _ in laws])
+    return atoms, np.concatenate([count * law[1] for law, count in laws])
 
 
 @dataclass(frozen=True)

@@ -129,7 +129,8 @@ class CubicLaw(SpikeLaw):
             null = PredictedBulk(cast("MomentOperator", part), rng).edges(
                 np.empty(0), np.empty((D, 0))
             )
-            rankings.append(Ranking(*null.bulk, null.centre))
+            lower, upper = null.bulk
+            rankings.append(Ranking(lower - null.room, upper + null.room, null.centre))
         return rankings
 
 

@@ -15,7 +15,7 @@ from math import comb
 
 import numpy as np
 
-from solvable.models.sequential.bulk import chaos_eigenvalues
+from solvable.models.sequential.chaos import chaos_eigenvalues
 from solvable.models.sequential.sample_kernel import SampleKernel, corrected_numbers, plain_kernel
 from solvable.operators._cubic import Cubic
 from solvable.operators._engines import columns_of, products_of_pairs
