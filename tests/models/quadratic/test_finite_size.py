@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from solvable.arrays import random_stream
+from solvable.arrays import ArraySource, random_stream
 from solvable.models.quadratic.finite_size import _functionals, _mass_at, finite_size
 from solvable.models.quadratic.measure import minimise
 from solvable.models.quadratic.saddle import saddle_objective
-from solvable.models.quadratic.sensing import GaussianSensing
+from solvable.models.quadratic.sample_shape import sample_shape
+from solvable.models.quadratic.sensing import GaussianSensing, SampleSensing
 from solvable.models.quadratic.target import QuadraticTarget
 from solvable.models.quadratic.theory import solve_quadratic
 from solvable.spectra.free_convolution import SpectralLaw
@@ -31,14 +32,13 @@ def test_the_excess_of_pure_noise_is_known():
     wanted = 0.25 - np.arccos(x / 2) / (2 * np.pi)
     np.testing.assert_allclose([_mass_at(law, one) for one in x], wanted, atol=1e-10)
     # E tr Z^2 / d = 1 + 1/d, of which the limit has the 1.
-    assert _functionals(law, -20.0).extra_second == pytest.approx(1.0, abs=1e-6)
+    assert _functionals(law, -20.0).excess == pytest.approx(1.0, abs=1e-6)
 
 
 def test_the_excess_of_a_random_target_is_known():
     """E tr S^2 / d = 1 + k + 1/d, and noise adds its own."""
     law = SpectralLaw(marchenko_pastur(0.3), noise=0.8)
-    assert _functionals(law, -20.0).extra_second == pytest.approx(1 + 0.8**2, rel=1e-5)
-    assert _functionals(law, -20.0).extra_first == pytest.approx(0.0, abs=1e-6)
+    assert _functionals(law, -20.0).excess == pytest.approx(1 + 0.8**2, rel=1e-5)
 
 
 @pytest.mark.parametrize("kind", ["atoms", "random"])
@@ -57,7 +57,7 @@ def test_moments_of_simulated_spectra(kind):
         seen = np.mean(np.maximum(values - threshold, 0) ** 2, axis=1)
         error = seen.std() / np.sqrt(count)
         gap = seen.mean() - float(truncated_moments(law, threshold).second[0])
-        first = _functionals(law, threshold).extra_second / d
+        first = _functionals(law, threshold).excess / d
         # The second order is a further 1/d of the first.
         assert abs(gap - first) < 4 * error + abs(first) / d * 2
         assert abs(gap) > 4 * error  # the limit itself is off
@@ -86,7 +86,7 @@ def test_shift_of_the_saddle_point_by_a_second_way(target, ratio):
         law = SpectralLaw(target, noise=effective_noise)
         b = penalty * effective_noise / (2 * residual_norm)
         random_energy = 0.0 if hasattr(target, "node_weights") and len(target.nodes) == 24 else 1.0
-        extra = random_energy - _functionals(law, b).extra_second
+        extra = random_energy - _functionals(law, b).excess
         return base + order * residual_norm / effective_noise * extra
 
     def gradient(order):
@@ -138,7 +138,7 @@ def simulated(sensing_of, ratio, replicates, d=20, penalty=0.2, noise=0.5):
 
 
 def compared(state, found, correction, d):
-    names = ("matrix_error", "train_error", "trace", "rank_fraction")
+    names = ("matrix_error", "train_error", "trace", "rank_fraction")[: found.shape[1]]
     limit = np.array([getattr(state, name) for name in names])
     first = np.array([getattr(correction, name) for name in names]) / d
     error = found.std(axis=0, ddof=1) / np.sqrt(len(found))
@@ -159,22 +159,62 @@ def test_gaussian_measurements_obey_the_first_order():
     assert off[0] > 4 or off[1] > 4
 
 
-class UnevenSensing(GaussianSensing):
-    """Gaussian matrices with norms as uneven as those of samples."""
+def samples(n, d, rng):
+    return SampleSensing(ArraySource(rng.standard_normal((n, d))))
 
-    def __init__(self, n, d, rng):
-        super().__init__(n, d, int(rng.integers(2**31)))
-        # |x|^2 / d of Gaussian samples; its square is the squared norm of a measurement.
-        scale = rng.chisquare(d, n) / d
-        self.matrices *= (scale / np.sqrt(1 + 2 / d))[:, None]
+
+@pytest.mark.parametrize(("ratio", "noise"), [(0.7, 0.0), (1.3, 0.8)])
+def test_samples_obey_the_first_order(ratio, noise):
+    """With label noise and without; the rank is left out, as it is not corrected for samples."""
+    state, found = simulated(samples, ratio, 60, noise=noise)
+    off = compared(state, found[:, :3], finite_size(state, samples=True), 20)
+    gaussian = finite_size(state, samples=False)
+    # Neither the limit nor what Gaussian measurements have beside it is enough.
+    error = found[:, 0].std() / np.sqrt(len(found))
+    assert off[0] > 6
+    assert found[:, 0].mean() > state.matrix_error + gaussian.matrix_error / 20 + 5 * error
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("ratio", [0.6, 1.2])
-def test_uneven_norms_obey_the_first_order(ratio):
-    """Norms alone: no other property of samples, so that nothing else is left at this order."""
-    state, found = simulated(UnevenSensing, ratio, 300, d=30)
-    compared(state, found, finite_size(state, samples=True), 30)
+@pytest.mark.parametrize(
+    ("ratio", "noise", "penalty"),
+    [(0.5, 0.0, 0.5), (1.2, 0.0, 0.03), (0.8, 0.3, 2.0), (2.5, 2.0, 0.1)],
+)
+def test_samples_at_more_settings(ratio, noise, penalty):
+    state, found = simulated(samples, ratio, 200, d=30, noise=noise, penalty=penalty)
+    compared(state, found[:, :3], finite_size(state, samples=True), 30)
+
+
+def test_functionals_of_the_shape_are_those_of_a_matrix():
+    """Moments of one large draw of target plus noise, its eigenvectors and divided differences."""
+    d, noise, b = 400, 0.9, 0.7
+    strengths = 3.0 * np.arange(1, d + 1) ** -0.5
+    matrix = np.diag(strengths) + noise * gaussian_matrices(random_stream("shape"), 1, d)[0]
+    found = sample_shape(SpectralLaw(strengths, noise=noise), b)
+    values, vectors = np.linalg.eigh(matrix)
+    f = np.maximum(values - b, 0)
+    error = vectors.T @ np.diag(strengths) @ vectors - np.diag(f)
+    gaps = values[:, None] - values + np.eye(d)
+    divided = (f[:, None] - f) / gaps + np.diag(values > b)
+    rho, lean = divided.mean(axis=1), np.diag(error)
+    square = np.sum(error**2, axis=1)
+    pair = lean @ divided @ lean / d**2
+    assert found.error == pytest.approx(square.mean(), rel=0.03)
+    assert found.freedom == pytest.approx(rho.mean() / 2, rel=0.03)
+    assert found.leverages == pytest.approx(np.mean(rho**2), rel=0.03)
+    assert found.with_error == pytest.approx(2 * np.mean(rho * square) + pair, rel=0.03)
+    assert found.with_lean == pytest.approx(np.mean(rho * lean), rel=0.05)
+    assert found.cube == pytest.approx(np.trace(error @ error @ error) / d, rel=0.05)
+
+    # Third and fourth change of Tr (M - b)_+^2 along x x^T, by the phases of its resolvent.
+    def changes(order):
+        places = np.linspace(b, b + 60, 60_001) - 1j * 0.02
+        resolvent = np.mean(1 / (places[:, None] - values), axis=1)
+        phases = np.imag(resolvent**order) / (np.pi * order)
+        return np.trapezoid(2 * (places.real - b) * phases, places.real)
+
+    assert found.third == pytest.approx(changes(3), rel=0.05)
+    assert found.fourth == pytest.approx(changes(4), rel=0.1)
 
 
 @pytest.mark.slow

@@ -312,7 +312,7 @@ def test_large_training_sets_are_held_in_single_precision(monkeypatch):
     parameters = QuadraticParameters(**SETTINGS["power law"])
     target = QuadraticTarget(24, "power-law", noise=0.5)
     sensing, _ = quadratic_experiment.draw_measurements(parameters, target, random_stream(1))
-    assert sensing.source.dtype == np.float32
+    assert sensing.samples.source.dtype == np.float32
 
 
 def test_parameters_of_a_point_read_back():

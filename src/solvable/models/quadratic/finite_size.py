@@ -1,29 +1,28 @@
 """First corrections in 1/d to the limit of quadratic networks."""
 
-# The limit knows a target's spectrum through J(delta, b) = int_b (x - b)^2 mu_delta alone. At finite d
-# the mean spectrum of S* + delta Z has a mass T(x)/d above x that the limit lacks. Its resolvent obeys
-# a Burgers equation with viscosity 1/2d, solved to first order along its characteristics, and
-# J + J_1/d with J_1(delta, b) = 2 int_b (x - b) T(x) dx takes the place of J (derived). For a target
-# that is itself random the same is added for the d-th part of its own mean spectrum.
-# Gaussian measurements need nothing else. Samples have norms of variance 8/d relative to those of
-# Gaussian matrices, and so leverages that differ; the shape of their noise is not included: that of n
-# matrices x x^T has a fourth free cumulant of order d/n, so that terms of order 1/(alpha d) remain.
+# All follow from the minimum Phi(alpha, Delta, lambda) of the objective by its derivatives: of n, the
+# gain T / (1 + V) of one more sample (T the test error, V its leverage); of Delta, alpha / (1 + V); of
+# lambda, Tr S / d. The limit knows a target's spectrum through J(delta, b) = int_b (x - b)^2 mu_delta
+# alone. At finite d the mean spectrum of S* + delta Z has a mass T(x)/d above x that the limit lacks.
+# Its resolvent obeys a Burgers equation with viscosity 1/2d, solved to first order along its
+# characteristics, and J + J_1/d with J_1(delta, b) = 2 int_b (x - b) T(x) dx takes the place of J
+# (derived). For a target that is itself random the same is added for the d-th part of its own mean
+# spectrum. Gaussian measurements need nothing else; what samples add is in `sample_shape`.
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from solvable.models.quadratic.saddle import second_moment
+from solvable.models.quadratic.sample_shape import Gain, SampleShape, sample_shape
 from solvable.models.quadratic.theory import QuadraticState
 from solvable.spectra.free_convolution import SpectralLaw
-from solvable.spectra.functionals import tail_rule
+from solvable.spectra.functionals import tail_rule, truncated_moments
 from solvable.spectra.measures import Measure
 from solvable.spectra.product_measure import MarchenkoPasturMeasure
-
-NORM_VARIANCE = 8.0
-"""Variance of |x|^4 / d^2, times d: of the squared norm of a measurement by a sample."""
 
 
 @dataclass(frozen=True)
@@ -38,111 +37,121 @@ class FiniteSize:
 
 @dataclass(frozen=True)
 class _Functionals:
-    """Functionals of a law above a threshold, and what the order 1/d adds to them."""
+    """Functionals of a law above a threshold."""
 
-    second: float
+    law: SpectralLaw
+    threshold: float
     slope: float
+    """A."""
     first: float
-    mass: float
-    freedom: float
-    extra_second: float
-    extra_first: float
+    second: float
+    excess: float
+    """J_1."""
+    shape: SampleShape | None
 
-    @property
-    def row(self) -> np.ndarray:
-        return np.array([self.slope, self.first, self.mass, self.freedom, self.extra_second])
+    def place(self, label_noise: float) -> _Place:
+        """The solution of the limit that has this law, threshold and label noise."""
+        noise, b, energy = self.law.noise, self.threshold, second_moment(self.law.target)
+        error = energy + 4 * noise**2 * self.slope - self.second - 2 * b * self.first
+        alpha = (error + label_noise / 2) / (2 * noise**2)
+        penalty = 4 * b * (alpha - self.slope)
+        # (B / delta) (Q_1 - J_1): a random target has its own 1/d, E tr S^2 / d being 1 + k + 1/d.
+        own = float(isinstance(self.law.target, MarchenkoPasturMeasure))
+        gaussian = penalty / (2 * b) * (own - self.excess)
+        gain = Gain(0.0, 0.0) if self.shape is None else self.shape.gain(alpha, label_noise)
+        return _Place(np.array([alpha, label_noise, penalty]), gaussian, gain)
+
+
+class _Place(NamedTuple):
+    """A solution of the limit, and what it adds to Phi, times d."""
+
+    parameters: np.ndarray
+    """alpha, Delta and lambda."""
+    gaussian: float
+    gain: Gain
 
 
 def finite_size(state: QuadraticState, *, samples: bool) -> FiniteSize:
     """First order in 1/d of a quadratic network with a regularisation above 0."""
-    noise, b, penalty = state.effective_noise, state.threshold, state.regularisation
-    here = _functionals(state.law, b)
-    step = 1e-3  # relative, of central differences in the effective noise
+    return finite_sizes(state, samples=samples)[samples]
+
+
+def finite_sizes(state: QuadraticState, *, samples: bool = True) -> tuple[FiniteSize, FiniteSize]:
+    """First order in 1/d of Gaussian measurements and, if they are asked for, of samples."""
+    noise, b, labels = state.effective_noise, state.threshold, state.label_noise
+    alpha, penalty = state.sample_ratio, state.regularisation
+    step = 1e-3  # relative, of central differences
+    # Noise and threshold together, threshold, label noise (which may be zero): one law for each noise.
+    push = step * state.test_error
     low, high = (
-        _functionals(SpectralLaw(state.law.target, noise=noise * scale), b * scale)
-        for scale in (1 - step, 1 + step)
+        SpectralLaw(state.law.target, noise=noise * scale) for scale in (1 - step, 1 + step)
     )
-    along = (high.row - low.row) / (2 * step * noise)
-    changes = _effective_changes(state) if samples else np.zeros(3)
-    size = penalty * noise / (2 * b)
-    moved = _shift(state, here, along, size, changes)
-    rise = b * (changes[2] / penalty + moved[1] / noise - moved[0] / size)
-    # Derivatives were taken at a fixed ratio of threshold and noise; this is what is left.
-    across = rise - b / noise * moved[1]
-    mixed = -2 * along[1] - 2 * b / noise * here.mass
-    extra_slope = along[4] + 2 * b / noise * here.extra_first
-    freedom = along[3] * moved[1] + (mixed * across + extra_slope) / (4 * noise)
-    error = 2 * changes[0] * noise**2 + 4 * state.sample_ratio * noise * moved[1] - changes[1] / 2
-    leverage = 4 * here.freedom * b / penalty
-    growth = 4 / penalty * (b * freedom + here.freedom * rise)
-    train = 2 * error / (1 + leverage) ** 2 - 2 * state.test_error * growth / (1 + leverage) ** 3
-    if samples:
-        uneven = 3 * leverage * state.test_error / (1 + leverage) - 4 * state.matrix_error
-        train += NORM_VARIANCE * leverage * uneven / (1 + leverage) ** 3
-    density = float(state.law.density(b))
-    return FiniteSize(
-        matrix_error=float(error),
-        train_error=float(train),
-        trace=float(along[1] * moved[1] - here.mass * across + here.extra_first),
-        rank_fraction=float(along[2] * moved[1] - density * across + _mass_at(state.law, b)),
+    here, *others = (
+        _functionals(law, place, samples)
+        for law, place in (
+            (state.law, b), (low, b * (1 - step)), (high, b * (1 + step)),
+            (state.law, b * (1 - step)), (state.law, b * (1 + step)),
+        )
+    )  # fmt: skip
+    placed = [functionals.place(labels) for functionals in others]
+    ends = [
+        *zip(placed[::2], placed[1::2], strict=True),
+        (here.place(labels - push), here.place(labels + push)),
+    ]
+    middle = here.place(labels)
+    moves = np.array([after.parameters - before.parameters for before, after in ends])
+    gaussian, shape = (
+        np.linalg.solve(moves, [value(after) - value(before) for before, after in ends])
+        for value in (lambda place: place.gaussian, lambda place: place.gain.total)
     )
+    trains = [
+        (middle.gaussian - penalty * gaussian[2]) / alpha,
+        middle.gain.total - penalty * shape[2],
+    ]
+    # 1 / epsilon = 4 dPhi / dDelta, b = lambda epsilon, delta^2 = 4 epsilon^2 alpha E_train. The rank is
+    # no derivative of Phi: what samples add to it, of order d/n, is not known.
+    rise = -4 * b / penalty * gaussian[1]
+    spread = noise * (rise + trains[0] / (2 * state.train_error))
+    masses = [
+        _above(law, place) for law, place in ((low, b), (high, b), (state.law, b * (1 + step)))
+    ]
+    along, across = masses[1] - masses[0], masses[2] - _above(state.law, b)
+    rank = along / (2 * step * noise) * spread + across / step * rise + _mass_at(state.law, b)
+    kept = 1 - state.degrees_of_freedom / alpha  # 1 / (1 + V)
+
+    def corrected(part: float) -> FiniteSize:
+        # The gain of a sample is itself one order off its mean: alpha d(gain), not d(alpha gain).
+        gain = gaussian[0] + part * alpha * shape[0]
+        share = gaussian[1] / alpha + part * (shape[1] - middle.gain.by_noise)
+        return FiniteSize(
+            matrix_error=float((gain - state.test_error * share) / (2 * kept)),
+            train_error=float(trains[0] + part * trains[1]),
+            trace=float(gaussian[2] + part * alpha * shape[2]),
+            rank_fraction=float(rank),
+        )
+
+    return corrected(0.0), corrected(1.0)
 
 
-def _effective_changes(state: QuadraticState) -> np.ndarray:
-    r"""Changes of :math:`(\alpha,\Delta,\tilde\lambda)` that act like uneven norms, times d."""
-    share = 1 - state.degrees_of_freedom / state.sample_ratio
-    # The leverage V of a sample is 1 / share - 1, and this (V - 1) / (V + 1).
-    tilt = 1 - 2 * share
-    ratios = np.array([-(share**2), tilt, tilt])
-    return NORM_VARIANCE * ratios * [state.sample_ratio, state.label_noise, state.regularisation]
-
-
-def _shift(
-    state: QuadraticState,
-    here: _Functionals,
-    along: np.ndarray,
-    size: float,
-    changes: np.ndarray,
-) -> np.ndarray:
-    """Move of the saddle point in residual norm and effective noise."""
-    noise, b, target = state.effective_noise, state.threshold, state.law.target
-    ratio, tension = b / noise, 2 * here.mass
-    bend = -2 * along[1]
-    radial = here.slope - 2 * ratio * here.first
-    spread = state.label_noise + 2 * (second_moment(target) - here.second)
-    stiff = spread / noise**3 + 2 * radial / noise**2 - (along[0] + ratio * bend) / noise
-    cross = ratio * bend
-    curvature = np.array([[-2 - b * ratio / size * tension, cross], [cross, size * stiff]])
-    # A random target has its own 1/d: E tr S^2 / d is 1 + k + 1/d.
-    left = float(isinstance(target, MarchenkoPasturMeasure)) - here.extra_second
-    force = np.array([left / noise - 2 * ratio * here.extra_first, -size * left / noise**2])
-    force[1] -= size / noise * along[4]
-    leaning = np.array(
-        [
-            [2 * noise, 1 / (2 * noise), b / state.regularisation * ratio * tension],
-            [2 * size, -size / (2 * noise**2), -ratio * size / state.regularisation * bend],
-        ]
-    )
-    return np.asarray(-np.linalg.solve(curvature, force + leaning @ changes))
-
-
-def _functionals(law: SpectralLaw, threshold: float) -> _Functionals:
+def _functionals(law: SpectralLaw, threshold: float, samples: bool = False) -> _Functionals:
     _, points, weights = tail_rule(law, np.array([threshold]))
     rise = points.x - threshold
-    slope = float(weights @ ((points.x - points.u) / law.variance * rise))
     excess = _mass(law, points.u + 1j * points.height)
     # Weights without the density: an integral over x alone.
     lengths = weights * np.pi * law.variance / points.height
     return _Functionals(
-        second=float(weights @ rise**2),
-        slope=4 * law.noise * slope,
+        law=law,
+        threshold=threshold,
+        slope=float(weights @ ((points.x - points.u) / law.variance * rise)),
         first=float(weights @ rise),
-        mass=float(weights.sum()),
-        freedom=slope,
-        # J_1
-        extra_second=float(2 * lengths @ (excess * rise)),
-        extra_first=float(lengths @ excess),
+        second=float(weights @ rise**2),
+        excess=float(2 * lengths @ (excess * rise)),
+        shape=sample_shape(law, threshold) if samples else None,
     )
+
+
+def _above(law: SpectralLaw, threshold: float) -> float:
+    return float(truncated_moments(law, threshold).mass[0])
 
 
 def _mass_at(law: SpectralLaw, place: float) -> float:

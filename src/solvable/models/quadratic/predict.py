@@ -7,13 +7,14 @@ from functools import lru_cache
 
 import numpy as np
 
-from solvable.frame.points import Metrics
+from solvable.frame.points import NO_PREDICTION, Metrics
 from solvable.models.quadratic.bayes import bayes_optimal
 from solvable.models.quadratic.errors import decompose_error
-from solvable.models.quadratic.finite_size import finite_size
+from solvable.models.quadratic.finite_size import finite_sizes
 from solvable.models.quadratic.parameters import QuadraticParameters
 from solvable.models.quadratic.phases import PhasePoint, quadratic_phase
 from solvable.models.quadratic.saddle import second_moment, thresholded_error
+from solvable.models.quadratic.sample_shape import grouped
 from solvable.models.quadratic.spectral_phase import spectral_phase
 from solvable.models.quadratic.theory import QuadraticState, quadratic_curve, solve_quadratic
 from solvable.models.quadratic.thresholds import (
@@ -52,7 +53,8 @@ def chance(parameters: QuadraticParameters, prediction: Metrics) -> Metrics:
     labels = 2 * energy + parameters.noise
     return {
         "matrix_error": energy, "test_error": labels, "train_error": labels, "gcv_test_error": labels,
-        "rank_fraction": 0.0, "outliers": 0.0, "eigenvalues": [0.0] * parameters.dimension,
+        "pruned_error": energy, "denoised_error": energy, "rank_fraction": 0.0, "outliers": 0.0,
+        "eigenvalues": [0.0] * parameters.dimension,
         "feature_errors": [*strengths],
     }  # fmt: skip
 
@@ -77,7 +79,7 @@ def _metrics(parameters: QuadraticParameters, state: QuadraticState) -> Metrics:
         **_at_this_size(parameters, state),
         # Pruning moves the cut to the edge 2 delta of the noise, and trains nothing again.
         "pruned_error": _cut_error(state, max(2 * noise, threshold)),
-        "denoised_error": denoising_error(state.law),
+        "denoised_error": _denoised_error(state.law, parameters.dimension),
         "feature_errors": [*group_errors(state, feature_groups(parameters))],
         "eigenvalues": _eigenvalues(state, parameters.dimension),
     }
@@ -239,22 +241,50 @@ def _phases(parameters: QuadraticParameters, state: QuadraticState) -> Metrics:
 
 
 def _at_this_size(parameters: QuadraticParameters, state: QuadraticState) -> Metrics:
-    """The limit with its first order in 1/d."""
-    extra = finite_size(state, samples=parameters.sensing == "network")
-    d = parameters.dimension
+    """The limit with its first order in 1/d, and the same for Gaussian measurements."""
+    d, found, beyond = parameters.dimension, Metrics(), []
+    gaussian, extra = finite_sizes(state, samples=parameters.sensing == "network")
+    if parameters.sensing == "goe":
+        extra = gaussian
+    for name in ("matrix_error", "train_error", "rank_fraction", "trace"):
+        limit, control, full = (float(getattr(part, name)) for part in (state, gaussian, extra))
+        # An expansion whose first order is half of the limit says nothing.
+        small = abs(control) + abs(full - control) <= 0.5 * d * abs(limit)
+        found[f"finite_size_{name}"] = limit + full / d if small else None
+        found[f"control_{name}"] = limit + control / d if small else None
+        beyond += (
+            []
+            if small
+            else [f"{name} {(abs(control) + abs(full - control)) / d:.2g} on {limit:.2g}"]
+        )
     error = state.matrix_error + extra.matrix_error / d
-    return {
-        "finite_size_matrix_error": error,
-        "finite_size_test_error": 2 * error + parameters.noise,
-        "finite_size_train_error": state.train_error + extra.train_error / d,
-        "finite_size_rank_fraction": state.rank_fraction + extra.rank_fraction / d,
-        "finite_size_trace": state.trace + extra.trace / d,
-    }
+    known = found["finite_size_matrix_error"] is not None
+    found["finite_size_test_error"] = 2 * error + parameters.noise if known else None
+    if beyond and state.rank_fraction > 0:
+        found[NO_PREDICTION] = (
+            f"the first order in 1/d, {', '.join(beyond)}, is more than half of the limit, so that "
+            "no expansion holds at this dimension. Raise dimension, sample_ratio or regularisation."
+        )
+    return found
 
 
 def _cut_error(state: QuadraticState, threshold: float) -> float:
     moments = truncated_moments(state.law, threshold)
     return thresholded_error(second_moment(state.law.target), moments)
+
+
+def _denoised_error(law: SpectralLaw, dimension: int) -> float:
+    """Error of the denoiser that sees no law of M but d eigenvalues, smoothed over delta / sqrt(d)."""
+    if dimension > 2_000:
+        return denoising_error(law)
+    x, u, _, weights = grouped(np.stack([law.x, law.u, law.height, law.weights]), 4_000)
+    width = law.noise / dimension**0.5
+    gaps = x[:, None] - x
+    hilbert = (gaps / (gaps**2 + width**2)) @ weights
+    kept = np.maximum(x - 2 * law.variance * hilbert, 0)
+    # Q* - 2 f E_xx + f^2; d eigenvalues tell h_eta to a variance of 1 / (2 d eta)^2 (GOE, derived).
+    error = second_moment(law.target) + weights @ (kept**2 - 2 * kept * (2 * u - x))
+    return float(error + law.variance / dimension * (weights @ (kept > 0)))
 
 
 def _outliers(state: QuadraticState, dimension: int) -> float:
