@@ -26,6 +26,9 @@ from solvable.models.compositional.upper_layers import (
     rotated_basis,
     rotated_directions,
 )
+from solvable.models.sequential.cubic import check_cubic, cubic_law
+from solvable.models.sequential.cubic_forms import CubicForms, CubicSample, joined
+from solvable.models.sequential.cubic_population import coupling_directions
 from solvable.models.sequential.latent_draws import LatentDraws, fit_last_layer, random_features
 from solvable.models.sequential.moments import controlled_mean, exact_heights
 from solvable.models.sequential.sample_kernel import SampleKernel, corrected_kernel, plain_kernel
@@ -49,6 +52,7 @@ class _Draw:
     images: np.ndarray  # |M_k x|^2, (m, p); zero unless the degree is 2
     second_moment: np.ndarray  # E[y (x x^T - I)], (d, d)
     matrices: np.ndarray | None  # M_k, (p, d, d); None unless the degree is 2
+    cubic: CubicSample | None  # forms of features of degree 3
 
 
 @dataclass(frozen=True)
@@ -207,6 +211,11 @@ def _law(parameters: CompositionalParameters, parts: list[_Draw], T: np.ndarray)
     signal = np.concatenate([part.signal for part in parts])
     squared_norm = np.concatenate([part.squared_norm for part in parts])
     plain = plain_kernel(latent=signal, squared_norm=squared_norm, n_features=D)
+    cubic = [part.cubic for part in parts if part.cubic is not None]
+    if cubic:
+        mapped = np.split(T, len(parts))
+        weights = _unit_weights(parameters)
+        return cubic_law(cubic, mapped, weights, corrected=parameters.correction == "wick")
     if parameters.degree != 2:
         heights = _heights(parameters, parts, T, plain.diagonal)
         return first_layer_law(weights=T, kernel=plain, n_features=D, heights=heights)
@@ -267,6 +276,12 @@ def _heights(
     return controlled_mean(T, diagonal, index, exact)
 
 
+def _unit_weights(parameters: CompositionalParameters) -> np.ndarray:
+    """Weights of the rotated features, of norm one."""
+    weights = rotated_basis(parameters).weights
+    return np.asarray(weights / np.linalg.norm(weights))
+
+
 def _draw(target: CompositionalTarget, parameters: CompositionalParameters) -> _Draw:
     """Labels, latent features and noise of fresh samples of one target."""
     d, p, q = parameters.dimension, parameters.widths[0], parameters.degree
@@ -280,10 +295,17 @@ def _draw(target: CompositionalTarget, parameters: CompositionalParameters) -> _
     signal, images = np.zeros((2, count, p))
     labels, squared_norm, squared_input_norm = np.empty((3, count))
     second_moment = np.zeros((d, d))
+    forms, cubic = None, []
+    if q == 3:
+        check_cubic(d, p)
+        forms = CubicForms(truth, coupling_directions(truth, _unit_weights(parameters)))
     for start in range(0, count, 4_096):
         rows = slice(start, min(start + 4_096, count))
         X = rng.standard_normal((rows.stop - start, d), dtype=np.float32)
-        if matrices is None:
+        if forms is not None:
+            cubic.append(forms(X))
+            signal[rows] = cubic[-1].latent
+        elif matrices is None:
             signal[rows] = features.project(X, truth)
         for k, M in enumerate(() if matrices is None else matrices.astype(np.float32)):
             image = X @ M
@@ -297,5 +319,13 @@ def _draw(target: CompositionalTarget, parameters: CompositionalParameters) -> _
     second_moment = second_moment / count - labels.mean() * np.eye(d)
     noise = random_features(squared_norm, signal, features.n_features, rng)
     return _Draw(
-        labels, signal, noise, squared_norm, squared_input_norm, images, second_moment, matrices
+        labels,
+        signal,
+        noise,
+        squared_norm,
+        squared_input_norm,
+        images,
+        second_moment,
+        matrices,
+        joined(cubic) if cubic else None,
     )
