@@ -8,6 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from solvable.arrays import random_stream
+from solvable.frame.points import NO_PREDICTION, predicted_or_refused
 from solvable.models.lofi.claims import CLAIMS
 from solvable.models.lofi.measure import METRICS
 from solvable.models.lofi.parameters import NeuralLoFiParameters
@@ -34,7 +35,7 @@ def point_of(setting, seeds):
     return Point(
         parameters.model_dump(),
         [record_of(setting, seed) for seed in range(seeds)],
-        system.predict(parameters),
+        predicted_or_refused(system.predict, parameters),
     )
 
 
@@ -135,6 +136,56 @@ def test_noise_and_maps_reach_the_target():
     flipped = NeuralLoFiParameters(noise=0.5, dimension=60)
     assert system.predict(flipped)["emergence_ratio"] == [None]
     assert make_target(NeuralLoFiParameters(channel="square", noise=2.0), 0).noise == 2.0
+
+
+@pytest.mark.parametrize(
+    ("setting", "missing"),
+    [
+        ({"lift": "relu", "dimension": 20, "ratio": 21.0}, None),
+        ({"lift": "gelu", "channel": "sign", "dimension": 90, "ratio": 2.0}, None),
+        ({"target": "hidden", "dimension": 40, "ratio": 4.0, "nuisance": 3, "nuisance_variance": 1.4},
+         {"deflated_squared_overlap", "deflated_rank"}),
+    ],
+)  # fmt: skip
+def test_where_the_theory_does_not_hold_it_says_so(setting, missing):
+    point = point_of(setting, 1)
+    parameters = NeuralLoFiParameters(**setting)
+    found = predicted_or_refused(system.predict, parameters)
+    assert "allowed: " in found[NO_PREDICTION] or "holds" in found[NO_PREDICTION]
+    if missing is None:
+        assert list(found) == [NO_PREDICTION]
+    else:
+        assert {name for name, value in found.items() if value is None} == missing
+        near = predicted_or_refused(
+            system.predict, parameters.model_copy(update={"nuisance_variance": 2.0})
+        )
+        assert NO_PREDICTION not in near
+    assert [v.status for v in system.verdicts([point])].count("fails") == 0
+
+
+def test_an_odd_lift_shows_an_odd_label_nothing():
+    setting = {"lift": "erf", "channel": "sign", "dimension": 60, "ratio": 5.0}
+    point = point_of(setting, 10)
+    for name, within in (("eigenvalue", 0.04), ("bulk_edge", 0.04)):
+        expected = abs(float(point.predicted(name)))
+        error = 3 * float(point.standard_error(name))
+        assert abs(float(point.mean(name))) == pytest.approx(
+            expected, abs=within * expected + error
+        )
+    assert point.mean("subspace_overlap") < 0.1
+
+
+@pytest.mark.parametrize("ratio", [0.7, 3.0, 60.0])
+def test_the_upper_end_holds_its_own_part_of_a_subspace(ratio):
+    point = point_of(
+        {"target": "subspace", "dimension": 45, "ratio": ratio, "kernel_samples": 0}, 30
+    )
+    for name in ("subspace_overlap", "upper_subspace_overlap"):
+        error = float(point.standard_error(name))
+        # Directions of one end mix near their thresholds.
+        assert float(point.mean(name)) == pytest.approx(
+            float(point.predicted(name)), abs=0.04 + 3 * error
+        )
 
 
 def test_weak_recovery_does_not_depend_on_a_one_to_one_map():

@@ -8,7 +8,7 @@ import numpy as np
 
 from solvable.arrays import random_stream
 from solvable.errors import InvalidParameter
-from solvable.frame.points import Metrics
+from solvable.frame.points import NO_PREDICTION, Metrics
 from solvable.models.lofi.lift import activation_energies, predict_lifted_filter
 from solvable.models.lofi.parameters import NeuralLoFiParameters
 from solvable.models.lofi.subspace_channel import SubspaceChannel
@@ -112,11 +112,23 @@ def _hidden(parameters: NeuralLoFiParameters, law: LabelLaw) -> Metrics:
         )
         for variances in (np.concatenate([strong, weak]), weak)
     )
-    return {
+    metrics: Metrics = {
         "best_squared_overlap": raw.best_squared_overlap,
         "best_rank": raw.best_rank,
         "deflated_squared_overlap": deflated.best_squared_overlap,
         "deflated_rank": deflated.best_rank,
+    }
+    # A principal component stands for a strong direction if its variance is above 1 + sqrt(d / n)
+    least = 1 + np.sqrt(parameters.n_inputs / parameters.samples)
+    if parameters.nuisance_variance > least:
+        return metrics
+    return metrics | {
+        "deflated_squared_overlap": None,
+        "deflated_rank": None,
+        NO_PREDICTION: (
+            f"nuisance_variance is {parameters.nuisance_variance:g}; strong directions are the leading "
+            f"principal components, and the theory of their removal holds, above {least:.3g}"
+        ),
     }
 
 

@@ -16,17 +16,17 @@ PRESETS = {
     "classes": Preset(
         "All ten digits as classes; about a minute.",
         {"task": ("ten-class",), "filters": (1,), "samples": (200, 400, 800)},
-        replicates=4,
+        replicates=8,
     ),
     "paper": Preset(
-        "MNIST, 5,000 images, even or odd (extra `data`); about five minutes.",
+        "MNIST, 5,000 images, even or odd (extra `data`); about ten minutes.",
         {
             "data": ("mnist-5k",),
             "samples": (300, 1_000),
             "filters": (1, 2),
             "width": (0, 300, 1_000, 3_000, 10_000),
         },
-        replicates=4,
+        replicates=8,
     ),
 }
 
