@@ -30,6 +30,8 @@ class CubicOperator:
     def __call__(self, vectors: np.ndarray) -> np.ndarray:
         """Image of columns (D, k), the spikes left out."""
         d, count = self.tensors.shape[1], vectors.shape[1]
+        if not count:
+            return vectors
         engine = Cubic(d)
         U = np.asarray(engine.to_tensor(vectors)).T.reshape(count, d, d, d)
         image = np.zeros((count, d, d * d))
