@@ -40,13 +40,18 @@ class WeightedSample:
                 within = np.cumsum(self.probabilities[tail]) >= 1 / n_samples
                 cap = size[tail[np.argmax(within) if within.any() else -1]]
                 weights = sign * np.minimum(sign * weights, cap)
+        moved = np.flatnonzero(weights != self.weights)
+        if not moved.size:
+            return self
         # A weight that no sample has couples nothing either: u goes with its square.
-        moved = weights != self.weights
-        share = np.divide(weights, self.weights, out=np.ones_like(weights), where=moved)
-        return WeightedSample(weights, self.probabilities, self.couplings * share[:, None] ** 2)
+        couplings = self.couplings.copy()
+        couplings[moved] *= ((weights[moved] / self.weights[moved]) ** 2)[:, None]
+        return WeightedSample(weights, self.probabilities, couplings)
 
 
-def compress_sample(weights: np.ndarray, couplings: np.ndarray) -> WeightedSample:
+def compress_sample(
+    weights: np.ndarray, couplings: np.ndarray, *, atoms: int = 4_000
+) -> WeightedSample:
     r"""Gather a large sample of weights into a few thousand atoms, tails kept exactly.
 
     Expectations of smooth functions of the weight keep their value to second order in the width of
@@ -58,11 +63,14 @@ def compress_sample(weights: np.ndarray, couplings: np.ndarray) -> WeightedSampl
         Draws of :math:`w`.
     couplings : ndarray of shape (m, p)
         Draws of :math:`u_i`.
+    atoms : int
+        How many: a quarter of them are the largest weights of either sign, one by one, half of them
+        groups.
 
     Returns
     -------
     WeightedSample
-        At most 4,000 atoms: the 1,000 largest weights of either sign one by one, and 2,000 groups.
+        At most so many atoms.
 
     Raises
     ------
@@ -87,7 +95,7 @@ def compress_sample(weights: np.ndarray, couplings: np.ndarray) -> WeightedSampl
     if weights.size == 0 or not (np.isfinite(weights).all() and np.isfinite(couplings).all()):
         raise InvalidData("weights and couplings must be finite and at least one draw.")
     order = np.argsort(weights)
-    count, tail, groups = weights.size, 1_000, 2_000
+    count, tail, groups = weights.size, atoms // 4, atoms // 2
     if count > 2 * tail + groups:
         middle = np.linspace(tail, count - tail, groups, endpoint=False)
         starts = np.concatenate(
@@ -239,15 +247,16 @@ def predict_spikes(
     """
     check_positive(n_samples=n_samples, n_features=n_features)
     sides = _both_sides(sample, n_samples, n_features, background, heights)
-    places, overlaps, sharp, excess = np.empty((4, heights.size))
+    places, overlaps, sharp, excess = np.zeros((4, heights.size))
     ends = []
     for sign, side, chosen, spikes in sides:
         found = side.spikes(spikes)
         places[chosen] = sign * side.places(found)
         sharp[chosen], excess[chosen] = found.sharp, found.excess
-        overlaps[chosen] = side.rounded(found)
+        near = nearest(found.excess)
+        if n_directions is None or near.size < chosen.size:
+            overlaps[chosen] = side.rounded(found)
         if n_directions is not None:
-            near = nearest(found.excess)
             scatter = side.scatter(spikes.couplings[:, near], n_samples)
             ends.append(EdgeSpikes(found.near, found.excess, near, scatter, side.scale))
     edges = (-sides[1][1].edge, sides[0][1].edge)

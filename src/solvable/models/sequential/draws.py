@@ -38,6 +38,8 @@ class LatentSample:
         features and degree 2.
     matrices : ndarray of shape (p, d, d), optional
         :math:`M_i` of features of degree 2, which make the background.
+    dimension : int, optional
+        d of features of degree 2 that were drawn over all rotations of their matrices.
     gaussian : bool
         Whether the features are Gaussian themselves: nothing then moves the bulk.
     cubic : CubicSample, optional
@@ -51,6 +53,7 @@ class LatentSample:
     strengths: np.ndarray | None = None
     gram: np.ndarray | None = None
     matrices: np.ndarray | None = None
+    dimension: int | None = None
     gaussian: bool = False
     cubic: CubicSample | None = None
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -45,20 +44,21 @@ def random_features(
     return np.sqrt(outside / rest)[:, None] * rng.standard_normal(signal.shape)
 
 
-def latent_draws(samples: Sequence[LatentSample], n_features: int) -> tuple[LatentDraws, ...]:
-    """Draws that the error is computed on, target by target: 80,000, fewer of many features."""
-    wanted = int(np.clip(1e6 / samples[0].latent.shape[1], 4_000, 80_000))
+def latent_draws(
+    sample: LatentSample, n_features: int, *, place: int, targets: int
+) -> list[LatentDraws]:
+    """Draws of a target that the error is computed on: 80,000 of all, fewer of many features."""
+    wanted = int(np.clip(1e6 / sample.latent.shape[1], 4_000, 80_000))
     # Enough of one target that its fit costs little.
-    used = samples[: max(1, wanted // 4_000)]
-    draws = []
-    for place, sample in enumerate(used):
-        rows = sample.rows(slice(wanted // len(used)))
-        rng = random_stream("sequential-recovery", "random directions", place)
-        noise = random_features(rows.squared_norm, rows.latent, n_features, rng)
-        # Kept as long as the moments are, hence in half the memory.
-        kept = (h.astype(np.float32) for h in (rows.latent, noise))
-        draws.append(LatentDraws(rows.labels.copy(), *kept))
-    return tuple(draws)
+    used = min(targets, max(1, wanted // 4_000))
+    if place >= used:
+        return []
+    rows = sample.rows(slice(wanted // used))
+    rng = random_stream("sequential-recovery", "random directions", place)
+    noise = random_features(rows.squared_norm, rows.latent, n_features, rng)
+    # Kept as long as the moments are, hence in half the memory.
+    kept = (h.astype(np.float32) for h in (rows.latent, noise))
+    return [LatentDraws(rows.labels.copy(), *kept)]
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,12 @@ from solvable.models.sequential.cubic import check_cubic, cubic_law
 from solvable.models.sequential.draws import LatentDraw, LatentSample, target_draw
 from solvable.models.sequential.latent_draws import LatentDraws, latent_draws
 from solvable.models.sequential.parameters import SequentialParameters
+from solvable.models.sequential.rotated_draw import (
+    can_rotate,
+    mean_index_variance,
+    mean_traces,
+    rotated_draw,
+)
 from solvable.models.sequential.sample_kernel import SampleKernel, plain_kernel
 from solvable.models.sequential.spike_law import SpikeLaw
 from solvable.models.sequential.target import HierarchicalTarget
@@ -171,31 +177,46 @@ def finite_size_moments(
         raise InvalidParameter(unknown_choice("correction", correction, ["none", "wick"]))
     targets = [draw] if isinstance(draw, HierarchicalTarget) else draw
     if callable(targets):
-        samples = [_drawn(targets, draws, random_stream("finite-size moments", seed))]
+        streams = [(targets, random_stream("finite-size moments", seed))]
     else:
-        samples = []
-        for target in targets:
-            rng = random_stream("sequential-recovery", "moments", target.seed)
-            samples.append(_drawn(target_draw(target), draws // len(targets), rng))
-    arguments = (n_features, label_map, correction)
-    # Background and law are of the first target: its matrices stand for those of all.
-    parts = [_part(sample, *arguments, whole=k == 0) for k, sample in enumerate(samples)]
-    batches = parts
-    if len(parts) == 1:
-        borders = [k * draws // BATCHES for k in range(BATCHES + 1)]
-        batches = [
-            _part(samples[0].rows(slice(*ends)), *arguments, whole=False)
-            for ends in pairwise(borders)
+        rotated = len(targets) > 1 and can_rotate(targets[0])
+        streams = [
+            (
+                rotated_draw(target) if rotated else target_draw(target),
+                random_stream("sequential-recovery", "moments", target.seed),
+            )
+            for target in targets
         ]
-    moments = _pooled(parts, batches, latent_draws(samples, n_features), *arguments, draws=draws)
-    cubic = [(s.cubic, apply_label_map(s.labels, label_map)) for s in samples if s.cubic]
-    if cubic and samples[0].strengths is not None:
+        if rotated and targets[0].first_layer == "orthonormal":
+            streams = streams[:1]  # the draws are those of all rotations already
+    arguments = (n_features, label_map, correction)
+    parts, latent, batches, cubic = [], [], [], []
+    for k, (one, rng) in enumerate(streams):
+        sample = _drawn(one, draws // len(streams), rng)
+        # The background is of the first target: its matrices stand for those of all.
+        exact = exact_heights(sample, corrected=correction == "wick")
+        parts.append(_part(sample, exact, *arguments, whole=k == 0))
+        if sample.cubic is not None:
+            cubic.append((sample.cubic, apply_label_map(sample.labels, label_map)))
+        latent += latent_draws(sample, n_features, place=k, targets=len(streams))
+        if len(streams) == 1:
+            borders = [k * draws // BATCHES for k in range(BATCHES + 1)]
+            batches = [
+                _part(sample.rows(slice(*ends)), exact, *arguments, whole=False)
+                for ends in pairwise(borders)
+            ]
+    moments = _pooled(parts, batches or parts, tuple(latent), *arguments, draws=draws)
+    if cubic and sample.strengths is not None:
         forms, mapped = zip(*cubic, strict=True)
-        law = cubic_law(forms, mapped, samples[0].strengths, corrected=correction == "wick")
+        law = cubic_law(forms, mapped, sample.strengths, corrected=correction == "wick")
         moments = replace(moments, law=law)
     if callable(targets):
         return moments
-    return replace(moments, label_variance=np.mean([one.label_variance for one in targets]).item())
+    if targets[0].readout == "identity":
+        known = targets[: len(streams)]
+        variances = [mean_index_variance(one) if rotated else one.index_variance for one in known]
+        return replace(moments, label_variance=float(np.mean(variances)))
+    return moments
 
 
 def draw_moments(
@@ -203,26 +224,18 @@ def draw_moments(
 ) -> FiniteSizeMoments:
     """Moments of a parameter set, averaged over targets as the replicates of a study are."""
     d, p = parameters.dimension, parameters.features
-    if parameters.inputs == "hermite" and parameters.degree == 3:
+    # Some millions of numbers each; fewer draws of many features, whose heights lie on a smooth curve.
+    draws = int(np.clip(2e6 / p, 2_000, DRAWS))
+    if not can_rotate(targets[0]):
         check_cubic(d, p)
         targets = targets[:4]
         draws = int(np.clip(1e10 / (d**3 * p * 4), DRAWS / 5, DRAWS / 2.5))
-        return finite_size_moments(
-            targets,
-            n_features=parameters.n_features_total,
-            label_map=parameters.label_map,
-            correction=parameters.correction,
-            draws=draws,
-        )
-    quadratic = parameters.inputs == "hermite" and parameters.degree == 2
-    # Fewer draws where their arithmetic would take more than some seconds.
-    flops = d**2 * p * 4 if quadratic else p * targets[0].input_columns * 4
     return finite_size_moments(
         targets,
         n_features=parameters.n_features_total,
         label_map=parameters.label_map,
         correction=parameters.correction,
-        draws=int(np.clip(3e10 / flops, DRAWS / 10, DRAWS)),
+        draws=draws,
     )
 
 
@@ -251,7 +264,13 @@ def _drawn(draw: LatentDraw, draws: int, rng: np.random.Generator) -> LatentSamp
 
 
 def _part(
-    sample: LatentSample, n_features: int, label_map: LabelMap, correction: str, *, whole: bool
+    sample: LatentSample,
+    exact: np.ndarray | None,
+    n_features: int,
+    label_map: LabelMap,
+    correction: str,
+    *,
+    whole: bool,
 ) -> _Part:
     """Moments of one sample; the background of a whole one only."""
     plain = plain_kernel(
@@ -264,7 +283,7 @@ def _part(
     # of its weights is the corrected one's, the contraction is part of the background.
     law = sample.corrected or plain
     # theta_i = E[T <A_i, K A_i>]; T has mean zero, so that only the covariance counts
-    heights = spike_heights = _heights(sample, T, kernel, wick)
+    heights = spike_heights = _heights(sample, T, kernel, exact)
     shift = T @ (sample.squared_norm / n_features - 1) / T.size
     shifted = sample.corrected is None and not sample.gaussian
     if shifted:
@@ -291,29 +310,34 @@ def _part(
     )
 
 
-def _heights(sample: LatentSample, T: np.ndarray, kernel: SampleKernel, wick: bool) -> np.ndarray:
+def _heights(
+    sample: LatentSample, T: np.ndarray, kernel: SampleKernel, exact: np.ndarray | None
+) -> np.ndarray:
     """E[T <A_i, K A_i>], with the index as control variate where its mean is known."""
-    if sample.strengths is None:
+    if sample.strengths is None or exact is None:
         return np.asarray(T @ kernel.diagonal / T.size)
-    exact = exact_heights(sample.strengths, sample.gram, sample.matrices, corrected=wick)
     index = (sample.latent**2 - 1) @ sample.strengths
-    return controlled_mean(T, kernel.diagonal, index, exact)
+    heights = controlled_mean(T, kernel.diagonal, index, exact)
+    if heights.size < 32:
+        return heights
+    # A height is a smooth function of its weight, and of the exact one: so many need few draws.
+    basis = np.column_stack([exact, *(sample.strengths**k for k in range(4))])
+    return np.asarray(basis @ np.linalg.lstsq(basis, heights, rcond=None)[0])
 
 
-def exact_heights(
-    strengths: np.ndarray,
-    gram: np.ndarray | None,
-    matrices: np.ndarray | None,
-    *,
-    corrected: bool,
-) -> np.ndarray | None:
+def exact_heights(sample: LatentSample, *, corrected: bool) -> np.ndarray | None:
     """Exact mean of sum_j lambda_j (h_j^2 - 1) times the diagonal of the kernel; None if unknown."""
-    if gram is None:
+    strengths, gram, matrices = sample.strengths, sample.gram, sample.matrices
+    if gram is None or strengths is None:
         return None
     # E[sum_j lambda_j (h_j^2 - 1) <A_i, K A_i>] = sum_j lambda_j (2 <A_i, A_j>^2
     #   + 8 tr M_i^2 M_j^2 + 4 tr M_i M_j M_i M_j): joint cumulants of quadratic forms. The Wick
     # correction removes the second term; Gaussian features have the first alone.
     gaussian = 2 * gram**2 @ strengths
+    if sample.dimension is not None:
+        traces = mean_traces(gram, sample.dimension)
+        joint = 4 * traces.alternating + (0 if corrected else 8) * traces.squares
+        return np.asarray(gaussian + joint @ strengths)
     if matrices is None:
         return np.asarray(gaussian)
     squares = (matrices @ matrices).reshape(len(matrices), -1)
@@ -323,12 +347,10 @@ def exact_heights(
 
 
 def controlled_mean(
-    T: np.ndarray, diagonal: np.ndarray, index: np.ndarray, exact: np.ndarray | None
+    T: np.ndarray, diagonal: np.ndarray, index: np.ndarray, exact: np.ndarray
 ) -> np.ndarray:
     """E[T diagonal]; ``exact`` is the mean of index times diagonal, which takes its noise out."""
     plain = T @ diagonal / T.size
-    if exact is None:
-        return np.asarray(plain)
     control, response = index[:, None] * diagonal, T[:, None] * diagonal
     centred = control - control.mean(axis=0)
     slope = np.mean(centred * response, axis=0) / np.mean(centred**2, axis=0)
@@ -339,10 +361,16 @@ def _background(
     sample: LatentSample, T: np.ndarray, plain: SampleKernel, wick: bool
 ) -> QuadraticBackground | None:
     """Population matrix of degree 2 beside the spikes."""
-    M, corrected = sample.matrices, sample.corrected
-    if M is None or corrected is None or sample.strengths is None:
+    M, corrected, gram = sample.matrices, sample.corrected, sample.gram
+    if corrected is None or gram is None:
         return None
-    d = M.shape[1]
+    if sample.dimension is not None:
+        d, squares = sample.dimension, mean_traces(gram, sample.dimension).squares
+    elif M is not None:
+        flat = (M @ M).reshape(len(M), -1)
+        d, squares = M.shape[1], flat @ flat.T
+    else:
+        return None
     # Up to the chaos of degree 4 that T holds it is (1/2) sum_i theta_i (h_i^2 - 1) / (1 + 4/d).
     heights = T @ corrected.diagonal / T.size
     norm = float(np.linalg.norm(heights))
@@ -351,15 +379,15 @@ def _background(
     if not wick:
         # E[T 2 tr((x x^T - I) M_i^2)] = 2 beta <S, M_i^2> with S = sum_i lambda_i M_i^2
         contracted = T @ (plain.diagonal - corrected.diagonal) / T.size
-        S = np.einsum("i,iab,ibc->ac", weights, M, M, optimize=True)
-        second = float(weights @ contracted / 2 / np.sum(S**2))
+        second = float(weights @ contracted / 2 / (weights @ squares @ weights))
     return quadratic_background(
-        matrices=M,
+        matrices=np.empty((0, d, d)) if M is None else M,
         weights=weights,
         attenuation=norm / (np.sqrt(2) * (1 + 4 / d)),
         second_chaos=second,
         # |x x^T - I|_F^2 = 2 |F|^2
         contraction_noise=float(np.mean(T**2 * 2 * sample.squared_norm) / d),
+        dimension=sample.dimension,
     )
 
 
@@ -384,7 +412,11 @@ def _pooled(
     shift = float(means["shift"])
     law = SpikeLaw(
         heights=means["spike_heights"],
-        sample=compress_sample(weights, np.concatenate([part.couplings for part in parts])),
+        sample=compress_sample(
+            weights,
+            np.concatenate([part.couplings for part in parts]),
+            atoms=4_000 if means["heights"].size <= 64 else 1_000,
+        ),
         background=parts[0].background,
         n_features=max(n_features - means["heights"].size, 1),
         shift=shift if parts[0].shifted else 0.0,

@@ -12,6 +12,7 @@ from solvable.models.sequential.background import QuadraticBackground
 from solvable.models.sequential.kernel_staircase import best_kernel_error
 from solvable.models.sequential.moments import FiniteSizeMoments, draw_moments
 from solvable.models.sequential.parameters import SequentialParameters
+from solvable.models.sequential.rotated_draw import mean_degree_two_energy, mean_index_variance
 from solvable.models.sequential.scaling import neighbour_mixing
 from solvable.models.sequential.target import make_target
 from solvable.models.sequential.theory import predict_sequential
@@ -87,16 +88,18 @@ def bulk_density(parameters: SequentialParameters) -> SpectralDensity | None:
     """Predicted density of the bulk; None where the background has more than a semicircle."""
     law = _model_of(parameters).moments.law
     known = law.background
-    semicircle = isinstance(known, QuadraticBackground) and known.contraction is None
-    if known is not None and not semicircle:
+    if known is not None and not (
+        isinstance(known, QuadraticBackground) and known.contraction is None
+    ):
         return None
+    held = known.at(parameters.samples) if known else None
     # 2,000 quantiles stand for the law of the weights.
     places = (np.arange(2_000) + 0.5) / 2_000
     chances = np.cumsum(law.sample.probabilities)
     return weighted_density(
         weights=np.interp(places, chances, law.sample.clipped(parameters.samples).weights),
         aspect_ratio=parameters.samples / law.n_features,
-        background_variance=known.variance if isinstance(known, QuadraticBackground) else 0.0,
+        background_variance=held.variance + float(held.atoms.var()) if held else 0.0,
     )
 
 
@@ -112,12 +115,13 @@ def _model(parameters: SequentialParameters) -> _Model:
     share = None
     quadratic = parameters.inputs == "hermite" and parameters.degree == 2
     if quadratic and parameters.readout == "identity":
-        shares = [target.degree_two_energy / target.index_variance for target in targets]
+        known = targets if parameters.first_layer == "random" else targets[:1]
+        shares = [mean_degree_two_energy(one) / mean_index_variance(one) for one in known]
         share = float(np.mean(shares))
     first = targets[0]
     return _Model(
         moments=draw_moments(parameters, targets),
-        weights=first.weights * np.linalg.norm(first.directions, axis=0) ** 2,
+        weights=first.weights,
         coefficients=first.readout_function.coefficients,
         degree_two_share=share,
     )
