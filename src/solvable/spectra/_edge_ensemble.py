@@ -27,6 +27,14 @@ class EdgeSpikes:
     near: np.ndarray  # those that meet single eigenvalues of the noise
     scatter: np.ndarray  # variance of each entry of their block
     scale: float  # l: distance of eigenvalues of the noise at the edge
+    edge: float  # its distance from the centre of the spectrum
+
+    def rank(self, beyond: np.ndarray, outmost: float) -> np.ndarray:
+        """Rank of eigenvalues: distance beyond an edge with its margin, inside that from the centre."""
+        # Of a hundred largest eigenvalues of noise 99 are less than 2.02 l beyond the edge
+        # (Tracy-Widom): a learner cannot tell smaller ones from noise.
+        clear = beyond - 2.02 * self.scale
+        return np.where(clear > 0, outmost + clear, self.edge + beyond)
 
 
 def nearest(excess: np.ndarray) -> np.ndarray:
@@ -37,7 +45,7 @@ def nearest(excess: np.ndarray) -> np.ndarray:
 def span_overlaps(
     upper: EdgeSpikes, lower: EdgeSpikes, *, n_directions: int, n_features: int
 ) -> list[np.ndarray]:
-    """Mean squared overlap of spikes with the span of the eigenvectors farthest beyond the edges.
+    """Mean squared overlap of spikes with the span of the eigenvectors that rank first.
 
     NaN for those that are not among the nearest to their threshold.
     """
@@ -47,13 +55,15 @@ def span_overlaps(
     slots = max(n_directions - int(np.concatenate(taken).sum()), 1)
     single = int(np.clip(min(slots, MOST) + 8, 1, max(n_features // 3, 1)))
     found = [_eigenpairs(side, single, end) for end, side in enumerate(sides)]
-    places = np.concatenate([places for places, _ in found], axis=1)
+    outmost = max(side.edge + 2.02 * side.scale for side in sides)
+    ranks = [side.rank(at, outmost) for side, (at, _) in zip(sides, found, strict=True)]
+    places = np.concatenate(ranks, axis=1)
     rank = max(places.shape[1] - slots, 0)
     cut = np.partition(places, rank, axis=1)[:, rank, None, None]
     # What the spectrum has no place for here is chance.
     chance = min(max(slots - places.shape[1], 0) / n_features, 1.0)
     overlaps = []
-    for side, (at, weights) in zip(sides, found, strict=True):
+    for side, at, (_, weights) in zip(sides, ranks, found, strict=True):
         mean = np.full(side.excess.size, np.nan)
         held = np.mean(np.sum(weights * (at[:, None, :] >= cut), axis=2), axis=0)
         mean[side.near] = held + (1 - held) * chance

@@ -214,8 +214,9 @@ def predict_spikes(
     background : Background, optional
         B; by default nothing.
     n_directions : int, optional
-        Overlaps are with the span of so many eigenvectors, those farthest beyond the edges; by
-        default each is with the extreme eigenvector, for a spike that is alone.
+        Overlaps are with the span of so many eigenvectors: those farthest beyond the edges, then
+        those farthest from the centre. By default each is with the extreme eigenvector, for a
+        spike that is alone.
 
     Returns
     -------
@@ -258,7 +259,7 @@ def predict_spikes(
             overlaps[chosen] = side.rounded(found)
         if n_directions is not None:
             scatter = side.scatter(spikes.couplings[:, near], n_samples)
-            ends.append(EdgeSpikes(found.near, found.excess, near, scatter, side.scale))
+            ends.append(EdgeSpikes(found.near, found.excess, near, scatter, side.scale, side.edge))
     edges = (-sides[1][1].edge, sides[0][1].edge)
     if n_directions is not None:
         chance = min(n_directions / n_features, 1.0)

@@ -35,7 +35,7 @@ def test_exact_heights_are_those_of_a_simulated_operator(setting):
     norms = np.linalg.norm(target.directions, axis=0)
     one = target_draw(target)(2, random_stream(0))
     wick = parameters.correction == "wick"
-    exact = exact_heights(one, corrected=wick)
+    exact = exact_heights(one.strengths, one.gram, one.matrices, corrected=wick)
     found = []
     for seed in range(12):
         X, _ = target.sample(40_000, random_stream("heights", seed))
@@ -50,7 +50,7 @@ def test_exact_heights_are_those_of_a_simulated_operator(setting):
 def test_degree_three_has_no_exact_heights():
     target = make_target(SequentialParameters(degree=3, dimension=6, features=2), 0)
     one = target_draw(target)(2, random_stream(0))
-    assert exact_heights(one, corrected=False) is None
+    assert exact_heights(one.strengths, one.gram, one.matrices, corrected=False) is None
 
 
 def test_control_variate_removes_the_noise_of_a_linear_map():

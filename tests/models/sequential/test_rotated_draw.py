@@ -66,7 +66,14 @@ def test_exact_means_are_those_over_many_first_layers(first_layer):
             6, features=3, first_layer=first_layer, signs="positive", seed=seed
         )
         pair = [draw(target)(2, random_stream(0)) for draw in (rotated_draw, target_draw)]
-        heights.append([exact_heights(sample, corrected=False) for sample in pair])
+        heights.append(
+            [
+                exact_heights(
+                    one.strengths, one.gram, one.matrices, corrected=False, dimension=one.dimension
+                )
+                for one in pair
+            ]
+        )
         variances.append([mean_index_variance(target), target.index_variance])
         energies.append([mean_degree_two_energy(target), target.degree_two_energy])
     for found in (heights, variances, energies):

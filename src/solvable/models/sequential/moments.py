@@ -194,7 +194,15 @@ def finite_size_moments(
     for k, (one, rng) in enumerate(streams):
         sample = _drawn(one, draws // len(streams), rng)
         # The background is of the first target: its matrices stand for those of all.
-        exact = exact_heights(sample, corrected=correction == "wick")
+        exact = None
+        if sample.strengths is not None:
+            exact = exact_heights(
+                sample.strengths,
+                sample.gram,
+                sample.matrices,
+                corrected=correction == "wick",
+                dimension=sample.dimension,
+            )
         parts.append(_part(sample, exact, *arguments, whole=k == 0))
         if sample.cubic is not None:
             cubic.append((sample.cubic, apply_label_map(sample.labels, label_map)))
@@ -325,17 +333,23 @@ def _heights(
     return np.asarray(basis @ np.linalg.lstsq(basis, heights, rcond=None)[0])
 
 
-def exact_heights(sample: LatentSample, *, corrected: bool) -> np.ndarray | None:
+def exact_heights(
+    strengths: np.ndarray,
+    gram: np.ndarray | None,
+    matrices: np.ndarray | None,
+    *,
+    corrected: bool,
+    dimension: int | None = None,
+) -> np.ndarray | None:
     """Exact mean of sum_j lambda_j (h_j^2 - 1) times the diagonal of the kernel; None if unknown."""
-    strengths, gram, matrices = sample.strengths, sample.gram, sample.matrices
-    if gram is None or strengths is None:
+    if gram is None:
         return None
     # E[sum_j lambda_j (h_j^2 - 1) <A_i, K A_i>] = sum_j lambda_j (2 <A_i, A_j>^2
     #   + 8 tr M_i^2 M_j^2 + 4 tr M_i M_j M_i M_j): joint cumulants of quadratic forms. The Wick
     # correction removes the second term; Gaussian features have the first alone.
     gaussian = 2 * gram**2 @ strengths
-    if sample.dimension is not None:
-        traces = mean_traces(gram, sample.dimension)
+    if dimension is not None:
+        traces = mean_traces(gram, dimension)
         joint = 4 * traces.alternating + (0 if corrected else 8) * traces.squares
         return np.asarray(gaussian + joint @ strengths)
     if matrices is None:
@@ -347,10 +361,12 @@ def exact_heights(sample: LatentSample, *, corrected: bool) -> np.ndarray | None
 
 
 def controlled_mean(
-    T: np.ndarray, diagonal: np.ndarray, index: np.ndarray, exact: np.ndarray
+    T: np.ndarray, diagonal: np.ndarray, index: np.ndarray, exact: np.ndarray | None
 ) -> np.ndarray:
     """E[T diagonal]; ``exact`` is the mean of index times diagonal, which takes its noise out."""
     plain = T @ diagonal / T.size
+    if exact is None:
+        return np.asarray(plain)
     control, response = index[:, None] * diagonal, T[:, None] * diagonal
     centred = control - control.mean(axis=0)
     slope = np.mean(centred * response, axis=0) / np.mean(centred**2, axis=0)
