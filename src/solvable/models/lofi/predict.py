@@ -13,6 +13,7 @@ from solvable.models.lofi.lift import activation_energies, predict_lifted_filter
 from solvable.models.lofi.parameters import NeuralLoFiParameters
 from solvable.models.lofi.subspace_channel import SubspaceChannel
 from solvable.models.lofi.target import make_target
+from solvable.models.lofi.theory import with_other_vectors
 from solvable.spectra import (
     LabelLaw,
     direction_profile,
@@ -73,10 +74,9 @@ def _subspace(parameters: NeuralLoFiParameters, law: LabelLaw) -> Metrics:
     k, d = law.n_directions, parameters.n_inputs
     spectrum = label_weighted_spectrum(law, ratio=parameters.ratio, dimension=d)
     own, at_upper = spectrum.squared_overlap, spectrum.at_upper_end
-    # What c_i^2 leaves is spread over the other d - 1 eigenvectors; of the kept ones each belongs to
-    # its own direction by c_j^2. The upper end alone keeps k there, some of no direction.
+    overlap = with_other_vectors(own, d)
+    # The upper end alone keeps k vectors there, some of no direction.
     rest = 1 - own
-    overlap = own + rest * (rest.sum() - rest) / (d - 1)
     kept = (rest * at_upper).sum() - rest * at_upper + k - at_upper.sum()
     upper_overlap = own * at_upper + rest * kept / (d - 1)
     return {

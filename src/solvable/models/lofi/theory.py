@@ -10,7 +10,6 @@ from solvable.errors import InvalidParameter
 from solvable.spectra.label_emergence import emergence_ratio
 from solvable.spectra.label_law import LabelLaw
 from solvable.spectra.label_weighted import label_weighted_spectrum
-from solvable.spectra.spiked import with_chance
 
 
 @dataclass(frozen=True)
@@ -48,6 +47,15 @@ class FilterPrediction:
     subspace_overlap: np.ndarray
     emergence_samples: np.ndarray
     weak_recovery_samples: np.ndarray
+
+
+def with_other_vectors(overlap: np.ndarray, dimension: int) -> np.ndarray:
+    """Overlap of each direction (last axis) with the span of the eigenvectors of all of them."""
+    # What c_i^2 leaves is spread over the other d - 1 eigenvectors; of the kept ones each belongs to
+    # its own direction by c_j^2.
+    rest = 1 - overlap
+    others = rest.sum(axis=-1, keepdims=True) - rest
+    return np.asarray(overlap + rest * others / (dimension - 1))
 
 
 def predict_filter(
@@ -111,7 +119,7 @@ def predict_filter(
         np.where(spectrum.at_upper_end, spectrum.lower.eigenvalues, spectrum.upper.eigenvalues)
         for spectrum in spectra
     ]
-    kept = with_chance(overlap, n_directions=law.n_directions, n_features=dimension)
+    kept = with_other_vectors(overlap, dimension)
     row = 0 if np.ndim(samples) == 0 else slice(None)
     return FilterPrediction(
         samples=sizes[row],
