@@ -98,3 +98,24 @@ def test_the_prediction_is_that_of_its_own_overlaps(name):
     assert predicted["normalised_mse"] == pytest.approx(
         error_at(parameters, predicted["squared_overlap"]), rel=1e-6
     )
+
+
+# Second layers off the spectrum: in the units of the label, behind a map, behind a readout.
+PLUG_INS = {
+    "in sample": {"second_layer": "in-sample", "label_map": "identity", "samples": 13_000},
+    "in sample, mapped": {"second_layer": "in-sample", "label_map": "clip", "samples": 8_000},
+    "shrunk": {"second_layer": "shrinkage", "label_map": "identity", "samples": 13_000},
+    "shrunk, mapped": {"second_layer": "shrinkage", "label_map": "clip", "samples": 8_000},
+    "shrunk, saturated": {"second_layer": "shrinkage", "readout": "tanh", "samples": 8_000},
+}
+
+
+@pytest.mark.parametrize("name", PLUG_INS)
+def test_errors_of_second_layers_off_the_spectrum(name):
+    setting = {"dimension": 100, "degree": 1, "features": 4, "decay": 0.8, "signs": "positive"}
+    parameters = system.parameters(**setting | PLUG_INS[name], test_samples=10_000)
+    errors = np.array([run["normalised_mse"] for run in measured(parameters, 8)])
+    error = errors.std(ddof=1) / np.sqrt(errors.size)
+    # 5 %: what a prediction of the overlaps to 0.01 allows, where a tenth of each is lost.
+    expected = system.predict(parameters)["normalised_mse"]
+    assert abs(errors.mean() - expected) < 3 * error + 0.05 * expected

@@ -74,11 +74,15 @@ def drawn_errors(
             # Residuals over all targets are compared with the variance over all.
             share = draw.labels.var() / sum(other.labels.var() for other in draws)
             features = draw.learned(spectrum.overlap[k])
-            known = draw.signal * spectrum.recovered[k]
-            guess = spectrum.places[k] * spectrum.overlap[k]
-            kinds = ("least-squares", features, rows), ("tail-only", known, None)
-            for name, learned, used in kinds:
-                fit = fit_last_layer(learned, draw.labels, readout=readout, rows=used, guess=guess)
+            guess, found = spectrum.places[k] * spectrum.overlap[k], spectrum.recovered[k]
+            known = draw.signal[:, found].astype(float)
+            for name, learned, used, weights in (
+                ("least-squares", features, rows, guess),
+                ("tail-only", known, None, guess[found]),
+            ):
+                fit = fit_last_layer(
+                    learned, draw.labels, readout=readout, rows=used, guess=weights
+                )
                 errors[name][k] += share * fit.normalised_mse
             # s(h) = (sigma / 2) sum_ij (v_i delta_ij + E_ij) (h_i h_j - delta_ij) with the noise of the
             # moment inside the span, Var(E_ij) = (1 + delta_ij) E[T^2] / n

@@ -82,8 +82,8 @@ PANELS = (
             Trace("polynomial_kernel_normalised_mse", "best any kernel can do", measured=False,
                   dashed=True, shown=_ceiling, colour=2),
         ],
-        "The predicted error is a sum over all features. The dashed curve counts the unrecovered "
-        "ones alone and is too low. Kernels see no sequential recovery.",
+        "The predicted error counts what is missing of every feature. The dashed curve counts the "
+        "unrecovered ones alone and is too low. Kernels see no sequential recovery.",
         y_scale="log", y_range=_around_the_learner,
     ),
     spectra,

@@ -48,7 +48,9 @@ def latent_draws(
     sample: LatentSample, n_features: int, *, place: int, targets: int
 ) -> list[LatentDraws]:
     """Draws of a target that the error is computed on: 80,000 of all, fewer of many features."""
-    wanted = int(np.clip(1e6 / sample.latent.shape[1], 4_000, 80_000))
+    p = sample.latent.shape[1]
+    columns = p * (p + 1) // 2 if p <= PAIRS else p
+    wanted = int(np.clip(2e6 / columns, 4_000, 80_000))
     # Enough of one target that its fit costs little.
     used = min(targets, max(1, wanted // 4_000))
     if place >= used:
@@ -96,7 +98,7 @@ def fit_last_layer(
     if rows is not None:
         cross = wants_cross_terms("auto", p, rows, linear_terms=False)
         columns = count_columns(p, cross_terms=cross, linear_terms=False)
-        share = columns / table.shape[1] / max(rows - columns - 1, 1)
+        share = columns / max(table.shape[1], 1) / max(rows - columns - 1, 1)
         error += penalty * count * share
     return LastLayer(_matrix(spread @ solution, p), float(error / np.mean(centred**2)))
 
@@ -143,7 +145,7 @@ def _least_squares(table: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, n
     scale = np.sqrt(np.mean(table**2, axis=0))
     scaled = table / np.where(scale > 0, scale, 1.0)
     values, vectors = np.linalg.eigh(scaled.T @ scaled)
-    kept = values > 1e-10 * max(float(values[-1]), 1e-300)
+    kept = values > 1e-10 * values.max(initial=1e-300)
     white = scaled @ (vectors[:, kept] / np.sqrt(values[kept]))
     solution = vectors[:, kept] / np.sqrt(values[kept]) @ (white.T @ target)
     return solution / np.where(scale > 0, scale, 1.0), np.einsum("mk,mk->m", white, white)

@@ -41,7 +41,9 @@ class SequentialPrediction:
     noise_scale : ndarray of shape () or (m,)
         :math:`s=\sqrt{D\tau_2/n}`, half of the half-width.
     normalised_mse : ndarray of shape () or (m,)
-        Second layer by least squares on fresh data: the sum over all features.
+        Second layer by least squares on :math:`\min(\max(n,4000),20000)` fresh samples, as the
+        system fits it, then a readout if the label has one. Without moments: on infinitely many, of a
+        Gaussian index, the sum over features below.
     normalised_mse_tail_only : ndarray of shape () or (m,)
         If recovered features were known exactly. Not the error: a lower bound that is quoted for it.
     normalised_mse_in_sample : ndarray of shape () or (m,)
@@ -92,6 +94,10 @@ def predict_sequential(
         c_i^2=\frac{(\nu_i-\tau_2)_+}{(\nu_i-\tau_2)_++\tau_{2h,i}},\quad \nu_i=\frac nD\theta_i^2,
         \qquad \mathrm{NMSE}=1-\sum_i\lambda_i^2c_i^4\quad(g=\mathrm{id}).
 
+    With moments errors are those of a second layer on draws of learned features
+    :math:`\hat h_i=c_ih_i+\sqrt{1-c_i^2}\,\zeta_i`, :math:`\zeta_i` along random directions that share
+    the norm of x; the closed form from weights alone has the limit of many weak features.
+
     Parameters
     ----------
     weights : array of shape (p,)
@@ -135,11 +141,13 @@ def predict_sequential(
 
     Notes
     -----
-    Closed form: O(m p), below 5 ms at a point. Resolvent formula: about 10 ms per sample size, 0.2 s
-    for thresholds and floor, once for the same moments; 0.4 s to draw Gaussian ones.
+    Closed form: O(m p), below 5 ms at a point. Resolvent formula: about 10 ms per sample size, 0.1 s
+    for the errors; 0.2 s for thresholds and floor, once for the same moments; 0.4 s to draw Gaussian
+    ones.
     arXiv:2605.14567 with constants and finite-size terms derived; backed by
     ``tests/models/sequential/test_theory.py`` (simulations and reference tables) and
-    ``tests/models/sequential/test_one_theory.py`` (Python, system and command agree).
+    ``tests/models/sequential/test_one_theory.py`` (Python, system and command agree), errors by
+    ``tests/models/sequential/test_errors.py`` (simulations).
 
     Examples
     --------
