@@ -5,12 +5,16 @@ import pytest
 from scipy.stats import norm
 from sklearn.linear_model import Lasso
 
+from solvable.arrays import random_stream
+from solvable.frame.points import Point
 from solvable.frame.power import power_rows
 from solvable.models.quadratic.diagonal import lasso_penalty
 from solvable.models.quadratic.diagonal_network import (
     RANKS,
     DiagonalParameters,
     coefficients,
+    measure,
+    predict,
     system,
     train,
 )
@@ -61,3 +65,23 @@ def test_claims_hold_and_fail_for_a_network_that_is_zero(tmp_path):
         "captured",
         "found",
     ]
+
+
+def test_learned_coefficients_scatter_as_predicted():
+    parameters = DiagonalParameters(dimension=60, samples=90, noise=0.8, weight_decay=0.6)
+    predicted = predict(parameters)
+    records = [measure(parameters, random_stream("scatter", r))["captured"] for r in range(80)]
+    found = np.std(records, axis=0)
+    # A standard deviation of 80 draws is good to 8 %; those of rare ones to less.
+    np.testing.assert_allclose(found[:3], predicted["captured_scatter"][:3], rtol=0.35)
+
+
+def test_features_that_no_replicate_found_do_not_fail_a_claim():
+    """Far above the signal noise finds a feature in a few replicates of many, and then much of it."""
+    parameters = DiagonalParameters(
+        dimension=101, samples=80, exponent=0.629, noise=41.9, weight_decay=2.58
+    )
+    records = [measure(parameters, random_stream("rare", r)) for r in range(3)]
+    point = Point(parameters.model_dump(), records, predict(parameters))
+    verdicts = {verdict.claim: verdict.status for verdict in system.verdicts([point])}
+    assert verdicts["captured"] == "not testable"

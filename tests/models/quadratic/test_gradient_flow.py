@@ -3,11 +3,13 @@
 import numpy as np
 import pytest
 
+from solvable.arrays import random_stream
 from solvable.frame.power import power_rows
-from solvable.models.quadratic.dynamics import flow_matrix, width_floor
+from solvable.models.quadratic.dynamics import flow_matrix, quadratic_flow, width_floor
 from solvable.models.quadratic.gradient_flow import (
     FlowParameters,
     integrate,
+    predict,
     strengths_of,
     system,
 )
@@ -61,3 +63,21 @@ def test_claims_hold_and_fail_for_a_network_that_is_zero(tmp_path):
     for row in power_rows(system, result.points):
         assert (row.chance, row.noticed) == ("fails", True), row
     assert [figure.name for figure in system.figures(result.points)] == ["captured", "risk"]
+
+
+@pytest.mark.parametrize(("time", "exponent"), [(1.0, 0.3), (14.0, 1.5)])
+def test_features_beyond_the_width_grow_until_the_stronger_take_its_units(time, exponent):
+    """Mean of closed forms over many starts: two units, three features."""
+    parameters = FlowParameters(
+        dimension=5, features=3, width=2, exponent=exponent, initial_scale=1e-2, time=time
+    )
+    strengths = strengths_of(parameters)
+    rng = random_stream("units", str(time))
+    starts = 1e-2 * rng.standard_normal((4000, 5, 2)) / np.sqrt(2)
+    courses = np.array(
+        [quadratic_flow(strengths, start, np.array([time])).captured[0, :3] for start in starts]
+    )
+    error = courses.std(axis=0) / np.sqrt(len(courses))
+    gap = np.abs(courses.mean(axis=0) - predict(parameters)["captured"])
+    # Early exact; later features overlap while they grow.
+    assert np.all(gap < 4 * error + (0 if time == 1.0 else 0.06))

@@ -4,10 +4,14 @@ import numpy as np
 import pytest
 from scipy.optimize import approx_fprime
 
+from solvable.arrays import random_stream
 from solvable.frame.power import power_rows
 from solvable.models.quadratic.learner import QuadraticNetRegressor
 from solvable.models.quadratic.narrow_network import (
     NarrowParameters,
+    measure,
+    predict,
+    solve,
     system,
     target_of,
     train,
@@ -61,3 +65,21 @@ def test_claims_are_not_made_where_the_network_nearly_interpolates(tmp_path):
     grid = {"dimension": [12], "width": [12], "sample_ratio": [0.1], "regularisation": [1e-3]}
     result = run_study(Study(system, grid, replicates=2), tmp_path / "run", workers=1)
     assert {verdict.status for verdict in result.verdicts} == {"not testable"}
+
+
+def test_a_wide_network_has_its_first_order_in_the_dimension():
+    """At the width of its rank and beyond, against trained networks; the limit is a tenth below."""
+    parameters = NarrowParameters(dimension=24, width=20, sample_ratio=1.0, noise=0.3)
+    found = [measure(parameters, random_stream("wide", r))["matrix_error"] for r in range(24)]
+    error = np.std(found, ddof=1) / np.sqrt(len(found))
+    predicted, limit = predict(parameters)["matrix_error"], solve(parameters).matrix_error
+    assert abs(np.mean(found) - predicted) < 3 * error + 0.02 * predicted
+    assert np.mean(found) > limit + 3 * error
+
+
+def test_where_a_wide_network_has_no_expansion_there_is_no_number():
+    metrics = predict(
+        NarrowParameters(dimension=12, width=12, sample_ratio=0.15, regularisation=0.01)
+    )
+    assert metrics["matrix_error"] is None
+    assert "more than half" in metrics["no prediction"]

@@ -76,11 +76,12 @@ def measure(parameters: DiagonalParameters, rng: np.random.Generator) -> Metrics
     X = rng.standard_normal((parameters.samples, parameters.dimension))
     y = X @ target + np.sqrt(parameters.noise) * rng.standard_normal(parameters.samples)
     learned = train(X, y, parameters.weight_decay, rng)
+    # What weight decay drives to zero shrinks geometrically: its rest does not count.
+    learned[np.abs(learned) <= 1e-5] = 0
     return {
         "error": float(np.sum((learned - target) ** 2)),
         "train_error": float(np.mean((y - X @ learned) ** 2)),
-        # What weight decay drives to zero shrinks geometrically: its rest does not count.
-        "found": int(np.count_nonzero(np.abs(learned) > 1e-5)),
+        "found": int(np.count_nonzero(learned)),
         "captured": list(learned[RANKS - 1] / target[RANKS - 1]),
     }
 
@@ -102,11 +103,16 @@ def predict(parameters: DiagonalParameters) -> Metrics:
     # E eta_b(theta + delta z), the mean of the soft threshold
     mean = (target - b) * norm.cdf(high) + (target + b) * norm.cdf(-low)
     mean += delta * (norm.pdf(high) - norm.pdf(low))
+    # E eta_b^2, and so what the learned coefficient scatters by
+    square = ((target - b) ** 2 + delta**2) * norm.cdf(high) + delta * (target - b) * norm.pdf(high)
+    square += ((target + b) ** 2 + delta**2) * norm.cdf(-low) - delta * (target + b) * norm.pdf(low)
+    scatter = np.sqrt(np.maximum(square - mean**2, 0)) / target
     return {
         "error": state.error,
         "train_error": state.train_error,
         "found": state.degrees_of_freedom,
         "captured": list((mean / target)[RANKS - 1]),
+        "captured_scatter": list(scatter[RANKS - 1]),
         "effective_noise": delta,
         "threshold": b,
     }
@@ -162,6 +168,8 @@ system = System(
             where=lambda cell: cell.expected > 0.3,
             missing="needs a feature that is learned to a third: raise samples",
             entry=feature_names,
+            # Features that no replicate found do not scatter, and yet might.
+            scatter=lambda cell: cell.predicted("captured_scatter"),
             power=0.15,
         ),
     ],

@@ -84,16 +84,19 @@ def predict(parameters: FlowParameters) -> Metrics:
 
     strengths = strengths_of(parameters)
     strengths = strengths[strengths > 0]
-    left = np.maximum(parameters.width - np.arange(strengths.size), 0)
     captured, squared = np.zeros(strengths.size), np.ones(strengths.size)
-    for j in np.flatnonzero(left):
-        # g_j = sigma^2 chi^2 / r with r - j + 1 degrees of freedom (derived)
-        halves, weights = roots_genlaguerre(40, left[j] / 2 - 1)
+    for j in range(strengths.size):
+        # g_j = sigma^2 chi^2 / r; the stronger take of r degrees of freedom what they captured (derived)
+        freedom = parameters.width - float(captured[:j].sum())
+        if freedom < 1e-3:
+            break
+        halves, weights = roots_genlaguerre(40, freedom / 2 - 1)
         start = parameters.initial_scale**2 * 2 * halves / parameters.width
         growth = np.exp(-2 * strengths[j] * parameters.time)
         course = 1 / (1 + (strengths[j] / start - 1) * growth)
         captured[j] = weights @ course / weights.sum()
         squared[j] = weights @ (1 - course) ** 2 / weights.sum()
+    left = np.maximum(parameters.width - np.arange(strengths.size), 0)
     typical = parameters.initial_scale**2 * left / parameters.width
     known = slice(0, min(FOLLOWED, strengths.size))
     times = [

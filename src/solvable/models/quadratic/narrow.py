@@ -33,6 +33,8 @@ class NarrowState:
         :math:`\frac1{d^2}\sum_\mu r_\mu^2+\frac{\tilde\lambda}d\mathrm{Tr}S`.
     rank_fraction : float
         Rank over d, at most :math:`\kappa`.
+    degrees_of_freedom : float
+        A, over :math:`d^2`.
     width_limited : bool
         Whether the width cuts more than the threshold does.
     n_solutions : int
@@ -49,6 +51,7 @@ class NarrowState:
     train_error: float
     objective: float
     rank_fraction: float
+    degrees_of_freedom: float
     width_limited: bool
     n_solutions: int
     law: SpectralLaw
@@ -178,6 +181,7 @@ class _Problem:
             train_error=squares / self.ratio,
             objective=squares + self.penalty * trace,
             rank_fraction=moments.mass,
+            degrees_of_freedom=moments.freedom(b),
             width_limited=moments.cut > b,
             n_solutions=solutions,
             law=law,

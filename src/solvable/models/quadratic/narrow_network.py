@@ -14,11 +14,13 @@ from pydantic import Field
 from solvable.frame.agreement import Agreement, Cell
 from solvable.frame.curves import Axis
 from solvable.frame.panels import Panel, Trace
-from solvable.frame.points import Metrics
+from solvable.frame.points import NO_PREDICTION, Metrics
 from solvable.frame.system import Parameters, Preset, System
+from solvable.models.quadratic.finite_size import finite_sizes
 from solvable.models.quadratic.narrow import NarrowState, solve_narrow
 from solvable.models.quadratic.system import WIDTH_AND_DATA
 from solvable.models.quadratic.target import QuadraticTarget
+from solvable.models.quadratic.theory import QuadraticState, solve_quadratic
 
 
 class NarrowParameters(Parameters):
@@ -96,22 +98,50 @@ def solve(parameters: NarrowParameters) -> NarrowState:
 def predict(parameters: NarrowParameters) -> Metrics:
     """The p largest eigenvalues of target plus noise, less a threshold."""
     state = solve(parameters)
-    wide = solve(parameters.model_copy(update={"width": parameters.dimension}))
+    wide, errors = at_dimension(parameters.model_copy(update={"width": parameters.dimension}))
+    # What samples add to a width-limited network at first order in 1/d is not known: the limit.
+    known = [state.matrix_error, state.train_error] if state.width_limited else errors
+    reason = (
+        "the first order in 1/d of a wide network's error or training error is more than half of it. "
+        "Raise dimension, sample_ratio or regularisation."
+    )
     return {
-        "matrix_error": state.matrix_error,
-        "train_error": state.train_error,
-        "wide_error": wide.matrix_error,
+        "matrix_error": known[0] if known else None,
+        "train_error": known[1] if known else None,
+        "wide_error": errors[0] if errors else None,
         "wide_rank": wide.rank_fraction * parameters.dimension,
         "effective_noise": state.effective_noise,
         "threshold": state.threshold,
+        "freedom_left": 1 - state.degrees_of_freedom / parameters.sample_ratio,
+        **({} if errors else {NO_PREDICTION: reason}),
     }
+
+
+@lru_cache(maxsize=256)
+def at_dimension(parameters: NarrowParameters) -> tuple[QuadraticState, list[float] | None]:
+    """A wide network, its error and training error with their first order in 1/d, None where large."""
+    wide = solve_quadratic(
+        target_of(parameters).strengths,
+        sample_ratio=parameters.sample_ratio,
+        label_noise=parameters.noise,
+        regularisation=parameters.regularisation,
+    )
+    d, parts = parameters.dimension, finite_sizes(wide)
+    found = []
+    for name in ("matrix_error", "train_error"):
+        limit, control, full = (getattr(part, name) for part in (wide, *parts))
+        if abs(control) + abs(full - control) > 0.5 * d * limit:
+            return wide, None
+        found.append(limit + full / d)
+    return wide, found
 
 
 def curve(parameters: NarrowParameters, coordinates: np.ndarray) -> list[Metrics]:
     """Predictions at whole widths, with straight lines between them."""
     widths = np.unique(np.round(coordinates).astype(int))
     known = [predict(parameters.model_copy(update={"width": int(width)})) for width in widths]
-    lines = {name: np.array([metrics[name] for metrics in known]) for name in known[0]}
+    names = [name for name in known[0] if name != NO_PREDICTION]
+    lines = {name: np.array([metrics[name] for metrics in known], dtype=float) for name in names}
     return [
         {name: float(np.interp(place, widths, line)) for name, line in lines.items()}
         for place in coordinates
@@ -119,10 +149,14 @@ def curve(parameters: NarrowParameters, coordinates: np.ndarray) -> list[Metrics
 
 
 def determined(cell: Cell) -> bool:
-    """Whether samples are more than twice the degrees of freedom: beyond, errors of order 1 / d grow."""
-    # train error over error on noisy labels is (1 - df / n)^2
-    test_error = 2 * cell.predicted("matrix_error") + cell.setting.noise
-    return cell.predicted("train_error") > test_error / 4
+    """Whether samples are more than twice the degrees of freedom, and ten for each coordinate."""
+    left = cell.predicted("freedom_left")
+    return bool(left > 0.5 and cell.setting.sample_ratio * cell.setting.dimension >= 10)
+
+
+def limited(cell: Cell) -> bool:
+    """Whether the width cuts what a wide network would learn."""
+    return cell.setting.width < cell.predicted("wide_rank")
 
 
 def chance(parameters: NarrowParameters, prediction: Metrics) -> Metrics:
@@ -146,11 +180,11 @@ system = System(
             "The error is that of the p largest directions of target plus noise.",
             metric="matrix_error",
             source="arXiv:2606.28242",
-            within=lambda cell: 8 / cell.setting.dimension,
-            because="Labels of samples instead of independent matrices add 4 / d at full width.",
+            within=lambda cell: (8 if limited(cell) else 4) / cell.setting.dimension,
+            because="Samples add 4 / d at full width, which is predicted there alone; the next order.",
             relative=True,
             where=determined,
-            missing="needs samples for twice the degrees of freedom: raise sample_ratio",
+            missing="needs twice the degrees of freedom and ten samples a coordinate: raise sample_ratio",
             power=0.2,
         ),
         Agreement(
@@ -162,7 +196,7 @@ system = System(
             because="Terms of order 1 / d.",
             relative=True,
             where=determined,
-            missing="needs samples for twice the degrees of freedom: raise sample_ratio",
+            missing="needs twice the degrees of freedom and ten samples a coordinate: raise sample_ratio",
         ),
     ],
     panels=[
@@ -174,7 +208,8 @@ system = System(
                 Trace("matrix_error", "p units"),
                 Trace("wide_error", "as many as it likes", measured=False, dashed=True),
             ],
-            "Too few units miss the target, too many learn noise.",
+            "Too few units miss the target, too many learn noise. From a wide network's rank on theory "
+            "holds at this dimension, below in the limit.",
             y_scale="log",
         ),
         Panel(

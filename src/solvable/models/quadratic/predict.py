@@ -229,11 +229,13 @@ def _phases(parameters: QuadraticParameters, state: QuadraticState) -> Metrics:
     scaling = scaling_phase(parameters)
     if scaling is None:
         return {"spectral_phase": spectral}
-    parts = decompose_error(state)
+    parts, law = decompose_error(state), float(scaling.matrix_error)
+    # Blank where its regime does not hold: at finite d there is none between two phases, for one.
+    holds = state.matrix_error / 1.3 <= law <= 1.3 * state.matrix_error
     return {
         "spectral_phase": spectral,
         "scaling_phase": scaling.phase.value,
-        "scaling_law_matrix_error": float(scaling.matrix_error),
+        "scaling_law_matrix_error": law if holds else None,
         "overfitting_error": parts.overfitting,
         "underfitting_error": parts.underfitting,
         "approximation_error": parts.approximation,
