@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import pytest
 
 from solvable.arrays import ArraySource, GeneratedSource
 from solvable.fitting.rows import RowSubset
+from solvable.operators import HermiteFeatures, MomentOperator
 from solvable.operators.blocks import on_accelerator, rows_per_block
 
 
@@ -38,3 +41,96 @@ def test_blocks_fill_the_cache_of_the_host_and_a_share_of_a_device() -> None:
         assert rows_per_block(samples, 2048, 1000.0) == 8_000_000_000 // 32 // 1000
         assert rows_per_block(samples, 2048, 2000.0) < rows_per_block(samples, 2048, 1000.0)
         assert rows_per_block(samples, 2048, 1e12) == 1
+
+
+class Copies:
+    """Counts what leaves torch for the host, and what comes from there, with its size."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, torch: Any) -> None:
+        self.out: list[int] = []
+        self.sent: list[int] = []
+        for name in ("__array__", "numpy", "tolist", "cpu"):
+            self._count(monkeypatch, torch.Tensor, name)
+        for name in ("asarray", "tensor", "from_numpy", "as_tensor"):
+            self._count_sent(monkeypatch, torch, name)
+
+    def _count(self, monkeypatch: pytest.MonkeyPatch, holder: Any, name: str) -> None:
+        original = getattr(holder, name)
+
+        def counted(tensor: Any, *arguments: Any, **named: Any) -> Any:
+            self.out.append(tensor.numel())
+            return original(tensor, *arguments, **named)
+
+        monkeypatch.setattr(holder, name, counted)
+
+    def _count_sent(self, monkeypatch: pytest.MonkeyPatch, holder: Any, name: str) -> None:
+        original = getattr(holder, name)
+
+        def counted(array: Any, *arguments: Any, **named: Any) -> Any:
+            if isinstance(array, np.ndarray):
+                self.sent.append(array.size)
+            return original(array, *arguments, **named)
+
+        monkeypatch.setattr(holder, name, counted)
+
+    def taken(self) -> tuple[list[int], list[int]]:
+        """Sizes so far, out and in; forgets them."""
+        result = self.out, self.sent
+        self.out, self.sent = [], []
+        return result
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("correction", ["none", "wick"])
+@pytest.mark.parametrize(("degree", "dimension"), [(1, 7), (2, 6), (3, 5)])
+def test_nothing_leaves_a_device_while_blocks_are_read(
+    monkeypatch: pytest.MonkeyPatch, degree: int, dimension: int, correction: Any
+) -> None:
+    """Copies do not grow with the number of blocks; a second product sends and takes nothing."""
+    torch = pytest.importorskip("torch")
+    rng = np.random.default_rng(3)
+    X, T = torch.asarray(rng.standard_normal((240, dimension))), rng.standard_normal(240)
+    features = HermiteFeatures(degree, dimension)
+    U = torch.asarray(rng.standard_normal((features.n_features, 2)))
+    copies = Copies(monkeypatch, torch)
+    counts = []
+    for rows in (240, 12):
+        operator = MomentOperator(X, T, features, correction=correction, chunk_rows=rows)
+        _ = operator.statistics
+        operator.matmat(U)
+        first = copies.taken()
+        operator.matmat(U)
+        again = copies.taken()
+        assert again == ([], [])
+        counts.append((len(first[0]), len(first[1])))
+    assert counts[1][0] <= counts[0][0]
+    assert counts[1][1] <= counts[0][1]
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("shuffle", [True, False])
+def test_a_fit_on_a_device_copies_as_often_whatever_the_blocks(
+    monkeypatch: pytest.MonkeyPatch, shuffle: bool
+) -> None:
+    """Vectors go to and fro with each product; samples and positions of rows never do."""
+    torch = pytest.importorskip("torch")
+    from solvable.learners import LayerwiseSpectralRegressor
+
+    rng = np.random.default_rng(4)
+    host = rng.standard_normal((3000, 10))
+    y = host[:, 0] * host[:, 1] + host[:, 2] * host[:, 3]
+    X = torch.asarray(host)
+    copies = Copies(monkeypatch, torch)
+    learner = LayerwiseSpectralRegressor(
+        2, n_directions=2, selection="forced", solver="lanczos", shuffle=shuffle, random_state=0
+    )
+    learner.fit(X, y)
+    out, sent = copies.taken()
+    # Labels' worth of numbers leaves a few times (norms, latent features); a product moves D of them.
+    large = [size for size in out + sent if size > 200]
+    assert len(large) < 20
+    assert max(out + sent) <= 3000 * 2
+    host_learner = LayerwiseSpectralRegressor(
+        2, n_directions=2, selection="forced", solver="lanczos", shuffle=shuffle, random_state=0
+    ).fit(host, y)
+    np.testing.assert_allclose(learner.predict(X), host_learner.predict(host), atol=1e-8)

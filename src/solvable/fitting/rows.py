@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -48,12 +49,22 @@ class RowSubset(_View):
         """Number of rows."""
         return int(self.rows.size)
 
+    @cached_property
+    def _rows_there(self) -> Array:
+        """Positions where the array lives, sent there once."""
+        array = self.source.array
+        if isinstance(array, np.ndarray):
+            return self.rows
+        from array_api_compat import device
+
+        return namespace(array).asarray(self.rows, device=device(array))
+
     def chunks(self, rows: int) -> Iterator[tuple[slice, Array]]:
         """Yield ``(slice, block)`` in order."""
         if isinstance(self.source, ArraySource):
             for start in range(0, self.n_samples, rows):
                 part = slice(start, min(start + rows, self.n_samples))
-                yield part, _take(self.source.array, self.rows[part])
+                yield part, _take(self.source.array, self._rows_there[part])
             return
         for part, block in self.source.chunks(rows):
             low, high = np.searchsorted(self.rows, (part.start, part.stop))
@@ -86,14 +97,15 @@ class GeneratedRange(_View):
                 yield here, block[low - part.start : high - part.start]
 
 
-def _take(block: Array, rows: np.ndarray) -> Array:
+def _take(block: Array, rows: Array) -> Array:
     """Rows of a block, in its own library."""
     if isinstance(block, np.ndarray):
         return block.take(rows, axis=0)
     from array_api_compat import device
 
     xp = namespace(block)
-    return xp.take(block, xp.asarray(rows, device=device(block)), axis=0)
+    there = rows if not isinstance(rows, np.ndarray) else xp.asarray(rows, device=device(block))
+    return xp.take(block, there, axis=0)
 
 
 def take_range(source: Source, start: int, stop: int) -> Source:

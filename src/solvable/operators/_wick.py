@@ -26,13 +26,29 @@ Contraction: TypeAlias = Callable[[Array], Array]
 """Linear map on vectors (D, k): what is subtracted."""
 
 
+def _there(matrix: np.ndarray) -> Callable[[Array], Array]:
+    """The matrix where an array lives, sent there once."""
+    held: dict[tuple[str, str], Array] = {}
+
+    def like(U: Array) -> Array:
+        if isinstance(U, np.ndarray):
+            return matrix
+        key = namespace(U).__name__, str(U.device)
+        if key not in held:
+            held[key] = as_like(matrix, U)
+        return held[key]
+
+    return like
+
+
 def quadratic_contraction(engine: Quadratic, second_moment: np.ndarray) -> Contraction:
     """What degree 2 subtracts, from B_1 = (1/n) sum T (x x^T - I), shape (d, d)."""
+    second = _there(second_moment)
 
     def apply(U: Array) -> Array:
         xp = namespace(U)
         matrices = engine.to_symmetric(U)
-        half = xp.matmul(matrices, as_like(second_moment, U))
+        half = xp.matmul(matrices, second(U))
         return engine.from_symmetric(half + xp.matrix_transpose(half))
 
     return apply
@@ -41,6 +57,7 @@ def quadratic_contraction(engine: Quadratic, second_moment: np.ndarray) -> Contr
 def cubic_contraction(engine: Cubic, second_moment: np.ndarray, fourth: np.ndarray) -> Contraction:
     """What degree 3 subtracts, from B_1 and the corrected operator of degree 2 as a matrix."""
     d = engine.dimension
+    second, fourth_there = _there(second_moment), _there(fourth)
 
     def apply(U: Array) -> Array:
         xp = namespace(U)
@@ -50,9 +67,9 @@ def cubic_contraction(engine: Cubic, second_moment: np.ndarray, fourth: np.ndarr
         pairs = engine.pairs.from_symmetric(
             xp.permute_dims(xp.reshape(slices, (d, d, d * count)), (2, 0, 1))
         )
-        of_fourth = engine.pairs.to_symmetric(as_like(fourth, U) @ pairs)
+        of_fourth = engine.pairs.to_symmetric(fourth_there(U) @ pairs)
         of_fourth = xp.permute_dims(of_fourth, (1, 2, 0))
-        of_second = as_like(second_moment, U) @ xp.reshape(flat, (d, d * d * count))
+        of_second = second(U) @ xp.reshape(flat, (d, d * d * count))
         total = xp.reshape(of_fourth, (d**3, count)) + xp.reshape(of_second, (d**3, count))
         return 3 * engine.from_tensor(total)
 

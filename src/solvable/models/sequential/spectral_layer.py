@@ -27,6 +27,7 @@ from solvable.operators import (
     apply_label_map,
     leading_eigenpairs,
 )
+from solvable.operators.blocks import rows_per_block
 from solvable.operators.feature_map import floating
 from solvable.operators.routes import RouteName
 
@@ -203,9 +204,11 @@ def _search(
 
 
 def _latent_blocks(
-    source: Source, layers: list[SpectralLayer], rows: int
+    source: Source, layers: list[SpectralLayer]
 ) -> Iterator[tuple[slice, Array, np.ndarray]]:
-    for part, block in source.chunks(rows):
+    first = layers[0].features
+    bytes_per_row = first.row_bytes(layers[0].directions.shape[1])
+    for part, block in source.chunks(rows_per_block(source, 4096, bytes_per_row)):
         latent: Any = block
         for layer in layers:
             latent = layer.transform(latent)
@@ -219,10 +222,10 @@ def _latent_blocks(
 
 
 def latent_chunks(
-    source: Source, layers: list[SpectralLayer], rows: int = 4096
+    source: Source, layers: list[SpectralLayer]
 ) -> Iterator[tuple[slice, np.ndarray]]:
     """Rows and latent features of the last of some layers, shape (rows, k), chunk by chunk."""
-    for part, _, latent in _latent_blocks(source, layers, rows):
+    for part, _, latent in _latent_blocks(source, layers):
         yield part, latent
 
 
@@ -257,7 +260,7 @@ def inputs_of_next_layer(
     kind = np.float32 if "float32" in str(part.source.dtype) else np.float64
     latent = np.empty((part.labels.size, width), dtype=kind)
     norms = np.empty(part.labels.size)
-    for rows, block, features in _latent_blocks(part.source, layers, 4096):
+    for rows, block, features in _latent_blocks(part.source, layers):
         latent[rows] = features
         norms[rows] = to_numpy(layers[0].features.squared_norm(floating(block)))
     centre = latent.mean(axis=0, dtype=np.float64)
