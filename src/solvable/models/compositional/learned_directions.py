@@ -15,8 +15,16 @@ from solvable.operators import HermiteFeatures
 Operator = Callable[[np.ndarray], np.ndarray]
 
 
-def population_background(truth: np.ndarray, heights: np.ndarray, dimension: int) -> Operator:
-    """What the corrected population matrix of degree 2 is beside its spikes, on columns (D, k)."""
+def population_background(
+    truth: np.ndarray,
+    heights: np.ndarray,
+    dimension: int,
+    moment: Operator | None = None,
+) -> Operator:
+    """What the corrected population matrix of degree 2 is beside its spikes, on columns (D, k).
+
+    `moment` is an estimate of the whole matrix, used on the few directions of products of features.
+    """
     features = HermiteFeatures(2, dimension)
     matrices = np.asarray(features.to_symmetric(truth))
 
@@ -29,7 +37,19 @@ def population_background(truth: np.ndarray, heights: np.ndarray, dimension: int
         moved = np.asarray(features.from_symmetric(image))
         return np.asarray(moved - truth @ (truth.T @ moved))
 
-    return apply
+    if moment is None:
+        return apply
+    # A label of higher degree in the features has chaoses (M_a M_b) x (M_c M_d) too, of the same size
+    # but low rank.
+    rows, columns = np.triu_indices(len(matrices))
+    products = matrices[rows] @ matrices[columns]
+    few = np.asarray(features.from_symmetric(products + products.transpose(0, 2, 1)))
+    few = few - truth @ (truth.T @ few)
+    left, size, _ = np.linalg.svd(few, full_matrices=False)
+    span = left[:, size > 0.05 * size[0]]
+    excess = span.T @ (moment(span) - apply(span))
+    excess = (excess + excess.T) / 2
+    return lambda columns: apply(columns) + span @ (excess @ (span.T @ columns))
 
 
 def learned_directions(

@@ -26,7 +26,7 @@ from solvable.models.compositional.upper_layers import (
 )
 from solvable.models.sequential.latent_draws import fit_last_layer
 from solvable.models.sequential.spike_law import SpikeLaw
-from solvable.operators import apply_label_map
+from solvable.operators import MomentOperator, apply_label_map
 from solvable.spectra.spikes import SpikePrediction
 
 TEACHERS, BLOCKS = 4, 4
@@ -88,7 +88,11 @@ def _steps(
     labels = (labels - labels.mean()) / labels.std()
     background = None
     if parameters.degree == 2:
-        background = population_background(truth, law.heights, parameters.dimension)
+        T = apply_label_map(labels.ravel(), parameters.label_map)
+        moment = MomentOperator(X.reshape(T.size, -1), T, target.feature_map, correction="wick")
+        background = population_background(
+            truth, law.heights, parameters.dimension, lambda columns: moment.matmat(columns)
+        )
     directions = learned_directions(
         truth,
         signs=_sides(law, spikes),
