@@ -31,8 +31,8 @@ class Eigenpairs:
         of the angle to the eigenvector at most that over the gap.
     products : int
         Products with the operator that were made.
-    route : {"lanczos", "dense", "gram"}
-        How they were found.
+    route : {"lanczos", "dense", "gram", "power-iteration"}
+        How they were found; the last by a learner that is asked to.
     converged : ndarray of bool, shape (k,)
         Whether the residual is below the tolerance times ``scale``.
     scale : float
@@ -45,7 +45,7 @@ class Eigenpairs:
     vectors: np.ndarray
     residuals: np.ndarray
     products: int
-    route: RouteName
+    route: RouteName | Literal["power-iteration"]
     converged: np.ndarray
     scale: float
     n_upper: int

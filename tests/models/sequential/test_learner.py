@@ -41,6 +41,7 @@ def learner(**parameters):
         {},
         {"degree": 1},
         {"degree": 3, "n_directions": 1, "selection": "forced"},
+        {"n_directions": 1, "selection": "modulus", "solver": "power-iteration"},
         {"n_directions": (2, 1), "selection": "forced", "linear_terms": True},
         {"second_layer": "shrinkage", "readout": "none", "correction": "none"},
     ],

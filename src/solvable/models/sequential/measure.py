@@ -72,7 +72,8 @@ def _fit(
         readout="none" if in_units else "spline",
         held_back=fresh,
         shuffle=False,
-        selection="forced",
+        selection="modulus" if parameters.selection == "modulus" else "forced",
+        solver="power-iteration" if parameters.solver == "power-iteration" else "auto",
         random_state=seed,
     )
     return learner.fit(X, y)

@@ -38,6 +38,10 @@ class SequentialParameters(Parameters):
     """Map of the standardised label inside the moment operator."""
     correction: Literal["none", "wick"] = "wick"
     """Whether the moment operator keeps the degree-2q part alone; none if there is none."""
+    selection: Literal["edges", "modulus"] = "edges"
+    """Directions taken: farthest beyond the edges of the bulk, or as published of largest modulus."""
+    solver: Literal["lanczos", "power-iteration"] = "lanczos"
+    """Converged eigenvectors, or as published 15 passes of block power iteration."""
     second_layer: Literal["least-squares", "in-sample", "shrinkage"] = "least-squares"
     """How the second layer is fitted: on fresh rows, from the eigenvalues, or from them shrunk."""
     test_samples: int = Field(5_000, ge=2, le=10**7)

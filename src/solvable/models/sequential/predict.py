@@ -7,6 +7,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from solvable.errors import InvalidParameter
 from solvable.frame.points import Metrics
 from solvable.models.sequential.background import QuadraticBackground
 from solvable.models.sequential.kernel_staircase import best_kernel_error
@@ -31,6 +32,12 @@ class _Model:
 
 def predict(parameters: SequentialParameters) -> Metrics:
     """Predicted metrics of a parameter set, and quantities that only theory knows."""
+    if parameters.selection == "modulus" or parameters.solver == "power-iteration":
+        raise InvalidParameter(
+            f"selection is {parameters.selection!r} and solver is {parameters.solver!r}: theory is of "
+            "converged directions beyond the edges of the bulk, of which the published choices lose "
+            "some; predicted for selection=edges solver=lanczos."
+        )
     model = _model_of(parameters)
     moments, n, D = model.moments, parameters.samples, parameters.n_features_total
     theory = predict_sequential(

@@ -82,6 +82,7 @@ def select_outliers(
     corrected: np.ndarray | None = None,
     wanted: int | None,
     forced: bool = False,
+    by_modulus: bool = False,
 ) -> Selection:
     """Test every candidate against the edges that the features themselves predict."""
     # `edges_with(values, vectors)` are the edges given features. The strongest candidates outside are
@@ -102,9 +103,10 @@ def select_outliers(
         # would predict a bulk of their own if they were taken for some.
         chosen |= open_ones & (distance >= distance[open_ones].max() / 2)
     outside = chosen & (distance > 0)
-    # Clearly beyond the edges the distance counts; inside, where an edge is no more than the end of
+    # Published: the largest moduli (2605.14567, Algorithm 1). Else clearly beyond the edges the distance
+    # counts; inside, where an edge is no more than the end of
     # the noise, the modulus about the centre.
-    far = np.maximum(distance - edges.room, 0.0)
+    far = np.abs(values) if by_modulus else np.maximum(distance - edges.room, 0.0)
     ranking = np.lexsort((-np.abs(values - edges.centre), -far))
     if forced:
         order = ranking[:wanted]

@@ -12,6 +12,7 @@ from solvable.arrays import Array, ArraySource, Source, to_numpy
 from solvable.errors import InvalidData, InvalidParameter
 from solvable.fitting.rows import Part
 from solvable.models.sequential.bulk import Edges, PredictedBulk
+from solvable.models.sequential.power_iteration import iterated_pairs
 from solvable.models.sequential.selection import (
     Rejection,
     Selection,
@@ -40,10 +41,10 @@ class LayerSettings:
     """What one spectral layer is asked for, as in `LayerwiseSpectralRegressor`."""
 
     n_directions: int | Literal["auto"]
-    selection: Literal["outliers", "forced"]
+    selection: Literal["outliers", "forced", "modulus"]
     label_map: LabelMap
     correction: Correction
-    solver: Literal["auto"] | RouteName
+    solver: Literal["auto", "power-iteration"] | RouteName
     tolerance: float
     max_products: int | None
 
@@ -79,7 +80,7 @@ class SpectralLayer:
         Directions asked for that are no features, and why.
     products : int
         Products with the operator.
-    route : {"lanczos", "dense", "gram"}
+    route : {"lanczos", "dense", "gram", "power-iteration"}
         How the eigenpairs were found.
     n_samples : int
         Rows that the layer was fitted to.
@@ -98,7 +99,7 @@ class SpectralLayer:
     noise_centre: float
     rejected: tuple[Rejection, ...]
     products: int
-    route: RouteName
+    route: RouteName | Literal["power-iteration"]
     n_samples: int
 
     def transform(self, X: Array) -> np.ndarray:
@@ -163,11 +164,22 @@ def _search(
 ) -> tuple[Eigenpairs, Selection]:
     """Eigenpairs of both ends, enough of them, and the selection among them."""
     size = operator.shape[0]
-    forced = settings.selection == "forced"
+    forced, solver = settings.selection != "outliers", settings.solver
 
     def select(pairs: Eigenpairs) -> Selection:
-        corrected = bulk.corrected_values(pairs.values, pairs.vectors)
-        return select_outliers(pairs, bulk.edges, corrected=corrected, wanted=wanted, forced=forced)
+        return select_outliers(
+            pairs,
+            bulk.edges,
+            corrected=bulk.corrected_values(pairs.values, pairs.vectors),
+            wanted=wanted,
+            forced=forced,
+            by_modulus=settings.selection == "modulus",
+        )
+
+    if solver == "power-iteration":
+        assert wanted is not None
+        pairs = iterated_pairs(operator, wanted, settings.tolerance, rng)
+        return pairs, select(pairs)
 
     # Edges are not free: they are looked at when one more pair has converged, and now and then.
     looked_at = 0, 0
@@ -189,7 +201,7 @@ def _search(
             operator,
             n_upper,
             n_lower,
-            route=settings.solver,
+            route=solver,
             tolerance=settings.tolerance,
             max_products=settings.max_products,
             rng=rng,
