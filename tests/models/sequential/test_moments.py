@@ -6,7 +6,7 @@ import pytest
 from solvable.arrays import random_stream
 from solvable.models.sequential import moments
 from solvable.models.sequential.draws import target_draw
-from solvable.models.sequential.moments import controlled_mean, exact_heights
+from solvable.models.sequential.heights import controlled_mean, exact_heights
 from solvable.models.sequential.parameters import SequentialParameters
 from solvable.models.sequential.predict import predict
 from solvable.models.sequential.target import make_target

@@ -5,7 +5,7 @@ import pytest
 
 from solvable.arrays import random_stream
 from solvable.models.sequential.draws import target_draw
-from solvable.models.sequential.moments import exact_heights
+from solvable.models.sequential.heights import exact_heights
 from solvable.models.sequential.parameters import SequentialParameters
 from solvable.models.sequential.predict import predict
 from solvable.models.sequential.rotated_draw import (

@@ -29,8 +29,8 @@ from solvable.models.compositional.upper_layers import (
 from solvable.models.sequential.cubic import check_cubic, cubic_law
 from solvable.models.sequential.cubic_forms import CubicForms, CubicSample, joined
 from solvable.models.sequential.cubic_population import coupling_directions
+from solvable.models.sequential.heights import controlled_mean, exact_heights
 from solvable.models.sequential.latent_draws import LatentDraws, fit_last_layer, random_features
-from solvable.models.sequential.moments import controlled_mean, exact_heights
 from solvable.models.sequential.sample_kernel import SampleKernel, corrected_kernel, plain_kernel
 from solvable.models.sequential.spike_law import SpikeLaw
 from solvable.operators import apply_label_map, standardise

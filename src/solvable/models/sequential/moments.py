@@ -13,6 +13,7 @@ from solvable.errors import InvalidData, InvalidParameter, unknown_choice
 from solvable.models.sequential.background import QuadraticBackground, quadratic_background
 from solvable.models.sequential.cubic import check_cubic, cubic_law
 from solvable.models.sequential.draws import LatentDraw, LatentSample, target_draw
+from solvable.models.sequential.heights import controlled_mean, exact_heights
 from solvable.models.sequential.latent_draws import LatentDraws, latent_draws
 from solvable.models.sequential.parameters import SequentialParameters
 from solvable.models.sequential.rotated_draw import (
@@ -331,46 +332,6 @@ def _heights(
     # A height is a smooth function of its weight, and of the exact one: so many need few draws.
     basis = np.column_stack([exact, *(sample.strengths**k for k in range(4))])
     return np.asarray(basis @ np.linalg.lstsq(basis, heights, rcond=None)[0])
-
-
-def exact_heights(
-    strengths: np.ndarray,
-    gram: np.ndarray | None,
-    matrices: np.ndarray | None,
-    *,
-    corrected: bool,
-    dimension: int | None = None,
-) -> np.ndarray | None:
-    """Exact mean of sum_j lambda_j (h_j^2 - 1) times the diagonal of the kernel; None if unknown."""
-    if gram is None:
-        return None
-    # E[sum_j lambda_j (h_j^2 - 1) <A_i, K A_i>] = sum_j lambda_j (2 <A_i, A_j>^2
-    #   + 8 tr M_i^2 M_j^2 + 4 tr M_i M_j M_i M_j): joint cumulants of quadratic forms. The Wick
-    # correction removes the second term; Gaussian features have the first alone.
-    gaussian = 2 * gram**2 @ strengths
-    if dimension is not None:
-        traces = mean_traces(gram, dimension)
-        joint = 4 * traces.alternating + (0 if corrected else 8) * traces.squares
-        return np.asarray(gaussian + joint @ strengths)
-    if matrices is None:
-        return np.asarray(gaussian)
-    squares = (matrices @ matrices).reshape(len(matrices), -1)
-    crossed = np.array([[np.sum((M @ N) * (N @ M)) for N in matrices] for M in matrices])
-    joint = 4 * crossed + (0 if corrected else 8) * squares @ squares.T
-    return np.asarray(gaussian + joint @ strengths)
-
-
-def controlled_mean(
-    T: np.ndarray, diagonal: np.ndarray, index: np.ndarray, exact: np.ndarray | None
-) -> np.ndarray:
-    """E[T diagonal]; ``exact`` is the mean of index times diagonal, which takes its noise out."""
-    plain = T @ diagonal / T.size
-    if exact is None:
-        return np.asarray(plain)
-    control, response = index[:, None] * diagonal, T[:, None] * diagonal
-    centred = control - control.mean(axis=0)
-    slope = np.mean(centred * response, axis=0) / np.mean(centred**2, axis=0)
-    return np.asarray(plain - slope * (control.mean(axis=0) - exact))
 
 
 def _background(
