@@ -85,3 +85,13 @@ def test_features_that_no_replicate_found_do_not_fail_a_claim():
     point = Point(parameters.model_dump(), records, predict(parameters))
     verdicts = {verdict.claim: verdict.status for verdict in system.verdicts([point])}
     assert verdicts["captured"] == "not testable"
+
+
+def test_where_nothing_is_found_their_number_is_no_claim():
+    parameters = DiagonalParameters(dimension=70, samples=21, weight_decay=9.0, exponent=0.6)
+    records = [measure(parameters, random_stream("none", r)) for r in range(3)]
+    point = Point(parameters.model_dump(), records, predict(parameters))
+    verdicts = {verdict.claim: verdict for verdict in system.verdicts([point])}
+    assert point.mean("found") == 0
+    assert verdicts["found"].status == "not testable"
+    assert "lower weight_decay" in verdicts["found"].reason

@@ -156,6 +156,8 @@ system = System(
             "found",
             "As many coefficients are not zero as exceed the threshold.",
             metric="found",
+            where=lambda cell: cell.expected >= 1,
+            missing="needs a feature to be found: lower weight_decay",
             **CLOSE,
         ),
         Agreement(
