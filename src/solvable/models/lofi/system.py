@@ -60,7 +60,7 @@ PRESETS = {
         replicates=8,
     ),
     "paper": Preset(
-        "Finer in samples, to n = 2000 for the subspace and its kernels; about ten minutes.",
+        "Finer in samples, to n = 2000 for the subspace and its kernels; about two minutes.",
         {
             "target": ("single-index", "hidden", "subspace"),
             "ratio": (1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 7.0, 10.0, 14.0, 20.0, 33.334),
