@@ -54,14 +54,17 @@ def train(X: np.ndarray, y: np.ndarray, decay: float, rng: np.random.Generator) 
     """Coefficients a w / sqrt(d) of the network, both layers trained from a random start."""
     from scipy.optimize import minimize
 
-    d = X.shape[1]
+    n, d = X.shape
+    # The moments are all that squared errors know: many samples cost as few as there are inputs.
+    gram, moment, energy = (X.T @ X, X.T @ y, y @ y) if n > d else (None, X.T @ y, y @ y)
 
     def loss(flat: np.ndarray) -> tuple[float, np.ndarray]:
         w, a = flat.reshape(2, d)
-        residual = y - X @ (a * w) / np.sqrt(d)
-        slope = -2 * X.T @ residual / np.sqrt(d)
+        theta = a * w / np.sqrt(d)
+        excess = (X.T @ (X @ theta) if gram is None else gram @ theta) - moment
+        slope = 2 * excess / np.sqrt(d)
         # 2509.24882: |y - f|^2 + lambda (|w|^2 + |a|^2)
-        value = residual @ residual + decay * flat @ flat
+        value = energy + theta @ (excess - moment) + decay * flat @ flat
         return float(value), np.concatenate([slope * a, slope * w]) + 2 * decay * flat
 
     options = {"maxiter": 5000, "maxfun": 10_000, "gtol": 1e-4 * decay, "ftol": 0.0}
