@@ -37,11 +37,11 @@ def plug_in_layers(
 
     ``mean`` is that of all eigenvalues, ``noise_scale`` what the learner takes for s.
     """
-    # A direction that is no outlier comes from the nearer edge: the farther one is long and thin.
-    nearest = np.take_along_axis(
-        spectrum.edges, np.abs(spectrum.edges).argmin(axis=1, keepdims=True), axis=1
+    # A direction that is no outlier comes from the farther edge, as the learner ranks by modulus.
+    farther = np.take_along_axis(
+        spectrum.edges, np.abs(spectrum.edges).argmax(axis=1, keepdims=True), axis=1
     )
-    values = np.where(spectrum.recovered, spectrum.places, nearest) + spectrum.shift
+    values = np.where(spectrum.recovered, spectrum.places, farther) + spectrum.shift
     rest = max(n_features - values.shape[1], 1)
     # The learner's centre of the bulk: the mean of the eigenvalues that are no features.
     centre = (n_features * mean - values.sum(axis=1, keepdims=True)) / rest if mean else 0.0
