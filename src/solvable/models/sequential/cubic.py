@@ -284,12 +284,15 @@ def _grouped(
 ) -> WeightedSample:
     """Law of few atoms for weights that occur `count` times a sample, the largest one by one."""
     order = np.argsort(weights)
-    size, tail = weights.size, groups // 8
-    inner = np.linspace(tail, size - tail, groups - 2 * tail, endpoint=False).astype(int)
-    starts = np.unique(np.concatenate([np.arange(tail), inner, np.arange(size - tail, size)]))
-    sizes = np.diff(np.append(starts, size))
+    ordered = weights[order]
+    # Groups hold the same sum of |w|, and keep their mean square: narrow where weights are large.
+    reached = np.cumsum(np.abs(ordered))
+    places = np.searchsorted(reached, np.linspace(0, reached[-1], groups - 2)[:-1])
+    starts = np.unique(np.concatenate([[0, 1], places, [weights.size - 1]]))
+    sizes = np.diff(np.append(starts, weights.size))
+    means, squares = (np.add.reduceat(ordered**k, starts) / sizes for k in (1, 2))
     return WeightedSample(
-        np.add.reduceat(weights[order], starts) / sizes,
-        count * sizes / size,
+        np.sign(means) * np.sqrt(squares),
+        count * sizes / weights.size,
         np.add.reduceat(couplings[order], starts, axis=0) / sizes[:, None],
     )
