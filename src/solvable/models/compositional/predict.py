@@ -26,7 +26,7 @@ from solvable.models.compositional.upper_layers import (
     rotated_basis,
     rotated_directions,
 )
-from solvable.models.sequential.cubic import check_cubic, cubic_law
+from solvable.models.sequential.cubic import check_cubic, cubic_law, only_known
 from solvable.models.sequential.cubic_forms import CubicForms, CubicSample, joined
 from solvable.models.sequential.cubic_population import coupling_directions
 from solvable.models.sequential.heights import controlled_mean, exact_heights
@@ -87,7 +87,7 @@ def predict(parameters: CompositionalParameters) -> Metrics:
     overlap = spikes.squared_overlap
     inner, last_layer, error = _later_layers(parameters, model, spikes)
     kernel = _kernel_floor(parameters, model)
-    return {
+    found: Metrics = {
         **predict_first_layer(parameters),
         "inner_squared_overlap": inner,
         "inner_overlap_ceiling": _ceiling(parameters, overlap),
@@ -110,6 +110,9 @@ def predict(parameters: CompositionalParameters) -> Metrics:
             layers=parameters.layers,
         ),
     }
+    if parameters.degree == 3:
+        return only_known(found, parameters.samples, parameters.dimension)
+    return found
 
 
 def chance(parameters: CompositionalParameters, prediction: Metrics) -> Metrics:

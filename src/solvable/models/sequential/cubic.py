@@ -15,6 +15,7 @@ import numpy as np
 
 from solvable.arrays import random_stream
 from solvable.errors import InvalidParameter
+from solvable.frame.points import NO_PREDICTION, Metrics
 from solvable.models.sequential.bulk import PredictedBulk
 from solvable.models.sequential.cubic_forms import (
     CubicForms,
@@ -141,6 +142,34 @@ def check_cubic(dimension: int, features: int) -> None:
             f"dimension is {dimension} and features is {features} at degree 3, whose operator acts on "
             "tensors of d^3 entries for each feature; predicted up to dimension 40 and 64 features."
         )
+
+
+def only_known(metrics: Metrics, samples: float, dimension: int) -> Metrics:
+    """Metrics of a cubic layer without the overlaps, and what follows from them, that are not known."""
+    # Near threshold single heavy samples decide which directions are returned: against simulation at
+    # dimensions 8 to 16 overlaps of .05 to .9 miss by .1 to .4 there, others by less than .05.
+    overlaps = np.array(metrics["squared_overlap"], dtype=float)
+    sizes = np.array(metrics["threshold_samples"], dtype=float)  # None becomes NaN
+    near = (samples > sizes / 2) & (samples < 4 * sizes)
+    unknown = near | ((overlaps > 0.05) & (overlaps < 0.9))
+    if not unknown.any():
+        return metrics
+    kept = dict(metrics)
+    kept["squared_overlap"] = [
+        None if missing else float(x) for x, missing in zip(overlaps, unknown, strict=True)
+    ]
+    for name, value in metrics.items():
+        follows = name.startswith(("normalised_mse", "inner_", "mean_squared", "subspace"))
+        if follows or name in ("neighbour_mixing", "detected_features", "crossing_samples"):
+            kept[name] = None
+        if name == "last_layer_eigenvalues" and isinstance(value, list):
+            kept[name] = [None] * len(value)
+    kept[NO_PREDICTION] = (
+        f"at degree 3 and dimension {dimension} single heavy samples decide which directions are "
+        f"returned: no overlap of {int(unknown.sum())} of {unknown.size} features, between half and "
+        "four times their threshold or partly found, nor the error. Change samples."
+    )
+    return kept
 
 
 def draw_cubic(

@@ -10,6 +10,7 @@ import numpy as np
 from solvable.errors import InvalidParameter
 from solvable.frame.points import Metrics
 from solvable.models.sequential.background import QuadraticBackground
+from solvable.models.sequential.cubic import only_known
 from solvable.models.sequential.kernel_staircase import best_kernel_error
 from solvable.models.sequential.moments import FiniteSizeMoments, draw_moments
 from solvable.models.sequential.parameters import SequentialParameters
@@ -55,7 +56,7 @@ def predict(parameters: SequentialParameters) -> Metrics:
         "shrinkage": float(theory.normalised_mse_shrinkage),
     }
     kernel = _kernel_floor(model, parameters)
-    return {
+    found: Metrics = {
         "squared_overlap": overlap.tolist(),
         "mean_squared_overlap": float(overlap.mean()),
         "threshold_samples": [
@@ -78,6 +79,8 @@ def predict(parameters: SequentialParameters) -> Metrics:
         "polynomial_kernel_normalised_mse": kernel,
         "rbf_kernel_normalised_mse": kernel,
     }
+    cubic = parameters.inputs == "hermite" and parameters.degree == 3
+    return only_known(found, n, parameters.dimension) if cubic else found
 
 
 def chance(parameters: SequentialParameters, _: Metrics) -> Metrics:
