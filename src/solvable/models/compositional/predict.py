@@ -111,7 +111,7 @@ def predict(parameters: CompositionalParameters) -> Metrics:
         ),
     }
     if parameters.degree == 3:
-        return only_known(found, parameters.samples, parameters.dimension)
+        return only_known(found, parameters.samples, parameters.dimension, parameters.correction)
     return found
 
 
@@ -202,7 +202,8 @@ def _model(parameters: CompositionalParameters) -> Model:
             np.concatenate([part.signal for part in parts]),
             np.concatenate([part.noise for part in parts]),
         ),
-        crossing=crossing_samples(law),
+        # Overlaps of cubic layers are not known around one half.
+        crossing=np.inf if parameters.degree == 3 else crossing_samples(law),
         degree_two_share=float(np.mean(shares)),
         true_last_layer=_true_last_layer(parameters, scale),
     )

@@ -80,7 +80,9 @@ def predict(parameters: SequentialParameters) -> Metrics:
         "rbf_kernel_normalised_mse": kernel,
     }
     cubic = parameters.inputs == "hermite" and parameters.degree == 3
-    return only_known(found, n, parameters.dimension) if cubic else found
+    if not cubic:
+        return found
+    return only_known(found, n, parameters.dimension, parameters.correction)
 
 
 def chance(parameters: SequentialParameters, _: Metrics) -> Metrics:
