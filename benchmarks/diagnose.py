@@ -17,7 +17,7 @@ from collections import Counter
 from pathlib import Path
 
 import numpy as np
-from gemm import one_thread, show
+from gemm import exit_status, one_thread, show
 
 COUNT = 100
 
@@ -88,3 +88,4 @@ def main() -> None:
 if __name__ == "__main__":
     with one_thread():
         main()
+    raise SystemExit(exit_status())

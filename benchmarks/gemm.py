@@ -16,6 +16,9 @@ import numpy as np
 
 SIZE = 2000
 
+missed: list[str] = []
+"""Figures beyond their bounds so far."""
+
 
 @contextmanager
 def one_thread() -> Iterator[None]:
@@ -60,5 +63,12 @@ def show(what: str, value: float, bound: float, *, at_least: bool = True, unit: 
     """Print a figure with its bound; whether it holds."""
     holds = value >= bound if at_least else value <= bound
     sign = ">=" if at_least else "<="
+    if not holds:
+        missed.append(what)
     print(f"{what:<66} {value:8.3g}{unit}  ({sign} {bound:g}{unit}) {'ok' if holds else 'MISSED'}")
     return holds
+
+
+def exit_status() -> int:
+    """0 if every figure shown so far is within its bound."""
+    return int(bool(missed))

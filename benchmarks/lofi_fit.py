@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 
 import numpy as np
-from gemm import cpu_seconds, one_thread, show
+from gemm import cpu_seconds, exit_status, one_thread, show
 
 WIDTH, KEPT = 3000, 40
 
@@ -69,3 +69,4 @@ def main() -> None:
 if __name__ == "__main__":
     with one_thread():
         main()
+    raise SystemExit(exit_status())

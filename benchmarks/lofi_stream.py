@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from gemm import one_thread, show
+from gemm import exit_status, one_thread, show
 from memory import peak_bytes
 
 COLUMNS = 100
@@ -107,3 +107,4 @@ if __name__ == "__main__":
             in_memory(int(sys.argv[2]))
         else:
             main(int(sys.argv[1]) if len(sys.argv) > 1 else 2_000_000)
+    raise SystemExit(exit_status())

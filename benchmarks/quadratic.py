@@ -12,7 +12,7 @@ from __future__ import annotations
 import time
 
 import numpy as np
-from gemm import cpu_seconds, one_thread, show
+from gemm import cpu_seconds, exit_status, one_thread, show
 
 TOLERANCES = (5e-5, 2e-5, 1e-5, 5e-6, 2e-6, 1e-6)
 
@@ -98,3 +98,4 @@ if __name__ == "__main__":
         speed()
         published()
         digits()
+    raise SystemExit(exit_status())

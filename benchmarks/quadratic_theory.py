@@ -6,7 +6,7 @@ python benchmarks/quadratic_theory.py
 from __future__ import annotations
 
 import numpy as np
-from gemm import cpu_seconds, one_thread, show
+from gemm import cpu_seconds, exit_status, one_thread, show
 
 
 def laws() -> None:
@@ -70,3 +70,4 @@ if __name__ == "__main__":
     with one_thread():
         laws()
         solutions()
+    raise SystemExit(exit_status())
