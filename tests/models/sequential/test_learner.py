@@ -373,6 +373,29 @@ def test_deeper_layers_of_few_inputs_are_not_corrected(width, expected):
     assert correction_for("wick", 2, below) == correction_for("auto", 2, below) == expected
 
 
+@pytest.mark.parametrize(
+    ("dimension", "features", "decay", "label_map", "ratio"),
+    [(20, 3, 0.5, "clip", 150), (28, 5, 0.2, "tanh", 90), (30, 3, 1.0, "tanh", 120)],
+)
+def test_features_of_one_sign_without_correction(dimension, features, decay, label_map, ratio):
+    from solvable.operators import MomentOperator, apply_label_map
+    from solvable.targets import HierarchicalTarget
+
+    target = HierarchicalTarget(
+        dimension, features=features, decay=decay, signs="positive", seed=dimension
+    )
+    X, y = target.sample(ratio * target.n_features_total, random_stream("one sign", dimension))
+    fitted = learner(
+        degree=2, n_directions=features, selection="forced", label_map=label_map,
+        correction="none", second_layer="in-sample", readout="none", held_back=0, shuffle=False,
+    ).fit(X, y)  # fmt: skip
+    operator = MomentOperator(X, apply_label_map(y, label_map), target.feature_map)
+    vectors = np.linalg.eigh(operator.dense())[1]
+    best = np.sort(np.sum((target.directions.T @ vectors) ** 2, axis=0))[-features:].sum()
+    found = np.sum((target.directions.T @ fitted.directions_) ** 2)
+    assert found > best - 0.02 * features
+
+
 def test_deeper_layer_is_not_led_by_the_norm_that_its_inputs_share():
     """d = 26, four quadratic features, one form of them: the identity has the largest moment."""
     from solvable.targets import CompositionalTarget
