@@ -170,7 +170,7 @@ system = System(
             source=f"derived from {SOURCE}",
             within=0.05,
             because="Terms of order 1/n and 1/d.",
-            where=lambda cell: cell.expected > 0.3,
+            where=lambda cell: cell.expected > 0.3 and "captured_scatter" in cell.point.prediction,
             missing="needs a feature that is learned to a third: raise samples",
             entry=feature_names,
             # Features that no replicate found do not scatter, and yet might.

@@ -78,7 +78,7 @@ PRESETS = {
             "dimension": (60,),
             "sample_ratio": (0.1, 0.17, 0.23, 0.3, 0.4, 0.7, 1.2, 2.0),
         },
-        replicates=3,
+        replicates=8,
     ),
     "control": Preset(
         "Samples against Gaussian matrices, and the weights themselves trained; a few minutes.",
