@@ -18,7 +18,7 @@ COMPOSITIONAL = Reference(
 
 PRESETS = {
     "quick": Preset(
-        "d = 20, 28 and 40 with d^0.4 features, dense and diagonal last layer; under a minute.",
+        "d = 20, 28 and 40 with d^0.4 features, dense and diagonal last layer; about a minute.",
         {
             "dimension": (20, 28, 40),
             "epsilon": (0.4,),
@@ -31,7 +31,7 @@ PRESETS = {
     ),
     "four-layers": Preset(
         "d = 40, four layers of widths 40, 4, 1: the first representation before the second; about "
-        "two minutes.",
+        "ten minutes.",
         {
             "dimension": (40,),
             "layers": (4,),
@@ -39,7 +39,7 @@ PRESETS = {
             "teacher": (3,),
             "samples": tuple(round(13_120 * 2 ** (k / 2)) for k in range(9)),
         },
-        replicates=8,
+        replicates=14,
     ),
     "scaling": Preset(
         "Recovery against the dimension, d = 16 to 64 at epsilon = 1/2; about five minutes.",
