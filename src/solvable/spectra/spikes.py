@@ -249,6 +249,7 @@ def predict_spikes(
     check_positive(n_samples=n_samples, n_features=n_features)
     sides = _both_sides(sample, n_samples, n_features, background, heights)
     places, overlaps, sharp, excess = np.zeros((4, heights.size))
+    centre = 0.0 if background is None else float(background.atoms.mean())
     ends = []
     for sign, side, chosen, spikes in sides:
         found = side.spikes(spikes)
@@ -259,7 +260,11 @@ def predict_spikes(
             overlaps[chosen] = side.rounded(found)
         if n_directions is not None:
             scatter = side.scatter(spikes.couplings[:, near], n_samples)
-            ends.append(EdgeSpikes(found.near, found.excess, near, scatter, side.scale, side.edge))
+            ends.append(
+                EdgeSpikes(
+                    found.near, found.excess, near, scatter, side.scale, side.edge - sign * centre
+                )
+            )
     edges = (-sides[1][1].edge, sides[0][1].edge)
     if n_directions is not None:
         chance = min(n_directions / n_features, 1.0)
