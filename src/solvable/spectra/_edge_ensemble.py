@@ -75,7 +75,7 @@ def _eigenpairs(side: EdgeSpikes, single: int, end: int) -> tuple[np.ndarray, np
     """Distances beyond the edge, and weights on the spikes, for all draws."""
     points, normal = _edge_points(single)
     p = side.near.size
-    heights, metric = (
+    heights, metric, couplings = (
         values[side.near] for values in side.arrow.without(airy_depth(single), side.scale)
     )
     block, rows = normal[end, :, :p, :p], normal[end, :, :p, MOST:]
@@ -85,7 +85,7 @@ def _eigenpairs(side: EdgeSpikes, single: int, end: int) -> tuple[np.ndarray, np
     H[:, :p, :p] *= np.sqrt(side.scatter)
     spikes, inner = np.arange(p), np.arange(p, p + single)
     H[:, spikes, spikes] = H[:, spikes, spikes] / np.sqrt(2) + heights
-    H[:, :p, p:] = np.sqrt(side.arrow.couplings[side.near])[:, None] * rows
+    H[:, :p, p:] = np.sqrt(couplings)[:, None] * rows
     H[:, p:, :p] = H[:, :p, p:].transpose(0, 2, 1)
     H[:, inner, inner] = side.scale * points[end]
     root = np.ones(p + single)

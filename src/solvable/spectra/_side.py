@@ -57,17 +57,19 @@ class EdgeArrow:
     slope: np.ndarray  # its derivative there
     place: np.ndarray
 
-    def without(self, depth: float, scale: float) -> tuple[np.ndarray, np.ndarray]:
-        """Heights y and metric g without the eigenvalues down to a depth, in units of their scale."""
+    def without(self, depth: float, scale: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Heights y, metric g and couplings, eigenvalues down to a depth (in scales) taken out."""
         # int_0^m rho / (t + s) ds = kappa (2/pi) [sqrt(m) - sqrt(t) arctan(sqrt(m / t))] for the edge
         # density rho = sqrt(s) / (pi l^(3/2)) and couplings b^2, kappa = b^2 l^(-3/2)
-        kappa, m = self.couplings * scale**-1.5, depth * scale
-        t = self.place
+        m, t = depth * scale, self.place
         angle = np.arctan(np.sqrt(m / t))
+        change = (angle / np.sqrt(t) - np.sqrt(m) / (m + t)) / np.pi
+        # They cannot hold more than all of the spectrum does, g >= 1: at an edge that is a single
+        # eigenvalue of the background the density ends sooner than as a square root.
+        kappa = np.minimum(self.couplings * scale**-1.5, (self.slope - 1) / change)
         inner = kappa * 2 / np.pi * (np.sqrt(m) - np.sqrt(t) * angle)
-        change = kappa / np.pi * (np.sqrt(m) / (m + t) - angle / np.sqrt(t))
-        metric = np.maximum(self.slope + change, 1.0)
-        return metric * t - self.value - inner, metric
+        metric = self.slope - kappa * change
+        return metric * t - self.value - inner, metric, kappa * scale**1.5
 
 
 class Side:
