@@ -24,7 +24,7 @@ PRESETS = {
             "epsilon": (0.4,),
             "second_layer": ("dense", "diagonal"),
             "teacher": (6,),
-            "samples": (4_100, 8_200, 16_400, 32_800),
+            "samples": (4_100, 8_200, 16_400, 32_800, 65_600),
             "kernel_samples": (8_200,),
         },
         replicates=3,
