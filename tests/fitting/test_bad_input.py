@@ -29,7 +29,7 @@ def data(n=60, d=5):
         ({"n_directions": (3, None)}, "n_directions is"),
         ({"n_directions": 16}, "more than the D = 15 features"),
         ({"selection": "forced"}, "'auto' with selection='forced'"),
-        ({"selection": "modulus"}, "selection is 'modulus'; allowed: outliers, forced"),
+        ({"selection": "all"}, "selection is 'all'; allowed: outliers, forced, modulus"),
         ({"label_map": "tan"}, "Did you mean 'tanh'"),
         ({"correction": "wicks"}, "Did you mean 'wick'"),
         ({"second_layer": "moment"}, "second_layer is 'moment'"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize, nnls
 
@@ -88,6 +88,7 @@ def test_the_tail_of_an_endless_cascade_is_the_exponent_of_the_theory():
     seed=st.integers(0, 10_000),
     correlated=st.booleans(),
 )
+@example(seed=190, correlated=True)
 @settings(max_examples=40, deadline=None)
 def test_offset_and_amplitude_are_those_of_non_negative_least_squares(seed, correlated):
     rng = random_stream("nnls", seed)

@@ -83,15 +83,13 @@ def projected(
     safe = np.where(plain, determinant, 1.0)
     amplitude = np.where(plain, (a * e - b * d) / safe, 0.0)
     offset = np.where(plain, (c * d - b * e) / safe, d / a)
-    # Where the minimum has e_inf < 0 or A < 0, it lies on that edge of the quadrant instead.
-    with np.errstate(divide="ignore", invalid="ignore"):
-        alone = np.where(c > 0, np.maximum(e / np.where(c > 0, c, 1.0), 0.0), 0.0)
-    below = offset < 0
-    amplitude = np.where(below, alone, amplitude)
-    offset = np.where(below, 0.0, offset)
-    rising = amplitude < 0
-    offset = np.where(rising, np.maximum(d / a, 0.0), offset)
-    amplitude = np.where(rising, 0.0, amplitude)
+    # Where the minimum has e_inf < 0 or A < 0, it lies on the better of the two edges instead.
+    alone = np.maximum(e, 0.0) / np.where(c > 0, c, 1.0)
+    constant = np.maximum(d, 0.0) / a
+    outside = (offset < 0) | (amplitude < 0)
+    shaped = np.maximum(e, 0.0) * alone >= np.maximum(d, 0.0) * constant
+    amplitude = np.where(outside, np.where(shaped, alone, 0.0), amplitude)
+    offset = np.where(outside, np.where(shaped, 0.0, constant), offset)
     misfit = (
         yy - 2 * (offset * d + amplitude * e)
         + offset**2 * a + 2 * offset * amplitude * b + amplitude**2 * c

@@ -172,7 +172,7 @@ def test_reference_prediction_for_true_features():
 
 
 def test_resolvent_with_background_is_nearer_to_the_experiment():
-    """Measured mean overlaps .445 .751 .868 .930 (16 seeds, then 3), errors .695 .379 .213 .1175."""
+    """Measured: overlaps .445 .751 .868 .930 (16 seeds, then 3), errors .695 .379 .219 .1195."""
     weights, matrices, draw, arguments = true_features()
     moments = finite_size_moments(draw, correction="wick", **arguments)
     attenuation = float(moments.heights @ weights / (np.sqrt(2) * (1 + 4 / 40)))
@@ -189,7 +189,8 @@ def test_resolvent_with_background_is_nearer_to_the_experiment():
     mean = found.squared_overlap.mean(axis=1)
     np.testing.assert_allclose(mean, [0.445, 0.751, 0.868, 0.930], atol=0.03)
     np.testing.assert_allclose(mean[1:], [0.751, 0.868, 0.930], atol=0.02)
-    np.testing.assert_allclose(found.normalised_mse, [0.695, 0.379, 0.213, 0.1175], rtol=0.06)
+    # The last two errors: .2186 +- .0026 and .1195 +- .0013 of eight seeds of the present learner.
+    np.testing.assert_allclose(found.normalised_mse, [0.695, 0.379, 0.2186, 0.1195], rtol=0.06)
     assert np.all((found.population_floor > 0) & (found.population_floor < 0.06))
     order = np.argsort(found.threshold_samples)
     assert order[0] == 0
