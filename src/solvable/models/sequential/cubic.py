@@ -155,9 +155,13 @@ def only_known(metrics: Metrics, samples: float, dimension: int, correction: str
     found = (overlaps > 0.9) & (samples > 4 * sizes)
     known = lost | (found & (correction == "wick" and dimension >= 12))
     kept = dict(metrics)
-    kept["squared_overlap"] = [
-        float(x) if sure else None for x, sure in zip(overlaps, known, strict=True)
-    ]
+    for name in ("squared_overlap", "threshold_samples", "eigenvalues", "population_floor"):
+        values = metrics.get(name)
+        if isinstance(values, list):
+            pairs = zip(values, known, strict=True)
+            kept[name] = [x if sure else None for x, sure in pairs]
+    if metrics.get("bulk_edges") is not None and not known.all():
+        kept["bulk_edges"] = [None, None]
     for name, value in metrics.items():
         mean = name.startswith(("mean_squared", "subspace")) or name == "detected_features"
         follows = name.startswith(("normalised_mse", "inner_", "crossing", "neighbour"))
@@ -165,11 +169,11 @@ def only_known(metrics: Metrics, samples: float, dimension: int, correction: str
             kept[name] = None
         if name == "last_layer_eigenvalues" and isinstance(value, list):
             kept[name] = [None] * len(value)
+    unknown = "" if known.all() else f", and nothing of {(~known).sum()} of {known.size} features"
     kept[NO_PREDICTION] = (
         f"at degree 3 and dimension {dimension} single heavy samples decide which directions are "
-        f"returned: no error is predicted, and no overlap of {int((~known).sum())} of {known.size} "
-        "features. Allowed: samples below half a threshold, or correction=wick, dimension of 12 or "
-        "more and samples above four thresholds."
+        f"returned: no error is predicted{unknown}. Allowed: samples below half a threshold, or "
+        "correction=wick, dimension of 12 or more and samples above four thresholds."
     )
     return kept
 
