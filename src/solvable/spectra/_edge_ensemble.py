@@ -58,10 +58,11 @@ def span_overlaps(
     outmost = max(side.edge + 2.02 * side.scale for side in sides)
     ranks = [side.rank(at, outmost) for side, (at, _) in zip(sides, found, strict=True)]
     places = np.concatenate(ranks, axis=1)
-    rank = max(places.shape[1] - slots, 0)
+    # Many directions go beyond the eigenvalues that are followed here: what they add is chance.
+    shown = min(slots, places.shape[1] if slots <= MOST else single)
+    rank = places.shape[1] - shown
     cut = np.partition(places, rank, axis=1)[:, rank, None, None]
-    # What the spectrum has no place for here is chance.
-    chance = min(max(slots - places.shape[1], 0) / n_features, 1.0)
+    chance = min((slots - shown) / n_features, 1.0)
     overlaps = []
     for side, at, (_, weights) in zip(sides, ranks, found, strict=True):
         mean = np.full(side.excess.size, np.nan)

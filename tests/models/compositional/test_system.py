@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from solvable.arrays import random_stream
+from solvable.errors import InvalidParameter
 from solvable.models.compositional.claims import crossing
 from solvable.models.compositional.parameters import CompositionalParameters
 from solvable.models.compositional.second_step import fresh_rows
@@ -464,3 +465,22 @@ def test_figures_of_several_last_layers_have_names_of_their_own(coarse, small_po
     assert len(names) == len(set(names))
     assert "recovery-dense" in names
     assert "recovery-diagonal" in names
+
+
+def test_predictions_where_thresholds_lie_below_every_size():
+    """One feature of few inputs, found with any number of samples; labels of their own scale."""
+    values = {"dimension": 4, "degree": 1, "features": 1, "label_map": "identity", "decay": 0.0}
+    values |= {"second_layer": "diagonal", "correction": "none", "samples": 134_519}
+    found = system.predict(CompositionalParameters(**values))
+    assert found["squared_overlap"][0] > 0.99
+    # One feature: the error is 1 - c^4, whatever the norm of its random direction.
+    values |= {"dimension": 96, "first_layer": "random", "label_map": "clip", "samples": 60_000}
+    found = system.predict(CompositionalParameters(**values))
+    expected = 1 - found["squared_overlap"][0] ** 2
+    assert found["normalised_mse"] == pytest.approx(expected, rel=0.2)
+
+
+def test_fewer_samples_than_features_are_refused_by_theory():
+    parameters = CompositionalParameters(dimension=200, degree=1, features=80, samples=70)
+    with pytest.raises(InvalidParameter, match="fewer than the 80 directions"):
+        system.predict(parameters)

@@ -57,6 +57,7 @@ def points():
         ({"samples": 49}, "greater than or equal to 50"),
         ({"directions": 301}, "up to 300"),
         ({"width": 100, "directions": 51}, "up to 50"),
+        ({"width": 1}, "at least 2"),
         ({"data": "cifar"}, "Input should be"),
         ({"task": "odd"}, "Input should be"),
         ({"filters": 0}, "greater than or equal to 1"),

@@ -32,7 +32,7 @@ from solvable.models.sequential.cubic_population import coupling_directions
 from solvable.models.sequential.heights import controlled_mean, exact_heights
 from solvable.models.sequential.latent_draws import LatentDraws, fit_last_layer, random_features
 from solvable.models.sequential.sample_kernel import SampleKernel, corrected_kernel, plain_kernel
-from solvable.models.sequential.spike_law import SpikeLaw
+from solvable.models.sequential.spike_law import SpikeLaw, check_samples
 from solvable.operators import apply_label_map, standardise
 from solvable.spectra.spikes import SpikePrediction
 
@@ -68,6 +68,7 @@ class Model:
 
 def predict_first_layer(parameters: CompositionalParameters) -> Metrics:
     """Predicted metrics of the first spectral step alone: a hundredth of a second a size."""
+    check_samples(parameters.samples, parameters.widths[0])
     model = _model(_key(parameters))
     spikes = model.law.spikes(parameters.samples)
     overlap = spikes.squared_overlap
@@ -82,6 +83,7 @@ def predict_first_layer(parameters: CompositionalParameters) -> Metrics:
 
 def predict(parameters: CompositionalParameters) -> Metrics:
     """Predicted metrics of a parameter set, under the names of the measured ones and more."""
+    check_samples(parameters.samples, parameters.widths[0])
     model = _model(_key(parameters))
     spikes = model.law.spikes(parameters.samples)
     overlap = spikes.squared_overlap
@@ -188,8 +190,9 @@ def _key(parameters: CompositionalParameters) -> CompositionalParameters:
 def _model(parameters: CompositionalParameters) -> Model:
     targets = [make_target(parameters, seed) for seed in range(TEACHERS)]
     parts = [_draw(target, parameters) for target in targets]
-    weights = [apply_label_map(standardise(part.labels)[0], parameters.label_map) for part in parts]
-    labels, _, scale = standardise(np.concatenate([part.labels for part in parts]))
+    # Every first layer has labels of its own scale, which its learner divides out.
+    labels, _, scales = zip(*(standardise(part.labels) for part in parts), strict=True)
+    weights = [apply_label_map(own, parameters.label_map) for own in labels]
     law = _law(parameters, parts, np.concatenate(weights))
     shares = [
         degree_two_share(part.second_moment, draws=part.labels.size, label_variance=variance)
@@ -198,14 +201,14 @@ def _model(parameters: CompositionalParameters) -> Model:
     return Model(
         law=law,
         draws=LatentDraws(
-            labels,
+            np.concatenate(labels),
             np.concatenate([part.signal for part in parts]),
             np.concatenate([part.noise for part in parts]),
         ),
         # Overlaps of cubic layers are not known around one half.
         crossing=np.inf if parameters.degree == 3 else crossing_samples(law),
         degree_two_share=float(np.mean(shares)),
-        true_last_layer=_true_last_layer(parameters, scale),
+        true_last_layer=_true_last_layer(parameters, float(np.mean(scales))),
     )
 
 

@@ -50,6 +50,11 @@ class NeuralLoFiImagesParameters(Parameters):
                 f"{ROWS[self.data] - 200}, so that 200 are left to test on"
             )
         most = min(self.samples, self.width or self.samples) // 2
+        if most < 1:
+            raise ValueError(
+                f"width is {self.width} and samples {self.samples}; allowed: a width of 0 (infinite) or "
+                "at least 2, and at least 2 samples, so that a filter can keep a direction"
+            )
         if self.directions > most:
             raise ValueError(
                 f"directions is {self.directions}; allowed here: up to {most}, half of the samples "

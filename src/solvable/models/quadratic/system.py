@@ -110,7 +110,7 @@ PRESETS = {
             "regularisation": (0.01, 1.0, 10.0),
             "sample_ratio": (0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4),
         },
-        replicates=3,
+        replicates=8,
     ),
     "paper": Preset(
         "The setting of arXiv:2505.17958: d = 100 and 160, through the peak; ten minutes.",

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from solvable.errors import InvalidParameter
 from solvable.spectra.spikes import (
     Background,
     SpikePrediction,
@@ -18,6 +19,15 @@ from solvable.spectra.spikes import (
 
 MANY_SAMPLES = 1e9
 """Samples per feature that stand for infinitely many."""
+
+
+def check_samples(samples: float, features: int) -> None:
+    """Refuse sample sizes at which the operator has fewer directions than are asked for."""
+    if samples < features:
+        raise InvalidParameter(
+            f"samples is {samples:g}, fewer than the {features} directions that are asked for: single "
+            "samples are the spikes of such a spectrum. Allowed: at least as many samples as features."
+        )
 
 
 class Population(Protocol):
@@ -76,11 +86,11 @@ class SpikeLaw:
         while (excess[0] > 0).any() and sizes[0] > self.n_features / 16:
             sizes = np.concatenate([[sizes[0] / 4], sizes])
             excess = np.concatenate([[spike_excess(**self._at(sizes[0]))], excess])
-        for _ in range(
-            3
-        ):  # the excess is nearly linear in n^(-1/2): the third round is exact to 1e-3
+        for _ in range(3):  # nearly linear in n^(-1/2): the third round is exact to 1e-3
             guess = crossings(sizes, excess)
             fresh = np.unique(guess[np.isfinite(guess) & (guess > sizes[0])])
+            if not fresh.size:  # none is ever out, or all are wherever the law says anything
+                break
             # A dozen sizes bracket many features.
             fresh = fresh[np.unique(np.linspace(0, fresh.size - 1, 12).astype(int))]
             fresh = fresh[np.abs(np.log(fresh / sizes[:, None])).min(axis=0) > 1e-4]

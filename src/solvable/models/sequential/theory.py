@@ -14,6 +14,7 @@ from solvable.models.sequential.background import QuadraticBackground
 from solvable.models.sequential.draws import gaussian_draw
 from solvable.models.sequential.errors import Spectrum, drawn_errors, limit_errors, plug_in_layers
 from solvable.models.sequential.moments import FiniteSizeMoments, finite_size_moments
+from solvable.models.sequential.spike_law import check_samples
 from solvable.spectra.spiked import spiked_overlap, spiked_positions, threshold_ratio
 
 Method = Literal["auto", "closed form", "resolvent"]
@@ -314,6 +315,7 @@ def _by_resolvent(
     rounding: bool,
 ) -> Spectrum:
     """Spectrum by the resolvent formula, with its own background or another."""
+    check_samples(float(samples.min()), moments.heights.size)
     law = moments.law if background is None else replace(moments.law, background=background)
     spikes = [law.spikes(float(n)) for n in samples]
     overlap = [at.squared_overlap if rounding else at.sharp_squared_overlap for at in spikes]
