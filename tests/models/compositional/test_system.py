@@ -395,6 +395,28 @@ def test_a_claim_finds_the_one_bad_point_among_good_ones():
     assert verdict.measured == pytest.approx(0.3)
 
 
+@pytest.mark.parametrize(("degree", "samples"), [(1, 90), (1, 25), (2, 60)])
+def test_no_kernel_beats_its_floor_with_fewer_samples_than_degree_two_has_directions(
+    degree, samples
+):
+    parameters = CompositionalParameters(
+        dimension=18, degree=degree, features=2, samples=samples, kernel_samples=2 * samples,
+        kernel_dimension=2, teacher=3,
+    )  # fmt: skip
+    floor = system.predict(parameters)["polynomial_kernel_normalised_mse"]
+    # 171 directions of degree 2, and hardly anything of degree 4
+    assert floor >= 1 - samples / 171
+    records = [system.measure(parameters, random_stream("kernels", seed)) for seed in range(3)]
+    claim = next(one for one in system.claims if one.name == "kernel-floor")
+    for name in ("polynomial_kernel_normalised_mse", "rbf_kernel_normalised_mse"):
+        error = np.mean([record[name] for record in records])
+        assert floor - 0.02 <= error <= 1.3
+        # A kernel that learnt all of degree 2 would be below
+        lucky = [record | {name: 0.02} for record in records]
+        point = Point(parameters.model_dump(), lucky, {"polynomial_kernel_normalised_mse": floor})
+        assert claim.verdict(system.settled([point])).status == "fails"
+
+
 @given(st.floats(min_value=4_200, max_value=60_000))
 @settings(max_examples=30, deadline=None)
 def test_a_crossing_is_interpolated_in_the_logarithm(place):

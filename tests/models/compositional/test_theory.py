@@ -14,7 +14,6 @@ from solvable.models.compositional.theory import (
     crossing_samples,
     degree_two_share,
     first_layer_law,
-    kernel_samples,
     recovery_exponent,
 )
 from solvable.models.compositional.upper_layers import make_target, rotate_layer, rotated_basis
@@ -207,18 +206,13 @@ def test_the_mean_of_the_bulk_is_no_height():
     assert law.heights == pytest.approx(0, abs=0.01)
 
 
-def test_exponents_and_kernel_counts():
+def test_exponents():
     assert recovery_exponent(degree=3, epsilon=0.25) == pytest.approx(3.25)
     assert recovery_exponent(degree=2, epsilon=0.25, layers=4) == pytest.approx(2.5)
-    assert kernel_samples(dimension=10, degree=2) == 55
-    ratio = kernel_samples(dimension=2000, degree=4) / (2000**4 / 24)
-    assert ratio == pytest.approx(1, abs=0.01)
     with pytest.raises(InvalidParameter, match="3 or 4"):
         recovery_exponent(degree=2, epsilon=0.5, layers=5)
     with pytest.raises(InvalidParameter, match="at least 0"):
         recovery_exponent(degree=2, epsilon=-0.5)
-    with pytest.raises(InvalidParameter):
-        kernel_samples(dimension=0, degree=2)
 
 
 @pytest.mark.parametrize("share", [0.0, 0.2, 1.0])

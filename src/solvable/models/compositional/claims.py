@@ -209,11 +209,13 @@ CLAIMS = (
         PAPER, "A one-sided statement.", kernel_blind, power=0.3,
     ),
     Agreement(
-        "kernel-floor", "No kernel beats degree 2 of the label and n of the D_4 directions of degree 4.",
+        "kernel-floor", "No kernel beats n of the D_2 directions of degree 2 and n of D_4 of degree 4.",
         kernel_errors, "derived", within=0.02, because="The part of degree 2 is a Monte-Carlo estimate.",
         expected="polynomial_kernel_normalised_mse", kind="at least", entry=lambda setting: KERNELS,
-        power=0.3,
-        missing="no point has a kernel baseline; set kernel_samples",
+        # Nothing can fall below a bound of the size of the tolerance.
+        where=lambda cell: cell.expected > 0.1, power=0.3,
+        missing="no point has a kernel baseline and less than the samples that all of degree 4 takes; "
+        "set kernel_samples",
     ),
     Agreement(
         "second-representation", "The second representation is found as far as the first one lets it be.",

@@ -18,7 +18,6 @@ from solvable.models.compositional.theory import (
     crossing_samples,
     degree_two_share,
     first_layer_law,
-    kernel_samples,
     recovery_exponent,
 )
 from solvable.models.compositional.upper_layers import (
@@ -30,6 +29,7 @@ from solvable.models.sequential.cubic import check_cubic, cubic_law, only_known
 from solvable.models.sequential.cubic_forms import CubicForms, CubicSample, joined
 from solvable.models.sequential.cubic_population import coupling_directions
 from solvable.models.sequential.heights import controlled_mean, exact_heights
+from solvable.models.sequential.kernel_staircase import best_kernel_error, degree_dimension
 from solvable.models.sequential.latent_draws import LatentDraws, fit_last_layer, random_features
 from solvable.models.sequential.sample_kernel import SampleKernel, corrected_kernel, plain_kernel
 from solvable.models.sequential.spike_law import SpikeLaw, check_samples
@@ -103,8 +103,9 @@ def predict(parameters: CompositionalParameters) -> Metrics:
         "weights": rotated_basis(parameters).weights.tolist(),
         "threshold_samples": [float(n) if np.isfinite(n) else None for n in model.law.thresholds],
         "crossing_samples": model.crossing if np.isfinite(model.crossing) else None,
-        "kernel_threshold_samples": kernel_samples(
-            dimension=parameters.dimension, degree=parameters.label_degree
+        # about d^r / r!
+        "kernel_threshold_samples": float(
+            degree_dimension(parameters.dimension, parameters.label_degree)
         ),
         "recovery_exponent": recovery_exponent(
             degree=parameters.degree,
@@ -175,10 +176,15 @@ def _true_last_layer(
 
 
 def _kernel_floor(parameters: CompositionalParameters, model: Model) -> float:
-    """Least error of a rotation-invariant kernel: all of degree 2, n of the D_4 of degree 4."""
-    top = kernel_samples(dimension=parameters.dimension, degree=4)
-    learned = min(1.0, parameters.samples / top)
-    return float((1 - model.degree_two_share) * (1 - learned))
+    """Least error of a rotation-invariant kernel."""
+    # What is beyond degree 2 is of degree 4 at least, where a sample is worth most.
+    share = model.degree_two_share
+    floor = best_kernel_error(
+        samples=parameters.samples,
+        dimension=parameters.dimension,
+        energies={2: share, 4: 1 - share},
+    )
+    return float(floor)
 
 
 def _key(parameters: CompositionalParameters) -> CompositionalParameters:

@@ -107,13 +107,6 @@ def recovery_exponent(*, degree: int, epsilon: float, layers: int = 3) -> float:
     return degree + (layers - 2) * epsilon
 
 
-def kernel_samples(*, dimension: int, degree: int) -> float:
-    """Samples, about d^r / r!, that a rotation-invariant kernel needs for degree r."""
-    check_positive(dimension=dimension, degree=degree)
-    # 2605.14567 section 3, with the constant of the space of degree r: binom(d + r - 1, r)
-    return float(comb(dimension + degree - 1, degree))
-
-
 def degree_two_share(second_moment: np.ndarray, *, draws: int, label_variance: float) -> float:
     """Share of the label's variance in degree 2 of the input, from m draws of E[y (x x^T - I)].
 
