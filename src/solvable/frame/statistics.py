@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import digamma, stdtrit
 
 FALSE_ALARM = 0.01
 """Probability that a claim fails by chance although its theory is right, over all of its cells."""
@@ -41,6 +40,8 @@ class Errors:
         degrees = self.least_degrees if together else self.degrees
         if degrees == 0:
             return np.full(self.variance.shape, np.inf)
+        from scipy.special import stdtrit
+
         # Student quantile; the worst of all is judged, so each has its share (Bonferroni).
         shares = (self.points if together else self.variance.size) * (2 if two_sided else 1)
         return np.asarray(-stdtrit(degrees, FALSE_ALARM / shares) * self.standard_error)
@@ -78,6 +79,8 @@ def pooled_errors(
     used = own > 0
     common = 0.0
     if used.any():
+        from scipy.special import digamma
+
         half = degrees[used] / 2
         # E log s^2 = log sigma^2 + digamma(k/2) - log(k/2) with k degrees of freedom
         common = np.exp(np.mean(np.log(own[used]) - digamma(half) + np.log(half)))

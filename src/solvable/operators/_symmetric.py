@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg.blas import get_blas_funcs
 
 
 def triangles(symmetric: np.ndarray, dtype: np.dtype) -> list[np.ndarray]:
@@ -15,6 +14,8 @@ def triangles(symmetric: np.ndarray, dtype: np.dtype) -> list[np.ndarray]:
 
 def quadratic_forms(X: np.ndarray, triangle: np.ndarray) -> np.ndarray:
     """Row-wise x^T L x for upper triangular L, by a triangular product."""
+    from scipy.linalg.blas import get_blas_funcs
+
     (trmm,) = get_blas_funcs(("trmm",), (X,))
     # X.T in row order is X in the column order of BLAS; the copy is what trmm overwrites.
     product = trmm(1.0, triangle, X.T.copy(order="F"), overwrite_b=1)
@@ -28,6 +29,8 @@ def weighted_gram(X: np.ndarray, weights: np.ndarray) -> np.ndarray:
     if width <= 64:
         # Half of the arithmetic saved is less than parting the rows by sign costs.
         return np.asarray((X * weights[:, None]).T @ X)
+    from scipy.linalg.blas import get_blas_funcs
+
     (syrk,) = get_blas_funcs(("syrk",), (X,))
     size = np.sqrt(np.abs(weights))
     gram = np.zeros((width, width), dtype=X.dtype, order="F")

@@ -106,7 +106,9 @@ def _edge_points(count: int) -> tuple[np.ndarray, np.ndarray]:
     size = 4 * count + 60
     rng = random_stream("edge ensemble", count)
     root = rng.standard_normal((DRAWS, size, size))
-    values = np.linalg.eigvalsh((root + root.transpose(0, 2, 1)) / np.sqrt(2 * size))
+    root = root + root.transpose(0, 2, 1)
+    root /= np.sqrt(2 * size)
+    values = np.linalg.eigvalsh(root)
     ends = np.stack([values[:, ::-1][:, :count], -values[:, :count]])
     # N F(lambda) = (2 / 3 pi) t^(3/2) for the semicircle law F; beyond the edge as at it
     inside = np.clip(ends, -2, 2)

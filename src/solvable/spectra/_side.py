@@ -22,7 +22,7 @@ class Spikes:
     profiles: np.ndarray | None = None
     links: np.ndarray | None = None
 
-    def some(self, rows: slice) -> Spikes:
+    def some(self, rows: slice | np.ndarray) -> Spikes:
         """Some of them."""
         return Spikes(
             self.heights[rows],

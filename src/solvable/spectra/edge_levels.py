@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cache
-
 import numpy as np
+
+from solvable.spectra._monotone import monotone_cubic
 
 # w; mean of the largest eigenvalue, less w^2 above threshold; mean of the next one: from 6,000 spiked
 # tridiagonal matrices of size 10^6, each to about .02
@@ -24,16 +23,6 @@ FIRST, SECOND = -1.2065, -3.2624
 """Means of the two largest eigenvalues of the Tracy-Widom edge of real symmetric matrices."""
 
 
-@cache
-def _interpolation() -> Callable[[np.ndarray], np.ndarray]:
-    from scipy.interpolate import PchipInterpolator
-
-    interpolation: Callable[[np.ndarray], np.ndarray] = PchipInterpolator(
-        LEVELS[:, 0], LEVELS[:, 1:]
-    )
-    return interpolation
-
-
 def edge_levels(place: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     r"""Means of the two largest eigenvalues, in units :math:`\kappa D^{-2/3}` beyond the edge.
 
@@ -42,7 +31,8 @@ def edge_levels(place: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     the noise, pushed apart by the spike; far above those of the outlier and of the noise.
     """
     w = np.asarray(place, dtype=np.float64)
-    inner = _interpolation()(np.clip(w, LEVELS[0, 0], LEVELS[-1, 0]))
+    within = np.clip(w, LEVELS[0, 0], LEVELS[-1, 0])
+    inner = monotone_cubic(LEVELS[:, 0], LEVELS[:, 1:], within)
     far = np.abs(w) > LEVELS[-1, 0]
     with np.errstate(divide="ignore"):
         # A spike far below pushes both levels up by 1 / |w|; far above it pushes the noise down by as

@@ -7,13 +7,11 @@ have :math:`\tau_{2h,i}` in place of :math:`\tau_2`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cache
-
 import numpy as np
 
 from solvable.arrays import check_positive
 from solvable.errors import InvalidData, InvalidParameter
+from solvable.spectra._monotone import monotone_cubic
 
 # The critical profile: places w and values f(w), to about half a percent.
 PROFILE = np.array(
@@ -249,18 +247,10 @@ def critical_profile(place: float | np.ndarray) -> np.ndarray:
     w = np.asarray(place, dtype=np.float64)
     with np.errstate(divide="ignore"):
         far = np.where(w < 0, 4 / w**2 * (1 - 6 / w**2), w - 2 / w**2)
-    inner = np.exp(_profile_interpolation()(np.clip(w, PROFILE[0, 0], PROFILE[-1, 0])))
-    return np.asarray(np.where((w < PROFILE[0, 0]) | (w > PROFILE[-1, 0]), far, inner))
-
-
-@cache
-def _profile_interpolation() -> Callable[[np.ndarray], np.ndarray]:
-    from scipy.interpolate import PchipInterpolator
-
-    interpolation: Callable[[np.ndarray], np.ndarray] = PchipInterpolator(
-        PROFILE[:, 0], np.log(PROFILE[:, 1])
-    )
-    return interpolation
+    places, values = PROFILE.T
+    within = np.clip(w, places[0], places[-1])
+    inner = np.exp(monotone_cubic(places, np.log(values), within))
+    return np.asarray(np.where(w == within, inner, far))
 
 
 def overlap_at_threshold(n_features: int) -> float:

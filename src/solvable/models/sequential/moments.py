@@ -211,10 +211,10 @@ def finite_size_moments(
         if len(streams) == 1:
             borders = [k * draws // BATCHES for k in range(BATCHES + 1)]
             batches = [
-                _part(sample.rows(slice(*ends)), exact, *arguments, whole=False)
+                _part(sample.rows(slice(*ends)), exact, *arguments, whole=False).means
                 for ends in pairwise(borders)
             ]
-    moments = _pooled(parts, batches or parts, tuple(latent), *arguments, draws=draws)
+    moments = _pooled(parts, batches, tuple(latent), *arguments, draws=draws)
     if cubic and sample.strengths is not None:
         forms, mapped = zip(*cubic, strict=True)
         law = cubic_law(forms, mapped, sample.strengths, corrected=correction == "wick")
@@ -282,22 +282,23 @@ def _part(
     whole: bool,
 ) -> _Part:
     """Moments of one sample; the background of a whole one only."""
-    plain = plain_kernel(
-        latent=sample.latent, squared_norm=sample.squared_norm, n_features=n_features
-    )
     wick = correction == "wick" and sample.corrected is not None
-    kernel = sample.corrected if wick and sample.corrected is not None else plain
+    kernel = sample.corrected if wick else None
+    if kernel is None:
+        kernel = plain_kernel(
+            latent=sample.latent, squared_norm=sample.squared_norm, n_features=n_features
+        )
     T = apply_label_map(sample.labels, label_map)
     # The plain operator of degree 2 is the corrected one and a contraction with the input: the law
     # of its weights is the corrected one's, the contraction is part of the background.
-    law = sample.corrected or plain
+    law = sample.corrected or kernel
     # theta_i = E[T <A_i, K A_i>]; T has mean zero, so that only the covariance counts
     heights = spike_heights = _heights(sample, T, kernel, exact)
     shift = T @ (sample.squared_norm / n_features - 1) / T.size
     shifted = sample.corrected is None and not sample.gaussian
     if shifted:
         # Without a background to hold it, the shift of the bulk is taken out.
-        spike_heights = heights - np.mean(T * plain.rest) + T.mean() * plain.rest.mean()
+        spike_heights = heights - np.mean(T * kernel.rest) + T.mean() * kernel.rest.mean()
     h2 = sample.latent**2
     means = {
         "heights": heights if wick else heights - shift,
@@ -314,7 +315,7 @@ def _part(
         means,
         T * law.rest,
         T[:, None] ** 2 * law.outer,
-        _background(sample, T, plain, wick) if whole else None,
+        _background(sample, T, kernel, wick) if whole else None,
         shifted,
     )
 
@@ -335,7 +336,7 @@ def _heights(
 
 
 def _background(
-    sample: LatentSample, T: np.ndarray, plain: SampleKernel, wick: bool
+    sample: LatentSample, T: np.ndarray, kernel: SampleKernel, wick: bool
 ) -> QuadraticBackground | None:
     """Population matrix of degree 2 beside the spikes."""
     M, corrected, gram = sample.matrices, sample.corrected, sample.gram
@@ -355,7 +356,7 @@ def _background(
     second = None
     if not wick:
         # E[T 2 tr((x x^T - I) M_i^2)] = 2 beta <S, M_i^2> with S = sum_i lambda_i M_i^2
-        contracted = T @ (plain.diagonal - corrected.diagonal) / T.size
+        contracted = T @ (kernel.diagonal - corrected.diagonal) / T.size
         second = float(weights @ contracted / 2 / (weights @ squares @ weights))
     return quadratic_background(
         matrices=np.empty((0, d, d)) if M is None else M,
@@ -370,7 +371,7 @@ def _background(
 
 def _pooled(
     parts: list[_Part],
-    batches: list[_Part],
+    batches: list[dict[str, np.ndarray]],
     latent: tuple[LatentDraws, ...],
     n_features: int,
     label_map: LabelMap,
@@ -378,11 +379,11 @@ def _pooled(
     *,
     draws: int,
 ) -> FiniteSizeMoments:
-    """Means over the parts, with the standard errors that the batches show."""
+    """Means over the parts, with the standard errors that the batches, or else the parts, show."""
+    batches = batches or [part.means for part in parts]
     means = {name: np.mean([part.means[name] for part in parts], axis=0) for name in parts[0].means}
     errors = {
-        name: np.std([batch.means[name] for batch in batches], axis=0, ddof=1)
-        / np.sqrt(len(batches))
+        name: np.std([batch[name] for batch in batches], axis=0, ddof=1) / np.sqrt(len(batches))
         for name in means
     }
     weights = np.concatenate([part.weights for part in parts])

@@ -1,0 +1,31 @@
+"""Theory of a thousand features: small, and without the second that SciPy's imports take."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+PREDICT = """
+import resource, sys
+from solvable.cli.app import main
+
+sys.argv = ["solvable", "theory", "sequential-recovery", "--set", "dimension=170", "features=950"]
+assert not main()
+used = resource.getrusage(resource.RUSAGE_SELF)
+print(used.ru_maxrss, used.ru_utime, *(name for name in sys.modules if name.startswith("scipy")))
+"""
+
+
+def test_a_thousand_features_take_300_megabytes_and_no_scipy() -> None:
+    if sys.platform == "darwin":
+        pytest.skip("ru_maxrss has other units there")
+    done = subprocess.run(
+        [sys.executable, "-c", PREDICT], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    memory, seconds, *modules = done.stdout.splitlines()[-1].split()
+    assert int(memory) * 1024 < 300e6
+    assert float(seconds) < 8  # 1.5 s where nothing else runs
+    assert not modules
