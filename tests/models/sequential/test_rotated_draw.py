@@ -6,6 +6,8 @@ import pytest
 from solvable.arrays import random_stream
 from solvable.models.sequential.draws import target_draw
 from solvable.models.sequential.heights import exact_heights
+from solvable.models.sequential.measure import measure
+from solvable.models.sequential.orthogonal_form import OrthogonalForm
 from solvable.models.sequential.parameters import SequentialParameters
 from solvable.models.sequential.predict import predict
 from solvable.models.sequential.rotated_draw import (
@@ -79,6 +81,43 @@ def test_exact_means_are_those_over_many_first_layers(first_layer):
     for found in (heights, variances, energies):
         gap = np.diff(np.array(found), axis=1)[:, 0]
         assert np.all(np.abs(gap.mean(axis=0)) < 4 * gap.std(axis=0) / np.sqrt(60) + 1e-9)
+
+
+@pytest.mark.parametrize("inputs", ["gaussian", "hermite"])
+def test_the_orthogonal_form_has_the_labels_of_its_target(inputs):
+    target = HierarchicalTarget(
+        7, features=4, first_layer="random", inputs=inputs, decay=0.6, signs="alternating", seed=3
+    )
+    basis, root = np.linalg.qr(target.directions)
+    form = OrthogonalForm.of(root, target.weights)
+    X, y = target.sample(50, random_stream(5))
+    features = target.feature_map.project(X, basis @ form.turn)
+    np.testing.assert_allclose(target.label(form.index(features)), y, atol=1e-12)
+    assert (np.sign(form.strengths) == np.sign(target.weights)).all()
+    unit = target.directions / np.linalg.norm(target.directions, axis=0)
+    np.testing.assert_allclose(basis @ form.turn @ form.mixing, unit, atol=1e-12)
+
+
+def test_overlaps_of_directions_that_are_not_orthogonal():
+    """A weak direction holds a share theta_1/D of strong ones, which was once taken for its own."""
+    parameters = SequentialParameters(
+        dimension=60,
+        degree=1,
+        features=6,
+        decay=2.1,
+        inputs="gaussian",
+        correction="none",
+        signs="positive",
+        first_layer="random",
+        samples=30_000,
+        test_samples=100,
+    )
+    streams = [random_stream("not orthogonal", seed) for seed in range(24)]
+    found = np.array([measure(parameters, rng)["squared_overlap"] for rng in streams])
+    error = found.std(axis=0, ddof=1) / np.sqrt(len(found))
+    gap = found.mean(axis=0) - predict(parameters)["squared_overlap"]
+    # .05, what the overlaps of orthogonal directions are told to; it was .3 for the last three.
+    assert np.all(np.abs(gap) < 3 * error + 0.05)
 
 
 def test_traces_of_the_only_matrix_of_one_dimension():

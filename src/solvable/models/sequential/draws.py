@@ -10,6 +10,7 @@ import numpy as np
 from solvable.errors import InvalidData, InvalidParameter
 from solvable.models.sequential.cubic import draw_cubic
 from solvable.models.sequential.cubic_forms import CubicSample
+from solvable.models.sequential.orthogonal_form import OrthogonalForm
 from solvable.models.sequential.sample_kernel import SampleKernel, corrected_kernel
 from solvable.models.sequential.target import HierarchicalTarget
 
@@ -40,6 +41,9 @@ class LatentSample:
         :math:`M_i` of features of degree 2, which make the background.
     dimension : int, optional
         d of features of degree 2 that were drawn over all rotations of their matrices.
+    mixing : ndarray of shape (p, p), optional
+        Where the latent features are an orthonormal basis in place of directions that are not
+        orthogonal: the unit directions in it, a column each.
     gaussian : bool
         Whether the features are Gaussian themselves: nothing then moves the bulk.
     cubic : CubicSample, optional
@@ -55,6 +59,7 @@ class LatentSample:
     matrices: np.ndarray | None = None
     dimension: int | None = None
     gaussian: bool = False
+    mixing: np.ndarray | None = None
     cubic: CubicSample | None = None
 
     def rows(self, rows: slice) -> LatentSample:
@@ -75,53 +80,66 @@ LatentDraw = Callable[
 
 
 def target_draw(target: HierarchicalTarget) -> LatentDraw:
-    """Draw of a target, its directions scaled to norm one and their norms part of the weights."""
-    norms = np.linalg.norm(target.directions, axis=0)
-    strengths = target.weights * norms**2
+    """Draw of a target, in orthonormal directions where its own are not."""
+    directions, form = target.directions, OrthogonalForm.orthonormal(target.weights)
+    if target.first_layer != "orthonormal":
+        basis, root = np.linalg.qr(directions)
+        form = OrthogonalForm.of(root, target.weights)
+        directions = basis @ form.turn
     if target.inputs == "hermite" and target.degree == 2:
-        # sum_i lambda_i (|A_i|^2 h_i^2 - 1) / sqrt(2), h_i of norm one
-        offset = target.weights @ (norms**2 - 1) / np.sqrt(2)
-        return quadratic_draw(
-            matrices=target.symmetric_matrices(),
-            weights=strengths,
-            readout=lambda index: np.asarray(target.label(index + offset)),
+        draw = quadratic_draw(
+            matrices=target.feature_map.to_symmetric(directions),
+            weights=form.strengths,
+            readout=lambda index: np.asarray(target.label(index + form.offset)),
         )
+        return lambda n, rng: replace(_whole(draw(n, rng)), mixing=form.mixing)
     if target.inputs == "hermite" and target.degree == 3:
-        return lambda n, rng: _cubic(target, norms, n, rng)
-    gaussian = target.inputs == "gaussian" or target.degree == 1
-    gram = target.gram / np.outer(norms, norms) if gaussian else None
+        return lambda n, rng: _cubic(target, directions, form, n, rng)
+    return lambda n, rng: gaussian_sample(target, form, n, rng)
 
-    def draw(n: int, rng: np.random.Generator) -> LatentSample:
-        labels, latent, squared_norm = target.draw_moments(n, rng)
-        return LatentSample(
-            labels,
-            latent / norms,
-            squared_norm,
-            strengths=strengths,
-            gram=gram,
-            gaussian=gaussian,
-        )
 
-    return draw
+def _whole(drawn: LatentSample | tuple[np.ndarray, np.ndarray, np.ndarray]) -> LatentSample:
+    return drawn if isinstance(drawn, LatentSample) else LatentSample(*drawn)
+
+
+def gaussian_sample(
+    target: HierarchicalTarget, form: OrthogonalForm, n: int, rng: np.random.Generator
+) -> LatentSample:
+    """Draws of Gaussian features: those of any first layer with this form."""
+    latent = rng.standard_normal((n, target.features))
+    rest = target.n_features_total - target.features
+    outside = rng.chisquare(rest, n) if rest else 0.0
+    return LatentSample(
+        np.asarray(target.label(form.index(latent))),
+        latent,
+        np.sum(latent**2, axis=1) + outside,
+        strengths=form.strengths,
+        gram=np.eye(target.features),
+        gaussian=True,
+        mixing=form.mixing,
+    )
 
 
 def _cubic(
-    target: HierarchicalTarget, norms: np.ndarray, n: int, rng: np.random.Generator
+    target: HierarchicalTarget,
+    directions: np.ndarray,
+    form: OrthogonalForm,
+    n: int,
+    rng: np.random.Generator,
 ) -> LatentSample:
-    strengths = target.weights * norms**2
     sample = draw_cubic(
-        target.directions / norms,
-        strengths,
+        directions,
+        form.strengths,
         lambda rows: rng.standard_normal((rows, target.dimension)),
         n,
     )
-    index = ((sample.latent * norms) ** 2 - 1) @ target.weights / np.sqrt(2)
     return LatentSample(
-        np.asarray(target.label(index)),
+        np.asarray(target.label(form.index(sample.latent))),
         sample.latent,
         sample.squared_norm,
         sample.kernel,
-        strengths,
+        form.strengths,
+        mixing=form.mixing,
         cubic=sample,
     )
 

@@ -71,8 +71,7 @@ def drawn_errors(
     for k, rows in enumerate(map(fresh_rows, samples)):
         stream = random_stream("sequential-recovery", "noise inside the span")
         for draw in draws:
-            # Residuals over all targets are compared with the variance over all.
-            share = draw.labels.var() / sum(other.labels.var() for other in draws)
+            share = 1 / len(draws)
             features = draw.learned(spectrum.overlap[k])
             guess, found = spectrum.places[k] * spectrum.overlap[k], spectrum.recovered[k]
             known = draw.signal[:, found].astype(float)

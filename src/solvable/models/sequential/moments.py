@@ -70,6 +70,9 @@ class FiniteSizeMoments:
         :math:`E[T^2\|F\|^4]/D^2`, what a learner takes for :math:`\tau_2`.
     latent : tuple of LatentDraws
         Draws of the second layer, target by target, that the error is computed on.
+    mixing : ndarray of shape (p, p), optional
+        Mean squared inner products of the directions (columns) with the orthonormal basis (rows) that
+        everything above is about, where they are not orthogonal.
     """
 
     heights: np.ndarray
@@ -92,6 +95,7 @@ class FiniteSizeMoments:
     law: SpikeLaw
     plain_noise: float
     latent: tuple[LatentDraws, ...]
+    mixing: np.ndarray | None = None
 
     @property
     def sample(self) -> WeightedSample:
@@ -132,7 +136,7 @@ def finite_size_moments(
     draw : callable, HierarchicalTarget or sequence of them
         ``draw(n, rng) -> (y, h, squared_norm)`` or :class:`LatentSample`; or targets, over which
         the moments are averaged. The system `sequential-recovery` averages over those of the seeds
-        0 to 7.
+        0 to 31.
     n_features : int
         :math:`D`.
     label_map : {"identity", "tanh", "clip"} or callable
@@ -191,7 +195,7 @@ def finite_size_moments(
         if rotated and targets[0].first_layer == "orthonormal":
             streams = streams[:1]  # the draws are those of all rotations already
     arguments = (n_features, label_map, correction)
-    parts, latent, batches, cubic = [], [], [], []
+    parts, latent, batches, cubic, mixing = [], [], [], [], []
     for k, (one, rng) in enumerate(streams):
         sample = _drawn(one, draws // len(streams), rng)
         # The background is of the first target: its matrices stand for those of all.
@@ -205,6 +209,8 @@ def finite_size_moments(
                 dimension=sample.dimension,
             )
         parts.append(_part(sample, exact, *arguments, whole=k == 0))
+        if sample.mixing is not None:
+            mixing.append(sample.mixing**2)
         if sample.cubic is not None:
             cubic.append((sample.cubic, apply_label_map(sample.labels, label_map)))
         latent += latent_draws(sample, n_features, place=k, targets=len(streams))
@@ -219,6 +225,8 @@ def finite_size_moments(
         forms, mapped = zip(*cubic, strict=True)
         law = cubic_law(forms, mapped, sample.strengths, corrected=correction == "wick")
         moments = replace(moments, law=law)
+    if mixing:
+        moments = replace(moments, mixing=np.mean(mixing, axis=0))
     if callable(targets):
         return moments
     if targets[0].readout == "identity":

@@ -20,6 +20,9 @@ from solvable.models.sequential.target import make_target
 from solvable.models.sequential.theory import predict_sequential
 from solvable.spectra.density import SpectralDensity, weighted_density
 
+TARGETS = 32
+"""Targets that the moments are averaged over: norms of random directions scatter by root 2/D."""
+
 
 @dataclass(frozen=True)
 class _Model:
@@ -123,7 +126,7 @@ def _model_of(parameters: SequentialParameters) -> _Model:
 
 @lru_cache(maxsize=64)
 def _model(parameters: SequentialParameters) -> _Model:
-    targets = [make_target(parameters, seed) for seed in range(8)]
+    targets = [make_target(parameters, seed) for seed in range(TARGETS)]
     share = None
     quadratic = parameters.inputs == "hermite" and parameters.degree == 2
     if quadratic and parameters.readout == "identity":

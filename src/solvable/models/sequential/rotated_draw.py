@@ -12,7 +12,8 @@ from math import comb
 import numpy as np
 
 from solvable.arrays import random_stream
-from solvable.models.sequential.draws import LatentDraw, LatentSample
+from solvable.models.sequential.draws import LatentDraw, LatentSample, gaussian_sample
+from solvable.models.sequential.orthogonal_form import OrthogonalForm
 from solvable.models.sequential.sample_kernel import SampleKernel, corrected_kernel
 from solvable.models.sequential.target import HierarchicalTarget
 
@@ -50,83 +51,62 @@ def can_rotate(target: HierarchicalTarget) -> bool:
 
 def mean_index_variance(target: HierarchicalTarget) -> float:
     """Mean variance of the index over rotations of the first layer."""
-    gram, strengths = first_layer(target)[1:3]
-    # Var = sum_ij lambda_i lambda_j [<A_i, A_j>^2 + 2 tr M_i M_j M_i M_j + 4 tr M_i^2 M_j^2]
-    total = gram**2
+    strengths = rotated_form(target).strengths
+    # Var = sum_ij mu_i mu_j [<B_i, B_j>^2 + 2 tr M_i M_j M_i M_j + 4 tr M_i^2 M_j^2]
+    total = np.eye(strengths.size)
     if target.inputs == "hermite" and target.degree == 2:
-        traces = mean_traces(gram, target.dimension)
+        traces = mean_traces(total, target.dimension)
         total = total + 2 * traces.alternating + 4 * traces.squares
     return float(strengths @ total @ strengths)
 
 
 def mean_degree_two_energy(target: HierarchicalTarget) -> float:
     """Mean energy of the index in Hermite degree 2, for features of degree 2."""
-    gram, strengths = first_layer(target)[1:3]
-    return float(4 * strengths @ mean_traces(gram, target.dimension).squares @ strengths)
+    strengths = rotated_form(target).strengths
+    squares = mean_traces(np.eye(strengths.size), target.dimension).squares
+    return float(4 * strengths @ squares @ strengths)
 
 
-def first_layer(
-    target: HierarchicalTarget,
-) -> tuple[np.ndarray | None, np.ndarray, np.ndarray, np.ndarray]:
-    """Root of the Gram matrix of unit directions (None for 1), Gram matrix, strengths, norms."""
+def rotated_form(target: HierarchicalTarget) -> OrthogonalForm:
+    """Orthogonal form of one first layer, of the law of those of its kind."""
     p, D = target.features, target.n_features_total
     if target.first_layer == "orthonormal" or p > MIXED:
-        return None, np.eye(p), target.weights, np.ones(p)
+        return OrthogonalForm.orthonormal(target.weights)
     # Gaussian columns have the triangular factor of Bartlett: chi on the diagonal, normal below.
     rng = random_stream(target.seed, "teacher", "first layer", "gram")
     root = np.tril(rng.standard_normal((p, p)), -1)
     root[np.diag_indices(p)] = np.sqrt(rng.chisquare(D - np.arange(p)))
-    norms = np.linalg.norm(root, axis=1) / np.sqrt(D)
-    root /= np.linalg.norm(root, axis=1)[:, None]
-    return root.T, root @ root.T, target.weights * norms**2, norms
+    return OrthogonalForm.of(root.T / np.sqrt(D), target.weights)
 
 
 def rotated_draw(target: HierarchicalTarget) -> LatentDraw:
     """Draw of a target of degree 1 or 2, or of Gaussian features, over rotations of its first layer."""
-    turn, gram, strengths, norms = first_layer(target)
-    offset = target.weights @ (norms**2 - 1) / np.sqrt(2)
-    gaussian = target.inputs == "gaussian" or target.degree == 1
+    form = rotated_form(target)
+    if target.inputs == "gaussian" or target.degree == 1:
+        return lambda n, rng: gaussian_sample(target, form, n, rng)
     block = max(500_000 // target.features, 100)
 
     def draw(n: int, rng: np.random.Generator) -> LatentSample:
-        kernel = None
-        if gaussian:
-            latent, squared_norm = _gaussian(n, target, turn, rng)
-        else:
-            # In blocks, as they need many numbers at a time.
-            sizes = np.diff([*range(0, n, block), n])
-            latent, norm, kernels = zip(
-                *(_quadratic(k, target, turn, rng) for k in sizes), strict=True
-            )
-            latent, squared_norm = np.concatenate(latent), np.concatenate(norm)
-            kernel = SampleKernel.joined(kernels)
-        index = (latent**2 - 1) @ strengths / np.sqrt(2) + offset
+        # In blocks, as they need many numbers at a time.
+        sizes = np.diff([*range(0, n, block), n])
+        latents, norms, kernels = zip(*(_quadratic(k, target, rng) for k in sizes), strict=True)
+        latent = np.concatenate(latents)
         return LatentSample(
-            np.asarray(target.label(index)),
+            np.asarray(target.label(form.index(latent))),
             latent,
-            squared_norm,
-            kernel,
-            strengths,
-            gram,
-            dimension=None if gaussian else target.dimension,
-            gaussian=gaussian,
+            np.concatenate(norms),
+            SampleKernel.joined(kernels),
+            form.strengths,
+            np.eye(target.features),
+            dimension=target.dimension,
+            mixing=form.mixing,
         )
 
     return draw
 
 
-def _gaussian(
-    n: int, target: HierarchicalTarget, turn: np.ndarray | None, rng: np.random.Generator
-) -> tuple[np.ndarray, np.ndarray]:
-    coordinates = rng.standard_normal((n, target.features))
-    rest = target.n_features_total - target.features
-    outside = rng.chisquare(rest, n) if rest else 0.0
-    latent = coordinates if turn is None else coordinates @ turn
-    return latent, np.sum(coordinates**2, axis=1) + outside
-
-
 def _quadratic(
-    n: int, target: HierarchicalTarget, turn: np.ndarray | None, rng: np.random.Generator
+    n: int, target: HierarchicalTarget, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray, SampleKernel]:
     """Latent features, |F|^2 and the corrected kernel of features of degree 2."""
     d, D, p = target.dimension, target.n_features_total, target.features
@@ -144,8 +124,6 @@ def _quadratic(
     other = across - share * tail
     first /= np.sqrt(power)[:, None]
     second /= np.sqrt(np.sum(second**2, axis=1) + other**2 + beyond)[:, None]
-    if turn is not None:
-        first, second = first @ turn, second @ turn
     # F = (x x^T - I) / sqrt(2), x = sqrt(s) e_1
     latent = first * ((s - 1) / np.sqrt(2))[:, None] - second * np.sqrt((d - 1) / 2)
     # |M x|^2 = s (M_11^2 + sum_a M_1a^2), the d - 1 entries of what is left of the norm

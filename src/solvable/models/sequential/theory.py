@@ -192,10 +192,14 @@ def predict_sequential(
             strengths, g, n_features_total, moments, sizes, population_floor, size
         )
     errors = _errors(strengths, n_features_total, g, moments, spectrum, sizes)
+    overlap, floor = spectrum.overlap, spectrum.floor
+    if moments is not None and moments.mixing is not None:
+        # |P a_j|^2 = sum_k <a_j, b_k>^2 c_k^2 for directions a_j in a basis b_k
+        overlap, floor = overlap @ moments.mixing, floor @ moments.mixing
     first = 0 if np.ndim(samples) == 0 else slice(None)
     return SequentialPrediction(
         samples=sizes[first],
-        squared_overlap=spectrum.overlap[first],
+        squared_overlap=overlap[first],
         recovered=spectrum.recovered[first],
         threshold_samples=spectrum.thresholds,
         eigenvalues=(spectrum.places + spectrum.shift)[first],
@@ -205,7 +209,7 @@ def predict_sequential(
         normalised_mse_tail_only=errors["tail-only"][first],
         normalised_mse_in_sample=errors["in-sample"][first],
         normalised_mse_shrinkage=errors["shrinkage"][first],
-        population_floor=spectrum.floor,
+        population_floor=floor,
         method=chosen,
     )
 
