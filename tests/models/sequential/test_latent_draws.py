@@ -141,3 +141,17 @@ def test_an_index_that_is_not_fitted_has_its_own_error():
     assert own == pytest.approx(1, abs=0.02)
     assert plug_in_error(2 * draws.labels, draws.labels, readout=True) < 1e-3
     assert plug_in_error(0 * draws.labels, draws.labels, readout=True) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("features", [5, 14])
+def test_a_set_of_known_features_is_fitted_once(features):
+    rng = np.random.default_rng(3)
+    signal, noise = rng.standard_normal((2, 4_000, features))
+    draws = LatentDraws(signal[:, 0] ** 2 + signal[:, 1] ** 2, signal, noise)
+    guesses = np.ones(features), np.linspace(2, 1, features)
+    found = np.arange(features) > 0
+    errors = [draws.tail_error(found, guess, readout=False) for guess in guesses]
+    # The guess is of consequence only where products are not all part of the fit.
+    assert len(draws.tails) == (1 if features == 5 else 2)
+    assert errors == pytest.approx([0.5, 0.5], abs=0.05)
+    assert draws.tail_error(found[::-1], guesses[0], readout=False) == pytest.approx(0, abs=1e-9)

@@ -74,15 +74,9 @@ def drawn_errors(
             share = 1 / len(draws)
             features = draw.learned(spectrum.overlap[k])
             guess, found = spectrum.places[k] * spectrum.overlap[k], spectrum.recovered[k]
-            known = draw.signal[:, found].astype(float)
-            for name, learned, used, weights in (
-                ("least-squares", features, rows, guess),
-                ("tail-only", known, None, guess[found]),
-            ):
-                fit = fit_last_layer(
-                    learned, draw.labels, readout=readout, rows=used, guess=weights
-                )
-                errors[name][k] += share * fit.normalised_mse
+            fit = fit_last_layer(features, draw.labels, readout=readout, rows=rows, guess=guess)
+            errors["least-squares"][k] += share * fit.normalised_mse
+            errors["tail-only"][k] += share * draw.tail_error(found, guess, readout=readout)
             # s(h) = (sigma / 2) sum_ij (v_i delta_ij + E_ij) (h_i h_j - delta_ij) with the noise of the
             # moment inside the span, Var(E_ij) = (1 + delta_ij) E[T^2] / n
             norm = np.sum(features**2, axis=1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -24,12 +24,23 @@ class LatentDraws:
     labels: np.ndarray  # y, shape (m,)
     signal: np.ndarray  # orthonormal latent features u_k, shape (m, p)
     noise: np.ndarray  # zeta_k, shape (m, p)
+    tails: dict[tuple[bytes, bool], float] = field(default_factory=dict, repr=False, compare=False)
 
     def learned(self, squared_overlap: np.ndarray) -> np.ndarray:
         """Learned features of a learner with these overlaps, up to a rotation; shape (m, p)."""
         overlap = np.clip(squared_overlap, 0.0, 1.0)
         # hat u_k = c_k u_k + sqrt(1 - c_k^2) zeta_k
         return np.asarray(np.sqrt(overlap) * self.signal + np.sqrt(1 - overlap) * self.noise)
+
+    def tail_error(self, found: np.ndarray, guess: np.ndarray, *, readout: bool) -> float:
+        """Error of a last layer on some of the features, known exactly, and infinitely many rows."""
+        # Sample sizes of a curve share few sets; beyond the leading features the guess counts too.
+        key = found.tobytes() + (guess.tobytes() if found.sum() > PAIRS else b""), readout
+        if key not in self.tails:
+            known = self.signal[:, found].astype(float)
+            fit = fit_last_layer(known, self.labels, readout=readout, guess=guess[found])
+            self.tails[key] = fit.normalised_mse
+        return self.tails[key]
 
 
 def random_features(
@@ -59,8 +70,8 @@ def latent_draws(
     rng = random_stream("sequential-recovery", "random directions", place)
     noise = random_features(rows.squared_norm, rows.latent, n_features, rng)
     # Kept as long as the moments are, hence in half the memory.
-    kept = (h.astype(np.float32) for h in (rows.latent, noise))
-    return [LatentDraws(rows.labels.copy(), *kept)]
+    signal, noise = rows.latent.astype(np.float32), noise.astype(np.float32)
+    return [LatentDraws(rows.labels.copy(), signal, noise)]
 
 
 @dataclass(frozen=True)
@@ -86,7 +97,7 @@ def fit_last_layer(
     # Gaussian features, identity readout: diag(b_k c_k^2), and the error 1 - sum_k lambda_k^2 c_k^4.
     count, p = features.shape
     table, spread = _products(features, rows, np.ones(p) if guess is None else guess)
-    table = table - table.mean(axis=0)
+    table -= table.mean(axis=0)
     centred = labels - labels.mean()
     solution, leverage = _least_squares(table, centred)
     index = table @ solution
@@ -106,7 +117,7 @@ def fit_last_layer(
 def plug_in_error(index: np.ndarray, labels: np.ndarray, *, readout: bool) -> float:
     """Normalised error of an index that was not fitted: as it is, or after a readout."""
     centred, moved = labels - labels.mean(), index - index.mean()
-    error = _errors(moved, moved, centred, readout)[0] if readout else None
+    error = _errors(moved, None, centred, readout)[0] if readout else None
     return float(
         (np.mean((centred - index) ** 2) if error is None else error) / np.mean(centred**2)
     )
@@ -120,7 +131,8 @@ def _products(
     cross = rows is None or wants_cross_terms("auto", p, rows, linear_terms=False)
     if cross and p <= PAIRS:
         first, second = np.triu_indices(p)
-        return features[:, first] * features[:, second], np.eye(first.size)
+        columns = np.ascontiguousarray(features.T)
+        return (columns[first] * columns[second]).T, np.eye(first.size)
     # Products of different features cost rows but gain nothing: E[y h_i h_j] = O(1/D).
     order = np.argsort(-np.abs(guess), kind="stable")
     leading, rest = order[:LEADING], order[LEADING:]
@@ -142,32 +154,37 @@ def _matrix(coefficients: np.ndarray, p: int) -> np.ndarray:
 
 def _least_squares(table: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Coefficients, and the leverage of each row."""
-    scale = np.sqrt(np.mean(table**2, axis=0))
-    scaled = table / np.where(scale > 0, scale, 1.0)
-    values, vectors = np.linalg.eigh(scaled.T @ scaled)
+    gram = table.T @ table
+    size = np.sqrt(np.diag(gram))
+    scale = np.where(size > 0, size, 1.0)
+    values, vectors = np.linalg.eigh(gram / scale / scale[:, None])
     kept = values > 1e-10 * values.max(initial=1e-300)
-    white = scaled @ (vectors[:, kept] / np.sqrt(values[kept]))
-    solution = vectors[:, kept] / np.sqrt(values[kept]) @ (white.T @ target)
-    return solution / np.where(scale > 0, scale, 1.0), np.einsum("mk,mk->m", white, white)
+    whiten = vectors[:, kept] / np.sqrt(values[kept]) / scale[:, None]
+    white = whiten.T @ table.T
+    return whiten @ (whiten.T @ (table.T @ target)), np.einsum("km,km->m", white, white)
 
 
 def _errors(
-    index: np.ndarray, left_out: np.ndarray, labels: np.ndarray, readout: bool
+    index: np.ndarray, left_out: np.ndarray | None, labels: np.ndarray, readout: bool
 ) -> tuple[float, float]:
-    """Mean squared error of an index and of another one, by the readout of the first."""
+    """Mean squared error of an index and of another one (if given), by the readout of the first."""
     if readout:
-        knots = np.unique(np.quantile(index, _QUANTILES))
+        places = np.arange(index.size)
+        knots = np.unique(np.interp(_QUANTILES * places[-1], places, np.sort(index)))
         if knots.size > 2:
-            heights = _piecewise_linear(index, labels, knots)
-            index, left_out = (np.interp(s, knots, heights) for s in (index, left_out))
-    return float(np.mean((labels - index) ** 2)), float(np.mean((labels - left_out) ** 2))
+            index, heights = _piecewise_linear(index, labels, knots)
+            left_out = None if left_out is None else np.interp(left_out, knots, heights)
+    inside = float(np.mean((labels - index) ** 2))
+    return inside, inside if left_out is None else float(np.mean((labels - left_out) ** 2))
 
 
 _QUANTILES = np.concatenate([[0, 0.002, 0.01], np.linspace(0.03, 0.97, 32), [0.99, 0.998, 1]])
 
 
-def _piecewise_linear(index: np.ndarray, labels: np.ndarray, knots: np.ndarray) -> np.ndarray:
-    """Heights at the knots of the piecewise linear function closest to the labels."""
+def _piecewise_linear(
+    index: np.ndarray, labels: np.ndarray, knots: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Piecewise linear function closest to the labels, and its heights at the knots."""
     cell = np.clip(np.searchsorted(knots, index, side="right") - 1, 0, knots.size - 2)
     right = (index - knots[cell]) / np.diff(knots)[cell]
     left = 1 - right
@@ -180,4 +197,5 @@ def _piecewise_linear(index: np.ndarray, labels: np.ndarray, knots: np.ndarray) 
     gram = np.diag(total(cell, left**2) + total(cell + 1, right**2))
     beside = np.diag(total(cell, left * right)[:-1], 1)
     target = total(cell, left * labels) + total(cell + 1, right * labels)
-    return np.linalg.lstsq(gram + beside + beside.T, target, rcond=1e-12)[0]
+    heights = np.linalg.lstsq(gram + beside + beside.T, target, rcond=1e-12)[0]
+    return left * heights[cell] + right * heights[cell + 1], heights
