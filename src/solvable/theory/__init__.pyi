@@ -64,6 +64,7 @@ from solvable.models.sequential.kernel_staircase import degree_energies as degre
 from solvable.models.sequential.kernel_staircase import (
     single_index_exponents as single_index_exponents,
 )
+from solvable.models.sequential.mixing import neighbour_mixing as neighbour_mixing
 from solvable.models.sequential.moments import FiniteSizeMoments as FiniteSizeMoments
 from solvable.models.sequential.moments import finite_size_moments as finite_size_moments
 from solvable.models.sequential.population import PopulationMatrix as PopulationMatrix
@@ -73,7 +74,6 @@ from solvable.models.sequential.sample_kernel import SampleKernel as SampleKerne
 from solvable.models.sequential.sample_kernel import corrected_kernel as corrected_kernel
 from solvable.models.sequential.sample_kernel import plain_kernel as plain_kernel
 from solvable.models.sequential.scaling import error_exponent as error_exponent
-from solvable.models.sequential.scaling import neighbour_mixing as neighbour_mixing
 from solvable.models.sequential.scaling import (
     normalised_mse_asymptote as normalised_mse_asymptote,
 )

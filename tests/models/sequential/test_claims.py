@@ -38,9 +38,12 @@ def perfect(setting, **changes):
 
 
 def scaled(factor):
-    return lambda value: (
-        (np.asarray(value) * factor).tolist() if isinstance(value, list) else value * factor
-    )
+    def change(value):
+        if isinstance(value, list):
+            return [None if entry is None else entry * factor for entry in value]
+        return value * factor
+
+    return change
 
 
 def points(base, ratios, total, **changes):

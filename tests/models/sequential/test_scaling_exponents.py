@@ -9,7 +9,6 @@ from solvable.errors import InvalidParameter
 from solvable.spectra import threshold_ratio
 from solvable.theory import (
     error_exponent,
-    neighbour_mixing,
     normalised_mse_asymptote,
     normalised_mse_sum,
     threshold_exponent,
@@ -100,39 +99,6 @@ def test_known_thresholds() -> None:
         assert last == pytest.approx(3 + 0.4 * max(1, 2 * decay))
 
 
-def test_mixing_of_simulated_neighbours() -> None:
-    D, p, ratio, repeats = 120, 4, 400, 10
-    rng = np.random.default_rng(4)
-    n = ratio * D
-    weights = np.arange(1.0, p + 1) ** -0.8
-    weights /= np.linalg.norm(weights)
-    mixed = np.zeros(p - 1)
-    for _ in range(repeats):
-        F = rng.standard_normal((n, D), dtype=np.float32)
-        h2 = F[:, :p].astype(float) ** 2
-        y = (h2 - 1) @ weights / np.sqrt(2)
-        matrix = (F.T * y.astype(np.float32)) @ F / n
-        vectors = np.linalg.eigh(matrix)[1][:, ::-1]
-        # Both directions of a pair estimate the same second moment.
-        square = vectors[:p, :p] ** 2
-        mixed += (np.diag(square, 1) + np.diag(square, -1)) / 2 / repeats
-    draws = rng.standard_normal((400_000, p)) ** 2
-    T = (draws - 1) @ weights / np.sqrt(2)
-    products = np.array([np.mean(T**2 * draws[:, i] * draws[:, i + 1]) for i in range(p - 1)])
-    predicted = neighbour_mixing(heights=np.sqrt(2) * weights, products=products, samples=n)
-    # A squared Gaussian over 10 repeats has a relative standard error of sqrt(2 / 10) = 0.45.
-    np.testing.assert_allclose(np.log(mixed / predicted), 0, atol=np.log(1 + 3 * 0.45))
-    assert abs(np.log(mixed / predicted).mean()) < 3 * 0.45 / np.sqrt(p - 1)
-
-
-def test_mixing_at_several_sizes_falls_as_one_over_n() -> None:
-    sizes = np.array([100.0, 1_000.0])
-    found = neighbour_mixing(heights=np.array([0.9, 0.4, -0.3]), products=np.ones(2), samples=sizes)
-    assert found.shape == (2, 2)
-    np.testing.assert_allclose(found[0], 10 * found[1])
-    np.testing.assert_allclose(found[1], [1 / (1000 * 0.25), 1 / (1000 * 0.49)])
-
-
 @pytest.mark.parametrize("decay", [0.5, 0.2, 0.0, -1.0, np.nan, np.inf])
 def test_decay_too_slow_for_an_asymptote(decay: float) -> None:
     with pytest.raises(InvalidParameter, match="allowed: above 1/2"):
@@ -153,10 +119,3 @@ def test_decay_without_an_exponent(decay: float) -> None:
 def test_bad_thresholds_are_refused(changed: dict[str, float]) -> None:
     with pytest.raises(InvalidParameter):
         threshold_exponent(**{"degree": 2, "decay": 1.0, "epsilon": 0.5} | changed)
-
-
-def test_bad_mixing_is_refused() -> None:
-    with pytest.raises(InvalidParameter, match="shape"):
-        neighbour_mixing(heights=np.ones(3), products=np.ones(3), samples=10)
-    with pytest.raises(InvalidParameter, match="above 0"):
-        neighbour_mixing(heights=np.array([1.0, 0.5]), products=np.ones(1), samples=0)

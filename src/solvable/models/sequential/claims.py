@@ -10,6 +10,7 @@ from solvable.frame.agreement import Agreement, Cell
 from solvable.frame.claims import Claim, Finding, NotTestable, worst
 from solvable.frame.curves import Curve, curves_of, predict_each
 from solvable.frame.points import Point
+from solvable.frame.statistics import SPREAD, Errors
 from solvable.models.sequential.parameters import AXIS
 from solvable.models.sequential.predict import predict
 
@@ -118,23 +119,27 @@ def slope(
     return check
 
 
-def total_mixing(points: Sequence[Point]) -> Finding | NotTestable:
-    """Mixing of all neighbours far from the bulk, over all points, against its prediction."""
-    measured, expected, squares, count = 0.0, 0.0, 0.0, 0
+def mean_mixing(points: Sequence[Point]) -> Finding | NotTestable:
+    """Mean ratio of the mixing of neighbours far from the bulk, over all points, to its prediction."""
+    total, squares, count, degrees, within = 0.0, 0.0, 0, 0, 0.25
     for point in points:
         mixing, overlap = point.predicted("neighbour_mixing"), point.predicted("squared_overlap")
-        # Perturbation theory of pairs; below 0.003 noise directions count as much.
-        pairs = (mixing > 0.003) & (mixing < 0.03) & (overlap[1:] > 0.8) & (overlap[:-1] > 0.8)
-        values = np.nansum(point.values("neighbour_mixing")[:, pairs], axis=1)
-        if pairs.any() and values.size > 1:
-            measured += float(values.sum())
-            expected += float(mixing[pairs].sum()) * values.size
-            squares += float(values.var(ddof=1)) * values.size
-            count += values.size
-    if not count or np.sqrt(squares) > 0.1 * expected:
-        return NotTestable("too few neighbours mix by .003 to .03; run with --preset gaussian")
-    error = float(np.sqrt(squares)) / expected
-    return Finding(measured / expected, 1.0, 0.25 + 2.6 * error, error, count)
+        # Below 0.003 noise directions count as much.
+        pairs = (mixing > 0.003) & (overlap[1:] > 0.8) & (overlap[:-1] > 0.8)
+        sums = np.nansum(point.values("neighbour_mixing")[:, pairs] / mixing[pairs], axis=1)
+        if pairs.any() and sums.size > 1:
+            total += float(sums.sum())
+            squares += float(sums.var(ddof=1)) * sums.size
+            count += int(pairs.sum()) * sums.size
+            degrees += sums.size - 1
+    # One number from all points: the variance of its mean, with the degrees of freedom of all.
+    variance = np.array([squares]) / max(count, 1) ** 2
+    errors = Errors(variance, np.ones(1), degrees, 1, degrees)
+    allowance = float(errors.allowances(two_sided=True)[0])
+    if allowance > SPREAD * within:
+        return NotTestable("too few neighbours mix by more than .003; run with --preset gaussian")
+    error, replicates = float(errors.standard_error[0]), points[0].replicates
+    return Finding(total / count, 1.0, within + allowance, error, replicates)
 
 
 # fmt: off
@@ -214,10 +219,10 @@ CLAIMS = (
         because="6 %: overlaps and eigenvalues.", where=fitted("shrinkage", ASYMPTOTIC),
         missing="no such layer at n/D >= 30 (120 for unmapped labels); run with --preset gaussian"),
     Claim("neighbour-mixing",
-        "Neighbours on the same side of the spectrum mix as second-order perturbation theory says.",
+        "Neighbours on the same side of the spectrum mix as two levels in noise do.",
         f"derived from {PAPER} eq. 3.2",
-        "A quarter of the sum over pairs: the next order is of the size of the mixing over the gap.",
-        total_mixing, power=0.5),
+        "A quarter of the mean over pairs: a third feature close by.",
+        mean_mixing, power=0.5),
     Agreement("overlap-around-threshold",
         "Between half and four times their threshold features have the predicted mean overlap: the "
         "transition is rounded, and features and noise compete for the directions.",

@@ -12,10 +12,10 @@ from solvable.frame.points import Metrics
 from solvable.models.sequential.background import QuadraticBackground
 from solvable.models.sequential.cubic import only_known
 from solvable.models.sequential.kernel_staircase import best_kernel_error
+from solvable.models.sequential.mixing import neighbour_mixing
 from solvable.models.sequential.moments import FiniteSizeMoments, draw_moments
 from solvable.models.sequential.parameters import SequentialParameters
 from solvable.models.sequential.rotated_draw import mean_degree_two_energy, mean_index_variance
-from solvable.models.sequential.scaling import neighbour_mixing
 from solvable.models.sequential.target import make_target
 from solvable.models.sequential.theory import predict_sequential
 from solvable.spectra.density import SpectralDensity, weighted_density
@@ -52,7 +52,12 @@ def predict(parameters: SequentialParameters) -> Metrics:
         coefficients=model.coefficients,
     )
     overlap = theory.squared_overlap
-    mixing = neighbour_mixing(heights=moments.law.heights, products=moments.products, samples=n)
+    mixing = neighbour_mixing(
+        heights=moments.law.heights,
+        products=moments.products,
+        samples=n,
+        squared_overlap=np.where(theory.recovered, overlap, 0.0),
+    )
     errors = {
         "least-squares": float(theory.normalised_mse),
         "in-sample": float(theory.normalised_mse_in_sample),
@@ -70,7 +75,7 @@ def predict(parameters: SequentialParameters) -> Metrics:
         "detection_edges": None,
         "noise_scale": float(theory.noise_scale),
         "detected_features": float(theory.recovered.sum()),
-        "neighbour_mixing": mixing.tolist(),
+        "neighbour_mixing": [float(mixed) if np.isfinite(mixed) else None for mixed in mixing],
         "normalised_mse": errors[parameters.second_layer],
         "normalised_mse_tail_only": float(theory.normalised_mse_tail_only),
         "normalised_mse_least_squares": errors["least-squares"],

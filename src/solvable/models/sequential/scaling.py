@@ -362,57 +362,6 @@ def threshold_exponent(
     return degree + max(1 - 2 * decay, 0.0) * epsilon + 2 * decay * rank_exponent
 
 
-def neighbour_mixing(
-    *, heights: np.ndarray, products: np.ndarray, samples: float | np.ndarray
-) -> np.ndarray:
-    r"""Squared overlap of each eigenvector with the next feature, to second order.
-
-    .. math::
-        E|\langle u_j,\hat u_k\rangle|^2\simeq\frac{E[T^2h_j^2h_k^2]}{n(\theta_k-\theta_j)^2},
-
-    free of D: small gaps do not hurt recovery of the subspace.
-
-    Parameters
-    ----------
-    heights : array of shape (p,)
-        :math:`\theta_i`.
-    products : array of shape (p - 1,)
-        :math:`E[T^2h_i^2h_{i+1}^2]`; 1 for weak features.
-    samples : float or array of shape (m,)
-        :math:`n`, above 0.
-
-    Returns
-    -------
-    ndarray of shape (p - 1,) or (m, p - 1)
-        Valid while it is small.
-
-    Raises
-    ------
-    InvalidParameter
-        If shapes disagree or a sample size is not positive.
-
-    Notes
-    -----
-    arXiv:2605.14567 eq. 3.2, its second moment derived; backed by
-    ``tests/models/sequential/test_scaling_exponents.py`` (simulation).
-
-    Examples
-    --------
-    >>> neighbour_mixing(heights=np.array([0.5, 0.3]), products=np.ones(1), samples=1000)
-    array([0.025])
-    """
-    theta, weights = np.asarray(heights, float), np.asarray(products, float)
-    if theta.ndim != 1 or weights.shape != (theta.size - 1,):
-        raise InvalidParameter(
-            f"heights have shape {theta.shape} and products {weights.shape}; allowed: (p,), (p-1,)."
-        )
-    n = np.asarray(samples, dtype=np.float64)
-    if not (n > 0).all():
-        raise InvalidParameter(f"samples is {samples}; allowed: above 0.")
-    with np.errstate(divide="ignore"):
-        return np.asarray(weights / np.diff(theta) ** 2 / n[..., None])
-
-
 def _check_decay(decay: float) -> None:
     """Refuse a decay that is negative or not finite."""
     if not 0 <= decay < np.inf:

@@ -1,0 +1,121 @@
+"""Mixing of neighbouring features whose heights are close: the problem of two levels in noise."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from solvable.errors import InvalidParameter
+
+
+def neighbour_mixing(
+    *,
+    heights: np.ndarray,
+    products: np.ndarray,
+    samples: float | np.ndarray,
+    squared_overlap: np.ndarray | None = None,
+) -> np.ndarray:
+    r"""Squared overlap of each eigenvector with the next feature.
+
+    Two features of heights :math:`\theta_i,\theta_j` and of overlap :math:`c^2=c_ic_j` with what is
+    found span the matrix of two levels
+
+    .. math::
+        \begin{pmatrix}\theta_i+\epsilon_{ii}&\epsilon_{ij}\\ \epsilon_{ij}&\theta_j+\epsilon_{jj}
+        \end{pmatrix},\qquad
+        E\epsilon_{ij}^2=v=\frac{E[T^2h_i^2h_j^2]}{nc^2},\qquad
+        \tan2\varphi=\frac{2\epsilon_{ij}}{\theta_i-\theta_j+\epsilon_{ii}-\epsilon_{jj}},
+
+    and :math:`E|\langle u_j,\hat u_i\rangle|^2=c^2E[\sin^2\varphi]`, :math:`|\varphi|\le\pi/4` as
+    vectors are assigned to the features closest to them. For small mixing this is
+    :math:`E[T^2h_i^2h_j^2]/n(\theta_i-\theta_j)^2`, free of D: small gaps do not hurt recovery of the
+    subspace; for equal heights :math:`(1/2-1/\pi)c^2`.
+
+    Parameters
+    ----------
+    heights : array of shape (p,)
+        :math:`\theta_i`.
+    products : array of shape (p - 1,)
+        :math:`E[T^2h_i^2h_{i+1}^2]`; 1 for weak features.
+    samples : float or array of shape (m,)
+        :math:`n`, above 0.
+    squared_overlap : array of shape (p,) or (m, p), optional
+        :math:`c_i^2`, in [0, 1]; 1 if left out.
+
+    Returns
+    -------
+    ndarray of shape (p - 1,) or (m, p - 1)
+        NaN where it is no matter of two levels: where a third feature is as close to one of two that
+        mix, or where a feature has no overlap.
+
+    Raises
+    ------
+    InvalidParameter
+        If shapes disagree or a sample size is not positive.
+
+    Notes
+    -----
+    O(mp). Small mixing: arXiv:2605.14567 eq. 3.2, its second moment derived; else derived for noise
+    that no rotation of the two features changes, :math:`\mathrm{Var}(\epsilon_{ii}-\epsilon_{jj})=4v`,
+    exact for equal heights. Backed by ``tests/models/sequential/test_mixing.py`` (simulation).
+
+    Examples
+    --------
+    >>> pair = np.array([0.5, 0.3])
+    >>> neighbour_mixing(heights=pair, products=np.ones(1), samples=10_000).round(5)
+    array([0.00252])
+    >>> neighbour_mixing(heights=np.ones(2), products=np.ones(1), samples=1000).round(3)
+    array([0.182])
+    """
+    theta, weights = np.asarray(heights, float), np.asarray(products, float)
+    if theta.ndim != 1 or weights.shape != (theta.size - 1,):
+        raise InvalidParameter(
+            f"heights have shape {theta.shape} and products {weights.shape}; allowed: (p,), (p-1,)."
+        )
+    n = np.asarray(samples, dtype=np.float64)
+    if not (n > 0).all():
+        raise InvalidParameter(f"samples is {samples}; allowed: above 0.")
+    c2 = np.ones(theta.size) if squared_overlap is None else np.asarray(squared_overlap, float)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found = np.sqrt(c2[..., 1:] * c2[..., :-1])
+        # v = E[T^2 h_i^2 h_j^2] / (n c^2): the noise within the two and through the bulk between them
+        noise = weights / n[..., None] / found
+        unit = np.sqrt(4 * noise)
+        mixed = found * _two_levels(np.abs(np.diff(theta)) / unit)
+        # Against simulation of three to five levels: right for a third one unit away, a third too high
+        # for one at half a unit.
+        alone = (mixed < 0.02) | (_nearest_third(theta) > unit)
+    return np.where((found > 0) & alone, mixed, np.nan)
+
+
+def _two_levels(distance: np.ndarray) -> np.ndarray:
+    """E[sin^2 phi] where (cos 2 phi, sin 2 phi) is along (k, 0) + N(0, 1), 2 phi in a half plane."""
+    from scipy.special import erf
+
+    nodes, weights = np.polynomial.legendre.leggauss(64)
+    k = np.asarray(distance, dtype=float)[..., None]
+    # Density of the angle t of a Gaussian vector around (k, 0), folded into 0 < t < pi / 2:
+    # [2 e^(-k^2/2) + sqrt(2 pi) x erf(x / sqrt 2) e^(-k^2 sin^2 t / 2)] / pi, x = k cos t
+    top = np.minimum(np.pi / 2, 12 / np.maximum(k, 1.0))
+    t = top * (nodes + 1) / 2
+    x = k * np.cos(t)
+    peak = np.sqrt(2 * np.pi) * x * erf(x / np.sqrt(2)) * np.exp(-((k * np.sin(t)) ** 2) / 2)
+    density = (2 * np.exp(-(k**2) / 2) + peak) / np.pi
+    # sin^2 phi = (1 - cos 2 phi) / 2 = sin^2(t / 2)
+    return np.asarray(np.sum(density * np.sin(t / 2) ** 2 * weights, axis=-1) * top[..., 0] / 2)
+
+
+def _nearest_third(theta: np.ndarray) -> np.ndarray:
+    """Distance of each pair of neighbours in the list from the nearest height of a third feature."""
+    order = np.argsort(theta, kind="stable")
+    place = np.argsort(order, kind="stable")
+    index = np.concatenate([[-1, -1], order, [-1, -1]])
+    nearest = np.full(theta.size - 1, np.inf)
+    first = np.arange(theta.size - 1)
+    for one, partner in ((first, first + 1), (first + 1, first)):
+        for offset in (-2, -1, 1, 2):
+            other = index[place[one] + 2 + offset]
+            distance = np.where(
+                (other >= 0) & (other != partner), np.abs(theta[other] - theta[one]), np.inf
+            )
+            nearest = np.minimum(nearest, distance)
+    return nearest
