@@ -131,7 +131,7 @@ def test_scatter_that_goes_with_something_else_than_the_number():
     # Far above a transition overlaps scatter far less than in it, though they are larger.
     rng = np.random.default_rng(5)
     truth = np.array([0.03, 0.1, 0.5, 0.9, 0.97])
-    spread = 0.15 * np.sqrt(truth) * (1 - truth)
+    spread = 0.3 * np.sqrt(truth) * (1 - truth) ** 1.5
     points = []
     for size in SIZES:
         metrics = [{"overlap": list(truth + spread * rng.standard_normal(5))} for _ in range(4)]
@@ -270,7 +270,7 @@ def test_names_that_nothing_returns_are_refused():
 def test_metrics_of_other_settings_are_missing_and_named():
     verdict = row(metric="error", missing="set target=hidden").verdict(points_of(0, 3))
     assert verdict.status == "not testable"
-    assert verdict.reason.startswith("set target=hidden. ")
+    assert verdict.reason.startswith("set target=hidden (none has the metric")
     assert "'error', which measure does not return; allowed: overlap" in verdict.reason
 
 

@@ -288,9 +288,10 @@ class Comparison:
 
 
 def overlap_scatter(cell: Cell) -> float:
-    """What a squared overlap in a transition scatters by: sqrt(q) (1 - q), as its odds do little."""
+    """What a squared overlap in a transition scatters by: sqrt(q) (1 - q)^(3/2)."""
+    # q = 1 - 1/theta^2 has dq/dtheta = 2 (1 - q)^(3/2); below the transition q is a squared amplitude.
     overlap = min(max(cell.measured, 0.02), 0.98)
-    return float(np.sqrt(overlap) * (1 - overlap))
+    return float(np.sqrt(overlap) * (1 - overlap) ** 1.5)
 
 
 def compare(row: Agreement, points: Sequence[Point]) -> Comparison | NotTestable:
@@ -303,10 +304,8 @@ def compare(row: Agreement, points: Sequence[Point]) -> Comparison | NotTestable
     cells = cells_of(row, points)
     if not cells:
         # What is missing may be a setting that has other metrics, or the row may be mistaken.
-        words = (row.missing, f"this claim is about {unknown}" if unknown else "")
-        return NotTestable(
-            ". ".join(filter(None, words)) or "no point of this study makes the claim"
-        )
+        hint = f" (none has {unknown.split(', ')[0]} here)" if unknown else ""
+        return NotTestable((row.missing or "no point of this study makes the claim") + hint)
     allowed = [row.within(cell) if callable(row.within) else row.within for cell in cells]
     cells = [cell for cell, tolerance in zip(cells, allowed, strict=True) if tolerance > 0]
     within = np.array([tolerance for tolerance in allowed if tolerance > 0])
