@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from solvable.arrays import ArraySource, random_stream
-from solvable.models.quadratic.finite_size import _functionals, _mass_at, finite_size
+from solvable.models.quadratic.finite_size import _functionals, _mass, finite_size
 from solvable.models.quadratic.measure import minimise
+from solvable.models.quadratic.narrow import solve_narrow
 from solvable.models.quadratic.saddle import saddle_objective
 from solvable.models.quadratic.sample_shape import sample_shape
 from solvable.models.quadratic.sensing import GaussianSensing, SampleSensing
@@ -19,6 +20,12 @@ from solvable.spectra.measures import power_law
 from solvable.spectra.product_measure import marchenko_pastur
 
 
+def mass_at(law, place):
+    """Mass above a place, times d, that the limit lacks."""
+    u, height = law.preimage(place)
+    return float(_mass(law, np.atleast_1d(u + 1j * height))[0])
+
+
 def gaussian_matrices(rng, count, d):
     draws = rng.standard_normal((count, d, d))
     return (draws + draws.transpose(0, 2, 1)) / np.sqrt(2 * d)
@@ -27,10 +34,10 @@ def gaussian_matrices(rng, count, d):
 def test_the_excess_of_pure_noise_is_known():
     """A quarter of an eigenvalue too many at either edge, half of one too few between."""
     law = SpectralLaw([0.0], noise=1.0)
-    assert _mass_at(law, 2 - 1e-9) == pytest.approx(0.25, abs=1e-4)
+    assert mass_at(law, 2 - 1e-9) == pytest.approx(0.25, abs=1e-4)
     x = np.array([-1.2, 0.0, 0.7, 1.9])
     wanted = 0.25 - np.arccos(x / 2) / (2 * np.pi)
-    np.testing.assert_allclose([_mass_at(law, one) for one in x], wanted, atol=1e-10)
+    np.testing.assert_allclose([mass_at(law, one) for one in x], wanted, atol=1e-10)
     # E tr Z^2 / d = 1 + 1/d, of which the limit has the 1.
     assert _functionals(law, -20.0).excess == pytest.approx(1.0, abs=1e-6)
 
@@ -119,6 +126,43 @@ def test_shift_of_the_saddle_point_by_a_second_way(target, ratio):
     assert found.train_error == pytest.approx(2 * size * moved[0] / ratio, rel=2e-2)
 
 
+@pytest.mark.parametrize(
+    ("target", "ratio", "penalty"),
+    [(power_law(dimension=24, exponent=1.0), 0.8, 0.5), (marchenko_pastur(0.4), 0.5, 0.1)],
+)
+def test_the_rank_by_a_second_way(target, ratio, penalty):
+    """By the mass above the threshold, which moves with the noise, in place of a penalty of the rank."""
+    setting = {"sample_ratio": ratio, "label_noise": 0.7, "regularisation": penalty}
+    state = solve_quadratic(target, **setting)
+    found = finite_size(state, samples=False)
+    noise, b, step = state.effective_noise, state.threshold, 1e-3
+
+    def rank(scale, shift):
+        law = SpectralLaw(target, noise=noise * (1 + scale))
+        return float(truncated_moments(law, b * (1 + shift)).mass[0])
+
+    # R + Delta/2 = 2 alpha delta^2, E_train = delta^2 (1/epsilon)^2 / 4 alpha, 1/epsilon = lambda / b
+    by_noise = found.matrix_error / (4 * ratio * noise)
+    by_threshold = b * (by_noise / noise - found.train_error / (2 * state.train_error))
+    along = (rank(step, 0) - rank(-step, 0)) / (2 * step * noise)
+    across = (rank(0, step) - rank(0, -step)) / (2 * step * b)
+    wanted = along * by_noise + across * by_threshold + mass_at(state.law, b)
+    assert found.rank_fraction == pytest.approx(wanted, rel=0.05)
+
+
+def test_a_width_of_the_rank_has_the_first_order_of_a_wide_network():
+    """A little below it eigenvalues just above the threshold are cut, which hardly count."""
+    target = power_law(dimension=60, exponent=1.0)
+    setting = {"sample_ratio": 0.7, "label_noise": 0.4, "regularisation": 0.3}
+    wide = solve_quadratic(target, **setting)
+    narrow = solve_narrow(target, width_ratio=0.98 * wide.rank_fraction, **setting)
+    assert narrow.width_limited
+    for kind in (False, True):
+        near, full = finite_size(narrow, samples=kind), finite_size(wide, samples=kind)
+        for name in ("matrix_error", "train_error"):
+            assert getattr(near, name) == pytest.approx(getattr(full, name), rel=0.05, abs=0.01)
+
+
 def simulated(sensing_of, ratio, replicates, d=20, penalty=0.2, noise=0.5):
     target = QuadraticTarget(d, "power-law", noise=noise)
     n = round(ratio * d * d)
@@ -165,13 +209,14 @@ def samples(n, d, rng):
 
 @pytest.mark.parametrize(("ratio", "noise"), [(0.7, 0.0), (1.3, 0.8)])
 def test_samples_obey_the_first_order(ratio, noise):
-    """With label noise and without; the rank is left out, as it is not corrected for samples."""
+    """With label noise and without; the rank too, of which Gaussian measurements have a fifth."""
     state, found = simulated(samples, ratio, 60, noise=noise)
-    off = compared(state, found[:, :3], finite_size(state, samples=True), 20)
+    off = compared(state, found, finite_size(state, samples=True), 20)
     gaussian = finite_size(state, samples=False)
     # Neither the limit nor what Gaussian measurements have beside it is enough.
     error = found[:, 0].std() / np.sqrt(len(found))
     assert off[0] > 6
+    assert off[3] > 4
     assert found[:, 0].mean() > state.matrix_error + gaussian.matrix_error / 20 + 5 * error
 
 
@@ -182,7 +227,7 @@ def test_samples_obey_the_first_order(ratio, noise):
 )
 def test_samples_at_more_settings(ratio, noise, penalty):
     state, found = simulated(samples, ratio, 200, d=30, noise=noise, penalty=penalty)
-    compared(state, found[:, :3], finite_size(state, samples=True), 30)
+    compared(state, found, finite_size(state, samples=True), 30)
 
 
 def test_functionals_of_the_shape_are_those_of_a_matrix():

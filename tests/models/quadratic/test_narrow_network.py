@@ -77,6 +77,27 @@ def test_a_wide_network_has_its_first_order_in_the_dimension():
     assert np.mean(found) > limit + 3 * error
 
 
+@pytest.mark.parametrize(
+    ("width", "ratio", "exponent", "noise", "penalty"),
+    [(4, 0.6, 1.4, 0.2, 0.05), (9, 0.8, 0.9, 0.5, 0.15)],
+)
+def test_a_width_limited_network_has_its_first_order_too(width, ratio, exponent, noise, penalty):
+    """The limit of the error is a tenth below what is measured, that of the training error above."""
+    parameters = NarrowParameters(
+        dimension=32, width=width, sample_ratio=ratio, exponent=exponent, noise=noise,
+        regularisation=penalty,
+    )  # fmt: skip
+    state = solve(parameters)
+    found = [measure(parameters, random_stream("narrow", r)) for r in range(40)]
+    assert state.width_limited
+    for name, off in (("matrix_error", 3), ("train_error", -1)):
+        values = np.array([metrics[name] for metrics in found])
+        error = values.std(ddof=1) / np.sqrt(len(values))
+        predicted, limit = predict(parameters)[name], getattr(state, name)
+        assert abs(values.mean() - predicted) < 3 * error + 0.02 * predicted
+        assert (values.mean() - limit) * np.sign(off) > abs(off) * error
+
+
 def test_where_a_wide_network_has_no_expansion_there_is_no_number():
     metrics = predict(
         NarrowParameters(dimension=12, width=12, sample_ratio=0.15, regularisation=0.01)

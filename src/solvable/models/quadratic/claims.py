@@ -38,9 +38,9 @@ def _next_order(cell: Cell, name: str) -> float:
     return order * abs(cell.predicted(name))
 
 
-def _rank_shift(cell: Cell) -> float:
-    # Samples move the rank by 0.3 to 1.2 times d/n.
-    return 1.5 * shape_effect(cell.setting) * cell.predicted("rank_fraction")
+def _next_rank(cell: Cell) -> float:
+    limit = cell.predicted("rank_fraction")
+    return 2 * (cell.expected - limit) ** 2 / limit if limit else 0.0
 
 
 def _feature_shift(cell: Cell) -> float:
@@ -88,7 +88,7 @@ def distribution_distance(measured: np.ndarray, quantiles: np.ndarray) -> float:
 def _spectral_step(cell: Cell) -> float:
     # Eigenvalues repel: counts scatter by less than one, and steps are 1/d high.
     rank, corrected = (cell.predicted(f"{order}rank_fraction") for order in ("", "finite_size_"))
-    return 2 / cell.setting.dimension + abs(corrected - rank) + _rank_shift(cell)
+    return 2 / cell.setting.dimension + abs(corrected - rank)
 
 
 def _wide_networks(point: Point) -> np.ndarray:
@@ -187,15 +187,16 @@ CLAIMS = (
     Agreement(
         "rank", "The network learns the predicted number of directions.",
         metric="rank_fraction", expected="finite_size_rank_fraction", where=_expands, missing=SAMPLES,
-        within=lambda cell: 1 / cell.setting.dimension + _rank_shift(cell),
-        because="One eigenvalue, and 1.5 d/n of the rank for samples.", source=NUCLEAR,
+        within=lambda cell: 1 / cell.setting.dimension + _next_rank(cell),
+        because="One eigenvalue, and twice the square of the first order in 1/d.",
+        source=f"{NUCLEAR}; first order in 1/d derived",
     ),
     Agreement(
         "spectrum",
         "Learned eigenvalues are distributed as those of target plus noise, shifted and cut.",
         metric=_spectral_distance, expected=0.0, kind="at most", where=_expands, missing=SAMPLES,
         within=_spectral_step, source=NUCLEAR, power=0.2,
-        because="Two eigenvalues, the rank's first correction in 1/d, and 1.5 d/n of it for samples.",
+        because="Two eigenvalues, and the rank's first correction in 1/d.",
     ),
     Agreement(
         "out-of-the-noise",

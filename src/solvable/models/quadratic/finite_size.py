@@ -16,11 +16,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from solvable.models.quadratic.narrow import NarrowState, width_cut
 from solvable.models.quadratic.saddle import second_moment
 from solvable.models.quadratic.sample_shape import Gain, SampleShape, sample_shape
 from solvable.models.quadratic.theory import QuadraticState
 from solvable.spectra.free_convolution import SpectralLaw
-from solvable.spectra.functionals import tail_rule, truncated_moments
+from solvable.spectra.functionals import tail_rule
 from solvable.spectra.measures import Measure
 from solvable.spectra.product_measure import MarchenkoPasturMeasure
 
@@ -59,82 +60,92 @@ class _Functionals:
         own = float(isinstance(self.law.target, MarchenkoPasturMeasure))
         gaussian = penalty / (2 * b) * (own - self.excess)
         gain = Gain(0.0, 0.0) if self.shape is None else self.shape.gain(alpha, label_noise)
-        return _Place(np.array([alpha, label_noise, penalty]), gaussian, gain)
+        return _Place(np.array([alpha, label_noise, penalty, gaussian, gain.total]), gain.by_noise)
 
 
 class _Place(NamedTuple):
     """A solution of the limit, and what it adds to Phi, times d."""
 
-    parameters: np.ndarray
-    """alpha, Delta and lambda."""
-    gaussian: float
-    gain: Gain
+    numbers: np.ndarray
+    """alpha, Delta and lambda; what Gaussian measurements add, and the gain of a sample's shape."""
+    by_noise: float
+    """Derivative of that gain in Delta."""
 
 
-def finite_size(state: QuadraticState, *, samples: bool) -> FiniteSize:
+def finite_size(state: QuadraticState | NarrowState, *, samples: bool) -> FiniteSize:
     """First order in 1/d of a quadratic network with a regularisation above 0."""
     return finite_sizes(state, samples=samples)[samples]
 
 
-def finite_sizes(state: QuadraticState, *, samples: bool = True) -> tuple[FiniteSize, FiniteSize]:
+def finite_sizes(
+    state: QuadraticState | NarrowState, *, samples: bool = True
+) -> tuple[FiniteSize, FiniteSize]:
     """First order in 1/d of Gaussian measurements and, if they are asked for, of samples."""
     noise, b, labels = state.effective_noise, state.threshold, state.label_noise
     alpha, penalty = state.sample_ratio, state.regularisation
+    limited = isinstance(state, NarrowState) and state.width_limited
+
+    def at(law: SpectralLaw, threshold: float, above: float = 0.0) -> _Functionals:
+        # A width keeps as many eigenvalues whatever the law: as eigenvalues are stiff, the mean of the
+        # sum over the p largest differs from that above a fixed place by the second order alone.
+        width = width_cut(law, state.width_ratio) if isinstance(state, NarrowState) else 0.0
+        return _functionals(law, threshold, samples, width if limited else threshold + above)
+
     step = 1e-3  # relative, of central differences
     # Noise and threshold together, threshold, label noise (which may be zero): one law for each noise.
-    push = step * state.test_error
+    test_error = 4 * alpha * noise**2
+    push = step * test_error
     low, high = (
         SpectralLaw(state.law.target, noise=noise * scale) for scale in (1 - step, 1 + step)
     )
     here, *others = (
-        _functionals(law, place, samples)
+        at(law, place)
         for law, place in (
             (state.law, b), (low, b * (1 - step)), (high, b * (1 + step)),
             (state.law, b * (1 - step)), (state.law, b * (1 + step)),
         )
     )  # fmt: skip
-    placed = [functionals.place(labels) for functionals in others]
+    placed = [functionals.place(labels).numbers for functionals in others]
+    (*_, control, gain), by_noise = middle = here.place(labels)
     ends = [
         *zip(placed[::2], placed[1::2], strict=True),
-        (here.place(labels - push), here.place(labels + push)),
+        (here.place(labels - push).numbers, here.place(labels + push).numbers),
     ]
-    middle = here.place(labels)
-    moves = np.array([after.parameters - before.parameters for before, after in ends])
-    gaussian, shape = (
-        np.linalg.solve(moves, [value(after) - value(before) for before, after in ends])
-        for value in (lambda place: place.gaussian, lambda place: place.gain.total)
-    )
-    trains = [
-        (middle.gaussian - penalty * gaussian[2]) / alpha,
-        middle.gain.total - penalty * shape[2],
-    ]
-    # 1 / epsilon = 4 dPhi / dDelta, b = lambda epsilon, delta^2 = 4 epsilon^2 alpha E_train. The rank is
-    # no derivative of Phi: what samples add to it, of order d/n, is not known.
-    rise = -4 * b / penalty * gaussian[1]
-    spread = noise * (rise + trains[0] / (2 * state.train_error))
-    masses = [
-        _above(law, place) for law, place in ((low, b), (high, b), (state.law, b * (1 + step)))
-    ]
-    along, across = masses[1] - masses[0], masses[2] - _above(state.law, b)
-    rank = along / (2 * step * noise) * spread + across / step * rise + _mass_at(state.law, b)
+    changes = np.array([after - before for before, after in ends])
+    rank = np.zeros((3, 0))
+    if not limited:
+        # The rank is the derivative of Phi in tau, for a penalty tau rank(S) / d. It keeps what is above
+        # b + h, h^2 = 2 epsilon tau. Where f jumps quadrature is off by an order of h, which two
+        # steps take out.
+        short, long = (
+            2 * (at(state.law, b, h).place(labels).numbers - middle.numbers) / h**2
+            for h in (0.025 * noise, 0.05 * noise)
+        )
+        changes = np.vstack([changes, 2 * long - short])
+        rank = np.array([[0.0], [0.0], [0.0], [penalty / b]])
+    gaussian, shape = np.linalg.solve(np.hstack([changes[:, :3], rank]), changes[:, 3:]).T
+    trains = [(control - penalty * gaussian[2]) / alpha, gain - penalty * shape[2]]
     kept = 1 - state.degrees_of_freedom / alpha  # 1 / (1 + V)
 
     def corrected(part: float) -> FiniteSize:
         # The gain of a sample is itself one order off its mean: alpha d(gain), not d(alpha gain).
-        gain = gaussian[0] + part * alpha * shape[0]
-        share = gaussian[1] / alpha + part * (shape[1] - middle.gain.by_noise)
+        by_samples = gaussian[0] + part * alpha * shape[0]
+        share = gaussian[1] / alpha + part * (shape[1] - by_noise)
         return FiniteSize(
-            matrix_error=float((gain - state.test_error * share) / (2 * kept)),
+            matrix_error=float((by_samples - test_error * share) / (2 * kept)),
             train_error=float(trains[0] + part * trains[1]),
             trace=float(gaussian[2] + part * alpha * shape[2]),
-            rank_fraction=float(rank),
+            rank_fraction=0.0 if limited else float(gaussian[3] + part * alpha * shape[3]),
         )
 
     return corrected(0.0), corrected(1.0)
 
 
-def _functionals(law: SpectralLaw, threshold: float, samples: bool = False) -> _Functionals:
-    _, points, weights = tail_rule(law, np.array([threshold]))
+def _functionals(
+    law: SpectralLaw, threshold: float, samples: bool = False, cut: float | None = None
+) -> _Functionals:
+    """Functionals of what is learned above a cut, the threshold if none is given."""
+    _, points, weights = tail_rule(law, np.array([threshold if cut is None else cut]))
     rise = points.x - threshold
     excess = _mass(law, points.u + 1j * points.height)
     # Weights without the density: an integral over x alone.
@@ -146,17 +157,8 @@ def _functionals(law: SpectralLaw, threshold: float, samples: bool = False) -> _
         first=float(weights @ rise),
         second=float(weights @ rise**2),
         excess=float(2 * lengths @ (excess * rise)),
-        shape=sample_shape(law, threshold) if samples else None,
+        shape=sample_shape(law, threshold, cut) if samples else None,
     )
-
-
-def _above(law: SpectralLaw, threshold: float) -> float:
-    return float(truncated_moments(law, threshold).mass[0])
-
-
-def _mass_at(law: SpectralLaw, place: float) -> float:
-    u, height = law.preimage(place)
-    return float(_mass(law, np.atleast_1d(u + 1j * height))[0])
 
 
 def _mass(law: SpectralLaw, z: np.ndarray) -> np.ndarray:

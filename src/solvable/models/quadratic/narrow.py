@@ -23,6 +23,8 @@ class NarrowState:
     ----------
     width_ratio : float
         :math:`\kappa=p/d`.
+    sample_ratio, label_noise, regularisation : float
+        :math:`\alpha`, :math:`\Delta` and :math:`\tilde\lambda`.
     effective_noise, threshold, cut : float
         :math:`\delta`, b and the cut :math:`\max(b,\omega)` below which nothing is kept.
     matrix_error : float
@@ -44,6 +46,9 @@ class NarrowState:
     """
 
     width_ratio: float
+    sample_ratio: float
+    label_noise: float
+    regularisation: float
     effective_noise: float
     threshold: float
     cut: float
@@ -174,6 +179,9 @@ class _Problem:
         trace = moments.first - b * moments.mass
         return NarrowState(
             width_ratio=self.width_ratio,
+            sample_ratio=self.ratio,
+            label_noise=self.label_noise,
+            regularisation=self.penalty,
             effective_noise=noise,
             threshold=b,
             cut=moments.cut,

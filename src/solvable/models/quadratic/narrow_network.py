@@ -97,43 +97,48 @@ def solve(parameters: NarrowParameters) -> NarrowState:
 
 def predict(parameters: NarrowParameters) -> Metrics:
     """The p largest eigenvalues of target plus noise, less a threshold."""
-    state = solve(parameters)
-    wide, errors = at_dimension(parameters.model_copy(update={"width": parameters.dimension}))
-    # What samples add to a width-limited network at first order in 1/d is not known: the limit.
-    known = [state.matrix_error, state.train_error] if state.width_limited else errors
+    state, wide = solve(parameters), solve_wide(parameters.model_copy(update={"width": 1}))
+    wide_errors = at_dimension(wide, parameters.dimension)
+    errors = at_dimension(state, parameters.dimension) if state.width_limited else wide_errors
     reason = (
-        "the first order in 1/d of a wide network's error or training error is more than half of it. "
-        "Raise dimension, sample_ratio or regularisation."
+        "the first order in 1/d of the error or training error, or of a wide network's, is more than "
+        "half of it. Raise dimension, sample_ratio or regularisation."
     )
     return {
-        "matrix_error": known[0] if known else None,
-        "train_error": known[1] if known else None,
-        "wide_error": errors[0] if errors else None,
+        "matrix_error": errors[0],
+        "train_error": errors[1],
+        "wide_error": wide_errors[0],
         "wide_rank": wide.rank_fraction * parameters.dimension,
         "effective_noise": state.effective_noise,
         "threshold": state.threshold,
         "freedom_left": 1 - state.degrees_of_freedom / parameters.sample_ratio,
-        **({} if errors else {NO_PREDICTION: reason}),
+        **({NO_PREDICTION: reason} if None in (*errors, *wide_errors) else {}),
     }
 
 
 @lru_cache(maxsize=256)
-def at_dimension(parameters: NarrowParameters) -> tuple[QuadraticState, list[float] | None]:
-    """A wide network, its error and training error with their first order in 1/d, None where large."""
-    wide = solve_quadratic(
+def solve_wide(parameters: NarrowParameters) -> QuadraticState:
+    """The saddle point of a network of any width, whatever the parameters say."""
+    return solve_quadratic(
         target_of(parameters).strengths,
         sample_ratio=parameters.sample_ratio,
         label_noise=parameters.noise,
         regularisation=parameters.regularisation,
     )
-    d, parts = parameters.dimension, finite_sizes(wide)
-    found = []
+
+
+@lru_cache(maxsize=1024)
+def at_dimension(
+    state: NarrowState | QuadraticState, dimension: int
+) -> tuple[float, float] | tuple[None, None]:
+    """Error and training error with their first order in 1/d, nothing where it is large."""
+    parts, found = finite_sizes(state), []
     for name in ("matrix_error", "train_error"):
-        limit, control, full = (getattr(part, name) for part in (wide, *parts))
-        if abs(control) + abs(full - control) > 0.5 * d * limit:
-            return wide, None
-        found.append(limit + full / d)
-    return wide, found
+        limit, control, full = (float(getattr(part, name)) for part in (state, *parts))
+        if abs(control) + abs(full - control) > 0.5 * dimension * limit:
+            return None, None
+        found.append(limit + full / dimension)
+    return found[0], found[1]
 
 
 def curve(parameters: NarrowParameters, coordinates: np.ndarray) -> list[Metrics]:
@@ -152,11 +157,6 @@ def determined(cell: Cell) -> bool:
     """Whether samples are more than twice the degrees of freedom, and ten for each coordinate."""
     left = cell.predicted("freedom_left")
     return bool(left > 0.5 and cell.setting.sample_ratio * cell.setting.dimension >= 10)
-
-
-def limited(cell: Cell) -> bool:
-    """Whether the width cuts what a wide network would learn."""
-    return cell.setting.width < cell.predicted("wide_rank")
 
 
 def chance(parameters: NarrowParameters, prediction: Metrics) -> Metrics:
@@ -180,8 +180,8 @@ system = System(
             "The error is that of the p largest directions of target plus noise.",
             metric="matrix_error",
             source="arXiv:2606.28242",
-            within=lambda cell: (8 if limited(cell) else 4) / cell.setting.dimension,
-            because="Samples add 4 / d at full width, which is predicted there alone; the next order.",
+            within=lambda cell: 4 / cell.setting.dimension,
+            because="The next order: the first is predicted.",
             relative=True,
             where=determined,
             missing="needs twice the degrees of freedom and ten samples a coordinate: raise sample_ratio",
@@ -193,7 +193,7 @@ system = System(
             metric="train_error",
             source="derived from arXiv:2606.28242",
             within=lambda cell: 4 / cell.setting.dimension,
-            because="Terms of order 1 / d.",
+            because="The next order: the first is predicted.",
             relative=True,
             where=determined,
             missing="needs twice the degrees of freedom and ten samples a coordinate: raise sample_ratio",
@@ -208,8 +208,7 @@ system = System(
                 Trace("matrix_error", "p units"),
                 Trace("wide_error", "as many as it likes", measured=False, dashed=True),
             ],
-            "Too few units miss the target, too many learn noise. From a wide network's rank on theory "
-            "holds at this dimension, below in the limit.",
+            "Too few units miss the target, too many learn noise.",
             y_scale="log",
         ),
         Panel(

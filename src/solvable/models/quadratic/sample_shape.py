@@ -64,19 +64,20 @@ class SampleShape:
         return Gain(gain + T**2 * quartic, uneven + cubic + 2 * T * quartic)
 
 
-def sample_shape(law: SpectralLaw, threshold: float) -> SampleShape:
+def sample_shape(law: SpectralLaw, threshold: float, cut: float | None = None) -> SampleShape:
     """Functionals of target plus noise, its learned part and the error that it leaves."""
     b, t = threshold, law.variance
-    below, above = _sides(law, b)
+    below, above = _sides(law, b if cut is None else cut)
     (low_x, low_u, low_v, low_w), (top_x, top_u, top_v, top_w) = grouped(below), grouped(above)
     mass = float(top_w.sum())
-    # rho(x) = int mu(dy) (f(x) - f(y)) / (x - y), f(x) = (x - b)_+: row sums of divided differences D
+    # rho(x) = int mu(dy) (f(x) - f(y)) / (x - y): row sums of divided differences D of f(x) = (x - b)
+    # above the cut, 0 below
     gaps = 1 / (top_x[:, None] - low_x[None, :])
     rho = np.concatenate([mass + (top_x - b) * (gaps @ low_w), mass - (b - low_x) * (top_w @ gaps)])
     x, u, v, w = (np.concatenate(pair) for pair in (
         (top_x, low_x), (top_u, low_u), (top_v, low_v), (top_w, low_w),
     ))  # fmt: skip
-    f, shift = np.maximum(x - b, 0), x - u  # delta^2 h
+    f, shift = np.append(top_x - b, 0 * low_x), x - u  # delta^2 h
     # Moments of S* in an eigenvector of M at x, and so those of E = S* - S: E_xx and (E^2)_xx.
     first, second = u - shift, t + u**2 - 2 * u * shift - v**2
     lean, square = first - f, second - 2 * f * first + f**2
