@@ -4,13 +4,36 @@ import pytest
 from solvable.arrays import ArraySource
 from solvable.errors import InvalidParameter
 from solvable.models.quadratic.factorised import solve_factorised
-from solvable.models.quadratic.narrow import cut_moments, solve_narrow, width_cut
+from solvable.models.quadratic.narrow import cut_moments, instability, solve_narrow, width_cut
 from solvable.models.quadratic.sensing import GaussianSensing, SampleSensing
 from solvable.models.quadratic.theory import solve_quadratic
 from solvable.spectra.free_convolution import SpectralLaw
 from solvable.spectra.functionals import truncated_moments
 from solvable.spectra.measures import discrete
 from solvable.spectra.product_measure import marchenko_pastur
+
+
+def test_growth_of_a_small_change_by_simulated_matrices():
+    """Twelve directions out of the bulk, whose gaps to it hardly fluctuate."""
+    d, alpha = 100, 0.9
+    strengths = np.append(np.linspace(6, 9, 12), np.zeros(d - 12))
+    state = solve_narrow(
+        strengths, width_ratio=0.12, sample_ratio=alpha, label_noise=0.6, regularisation=0.05
+    )
+    rng = np.random.default_rng(4)
+    grown = []
+    for _ in range(10):
+        first, second = ((z + z.T) / np.sqrt(2 * d) for z in rng.standard_normal((2, d, d)))
+        fits = []
+        for change in (0.0, 1e-5):
+            matrix = np.diag(strengths) + state.effective_noise * first + change * second
+            values, vectors = np.linalg.eigh(matrix)
+            top = vectors[:, -12:]
+            fits.append((top * (values[-12:] - state.threshold)) @ top.T)
+        # Noise of variance 1e-10 is that of a change of mean square 2 alpha 1e-10.
+        grown.append(np.sum((fits[1] - fits[0]) ** 2) / d / (2 * alpha * 1e-10))
+    assert state.width_limited
+    assert instability(state, d) == pytest.approx(np.mean(grown), rel=0.1)
 
 
 def power_law_strengths(dimension, exponent):

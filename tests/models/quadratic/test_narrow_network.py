@@ -104,3 +104,17 @@ def test_where_a_wide_network_has_no_expansion_there_is_no_number():
     )
     assert metrics["matrix_error"] is None
     assert "more than half" in metrics["no prediction"]
+
+
+def test_where_training_has_many_minima_there_is_no_number():
+    """Trained networks lie below the limit there, which knows a single minimum."""
+    setting = {"sample_ratio": 0.16, "exponent": 0.9, "noise": 1.0, "regularisation": 0.03}
+    one = NarrowParameters(dimension=70, width=1, **setting)
+    many = NarrowParameters(dimension=70, width=8, **setting)
+    assert predict(one)["matrix_error"] > 0
+    refused = predict(many)
+    assert refused["matrix_error"] is None
+    assert "many minima" in refused["no prediction"]
+    found = [measure(many, random_stream("many", r))["matrix_error"] for r in range(6)]
+    error = np.std(found, ddof=1) / np.sqrt(len(found))
+    assert np.mean(found) < solve(many).matrix_error - 4 * error

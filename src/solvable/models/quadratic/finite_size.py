@@ -11,14 +11,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from solvable.models.quadratic.narrow import NarrowState, width_cut
 from solvable.models.quadratic.saddle import second_moment
-from solvable.models.quadratic.sample_shape import Gain, SampleShape, sample_shape
+from solvable.models.quadratic.sample_shape import Gain, SampleShape, rank_slopes, sample_shape
 from solvable.models.quadratic.theory import QuadraticState
 from solvable.spectra.free_convolution import SpectralLaw
 from solvable.spectra.functionals import tail_rule
@@ -62,6 +62,34 @@ class _Functionals:
         gain = Gain(0.0, 0.0) if self.shape is None else self.shape.gain(alpha, label_noise)
         return _Place(np.array([alpha, label_noise, penalty, gaussian, gain.total]), gain.by_noise)
 
+    def by_rank(self, place: _Place) -> np.ndarray:
+        """Derivatives of a place's numbers in eta, for a penalty eta of the rank beside b Tr S."""
+        law, b = self.law, self.threshold
+        # It keeps what is above b + sqrt(2 eta): R and A lose what is learned there.
+        u, height = law.preimage(b)
+        density, first = float(height) / (np.pi * law.variance), 2 * float(u) - b
+        alpha = density * first / law.variance
+        penalty = 4 * b * (alpha + density * (b - float(u)) / law.variance)
+        mass = float(_mass(law, np.atleast_1d(u + 1j * height))[0])
+        ratio, labels, before, gaussian, _ = place.numbers
+        gaussian = gaussian * penalty / before + before / b * mass
+        gain = 0.0
+        if self.shape is not None:
+            eta, slopes = 1e-4 * law.variance, astuple(rank_slopes(law, b))
+            shapes = (
+                [
+                    value + sign * slope
+                    for value, slope in zip(astuple(self.shape), slopes, strict=True)
+                ]
+                for sign in (-eta, eta)
+            )
+            low, high = (
+                SampleShape(*shape).gain(ratio + sign * alpha, labels).total
+                for sign, shape in zip((-eta, eta), shapes, strict=True)
+            )
+            gain = (high - low) / (2 * eta)
+        return np.array([alpha, 0.0, penalty, gaussian, gain])
+
 
 class _Place(NamedTuple):
     """A solution of the limit, and what it adds to Phi, times d."""
@@ -85,11 +113,11 @@ def finite_sizes(
     alpha, penalty = state.sample_ratio, state.regularisation
     limited = isinstance(state, NarrowState) and state.width_limited
 
-    def at(law: SpectralLaw, threshold: float, above: float = 0.0) -> _Functionals:
+    def at(law: SpectralLaw, threshold: float) -> _Functionals:
         # A width keeps as many eigenvalues whatever the law: as eigenvalues are stiff, the mean of the
         # sum over the p largest differs from that above a fixed place by the second order alone.
-        width = width_cut(law, state.width_ratio) if isinstance(state, NarrowState) else 0.0
-        return _functionals(law, threshold, samples, width if limited else threshold + above)
+        cut = width_cut(law, state.width_ratio) if isinstance(state, NarrowState) else threshold
+        return _functionals(law, threshold, samples, cut if limited else threshold)
 
     step = 1e-3  # relative, of central differences
     # Noise and threshold together, threshold, label noise (which may be zero): one law for each noise.
@@ -114,14 +142,8 @@ def finite_sizes(
     changes = np.array([after - before for before, after in ends])
     rank = np.zeros((3, 0))
     if not limited:
-        # The rank is the derivative of Phi in tau, for a penalty tau rank(S) / d. It keeps what is above
-        # b + h, h^2 = 2 epsilon tau. Where f jumps quadrature is off by an order of h, which two
-        # steps take out.
-        short, long = (
-            2 * (at(state.law, b, h).place(labels).numbers - middle.numbers) / h**2
-            for h in (0.025 * noise, 0.05 * noise)
-        )
-        changes = np.vstack([changes, 2 * long - short])
+        # The rank is the derivative of Phi in tau, for a penalty tau rank(S) / d; eta = epsilon tau.
+        changes = np.vstack([changes, here.by_rank(middle)])
         rank = np.array([[0.0], [0.0], [0.0], [penalty / b]])
     gaussian, shape = np.linalg.solve(np.hstack([changes[:, :3], rank]), changes[:, 3:]).T
     trains = [(control - penalty * gaussian[2]) / alpha, gain - penalty * shape[2]]

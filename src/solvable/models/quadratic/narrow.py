@@ -123,6 +123,21 @@ def width_cut(law: SpectralLaw, width_ratio: float) -> float:
     return bracketed_root(excess, low, high, absolute=1e-13 * law.noise, relative=1e-14)
 
 
+def instability(state: NarrowState, dimension: int) -> float:
+    """Growth of a small change of the fit in a step of message passing; a minimum has at most 1."""
+    # <D^2> / 2 alpha (derived): a change of S of mean square q is noise of variance q / 2 alpha in M, and
+    # D_ij = (f_i - f_j) / (x_i - x_j) times that in S. A convex problem has D <= 1, hence at most
+    # A / alpha. Across the jump of f at a cut inside the bulk <D^2> grows as log d, so that there are
+    # as many minima as one likes, and eigenvalues at their typical places tell how far that is.
+    law, share = state.law, (np.arange(dimension) + 0.5) / dimension
+    x = np.interp(1 - share, np.cumsum(law.weights) - law.weights / 2, law.x)
+    kept = min(round(state.rank_fraction * dimension), dimension)
+    top, low = x[:kept], x[kept:]
+    divided = (top[:, None] - state.threshold) / (top[:, None] - low)
+    pairs = kept**2 + 2 * float(np.sum(divided**2))
+    return pairs / dimension**2 / (2 * state.sample_ratio)
+
+
 @dataclass
 class _Problem:
     target: Measure

@@ -17,7 +17,7 @@ from solvable.frame.panels import Panel, Trace
 from solvable.frame.points import NO_PREDICTION, Metrics
 from solvable.frame.system import Parameters, Preset, System
 from solvable.models.quadratic.finite_size import finite_sizes
-from solvable.models.quadratic.narrow import NarrowState, solve_narrow
+from solvable.models.quadratic.narrow import NarrowState, instability, solve_narrow
 from solvable.models.quadratic.system import WIDTH_AND_DATA
 from solvable.models.quadratic.target import QuadraticTarget
 from solvable.models.quadratic.theory import QuadraticState, solve_quadratic
@@ -98,21 +98,32 @@ def solve(parameters: NarrowParameters) -> NarrowState:
 def predict(parameters: NarrowParameters) -> Metrics:
     """The p largest eigenvalues of target plus noise, less a threshold."""
     state, wide = solve(parameters), solve_wide(parameters.model_copy(update={"width": 1}))
-    wide_errors = at_dimension(wide, parameters.dimension)
-    errors = at_dimension(state, parameters.dimension) if state.width_limited else wide_errors
-    reason = (
-        "the first order in 1/d of the error or training error, or of a wide network's, is more than "
-        "half of it. Raise dimension, sample_ratio or regularisation."
-    )
+    d = parameters.dimension
+    growth = instability(state, d) if state.width_limited else 0.0
+    wide_errors = at_dimension(wide, d)
+    errors = at_dimension(state, d) if state.width_limited else wide_errors
+    reason = ""
+    if growth > 1:
+        errors = None, None
+        reason = (
+            f"the width cuts so many directions that training has many minima (a small change grows by "
+            f"{growth:.2g} in a step of message passing; predicted: up to 1). Raise sample_ratio, or "
+            "change width."
+        )
+    elif None in (*errors, *wide_errors):
+        reason = (
+            "the first order in 1/d of the error or training error, or of a wide network's, is more than "
+            "half of it. Raise dimension, sample_ratio or regularisation."
+        )
     return {
         "matrix_error": errors[0],
         "train_error": errors[1],
         "wide_error": wide_errors[0],
-        "wide_rank": wide.rank_fraction * parameters.dimension,
+        "wide_rank": wide.rank_fraction * d,
         "effective_noise": state.effective_noise,
         "threshold": state.threshold,
         "freedom_left": 1 - state.degrees_of_freedom / parameters.sample_ratio,
-        **({NO_PREDICTION: reason} if None in (*errors, *wide_errors) else {}),
+        **({NO_PREDICTION: reason} if reason else {}),
     }
 
 

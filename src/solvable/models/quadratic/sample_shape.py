@@ -66,45 +66,111 @@ class SampleShape:
 
 def sample_shape(law: SpectralLaw, threshold: float, cut: float | None = None) -> SampleShape:
     """Functionals of target plus noise, its learned part and the error that it leaves."""
-    b, t = threshold, law.variance
-    below, above = _sides(law, b if cut is None else cut)
-    (low_x, low_u, low_v, low_w), (top_x, top_u, top_v, top_w) = grouped(below), grouped(above)
-    mass = float(top_w.sum())
-    # rho(x) = int mu(dy) (f(x) - f(y)) / (x - y): row sums of divided differences D of f(x) = (x - b)
-    # above the cut, 0 below
-    gaps = 1 / (top_x[:, None] - low_x[None, :])
-    rho = np.concatenate([mass + (top_x - b) * (gaps @ low_w), mass - (b - low_x) * (top_w @ gaps)])
-    x, u, v, w = (np.concatenate(pair) for pair in (
-        (top_x, low_x), (top_u, low_u), (top_v, low_v), (top_w, low_w),
-    ))  # fmt: skip
-    f, shift = np.append(top_x - b, 0 * low_x), x - u  # delta^2 h
-    # Moments of S* in an eigenvector of M at x, and so those of E = S* - S: E_xx and (E^2)_xx.
-    first, second = u - shift, t + u**2 - 2 * u * shift - v**2
-    lean, square = first - f, second - 2 * f * first + f**2
-    nodes = law.target.nodes
-    cube = law.target.node_weights @ nodes**3 + w @ (-3 * second * f + 3 * first * f**2 - f**3)
-    top_lean, low_lean = np.split(w * lean, [top_x.size])
-    pair = top_lean.sum() ** 2 + 2 * (top_lean * (top_x - b)) @ gaps @ low_lean  # E_xx D E_yy
-    # tau_p = int 2 (x - b) Im g^p dx / p pi, with the resolvent g on the lower side of the axis
-    place, where, height, weights = above
-    g = (place - where) / t + 1j * height / t
-    phases = weights * t / height * 2 * (place - b)
-    third, fourth = (float(phases @ np.imag(g**p)) / p for p in (3, 4))
-    # int mu(dy) E_yy / (x - y) = zeta g - 1 + mass - (x - b) int_b mu(dy) / (x - y), zeta = x - delta^2 g
-    left = (low_w / (place[:, None] - low_x)).sum(axis=1)
-    error_resolvent = (place - t * g) * g - 1 + mass - (place - b) * (g - left)
-    tilt = 2 * float(phases @ np.imag(g**2 * error_resolvent))  # sqrt(d) Cov(r, tau_3)
-    return SampleShape(
-        error=float(w @ square),
-        freedom=float(w @ rho) / 2,
-        leverages=float(w @ rho**2),
-        with_error=2 * float(w @ (rho * square)) + float(pair),
-        with_lean=float(w @ (rho * lean)),
-        cube=float(cube),
-        third=third,
-        fourth=fourth,
-        tilt=tilt,
-    )
+    return _Learned(law, threshold, threshold if cut is None else cut).shape()
+
+
+def rank_slopes(law: SpectralLaw, threshold: float) -> SampleShape:
+    """Their derivatives in eta for a penalty eta of the rank beside b Tr S and |M - S|^2 / 2."""
+    return _Learned(law, threshold, threshold).slopes()
+
+
+class _Learned:
+    """The law at its nodes, those above a cut first, and what is learned there, f(x) = x - b."""
+
+    def __init__(self, law: SpectralLaw, b: float, cut: float) -> None:
+        self.law, self.b, t = law, b, law.variance
+        below, self.above = _sides(law, cut)
+        (low_x, low_u, low_v, low_w), (top_x, top_u, top_v, top_w) = (
+            grouped(side) for side in (below, self.above)
+        )
+        self.mass = float(top_w.sum())
+        # rho(x) = int mu(dy) (f(x) - f(y)) / (x - y): row sums of divided differences D of f
+        self.gaps = 1 / (top_x[:, None] - low_x[None, :])
+        self.rho = np.concatenate(
+            [
+                self.mass + (top_x - b) * (self.gaps @ low_w),
+                self.mass - (b - low_x) * (top_w @ self.gaps),
+            ]
+        )
+        self.x, u, v, self.w = (np.concatenate(pair) for pair in (
+            (top_x, low_x), (top_u, low_u), (top_v, low_v), (top_w, low_w),
+        ))  # fmt: skip
+        self.f, shift = np.append(top_x - b, 0 * low_x), self.x - u  # delta^2 h
+        # Moments of S* in an eigenvector of M at x, and so those of E = S* - S: E_xx and (E^2)_xx.
+        self.first, self.second = u - shift, t + u**2 - 2 * u * shift - v**2
+        self.lean = self.first - self.f
+        self.square = self.second - 2 * self.f * self.first + self.f**2
+        self.top = top_x.size
+
+    def _error_resolvent(self, x: np.ndarray, g: np.ndarray) -> np.ndarray:
+        # int mu(dy) E_yy / (x - y) = zeta g - 1 + mass - (x - b) int_b mu(dy) / (x - y), zeta = x - t g
+        low_x, low_w = self.x[self.top :], self.w[self.top :]
+        left = (low_w / (x[:, None] - low_x)).sum(axis=1)
+        zeta = x - self.law.variance * g
+        return np.asarray(zeta * g - 1 + self.mass - (x - self.b) * (g - left))
+
+    def shape(self) -> SampleShape:
+        """The functionals."""
+        t, w, f, rho, lean = self.law.variance, self.w, self.f, self.rho, self.lean
+        nodes = self.law.target.nodes
+        cube = self.law.target.node_weights @ nodes**3
+        cube += w @ (-3 * self.second * f + 3 * self.first * f**2 - f**3)
+        top_lean, low_lean = np.split(w * lean, [self.top])
+        # E_xx D E_yy
+        pair = top_lean.sum() ** 2 + 2 * (top_lean * f[: self.top]) @ self.gaps @ low_lean
+        # tau_p = int 2 (x - b) Im g^p dx / p pi, with the resolvent g on the lower side of the axis
+        place, where, height, weights = self.above
+        g = (place - where) / t + 1j * height / t
+        phases = weights * t / height * 2 * (place - self.b)
+        third, fourth = (float(phases @ np.imag(g**p)) / p for p in (3, 4))
+        # sqrt(d) Cov(r, tau_3)
+        tilt = 2 * float(phases @ np.imag(g**2 * self._error_resolvent(place, g)))
+        return SampleShape(
+            error=float(w @ self.square),
+            freedom=float(w @ rho) / 2,
+            leverages=float(w @ rho**2),
+            with_error=2 * float(w @ (rho * self.square)) + float(pair),
+            with_lean=float(w @ (rho * lean)),
+            cube=float(cube),
+            third=third,
+            fourth=fourth,
+            tilt=tilt,
+        )
+
+    def slopes(self) -> SampleShape:
+        """Derivatives along -delta(x - b), by which a penalty of the rank changes f (derived)."""
+        t, b, mass = self.law.variance, self.b, self.mass
+        u, v = (float(value) for value in self.law.preimage(b))
+        density, hilbert = v / (np.pi * t), (b - u) / t
+        first, second = 2 * u - b, t + u**2 - 2 * u * (b - u) - v**2
+
+        def pairs(values: np.ndarray, at_b: float) -> float:
+            # int int mu mu q(x) (df(x) - df(y)) / (x - y) = -mu(b) int mu(dy) (q(b) + q(y)) / (b - y)
+            rest = self.w @ ((values - at_b) / (b - self.x))
+            return -density * float(rest + 2 * at_b * hilbert)
+
+        # At b: f = 0, rho = mass, D(b, y) = 1 above b and 0 below.
+        lean = pairs(self.lean, first)
+        top_lean = float((self.w * self.lean)[: self.top].sum())
+        pair = 2 * density * top_lean + 2 * first * (lean + density * first * hilbert)
+        square = pairs(self.square, second) + 2 * density * mass * first
+        place, where, height, weights = self.above
+        g = (place - where) / t + 1j * height / t
+        at_b = np.array([hilbert + 1j * v / t])
+        third, fourth = (-2 * float(np.imag(at_b[0] ** p)) / (p * np.pi) for p in (3, 4))
+        tilt = 4 * density * float((weights * t / height) @ np.imag(g**2))
+        ends = at_b**2 * self._error_resolvent(np.array([b]), at_b)
+        return SampleShape(
+            error=2 * density * first,
+            freedom=-density * hilbert,
+            leverages=2 * pairs(self.rho, mass),
+            with_error=2 * square + pair,
+            with_lean=lean + density * mass,
+            cube=3 * density * second,
+            third=third,
+            fourth=fourth,
+            tilt=tilt - 4 / np.pi * float(np.imag(ends[0])),
+        )
 
 
 def _sides(law: SpectralLaw, threshold: float) -> list[np.ndarray]:
