@@ -86,7 +86,7 @@ class Copies:
 def test_nothing_leaves_a_device_while_blocks_are_read(
     monkeypatch: pytest.MonkeyPatch, degree: int, dimension: int, correction: Any
 ) -> None:
-    """Copies do not grow with the number of blocks; a second product sends and takes nothing."""
+    """Copies do not grow with the number of blocks; a second product sends and takes no array."""
     torch = pytest.importorskip("torch")
     rng = np.random.default_rng(3)
     X, T = torch.asarray(rng.standard_normal((240, dimension))), rng.standard_normal(240)
@@ -105,6 +105,27 @@ def test_nothing_leaves_a_device_while_blocks_are_read(
         counts.append((len(first[0]), len(first[1])))
     assert counts[1][0] <= counts[0][0]
     assert counts[1][1] <= counts[0][1]
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("correction", ["none", "wick"])
+@pytest.mark.parametrize(("degree", "dimension"), [(1, 6), (2, 9), (3, 4)])
+def test_a_product_runs_where_there_is_nothing_to_read(
+    degree: int, dimension: int, correction: Any
+) -> None:
+    """Tensors of the device "meta" hold no numbers: reading one of them raises."""
+    torch = pytest.importorskip("torch")
+    rng = np.random.default_rng(5)
+    X, T = torch.asarray(rng.standard_normal((50, dimension))), rng.standard_normal(50)
+    features = HermiteFeatures(degree, dimension)
+    here = MomentOperator(X, T, features, correction=correction)
+    there = MomentOperator(X.to("meta"), T, features, correction=correction, chunk_rows=8)
+    there.__dict__["lower_chaoses"] = here.lower_chaoses  # of moments, which leave once
+    U = torch.empty(features.n_features, 3, dtype=torch.float64, device="meta")
+    result = there._apply(U)
+    assert (result.device.type, result.shape) == ("meta", U.shape)
+    with pytest.raises(RuntimeError, match="meta tensors"):
+        there.matmat(U)  # whether the result is finite is the one number read
 
 
 @pytest.mark.torch

@@ -92,6 +92,20 @@ def test_what_leaves_does_not_grow_with_the_iterations():
     assert (many - few) / (end - start) < 6
 
 
+@pytest.mark.parametrize("whiten", [False, True])
+def test_products_run_where_there_is_nothing_to_read(whiten):
+    X, _ = samples(300)
+    whitening = sensing.Whitening(X.mean(axis=0), np.eye(9)[:, :7]) if whiten else None
+    # Tensors of this device hold no numbers: reading one raises.
+    there = sensing.SampleSensing(
+        ArraySource(torch.empty(300, 9, device="meta")), whitening=whitening
+    )
+    factor = torch.empty(there.dimension, 2, dtype=torch.float64, device="meta")
+    values = there.forward(factor)
+    assert (values.device.type, tuple(values.shape)) == ("meta", (300,))
+    assert there.adjoint(values).shape == (there.dimension, there.dimension)
+
+
 def test_blocks_are_those_of_the_device(monkeypatch):
     seen = []
 
