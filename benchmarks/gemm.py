@@ -51,6 +51,44 @@ def gemm_rate(xp: Any = np, dtype: Any = None, repeats: int = 5) -> float:
     return 2 * SIZE**3 / cpu_seconds(lambda: left @ right, repeats)
 
 
+def torch_and_device() -> tuple[Any, str] | None:
+    """Torch and "cuda", or "cpu" with `--cpu`; None, after a line that says why, without."""
+    try:
+        import torch
+    except ImportError:
+        print("no torch: nothing is measured")
+        return None
+    if "--cpu" in sys.argv[1:]:
+        torch.set_num_threads(1)
+        return torch, "cpu"
+    if torch.cuda.is_available():
+        torch.backends.cuda.matmul.allow_tf32 = False
+        return torch, "cuda"
+    print("no CUDA device: nothing is measured; --cpu runs small cases on the host, without limits")
+    return None
+
+
+def device_seconds(work: Callable[[], Any], torch: Any, repeats: int = 5) -> float:
+    """Least seconds of several repeats, the queue of a CUDA device emptied before and after."""
+    wait = torch.cuda.synchronize if torch.cuda.is_available() else lambda: None
+    work()
+    best = float("inf")
+    for _ in range(repeats):
+        wait()
+        start = time.perf_counter()
+        work()
+        wait()
+        best = min(best, time.perf_counter() - start)
+    return best
+
+
+def device_gemm_rate(torch: Any, device: str) -> float:
+    """Flops per second of a float32 GEMM of size 8192 on a device, 1024 on the host."""
+    size = 1024 if device == "cpu" else 8192
+    square = torch.randn(size, size, device=device)
+    return 2 * size**3 / device_seconds(lambda: square @ square, torch)
+
+
 def ratio(work: Callable[[], Any], flops: float, xp: Any = np, repeats: int = 7) -> float:
     """Flops per CPU second of the work, over the faster of two GEMMs around it."""
     work()
