@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
-from solvable.frame.power import power_rows
 from solvable.frame.registry import load
 from solvable.learners import load_model
 from solvable.study import load as load_study
@@ -53,7 +52,7 @@ def test_figures_are_drawn(study):
 
 
 def test_every_claim_that_holds_would_fail_at_its_power_and_by_chance(study):
-    rows = power_rows(study.system, study.points)
+    rows = study.system.power(study.points)
     assert [row.claim for row in rows] == [verdict.claim for verdict in study.verdicts]
     assert [row.claim for row in rows if not row.passes] == []
 

@@ -67,7 +67,7 @@ class Probe(System):
     }
     claims = (
         Claim("error-is-variance", "The squared error is s^2 / n.", "derived", "5 s.e.",
-              error_agrees),
+              error_agrees, power=0.9),
     )
 
     def measure(self, parameters, rng):

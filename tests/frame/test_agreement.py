@@ -12,7 +12,7 @@ from solvable.errors import InvalidData, InvalidParameter
 from solvable.frame.agreement import Agreement, compare, overlap_scatter
 from solvable.frame.curves import Axis
 from solvable.frame.points import Point
-from solvable.frame.power import FACTORS, power_rows
+from solvable.frame.power import FACTORS
 from solvable.frame.statistics import pooled_errors
 from solvable.frame.system import Parameters, Preset, System
 
@@ -237,9 +237,8 @@ def test_pairs_along_a_parameter_are_cells():
     assert len(comparison.cells) == 2 * (len(SIZES) - 1) * 4
     assert claim.verdict(points[::-1]).status == "holds"
     # A learner that knows nothing has the same value at both sizes.
-    (power,) = power_rows(
-        noise_system(claims=[claim], chance=lambda *_: {"overlap": [0.1] * 4}), points
-    )
+    system = noise_system(claims=[claim], chance=lambda *_: {"overlap": [0.1] * 4})
+    (power,) = system.power(points)
     assert (power.chance, power.noticed, power.passes) == ("fails", True, True)
 
 
@@ -251,7 +250,7 @@ def test_a_function_that_expects_zero_shows_its_power():
         within=0.02,
     )
     system = noise_system(claims=[claim], chance=lambda *_: {"overlap": [0.05] * 4})
-    (power,) = power_rows(system, points_of(0, 6, scatter=0.01))
+    (power,) = system.power(points_of(0, 6, scatter=0.01))
     assert power.status == "holds"
     assert power.fails_from_above == power.fails_from_below == 0.05
     assert power.passes
@@ -339,6 +338,22 @@ def noise_system(**parts):
     return System(**data | {"presets": {"quick": Preset("q", {"samples": [10, 20]})}} | parts)
 
 
+def test_what_would_hold_with_a_wrong_prediction_or_by_chance_is_not_testable():
+    points = [Point({"samples": 10}, [{"overlap": [0.8, 0.5]}] * 6, {"overlap": [0.8, 0.5]})]
+
+    def verdict(within, **parts):
+        return noise_system(claims=[row(within=within)], **parts).verdicts(points)[0]
+
+    assert verdict(0.04).status == "holds"
+    wide, guessed = verdict(0.3), verdict(0.04, chance=lambda *_: {"overlap": [0.8, 0.5]})
+    assert {wide.status, guessed.status} == {"not testable"}
+    assert "a prediction 10 % off would hold as well" in wide.reason
+    assert "a learner by chance would hold as well" in guessed.reason
+    # What fails is told whatever the power is.
+    far = [Point({"samples": 10}, [{"overlap": [0.8, 0.1]}] * 6, {"overlap": [0.8, 0.5]})]
+    assert noise_system(claims=[row(within=0.3)]).verdicts(far)[0].status == "fails"
+
+
 def test_power_tells_from_which_error_on_a_claim_fails():
     system = noise_system()
     rng = np.random.default_rng(3)
@@ -347,14 +362,14 @@ def test_power_tells_from_which_error_on_a_claim_fails():
         Point({"samples": 10}, [measure(setting, rng) for _ in range(6)], predict(setting))
         for _ in range(3)
     ]
-    (power,) = power_rows(system, points)
+    (power,) = system.power(points)
     assert (power.status, power.chance) == ("holds", "fails")
     # Within 4 % and standard errors of half a per cent: 2 % goes unnoticed, 10 % does not.
     assert 0.03 <= power.fails_from_above <= 0.1
     assert 0.03 <= power.fails_from_below <= 0.1
     assert power.noticed
     assert power.fails_from_above in FACTORS
-    (without,) = power_rows(noise_system(chance=lambda parameters, prediction: {}), points)
+    (without,) = noise_system(chance=lambda parameters, prediction: {}).power(points)
     assert without.chance == "no chance learner"
 
 

@@ -39,14 +39,14 @@ def predict(parameters):
 
 
 def level(points):
-    return Finding(float(points[0].mean("width")), float(points[0].predicted("width")), 0.1)
+    return Finding(float(points[0].mean("width")), float(points[0].predicted("width")), 0.05)
 
 
 system = System(
     name="powers", title="Powers", version="1", parameters=PowerParameters, measure=measure,
     predict=predict, axis=Axis("samples", "samples n", resolution=5),
     claims=[
-        Agreement("error", "The error is predicted.", metric="error", source="derived", within=0.1,
+        Agreement("error", "The error is predicted.", metric="error", source="derived", within=0.02,
                   because="Noise.", where=lambda cell: cell.predicted("threshold") < 100),
         Claim("level", "The width is predicted.", "derived", "Noise.", level),
     ],

@@ -2,7 +2,6 @@
 
 import pytest
 
-from solvable.frame.power import power_rows
 from solvable.frame.registry import available, load
 from solvable.study import Study, run_study
 
@@ -11,12 +10,10 @@ SHIPPED = [listing.name for listing in available() if listing.package.startswith
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SHIPPED)
-def test_the_quick_preset_holds_and_its_claims_can_fail(name, tmp_path):
+def test_the_quick_preset_holds(name, tmp_path):
     result = run_study(Study(load(name), preset="quick"), tmp_path, workers=1)
     assert result.complete
     assert not result.failures
     statuses = {verdict.claim: verdict.status for verdict in result.verdicts}
     assert [claim for claim, status in statuses.items() if status == "fails"] == []
     assert "holds" in statuses.values()
-    powerless = [row.claim for row in power_rows(result.system, result.points) if not row.passes]
-    assert powerless == []

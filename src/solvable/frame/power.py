@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from solvable.frame.agreement import Agreement, Comparison, cells_of, compare, judge
-from solvable.frame.claims import Claim, Finding, NotTestable
+from solvable.frame.claims import Claim, Finding, NotTestable, Verdict
+from solvable.frame.curves import Axis
 from solvable.frame.points import Metrics, Point
-from solvable.frame.system import System
+
+Chance = Callable[[Any, Metrics], Metrics]
+"""Metrics of a learner that knows nothing, from parameters and prediction."""
 
 FACTORS = (0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3, 0.5, 0.9)
 """Relative errors of the prediction that are tried."""
@@ -58,61 +61,65 @@ class PowerRow:
         return self.status != "holds" or (self.noticed and self.chance != "holds")
 
 
-def power_rows(system: System, points: Sequence[Point]) -> list[PowerRow]:
-    """Judge the same records with scaled predictions and with a learner that knows nothing.
-
-    Parameters
-    ----------
-    system : System
-        Its claims are judged.
-    points : sequence of Point
-        Points of a study.
-
-    Returns
-    -------
-    list of PowerRow
-        One for each claim, in order.
-    """
-    points = system.settled([point for point in points if not point.refused])
-    return [
-        _agreement_power(claim, points, system)
-        if isinstance(claim, Agreement)
-        else _claim_power(claim, points, system)
-        for claim in system.claims
-        if points
-    ]
+def power_row(
+    claim: Claim | Agreement, points: Sequence[Point], axis: Axis | None, chance: Chance
+) -> PowerRow:
+    """Judge the same records with scaled predictions and with a learner that knows nothing."""
+    if isinstance(claim, Agreement):
+        return _agreement_power(claim, points, axis, chance)
+    return _claim_power(claim, points, chance)
 
 
-def _agreement_power(row: Agreement, points: Sequence[Point], system: System) -> PowerRow:
+def told(verdict: Verdict, row: PowerRow) -> Verdict:
+    """A verdict that holds only if a wrong prediction, or chance, would not have held as well."""
+    if verdict.status != "holds" or row.passes:
+        return verdict
+    other = (
+        f"a prediction {100 * row.stated:.0f} % off" if not row.noticed else "a learner by chance"
+    )
+    numbers = (verdict.measured, verdict.expected, verdict.tolerance)
+    measured, expected, tolerance = (f"{0.0 if x is None else x:.3g}" for x in numbers)
+    reason = (
+        f"these records cannot tell: {other} would hold as well, with {measured} measured, {expected} "
+        f"predicted and a tolerance of {tolerance}; more replicates or a larger size would tell"
+    )
+    return Verdict(
+        verdict.claim, verdict.statement, "not testable", reason=reason, source=verdict.source
+    )
+
+
+def _agreement_power(
+    row: Agreement, points: Sequence[Point], axis: Axis | None, chance: Chance
+) -> PowerRow:
     comparison = compare(row, points)
     if isinstance(comparison, NotTestable):
         return PowerRow(row.name, "not testable", row.power, None, None, "not testable")
     statuses = {}
     for x in (sign * size for sign in (1, -1) for size in FACTORS):
-        statuses[x] = _status(comparison.scaled(1 + x).finding(system.axis))
+        statuses[x] = _status(comparison.scaled(1 + x).finding(axis))
         # A metric that is a function may hold the prediction in it, and expect 0.
         if callable(row.metric) and statuses[x] != "fails":
-            statuses[x] = _status(judge(row, [_scaled(p, 1 + x) for p in points], system.axis))
-    chance = _chance_comparison(row, comparison, system)
+            statuses[x] = _status(judge(row, [_scaled(p, 1 + x) for p in points], axis))
+    guessed = _chance_comparison(row, comparison, chance)
     return PowerRow(
         row.name,
-        _status(comparison.finding(system.axis)),
+        _status(comparison.finding(axis)),
         row.power,
         _first(statuses, 1),
         _first(statuses, -1),
-        NO_CHANCE if chance is None else _status(chance.finding(system.axis)),
+        NO_CHANCE if guessed is None else _status(guessed.finding(axis)),
     )
 
 
-def _chance_comparison(row: Agreement, comparison: Comparison, system: System) -> Comparison | None:
+def _chance_comparison(row: Agreement, comparison: Comparison, chance: Chance) -> Comparison | None:
     """The same cells with the learner's values replaced; errors stay those of the records."""
     if isinstance(row.metric, str) and not any(
-        row.metric in _by_chance(cell.point, system) for cell in comparison.cells
+        row.metric in _by_chance(cell.point, chance) for cell in comparison.cells
     ):
         return None
     measured = []
     for cell, unit in zip(comparison.cells, comparison.units, strict=True):
-        entries = cells_of(replace(row, where=None), [_guessed(cell.point, system)])
+        entries = cells_of(replace(row, where=None), [_guessed(cell.point, chance)])
         value = next((c.measured for c in entries if c.entry == cell.entry), np.nan)
         measured.append(value / unit)
     values = np.array(measured)
@@ -120,18 +127,18 @@ def _chance_comparison(row: Agreement, comparison: Comparison, system: System) -
     return None if np.array_equal(kept, comparison.measured) else replace(comparison, measured=kept)
 
 
-def _guessed(point: Point, system: System) -> Point:
+def _guessed(point: Point, chance: Chance) -> Point:
     """A point whose learner knows nothing."""
-    metrics = [{**own, **_by_chance(point, system)} for own in point.metrics]
-    other = None if point.other is None else _guessed(point.other, system)
+    metrics = [{**own, **_by_chance(point, chance)} for own in point.metrics]
+    other = None if point.other is None else _guessed(point.other, chance)
     return replace(point, metrics=metrics, other=other)
 
 
-def _by_chance(point: Point, system: System) -> Metrics:
-    return dict(system.chance(point.setting, point.prediction))
+def _by_chance(point: Point, chance: Chance) -> Metrics:
+    return dict(chance(point.setting, point.prediction))
 
 
-def _claim_power(claim: Claim, points: Sequence[Point], system: System) -> PowerRow:
+def _claim_power(claim: Claim, points: Sequence[Point], chance: Chance) -> PowerRow:
     finding = claim.check(points)
     statuses = {}
     for x in (sign * size for sign in (1, -1) for size in FACTORS):
@@ -139,11 +146,11 @@ def _claim_power(claim: Claim, points: Sequence[Point], system: System) -> Power
         # A check may select by predictions, or expect what is no prediction: scale that alone too.
         if isinstance(finding, Finding) and statuses[x] != "fails":
             statuses[x] = _status(replace(finding, expected=finding.expected * (1 + x)))
-    chance = NO_CHANCE
-    if any(_by_chance(point, system) for point in points):
-        chance = _status(claim.check([_guessed(point, system) for point in points]))
+    guessed = NO_CHANCE
+    if any(_by_chance(point, chance) for point in points):
+        guessed = _status(claim.check([_guessed(point, chance) for point in points]))
     above, below = _first(statuses, 1), _first(statuses, -1)
-    return PowerRow(claim.name, _status(finding), claim.power, above, below, chance)
+    return PowerRow(claim.name, _status(finding), claim.power, above, below, guessed)
 
 
 def _scaled(point: Point, factor: float) -> Point:

@@ -19,6 +19,7 @@ from solvable.frame.claims import Claim, NotTestable, Verdict, verdict_of
 from solvable.frame.curves import Axis, Curve, curves_of, predict_each
 from solvable.frame.panels import Panel, PanelFunction
 from solvable.frame.points import Metrics, Point
+from solvable.frame.power import PowerRow, power_row, told
 from solvable.plots.figure import Figure
 
 
@@ -287,7 +288,11 @@ class System:
         ]
 
     def verdicts(self, points: Sequence[Point]) -> list[Verdict]:
-        """One verdict per claim on the points of a study that have a prediction."""
+        """One verdict per claim on the points of a study that have a prediction.
+
+        A claim holds only if it would have failed with a prediction wrong by its stated power, and with
+        a learner by chance; else these records cannot test it.
+        """
         refused = refusals(points)
         points = self.settled([point for point in points if not point.refused])
         if not points:
@@ -299,12 +304,20 @@ class System:
             else claim.verdict(points)
             for claim in self.claims
         ]
+        verdicts = [
+            told(verdict, row) for verdict, row in zip(verdicts, self.power(points), strict=True)
+        ]
         return [
             replace(verdict, reason=f"{verdict.reason}; {refused}")
             if refused and verdict.status == "not testable"
             else verdict
             for verdict in verdicts
         ]
+
+    def power(self, points: Sequence[Point]) -> list[PowerRow]:
+        """How wrong a prediction must be before each claim fails on the points of a study."""
+        points = self.settled([point for point in points if not point.refused])
+        return [power_row(claim, points, self.axis, self.chance) for claim in self.claims if points]
 
     def curves(self, points: Sequence[Point]) -> list[Curve]:
         """Points grouped along the axis, each group with its theory line."""

@@ -15,7 +15,7 @@ import numpy as np
 from solvable.frame import registry
 from solvable.frame.claims import Verdict
 from solvable.frame.points import Point
-from solvable.frame.power import PowerRow, power_rows
+from solvable.frame.power import PowerRow
 from solvable.frame.system import System
 from solvable.plots.figure import Figure
 from solvable.plots.shown import Shown
@@ -139,7 +139,7 @@ class StudyResult(Shown, view=__name__):
     @cached_property
     def power(self) -> list[PowerRow]:
         """How wrong a prediction must be before each claim fails on these points."""
-        return power_rows(self.system, self.points) if self.points else []
+        return self.system.power(self.points)
 
     @cached_property
     def drawn(self) -> Sequence[Figure]:

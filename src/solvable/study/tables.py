@@ -140,7 +140,8 @@ def power_table(rows: Sequence[PowerRow]) -> Table:
         ends = (row.fails_from_above, row.fails_from_below)
         never = MISSING if row.status == "not testable" else "never"
         shown = [never if x is None else format_number(x) for x in ends]
-        table.add(verdict_cell(row.status), row.claim, *shown, row.chance)
+        status = row.status if row.passes else "not testable"
+        table.add(verdict_cell(status), row.claim, *shown, row.chance)
     return table
 
 

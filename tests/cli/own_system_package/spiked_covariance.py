@@ -75,6 +75,7 @@ system = System(
             metric="squared_overlap",
             source="doi:10.1214/009117905000000233",
             within=0.04,
+            power=0.15,
             because="Terms of order 1 / d, largest near the threshold.",
             where=lambda cell: cell.setting.samples >= 2 * cell.predicted("threshold"),
             missing="needs samples >= 2 d / s^2",

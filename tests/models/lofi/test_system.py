@@ -218,7 +218,7 @@ def test_a_study_of_one_target_alone_is_judged(target, points):
     verdicts = {one.claim: one.status for one in system.verdicts(chosen)}
     # At these small sizes filters need not beat kernels by ten points.
     judged = {claim for claim, status in verdicts.items() if status != "not testable"}
-    assert 3 <= len(judged) < len(CLAIMS)
+    assert 1 <= len(judged) < len(CLAIMS)
     assert all(verdicts[claim] == "holds" for claim in judged - {"filter-beats-kernels"})
 
 

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from solvable.frame.panels import grouped
-from solvable.frame.power import power_rows
 from solvable.models.quadratic.claims import distribution_distance, shape_effect
 from solvable.models.quadratic.figures import OVERLAY
 from solvable.models.quadratic.predict import predict
@@ -102,7 +101,7 @@ def test_records_that_disagree_fail(make, claim, changes):
 
 
 def test_every_claim_fails_at_its_stated_power_and_for_a_learner_of_nothing(make):
-    rows = power_rows(system, make())
+    rows = system.power(make())
     assert {row.status for row in rows} == {"holds"}
     assert [row.claim for row in rows if not row.passes] == []
 

@@ -7,7 +7,6 @@ from sklearn.linear_model import Lasso
 
 from solvable.arrays import random_stream
 from solvable.frame.points import Point
-from solvable.frame.power import power_rows
 from solvable.models.quadratic.diagonal import lasso_penalty
 from solvable.models.quadratic.diagonal_network import (
     RANKS,
@@ -58,7 +57,7 @@ def test_claims_hold_and_fail_for_a_network_that_is_zero(tmp_path):
     study = Study(system, {"dimension": [60], "samples": [150, 600]}, replicates=60)
     result = run_study(study, tmp_path / "run", workers=1)
     assert {verdict.status for verdict in result.verdicts} == {"holds"}
-    for row in power_rows(system, result.points):
+    for row in system.power(result.points):
         assert (row.chance, row.fails_from_above is None) == ("fails", False), row
     assert [figure.name for figure in system.figures(result.points)] == [
         "error",

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from solvable.arrays import random_stream
-from solvable.frame.power import power_rows
 from solvable.models.quadratic.dynamics import flow_matrix, quadratic_flow, width_floor
 from solvable.models.quadratic.gradient_flow import (
     FlowParameters,
@@ -60,7 +59,7 @@ def test_claims_hold_and_fail_for_a_network_that_is_zero(tmp_path):
     study = Study(system, {"dimension": [12], "time": [7, 13, 20]}, replicates=60)
     result = run_study(study, tmp_path / "run", workers=1)
     assert {verdict.status for verdict in result.verdicts} == {"holds"}
-    for row in power_rows(system, result.points):
+    for row in system.power(result.points):
         assert (row.chance, row.noticed) == ("fails", True), row
     assert [figure.name for figure in system.figures(result.points)] == ["captured", "risk"]
 

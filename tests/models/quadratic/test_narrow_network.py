@@ -5,7 +5,6 @@ import pytest
 from scipy.optimize import approx_fprime
 
 from solvable.arrays import random_stream
-from solvable.frame.power import power_rows
 from solvable.models.quadratic.learner import QuadraticNetRegressor
 from solvable.models.quadratic.narrow_network import (
     NarrowParameters,
@@ -54,10 +53,10 @@ def test_many_samples_leave_the_eigenvalues_that_the_width_cuts():
 
 
 def test_claims_hold_and_fail_for_a_network_that_is_zero(tmp_path):
-    study = Study(system, {"dimension": [40], "width": [2, 12]}, replicates=24)
+    study = Study(system, {"dimension": [60], "width": [3, 18]}, replicates=16)
     result = run_study(study, tmp_path / "run", workers=1)
     assert {verdict.status for verdict in result.verdicts} == {"holds"}
-    for row in power_rows(system, result.points):
+    for row in system.power(result.points):
         assert (row.chance, row.fails_from_above is None) == ("fails", False), row
 
 

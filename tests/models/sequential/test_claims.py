@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from solvable.frame.power import power_rows
 from solvable.models.sequential.claims import CLAIMS, crossings
 from solvable.models.sequential.parameters import SequentialParameters
 from solvable.models.sequential.system import system
@@ -161,7 +160,7 @@ def shrunk():
 @pytest.mark.parametrize("make", [hermite, gaussian, in_sample, shrunk])
 def test_every_row_of_agreement_notices_a_wrong_prediction(make):
     """Without scatter a prediction that is wrong by the stated power fails in some direction."""
-    rows = {row.claim: row for row in power_rows(system, make())}
+    rows = {row.claim: row for row in system.power(make())}
     for name, row in rows.items():
         if row.status == "not testable":
             continue

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from solvable.frame.power import power_rows
 from solvable.models.sequential.kernel_ridge_theory import ridge_on_degrees
 from solvable.models.sequential.kernel_staircase import degree_dimension
 from solvable.models.sequential.kernel_staircase_system import (
@@ -98,5 +97,5 @@ def test_claims_hold_and_fail_for_wrong_predictions(tmp_path):
     study = Study(system, {"dimension": [20], "samples": [5, 80, 300]}, replicates=16)
     result = run_study(study, tmp_path / "run", workers=1)
     assert {verdict.status for verdict in result.verdicts} == {"holds"}
-    assert all(row.passes for row in power_rows(system, result.points))
+    assert all(row.passes for row in system.power(result.points))
     assert [figure.name for figure in system.figures(result.points)] == ["error", "learned"]
