@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from solvable.learners import NeuralLoFiClassifier
 from solvable.networks.blocks import LabelCode
 from solvable.networks.significance import (
     FIRST_RATIO,
@@ -157,3 +158,25 @@ def test_noise_has_no_first_direction_though_its_ratio_exceeds_the_limit_of_the_
     # The normal tail beyond 1.4 at a scatter of .3 is a tenth, and its error over 60 draws .04.
     assert np.mean(np.array(numbers) > 0) < 0.2
     assert np.array_equal(np.array(numbers) > 0, np.array(ratios) > FIRST_RATIO)
+
+
+def test_nothing_is_told_of_a_class_that_no_draw_of_the_labels_holds():
+    rng = np.random.default_rng(3)
+    Z = rng.standard_normal((400, 90))
+    y = np.zeros(400)
+    y[7] = 1.0
+    nothing = [signals(Z, np.zeros(400))] * 3
+    report = significant_directions(
+        signals(Z, y), nothing, np.empty((90, 0)), 40, np.random.default_rng(0)
+    )
+    assert report.number == 0
+    assert report.null_ratios[0, 0] == 0.0
+
+
+def test_classes_of_one_row_are_learned_from():
+    rng = np.random.default_rng(4)
+    X = rng.standard_normal((260, 5))
+    labels = np.where(X[:, 0] > 0, "up", "down").astype(object)
+    labels[11] = "once"
+    model = NeuralLoFiClassifier(random_state=0).fit(X, labels)
+    assert np.mean(model.predict(X) == labels) > 0.9

@@ -193,10 +193,10 @@ def test_killed_fit_goes_on_from_its_checkpoint(tmp_path):
     )
     assert process.stdout is not None
     seen = 0
-    # Kill it in the middle of the second pass, which reads 20 chunks like the first.
+    # Kill it in the middle of the second pass, which reads 20 chunks like the first and the digest.
     for line in process.stdout:
         seen += line.startswith("read")
-        if seen == 32:
+        if seen == 52:
             process.send_signal(signal.SIGKILL)
             break
     process.wait()
@@ -208,10 +208,10 @@ def test_killed_fit_goes_on_from_its_checkpoint(tmp_path):
     again = subprocess.run(
         [sys.executable, "-c", script(0)], check=True, capture_output=True, text=True
     )
-    # One look at the first rows to see what the labels are, then on from the stored row.
+    # The digest, and one look at the first rows to see what the labels are; then on from the stored row.
     reads = [int(line.split()[1]) for line in again.stdout.splitlines()]
-    assert content["row"] in reads[:25]
-    assert len(reads) < seen + 20 + 22
+    assert content["row"] in reads[20:45]
+    assert len(reads) < seen + 40 + 22
     np.testing.assert_allclose(np.load(out), expected, atol=1e-10)
     assert not checkpoint.exists()
 
@@ -227,6 +227,33 @@ def test_checkpoint_of_another_fit_is_refused(table, tmp_path):
     path.write_bytes(b"not a checkpoint")
     with pytest.raises(InvalidData, match="or was cut"):
         estimator("real").fit_stream(X, index, checkpoint=path)
+
+
+@pytest.mark.parametrize("changed", ["samples", "labels"])
+def test_checkpoint_of_other_samples_of_the_same_shape_is_refused(table, tmp_path, changed):
+    X, index = table
+    path = tmp_path / "fit.checkpoint"
+
+    class Cut(Exception):
+        pass
+
+    def cut(stage, done, rows):
+        if stage == "filter" and done > rows / 2:
+            raise Cut
+
+    settings = {"chunk_rows": 50, "checkpoint": path, "checkpoint_seconds": 0.0}
+    with pytest.raises(Cut):
+        estimator("real").fit_stream(X, index, progress=cut, **settings)
+    other, labels = X.copy(), index.copy()
+    if changed == "samples":
+        other[-1, 0] = np.nextafter(other[-1, 0], 9)
+    else:
+        labels[-1] += 1e-3
+    with pytest.raises(InvalidData, match="checkpoint of another fit"):
+        estimator("real").fit_stream(other, labels, **settings)
+    # In other chunks it goes on.
+    estimator("real").fit_stream(X, index, **(settings | {"chunk_rows": 70}))
+    assert not path.exists()
 
 
 def test_sums_survive_storage_and_merge_like_one():

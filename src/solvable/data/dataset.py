@@ -47,6 +47,8 @@ class Dataset:
         The inputs before preparation, rows without target left out.
     keep : tuple of str
         Columns kept though they look like identifiers.
+    file_rows : ndarray of shape (n,), optional
+        Where each row stands in the file, from 0; default those of a file that lost none.
     """
 
     X: np.ndarray
@@ -61,11 +63,17 @@ class Dataset:
     preparation: Preparation
     table: Table
     keep: tuple[str, ...] = ()
+    file_rows: np.ndarray | None = None
 
     @property
     def n_samples(self) -> int:
         """Number of rows."""
         return len(self.y)
+
+    def row_numbers(self, rows: np.ndarray) -> np.ndarray:
+        """Numbers of rows in the file, from 1, whether or not others had no target."""
+        places = rows if self.file_rows is None else self.file_rows[rows]
+        return np.asarray(places) + 1
 
     @property
     def n_columns(self) -> int:
@@ -187,6 +195,7 @@ def load(
     assert values is not None
     missing = missing_mask(values)
     treatments = list(raw.notes)
+    file_rows = np.flatnonzero(~missing)
     if missing.any():
         n_missing = int(np.count_nonzero(missing))
         treatments.append(
@@ -209,6 +218,7 @@ def load(
         preparation=replace(preparation, treatments=tuple(treatments)),
         table=table,
         keep=tuple(keep),
+        file_rows=file_rows,
     )
 
 

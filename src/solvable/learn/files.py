@@ -81,7 +81,7 @@ def _predictions(found: Learned, dataset: Dataset) -> str:
     shown = found.predictions if found.is_regression else found.predictions.astype(np.int64)
     return csv_text(
         {
-            "row": found.rows + 1,
+            "row": dataset.row_numbers(found.rows),
             "target": target.decode(dataset.y[found.rows]),
             "predicted": target.decode(shown),
             "fold": found.row_folds + 1,

@@ -81,8 +81,9 @@ def _of_one_signal(
             vectors, values = _strongest(outside(product, linear), size, min(most, 4 * count), seed)
         removed = np.hstack([linear, vectors[:, :count]])
         nulls = [_largest(outside(null, removed), size, seed) for null in permuted]
-        mean, strength = float(np.mean(nulls)), float(abs(values[count]))
-        ratios.append(strength / mean if mean > 0 else np.inf if strength > 0 else 0.0)
+        # A rare class is absent from some draws of the labels; those say nothing.
+        drawn = [null for null in nulls if null > 0]
+        ratios.append(float(abs(values[count]) / np.mean(drawn)) if drawn else 0.0)
         if ratios[-1] <= (SIGNIFICANT_RATIO if count else FIRST_RATIO):
             break
     number = _crossing(ratios)
@@ -120,6 +121,8 @@ def _largest(product: Product, size: int, seed: int) -> float:
         (size, size), matvec=lambda q: product(q.reshape(-1, 1))[:, 0], dtype=np.float64
     )
     start = np.random.default_rng(seed).standard_normal(size)
+    if not product(start[:, None]).any():
+        return 0.0
     # A small Krylov space is looked at more often, and one in a hundred comes soon.
     values = eigsh(operator, k=1, which="LM", tol=1e-2, ncv=8, v0=start, return_eigenvectors=False)
     return float(abs(values[0]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -99,7 +100,8 @@ class StreamingMixin(NeuralLoFiBase):
             cluster. It changes the result by rounding only.
         checkpoint : str or Path, optional
             File that is written while summing up. A fit that was killed goes on from it if called
-            again in the same way; it is removed at the end.
+            again in the same way with the same samples, which are read once more to be sure; it is
+            removed at the end.
         checkpoint_seconds : float
             Least time between two writings.
         progress : callable, optional
@@ -124,7 +126,8 @@ class StreamingMixin(NeuralLoFiBase):
         self._begin(stream.n_columns, np.concatenate(labels))
         self.n_features_in_ = stream.n_columns
         passes, sums, row = self._passes, self._sums, 0
-        keeper = _Keeper(checkpoint, checkpoint_seconds, self._identity(stream))
+        identity = {} if checkpoint is None else self._identity(stream, chunk_rows)
+        keeper = _Keeper(checkpoint, checkpoint_seconds, identity)
         kept = keeper.load(passes)
         if kept is not None:
             sums, row = kept
@@ -166,14 +169,15 @@ class StreamingMixin(NeuralLoFiBase):
         elif hasattr(self, "predict"):
             self.classes_ = passes.classes
 
-    def _identity(self, stream: Any) -> dict[str, Any]:
-        """What a checkpoint must agree with."""
+    def _identity(self, stream: Any, chunk_rows: int) -> dict[str, Any]:
+        """What a checkpoint must agree with; one pass over the samples."""
         parameters = {name: repr(value) for name, value in self.get_params(deep=False).items()}
         return {
             "estimator": type(self).__name__,
             "parameters": parameters,
             "n_samples": stream.n_samples,
             "n_columns": stream.n_columns,
+            "data": _digest(stream, chunk_rows),
         }
 
 
@@ -255,6 +259,18 @@ def _first_rows(stream: Any, rows: int) -> Iterator[tuple[slice, Any, np.ndarray
         yield part, X, y
         if part.stop >= rows:
             return
+
+
+def _digest(stream: Any, chunk_rows: int) -> str:
+    """Digest of samples and labels, however they are cut into chunks."""
+    samples, labels = hashlib.blake2b(digest_size=16), hashlib.blake2b(digest_size=16)
+    for _, X, y in stream.chunks(chunk_rows):
+        samples.update(floats(X).data)
+        # Words of different lengths have their own type in every chunk.
+        block = np.asarray(y)
+        text = block.dtype.kind in "OUS"
+        labels.update("\0".join([*map(str, block), ""]).encode() if text else block.tobytes())
+    return samples.hexdigest() + labels.hexdigest()
 
 
 def _summed(

@@ -1,0 +1,30 @@
+"""What `learn` writes beside its report."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+import numpy as np
+
+from solvable.data import load
+from solvable.learn import Request, learn
+from solvable.learn.files import write_files
+
+
+def test_rows_of_predictions_are_those_of_the_file(tmp_path) -> None:
+    rng = np.random.default_rng(8)
+    size = rng.standard_normal(80)
+    cells = [
+        "" if i % 3 == 1 else "tall" if size[i] > 0 else "short" for i in range(80)
+    ]  # a target is missing here and there
+    lines = [f"{size[i]:.6f},{cells[i]}" for i in range(80)]
+    path = tmp_path / "people.csv"
+    path.write_text("\n".join(["size,kind", *lines]) + "\n")
+    dataset = load(path, target="kind")
+    found = learn(dataset, Request(folds=2, rows=40))
+    (tmp_path / "out").mkdir()
+    files = write_files(found, dataset, tmp_path / "out", command="solvable learn people.csv")
+    rows = list(csv.DictReader(io.StringIO(files.predictions.read_text())))
+    assert len(rows) == 40
+    assert [row["target"] for row in rows] == [cells[int(row["row"]) - 1] for row in rows]
