@@ -17,7 +17,6 @@ from solvable.hermite import (
     hermite_coefficients,
     hermite_kernel,
     hermite_polynomials,
-    information_exponent,
     second_moment,
 )
 
@@ -126,24 +125,6 @@ def test_coefficients_invert_the_expansion(wanted: list[float]) -> None:
     )
     size = max(1.0, float(np.abs(expansion).max()))
     np.testing.assert_allclose(ours, np.append(expansion, [0.0, 0.0]), atol=1e-9 * size)
-
-
-@pytest.mark.parametrize(
-    ("function", "exponent"),
-    [
-        (np.tanh, 1),
-        (np.cos, 2),
-        (lambda z: z**3 - 3 * z, 3),
-        (lambda z: z**4 - 6 * z**2 + 3, 4),
-        (lambda z: z**3, 1),
-    ],
-)
-def test_information_exponent(function: object, exponent: int) -> None:
-    assert information_exponent(function) == exponent  # type: ignore[arg-type]
-
-
-def test_information_exponent_of_a_constant_is_none() -> None:
-    assert information_exponent(lambda z: 0 * z + 3.0) is None
 
 
 def test_kernel_is_the_normalised_hermite_polynomial_on_a_line() -> None:

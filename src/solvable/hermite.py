@@ -293,53 +293,6 @@ def hermite_coefficients(
     return _converged(compute, scale, "Hermite coefficients", tolerance)
 
 
-def information_exponent(
-    function: Function,
-    *,
-    max_degree: int = 10,
-    threshold: float = 1e-6,
-    breakpoints: Sequence[float] = (),
-) -> int | None:
-    r"""Smallest :math:`k \ge 1` with :math:`|g_k| > \text{threshold} \times \sqrt{E[g^2]}`.
-
-    Parameters
-    ----------
-    function : callable
-        :math:`g`, entry by entry on a float64 array.
-    max_degree : int
-        Largest degree looked at.
-    threshold : float
-        Relative size below which a coefficient counts as zero; above the quadrature tolerance 1e-8.
-    breakpoints : sequence of float
-        Points where :math:`g` or a derivative jumps.
-
-    Returns
-    -------
-    int or None
-        The exponent; None if every coefficient up to ``max_degree`` vanishes (a constant function).
-
-    Raises
-    ------
-    NotConverged
-        If the quadrature does not converge.
-
-    Notes
-    -----
-    Derived; ``tests/test_hermite.py``.
-
-    Examples
-    --------
-    >>> information_exponent(np.tanh), information_exponent(np.cos)
-    (1, 2)
-    >>> information_exponent(lambda z: 1.0) is None
-    True
-    """
-    coefficients = hermite_coefficients(function, max_degree, breakpoints=breakpoints)
-    size = sqrt(second_moment(function, breakpoints=breakpoints))
-    large = np.flatnonzero(np.abs(coefficients[1:]) > threshold * size)
-    return int(large[0]) + 1 if large.size else None
-
-
 def hermite_kernel(
     inner: Array, squared_norm_x: Array, squared_norm_y: Array, dimension: int, degree: int
 ) -> Array:

@@ -9,7 +9,6 @@ from solvable.errors import InvalidData, InvalidParameter
 from solvable.spectra import (
     BulkEdges,
     semicircle,
-    semicircle_edges,
     tracy_widom_quantile,
     weighted_bulk,
     weighted_bulk_edges,
@@ -138,7 +137,6 @@ def test_margin_moves_each_edge_by_its_own_scale():
     lower, upper = edges.with_margin(dimension=1000, probability=0.99)
     assert upper == 3.0
     assert lower == pytest.approx(-1 - 0.005 * tracy_widom_quantile(0.99))
-    assert semicircle_edges(scale=2.0) == (-4.0, 4.0)
 
 
 @pytest.mark.parametrize(

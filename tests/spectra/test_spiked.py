@@ -13,8 +13,6 @@ from solvable.spectra import (
     spiked_overlap,
     spiked_positions,
     threshold_ratio,
-    transition_width,
-    with_chance,
 )
 
 
@@ -153,29 +151,6 @@ def test_rounding_in_words():
         assert found[0] == pytest.approx(overlap_at_threshold(D))
 
 
-def test_transition_width_is_that_of_the_law():
-    d, heights = 60, np.array([0.02])
-    width = transition_width(d)
-    start = threshold_ratio(heights=heights, noise=1.0)[0] / 0.9
-    low, high = spiked_overlap(
-        heights=heights, noise=1.0, aspect_ratio=start * np.array([1.0, d**width])
-    )[:, 0]
-    assert (low, high) == pytest.approx((0.1, 0.9))
-
-
-def test_chance_level_of_a_random_subspace():
-    rng = np.random.default_rng(5)
-    D, k, repeats = 60, 6, 300
-    overlaps = []
-    for _ in range(repeats):
-        basis = np.linalg.qr(rng.standard_normal((D, k)))[0]
-        overlaps.append(np.sum(basis[0] ** 2))
-    error = np.std(overlaps) / np.sqrt(repeats)
-    found = with_chance(np.zeros(1), n_directions=k, n_features=D)[0]
-    assert np.mean(overlaps) == pytest.approx(found, abs=4 * error)
-    assert with_chance(np.ones(1), n_directions=k, n_features=D)[0] == 1
-
-
 @given(
     st.floats(0.01, 5.0), st.floats(0.1, 10.0), st.floats(0.0, 10.0), st.floats(0.1, 1e4),
     st.floats(0.1, 10.0),
@@ -212,9 +187,5 @@ def test_bad_input():
         spiked_overlap(**good, aspect_ratio=np.array([1.0, 0.0]))
     with pytest.raises(InvalidParameter, match="noise"):
         threshold_ratio(heights=np.ones(1), noise=0.0)
-    with pytest.raises(InvalidParameter, match="n_directions"):
-        with_chance(np.ones(1), n_directions=5, n_features=4)
-    with pytest.raises(InvalidParameter, match="lower"):
-        transition_width(40, 0.9, 0.1)
     with pytest.raises(InvalidParameter, match="n_features"):
         rounding_width(0)

@@ -9,7 +9,6 @@ from solvable.spectra.density import SpectralDensity as SpectralDensity
 from solvable.spectra.density import weighted_density as weighted_density
 from solvable.spectra.edges import BulkEdges as BulkEdges
 from solvable.spectra.edges import semicircle as semicircle
-from solvable.spectra.edges import semicircle_edges as semicircle_edges
 from solvable.spectra.edges import tracy_widom_quantile as tracy_widom_quantile
 from solvable.spectra.edges import weighted_bulk as weighted_bulk
 from solvable.spectra.edges import weighted_bulk_edges as weighted_bulk_edges
@@ -39,8 +38,6 @@ from solvable.spectra.spiked import rounding_width as rounding_width
 from solvable.spectra.spiked import spiked_overlap as spiked_overlap
 from solvable.spectra.spiked import spiked_positions as spiked_positions
 from solvable.spectra.spiked import threshold_ratio as threshold_ratio
-from solvable.spectra.spiked import transition_width as transition_width
-from solvable.spectra.spiked import with_chance as with_chance
 from solvable.spectra.spikes import Background as Background
 from solvable.spectra.spikes import SpikePrediction as SpikePrediction
 from solvable.spectra.spikes import WeightedSample as WeightedSample

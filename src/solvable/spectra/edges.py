@@ -104,28 +104,6 @@ def semicircle(*, scale: float) -> BulkEdges:
     return BulkEdges(-2 * scale, 2 * scale, scale, scale)
 
 
-def semicircle_edges(*, scale: float) -> tuple[float, float]:
-    r"""Edges :math:`(-2s, 2s)` of a semicircle of standard deviation :math:`s`.
-
-    Parameters
-    ----------
-    scale : float
-        :math:`s`, above 0.
-
-    Returns
-    -------
-    tuple of float
-        Lower and upper edge.
-
-    Examples
-    --------
-    >>> semicircle_edges(scale=0.5)
-    (-1.0, 1.0)
-    """
-    edges = semicircle(scale=scale)
-    return edges.lower, edges.upper
-
-
 def weighted_bulk_edges(
     weights: np.ndarray, aspect_ratio: float, *, centre: bool = True
 ) -> tuple[float, float]:
