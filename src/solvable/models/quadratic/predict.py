@@ -9,12 +9,12 @@ import numpy as np
 
 from solvable.frame.points import NO_PREDICTION, Metrics
 from solvable.models.quadratic.bayes import bayes_optimal
+from solvable.models.quadratic.denoised import denoised_error
 from solvable.models.quadratic.errors import decompose_error
 from solvable.models.quadratic.finite_size import finite_sizes
 from solvable.models.quadratic.parameters import QuadraticParameters
 from solvable.models.quadratic.phases import PhasePoint, quadratic_phase
 from solvable.models.quadratic.saddle import second_moment, thresholded_error
-from solvable.models.quadratic.sample_shape import grouped
 from solvable.models.quadratic.spectral_phase import spectral_phase
 from solvable.models.quadratic.theory import QuadraticState, quadratic_curve, solve_quadratic
 from solvable.models.quadratic.thresholds import (
@@ -61,6 +61,13 @@ def chance(parameters: QuadraticParameters, prediction: Metrics) -> Metrics:
 
 def _metrics(parameters: QuadraticParameters, state: QuadraticState) -> Metrics:
     noise, threshold = state.effective_noise, state.threshold
+    sizes, reasons = _at_this_size(parameters, state)
+    denoised = denoised_error(parameters, state)
+    if denoised is None:
+        reasons += [
+            "no denoised_error, as so few samples show the denoiser more than target and Gaussian "
+            "noise. Raise sample_ratio."
+        ]
     return {
         "matrix_error": state.matrix_error,
         "test_error": state.test_error,
@@ -76,12 +83,13 @@ def _metrics(parameters: QuadraticParameters, state: QuadraticState) -> Metrics:
         "objective": state.objective,
         "gcv_test_error": state.test_error,
         **_limits(parameters, state),
-        **_at_this_size(parameters, state),
+        **sizes,
         # Pruning moves the cut to the edge 2 delta of the noise, and trains nothing again.
         "pruned_error": _cut_error(state, max(2 * noise, threshold)),
-        "denoised_error": _denoised_error(state.law, parameters.dimension),
+        "denoised_error": denoised,
         "feature_errors": [*group_errors(state, feature_groups(parameters))],
         "eigenvalues": _eigenvalues(state, parameters.dimension),
+        **({NO_PREDICTION: "; ".join(reasons)} if reasons else {}),
     }
 
 
@@ -242,8 +250,10 @@ def _phases(parameters: QuadraticParameters, state: QuadraticState) -> Metrics:
     }
 
 
-def _at_this_size(parameters: QuadraticParameters, state: QuadraticState) -> Metrics:
-    """The limit with its first order in 1/d, and the same for Gaussian measurements."""
+def _at_this_size(
+    parameters: QuadraticParameters, state: QuadraticState
+) -> tuple[Metrics, list[str]]:
+    """The limit with its first order in 1/d, and for Gaussian measurements; why some are missing."""
     d, found, beyond = parameters.dimension, Metrics(), []
     gaussian, extra = finite_sizes(state, samples=parameters.sensing == "network")
     if parameters.sensing == "goe":
@@ -262,31 +272,16 @@ def _at_this_size(parameters: QuadraticParameters, state: QuadraticState) -> Met
     error = state.matrix_error + extra.matrix_error / d
     known = found["finite_size_matrix_error"] is not None
     found["finite_size_test_error"] = 2 * error + parameters.noise if known else None
-    if beyond and state.rank_fraction > 0:
-        found[NO_PREDICTION] = (
-            f"the first order in 1/d, {', '.join(beyond)}, is more than half of the limit, so that "
-            "no expansion holds at this dimension. Raise dimension, sample_ratio or regularisation."
-        )
-    return found
+    reasons = [
+        f"the first order in 1/d, {', '.join(beyond)}, is more than half of the limit, so that "
+        "no expansion holds at this dimension. Raise dimension, sample_ratio or regularisation."
+    ]
+    return found, reasons if beyond and state.rank_fraction > 0 else []
 
 
 def _cut_error(state: QuadraticState, threshold: float) -> float:
     moments = truncated_moments(state.law, threshold)
     return thresholded_error(second_moment(state.law.target), moments)
-
-
-def _denoised_error(law: SpectralLaw, dimension: int) -> float:
-    """Error of the denoiser that sees no law of M but d eigenvalues, smoothed over delta / sqrt(d)."""
-    if dimension > 2_000:
-        return denoising_error(law)
-    x, u, _, weights = grouped(np.stack([law.x, law.u, law.height, law.weights]), 4_000)
-    width = law.noise / dimension**0.5
-    gaps = x[:, None] - x
-    hilbert = (gaps / (gaps**2 + width**2)) @ weights
-    kept = np.maximum(x - 2 * law.variance * hilbert, 0)
-    # Q* - 2 f E_xx + f^2; d eigenvalues tell h_eta to a variance of 1 / (2 d eta)^2 (GOE, derived).
-    error = second_moment(law.target) + weights @ (kept**2 - 2 * kept * (2 * u - x))
-    return float(error + law.variance / dimension * (weights @ (kept > 0)))
 
 
 def _outliers(state: QuadraticState, dimension: int) -> float:
