@@ -21,7 +21,23 @@ GENERATION_ROWS = 4096
 
 
 def namespace(*arrays: Array) -> Any:
-    """Array-API namespace shared by the arrays."""
+    """Array-API namespace shared by the arrays.
+
+    Parameters
+    ----------
+    *arrays : array
+        Arrays of one library.
+
+    Returns
+    -------
+    module
+        The array-API-compatible namespace.
+
+    Examples
+    --------
+    >>> namespace(np.zeros(2)).sum(np.ones(3))
+    np.float64(3.0)
+    """
     # The common case costs a tenth of what looking every array up does.
     if all(type(array) is np.ndarray for array in arrays):
         return _numpy_namespace()
@@ -39,7 +55,23 @@ def _numpy_namespace() -> Any:
 
 
 def to_numpy(array: Array) -> np.ndarray:
-    """Copy an array to the host as NumPy (no copy if it already is)."""
+    """Copy an array to the host as NumPy (no copy if it already is).
+
+    Parameters
+    ----------
+    array : array
+        NumPy array, torch tensor on any device, or another array-API array.
+
+    Returns
+    -------
+    ndarray
+        The same values.
+
+    Examples
+    --------
+    >>> to_numpy([1, 2])
+    array([1, 2])
+    """
     if isinstance(array, np.ndarray):
         return array
     if hasattr(array, "detach"):
@@ -239,32 +271,116 @@ def as_source(samples: Array | Source | str | Path) -> Source:
 
 
 def check_positive(**values: float) -> None:
-    """Raise :class:`InvalidParameter` unless every value is a finite number above zero."""
+    """Raise :class:`InvalidParameter` unless every value is a finite number above zero.
+
+    Parameters
+    ----------
+    **values : float
+        Values by the name they have for the user.
+
+    Examples
+    --------
+    >>> check_positive(samples=10)
+    >>> check_positive(samples=0)
+    Traceback (most recent call last):
+    ...
+    solvable.errors.InvalidParameter: samples is 0; allowed: a finite number above 0.
+    """
     for name, value in values.items():
         if not (np.isfinite(value) and value > 0):
             raise InvalidParameter(f"{name} is {value}; allowed: a finite number above 0.")
 
 
 def is_integer(value: Any, minimum: int = 1, maximum: int | None = None) -> bool:
-    """Whether a value is an integer in a range; truth values are none."""
+    """Whether a value is an integer in a range; truth values are none.
+
+    Parameters
+    ----------
+    value : object
+        What was given.
+    minimum, maximum : int
+        Range, both ends included; no maximum if None.
+
+    Returns
+    -------
+    bool
+        True for integers of Python and NumPy in the range.
+
+    Examples
+    --------
+    >>> is_integer(np.int64(3)), is_integer(True), is_integer(2.0)
+    (True, False, False)
+    """
     whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
     return bool(whole and value >= minimum and (maximum is None or value <= maximum))
 
 
 def is_real(value: Any) -> bool:
-    """Whether a value is a real number, finite or not; truth values are none."""
+    """Whether a value is a real number, finite or not; truth values are none.
+
+    Parameters
+    ----------
+    value : object
+        What was given.
+
+    Returns
+    -------
+    bool
+        True for integers and floats of Python and NumPy.
+
+    Examples
+    --------
+    >>> is_real(np.float32(0.5)), is_real(False), is_real("1")
+    (True, False, False)
+    """
     return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
 
 
 def check_integer(name: str, value: Any, minimum: int, maximum: int | None = None) -> None:
-    """Raise :class:`InvalidParameter` unless the value is an integer in the range."""
+    """Raise :class:`InvalidParameter` unless the value is an integer in the range.
+
+    Parameters
+    ----------
+    name : str
+        Name of the parameter for the user.
+    value : object
+        What was given; truth values are refused.
+    minimum, maximum : int
+        Range, both ends included; no maximum if None.
+
+    Examples
+    --------
+    >>> check_integer("features", 0, 1)
+    Traceback (most recent call last):
+    ...
+    solvable.errors.InvalidParameter: features is 0; allowed: an integer of at least 1.
+    """
     if not is_integer(value, minimum, maximum):
         allowed = f"of at least {minimum}" if maximum is None else f"from {minimum} to {maximum}"
         raise InvalidParameter(f"{name} is {value!r}; allowed: an integer {allowed}.")
 
 
 def check_real(name: str, value: Any, minimum: float, *, also: str = "") -> None:
-    """Raise :class:`InvalidParameter` unless the value is finite and at least ``minimum``."""
+    """Raise :class:`InvalidParameter` unless the value is finite and at least ``minimum``.
+
+    Parameters
+    ----------
+    name : str
+        Name of the parameter for the user.
+    value : object
+        What was given; truth values are refused.
+    minimum : float
+        Smallest value allowed.
+    also : str
+        What else is allowed, for the end of the message.
+
+    Examples
+    --------
+    >>> check_real("decay", -1.0, 0.0)
+    Traceback (most recent call last):
+    ...
+    solvable.errors.InvalidParameter: decay is -1.0; allowed: a finite number of at least 0.
+    """
     if not is_real(value) or not np.isfinite(value) or value < minimum:
         raise InvalidParameter(
             f"{name} is {value!r}; allowed: a finite number of at least {minimum:g}{also}."

@@ -100,7 +100,27 @@ class NoFeatureFound(UserWarning):
 
 
 def unknown_choice(kind: str, value: object, allowed: Iterable[str]) -> str:
-    """Say that a value is not among the allowed ones, with the nearest match."""
+    """Say that a value is not among the allowed ones, with the nearest match.
+
+    Parameters
+    ----------
+    kind : str
+        What the value is, for example ``"label_map"``.
+    value : object
+        What was seen.
+    allowed : iterable of str
+        Every value that is allowed.
+
+    Returns
+    -------
+    str
+        One sentence for an error message.
+
+    Examples
+    --------
+    >>> unknown_choice("label_map", "tan", ["identity", "tanh", "clip"])
+    "label_map is 'tan'; allowed: identity, tanh, clip. Did you mean 'tanh'?"
+    """
     names = list(allowed)
     near = get_close_matches(str(value), names, n=1)
     hint = f" Did you mean {near[0]!r}?" if near else ""

@@ -222,7 +222,29 @@ def figures(found: StudyResult) -> Sequence[Figure]:
 
 
 def load(directory: str | Path, system: System | None = None) -> StudyResult:
-    """Read the results of a study, finished or not."""
+    """Read the results of a study, finished or not.
+
+    Parameters
+    ----------
+    directory : path
+        Run directory.
+    system : System, optional
+        The system, if no installed package provides it.
+
+    Returns
+    -------
+    StudyResult
+        Records, points and verdicts; the latter by the claims of the installed system.
+
+    Raises
+    ------
+    StorageFailed
+        If there is no store or it is damaged.
+    StudyTooNew
+        If it was written by a newer version.
+    UnknownSystem
+        If no installed package provides the system.
+    """
     snapshot = read(directory)
     if system is None:
         system = registry.load(snapshot.meta["system"])
