@@ -149,7 +149,7 @@ CLAIMS = (
         "The squared overlap of every recovered rotated feature is on the curve of its eigenvalue.",
         "squared_overlap", "derived: the spike law in the eigenbasis of the effective matrix",
         within=0.06, because="Corrections of relative order (D/n)^(1/2) and 1/d.",
-        where=lambda cell: asymptotic(cell, 0.5), entry="rotated feature",
+        where=lambda cell: asymptotic(cell, 0.5), entry="rotated feature", scatter=overlap_scatter,
         missing="no point has n/D >= 15 and a rotated feature of predicted squared overlap above 0.5; "
         "raise samples",
     ),
@@ -178,7 +178,7 @@ CLAIMS = (
         "recovery-crossing", "Half of the representation is found at the predicted number of samples.",
         "derived",
         "A factor of 1.22: interpolation between sizes a factor of two apart, and seeds.",
-        crossing_place, power=0.3,
+        crossing_place, power=0.2,
     ),
     Claim(
         "recovery-scaling",
@@ -186,7 +186,7 @@ CLAIMS = (
         "finite-size corrections.",
         f"{PAPER}: n ~ d^(q+epsilon)",
         "0.4: rounding of d^epsilon to whole features and seeds, over a factor of two in d.",
-        recovery_scaling, power=0.3,
+        recovery_scaling, power=0.2,
     ),
     Agreement(
         "kernel-sees-nothing",
@@ -212,7 +212,7 @@ CLAIMS = (
     Agreement(
         "second-representation", "The second representation is found as far as the first one lets it be.",
         "inner_squared_overlap", "derived", within=0.1, because="Tilt of what the first step lost.",
-        where=four, entry="feature", power=0.3,
+        where=four, entry="feature", scatter=overlap_scatter, power=0.2,
         missing="no point has four layers and n/D >= 15; run with --preset four-layers",
     ),
     Agreement(

@@ -30,9 +30,9 @@ def kept(name: str, k: float = USUAL_DIRECTIONS) -> Values:
     return values
 
 
-def best(point: Point, name: str = "squared_error") -> np.ndarray:
-    """A metric at the number of directions where its mean is least."""
-    values = point.values(name)
+def best(point: Point) -> np.ndarray:
+    """The squared error at the number of directions where its mean is least."""
+    values = point.values("squared_error")
     return np.asarray(values[:, int(np.argmin(values.mean(axis=0)))])
 
 
@@ -134,7 +134,7 @@ CLAIMS = (
     Agreement(
         "few-directions-lose", "With 5 directions the squared error is at least twice that with 40.",
         ratio(kept("squared_error", 5), kept("squared_error"), samples=500, task="even-odd", width=0),
-        f"{PAPER}: U-shape in k; {NOTE}", within=0.3, expected=2.0, kind="at least", power=0.9,
+        f"{PAPER}: U-shape in k; {NOTE}", within=0.3, expected=2.0, kind="at least", power=0.3,
         because="Images of digits differ.",
         missing="no point of task even-odd has 5 and 40 directions and 500 samples; set directions=0",
     ),
@@ -166,18 +166,8 @@ CLAIMS = (
             kept("squared_error"), ones, task="even-odd", width=0, data="digits", samples=600, filters=2,
             activation="relu",
         ),
-        NOTE, within=0.01, expected=0.073, power=0.5, because="Two deviations of a split.",
+        NOTE, within=0.01, expected=0.073, power=0.3, because="Two deviations of a split.",
         missing="no point has digits, 600 samples and 2 filters of 40",
-    ),
-    Agreement(
-        "ten-digits", "Ten digits, 800 samples: the error of the best number of directions is 1.1 %.",
-        ratio(
-            lambda point: best(point, "error"), ones, task="ten-class", data="digits", samples=800,
-            width=0,
-        ),
-        "measured, kernel limit; note 2.5", within=0.003, expected=0.011, power=0.9,
-        because="Three of the 997 unseen images.",
-        missing="no point has ten classes of digits at 800 samples; run with --preset classes",
     ),
     Agreement(
         "lazy-features-are-worse",
@@ -190,7 +180,7 @@ CLAIMS = (
         "width-approaches-the-kernel",
         "The squared error approaches that of infinitely wide networks as P^(-0.7), between the rate "
         "P^(-1/2) of the Gram matrix and that of its square.",
-        exponent_in_width, f"{PAPER}; {NOTE}", within=0.15, expected=0.7, power=0.9,
+        exponent_in_width, f"{PAPER}; {NOTE}", within=0.15, expected=0.7, power=0.5,
         because="The first width is far from the limit.", pairs="width",
         missing="fewer than two finite widths; set width",
     ),

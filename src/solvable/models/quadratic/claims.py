@@ -167,7 +167,7 @@ def _changed(
 
     return Agreement(
         name, statement, metric=metric, relative=True, within=within, because=because, source=source,
-        where=judged, missing=NO_GAIN, power=0.5,
+        where=judged, missing=NO_GAIN, power=0.3,
     )  # fmt: skip
 
 
@@ -201,13 +201,13 @@ CLAIMS = (
     Agreement(
         "out-of-the-noise",
         "As many learned directions stand out of the noise as predicted, the noise told by the fit.",
-        metric="outliers", where=_tells, missing=LEFT, source="derived", power=0.5,
+        metric="outliers", where=_tells, missing=LEFT, source="derived", power=0.3,
         within=lambda cell: 1 + cell.expected / _degrees_left(cell.point),
         because="One eigenvalue, and their number over the degrees of freedom left.",
     ),
     Agreement(
         "feature-errors", "Each group of the target's features has its predicted error.",
-        metric="feature_errors", entry=group_names, where=_expands, missing=SAMPLES, power=0.5,
+        metric="feature_errors", entry=group_names, where=_expands, missing=SAMPLES, power=0.2,
         within=_feature_shift, source="derived",
         because="The first order in 1/d of the mean error, which may fall on any feature; d^(-2/3) "
         "for the edges of a random target.",
@@ -248,6 +248,6 @@ CLAIMS = (
         "Without label noise a low-rank target is recovered beyond the predicted sample size.",
         metric=_unexplained, expected=0.0, kind="at most", source=NUCLEAR, within=1e-3,
         because="A thousandth of the error of knowing nothing, from 8 % above the threshold on.",
-        where=lambda cell: _over_recovery(cell) > 1.08, missing=EXACT, power=0.15,
+        where=lambda cell: _over_recovery(cell) > 1.08, missing=EXACT, power=0.3,
     ),
 )  # fmt: skip
