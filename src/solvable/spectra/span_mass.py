@@ -69,7 +69,8 @@ class Ranking:
     def cuts(self, reach: float, count: int) -> tuple[np.ndarray, np.ndarray]:
         """Upper and lower cuts of the ranking, from inside to outside."""
         radii = np.linspace(0.1, 1, count) * max(self.upper - self.centre, self.centre - self.lower)
-        distances = np.linspace(0, reach, count)
+        # Closest to the edge, where eigenvalues are closest to each other
+        distances = reach * np.linspace(0, 1, count) ** 3
         high = [np.minimum(self.centre + radii, self.upper), self.upper + distances]
         low = [np.maximum(self.centre - radii, self.lower), self.lower - distances]
         return np.concatenate(high), np.concatenate(low)
@@ -86,8 +87,10 @@ def span_overlaps(
     centre = float(np.mean([ranking.centre for ranking in rankings]))
     bulk = [abs(edge - centre) for at in rankings for edge in (at.lower, at.upper)]
     reach = max(atoms.max() - centre, centre - atoms.min()) + float(np.mean(bulk))
-    radii = reach * np.linspace(0.03, 1, 40)
-    places = np.concatenate([centre - radii[::-1], centre + radii])
+    lower, upper = (
+        float(np.mean([getattr(at, end) for at in rankings])) for end in ("lower", "upper")
+    )
+    places = np.sort(np.concatenate(Ranking(lower, upper, centre).cuts(reach, 40)))
     above, above_of = masses_beyond(places, **spectrum)  # type: ignore[arg-type]
     overlaps = []
     for ranking in rankings:

@@ -24,11 +24,21 @@ class WeightedSample:
         Of each weight; they sum to 1.
     couplings : ndarray of shape (m, p)
         :math:`u_i=E[T^2\,\|P_\perp K A_i\|^2/D\mid w]`, at least 0.
+    single : ndarray of shape (m, p), optional
+        :math:`u_i/w^2` of one sample of each weight; by default the mean stands for it.
     """
 
     weights: np.ndarray
     probabilities: np.ndarray
     couplings: np.ndarray
+    single: np.ndarray | None = None
+
+    @property
+    def powers(self) -> np.ndarray:
+        r"""Squared components of a sample along the spikes, :math:`h_i^2=u_i/w^2`."""
+        return (
+            squared_components(self.weights, self.couplings) if self.single is None else self.single
+        )
 
     def clipped(self, n_samples: float) -> WeightedSample:
         """Law with the weights of either sign clipped that fewer than one of n samples exceeds."""
@@ -108,7 +118,16 @@ def compress_sample(
     means = np.empty((sizes.size, couplings.shape[1]))
     for i, column in enumerate(couplings.T):
         means[:, i] = np.bincount(group, column) / sizes
-    return WeightedSample(np.bincount(group, weights) / sizes, sizes / count, means)
+    middle = order[(starts + np.append(starts[1:], count) - 1) // 2]
+    single = squared_components(weights[middle], couplings[middle])
+    return WeightedSample(np.bincount(group, weights) / sizes, sizes / count, means, single)
+
+
+def squared_components(weights: np.ndarray, couplings: np.ndarray) -> np.ndarray:
+    """Squared components h_i^2 = u_i / w^2 along the spikes; 1 for a sample without weight."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        powers = couplings / (weights**2)[:, None]
+    return np.asarray(np.where(np.isfinite(powers), powers, 1.0))
 
 
 @dataclass(frozen=True)
@@ -248,7 +267,7 @@ def predict_spikes(
     array([0.975])
     """
     check_positive(n_samples=n_samples, n_features=n_features)
-    sides = _both_sides(sample, n_samples, n_features, background, heights)
+    sides = both_sides(sample, n_samples, n_features, background, heights)
     own = [np.flatnonzero((heights >= 0) == (sign > 0)) for sign, _, _ in sides]
     places, overlaps, sharp, excess = np.zeros((4, heights.size))
     centre = 0.0 if background is None else float(background.atoms.mean())
@@ -319,14 +338,14 @@ def spike_excess(
     """
     check_positive(n_samples=n_samples, n_features=n_features)
     excess = np.empty(heights.size)
-    for sign, side, spikes in _both_sides(sample, n_samples, n_features, background, heights):
+    for sign, side, spikes in both_sides(sample, n_samples, n_features, background, heights):
         place, _, value, _ = side.curves(np.array([side.critical]), spikes)
         chosen = (heights >= 0) == (sign > 0)
         excess[chosen] = (value[0] - place)[chosen]
     return excess
 
 
-def _both_sides(
+def both_sides(
     sample: WeightedSample,
     n_samples: float,
     n_features: int,

@@ -91,6 +91,12 @@ class CubicLaw(SpikeLaw):
     populations: tuple[Spectrum, ...] = ()  # spikes included, of several first layers
     draws: SampledOperator | None = None  # of the law, for the edges that the learner finds
 
+    def drawn(self, n_samples: float, n_total: int) -> None:
+        """Nothing: masses are smooth."""
+
+    def shared(self, n_samples: float, n_total: int) -> None:
+        """Nothing: the overlaps are of this kind."""
+
     def spikes(self, n_samples: float) -> SpikePrediction:
         """Edges, places, and overlaps with as many directions as features."""
         found = predict_spikes(**self._at(n_samples))

@@ -9,6 +9,8 @@ import numpy as np
 
 from solvable.arrays import random_stream
 from solvable.models.sequential.latent_draws import LatentDraws, fit_last_layer, plug_in_error
+from solvable.models.sequential.second_layer import wants_cross_terms
+from solvable.spectra.drawn_spikes import DrawnSpikes
 
 
 @dataclass(frozen=True)
@@ -23,6 +25,8 @@ class Spectrum:
     noise_scale: np.ndarray
     floor: np.ndarray
     shift: float
+    drawn: tuple[DrawnSpikes | None, ...] = ()  # at each sample size, where there are some
+    own: np.ndarray | None = None  # overlap with a direction of its own, of many features
 
 
 def fresh_rows(samples: float) -> int:
@@ -42,14 +46,37 @@ def plug_in_layers(
         spectrum.edges, np.abs(spectrum.edges).argmax(axis=1, keepdims=True), axis=1
     )
     values = np.where(spectrum.recovered, spectrum.places, farther) + spectrum.shift
+    return _layers(values, spectrum.overlap, mean, noise_scale[:, None], n_features)
+
+
+def mixed_layers(
+    spectrum: Spectrum, *, mean: float, noise_scale: np.ndarray, n_features: int
+) -> list[dict[str, np.ndarray] | None]:
+    """The same of the directions of drawn matrices, (draws, p), at every size that has some."""
+    layers: list[dict[str, np.ndarray] | None] = [None] * spectrum.places.shape[0]
+    for k, drawn in enumerate(spectrum.drawn):
+        if drawn is not None:
+            values = drawn.eigenvalues + spectrum.shift
+            layers[k] = _layers(values, np.zeros(1), mean, noise_scale[k], n_features)
+    return layers
+
+
+def _layers(
+    values: np.ndarray,
+    overlap: np.ndarray,
+    mean: float,
+    noise_scale: np.ndarray | float,
+    n_features: int,
+) -> dict[str, np.ndarray]:
+    """Eigenvalues, and those less their noise."""
     rest = max(n_features - values.shape[1], 1)
     # The learner's centre of the bulk: the mean of the eigenvalues that are no features.
     centre = (n_features * mean - values.sum(axis=1, keepdims=True)) / rest if mean else 0.0
-    size, edge = np.abs(values - centre), 2 * noise_scale[:, None]
+    size, edge = np.abs(values - centre), 2 * noise_scale
     root = np.sqrt(np.maximum(size**2 - edge**2, 0.0))
     # sqrt((v^2 - 4 s^2)_+), of a spike theta = (v + sqrt(v^2 - 4 s^2)) / 2 the same as theta c^2,
     # which is smooth through the threshold as the overlap is.
-    shrunk = np.sign(values - centre) * np.maximum(root, (size + root) / 2 * spectrum.overlap)
+    shrunk = np.sign(values - centre) * np.maximum(root, (size + root) / 2 * overlap)
     return {"in-sample": values, "shrinkage": shrunk}
 
 
@@ -62,6 +89,7 @@ def drawn_errors(
     *,
     label_map: str,
     label_power: float,
+    mixed: Sequence[Mapping[str, np.ndarray] | None] = (),
 ) -> dict[str, np.ndarray]:
     """Errors on draws of latent features, of all kinds, and that of the unrecovered tail alone."""
     readout = not _linear(coefficients)
@@ -70,22 +98,53 @@ def drawn_errors(
     errors = {name: np.zeros(samples.size) for name in ("least-squares", "tail-only", *layers)}
     for k, rows in enumerate(map(fresh_rows, samples)):
         stream = random_stream("sequential-recovery", "noise inside the span")
-        for draw in draws:
+        drawn = spectrum.drawn[k] if spectrum.drawn else None
+        squares = not wants_cross_terms("auto", spectrum.places.shape[1], rows, linear_terms=False)
+        guess, found = spectrum.places[k] * spectrum.overlap[k], spectrum.recovered[k]
+        for place, draw in enumerate(draws):
             share = 1 / len(draws)
             features = draw.learned(spectrum.overlap[k])
-            guess, found = spectrum.places[k] * spectrum.overlap[k], spectrum.recovered[k]
-            fit = fit_last_layer(features, draw.labels, readout=readout, rows=rows, guess=guess)
-            errors["least-squares"][k] += share * fit.normalised_mse
+            alone = features
+            if squares and spectrum.own is not None:  # what is spread over many directions is lost
+                alone = draw.learned(np.minimum(spectrum.own[k], spectrum.overlap[k]))
+            fits: list[tuple[np.ndarray, np.ndarray, float]] = [(alone, guess, 1.0)]
+            if drawn is None:
+                inside = _noise_inside(features, label_power / samples[k], stream)
+                plugged = [
+                    (name, (features**2 - 1) @ weights[k] + inside, 1.0)
+                    for name, weights in layers.items()
+                ]
+            else:
+                chosen = list(range(place, len(drawn.eigenvalues), len(draws))[:3])
+                along, part = [draw.along(drawn.components[j]) for j in chosen], 1 / len(chosen)
+                if squares:  # of which features each direction is made matters to squares alone
+                    fits = [
+                        (h, drawn.eigenvalues[j], part) for h, j in zip(along, chosen, strict=True)
+                    ]
+                plugged = [
+                    (name, (h**2 - 1) @ weights[j], part)
+                    for name, weights in (mixed[k] or {}).items()
+                    for h, j in zip(along, chosen, strict=True)
+                ]
             errors["tail-only"][k] += share * draw.tail_error(found, guess, readout=readout)
-            # s(h) = (sigma / 2) sum_ij (v_i delta_ij + E_ij) (h_i h_j - delta_ij) with the noise of the
-            # moment inside the span, Var(E_ij) = (1 + delta_ij) E[T^2] / n
-            norm = np.sum(features**2, axis=1)
-            power = 2 * (norm**2 - 2 * norm + features.shape[1]) * label_power / samples[k]
-            inside = np.sqrt(power) * stream.standard_normal(norm.size)
-            for name, weights in layers.items():
-                index = draw.labels.std() / 2 * ((features**2 - 1) @ weights[k] + inside)
-                errors[name][k] += share * plug_in_error(index, draw.labels, readout=scaled)
+            for learned, weights, part in fits:
+                fit = fit_last_layer(
+                    learned, draw.labels, readout=readout, rows=rows, guess=weights
+                )
+                errors["least-squares"][k] += share * part * fit.normalised_mse
+            for name, index, part in plugged:
+                index = draw.labels.std() / 2 * index
+                errors[name][k] += share * part * plug_in_error(index, draw.labels, readout=scaled)
     return errors
+
+
+def _noise_inside(features: np.ndarray, variance: float, stream: np.random.Generator) -> np.ndarray:
+    """What the noise of the moment between the features adds to the index of each draw."""
+    # s(h) = (sigma / 2) sum_ij (v_i delta_ij + E_ij) (h_i h_j - delta_ij), Var(E_ij) = (1 + delta_ij)
+    # E[T^2] / n
+    norm = np.sum(features**2, axis=1)
+    power = 2 * (norm**2 - 2 * norm + features.shape[1]) * variance
+    return np.asarray(np.sqrt(power) * stream.standard_normal(norm.size))
 
 
 def limit_errors(

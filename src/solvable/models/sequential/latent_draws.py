@@ -42,6 +42,13 @@ class LatentDraws:
             self.tails[key] = fit.normalised_mse
         return self.tails[key]
 
+    def along(self, components: np.ndarray) -> np.ndarray:
+        """Learned features along directions of given components <feature, direction>, (p, k)."""
+        # hat h_k = sum_i U_ik u_i + what is left of its norm, of covariance 1 - U^T U
+        values, vectors = np.linalg.eigh(np.eye(components.shape[1]) - components.T @ components)
+        rest = (vectors * np.sqrt(np.clip(values, 0, 1))) @ vectors.T
+        return np.asarray(self.signal @ components + self.noise @ rest)
+
 
 def random_features(
     squared_norm: np.ndarray, signal: np.ndarray, n_features: int, rng: np.random.Generator

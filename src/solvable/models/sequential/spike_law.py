@@ -9,16 +9,23 @@ from typing import Any, Protocol
 import numpy as np
 
 from solvable.errors import InvalidParameter
+from solvable.spectra._edge_ensemble import MOST
+from solvable.spectra.drawn_spikes import DrawnSpikes, draw_spikes
+from solvable.spectra.span_mass import Ranking, span_overlaps
 from solvable.spectra.spikes import (
     Background,
     SpikePrediction,
     WeightedSample,
+    both_sides,
     predict_spikes,
     spike_excess,
 )
 
 MANY_SAMPLES = 1e9
 """Samples per feature that stand for infinitely many."""
+
+MOST_DRAWN = 1_000
+"""Directions up to which matrices are drawn: a second."""
 
 
 def check_samples(samples: float, features: int) -> None:
@@ -28,6 +35,9 @@ def check_samples(samples: float, features: int) -> None:
             f"samples is {samples:g}, fewer than the {features} directions that are asked for: single "
             "samples are the spikes of such a spectrum. Allowed: at least as many samples as features."
         )
+
+
+_TWENTY = (np.arange(20) + 0.5) / 20
 
 
 class Population(Protocol):
@@ -56,6 +66,54 @@ class SpikeLaw:
     def spikes(self, n_samples: float) -> SpikePrediction:
         """Edges, places, and overlaps with as many directions as features, without the shift."""
         return predict_spikes(**self._at(n_samples), n_directions=self.heights.size)
+
+    def drawn(self, n_samples: float, n_total: int) -> DrawnSpikes | None:
+        """Spikes in drawn matrices of all D directions, if these are few, or features many."""
+        few = self.few(n_samples, n_total)
+        if n_total > MOST_DRAWN or not (few or self.heights.size > MOST):
+            return None
+        at = self._at(n_samples) | {"n_features": n_total - self.heights.size}
+        seconds = 2e-7 * n_total**2 + 1e-10 * n_total**3  # of one draw
+        return draw_spikes(**at, draws=int(np.clip(0.5 / seconds, 4, 128)) if few else 4)
+
+    def few(self, n_samples: float, n_total: int) -> bool:
+        """Whether laws of many samples or directions miss something, and the matrix can be drawn."""
+        # One sample makes an eigenvalue |w| D / n, which counts beside the half-width 2 s.
+        largest = float(np.abs(self.sample.clipped(n_samples).weights).max())
+        single = largest * np.sqrt(n_total / n_samples) > 1.5 * np.sqrt(self.noise)
+        return n_total <= 64 or (single and n_total <= MOST_DRAWN)
+
+    def alone(self, n_samples: float, n_total: int) -> np.ndarray:
+        """Overlap of each feature with an eigenvector of its own, noise among features included."""
+        at = self._at(n_samples) | {"n_features": n_total}
+        return predict_spikes(**at).sharp_squared_overlap
+
+    def shared(self, n_samples: float, n_total: int) -> np.ndarray | None:
+        """Overlaps of many features, each in the noise of all others."""
+        p = self.heights.size
+        if p <= MOST or self.few(n_samples, n_total):
+            return None
+        at, (upper, lower) = self._at(n_samples), both_sides(**self._at(n_samples))
+        sample, background = self.sample.clipped(n_samples), at["background"]
+        # Features of nearly the same height stand for each other.
+        groups = np.array_split(np.argsort(self.heights), min(p, 200))
+        levels = np.array([self.heights[group].mean() for group in groups])
+        rest = np.zeros(1) if background is None else np.quantile(background.atoms, _TWENTY)
+        sizes = np.array([group.size for group in groups])
+        free = np.full(rest.size, max(n_total - p, 0) / rest.size)
+        overlaps = span_overlaps(
+            [Ranking(-lower[1].edge, upper[1].edge, float(rest.mean()))],
+            p,
+            n_total,
+            atoms=np.concatenate([levels, rest]),
+            shares=np.concatenate([sizes, free]) / n_total,
+            profiles=np.eye(levels.size, levels.size + rest.size),
+            weights=sample.weights,
+            probabilities=sample.probabilities,
+            couplings=np.stack([sample.couplings[:, g].mean(axis=1) for g in groups], axis=1),
+            aspect_ratio=n_samples / n_total,
+        )
+        return np.interp(self.heights, levels, overlaps)
 
     def _at(self, n_samples: float) -> dict[str, Any]:
         return {

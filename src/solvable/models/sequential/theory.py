@@ -12,9 +12,16 @@ from solvable.errors import DegenerateReadout, InvalidParameter, unknown_choice
 from solvable.hermite import gaussian_quadrature, hermite_polynomials
 from solvable.models.sequential.background import QuadraticBackground
 from solvable.models.sequential.draws import gaussian_draw
-from solvable.models.sequential.errors import Spectrum, drawn_errors, limit_errors, plug_in_layers
+from solvable.models.sequential.errors import (
+    Spectrum,
+    drawn_errors,
+    limit_errors,
+    mixed_layers,
+    plug_in_layers,
+)
 from solvable.models.sequential.moments import FiniteSizeMoments, finite_size_moments
 from solvable.models.sequential.spike_law import check_samples
+from solvable.spectra._edge_ensemble import MOST
 from solvable.spectra.spiked import spiked_overlap, spiked_positions, threshold_ratio
 
 Method = Literal["auto", "closed form", "resolvent"]
@@ -225,15 +232,12 @@ def _errors(
     """Normalised error for every kind of second layer, and that of the unrecovered tail alone."""
     if moments is None:
         return limit_errors(weights, g, spectrum, n_features)
-    layers = plug_in_layers(
-        spectrum,
-        mean=moments.shift,
-        noise_scale=np.sqrt(moments.plain_noise * n_features / sizes),
-        n_features=n_features,
-    )
+    scale = np.sqrt(moments.plain_noise * n_features / sizes)
     return drawn_errors(
-        moments.latent, g, spectrum, layers, sizes,
-        label_map=moments.label_map, label_power=moments.label_second_moment,
+        moments.latent, g, spectrum,
+        plug_in_layers(spectrum, mean=moments.shift, noise_scale=scale, n_features=n_features),
+        sizes, label_map=moments.label_map, label_power=moments.label_second_moment,
+        mixed=mixed_layers(spectrum, mean=moments.shift, noise_scale=scale, n_features=n_features),
     )  # fmt: skip
 
 
@@ -322,7 +326,18 @@ def _by_resolvent(
     check_samples(float(samples.min()), moments.heights.size)
     law = moments.law if background is None else replace(moments.law, background=background)
     spikes = [law.spikes(float(n)) for n in samples]
-    overlap = [at.squared_overlap if rounding else at.sharp_squared_overlap for at in spikes]
+    drawn = [law.drawn(float(n), moments.n_features) if rounding else None for n in samples]
+    # So many that the learner fits their squares alone, and too many directions to draw
+    many = moments.heights.size > MOST and any(draws is None for draws in drawn)
+    overlap = []
+    for n, at, draws in zip(samples, spikes, drawn, strict=True):
+        known = at.squared_overlap if rounding else at.sharp_squared_overlap
+        shared = law.shared(float(n), moments.n_features) if rounding else None
+        if shared is not None:
+            known = shared
+        elif draws is not None:
+            known = draws.squared_overlap
+        overlap.append(known)
     return Spectrum(
         overlap=np.array(overlap),
         recovered=samples[:, None] > law.thresholds,
@@ -332,6 +347,8 @@ def _by_resolvent(
         noise_scale=np.sqrt(law.noise * law.n_features / samples),
         floor=law.floor,
         shift=law.shift,
+        drawn=tuple(drawn),
+        own=np.array([law.alone(float(n), moments.n_features) for n in samples]) if many else None,
     )
 
 

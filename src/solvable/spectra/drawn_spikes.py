@@ -1,0 +1,167 @@
+"""Spikes in drawn matrices: few samples, few directions, or many spikes, of which laws say too little."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from solvable.arrays import random_stream
+from solvable.spectra.edges import weighted_bulk
+from solvable.spectra.spikes import Background, WeightedSample, both_sides
+
+
+@dataclass(frozen=True)
+class DrawnSpikes:
+    """The eigenvectors that rank first in some draws of the matrix, seen from the spikes."""
+
+    eigenvalues: np.ndarray  # (draws, p), in the order of their rank
+    components: np.ndarray  # (draws, p, p): <spike i, eigenvector k>
+
+    @property
+    def squared_overlap(self) -> np.ndarray:
+        """Mean overlap of each spike with the span of the eigenvectors."""
+        return np.asarray(np.mean(np.sum(self.components**2, axis=2), axis=0))
+
+
+@dataclass(frozen=True)
+class _Rest:
+    """Samples of small weight: Gaussian noise of these variances and means."""
+
+    block: np.ndarray  # (p, p), between spikes
+    rows: np.ndarray  # (p,), between a spike and each direction of the complement
+    complement: float
+    spike_mean: np.ndarray  # E[w h_i^2] of the others, which is part of the heights already
+    mean: float  # E[w] of the others
+
+
+def draw_spikes(
+    *,
+    sample: WeightedSample,
+    heights: np.ndarray,
+    n_samples: float,
+    n_features: int,
+    background: Background | None,
+    draws: int,
+) -> DrawnSpikes:
+    """Draws of the matrix of `predict_spikes`, and the directions that a learner ranks first.
+
+    ``n_features`` is that of the complement of the spikes, 0 or more. O(draws D^3).
+    """
+    p, C, n = heights.size, n_features, round(n_samples)
+    held = Background.empty(p) if background is None else background
+    edges, added = _edges(sample, heights, n_samples, max(C, 1), background)
+    # The largest weights one by one, twice as many as directions; the sum of the others is Gaussian.
+    kept = max(2 * (p + C), 64)
+    largest = _largest(sample, n, kept)
+    chance = sample.probabilities[largest]
+    rest = _rest(sample, largest, n)
+    levels = _levels(held, C)
+    offsets = np.concatenate([heights - rest.spike_mean, levels[0] - rest.mean])
+    deviation = _deviation(rest, held, C)
+    rng = random_stream("drawn spikes", p, C)
+    eigenvalues, components = np.empty((draws, p)), np.empty((draws, p, p))
+    for draw in range(draws):
+        count = n if n <= kept else rng.binomial(n, chance.sum())
+        atoms = rng.choice(largest, count, p=chance / chance.sum())
+        weights = sample.weights[atoms]
+        if n <= kept:
+            # Labels are centred on the samples there are, and the learner's edges are theirs.
+            weights = weights - weights.mean() + sample.probabilities @ sample.weights
+            bulk = weighted_bulk(weights=weights, aspect_ratio=n / max(C, 1))
+            edges = np.add(bulk.with_margin(dimension=p + C), added)
+        matrix = _moment(weights, sample.powers[atoms], n, C, rng)
+        noise = rng.standard_normal((p + C, p + C), dtype=np.float32)
+        matrix += deviation * (noise + noise.T) / np.sqrt(np.float32(2))
+        matrix[np.diag_indices(p + C)] += offsets
+        if levels[1] is not None:
+            joined = np.sqrt(levels[1]) * rng.choice([-1.0, 1.0], levels[1].shape)
+            matrix[:p, p:] += joined
+            matrix[p:, :p] += joined.T
+        values, vectors = np.linalg.eigh(matrix)
+        far = np.maximum(np.maximum(values - edges[1], edges[0] - values), 0)
+        first = np.lexsort((-np.abs(values - values.mean()), -far))[:p]
+        eigenvalues[draw], components[draw] = values[first], vectors[:p, first]
+    return DrawnSpikes(eigenvalues, components)
+
+
+def _edges(
+    sample: WeightedSample,
+    heights: np.ndarray,
+    n_samples: float,
+    n_features: int,
+    background: Background | None,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Edges with the learner's margin, lower and upper, and what the background adds to each."""
+    law = (sample, n_samples, n_features)
+    upper, lower = both_sides(*law, background, heights)
+    bare = (upper, lower) if background is None else both_sides(*law, None, heights)
+    # Beyond 2.02 l is the largest of a hundred eigenvalues of noise.
+    edges = [sign * (side.edge + 2.02 * side.scale) for sign, side, *_ in (lower, upper)]
+    added = [sign * (side.edge - bare[sign < 0][1].edge) for sign, side, *_ in (lower, upper)]
+    return np.array(edges), np.array(added)
+
+
+def _deviation(rest: _Rest, background: Background, size: int) -> np.ndarray:
+    """Standard deviations of the Gaussian part of the matrix, off the diagonal."""
+    p, n_features = len(rest.block), max(size, 1)
+    variance = np.zeros((p + size, p + size), dtype=np.float32)
+    variance[:p, :p] = rest.block
+    variance[p:, p:] = rest.complement + background.variance / n_features
+    variance[:p, p:] = (rest.rows + background.couplings / n_features)[:, None]
+    variance[p:, :p] = variance[:p, p:].T
+    return np.sqrt(variance)
+
+
+def _moment(
+    weights: np.ndarray,
+    powers: np.ndarray,
+    n_samples: int,
+    n_complement: int,
+    rng: np.random.Generator,
+) -> np.ndarray:
+    """(1/n) sum_mu w_mu f_mu f_mu^T of drawn samples, f = (h, g) with |g|^2 = D - p."""
+    p = powers.shape[1]
+    rows = rng.standard_normal((weights.size, p + n_complement), dtype=np.float32)
+    rows[:, :p] = np.sign(rows[:, :p]) * np.sqrt(powers)
+    norms = np.linalg.norm(rows[:, p:], axis=1, keepdims=True)
+    rows[:, p:] *= np.sqrt(n_complement) / np.maximum(norms, 1e-30)
+    return np.asarray((rows * (weights / n_samples).astype(np.float32)[:, None]).T @ rows)
+
+
+def _largest(sample: WeightedSample, n_samples: int, kept: int) -> np.ndarray:
+    """Atoms of the largest weights, which so many of n samples have."""
+    order = np.argsort(-np.abs(sample.weights))
+    if n_samples <= kept:
+        return np.asarray(order)
+    within = np.cumsum(sample.probabilities[order]) < kept / n_samples
+    return np.asarray(order[: np.count_nonzero(within) + 1])
+
+
+def _rest(sample: WeightedSample, largest: np.ndarray, n_samples: int) -> _Rest:
+    """Moments of the samples that are not drawn one by one, and means of all."""
+    chance = sample.probabilities.copy()
+    chance[largest] = 0.0
+    w, h2 = sample.weights, sample.powers
+    block = (h2.T * (chance * w**2)) @ h2
+    # Diagonals of the noise have twice the variance of the other entries, Var(w h^2) here.
+    np.fill_diagonal(block, np.diag(block) - ((chance * w) @ h2) ** 2)
+    block[np.diag_indices(len(block))] /= 2
+    drawn = sample.probabilities - chance
+    return _Rest(
+        block / n_samples,
+        (chance * w**2) @ h2 / n_samples,
+        float(chance @ w**2) / n_samples,
+        (drawn * w) @ h2,
+        float(drawn @ w),
+    )
+
+
+def _levels(background: Background, size: int) -> tuple[np.ndarray, np.ndarray | None]:
+    """As many levels of the background as the complement has directions, and their links."""
+    order = np.argsort(background.atoms)
+    copies = (((np.arange(size) + 0.5) / max(size, 1)) * order.size).astype(int)
+    if background.links is None:
+        return background.atoms[order][copies], None
+    shared = np.bincount(copies, minlength=order.size)[copies]
+    return background.atoms[order][copies], background.links[:, order][:, copies] / shared

@@ -1,0 +1,77 @@
+"""Many features at once, few samples, few directions: predicted against measured replicates."""
+
+import numpy as np
+import pytest
+
+from solvable.arrays import random_stream
+from solvable.models.sequential.predict import predict
+from solvable.models.sequential.system import system
+
+
+def compare(setting, replicates):
+    """Predicted metrics, and means and standard errors of the overlaps and of the error."""
+    parameters = system.parameters(**setting, test_samples=4_000)
+    rows = [
+        system.measure(parameters, random_stream("many and few", seed))
+        for seed in range(replicates)
+    ]
+    overlap = np.array([row["squared_overlap"] for row in rows])
+    error = np.array([row["normalised_mse"] for row in rows])
+    root = np.sqrt(replicates)
+    return (
+        predict(parameters),
+        (overlap.mean(axis=0), overlap.std(axis=0, ddof=1) / root),
+        (error.mean(), error.std(ddof=1) / root),
+    )
+
+
+# Features from a tenth to nine tenths of all directions; the next to last are too many to be drawn.
+MANY = {
+    "a tenth": {"dimension": 260, "features": 26, "samples": 5_000, "decay": 0.5},
+    "a third": {"dimension": 150, "features": 50, "samples": 2_400, "decay": 0.2},
+    "nine tenths": {"dimension": 110, "features": 100, "samples": 900, "decay": 0.0},
+    "beyond drawing": {"dimension": 1_040, "features": 400, "samples": 6_000, "decay": 0.3},
+    "all out": {"dimension": 1_010, "features": 20, "samples": 120_000, "decay": 0.5},
+}
+
+
+@pytest.mark.parametrize("setting", MANY.values(), ids=MANY)
+def test_many_features(setting):
+    fixed = {"degree": 1, "label_map": "clip", "signs": "alternating"}
+    predicted, (overlap, spread), (error, scatter) = compare({**fixed, **setting}, 3)
+    found = np.array(predicted["squared_overlap"])
+    # Three replicates: groups of ten neighbours, whose spreads are averaged
+    groups = np.array_split(np.arange(found.size), max(found.size // 10, 2))
+    for group in groups:
+        allowed = 3.5 * np.sqrt(np.mean(spread[group] ** 2) / group.size) + 0.03
+        assert abs(found[group].mean() - overlap[group].mean()) < allowed, group
+    assert abs(found.mean() - overlap.mean()) < 0.015
+    assert predicted["normalised_mse"] == pytest.approx(error, rel=0.06, abs=3 * scatter)
+
+
+# Fewer samples than directions, and an unbounded label: single samples are directions.
+FEW = {
+    "one in a hundred": {"dimension": 110, "features": 1, "samples": 18, "label_map": "tanh"},
+    "two": {"dimension": 70, "features": 2, "samples": 45, "label_map": "clip"},
+    "unbounded": {"dimension": 160, "features": 3, "samples": 1_500, "label_map": "identity"},
+    "five inputs": {"dimension": 5, "features": 2, "samples": 24, "label_map": "identity"},
+}
+
+
+@pytest.mark.parametrize("setting", FEW.values(), ids=FEW)
+def test_few_samples(setting):
+    fixed = {"degree": 1, "decay": 0.6, "signs": "positive"}
+    predicted, (overlap, spread), _ = compare({**fixed, **setting}, 60)
+    found = np.array(predicted["squared_overlap"])
+    np.testing.assert_array_less(np.abs(found - overlap), 4 * spread + 0.15 * overlap)
+
+
+@pytest.mark.parametrize("kind", ["in-sample", "shrinkage"])
+def test_layers_of_eigenvalues_of_unbounded_labels(kind):
+    setting = {
+        "dimension": 180, "degree": 1, "features": 8, "samples": 4_300, "decay": 0.8,
+        "label_map": "identity", "signs": "positive", "second_layer": kind,
+    }  # fmt: skip
+    predicted, _, (error, scatter) = compare(setting, 24)
+    within = 0.1 if kind == "in-sample" else 0.2
+    assert predicted["normalised_mse"] == pytest.approx(error, rel=within, abs=3 * scatter)

@@ -1,0 +1,83 @@
+"""Drawn matrices of few samples, few directions or many spikes, against simulation and the laws."""
+
+import numpy as np
+import pytest
+
+from solvable.spectra.drawn_spikes import draw_spikes
+from solvable.spectra.spikes import Background, WeightedSample, compress_sample, predict_spikes
+
+
+def weighted(T, h):
+    """Law of samples T (f f^T - 1) of Gaussian f whose first components are h."""
+    order = np.argsort(T)
+    return compress_sample(T[order], (T**2)[order, None] * h[order] ** 2)
+
+
+def labels(h):
+    T = np.clip((h**2 - 1) @ np.full(h.shape[1], 0.5), -1.5, 1.5)
+    return T
+
+
+@pytest.mark.parametrize(("columns", "samples"), [(48, 21), (17, 60), (90, 400)])
+def test_few_samples_against_simulated_matrices(columns, samples):
+    rng = np.random.default_rng(7)
+    h = rng.standard_normal((200_000, 2))
+    T = labels(h)
+    mean = T.mean()
+    law = weighted(T - mean, h)
+    heights = (T - mean) @ (h**2 - 1) / T.size
+    measured = []
+    for _ in range(300 if columns < 50 else 100):
+        F = rng.standard_normal((samples, columns))
+        weights = labels(F[:, :2])
+        weights -= weights.mean()
+        values, vectors = np.linalg.eigh((F.T * weights) @ F / samples)
+        # Of these weights the upper edge is the farther one.
+        out = np.argsort(-np.abs(values - values.mean()))[:2]
+        measured.append(np.sum(vectors[:2, out] ** 2, axis=1))
+    drawn = draw_spikes(
+        sample=law,
+        heights=heights,
+        n_samples=samples,
+        n_features=columns - 2,
+        background=None,
+        draws=128,
+    )
+    spread = np.std(measured, axis=0)
+    error = np.sqrt(spread**2 / len(measured) + spread**2 / 128)
+    np.testing.assert_array_less(
+        np.abs(drawn.squared_overlap - np.mean(measured, axis=0)), 3.5 * error
+    )
+
+
+def test_many_samples_give_the_law():
+    weights = np.linspace(-1.5, 1.5, 2001)
+    sample = WeightedSample(weights, np.full(2001, 1 / 2001), (weights**2)[:, None] * np.ones(2))
+    at = {"sample": sample, "heights": np.array([0.6, -0.45]), "n_samples": 9_000}
+    found = predict_spikes(**at, n_features=298, n_directions=2)
+    drawn = draw_spikes(**at, n_features=298, background=None, draws=24)
+    np.testing.assert_allclose(drawn.squared_overlap, found.squared_overlap, atol=0.02)
+    first = np.sort(drawn.eigenvalues, axis=1)[:, ::-1].mean(axis=0)
+    np.testing.assert_allclose(first, found.eigenvalues, rtol=0.03)
+
+
+def test_background_moves_and_takes_from_a_spike():
+    weights = np.linspace(-1.5, 1.5, 2001)
+    sample = WeightedSample(weights, np.full(2001, 1 / 2001), (weights**2)[:, None])
+    rng = np.random.default_rng(3)
+    atoms = np.sort(rng.uniform(-0.15, 0.25, 60))
+    background = Background(atoms, 0.01, np.array([0.01]), links=np.full((1, 60), 2e-4))
+    at = {"sample": sample, "heights": np.array([0.5]), "n_samples": 20_000}
+    found = predict_spikes(**at, n_features=240, background=background, n_directions=1)
+    drawn = draw_spikes(**at, n_features=240, background=background, draws=24)
+    np.testing.assert_allclose(drawn.squared_overlap, found.squared_overlap, atol=0.03)
+    np.testing.assert_allclose(drawn.eigenvalues.mean(axis=0), found.eigenvalues, rtol=0.03)
+
+
+def test_as_many_directions_as_there_are_hold_everything():
+    sample = WeightedSample(np.array([-1.0, 1.0]), np.full(2, 0.5), np.ones((2, 9)))
+    drawn = draw_spikes(
+        sample=sample, heights=np.linspace(0.1, 0.5, 9), n_samples=40, n_features=0,
+        background=None, draws=4,
+    )  # fmt: skip
+    np.testing.assert_allclose(drawn.squared_overlap, 1, atol=1e-5)
