@@ -82,6 +82,7 @@ def run(
     >>> found.complete, len(found.records), found.verdicts[0].claim
     (True, 4, 'test-error')
     """
+    from solvable.paths import check_path
     from solvable.study import run_study
     from solvable.study.dispatch import count_workers
     from solvable.study.outputs import check_directory, write_outputs
@@ -89,7 +90,7 @@ def run(
     study = study_of(_system(system), preset, settings, seeds, seed)
     options: dict[str, Any] = {"workers": workers, "scheduler": scheduler, "progress": progress}
     if output is not None:
-        check_directory(Path(output))
+        check_directory(check_path(output, "output"))
         result = run_study(study, output, **options)
         if result.points:
             write_outputs(result, 1 if scheduler else count_workers(workers))

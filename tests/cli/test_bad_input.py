@@ -46,6 +46,24 @@ TABLE = [
     (["verify", "nowhere"], ["nowhere", "no such file", "directory of a run"]),
     (["report", "nowhere"], ["nowhere", "no such file", "directory of a run"]),
     (["run", "probe", "--output", "file.txt"], ["'file.txt'", "directory"]),
+    (["run", "probe", "--seeds", "3.25"], ["--seeds is '3.25'", "whole numbers"]),
+    (["run", "probe", "--seed", "1e-1"], ["--seed is '1e-1'", "whole numbers"]),
+    (["run", "probe", "--workers", "inf"], ["--workers is 'inf'", "whole numbers"]),
+    (["learn", "iris", "--rows", "99.5"], ["--rows is '99.5'", "whole numbers"]),
+    (["diagnose", "file.txt", "--seed", "-7"], ["--seed is -7", "at least 0"]),
+    (["forecast", "file.txt", "--seed", "-7"], ["--seed is -7", "at least 0"]),
+    (["run", "probe", "--output", ""], ["--output is empty"]),
+    (["learn", "iris", "--output="], ["--output is empty"]),
+    (["diagnose", "file.txt", "--output", ""], ["--output is empty"]),
+    (["learn", ""], ["the path is empty"]),
+    *(
+        ([*words, 86 * "äb"], ["258 bytes", "up to 255"])
+        for words in (["verify"], ["report"], ["diagnose"], ["forecast"], ["learn"])
+    ),
+    (["run", "probe", "--output", 30 * f"{200 * 'd'}/"], ["6030 bytes", "up to 4096"]),
+    (["predict", 300 * "m", "file.txt"], ["300 bytes", "up to 255"]),
+    (["predict", "file.txt", "iris", "--output", 300 * "p"], ["--output", "300 bytes"]),
+    (["learn", "a\0b.csv"], ["zero byte"]),
 ]
 
 

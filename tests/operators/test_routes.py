@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from solvable import memory
 from solvable.errors import InvalidParameter, MemoryLimitExceeded
 from solvable.operators import HermiteFeatures, Route, choose_route
-from solvable.operators import _memory as memory
 from solvable.operators.routes import basis_capacity, expected_products, possible_routes
 
 

@@ -16,9 +16,11 @@ from solvable.cli.list import list_systems
 from solvable.cli.predict import predict
 from solvable.cli.report import report
 from solvable.cli.run import run
+from solvable.cli.settings import read_option
 from solvable.cli.theory import theory
 from solvable.cli.verify import verify
 from solvable.errors import SolvableError
+from solvable.paths import printable
 
 HELP = """\
 Solvable models of feature learning: theory and experiment on the same axes.
@@ -60,7 +62,7 @@ def build_app() -> App:
         help=HELP,
         help_format="plaintext",
         version=_version,
-        default_parameter=Parameter(negative=()),
+        default_parameter=Parameter(negative=(), converter=read_option),
         suppress_keyboard_interrupt=False,
     )
     for position, (name, command) in enumerate(_COMMANDS.items()):
@@ -100,11 +102,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except SolvableError as error:
         return _refuse(str(error))
     except CycloptsError as error:
+        if isinstance(error.__cause__, SolvableError):
+            return _refuse(str(error.__cause__))
         return _refuse(_explain(error, words))
     except BrokenPipeError:
         # Python flushes once more when it ends; that must not fail again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141  # as of a program that SIGPIPE ended
+    except OSError as error:
+        # A file that is gone, forbidden or on a broken disk, at a place that does not say more.
+        if error.errno is None:
+            raise
+        place = f"{error.filename}: " if error.filename else ""
+        return _refuse(f"{place}{error.strerror}. Check the path and its permissions.")
     except KeyboardInterrupt:
         print("solvable: interrupted.", file=sys.stderr)
         return 130  # as of a program that Ctrl-C ended
@@ -142,7 +152,7 @@ def _system_of_help(words: list[str]) -> str | None:
 
 
 def _refuse(message: str) -> int:
-    print(f"solvable: {' '.join(message.split())}", file=sys.stderr)
+    print(f"solvable: {' '.join(printable(message).split())}", file=sys.stderr)
     return 2
 
 

@@ -60,6 +60,7 @@ def diagnose(
     quiet
         Print nothing but errors (and the JSON).
     """
+    from solvable.arrays import check_integer
     from solvable.cli.terminal import note, progress_bar, status_line, write_json
     from solvable.diagnose.file import count_matrices, stored_arrays, useful_workers
     from solvable.diagnose.report import DIRECTORY, content_of, fingerprint_of, write_files
@@ -67,6 +68,7 @@ def diagnose(
     from solvable.study.dispatch import count_workers
     from solvable.verbs import diagnose_weights
 
+    check_integer("--seed", seed, 0)
     lanes = count_workers(workers)
     with status_line("reading", shown=not quiet):
         arrays = stored_arrays(weights)

@@ -57,11 +57,13 @@ def forecast(
     output
         Directory for forecast.json and the figure (SVG and PDF).
     """
+    from solvable.arrays import check_integer
     from solvable.cli.terminal import status_line, write, write_json
     from solvable.errors import InvalidData, InvalidParameter
     from solvable.forecast import LearningCurve
     from solvable.verbs import forecast_curve
 
+    check_integer("--seed", seed, 0)
     read = LearningCurve.from_csv(curve)
     if output is not None and output.exists() and not output.is_dir():
         raise InvalidParameter(f"--output is {str(output)!r}, a file; allowed: a directory.")

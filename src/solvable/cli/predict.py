@@ -35,7 +35,8 @@ def predict(model: Path, data: str, /, *, output: Path | None = None, json: Flag
     from solvable.cli.terminal import note, write, write_json
     from solvable.errors import InvalidParameter
     from solvable.learn.applied import apply_model, error_sentence
-    from solvable.learn.tables import csv_text
+    from solvable.learn.tables import columns_as_csv
+    from solvable.paths import printable
     from solvable.plots.files import write_atomically
 
     if output is not None and output.exists():
@@ -47,7 +48,7 @@ def predict(model: Path, data: str, /, *, output: Path | None = None, json: Flag
     count = len(found.predicted)
     columns = {"row": np.arange(1, count + 1), "predicted": found.predicted}
     if output is not None:
-        write_atomically(output, csv_text(columns).encode())
+        write_atomically(output, columns_as_csv(columns).encode())
     if json:
         numbers = found.predicted.tolist()
         treatments = list(found.treatments)
@@ -59,11 +60,12 @@ def predict(model: Path, data: str, /, *, output: Path | None = None, json: Flag
         write(f"{count} predictions of {found.target.name!r}: {output}")
     elif sys.stdout.isatty():
         shown = 20  # on a terminal; a pipe and a file get all
-        sys.stdout.write(csv_text({name: column[:shown] for name, column in columns.items()}))
+        first = {name: column[:shown] for name, column in columns.items()}
+        sys.stdout.write(printable(columns_as_csv(first)))
         if count > shown:
             note(f"... and {count - shown} more; --output FILE.csv writes them all.")
     else:
-        sys.stdout.write(csv_text(columns))
+        sys.stdout.write(columns_as_csv(columns))
     if found.error is not None:
         # Beside predictions on standard output, what is said of them is no row.
         (note if output is None else write)(error_sentence(found.error, found.target))

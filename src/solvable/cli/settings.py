@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_args
 
-from cyclopts import Parameter
+from cyclopts import Parameter, Token, convert
 
 from solvable.errors import InvalidParameter
+from solvable.paths import check_path
 
 if TYPE_CHECKING:
     from solvable.frame.system import System
@@ -19,6 +21,27 @@ Settings = Annotated[list[str] | None, Parameter(name="--set", consume_multiple=
 
 Flag = Annotated[bool, Parameter(negative=(), show_default=False)]
 """A switch that is off unless given."""
+
+
+def read_option(kind: Any, tokens: Any) -> Any:
+    """Value of an option of any command: whole numbers are not rounded, paths can be paths."""
+    if kind is int:
+        (token,) = tokens
+        return _whole_number(token)
+    if kind is Path:
+        (token,) = tokens
+        return check_path(token.value, token.keyword or "the path")
+    return convert(kind, tokens)
+
+
+def _whole_number(token: Token) -> int:
+    # cyclopts rounds 1.5 to 2; 1e5 and 30.0 are whole.
+    text = _without_exponent(token.value)
+    if not re.fullmatch(r"[+-]?\d{1,100}(\.0*)?", text):
+        raise InvalidParameter(
+            f"{token.keyword or 'the value'} is {token.value[:40]!r}; allowed: whole numbers."
+        )
+    return int(text.partition(".")[0])
 
 
 def parse_settings(words: Sequence[str] | None) -> dict[str, list[Any]]:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from solvable.paths import printable
 from solvable.plots.numbers import format_duration
 from solvable.plots.tables import console_for
 
@@ -26,7 +27,8 @@ def write(*parts: RenderableType) -> None:
     with console.capture() as captured:
         for part in parts:
             console.print(
-                Text(part) if isinstance(part, str) else part, soft_wrap=isinstance(part, str)
+                Text(printable(part)) if isinstance(part, str) else part,
+                soft_wrap=isinstance(part, str),
             )
     # Written here and not by rich, which would end the process itself when a pipe is closed.
     lines = (line.rstrip() for line in captured.get().splitlines())
@@ -37,7 +39,7 @@ def write_prose(*sentences: str, style: str = "") -> None:
     """Write sentences, each on lines of its own that break between words."""
     from rich.text import Text
 
-    write(*(Text(sentence, style=style) for sentence in sentences))
+    write(*(Text(printable(sentence), style=style) for sentence in sentences))
 
 
 def write_title(title: str, settings: str = "") -> None:
@@ -65,7 +67,7 @@ def write_json(value: Any) -> None:
 
 def note(message: str) -> None:
     """Write one line that is no result to standard error."""
-    print(message, file=sys.stderr, flush=True)
+    print(printable(message), file=sys.stderr, flush=True)
 
 
 @contextmanager

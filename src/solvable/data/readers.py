@@ -16,6 +16,7 @@ from solvable.data.parquet import read_parquet
 from solvable.data.parts import RawData, TablePart, choose_target, stretches
 from solvable.data.table import Table, as_text, stack_rows
 from solvable.errors import InvalidData, InvalidParameter, unknown_choice
+from solvable.paths import check_path
 
 CSV_ENDINGS = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
 """Endings of delimited text."""
@@ -38,7 +39,7 @@ def read_raw(
     text = str(name_or_path)
     if isinstance(name_or_path, str) and text in DATASETS:
         return _other_target(read_named(text), target, required)
-    path = Path(name_or_path).expanduser()
+    path = check_path(name_or_path).expanduser()
     if not path.exists():
         if isinstance(name_or_path, Path) or os.sep in text or text.lower().endswith(ENDINGS):
             raise InvalidParameter(

@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from solvable.arrays import check_integer
 from solvable.diagnose.diagnosis import NOT_FITTED, Diagnosed, MatrixDiagnosis
 from solvable.diagnose.matrix import diagnose_matrix
 from solvable.diagnose.weights import StoredArray, iter_weights
-from solvable.errors import InvalidData, InvalidParameter
+from solvable.errors import InvalidData
 
 
 def diagnose_file(
@@ -63,8 +64,8 @@ def diagnose_file(
     Memory: per process the largest array four times in double precision. Backed by
     ``tests/diagnose/test_matrix.py``; time by ``benchmarks/diagnose.py``.
     """
-    if workers < 1:
-        raise InvalidParameter(f"workers is {workers}; allowed: 1 or more.")
+    check_integer("workers", workers, 1)
+    check_integer("seed", seed, 0)
     before = {} if initial is None else {stored.name: stored for stored in iter_weights(initial)}
     missing = initial is not None
     tasks = (

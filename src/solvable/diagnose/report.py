@@ -17,6 +17,7 @@ from solvable.diagnose.figures import spectrum_figure
 from solvable.diagnose.noise import RectangularNoise
 from solvable.diagnose.svg import small_picture
 from solvable.errors import InvalidData
+from solvable.paths import printable
 from solvable.plots.files import write_atomically
 from solvable.study.html import GENERATOR, page_environment
 from solvable.study.result_directory import RESULT, ResultDirectory
@@ -123,7 +124,7 @@ def _broken(name: str) -> Markup:
     """Name that may go over to the next line after its dots and strokes, and nowhere else."""
     from markupsafe import Markup, escape
 
-    text = str(escape(name))
+    text = str(escape(printable(name)))
     for mark in "._/":
         text = text.replace(mark, f"{mark}<wbr>")
     return Markup(text)

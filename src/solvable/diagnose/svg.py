@@ -6,6 +6,7 @@ from html import escape
 
 import numpy as np
 
+from solvable.paths import printable
 from solvable.plots.canvas import Frame, LegendEntry
 from solvable.plots.drawing import draw
 from solvable.plots.figure import Figure
@@ -110,7 +111,7 @@ class SmallCanvas:
         """The element."""
         return (
             f'<svg class="spectrum" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
-            f'aria-label="{escape(label)}">{"".join(self.parts)}</svg>'
+            f'aria-label="{escape(printable(label))}">{"".join(self.parts)}</svg>'
         )
 
     def _x(self, values: np.ndarray) -> np.ndarray:

@@ -15,6 +15,7 @@ from typing import IO, Any
 import numpy as np
 
 from solvable.errors import InvalidData
+from solvable.paths import check_path
 
 # Bytes of a safetensors header at most, as in the reference implementation.
 HEADER_LIMIT = 100_000_000
@@ -92,7 +93,7 @@ def iter_weights(path: str | Path) -> Iterator[StoredArray]:
     ...     [(one.name, one.shape) for one in iter_weights(Path(directory) / "w.npz")]
     [('first', (2, 3))]
     """
-    path = Path(path)
+    path = check_path(path)
     if not path.is_file():
         raise InvalidData(f"{path} is no file; pass a file ending in {', '.join(ENDINGS)}.")
     kinds = {".safetensors": _safetensors, ".npz": _npz, ".npy": _npy}

@@ -14,7 +14,7 @@ from solvable.arrays import check_integer, check_real, random_stream
 from solvable.errors import InvalidParameter, MemoryLimitExceeded, unknown_choice
 from solvable.fitting.inputs import by_blocks, seed_from
 from solvable.fitting.kernel_system import KernelMatrix, RidgePath
-from solvable.operators._memory import available_bytes, gigabytes
+from solvable.memory import available_bytes, gigabytes
 
 RIDGES = (1e6, 1e5, 1e4, 1000.0, 100.0, 10.0, 1.0, 0.1, 0.01)
 """Ridges between which ``ridge="auto"`` chooses; with the largest the mean label is predicted."""

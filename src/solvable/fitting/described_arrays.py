@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from solvable.errors import InvalidData, StorageFailed
+from solvable.paths import check_path
 
 
 def write_described(
@@ -21,7 +22,7 @@ def write_described(
     """Write arrays and what they mean (JSON with ``format``) in one step; replaces a file."""
     from safetensors.numpy import save
 
-    path = Path(path)
+    path = check_path(path)
     # Making an array contiguous gives a scalar an axis; the shape takes it away again.
     held = {
         key: np.ascontiguousarray(value).reshape(np.shape(value)) for key, value in arrays.items()
@@ -47,7 +48,7 @@ def read_described(
     """Arrays and description from a file of ``origin``, which must be of format ``form``."""
     from safetensors import SafetensorError, safe_open
 
-    path = Path(path)
+    path = check_path(path)
     try:
         with safe_open(path, framework="numpy") as stream:
             metadata = stream.metadata() or {}

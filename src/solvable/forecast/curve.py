@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from solvable.errors import InvalidData
+from solvable.paths import check_path
 
 
 @dataclass(frozen=True, eq=False)
@@ -226,7 +227,7 @@ def _columns(
 
 
 def _read_table(path: str | PathLike[str]) -> _Table:
-    name = fspath(path)
+    name = fspath(check_path(path))
     most = 50_000_000  # characters: what is longer is surely something else
     try:
         with open(path, encoding="utf-8-sig", newline="") as file:

@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from solvable.arrays import random_stream
+from solvable.arrays import check_integer, random_stream
 from solvable.errors import InvalidParameter, unknown_choice
 from solvable.forecast.choice import (
     HeldOut,
@@ -219,8 +219,7 @@ def _check(confidence: float, of: str, resamples: int, seed: int, band_points: i
         raise InvalidParameter(unknown_choice("of", of, ("mean", "measurement")))
     if not 100 <= resamples <= 100_000:
         raise InvalidParameter(f"resamples is {resamples}; allowed: 100 to 100,000.")
-    if seed < 0:
-        raise InvalidParameter(f"seed is {seed}; allowed: a whole number from 0.")
+    check_integer("seed", seed, 0)
     if not 0 <= band_points <= 1000:
         raise InvalidParameter(f"band_points is {band_points}; allowed: 0 to 1000.")
 

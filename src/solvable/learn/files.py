@@ -12,7 +12,7 @@ from solvable.data import Dataset
 from solvable.learn.figures import learn_figures, write_pictures
 from solvable.learn.html import render_learn_report
 from solvable.learn.results import Learned
-from solvable.learn.tables import csv_text
+from solvable.learn.tables import columns_as_csv
 from solvable.networks.files import save_model
 from solvable.plots.files import write_atomically, write_figures
 from solvable.study.result_directory import RESULT, ResultDirectory
@@ -79,7 +79,7 @@ def _predictions(found: Learned, dataset: Dataset) -> str:
     target = dataset.preparation.target
     assert target is not None
     shown = found.predictions if found.is_regression else found.predictions.astype(np.int64)
-    return csv_text(
+    return columns_as_csv(
         {
             "row": dataset.row_numbers(found.rows),
             "target": target.decode(dataset.y[found.rows]),

@@ -23,7 +23,7 @@ from solvable.learn.measuring import Measured, Progress, Task, measure_all
 from solvable.learn.request import LEAST_ROWS, Request
 from solvable.learn.results import CurvePoint, Learned
 from solvable.learn.scoring import Losses, outlook_of, score_methods
-from solvable.operators._memory import available_bytes, gigabytes
+from solvable.memory import available_bytes, gigabytes
 
 
 def fingerprint_of(dataset: Dataset, request: Request) -> tuple[str, str]:

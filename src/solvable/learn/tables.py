@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,6 +9,7 @@ import numpy as np
 
 from solvable.learn import words
 from solvable.learn.results import LayerFound, Learned
+from solvable.plots.csv_text import csv_text
 from solvable.plots.tables import Column, Table
 
 
@@ -55,14 +54,10 @@ def _numbers(*names: str) -> list[Column]:
     return [Column(name, right=True) for name in names]
 
 
-def csv_text(columns: Mapping[str, np.ndarray]) -> str:
-    """Columns of equal length as CSV: a header, then a line per row; missing numbers are empty."""
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(columns)
-    for row in zip(*(column.tolist() for column in columns.values()), strict=True):
-        writer.writerow([_cell(value) for value in row])
-    return stream.getvalue()
+def columns_as_csv(columns: Mapping[str, np.ndarray]) -> str:
+    """Columns of equal length as CSV; missing numbers are empty."""
+    rows = zip(*(column.tolist() for column in columns.values()), strict=True)
+    return csv_text(columns, ([_cell(value) for value in row] for row in rows))
 
 
 def _cell(value: Any) -> Any:

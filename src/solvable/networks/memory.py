@@ -11,6 +11,7 @@ import numpy as np
 from solvable.arrays import random_stream
 from solvable.errors import InvalidParameter, MemoryLimitExceeded
 from solvable.fitting.ridge import ReadoutMoments, Regularisation, RidgeFit, kernel_ridge
+from solvable.memory import available_bytes, gigabytes
 from solvable.networks.blocks import Block, LabelCode
 from solvable.networks.filters import FilterReport, FilterSettings, fit_filter
 from solvable.networks.layers import (
@@ -26,7 +27,6 @@ from solvable.networks.layers import (
     Pool,
 )
 from solvable.networks.significance import relabelled
-from solvable.operators._memory import available_bytes, gigabytes
 from solvable.operators.activations import dual_kernel, kernel_diagonal
 from solvable.operators.kernel_factor import factorise_kernel
 from solvable.operators.label_moments import LabelMoments

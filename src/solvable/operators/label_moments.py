@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from solvable.errors import InvalidData, MemoryLimitExceeded
-from solvable.operators._memory import available_bytes, gigabytes
+from solvable.memory import available_bytes, gigabytes
 from solvable.operators._symmetric import mirror, rank_update
 
 

@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 
 from solvable.arrays import check_integer
 from solvable.errors import InvalidParameter, MemoryLimitExceeded, unknown_choice
-from solvable.operators._memory import available_bytes, gigabytes
+from solvable.memory import available_bytes, gigabytes
 from solvable.operators.base import Correction
 from solvable.operators.feature_map import FeatureMap
 

@@ -8,6 +8,8 @@ from typing import Literal
 
 import numpy as np
 
+from solvable.paths import printable
+
 
 @dataclass(frozen=True)
 class Series:
@@ -35,6 +37,9 @@ class Series:
     error: Sequence[float] | np.ndarray | None = None
     colour: int = 0
 
+    def __post_init__(self) -> None:
+        _keep_printable(self, "label")
+
 
 @dataclass(frozen=True)
 class Marker:
@@ -53,6 +58,9 @@ class Marker:
     x: float
     label: str = ""
     colour: int = -1
+
+    def __post_init__(self) -> None:
+        _keep_printable(self, "label")
 
 
 @dataclass(frozen=True)
@@ -87,3 +95,12 @@ class Figure:
     x_scale: Literal["linear", "log"] = "linear"
     y_scale: Literal["linear", "log"] = "linear"
     y_range: tuple[float, float] | None = None
+
+    def __post_init__(self) -> None:
+        _keep_printable(self, "title", "x_label", "y_label", "caption")
+
+
+def _keep_printable(drawn: object, *names: str) -> None:
+    """Names from files may hold control characters, which no font has and no SVG may hold."""
+    for name in names:
+        object.__setattr__(drawn, name, printable(getattr(drawn, name)))

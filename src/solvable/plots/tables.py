@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from html import escape
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from solvable.paths import printable
+
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table as RichTable
@@ -54,14 +56,15 @@ def verdict_cell(status: str) -> Cell:
 class Table:
     """Rows of text under named columns.
 
-    Every text is taken literally: markup of rich and of HTML is shown, not followed. Print it with
-    rich, or take :meth:`to_text` or :meth:`to_html`.
+    Every text is taken literally: markup of rich and of HTML is shown, not followed, and control
+    characters are left out. Print it with rich, or take :meth:`to_text` or :meth:`to_html`.
     """
 
     def __init__(self, *columns: str | Column, title: str = "", indented: bool = False) -> None:
-        self.columns = [Column(head) if isinstance(head, str) else head for head in columns]
+        heads = [Column(head) if isinstance(head, str) else head for head in columns]
+        self.columns = [head._replace(name=printable(head.name)) for head in heads]
         self.rows: list[tuple[list[Cell], str]] = []
-        self.title = title
+        self.title = printable(title)
         self.indented = indented
 
     @classmethod
@@ -76,7 +79,8 @@ class Table:
         """Add a row; cells that are left out at its end are empty."""
         if len(cells) > len(self.columns):
             raise ValueError(f"{len(cells)} cells for {len(self.columns)} columns")
-        self.rows.append(([Cell(text) if isinstance(text, str) else text for text in cells], style))
+        given = [Cell(text) if isinstance(text, str) else text for text in cells]
+        self.rows.append(([Cell(printable(text), look) for text, look in given], style))
 
     @property
     def width(self) -> int:

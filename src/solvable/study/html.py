@@ -10,6 +10,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from solvable.paths import printable
 from solvable.plots.figure import Figure
 from solvable.plots.files import Pictures, check_names, draw_all, pictures, write_atomically
 from solvable.plots.plotly_backend import draw_plotly
@@ -112,9 +113,15 @@ def page_environment(package: str) -> Environment:
         loader=ChoiceLoader([PackageLoader(name) for name in packages]),
         autoescape=True,
         undefined=StrictUndefined,
+        finalize=_shown,
         trim_blocks=True,
         lstrip_blocks=True,
     )
+
+
+def _shown(value: Any) -> Any:
+    """Texts of the user without control characters; markup of ours as it is."""
+    return printable(value) if type(value) is str else value
 
 
 def _html(content: ReportContent, drawn: Sequence[Pictures]) -> str:

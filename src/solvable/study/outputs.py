@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from solvable.errors import InvalidParameter, StudyConflict
 from solvable.frame.system import System
+from solvable.paths import check_path
 from solvable.plots.files import check_names, draw_all, write_figures
 from solvable.plots.numbers import format_duration
 from solvable.study.content import report_content
@@ -30,6 +31,7 @@ class Outputs(NamedTuple):
 
 def check_directory(directory: Path) -> None:
     """Refuse a run directory in which something else would be overwritten; it need not exist."""
+    check_path(directory, "--output")
     if directory.exists() and not directory.is_dir():
         raise InvalidParameter(
             f"--output is {str(directory)!r}, a file; allowed: a directory, new or of this study."

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from solvable.errors import InvalidParameter, StorageFailed, StudyConflict
+from solvable.paths import check_path
 
 RESULT = "result.json"
 """The numbers: they carry the fingerprint by which a directory is known."""
@@ -37,6 +38,7 @@ class ResultDirectory:
         The same fingerprint, of content and request, may be written again; a new directory is
         removed if nothing was written to it.
         """
+        check_path(directory, "--output")
         if directory.exists() and not directory.is_dir():
             raise InvalidParameter(
                 f"--output is {str(directory)!r}, a file; allowed: a directory, new or of the same "

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from solvable.frame.claims import Verdict
 from solvable.frame.points import Point
 from solvable.frame.power import PowerRow
 from solvable.frame.system import System
+from solvable.plots.csv_text import csv_text
 from solvable.plots.figure import Figure
 from solvable.plots.shown import Shown
 from solvable.plots.tables import Table
@@ -157,9 +157,8 @@ class StudyResult(Shown, view=__name__):
         part = path.with_name(".records.csv.part")
         with reported(path):
             with part.open("w", newline="", encoding="utf-8") as file:
-                writer = csv.DictWriter(file, list(table[0]) if table else [], lineterminator="\n")
-                writer.writeheader()
-                writer.writerows(table)
+                header = list(table[0]) if table else []
+                file.write(csv_text(header, (row.values() for row in table)))
             os.replace(part, path)
         return path
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, Protocol
 
+from solvable.paths import check_path
 from solvable.study.database import reported
 from solvable.study.dispatch import count_workers, outcomes
 from solvable.study.execute import Job, Outcome
@@ -67,7 +68,7 @@ def run_study(
     InvalidParameter
         If ``workers`` is not a whole number of at least 1, or no scheduler answers.
     """
-    directory = Path(directory)
+    directory = check_path(directory, "directory")
     lanes = count_workers(workers)
     interrupted = False
     with Store(directory, study) as store:

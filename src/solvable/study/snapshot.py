@@ -15,6 +15,7 @@ from urllib.parse import quote
 import numpy as np
 
 from solvable.errors import StorageFailed
+from solvable.paths import check_path
 from solvable.study.database import STORE_NAME, check_format, is_empty, reported
 
 
@@ -34,7 +35,7 @@ class Snapshot:
 
 @contextmanager
 def _reading(directory: str | Path) -> Iterator[sqlite3.Connection]:
-    path = Path(directory) / STORE_NAME
+    path = check_path(directory) / STORE_NAME
     if not path.is_file():
         raise StorageFailed(f"{path}: no such file. Give the directory of a run.")
     with reported(path):
