@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from solvable.errors import InvalidParameter, StorageFailed
 from solvable.plots.figure import Figure
 from solvable.plots.matplotlib_backend import CAPTION, draw_matplotlib, settings
-from solvable.plots.pdf_fonts import smaller_fonts
+from solvable.plots.pdf_fonts import shared_fonts
 
 
 def write_atomically(path: str | Path, content: bytes) -> None:
@@ -57,27 +57,32 @@ def check_names(figures: Sequence[Figure]) -> None:
 def saved(drawn: Any, kind: str) -> bytes:
     """Bytes of a matplotlib figure as SVG or PDF: the same at each call, as they bear no date."""
     with settings():
-        return _saved(drawn, kind, _bounds(drawn))
+        return _saved(drawn, kind, _bounds(drawn)[0])
 
 
 def _saved(drawn: Any, kind: str, bounds: Any) -> bytes:
-    from matplotlib.text import Text
-
     dates: dict[str, Any] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
     stream = io.BytesIO()
-    with smaller_fonts(text.get_text() for text in drawn.findobj(Text)):
+    with shared_fonts():
         drawn.savefig(
             stream, format=kind, bbox_inches=bounds, facecolor="white", metadata=dates[kind]
         )
     return stream.getvalue()
 
 
-def _bounds(drawn: Any) -> Any:
-    """Smallest box around all that is drawn, in inches, with a margin."""
+def _bounds(drawn: Any, captions: Sequence[Any] = ()) -> tuple[Any, Any]:
+    """Smallest boxes around all that is drawn, and around all but the captions, with a margin."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.transforms import Bbox
 
     # Found once for all files: `bbox_inches="tight"` draws the figure a second time for each.
-    return drawn.get_tightbbox(FigureCanvasAgg(drawn).get_renderer()).padded(0.12)
+    renderer = FigureCanvasAgg(drawn).get_renderer()
+    for caption in captions:
+        caption.set_in_layout(False)
+    part = drawn.get_tightbbox(renderer)
+    inches = drawn.dpi_scale_trans.inverted()
+    boxes = [caption.get_window_extent(renderer).transformed(inches) for caption in captions]
+    return Bbox.union([part, *boxes]).padded(0.12), part.padded(0.12)
 
 
 class Pictures(NamedTuple):
@@ -91,13 +96,10 @@ class Pictures(NamedTuple):
 def pictures(figure: Figure) -> Pictures:
     """Draw a figure once for all uses."""
     drawn = draw_matplotlib(figure)
-    captions = drawn.findobj(lambda artist: artist.get_gid() == CAPTION)
+    captions = [text for axes in drawn.axes for text in axes.texts if text.get_gid() == CAPTION]
     with settings():
-        whole = _bounds(drawn)
+        whole, part = _bounds(drawn, captions)
         svg, pdf = (_saved(drawn, kind, whole) for kind in ("svg", "pdf"))
-        for artist in captions:
-            artist.set_in_layout(False)
-        part = _bounds(drawn)
     # The view is what is left of the picture without its captions, which are hidden: their glyphs
     # may be used by other texts. SVG counts points from the upper left corner.
     place = part.x0 - whole.x0, whole.y1 - part.y1, part.width, part.height

@@ -1,64 +1,50 @@
-"""Fonts of PDF files: embedded whole in their outlines (no Type 3), and quickly."""
+"""Fonts of PDF files: embedded in their outlines (no Type 3), cut once for all figures."""
 
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
-KEPT = (
-    *range(0x20, 0x250),  # Latin
-    *range(0x370, 0x400),  # Greek
-    *range(0x2010, 0x2040),  # dashes, quotes
-    *range(0x2070, 0x20A0),  # superscripts and subscripts
-    *range(0x2190, 0x2300),  # arrows and mathematical operators
-)
-"""Characters of the smaller fonts, from which those of one file are taken."""
+COMMON = "".join(map(chr, range(0x20, 0x7F))) + "±²³·×αβγδεκλμνπρστωΔΛΣ–—‘’“”…⁰¹⁴⁵⁶⁷⁸⁹⁻−√∞≈≤≥"
+"""Characters that the shared fonts hold."""
 
-_smaller: dict[tuple[str, int], bytes] = {}
+_shared: dict[tuple[str, int], tuple[bytes, dict[int, int]]] = {}
 
 
 @contextmanager
-def smaller_fonts(texts: Iterable[str]) -> Iterator[None]:
-    """While texts are embedded: fonts that were cut to common characters once in this process.
+def shared_fonts() -> Iterator[None]:
+    """While a PDF is written: fonts with these characters, which are cut once in this process.
 
-    matplotlib reads and cuts the whole font, thousands of glyphs and the tables of their layout,
-    for every file. Texts with other characters take that way here too.
+    matplotlib reads and cuts the whole font, thousands of glyphs, for every file. Texts with other
+    characters take that way here too.
     """
-    # fontTools is matplotlib's own way to fonts; where another version goes another way, nothing
-    # changes but the time.
-    from fontTools import subset
+    from matplotlib.backends import _backend_pdf_ps
 
-    if not set("".join(texts)) <= {chr(code) for code in KEPT} | set("\n"):
+    fonts: Any = _backend_pdf_ps
+    # Versions before 3.11 go another way; nothing changes there but the time.
+    results = getattr(fonts, "SubsetResults", None)
+    if results is None:
         yield
         return
-    load = subset.load_font
+    cut, as_file = fonts.get_glyphs_subset, fonts.font_as_file
 
-    def load_smaller(path: Any, options: Any, *arguments: Any, **named: Any) -> Any:
-        key = str(path), options.font_number
-        if key not in _smaller:
-            _smaller[key] = _cut(load, path, options.font_number)
-        return load(io.BytesIO(_smaller[key]), options, *arguments, **named)
+    def cut_once(path: Any, glyphs: set[int]) -> AbstractContextManager[Any]:
+        from matplotlib.font_manager import get_font
 
-    subset.load_font = load_smaller
+        key = str(path), getattr(path, "face_index", 0)
+        if key not in _shared:
+            font = get_font(path)
+            with cut(path, {font.get_char_index(ord(letter)) for letter in COMMON}) as found:
+                _shared[key] = as_file(found.font).getvalue(), dict(found.glyph_index_map)
+        if set(glyphs) <= _shared[key][1].keys():
+            return nullcontext(results(*_shared[key]))
+        return cut(path, glyphs)
+
+    fonts.get_glyphs_subset = cut_once
+    fonts.font_as_file = lambda font: io.BytesIO(font) if isinstance(font, bytes) else as_file(font)
     try:
         yield
     finally:
-        subset.load_font = load
-
-
-def _cut(load: Callable[..., Any], path: Any, number: int) -> bytes:
-    """A font whose other glyphs are empty; those that are left keep their numbers."""
-    from fontTools import subset
-
-    options = subset.Options(retain_gids=True, notdef_outline=True, layout_features=[])
-    options.drop_tables += ["FFTM", "GSUB", "GPOS", "GDEF", "kern"]
-    options.font_number = number
-    stream = io.BytesIO()
-    with load(path, options) as font:
-        subsetter = subset.Subsetter(options)
-        subsetter.populate(unicodes=KEPT)
-        subsetter.subset(font)
-        font.save(stream, reorderTables=False)
-    return stream.getvalue()
+        fonts.get_glyphs_subset, fonts.font_as_file = cut, as_file
