@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
-COMMON = "".join(map(chr, range(0x20, 0x7F))) + "±²³·×αβγδεκλμνπρστωΔΛΣ–—‘’“”…⁰¹⁴⁵⁶⁷⁸⁹⁻−√∞≈≤≥"
+COMMON = "".join(map(chr, range(0x20, 0x7F))) + "±²³·×αβγδεκλμνπρστωΔΛΣ–—‘’“”…⁰¹⁴⁵⁶⁷⁸⁹⁻←→−√∞≈≤≥"
 """Characters that the shared fonts hold."""
 
 _shared: dict[tuple[str, int], tuple[bytes, dict[int, int]]] = {}
