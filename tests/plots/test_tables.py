@@ -74,3 +74,8 @@ def test_a_pipe_has_no_window(monkeypatch):
     assert window(io.StringIO()) is None
     monkeypatch.setenv("COLUMNS", "77")
     assert window(io.StringIO()) == 77
+
+
+def test_a_title_wider_than_its_table_is_on_one_line():
+    table = Table.of("n", "1", rows=[("10", "0.5")], title="threshold_samples")
+    assert table.to_text().splitlines() == ["threshold_samples", "n   1", "10  0.5"]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from solvable.paths import printable
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.console import Console, Group
     from rich.table import Table as RichTable
 
 GAP = 2
@@ -100,8 +100,9 @@ class Table:
             for place, column in enumerate(self.columns)
         ]
 
-    def __rich__(self) -> RichTable:
+    def __rich__(self) -> RichTable | Group:
         """The table as rich draws it; ``console.print(table)`` asks for it."""
+        from rich.console import Group
         from rich.table import Table as RichTable
         from rich.text import Text
 
@@ -110,8 +111,6 @@ class Table:
             pad_edge=self.indented,
             header_style="dim",
             padding=(0, 1) if self.indented else (0, GAP, 0, 0),
-            title=Text(self.title, style="bold") if self.title else None,
-            title_justify="left",
         )
         for column in self.columns:
             table.add_column(
@@ -122,13 +121,15 @@ class Table:
             )
         for cells, style in self.rows:
             table.add_row(*(Text(text, style=look) for text, look in cells), style=style or None)
-        return table
+        # As a title of the table it would be broken where that is narrower.
+        return Group(Text(self.title, style="bold"), table) if self.title else table
 
     def to_text(self) -> str:
         """Lines as wide as they need to be, without colours: for a pipe."""
         from rich.console import Console
 
-        console = Console(width=max(self.width, 1), color_system=None, force_terminal=False)
+        width = max(self.width, len(self.title), 1)
+        console = Console(width=width, color_system=None, force_terminal=False)
         with console.capture() as captured:
             console.print(self)
         return "\n".join(line.rstrip() for line in captured.get().splitlines())

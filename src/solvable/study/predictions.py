@@ -105,6 +105,8 @@ def figures(found: Predictions) -> list[Any]:
 def point_tables(prediction: Mapping[str, Any]) -> list[Table]:
     """The prediction at one point: numbers, then lists of equal length side by side."""
     found = []
+    prediction = dict(prediction)
+    reason = prediction.pop(NO_PREDICTION, None)
     numbers = {name: value for name, value in prediction.items() if not isinstance(value, list)}
     if numbers:
         found.append(
@@ -116,7 +118,7 @@ def point_tables(prediction: Mapping[str, Any]) -> list[Table]:
         )
     by_length: dict[int, dict[str, list[Any]]] = {}
     for name, value in prediction.items():
-        if isinstance(value, list):
+        if isinstance(value, list) and value:
             by_length.setdefault(len(value), {})[name] = value
     for length, lists in by_length.items():
         table = Table(*(Column(name, right=True, wrap=True) for name in ("rank", *lists)))
@@ -125,6 +127,8 @@ def point_tables(prediction: Mapping[str, Any]) -> list[Table]:
         if length > LONGEST_LIST:
             table.add("...", *[f"{length - LONGEST_LIST} more" for _ in lists])
         found.append(table)
+    if reason:
+        found.append(Table.of(Column(NO_PREDICTION, wrap=True), rows=[(str(reason),)]))
     return found
 
 

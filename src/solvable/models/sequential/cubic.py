@@ -175,7 +175,9 @@ def only_known(metrics: Metrics, samples: float, dimension: int, correction: str
             kept[name] = None
         if name == "last_layer_eigenvalues" and isinstance(value, list):
             kept[name] = [None] * len(value)
-    unknown = "" if known.all() else f", and nothing of {(~known).sum()} of {known.size} features"
+    unknown = (
+        "" if known.all() else f", and nothing else for {(~known).sum()} of {known.size} features"
+    )
     kept[NO_PREDICTION] = (
         f"at degree 3 and dimension {dimension} single heavy samples decide which directions are "
         f"returned: no error is predicted{unknown}. Allowed: samples below half a threshold, or "
