@@ -153,13 +153,15 @@ def check_cubic(dimension: int, features: int) -> None:
 def only_known(metrics: Metrics, samples: float, dimension: int, correction: str) -> Metrics:
     """Metrics of a cubic layer without the overlaps that are not known, and without the error."""
     # Single heavy samples decide which directions are returned: against simulation at dimensions 8 to
-    # 16 features below half their threshold are within .03; corrected ones far above it within .04
-    # from dimension 12 on; all others miss by .1 to .4, and the error by a fifth everywhere.
+    # 17 features below half their threshold are within .03; from dimension 12 on corrected ones far
+    # above it within .02 where no other is between, .05 to .08 too high where one is; all others miss
+    # by .1 to .4, and the error by a fifth everywhere.
     overlaps = np.array(metrics["squared_overlap"], dtype=float)
     sizes = np.array(metrics["threshold_samples"], dtype=float)  # None becomes NaN
     lost = (overlaps < 0.05) & ~(samples > sizes / 2)
     found = (overlaps > 0.9) & (samples > 4 * sizes)
-    known = lost | (found & (correction == "wick" and dimension >= 12))
+    settled = bool((lost | found).all()) and correction == "wick" and dimension >= 12
+    known = lost | (found & settled)
     kept = dict(metrics)
     for name in ("squared_overlap", "threshold_samples", "eigenvalues", "population_floor"):
         values = metrics.get(name)
@@ -181,7 +183,7 @@ def only_known(metrics: Metrics, samples: float, dimension: int, correction: str
     kept[NO_PREDICTION] = (
         f"at degree 3 and dimension {dimension} single heavy samples decide which directions are "
         f"returned: no error is predicted{unknown}. Allowed: samples below half a threshold, or "
-        "correction=wick, dimension of 12 or more and samples above four thresholds."
+        "correction=wick, dimension of 12 or more and samples above four thresholds of all features."
     )
     return kept
 
