@@ -38,6 +38,8 @@ def learn(
     target: str | None = None,
     task: Literal["auto", "classification", "regression"] = "auto",
     keep: Columns = None,
+    groups: str | None = None,
+    time: str | None = None,
     options: Annotated[Options, Parameter(name="*")] = Options(),  # noqa: B008
     workers: int | None = None,
     output: Path | None = None,
@@ -71,6 +73,10 @@ def learn(
         Whether the target is a class or a number. [default: by its values]
     keep
         Columns to use though they look like row numbers.
+    groups
+        Column of persons, devices or days: rows of one are tested together.
+    time
+        Column of dates or numbers: rows are predicted from earlier ones.
     workers
         Local processes. [default: one per core]
     output
@@ -91,14 +97,16 @@ def learn(
         from solvable.learn.files import DIRECTORY, write_files
         from solvable.learn.learning import check_rows, fingerprint_of
 
-        dataset = load(data, target=target, task=task, keep=tuple(keep or ()))
+        dataset = load(
+            data, target=target, task=task, keep=tuple(keep or ()), groups=groups, time=time
+        )
         check_rows(dataset)
         fingerprint, _ = fingerprint_of(dataset, request)
     directory = output or DIRECTORY.default(dataset.name, fingerprint)
     with DIRECTORY.reserved(directory, fingerprint):
         found = _fit(dataset, request, lanes, quiet)
         with status_line("writing report and model", shown=not quiet):
-            command = _command(data, target, task, keep, request)
+            command = _command(data, target, task, keep, (groups, time), request)
             files = write_files(found, dataset, directory, command=command)
     if json:
         write_json(found.to_dict() | {"files": files.to_dict()})
@@ -121,13 +129,20 @@ def _fit(dataset: Dataset, request: Request, workers: int, quiet: bool) -> Learn
 
 
 def _command(
-    data: str, target: str | None, task: str, keep: list[str] | None, request: Request
+    data: str,
+    target: str | None,
+    task: str,
+    keep: list[str] | None,
+    apart: tuple[str | None, str | None],
+    request: Request,
 ) -> str:
     """Words that repeat what was done; only what differs from the defaults is spelled out."""
     words = ["solvable", "learn", data]
     words += ["--target", target] if target else []
     words += ["--task", task] if task != "auto" else []
     words += ["--keep", *keep] if keep else []
+    for name, column in zip(("--groups", "--time"), apart, strict=True):
+        words += [name, column] if column else []
     for option in fields(request):
         value = getattr(request, option.name)
         words += [f"--{option.name}", str(value)] if value != option.default else []
@@ -141,6 +156,7 @@ def _tell(found: Learned, files: LearnFiles) -> None:
 
     write_prose(words.subject(found), style="bold")
     write_prose(*(f"- {treatment}" for treatment in found.treatments), style="dim")
+    write_prose(*(f"! {warning}." for warning in found.warnings), style="yellow")
     write("")
     write_prose("Which features can these rows teach?", style="bold")
     for layer in found.found:

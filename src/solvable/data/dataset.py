@@ -10,7 +10,7 @@ import numpy as np
 
 from solvable.data.preparation import Preparation
 from solvable.data.readers import join, read_raw
-from solvable.data.table import Table, missing_mask
+from solvable.data.table import Table, as_text, missing_mask, unknown_column
 from solvable.data.target import Kind, Task, fit_target
 from solvable.errors import InvalidData
 
@@ -49,6 +49,10 @@ class Dataset:
         Columns kept though they look like identifiers.
     file_rows : ndarray of shape (n,), optional
         Where each row stands in the file, from 0; default those of a file that lost none.
+    groups : ndarray of shape (n,), optional
+        Number of the group of each row: of one person, device or day.
+    times : ndarray of shape (n,), optional
+        When each row was taken; only the order counts.
     """
 
     X: np.ndarray
@@ -64,6 +68,8 @@ class Dataset:
     table: Table
     keep: tuple[str, ...] = ()
     file_rows: np.ndarray | None = None
+    groups: np.ndarray | None = None
+    times: np.ndarray | None = None
 
     @property
     def n_samples(self) -> int:
@@ -144,6 +150,8 @@ def load(
     target: str | None = None,
     task: Task = "auto",
     keep: Sequence[str] = (),
+    groups: str | None = None,
+    time: str | None = None,
 ) -> Dataset:
     """Load a data set by name, or from a file or folder, ready to learn from.
 
@@ -161,6 +169,11 @@ def load(
         whole numbers (at most 20, with five rows each on average); a number otherwise.
     keep : sequence of str
         Columns to keep though they look like identifiers.
+    groups : str, optional
+        Column that says which rows belong together (person, device, day); not an input. A row without
+        a value is a group of its own.
+    time : str, optional
+        Column of numbers or dates (as 2026-11-22) that says in which order rows came; not an input.
 
     Returns
     -------
@@ -202,6 +215,7 @@ def load(
             f"dropped {n_missing} of {len(values)} rows: target {raw.target!r} missing"
         )
         table, values = table.rows(~missing), values[~missing]
+    table, group_of, time_of = _set_aside(table, groups, time, raw.target)
     fitted, notes = fit_target(raw.target, values, task)
     preparation = Preparation.fit(table, keep=keep, target=fitted, image_shape=raw.image_shape)
     treatments += [*notes, *preparation.treatments]
@@ -219,7 +233,48 @@ def load(
         table=table,
         keep=tuple(keep),
         file_rows=file_rows,
+        groups=group_of,
+        times=time_of,
     )
+
+
+def _set_aside(
+    table: Table, groups: str | None, time: str | None, target: str
+) -> tuple[Table, np.ndarray | None, np.ndarray | None]:
+    """Inputs without the columns of groups and times, and these as numbers."""
+    found: list[np.ndarray | None] = [None, None]
+    for place, name in enumerate((groups, time)):
+        if name is None:
+            continue
+        if name not in table or name == target:
+            raise InvalidData(unknown_column(("groups", "time")[place], name, table.order))
+        column = table.column(name)
+        missing = missing_mask(column)
+        if place == 1 and missing.any():
+            raise InvalidData(
+                f"time {name!r} is missing in {np.count_nonzero(missing)} of {len(column)} rows; "
+                "allowed: a value in every row. Remove the others."
+            )
+        values: np.ndarray = column
+        if column.dtype == object:
+            values = np.array(["" if cell is None else cell for cell in as_text(column)])
+            values = _moments(name, values) if place == 1 else values
+        codes = np.unique(values, return_inverse=True)[1]
+        codes[missing] = codes.max(initial=0) + 1 + np.arange(np.count_nonzero(missing))
+        found[place] = codes
+    for name in {groups, time} - {None}:
+        table = table.without(str(name))
+    return table, found[0], found[1]
+
+
+def _moments(name: str, texts: np.ndarray) -> np.ndarray:
+    try:
+        return texts.astype("datetime64[us]")
+    except ValueError as error:
+        raise InvalidData(
+            f"time {name!r} holds text that is no date ({str(error)[:80]}); allowed: numbers, or dates "
+            "as 2026-11-22 or 2026-11-22T08:30. Write the dates in that order."
+        ) from error
 
 
 def load_new(name_or_path: str | Path, preparation: Preparation) -> NewData:

@@ -32,6 +32,40 @@ def deal_folds(
     return np.asarray(of_head[groups])
 
 
+def united(count: int, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Lowest member of the group of each thing, shape (count,), from pairs that belong together."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    links = coo_array((np.ones(len(first), dtype=bool), (first, second)), shape=(count, count))
+    labels = connected_components(links, directed=False)[1]
+    _, lowest = np.unique(labels, return_index=True)
+    return np.asarray(lowest[labels])
+
+
+def deal_groups(
+    n_folds: int, groups: np.ndarray, classes: np.ndarray | None, *, seed: int
+) -> np.ndarray:
+    """Fold of each row, groups of any size whole, folds of like sizes, classes as evenly as they go."""
+    from sklearn.model_selection import GroupKFold, StratifiedGroupKFold
+
+    kind = GroupKFold if classes is None else StratifiedGroupKFold
+    splitter = kind(n_splits=n_folds, shuffle=True, random_state=seed % 2**32)
+    labels = np.zeros(len(groups)) if classes is None else classes
+    folds = np.empty(len(groups), dtype=np.int64)
+    for fold, (_, test) in enumerate(splitter.split(labels, labels, groups)):
+        folds[test] = fold
+    return folds
+
+
+def deal_times(n_folds: int, times: np.ndarray) -> np.ndarray:
+    """Fold of each row by time, from the second of folds + 1 equal stretches on; -1 for the first."""
+    # Rows of the same moment stay together.
+    _, moments, counts = np.unique(times, return_inverse=True, return_counts=True)
+    middles = (np.cumsum(counts) - counts / 2) / len(times)
+    return np.asarray(np.minimum((middles * (n_folds + 1)).astype(np.int64), n_folds)[moments] - 1)
+
+
 def training_sizes(rows: int, *, smallest: int, most: int = 6) -> tuple[int, ...]:
     """Sizes of the training sets of a learning curve, increasing; one alone if there is no room."""
     if rows < 2 * smallest:
@@ -47,12 +81,22 @@ def training_sizes(rows: int, *, smallest: int, most: int = 6) -> tuple[int, ...
 
 
 def nested_rows(
-    rows: np.ndarray, sizes: Sequence[int], classes: np.ndarray | None, *, key: tuple[int, int]
+    rows: np.ndarray,
+    sizes: Sequence[int],
+    classes: np.ndarray | None,
+    *,
+    key: tuple[int, int],
+    groups: np.ndarray | None = None,
 ) -> dict[int, np.ndarray]:
     """Training sets by size, each within the next, classes in proportion; keyed by seed and fold."""
     order = random_stream(key[0], "nested rows", key[1]).permutation(len(rows))
     shuffled = rows[order]
-    if classes is not None:
+    if groups is not None:  # one group after another
+        _, first = np.unique(groups[shuffled], return_index=True)
+        place = dict(zip(groups[shuffled[first]].tolist(), first.tolist(), strict=True))
+        turn = np.array([place[group] for group in groups[shuffled].tolist()])
+        shuffled = shuffled[np.argsort(turn, kind="stable")]
+    elif classes is not None:
         shuffled = shuffled[_spread_evenly(classes[shuffled])]
     return {size: np.sort(shuffled[:size]) for size in sizes}
 

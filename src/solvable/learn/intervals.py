@@ -84,3 +84,16 @@ def mean_interval(values: np.ndarray, *, seed: int = 0) -> Interval:
     tail = (1 - CONFIDENCE) / 2
     low, high = np.quantile(np.concatenate(ratios), [tail, 1 - tail])
     return Interval(mean, mean - float(high) * error, mean - float(low) * error)
+
+
+def clustered_interval(values: np.ndarray, clusters: np.ndarray) -> Interval:
+    """Interval of a mean of values that depend on one another within clusters."""
+    from scipy.special import stdtrit
+
+    mean = float(values.mean())
+    sums = np.bincount(np.unique(clusters, return_inverse=True)[1], weights=values - mean)
+    count = len(sums)
+    # Sandwich: s^2 = G / (G - 1) sum_g (sum_{i in g} (v_i - v))^2 / n^2, with t of G - 1 degrees.
+    error = math.sqrt(count / max(count - 1, 1) * float(sums @ sums)) / len(values)
+    half = float(stdtrit(max(count - 1, 1), (1 + CONFIDENCE) / 2)) * error
+    return Interval(mean, mean - half, mean + half)

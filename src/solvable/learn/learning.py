@@ -18,7 +18,16 @@ from solvable.data import Dataset, Split
 from solvable.errors import InvalidData, MemoryLimitExceeded
 from solvable.learn.competitors import LEARNED, Design, methods, width_for
 from solvable.learn.directions import layers_found, pictures_of
-from solvable.learn.folds import deal_folds, identical_rows, nested_rows, training_sizes
+from solvable.learn.folds import (
+    deal_folds,
+    deal_groups,
+    deal_times,
+    identical_rows,
+    nested_rows,
+    training_sizes,
+    united,
+)
+from solvable.learn.leaks import likeness_of_neighbours, near_copies, telling_columns
 from solvable.learn.measuring import Measured, Progress, Task, measure_all
 from solvable.learn.request import LEAST_ROWS, Request
 from solvable.learn.results import CurvePoint, Learned
@@ -46,6 +55,8 @@ def fingerprint_of(dataset: Dataset, request: Request) -> tuple[str, str]:
     digest.update(np.ascontiguousarray(dataset.y).data)
     names = [dataset.columns, dataset.class_labels, dataset.kind, dataset.target]
     digest.update(json.dumps([names, asdict(request)]).encode())
+    for codes in (dataset.groups, dataset.times):
+        digest.update(b"" if codes is None else np.ascontiguousarray(codes).data)
     return digest.hexdigest(), data
 
 
@@ -125,11 +136,12 @@ class _Plan:
         self.notes: list[str] = []
         self.rows = self._drawn_rows()
         self.y = dataset.y[self.rows]
+        self.groups = None if dataset.groups is None else dataset.groups[self.rows]
+        self.times = None if dataset.times is None else dataset.times[self.rows]
         regression = dataset.kind == "regression"
         self.classes = None if regression else self.y
         self.folds = self._dealt_folds()
-        fold_sizes = np.bincount(self.folds, minlength=request.folds)
-        self.smallest = len(self.y) - int(fold_sizes.max())
+        self.smallest = min(len(self.train(fold)) for fold in range(request.folds))
         self.design = Design(
             regression,
             "global" if dataset.image_shape else "columns",
@@ -151,27 +163,95 @@ class _Plan:
         return np.sort(random_stream(self.request.seed, "rows").permutation(n)[:most])
 
     def _dealt_folds(self) -> np.ndarray:
-        """Fold of each row that is used."""
-        groups = identical_rows(self.dataset.X[self.rows])
-        copies = len(groups) - len(np.unique(groups))
-        if copies:
+        """Fold of each row that is used; -1 for rows that come before any that are tested."""
+        X, folds, seed = self.dataset.X[self.rows], self.request.folds, self.request.seed
+        copies = near_copies(X)
+        count = len(copies) - len(np.unique(copies))
+        if self.times is not None:
+            if count:
+                self.notes.append(f"{count} rows repeat another row, or nearly so")
+            return deal_times(folds, self.times)
+        if count:
+            same = count == len(copies) - len(np.unique(identical_rows(X)))
             self.notes.append(
-                f"{copies} rows repeat another row; copies stay together, so that no test row has "
-                "its copy among the training rows"
+                f"{count} rows repeat another row{'' if same else ', or nearly so'}; copies stay "
+                "together, so that no test row has its copy among the training rows"
             )
-        return deal_folds(self.request.folds, groups, self.classes, seed=self.request.seed)
+        if self.groups is None:
+            return deal_folds(folds, copies, self.classes, seed=seed)
+        first = np.unique(self.groups, return_index=True, return_inverse=True)
+        links = np.concatenate([first[1][first[2]], copies])
+        together = united(len(copies), np.tile(np.arange(len(copies)), 2), links)
+        number = len(np.unique(together))
+        if number < 2 * folds:
+            raise InvalidData(
+                f"{self.dataset.name} has {number} groups of rows; allowed: at least {2 * folds}, two a "
+                "fold. Use fewer folds with --folds, or another column."
+            )
+        self.notes.append(f"{number} groups of rows, each tested as a whole")
+        return deal_groups(folds, together, self.classes, seed=seed)
+
+    def train(self, fold: int) -> np.ndarray:
+        """Rows that the rows of a fold are predicted from."""
+        if self.times is None:
+            return np.flatnonzero(self.folds != fold)
+        return np.flatnonzero(self.folds < fold)
+
+    def clusters(self) -> np.ndarray | None:
+        """Which tested rows may depend on one another; None for none."""
+        tested = self.folds >= 0
+        if self.groups is not None:
+            return np.asarray(self.groups[tested])
+        if self.times is None:
+            return None
+        # Twenty stretches of time: what lasts longer than one is not seen.
+        order = np.argsort(np.argsort(self.times[tested], kind="stable"))
+        return np.asarray(order * 20 // len(order))
+
+    def warnings(self) -> tuple[str, ...]:
+        """What may make the error look better than it is."""
+        found = []
+        if self.groups is None and self.times is None:
+            share, deviation = likeness_of_neighbours(
+                self.dataset.X[self.rows], self.classes, seed=self.request.seed
+            )
+            if share < 0.9 and deviation < -6:
+                found.append(
+                    f"rows next to each other in the file are alike: the square of their distance is "
+                    f"{share:.2f} of that of any two (of one class). If they come from one person, "
+                    "device or stretch of time, the error on new ones is larger than the one below; "
+                    "name the column with --groups or --time"
+                )
+        if self.dataset.image_shape is None:
+            table = self.dataset.table.rows(self.rows)
+            regression = self.design.regression
+            for name, error in telling_columns(table, self.y, regression=regression)[:3]:
+                left = "of the variance left" if regression else "wrong"
+                found.append(
+                    f"column {name!r} alone nearly tells the target ({100 * error:.1f} % {left}). If it "
+                    "is not known before the target is, remove it"
+                    + (
+                        f"; if it names where rows come from, add --groups {name}"
+                        if name in table.texts
+                        else ""
+                    )
+                )
+        return tuple(found)
 
     def _tasks(self) -> list[Task]:
         X, y, design, none = self.dataset.X[self.rows], self.y, self.design, slice(0, 0)
         everything = Split(X, y, X[none], y[none], self.dataset.preparation)
         tasks = [Task(LEARNED, -1, everything, design, len(y), keep_model=True)]
         for fold in range(self.request.folds):
-            train, test = np.flatnonzero(self.folds != fold), np.flatnonzero(self.folds == fold)
+            train, test = self.train(fold), np.flatnonzero(self.folds == fold)
             split = self._split(train, test)
             tasks += [Task(method.key, fold, split, design, len(train)) for method in self.methods]
-            parts = nested_rows(train, self.sizes[:-1], self.classes, key=(self.request.seed, fold))
+            # Training sets of all folds have the same size only where none is later than another.
+            sizes = self.sizes[:-1] if self.times is None else self.sizes
+            key = (self.request.seed, fold)
+            parts = nested_rows(train, sizes, self.classes, key=key, groups=self.groups)
             for part in parts.values():
-                if len(np.unique(y[part])) > 1:
+                if len(part) < len(train) and len(np.unique(y[part])) > 1:
                     smaller = self._split(part, test)
                     tasks.append(Task(LEARNED, fold, smaller, design, len(part)))
         return tasks
@@ -187,7 +267,7 @@ class _Plan:
 
     def is_full(self, fit: Measured) -> bool:
         """Whether a fit had all rows outside its fold."""
-        return fit.fold >= 0 and fit.training_rows == int(np.sum(self.folds != fit.fold))
+        return fit.fold >= 0 and fit.training_rows == len(self.train(fit.fold))
 
     def workers(self, asked: int) -> int:
         """Processes that fit into memory beside each other."""
@@ -224,12 +304,27 @@ class _Plan:
 
     @property
     def protocol(self) -> str:
-        """How errors are measured, in words."""
+        """How errors are measured, in words, and what they assume."""
+        folds, tested = self.request.folds, int(np.sum(self.folds >= 0))
+        if self.times is not None:
+            how = (
+                f"{folds} stretches of time, each predicted from all rows before it: {tested} of "
+                f"{len(self.y)} rows once, by models fitted to {self.smallest} rows and more"
+            )
+            assumes = "later rows like these; intervals hold if what rows share lasts less than a "
+            assumes += "twentieth of the time"
+        else:
+            how = (
+                f"{folds}-fold cross-validation: each of the {len(self.y)} rows is predicted once, by "
+                f"a model fitted to about {self.smallest} other rows"
+            )
+            assumes = "new rows that are drawn like these, independent of each other"
+            if self.groups is not None:
+                how += ", none of its own group"
+                assumes = "rows of new groups that are like these groups"
         return (
-            f"{self.request.folds}-fold cross-validation: each of the {len(self.y)} rows is "
-            f"predicted once, by a model fitted to about {self.smallest} other rows. Columns are "
-            "prepared, filters fitted, directions counted and penalties and widths tuned anew from "
-            "those rows alone."
+            f"{how}. Columns are prepared, filters fitted, directions counted and penalties and widths "
+            f"tuned anew from those rows alone. The error is that for {assumes}."
         )
 
 
@@ -244,8 +339,9 @@ def _assembled(plan: _Plan, measured: list[Measured]) -> Learned:
         for method in plan.methods
     }
     learned = by_method[LEARNED]
-    losses = Losses(plan.y, plan.folds, regression=plan.design.regression)
+    losses = Losses(plan.y, plan.folds, regression=plan.design.regression, clusters=plan.clusters())
     predictions = np.empty(len(plan.y))
+    tested = plan.folds >= 0
     for fit in learned:
         predictions[plan.folds == fit.fold] = fit.predicted
     signals = dataset.class_labels if len(dataset.class_labels) > 2 else (dataset.target,)
@@ -273,9 +369,10 @@ def _assembled(plan: _Plan, measured: list[Measured]) -> Learned:
         versions={name: version(name) for name in ("solvable", "numpy", "scipy", "scikit-learn")},
         model=final.model,
         pictures=pictures_of(final.model, dataset.X[plan.rows], images) if images else None,
-        predictions=predictions,
-        rows=plan.rows,
-        row_folds=plan.folds,
+        predictions=predictions[tested],
+        rows=plan.rows[tested],
+        row_folds=plan.folds[tested],
+        warnings=plan.warnings(),
     )
 
 
@@ -285,7 +382,8 @@ def _curve(plan: _Plan, measured: list[Measured], losses: Losses) -> tuple[Curve
     points = []
     for size in plan.sizes:
         last = size == plan.sizes[-1]
-        here = [fit for fit in fits if (plan.is_full(fit) if last else fit.training_rows == size)]
+        whole = last and plan.times is None
+        here = [fit for fit in fits if (plan.is_full(fit) if whole else fit.training_rows == size)]
         # A size at which a fold saw one class only is left out.
         if len(here) == plan.request.folds:
             errors = tuple(float(losses.of_fold(fit.fold, fit.predicted).mean()) for fit in here)

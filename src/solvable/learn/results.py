@@ -203,9 +203,11 @@ class Learned(Shown, view="solvable.learn.view"):
     pictures : ndarray or None
         Images of the strongest directions of the first filter, shape (k, height, width).
     predictions : ndarray
-        Of the learned features for every row used, by the model that had not seen it.
+        Of the learned features for every row tested, by the model that had not seen it.
     rows, row_folds : ndarray of int
-        Rows of the data set that were used, and the fold that tests each.
+        Rows of the data set that were tested, and the fold that tests each.
+    warnings : tuple of str
+        What may make the error look better than it is, as sentences without full stop.
     """
 
     name: str
@@ -234,6 +236,7 @@ class Learned(Shown, view="solvable.learn.view"):
     predictions: np.ndarray = field(default_factory=lambda: np.empty(0), repr=False)
     rows: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=int), repr=False)
     row_folds: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=int), repr=False)
+    warnings: tuple[str, ...] = ()
 
     @property
     def is_regression(self) -> bool:

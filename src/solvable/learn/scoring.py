@@ -10,6 +10,7 @@ from solvable.forecast import LearningCurve, forecast
 from solvable.learn.competitors import LEARNED, Method
 from solvable.learn.intervals import (
     Interval,
+    clustered_interval,
     mean_interval,
     paired_rate_difference,
     wilson_interval,
@@ -21,9 +22,16 @@ from solvable.learn.results import CurvePoint, Expected, MethodScore, Outlook, V
 class Losses:
     """Loss of each test row: wrong or not, or the squared error over the variance of the target."""
 
-    def __init__(self, y: np.ndarray, folds: np.ndarray, *, regression: bool) -> None:
-        self.y, self.folds, self.regression = y, folds, regression
-        self.variance = float(np.var(y)) if regression else 1.0
+    def __init__(
+        self,
+        y: np.ndarray,
+        folds: np.ndarray,
+        *,
+        regression: bool,
+        clusters: np.ndarray | None = None,
+    ) -> None:
+        self.y, self.folds, self.regression, self.clusters = y, folds, regression, clusters
+        self.variance = float(np.var(y[folds >= 0])) if regression else 1.0
 
     def of_fold(self, fold: int, predicted: np.ndarray) -> np.ndarray:
         """Losses of the rows of a fold, in the order of the rows."""
@@ -33,22 +41,28 @@ class Losses:
         return np.asarray(predicted != true, dtype=np.float64)
 
     def of_all(self, fits: Sequence[Measured]) -> np.ndarray | None:
-        """Losses of all rows from the fits of all folds; None if one of them failed."""
+        """Losses of all tested rows from the fits of all folds; None if one of them failed."""
         if any(fit.failure for fit in fits):
             return None
         losses = np.empty(len(self.y))
         for fit in fits:
             losses[self.folds == fit.fold] = self.of_fold(fit.fold, fit.predicted)
-        return losses
+        return losses[self.folds >= 0]
 
     def interval(self, losses: np.ndarray) -> Interval:
         """Mean loss with its interval."""
+        if self.clusters is not None:
+            found = clustered_interval(losses, self.clusters)
+            top = np.inf if self.regression else 1.0
+            return found._replace(lower=max(found.lower, 0.0), upper=min(found.upper, top))
         if self.regression:
             return mean_interval(losses)
         return wilson_interval(int(losses.sum()), len(losses))
 
     def difference(self, losses: np.ndarray, reference: np.ndarray) -> Interval:
         """Mean loss less that of a reference on the same rows, with its interval."""
+        if self.clusters is not None:
+            return clustered_interval(losses - reference, self.clusters)
         if self.regression:
             return mean_interval(losses - reference)
         return paired_rate_difference(losses > 0, reference > 0)

@@ -1,0 +1,174 @@
+"""Leaks: rows that know one another, and columns that know the target."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from solvable.data import load
+from solvable.errors import InvalidData
+from solvable.learn import Request, learn
+from solvable.learn.folds import deal_groups, deal_times, identical_rows, nested_rows, united
+from solvable.learn.intervals import clustered_interval
+from solvable.learn.leaks import likeness_of_neighbours, near_copies, telling_columns
+
+
+def write(path, columns):
+    lines = zip(*(map(str, column) for column in columns.values()), strict=True)
+    path.write_text("\n".join([",".join(columns), *map(",".join, lines)]) + "\n")
+    return path
+
+
+@pytest.mark.parametrize("dimension", [1, 2, 5, 40])
+def test_independent_rows_are_hardly_ever_near_copies(dimension):
+    found = 0
+    for seed in range(20):
+        X = np.random.default_rng(seed).standard_normal((200, dimension))
+        found += 200 - len(np.unique(near_copies(X)))
+    # One pair in a hundred tables where rows fill their dimensions evenly; their tails do not.
+    assert found <= 3
+
+
+@pytest.mark.parametrize("noise", [1e-3, 1e-6])
+def test_jittered_copies_are_found(noise):
+    rng = np.random.default_rng(2)
+    X = rng.standard_normal((120, 6)) * [1, 9, 1, 1, 100, 1]
+    others = X + noise * rng.standard_normal(X.shape)
+    groups = near_copies(np.concatenate([X, others]))
+    assert np.array_equal(groups[:120], groups[120:])
+    assert len(np.unique(groups)) == 120
+
+
+def test_equal_rows_of_few_values_are_no_near_copies_of_others():
+    X = np.random.default_rng(0).integers(3, size=(300, 4)).astype(float)
+    assert np.array_equal(near_copies(X), identical_rows(X))
+
+
+@settings(max_examples=40)
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=12))
+def test_united_is_the_lowest_of_what_is_linked(pairs):
+    labels = list(range(10))
+    for _ in range(10):  # relaxation, until nothing changes
+        for one, other in pairs:
+            labels[one] = labels[other] = min(labels[one], labels[other])
+    first, second = np.array(pairs, dtype=int).reshape(-1, 2).T
+    assert united(10, first, second).tolist() == labels
+
+
+def test_order_of_rows():
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((400, 5))
+    classes = np.repeat([0, 1], 200)
+    shifted = X + 3 * classes[:, None]
+    assert abs(likeness_of_neighbours(shifted, classes, seed=0)[1]) < 4  # sorted by the target
+    by_column = np.column_stack([X, np.arange(400)])
+    assert abs(likeness_of_neighbours(by_column, None, seed=0)[1]) < 4
+    walk = np.cumsum(X, axis=0)
+    share, deviation = likeness_of_neighbours(walk, None, seed=0)
+    assert share < 0.1
+    assert deviation < -10
+
+
+def test_groups_are_whole_and_times_come_later():
+    rng = np.random.default_rng(4)
+    groups = rng.integers(25, size=300)
+    folds = deal_groups(4, groups, rng.integers(2, size=300), seed=7)
+    assert all(len(set(folds[groups == one])) == 1 for one in range(25))
+    assert np.bincount(folds, minlength=4).min() > 40
+    times = rng.integers(100, size=300)
+    folds = deal_times(3, times)
+    assert set(folds) == {-1, 0, 1, 2}
+    for fold in range(3):
+        assert times[folds < fold].max() < times[folds == fold].min()
+    rows = np.flatnonzero(folds < 2)
+    parts = nested_rows(rows, [20, 60], None, key=(0, 0), groups=groups)
+    # A beginning in which at most one group is cut.
+    cut = [
+        one
+        for one in set(groups[parts[60]])
+        if not np.isin(rows[groups[rows] == one], parts[60]).all()
+    ]
+    assert set(parts[20]) <= set(parts[60])
+    assert len(cut) <= 1
+
+
+def test_interval_of_clusters_covers_where_that_of_rows_does_not():
+    rng = np.random.default_rng(5)
+    covered = 0
+    for _ in range(400):
+        values = np.repeat(rng.standard_normal(30), 8) + 0.3 * rng.standard_normal(240)
+        found = clustered_interval(values, np.repeat(np.arange(30), 8))
+        covered += found.lower <= 0 <= found.upper
+    # 95 %: 380 of 400, with three standard errors of 4.4.
+    assert 366 < covered < 394
+
+
+def test_columns_that_tell():
+    rng = np.random.default_rng(6)
+    y = rng.integers(2, size=240)
+    pay = np.where(y == 1, 0.0, rng.standard_normal(240))
+    gone = np.where(y == 1, np.nan, rng.standard_normal(240))
+    table = {"noise": rng.standard_normal(240), "pay": pay, "gone": gone}
+    from solvable.data.table import from_columns
+
+    words = np.array([["no", "yes"][one] for one in y], dtype=object)
+    found = telling_columns(from_columns(table | {"word": words}), y, regression=False)
+    assert {name for name, _ in found} == {"pay", "gone", "word"}
+    target = rng.standard_normal(240)
+    table = {"noise": rng.standard_normal(240), "fahrenheit": 32 + 1.8 * target}
+    found = telling_columns(from_columns(table), target, regression=True)
+    assert [name for name, _ in found] == ["fahrenheit"]
+
+
+def test_labels_of_groups_are_not_learned_from_other_groups(tmp_path):
+    rng = np.random.default_rng(7)
+    person = np.repeat(np.arange(30), 10)
+    X = rng.standard_normal((30, 5))[person] + 0.1 * rng.standard_normal((300, 5))
+    ill = rng.integers(2, size=30)[person]
+    order = rng.permutation(300)
+    columns = {f"x{i}": X[order, i].round(5) for i in range(5)}
+    columns |= {"who": [f"p{one}" for one in person[order]], "ill": ill[order]}
+    path = write(tmp_path / "people.csv", columns)
+    plain = learn(load(path, target="ill"), Request(folds=3))
+    apart = learn(load(path, target="ill", groups="who"), Request(folds=3))
+    assert plain.learned.error < 0.2
+    assert "if it names where rows come from, add --groups who" in plain.warnings[0]
+    assert apart.learned.lower < 0.5 < apart.learned.upper
+    # An interval of rows would be as narrow as that of 300 coins.
+    assert apart.learned.upper - apart.learned.lower > 0.15
+    assert "none of its own group" in apart.protocol
+    assert not apart.warnings
+
+
+def test_later_rows_are_predicted_from_earlier_ones(tmp_path):
+    rng = np.random.default_rng(8)
+    days = np.arange("2024-01-01", "2024-09-01", dtype="datetime64[D]")
+    X = np.cumsum(rng.standard_normal((len(days), 3)), axis=0)
+    price = np.cumsum(rng.standard_normal(len(days)))
+    order = rng.permutation(len(days))
+    columns = {f"x{i}": X[order, i].round(5) for i in range(3)}
+    columns |= {"day": days[order], "price": price[order].round(5)}
+    path = write(tmp_path / "walk.csv", columns)
+    plain = learn(load(path, target="price"), Request(folds=3))
+    data = load(path, target="price", time="day")
+    apart = learn(data, Request(folds=3))
+    assert plain.learned.error < 0.15
+    assert apart.learned.error > 3 * plain.learned.error
+    assert apart.learned.test_rows == len(apart.rows) < len(days)
+    for fold in range(3):
+        tested = apart.rows[apart.row_folds == fold]
+        earlier = np.setdiff1d(np.arange(len(days)), apart.rows[apart.row_folds >= fold])
+        assert data.times[earlier].max() < data.times[tested].min()
+
+
+def test_columns_that_say_which_rows_belong_together_are_checked(tmp_path):
+    columns = {"a": np.arange(30) % 7 + 0.5, "when": ["soon"] * 30, "y": np.arange(30) % 2}
+    path = write(tmp_path / "few.csv", columns)
+    with pytest.raises(InvalidData, match=r"holds text that is no date.*2026-11-22"):
+        load(path, target="y", time="when")
+    with pytest.raises(InvalidData, match=r"groups 'wen' is not a column.*Did you mean 'when'"):
+        load(path, target="y", groups="wen")
+    with pytest.raises(InvalidData, match="has 1 groups of rows; allowed: at least 10"):
+        learn(load(path, target="y", groups="when"))
