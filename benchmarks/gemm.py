@@ -1,7 +1,7 @@
 """What the other benchmarks measure against: the rate of a GEMM of size 2000 in this process.
 
 Machines are shared and clocks vary, so figures are CPU seconds as ratios to a GEMM that is timed in
-the same process before and after, on one BLAS thread, best of several repeats.
+the same process, in turns with the work, on one BLAS thread.
 """
 
 from __future__ import annotations
@@ -90,11 +90,24 @@ def device_gemm_rate(torch: Any, device: str) -> float:
 
 
 def ratio(work: Callable[[], Any], flops: float, xp: Any = np, repeats: int = 7) -> float:
-    """Flops per CPU second of the work, over the faster of two GEMMs around it."""
+    """Flops per CPU second of the work over those of GEMMs, interleaved and about as long: a median.
+
+    What else runs on the machine slows both alike; a best of each would favour the shorter one.
+    """
     work()
-    before = gemm_rate(xp)
-    seconds = cpu_seconds(work, repeats)
-    return flops / seconds / max(before, gemm_rate(xp))
+    left, right = (xp.ones((SIZE, SIZE), dtype=xp.float32) for _ in range(2))
+    seconds = cpu_seconds(work, 1)
+    products = max(1, round(seconds / cpu_seconds(lambda: left @ right, 1)))
+
+    def gemms() -> None:
+        for _ in range(products):
+            left @ right
+
+    times = []
+    for _ in range(repeats):
+        gemm = cpu_seconds(gemms, 1)
+        times.append(cpu_seconds(work, 1) / flops * 2 * SIZE**3 * products / gemm)
+    return float(1 / np.median(times))
 
 
 def show(what: str, value: float, bound: float, *, at_least: bool = True, unit: str = "") -> bool:
