@@ -53,7 +53,7 @@ def time_ratio(n: int) -> bool:
 
     before = gemm_rate()
     seconds = cpu_seconds(solve, repeats=1)
-    nominal = products * 4.0 * n * DIMENSION**2 / max(before, gemm_rate())
+    nominal = products * 4.0 * n * DIMENSION**2 / ((before + gemm_rate()) / 2)
     return show(
         f"statistics, Wick and Lanczos, n = {n}: CPU time over products",
         seconds / nominal,
