@@ -171,41 +171,6 @@ def _system(system: str | System) -> System:
     return registry.load(system) if isinstance(system, str) else system
 
 
-def load(directory: str | Path, system: System | None = None) -> StudyResult:
-    """A study that was run before, finished or not: what ``solvable verify`` judges.
-
-    Parameters
-    ----------
-    directory : path
-        Run directory.
-    system : System, optional
-        The system, if no installed package provides it.
-
-    Returns
-    -------
-    StudyResult
-        Records, points and verdicts; the latter by the claims of the installed system.
-
-    Raises
-    ------
-    StorageFailed, StudyTooNew
-        If there is no store, it is damaged, or a newer version wrote it.
-    UnknownSystem
-        If no installed package provides the system.
-
-    Examples
-    --------
-    >>> import solvable
-    >>> settings = {"dimension": 10, "samples": 40, "preset": None, "workers": 1}
-    >>> found = solvable.run("quadratic-network", **settings)
-    >>> solvable.load(found.directory).records == found.records
-    True
-    """
-    from solvable.study.results import load as load_study
-
-    return load_study(directory, system)
-
-
 def learn_features(
     data: str | Path | Dataset,
     /,

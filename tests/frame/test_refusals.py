@@ -16,7 +16,8 @@ from solvable.frame.curves import Axis
 from solvable.frame.panels import Panel, Trace
 from solvable.frame.points import NO_PREDICTION, Point, predicted_or_refused
 from solvable.frame.system import Parameters, Preset, System
-from solvable.verbs import load, run, theory_of
+from solvable.study import load
+from solvable.verbs import run, theory_of
 
 REASON = "degree is 3; the theory holds for degrees 1 and 2"
 

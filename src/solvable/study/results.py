@@ -221,7 +221,7 @@ def figures(found: StudyResult) -> Sequence[Figure]:
 
 
 def load(directory: str | Path, system: System | None = None) -> StudyResult:
-    """Read the results of a study, finished or not.
+    """A study that was run before, finished or not: what ``solvable verify`` judges.
 
     Parameters
     ----------
@@ -237,12 +237,18 @@ def load(directory: str | Path, system: System | None = None) -> StudyResult:
 
     Raises
     ------
-    StorageFailed
-        If there is no store or it is damaged.
-    StudyTooNew
-        If it was written by a newer version.
+    StorageFailed, StudyTooNew
+        If there is no store, it is damaged, or a newer version wrote it.
     UnknownSystem
         If no installed package provides the system.
+
+    Examples
+    --------
+    >>> import solvable
+    >>> settings = {"dimension": 10, "samples": 40, "preset": None, "workers": 1}
+    >>> found = solvable.run("quadratic-network", **settings)
+    >>> solvable.load(found.directory).records == found.records
+    True
     """
     snapshot = read(directory)
     if system is None:
