@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from solvable.arrays import ArraySource, random_stream
-from solvable.models.quadratic.finite_size import _functionals, _mass, finite_size
+from solvable.models.quadratic.finite_size import _functionals, _mass, finite_size, unreachable
 from solvable.models.quadratic.measure import minimise
 from solvable.models.quadratic.narrow import solve_narrow
 from solvable.models.quadratic.saddle import saddle_objective
@@ -293,3 +293,21 @@ def test_the_correction_vanishes_with_the_noise_and_the_target_alone_stays():
     found = finite_size(state, samples=True)
     assert abs(found.matrix_error) / 20 < 0.2 * state.matrix_error
     assert abs(found.train_error) / 20 < 1e-3 * state.train_error
+
+
+@pytest.mark.parametrize(("ratio", "many"), [(0.17, True), (0.7, False)])
+def test_labels_below_what_a_positive_matrix_fits(ratio, many):
+    """Where the fit interpolates nearly all, they are most of the training error of few samples."""
+    d = 32
+    state, found = simulated(samples, ratio, 12, d=d, penalty=0.02, noise=0.5)
+    lost = unreachable(
+        dimension=d,
+        sample_ratio=state.sample_ratio,
+        trace=state.trace,
+        test_error=state.test_error,
+        freedom=state.degrees_of_freedom,
+    )
+    first = state.train_error + finite_size(state, samples=True).train_error / d
+    error = found[:, 1].std(ddof=1) / np.sqrt(len(found))
+    assert (lost > 0.3 * first) == many
+    assert (found[:, 1].mean() > first + 2 * error) == many

@@ -6,6 +6,7 @@ import numpy as np
 
 from solvable.frame.agreement import Agreement, Cell
 from solvable.frame.points import Point
+from solvable.models.quadratic.finite_size import unreachable
 from solvable.models.quadratic.parameters import QuadraticParameters
 from solvable.models.quadratic.predict import group_names, measure_of
 from solvable.models.quadratic.saddle import second_moment
@@ -30,6 +31,19 @@ def _expands(cell: Cell) -> bool:
     """Whether the next orders in 1/d and d/n are small: ten samples per coordinate, and no peak."""
     orders = [_first_order(cell, name) for name in ("matrix_error", "train_error")]
     return shape_effect(cell.setting) <= 0.1 and max(orders) <= 0.25
+
+
+def _fits(cell: Cell) -> bool:
+    """Whether hardly a label is below what a positive matrix can fit."""
+    if not _expands(cell) or cell.setting.sensing != "network":
+        return _expands(cell)
+    lost = unreachable(
+        dimension=cell.setting.dimension,
+        sample_ratio=cell.setting.ratio,
+        freedom=cell.predicted("degrees_of_freedom"),
+        **{name: cell.predicted(name) for name in ("trace", "test_error")},
+    )
+    return lost <= 0.05 * cell.predicted("finite_size_train_error")
 
 
 def _next_order(cell: Cell, name: str) -> float:
@@ -180,7 +194,8 @@ CLAIMS = (
     ),
     Agreement(
         "train-error", "The training error is the predicted one at this dimension.",
-        metric="train_error", expected="finite_size_train_error", where=_expands, missing=SAMPLES,
+        metric="train_error", expected="finite_size_train_error", where=_fits,
+        missing=f"{SAMPLES}; or too many labels are below what a positive matrix fits",
         within=lambda cell: _next_order(cell, "train_error"), because=ORDERS, source="derived",
         power=0.15,
     ),

@@ -11,7 +11,7 @@ from solvable.frame.points import NO_PREDICTION, Metrics
 from solvable.models.quadratic.bayes import bayes_optimal
 from solvable.models.quadratic.denoised import denoised_error
 from solvable.models.quadratic.errors import decompose_error
-from solvable.models.quadratic.finite_size import finite_sizes
+from solvable.models.quadratic.finite_size import finite_sizes, unreachable
 from solvable.models.quadratic.parameters import QuadraticParameters
 from solvable.models.quadratic.phases import PhasePoint, quadratic_phase
 from solvable.models.quadratic.saddle import second_moment, thresholded_error
@@ -258,23 +258,26 @@ def _at_this_size(
     gaussian, extra = finite_sizes(state, samples=parameters.sensing == "network")
     if parameters.sensing == "goe":
         extra = gaussian
+    lost = {"train_error": 0.0}
+    if parameters.sensing == "network":
+        lost["train_error"] = unreachable(
+            dimension=d, sample_ratio=state.sample_ratio, trace=state.trace,
+            test_error=state.test_error, freedom=state.degrees_of_freedom,
+        )  # fmt: skip
     for name in ("matrix_error", "train_error", "rank_fraction", "trace"):
         limit, control, full = (float(getattr(part, name)) for part in (state, gaussian, extra))
+        order = (abs(control) + abs(full - control)) / d + lost.get(name, 0.0)
         # An expansion whose first order is half of the limit says nothing.
-        small = abs(control) + abs(full - control) <= 0.5 * d * abs(limit)
+        small = order <= 0.5 * abs(limit)
         found[f"finite_size_{name}"] = limit + full / d if small else None
         found[f"control_{name}"] = limit + control / d if small else None
-        beyond += (
-            []
-            if small
-            else [f"{name} {(abs(control) + abs(full - control)) / d:.2g} on {limit:.2g}"]
-        )
+        beyond += [] if small else [f"{name} {order:.2g} on {limit:.2g}"]
     error = state.matrix_error + extra.matrix_error / d
     known = found["finite_size_matrix_error"] is not None
     found["finite_size_test_error"] = 2 * error + parameters.noise if known else None
     reasons = [
-        f"the first order in 1/d, {', '.join(beyond)}, is more than half of the limit, so that "
-        "no expansion holds at this dimension. Raise dimension, sample_ratio or regularisation."
+        f"what this dimension adds to the limit, {', '.join(beyond)}, is more than half of it, so that "
+        "no expansion holds. Raise dimension, sample_ratio or regularisation."
     ]
     return found, reasons if beyond and state.rank_fraction > 0 else []
 
