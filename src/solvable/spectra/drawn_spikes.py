@@ -23,6 +23,13 @@ class DrawnSpikes:
         """Mean overlap of each spike with the span of the eigenvectors."""
         return np.asarray(np.mean(np.sum(self.components**2, axis=2), axis=0))
 
+    def places(self) -> np.ndarray:
+        """Mean eigenvalue of the direction that is matched with each spike."""
+        from scipy.optimize import linear_sum_assignment
+
+        matched = [linear_sum_assignment(U**2, maximize=True)[1] for U in self.components]
+        return np.take_along_axis(self.eigenvalues, np.array(matched), axis=1).mean(axis=0)
+
 
 @dataclass(frozen=True)
 class _Rest:
@@ -80,7 +87,8 @@ def draw_spikes(
             matrix[p:, :p] += joined.T
         values, vectors = np.linalg.eigh(matrix)
         far = np.maximum(np.maximum(values - edges[1], edges[0] - values), 0)
-        first = np.lexsort((-np.abs(values - values.mean()), -far))[:p]
+        centre = values[far == 0].mean() if (far == 0).any() else 0.0
+        first = np.lexsort((-np.abs(values - centre), -far))[:p]
         eigenvalues[draw], components[draw] = values[first], vectors[:p, first]
     return DrawnSpikes(eigenvalues, components)
 

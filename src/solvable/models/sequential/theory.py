@@ -342,7 +342,12 @@ def _by_resolvent(
         overlap=np.array(overlap),
         recovered=samples[:, None] > law.thresholds,
         thresholds=law.thresholds,
-        places=np.array([at.eigenvalues for at in spikes]),
+        places=np.array(
+            [
+                at.eigenvalues if draws is None else draws.places()
+                for at, draws in zip(spikes, drawn, strict=True)
+            ]
+        ),
         edges=np.array([at.bulk_edges for at in spikes]),
         noise_scale=np.sqrt(law.noise * law.n_features / samples),
         floor=law.floor,
