@@ -75,7 +75,8 @@ def draw_spikes(
         if n <= kept:
             # Labels are centred on the samples there are, and the learner's edges are theirs.
             weights = weights - weights.mean() + sample.probabilities @ sample.weights
-            bulk = weighted_bulk(weights=weights, aspect_ratio=n / max(C, 1))
+            norms = weights * (C + sample.powers[atoms].sum(axis=1)) / (p + C)  # T |F|^2 / D
+            bulk = weighted_bulk(weights=norms, aspect_ratio=n / (p + C))
             edges = np.add(bulk.with_margin(dimension=p + C), added)
         matrix = _moment(weights, sample.powers[atoms], n, C, rng)
         noise = rng.standard_normal((p + C, p + C), dtype=np.float32)
