@@ -12,6 +12,8 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 import numpy as np
 
 from solvable.errors import InvalidData, InvalidParameter
+from solvable.numpy_files import open_npy
+from solvable.paths import check_path
 
 Array: TypeAlias = Any
 """An array of any library that follows the array API (NumPy array, torch tensor)."""
@@ -259,12 +261,7 @@ def as_source(samples: Array | Source | str | Path) -> Source:
     3
     """
     if isinstance(samples, (str, Path)):
-        try:
-            return ArraySource(np.load(samples, mmap_mode="r", allow_pickle=False))
-        except (ValueError, EOFError) as error:
-            raise InvalidData(
-                f"{samples} is not a plain .npy array ({error}). Save it with numpy.save."
-            ) from error
+        return ArraySource(open_npy(check_path(samples)))
     if isinstance(samples, Source):
         return samples
     return ArraySource(samples)

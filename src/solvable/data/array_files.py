@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
-import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +20,7 @@ from solvable.data.parts import (
 )
 from solvable.data.table import Table, from_columns
 from solvable.errors import InvalidData
+from solvable.numpy_files import ANEW, check_unpacked, holds_objects, npz_members, open_npy
 
 # First bytes of the two kinds of file.
 NPY_MAGIC = b"\x93NUMPY"
@@ -31,11 +30,7 @@ NPZ_MAGIC = b"PK"
 def load_npy(path: Path, *, mapped: bool = True) -> np.ndarray:
     """Array of a ``.npy`` file, memory-mapped unless asked otherwise."""
     check_magic(path, NPY_MAGIC)
-    try:
-        array: np.ndarray = np.load(path, mmap_mode="r" if mapped else None, allow_pickle=False)
-    except (ValueError, EOFError) as error:
-        raise unreadable(path, error) from error
-    return array
+    return open_npy(path, mapped=mapped)
 
 
 def read_npy(path: Path, target: str | None = None, *, required: bool = True) -> RawData:
@@ -137,13 +132,17 @@ def read_shard(path: Path, target: str | None, required: bool) -> RawData:
 
 def _load_npz(path: Path) -> dict[str, np.ndarray]:
     check_magic(path, NPZ_MAGIC)
-    # NumPy leaves a damaged file open if it is given a path.
-    with path.open("rb") as stream:
+    members = npz_members(path)
+    check_unpacked(sum(member.size for member in members), str(path))
+    arrays = {}
+    for member in members:
+        if member.dtype is not None and member.dtype.hasobject:
+            raise holds_objects(path)
         try:
-            with np.load(stream, allow_pickle=False) as archive:
-                return {key: archive[key] for key in archive.files}
-        except (ValueError, EOFError, OSError, zipfile.BadZipFile, zlib.error) as error:
-            raise unreadable(path, error) from error
+            arrays[member.name] = member.read()
+        except InvalidData as error:
+            raise InvalidData(f"{path} is damaged: {member.name!r}: {error} {ANEW}") from error
+    return arrays
 
 
 def _npz_columns(
@@ -175,14 +174,3 @@ def check_magic(path: Path, magic: bytes) -> None:
         f"{path} is no NumPy file (it starts with {start!r}). Save it anew with numpy.save or "
         "numpy.savez."
     )
-
-
-def unreadable(path: Path, error: Exception) -> InvalidData:
-    """Error for a NumPy file that is damaged or holds Python objects."""
-    if "Object arrays" in str(error):
-        return InvalidData(
-            f"{path} holds Python objects (rows or images of different length, or mixed types), "
-            "which could run code when read; allowed: arrays of numbers or of text. Bring all rows "
-            "to one size and save anew with numpy.save or numpy.savez."
-        )
-    return InvalidData(f"{path} is damaged ({error}). Save it anew with numpy.save or numpy.savez.")

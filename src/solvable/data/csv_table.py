@@ -15,6 +15,7 @@ import numpy as np
 from solvable.data.cells import is_missing, is_number, parse_cells
 from solvable.data.table import Table, from_columns, refuse_duplicates
 from solvable.errors import InvalidData
+from solvable.numpy_files import check_unpacked, unpacked_limit
 
 SNIFFED_LINES = 50
 """Lines from which the delimiter and the header are found."""
@@ -60,7 +61,10 @@ def _decode(path: Path) -> tuple[str, list[str]]:
     content = path.read_bytes()
     if content[:2] == b"\x1f\x8b":
         try:
-            content = gzip.decompress(content)
+            most = int(unpacked_limit() / 8)  # its cells take about eight times the text
+            with gzip.open(path) as stream:
+                content = stream.read(most + 1)
+            check_unpacked(8.0 * len(content), f"{path}, as a table,")
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             raise InvalidData(f"{path} is damaged: {error}. Fetch or compress it anew.") from error
     if content.startswith((b"\xff\xfe", b"\xfe\xff")):

@@ -16,7 +16,7 @@ from solvable.arrays import check_integer
 from solvable.diagnose.diagnosis import NOT_FITTED, Diagnosed, MatrixDiagnosis
 from solvable.diagnose.matrix import diagnose_matrix
 from solvable.diagnose.weights import StoredArray, iter_weights
-from solvable.errors import InvalidData
+from solvable.errors import InvalidData, MemoryLimitExceeded
 
 
 def diagnose_file(
@@ -98,7 +98,7 @@ def _diagnose_stored(
     refusal, start = "", None
     try:
         weights = stored.read()
-    except InvalidData as error:
+    except (InvalidData, MemoryLimitExceeded) as error:
         return MatrixDiagnosis(stored.name, stored.shape, stored.dtype, NOT_FITTED, str(error))
     if missing:
         try:
@@ -156,6 +156,9 @@ def diagnose_whole(
 ) -> Diagnosed:
     """Diagnose all arrays; what was done is kept if the user interrupts."""
     arrays = stored_arrays(path)
+    # Sums over the arrays so far: their number may be in the thousands.
+    matrices = np.cumsum([len(array.shape) > 1 for array in arrays])
+    costs = np.cumsum([_cost(array.shape) for array in arrays])
     lanes = useful_workers(arrays, workers)
     rows: list[MatrixDiagnosis] = []
     started = time.monotonic()
@@ -163,8 +166,9 @@ def diagnose_whole(
         for row in diagnose_file(path, initial=initial, seed=seed, workers=lanes):
             rows.append(row)
             if progress is not None:
-                left = _seconds_left(arrays, len(rows), time.monotonic() - started)
-                progress(count_matrices(arrays[: len(rows)]), count_matrices(arrays), left)
+                spent, whole = float(costs[len(rows) - 1]), float(costs[-1])
+                left = (time.monotonic() - started) * (whole - spent) / spent if spent else None
+                progress(int(matrices[len(rows) - 1]), int(matrices[-1]), left)
     except KeyboardInterrupt:
         if not any(row.fitted for row in rows):
             raise
@@ -177,13 +181,6 @@ def diagnose_whole(
         n_arrays=len(arrays),
         versions={name: version(name) for name in ("solvable", "numpy", "scipy")},
     )
-
-
-def _seconds_left(arrays: Sequence[StoredArray], done: int, elapsed: float) -> float | None:
-    """Time left, by what a decomposition costs."""
-    costs = [_cost(array.shape) for array in arrays]
-    spent = sum(costs[:done])
-    return elapsed * (sum(costs) - spent) / spent if spent else None
 
 
 def _cost(shape: tuple[int, ...]) -> float:

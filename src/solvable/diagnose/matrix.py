@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
+from typing import Any
 
 import numpy as np
 
@@ -86,8 +88,6 @@ def diagnose_matrix(
     >>> diagnose_matrix(noise).phase
     'random-like'
     """
-    from threadpoolctl import threadpool_limits
-
     if initial is not None and initial.shape != weights.shape:
         raise InvalidData(
             f"the initial weights are {initial.shape}, the weights {weights.shape}; pass the same shape."
@@ -95,7 +95,7 @@ def diagnose_matrix(
     stored = str(weights.dtype) if dtype is None else dtype
     shape = tuple(weights.shape)
     # Threads that wait for each other cost more than they bring at these sizes.
-    with threadpool_limits(1):
+    with _blas().limit(limits=1):
         try:
             spectrum = read_spectrum(weights, precision, tied=tied)
         except InvalidData as error:
@@ -117,6 +117,15 @@ def diagnose_matrix(
         else:
             compared = None
     return replace(row, initial=compared)
+
+
+@cache
+def _blas() -> Any:
+    """What sets the threads; looking for the loaded libraries takes as long as a small matrix."""
+    import scipy.linalg  # noqa: F401  has a BLAS of its own, which must be there to be found
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
 
 
 def _of_spectrum(

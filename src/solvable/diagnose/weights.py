@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import json
 import math
-import zipfile
-import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 
 from solvable.errors import InvalidData
-from solvable.paths import check_path
+from solvable.numpy_files import npy_header, npz_members, open_npy, shape_fault
+from solvable.paths import check_path, printable
 
 # Bytes of a safetensors header at most, as in the reference implementation.
 HEADER_LIMIT = 100_000_000
@@ -129,19 +128,23 @@ def _safetensors(path: Path) -> Iterator[StoredArray]:
 
 def _described(path: Path, name: str, entry: Any, offset: int, total: int) -> StoredArray:
     """One entry of a header; what is wrong with it is raised when the array is read."""
+    name = printable(name)  # JSON can hold halves of characters, which no file can
     try:
-        dtype = str(entry["dtype"])
-        shape = tuple(int(side) for side in entry["shape"])
-        begin, end = (int(place) for place in entry["data_offsets"])
-    except (KeyError, TypeError, ValueError, OverflowError):
+        dtype = str(entry["dtype"])[:40]
+        shape = tuple(entry["shape"])
+        begin, end = entry["data_offsets"]
+    except (KeyError, TypeError, ValueError):
         return _broken(name, "its entry in the header is damaged")
-    if any(side < 0 for side in shape):
-        return _broken(name, f"its shape {shape} is negative")
+    if type(begin) is not int or type(end) is not int:
+        return _broken(name, "its place in the header is damaged")
     width = {"BF16": 2, "F8_E4M3": 1, "F8_E5M2": 1}.get(dtype)
     if dtype in _PLAIN:
         width = np.dtype(_PLAIN[dtype]).itemsize
     if width is None:
-        return _broken(name, f"its type {dtype} is not read", shape, dtype)
+        return _broken(name, f"its type {dtype} is not read", (), dtype)
+    fault = shape_fault(shape, width)
+    if fault:
+        return _broken(name, fault, (), dtype)
     if not 0 <= begin <= end <= total - offset or end - begin != width * math.prod(shape):
         return _broken(name, "its place in the file does not fit: the file is cut", shape, dtype)
     reader = partial(_read_tensor, path, offset + begin, end - begin, dtype, shape)
@@ -194,65 +197,17 @@ def _eight_bits(exponent_bits: int, bias: int) -> np.ndarray:
 
 def _npy(path: Path) -> Iterator[StoredArray]:
     with path.open("rb") as stream:
-        shape, dtype = _npy_header(stream, str(path))
-    yield _of_numpy(path.stem, shape, dtype, partial(_read_npy, path))
-
-
-def _read_npy(path: Path) -> np.ndarray:
-    try:
-        # Mapped: a header that promises more than the file holds takes no memory.
-        array: np.ndarray = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (ValueError, EOFError, OSError) as error:
-        raise InvalidData(f"the file is damaged ({error}).") from error
-    return array
+        shape, dtype = npy_header(stream, str(path))
+    # Mapped: a header that promises more than the file holds takes no memory.
+    yield _of_numpy(path.stem, shape, dtype, partial(open_npy, path))
 
 
 def _npz(path: Path) -> Iterator[StoredArray]:
-    try:
-        with zipfile.ZipFile(path) as archive:
-            members = archive.infolist()
-    except (zipfile.BadZipFile, OSError, ValueError) as error:
-        raise InvalidData(f"{path} is damaged or no NPZ file ({error}).") from error
-    for member in members:
-        name = member.filename.removesuffix(".npy")
-        try:
-            with zipfile.ZipFile(path) as archive, archive.open(member) as stream:
-                shape, dtype = _npy_header(stream, name)
-        except InvalidData as error:
-            yield _broken(name, str(error).rstrip("."))
-            continue
-        except (*_ZIP_ERRORS, ValueError) as error:
-            yield _broken(name, f"it is damaged ({error})")
-            continue
-        if dtype.itemsize * math.prod(shape) > member.file_size:
-            yield _broken(name, "it is cut: its header promises more than there is", shape)
-            continue
-        yield _of_numpy(name, shape, dtype, partial(_read_member, path, member.filename))
-
-
-_ZIP_ERRORS = (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError)
-
-
-def _read_member(path: Path, member: str) -> np.ndarray:
-    try:
-        with zipfile.ZipFile(path) as archive, archive.open(member) as stream:
-            return np.asarray(np.lib.format.read_array(stream, allow_pickle=False))
-    except (*_ZIP_ERRORS, ValueError) as error:
-        raise InvalidData(f"it is damaged ({error}).") from error
-
-
-def _npy_header(stream: IO[bytes], where: str) -> tuple[tuple[int, ...], np.dtype]:
-    try:
-        version = np.lib.format.read_magic(stream)
-        read = (
-            np.lib.format.read_array_header_1_0
-            if version == (1, 0)
-            else np.lib.format.read_array_header_2_0
-        )
-        shape, _, dtype = read(stream)
-    except (ValueError, EOFError) as error:
-        raise InvalidData(f"{where} is damaged or no NumPy array ({error}).") from error
-    return shape, dtype
+    for member in npz_members(path):
+        if member.fault or member.dtype is None:
+            yield _broken(member.name, member.fault, member.shape)
+        else:
+            yield _of_numpy(member.name, member.shape, member.dtype, member.read)
 
 
 def _of_numpy(
