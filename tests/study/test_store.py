@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import io
 import os
 import sqlite3
 import subprocess
@@ -9,7 +10,7 @@ import textwrap
 import numpy as np
 import pytest
 
-from solvable.errors import StorageFailed, StudyBusy, StudyConflict, StudyTooNew
+from solvable.errors import SolvableError, StorageFailed, StudyBusy, StudyConflict, StudyTooNew
 from solvable.study import Store, Study, load, run_study
 from solvable.study.database import APPLICATION, FORMAT
 from solvable.study.execute import Outcome
@@ -234,8 +235,100 @@ def test_a_damaged_entry(study, tmp_path):
     with Store(tmp_path, study) as store:
         store.commit(result(study.tasks[0]))
     change(tmp_path, """UPDATE results SET metrics = '{"mean": '""")
+    with pytest.raises(StorageFailed, match="its digest does not fit"):
+        load(tmp_path, study.system)
+    change(tmp_path, "DROP TABLE digests")
     with pytest.raises(StorageFailed, match="an entry cannot be read"):
         load(tmp_path, study.system)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE results SET metrics = replace(metrics, '2.5', '2.6')",
+        "UPDATE predictions SET metrics = replace(metrics, '0.5', '0.7')",
+        "UPDATE points SET parameters = replace(parameters, '20', '21')",
+        "UPDATE tasks SET replicate = 7 WHERE replicate = 1",
+        "UPDATE provenance SET seconds = 8.0",
+        "UPDATE meta SET value = '2' WHERE key = 'version'",
+        "DELETE FROM results WHERE task = (SELECT min(task) FROM results)",
+        "DELETE FROM predictions",
+        "UPDATE digests SET entry = replace(entry, 'a', 'b')",
+    ],
+)
+def test_whatever_is_changed_is_seen_by_reader_and_writer(study, tmp_path, statement):
+    with Store(tmp_path, study) as store:
+        for task in study.tasks:
+            store.commit(result(task, 2.5, provenance={"seconds": 1}))
+        for task in study.tasks[: len(study.points)]:
+            store.commit(Outcome("prediction", task.point, {"mean": 0.5}))
+    assert len(load(tmp_path, study.system).records) == len(study.tasks)
+    change(tmp_path, statement)
+    with pytest.raises(StorageFailed, match="its digest does not fit"):
+        load(tmp_path, study.system)
+    with pytest.raises(StorageFailed, match="its digest does not fit"):
+        Store(tmp_path, study)
+
+
+def test_a_changed_array_is_seen(study, tmp_path):
+    task = study.tasks[0].identity
+    buffer = io.BytesIO()
+    np.save(buffer, np.arange(3.0))
+    with Store(tmp_path, study) as store:
+        store.commit(result(study.tasks[0], arrays={"w": buffer.getvalue()}))
+    found = load(tmp_path, study.system)
+    np.testing.assert_array_equal(found.teacher(task)["w"], np.arange(3.0))
+    change(tmp_path, "UPDATE arrays SET content = zeroblob(length(content) - 1) || x'01'")
+    with pytest.raises(StorageFailed, match="its digest does not fit"):
+        found.teacher(task)
+
+
+def test_a_store_without_digests_is_read_and_resumed(study, tmp_path):
+    first, second = study.tasks[:2]
+    with Store(tmp_path, study) as store:
+        store.commit(result(first, 1.25))
+    change(tmp_path, "DROP TABLE digests")
+    assert [row["metrics"]["mean"] for row in load(tmp_path, study.system).records] == [1.25]
+    with Store(tmp_path, study) as store:
+        store.commit(result(second, 2.25))
+    assert len(load(tmp_path, study.system).records) == 2
+    change(tmp_path, "UPDATE results SET metrics = replace(metrics, '2.25', '2.75')")
+    with pytest.raises(StorageFailed, match=f"{second.identity} is not what was written"):
+        load(tmp_path, study.system)
+
+
+@pytest.mark.parametrize("statement", ["DELETE FROM meta", "DELETE FROM meta WHERE key = 'study'"])
+def test_a_store_that_does_not_say_what_it_holds(study, tmp_path, statement):
+    Store(tmp_path, study).close()
+    change(tmp_path, statement)
+    for opened in (lambda: load(tmp_path), lambda: Store(tmp_path, study)):
+        with pytest.raises(StorageFailed, match="table meta lacks"):
+            opened()
+
+
+def test_no_flipped_bit_changes_a_number_in_silence(study, tmp_path):
+    with Store(tmp_path, study) as store:
+        for place, task in enumerate(study.tasks):
+            metrics = {"mean": 1.0 / (place + 3), "list": [float(i) / 7 for i in range(200)]}
+            store.commit(Outcome("task", task.identity, metrics, provenance={"seconds": 0.5}))
+        for task in study.tasks[: len(study.points)]:
+            store.commit(Outcome("prediction", task.point, {"mean": 0.5}))
+    path = tmp_path / "study.sqlite"
+    whole = path.read_bytes()
+    before = load(tmp_path, study.system)
+    rng = np.random.default_rng(11)
+    refused = 0
+    for place in rng.integers(8 * len(whole), size=300).tolist():
+        content = bytearray(whole)
+        content[place // 8] ^= 1 << place % 8
+        path.write_bytes(content)
+        try:
+            found = load(tmp_path, study.system)
+        except SolvableError:
+            refused += 1
+            continue
+        assert (found.records, found.points) == (before.records, before.points), place
+    assert refused > 30
 
 
 def test_a_directory_that_is_a_file(study, tmp_path):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -40,6 +41,28 @@ CREATE TABLE provenance (
 CREATE TABLE failures (identity TEXT PRIMARY KEY, error TEXT, trace TEXT) WITHOUT ROWID;
 """
 
+DIGESTS = "CREATE TABLE IF NOT EXISTS digests (entry TEXT PRIMARY KEY, digest TEXT) WITHOUT ROWID"
+"""What each entry was when it was written; older stores have none, and programs that know of none
+may write to the same file."""
+
+_ENTRIES = {
+    "result": (
+        "SELECT r.task, r.metrics, t.point, t.replicate, p.position, p.parameters, v.library, "
+        "v.numpy, v.dtype, v.seconds, v.cpu_seconds, v.peak_memory FROM results r "
+        "LEFT JOIN tasks t ON t.identity = r.task LEFT JOIN points p ON p.identity = t.point "
+        "LEFT JOIN provenance v ON v.identity = r.task",
+        "r.task",
+    ),
+    "prediction": (
+        "SELECT m.point, m.metrics, p.position, p.parameters FROM predictions m "
+        "LEFT JOIN points p ON p.identity = m.point",
+        "m.point",
+    ),
+    "array": ("SELECT task || ' ' || name, content FROM arrays", "task"),
+    "meta": ("SELECT key, value FROM meta", "key"),
+}
+"""What stands behind one entry of each kind, and the column by which it is found."""
+
 DETERMINISTIC_TABLES = ("meta", "points", "tasks", "results", "predictions", "arrays")
 """Tables whose rows do not depend on when, where and in how many sittings the study ran."""
 
@@ -51,7 +74,7 @@ def reported(path: Path) -> Iterator[None]:
         yield
     except sqlite3.Error as error:
         text = str(error)
-        if isinstance(error, sqlite3.OperationalError):
+        if isinstance(error, sqlite3.OperationalError) and "decode" not in text:
             advice = (
                 "Finished tasks are kept; free space or mend the permissions, then run the same "
                 "command again to resume."
@@ -83,6 +106,67 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
         with suppress(sqlite3.Error):
             connection.execute("ROLLBACK")
         raise
+
+
+def sign(connection: sqlite3.Connection, kind: str, identity: str | None = None) -> None:
+    """Write the digests of an entry, or of all entries of a kind, beside them."""
+    for entry, digest in _digests(connection, kind, identity):
+        connection.execute("INSERT OR REPLACE INTO digests VALUES (?, ?)", (entry, digest))
+
+
+def check_digests(
+    connection: sqlite3.Connection,
+    path: Path,
+    kinds: Sequence[str] = ("meta", "result", "prediction"),
+    identity: str | None = None,
+) -> None:
+    """Refuse entries that are not what was written, or are gone."""
+    held = "SELECT count(*) FROM sqlite_master WHERE name = 'digests'"
+    if not connection.execute(held).fetchone()[0]:
+        return
+    signed = dict(connection.execute("SELECT entry, digest FROM digests"))
+    for kind in kinds:
+        start = f"{kind} {identity or ''}"
+        left = {entry: signed[entry] for entry in signed if entry.startswith(start)}
+        for entry, digest in _digests(connection, kind, identity):
+            if left.pop(entry, digest) != digest:
+                raise _changed(path, entry)
+        if left:
+            raise _changed(path, next(iter(left)))
+
+
+def _digests(
+    connection: sqlite3.Connection, kind: str, identity: str | None
+) -> Iterator[tuple[str, str]]:
+    query, column = _ENTRIES[kind]
+    found = (
+        connection.execute(query)
+        if identity is None
+        else connection.execute(f"{query} WHERE {column} = ?", (identity,))
+    )
+    for row in found:
+        # As it is read back, so that the digest does not depend on how a number was handed over.
+        parts = [part if isinstance(part, bytes) else repr(part).encode() for part in row]
+        yield f"{kind} {row[0]}", hashlib.sha256(b"\x1f".join(parts)).hexdigest()
+
+
+def _changed(path: Path, entry: str) -> StorageFailed:
+    return StorageFailed(
+        f"{path}: the entry {entry} is not what was written: its digest does not fit. The file is "
+        "damaged: restore a copy, or move it away and run again."
+    )
+
+
+def read_meta(connection: sqlite3.Connection, path: Path) -> dict[str, str]:
+    """What a store says of itself; refuses one that lacks a part."""
+    meta = dict(connection.execute("SELECT key, value FROM meta"))
+    missing = [key for key in ("fingerprint", "study", "system", "version") if key not in meta]
+    if missing:
+        raise StorageFailed(
+            f"{path}: does not say which study it holds (table meta lacks {', '.join(missing)}). "
+            "The file is damaged: restore a copy, or move it away and run again."
+        )
+    return meta
 
 
 def is_empty(connection: sqlite3.Connection) -> bool:

@@ -16,7 +16,14 @@ import numpy as np
 
 from solvable.errors import StorageFailed
 from solvable.paths import check_path
-from solvable.study.database import STORE_NAME, check_format, is_empty, reported
+from solvable.study.database import (
+    STORE_NAME,
+    check_digests,
+    check_format,
+    is_empty,
+    read_meta,
+    reported,
+)
 
 
 @dataclass(frozen=True)
@@ -73,6 +80,9 @@ def read(directory: str | Path) -> Snapshot:
     """Read a store at one moment; a run may be writing to it."""
     with _reading(directory) as connection:
         query = connection.execute
+        path = Path(directory) / STORE_NAME
+        meta = read_meta(connection, path)
+        check_digests(connection, path)
         points = [
             (identity, json.loads(parameters), None if metrics is None else json.loads(metrics))
             for identity, parameters, metrics in query(
@@ -91,7 +101,7 @@ def read(directory: str | Path) -> Snapshot:
         for task in tasks:
             task["metrics"] = json.loads(task["metrics"])
         return Snapshot(
-            meta=dict(query("SELECT key, value FROM meta")),
+            meta=meta,
             points=points,
             tasks=tasks,
             failures=query(
@@ -107,6 +117,7 @@ def read(directory: str | Path) -> Snapshot:
 def read_arrays(directory: str | Path, task: str) -> dict[str, np.ndarray]:
     """Read the teacher's arrays of one task by name; none if the system keeps none."""
     with _reading(directory) as connection:
+        check_digests(connection, Path(directory) / STORE_NAME, ("array",), task)
         rows = connection.execute("SELECT name, content FROM arrays WHERE task = ?", (task,))
         try:
             return {

@@ -16,12 +16,16 @@ from types import TracebackType
 from solvable.errors import StorageFailed, StudyBusy, StudyConflict
 from solvable.study.database import (
     APPLICATION,
+    DIGESTS,
     FORMAT,
     SCHEMA,
     STORE_NAME,
+    check_digests,
     check_format,
     is_empty,
+    read_meta,
     reported,
+    sign,
     transaction,
 )
 from solvable.study.execute import Outcome
@@ -77,7 +81,9 @@ class Store:
                     _refuse_leftovers(self.directory, study)
                     _create(connection, study)
                 _check_whole(connection, self.path)
-                _check_same(connection, self.directory, study)
+                _check_same(connection, self.path, study)
+                check_digests(connection, self.path)
+                connection.execute(DIGESTS)  # which a store of an older version lacks
                 connection.execute("PRAGMA journal_mode = WAL")  # others read while a run writes
                 connection.execute("PRAGMA synchronous = FULL")  # a commit outlives a power cut
         except BaseException:
@@ -115,6 +121,8 @@ class Store:
             names = ("library", "numpy", "dtype", "seconds", "cpu_seconds", "peak_memory")
             row = (outcome.identity, *(outcome.provenance.get(name) for name in names))
             execute("INSERT OR REPLACE INTO provenance VALUES (?, ?, ?, ?, ?, ?, ?)", row)
+            sign(self._connection, "result" if outcome.kind == "task" else "prediction", row[0])
+            sign(self._connection, "array", row[0])
             execute("DELETE FROM failures WHERE identity = ?", (outcome.identity,))
 
     def close(self) -> None:
@@ -191,6 +199,8 @@ def _create(connection: sqlite3.Connection, study: Study) -> None:
             "version": study.system.version,
         }
         connection.executemany("INSERT INTO meta VALUES (?, ?)", meta.items())
+        connection.execute(DIGESTS)
+        sign(connection, "meta")
         first = study.tasks[: len(study.points)]
         connection.executemany(
             "INSERT INTO points VALUES (?, ?, ?)",
@@ -204,9 +214,9 @@ def _create(connection: sqlite3.Connection, study: Study) -> None:
         connection.execute(f"PRAGMA user_version = {FORMAT}")
 
 
-def _check_same(connection: sqlite3.Connection, directory: Path, study: Study) -> None:
-    meta = dict(connection.execute("SELECT key, value FROM meta"))
-    if meta.get("fingerprint") == study.fingerprint:
+def _check_same(connection: sqlite3.Connection, path: Path, study: Study) -> None:
+    meta = read_meta(connection, path)
+    if meta["fingerprint"] == study.fingerprint:
         return
     old, new = parse_study(meta["study"]), parse_study(study.to_toml())
     differences = [
@@ -220,6 +230,6 @@ def _check_same(connection: sqlite3.Connection, directory: Path, study: Study) -
         if old.grid.get(name) != new.grid.get(name)
     ]
     raise StudyConflict(
-        f"{directory}: holds another study ({'; '.join(differences) or 'other defaults'}). Use another "
+        f"{path.parent}: holds another study ({'; '.join(differences) or 'other defaults'}). Use another "
         "directory, or ask for the same study to resume it."
     )
