@@ -10,8 +10,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from solvable.arrays import ArraySource, random_stream
 from solvable.errors import InvalidParameter, unknown_choice
-from solvable.operators import Correction, HermiteFeatures, MomentOperator
+from solvable.fitting.rows import Part
+from solvable.models.sequential.spectral_layer import LayerSettings, fit_spectral_layer
+from solvable.operators import HermiteFeatures
 
 
 @dataclass(frozen=True)
@@ -46,20 +49,27 @@ def inner_layer(
     if correction not in ("none", "wick"):
         raise InvalidParameter(unknown_choice("correction", correction, ("none", "wick")))
     p, m = features.shape[1], len(weights)
-    basis = HermiteFeatures(2, p)
     # As the learner does: directions are sought at equal norms |F|^2 of the input, without correction
-    # where the width is small, and applied to the features themselves.
+    # where the width is small, ranked by their distance beyond the edges, and applied to the features
+    # themselves.
     equal = _standardised(features[:m] / np.sqrt(norms[:m] / norms[:m].mean())[:, None])
-    kind: Correction = "wick" if correction == "wick" and p >= 20 else "none"
-    operator = MomentOperator(equal, weights - weights.mean(), basis, correction=kind)
+    settings = LayerSettings(
+        n_directions=layers.shape[0],
+        selection="forced",
+        label_map="identity",  # the labels are mapped already
+        correction="wick" if correction == "wick" and p >= 20 else "none",
+        solver="auto",
+        tolerance=1e-3,
+        max_products=None,
+    )
     # The width is small, so that the terms of order 1/p of the population matrix, not noise, set the
     # overlap: they are kept whole here, and so is the noise of order sqrt(p^2 / 2m) of m weights.
-    values, vectors = np.linalg.eigh(operator.dense())
-    chosen = np.argsort(-np.abs(values - values.mean()))[: layers.shape[0]]
+    rng = random_stream("compositional-target", "second solver")
+    layer = fit_spectral_layer(Part(ArraySource(equal), weights), 2, settings, rng)
     truth = transported(layers, alignment)
-    overlap = np.sum((truth.T @ vectors[:, chosen]) ** 2, axis=1)
+    overlap = np.sum((truth.T @ layer.directions) ** 2, axis=1)
     moved = (features - features[:m].mean(axis=0)) / features[:m].std(axis=0)
-    return InnerLayer(overlap, np.asarray(basis.project(moved, vectors[:, chosen])))
+    return InnerLayer(overlap, np.asarray(HermiteFeatures(2, p).project(moved, layer.directions)))
 
 
 def _standardised(columns: np.ndarray) -> np.ndarray:

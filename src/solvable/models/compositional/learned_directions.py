@@ -1,16 +1,23 @@
-"""Directions that the first spectral step returns, drawn from its law.
+"""Directions that the first spectral step returns, drawn as eigenvectors of a random matrix.
 
-A learned direction is c A + sqrt(1 - c^2) Z. The rest Z is not random: what the population matrix of
-true features holds beside the spikes tilts it towards directions that the label knows as well.
+A feature that is lost is not replaced by a random direction. One takes its place that the population
+matrix holds beside the spikes, products of features above all; or an extreme one of the noise. That
+of true features of degree 2 is a symmetric tensor of order 4 and a few heavy samples, whose largest
+values belong to forms of low rank.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
 
 import numpy as np
 
-from solvable.operators import HermiteFeatures
+from solvable.models.compositional.parameters import CompositionalParameters
+from solvable.models.compositional.upper_layers import SharedUpperLayers
+from solvable.models.sequential.spike_law import SpikeLaw
+from solvable.operators import HermiteFeatures, MomentOperator
 
 Operator = Callable[[np.ndarray], np.ndarray]
 
@@ -52,68 +59,205 @@ def population_background(
     return lambda columns: apply(columns) + span @ (excess @ (span.T @ columns))
 
 
+@lru_cache(maxsize=4)
+def _tensor_entries(dimension: int) -> tuple[np.ndarray, np.ndarray]:
+    """Which independent entry of a symmetric tensor each entry of a matrix (D, D) is, and its size."""
+    features = HermiteFeatures(2, dimension)
+    units = np.abs(features.to_symmetric(np.eye(features.n_features)))
+    first, second = np.divmod(units.reshape(len(units), -1).argmax(axis=1), dimension)
+    scale = np.where(first == second, 1.0, np.sqrt(2))
+    places = np.stack(
+        np.broadcast_arrays(first[:, None], second[:, None], first[None], second[None]), axis=-1
+    )
+    places = np.sort(places, axis=-1)
+    keys = places @ dimension ** np.arange(3, -1, -1)
+    _, entry = np.unique(keys, return_inverse=True)
+    # <F_ab, F_cd> to the highest chaos is s_ab s_cd H_abcd / 2, and E H^2 = alpha! of the multi-index
+    run, factorial = np.ones(keys.shape), np.ones(keys.shape)
+    for k in range(3):
+        run = np.where(places[..., k] == places[..., k + 1], run + 1, 1)
+        factorial *= run
+    return entry.reshape(keys.shape), scale[:, None] * scale * np.sqrt(factorial) / 2
+
+
+def quartic_noise(dimension: int, rng: np.random.Generator) -> np.ndarray:
+    """Matrix (D, D) of a symmetric Gaussian tensor of order 4, of variance one off the diagonal."""
+    entry, size = _tensor_entries(dimension)
+    return np.asarray(rng.standard_normal(int(entry.max()) + 1)[entry] * size)
+
+
+def contraction(matrix: np.ndarray) -> np.ndarray:
+    """Matrix (D, D) of the map U -> B U + U B, which the correction takes out of the operator."""
+    features = HermiteFeatures(2, len(matrix))
+    moved = np.asarray(features.to_symmetric(np.eye(features.n_features))) @ matrix
+    return np.asarray(features.from_symmetric(moved + moved.swapaxes(1, 2)))
+
+
+@dataclass(frozen=True, eq=False)
+class FirstStep:
+    """The operator of the first step on one target: its mean, and draws of its noise."""
+
+    parameters: CompositionalParameters
+    heights: np.ndarray  # of the spikes, (p,)
+    target: SharedUpperLayers
+    truth: np.ndarray  # orthonormal directions of the rotated features, (D, p)
+    X: np.ndarray  # sets of rows, (sets, m, d)
+    labels: np.ndarray  # (sets, m)
+    T: np.ndarray  # labels, mapped
+
+    @property
+    def _plain(self) -> bool:
+        """Whether the operator holds its contractions."""
+        return self.parameters.degree == 2 and self.parameters.correction == "none"
+
+    def _rows(self) -> tuple[np.ndarray, np.ndarray]:
+        """Rows of all sets, and their mapped labels."""
+        return self.X.reshape(self.T.size, -1), self.T.ravel()
+
+    @cached_property
+    def population(self) -> np.ndarray:
+        """Mean of the operator, (D, D): its spikes and what it holds beside them."""
+        A, heights = self.truth, self.heights
+        spikes = (A * heights) @ A.T
+        if self.parameters.degree != 2:
+            return np.asarray(spikes)
+        X, T = self._rows()
+        moment = MomentOperator(X, T, self.target.feature_map, correction="wick")
+        background = population_background(
+            A, heights, self.parameters.dimension, lambda columns: moment.matmat(columns)
+        )
+        image = background(np.eye(len(A)))
+        if self._plain:
+            plain = contraction(_second_moment(X, T))
+            image += plain - A @ (A.T @ plain)
+        # P on the complement of the features, and what takes them there
+        links = image @ A
+        return np.asarray(spikes + image + A @ links.T)
+
+    @cached_property
+    def _weights(self) -> np.ndarray:
+        """|T| |F|^2 of every row, (sets, m)."""
+        X, T = self._rows()
+        norms = np.asarray(self.target.feature_map.squared_norm(X))
+        return np.asarray((np.abs(T) * norms).reshape(self.T.shape))
+
+    def _sum(self, X: np.ndarray, T: np.ndarray) -> np.ndarray:
+        """Sum over rows of T (F F^T - I), less its contraction where that is corrected, (D, D)."""
+        F = np.asarray(self.target.feature_map.transform(X))
+        T = T.astype(F.dtype)
+        total = (F * T[:, None]).T @ F - T.sum() * np.eye(F.shape[1])
+        if self.parameters.degree == 2 and not self._plain:
+            total -= contraction(_second_moment(X, T) * T.size)
+        return np.asarray(total, float)
+
+    def noise(
+        self, law: SpikeLaw, samples: int
+    ) -> Callable[[list[int], np.random.Generator], np.ndarray]:
+        """Draws (D, D) of the noise of so many samples; rows of the named sets are among them."""
+        # The thousand heaviest samples have extreme directions of their own: those of them that are in
+        # the sets are taken as they are, all others together are Gaussian.
+        (sets, rows), n = self.T.shape, samples
+        count = max(round(min(1_000 / n, 1.0) * self.T.size), 1)
+        heavy = self._weights >= np.partition(self._weights, -count, axis=None)[-count]
+        share = np.sum(self._weights[heavy] ** 2) / np.sum(self._weights**2)
+        sums = np.array([self._sum(self.X[k][heavy[k]], self.T[k][heavy[k]]) for k in range(sets)])
+        mean = self._smoothed(sums.mean(axis=0))
+
+        def draw(places: list[int], rng: np.random.Generator) -> np.ndarray:
+            places = places[: max(n // rows, 1)]
+            matrix = self._gaussian(law, n, 1 - share * rows * len(places) / n, rng)
+            # Their mean is part of the population.
+            return np.asarray(matrix + (sums[places].sum(axis=0) - len(places) * mean) / n)
+
+        return draw
+
+    def _smoothed(self, matrix: np.ndarray) -> np.ndarray:
+        """The part of a matrix that is like the population, without its noise."""
+        A = self.truth
+        spikes = np.sum(A * (matrix @ A), axis=0)
+        background = self.population - (A * self.heights) @ A.T
+        share = np.sum(background * matrix) / max(float(np.sum(background**2)), 1e-300)
+        found = (A * spikes) @ A.T + share * background
+        D, p = A.shape
+        rest = (np.trace(matrix) - np.trace(found)) / max(D - p, 1)
+        return np.asarray(found + rest * (np.eye(D) - A @ A.T))
+
+    def _gaussian(
+        self, law: SpikeLaw, samples: int, share: float, rng: np.random.Generator
+    ) -> np.ndarray:
+        """Gaussian noise of a share of the variance, (D, D)."""
+        D, d = len(self.truth), self.parameters.dimension
+        if self.parameters.degree == 2:
+            matrix = quartic_noise(d, rng)
+        else:
+            matrix = rng.standard_normal((D, D)) / np.sqrt(2)
+            matrix = matrix + matrix.T
+        matrix *= np.sqrt(law.noise * share / samples)
+        # Rows of the features are larger: E[T^2 |P K A_i|^2 / D] instead of tau_2.
+        ratio = law.sample.probabilities @ law.sample.couplings / law.noise
+        stretch = self.truth * (np.sqrt(ratio) - 1)
+        matrix += stretch @ (self.truth.T @ matrix)
+        matrix += (matrix @ self.truth) @ stretch.T
+        if self._plain:
+            # The noise of E[T (x x^T - I)], entries of variance E[T^2] / n off the diagonal
+            B = rng.standard_normal((d, d)) * np.sqrt(np.mean(self.T**2) * share / (2 * samples))
+            matrix += contraction(B + B.T)
+        return np.asarray(matrix)
+
+
+def _second_moment(X: np.ndarray, T: np.ndarray) -> np.ndarray:
+    """E[T (x x^T - I)] of some rows, (d, d)."""
+    return np.asarray((X * T[:, None]).T.astype(float) @ X / T.size - T.mean() * np.eye(X.shape[1]))
+
+
 def learned_directions(
     truth: np.ndarray,
     *,
-    signs: np.ndarray,
     squared_overlap: np.ndarray,
-    noise: np.ndarray,
-    background: Operator | None,
+    population: np.ndarray,
+    noise: Callable[[int], np.ndarray],
     draws: int,
-    rng: np.random.Generator,
 ) -> np.ndarray:
-    """Directions of several learners with these overlaps, (draws, D, p), nearly orthonormal."""
-    # Z ~ (zeta - P)^-1 (P A + N A) on the complement of the truth. There |Z|^2 = 1 / c^2 - 1, which says
-    # where zeta is; it stops at 1, at the edge of the bulk (L' = 0), for what is lost (derived).
+    """Directions of several learners, (draws, D, p), nearly orthonormal, with these mean overlaps."""
+    from scipy.sparse.linalg import eigsh
+
     D, p = truth.shape
-    start = rng.standard_normal((D, draws, p)) * np.sqrt(noise)
-    start = start - np.tensordot(truth, np.tensordot(truth, start, (0, 0)), 1)
-    c2 = np.clip(squared_overlap, 0.0, 1.0)
-    if background is not None:
-        start += background(truth)[:, None]
-        wanted = np.clip(1 / np.maximum(c2, 1e-9) - 1, 1e-9, 1.0)
-        moved = _resolved(
-            start.reshape(D, -1), np.tile(signs, draws), np.tile(wanted, draws), background
-        )
-        start = moved.reshape(start.shape)
-    rest = start / np.linalg.norm(start, axis=0)
-    return np.moveaxis(np.sqrt(c2) * truth[:, None] + np.sqrt(1 - c2) * rest, 1, 0)
+    found = np.empty((draws, D, p))
+    centred = population - np.trace(population) / D * np.eye(D)
+    for k in range(draws):
+        matrix = centred + noise(k)
+        # Largest by modulus about the centre, which is how the learner ranks what is not clearly out;
+        # a fixed start gives the same vectors every time.
+        if 4 * p < D:
+            found[k] = eigsh(matrix, p, v0=np.ones(D), tol=1e-4)[1]
+        else:
+            values, vectors = np.linalg.eigh(matrix)
+            found[k] = vectors[:, np.argsort(-np.abs(values))[:p]]
+    return with_overlaps(found, truth, squared_overlap)
 
 
-def _resolved(
-    start: np.ndarray, signs: np.ndarray, wanted: np.ndarray, background: Operator
+def with_overlaps(found: np.ndarray, truth: np.ndarray, squared_overlap: np.ndarray) -> np.ndarray:
+    """Directions whose mean squared overlap with each feature is scaled to the given one."""
+    # The law of the first step knows samples of all tails, and the size D: it gives the means, draws
+    # the scatter about them.
+    inside = np.einsum("da,ndj->naj", truth, found)
+    rest = found - np.einsum("da,naj->ndj", truth, inside)
+    drawn = np.mean(np.sum(inside**2, axis=2), axis=0)
+    scale = np.sqrt(np.clip(squared_overlap, 0, 1) / np.maximum(drawn, 1e-9))
+    inside = inside * np.clip(scale, 0.5, 2.0)[:, None]
+    lengths = np.sum(inside**2, axis=1, keepdims=True)
+    inside /= np.sqrt(np.maximum(lengths, 1.0))
+    outside = np.sum(rest**2, axis=1, keepdims=True)
+    rest *= np.sqrt((1 - np.minimum(lengths, 1.0)) / np.maximum(outside, 1e-12))
+    return np.asarray(rest + np.einsum("da,naj->ndj", truth, inside))
+
+
+def random_directions(
+    truth: np.ndarray, *, squared_overlap: np.ndarray, draws: int, rng: np.random.Generator
 ) -> np.ndarray:
-    """(zeta - s P)^-1 of every column, zeta beyond the spectrum where the squared norm is as wanted."""
-    from scipy.optimize import brentq
-
-    (D, columns), steps = start.shape, 20
-    steps = min(steps, D - 1)
-    basis = np.zeros((steps, D, columns))
-    tridiagonal = np.zeros((columns, steps, steps))
-    norms = np.linalg.norm(start, axis=0)
-    vector = start / norms
-    for j in range(steps):
-        basis[j] = vector
-        vector = signs * background(vector)
-        tridiagonal[:, j, j] = np.sum(basis[j] * vector, axis=0)
-        for _ in range(2):
-            for earlier in basis[: j + 1]:
-                vector -= earlier * np.sum(earlier * vector, axis=0)
-        size = np.linalg.norm(vector, axis=0)
-        vector = vector / np.maximum(size, 1e-300)
-        if j + 1 < steps:
-            tridiagonal[:, j + 1, j] = size
-    moved = np.empty_like(start)
-    for k in range(columns):
-        atoms, turned = np.linalg.eigh(tridiagonal[k], UPLO="L")
-        first, gaps = turned[0] * norms[k], atoms[-1] - atoms
-
-        def excess(
-            t: float, first: np.ndarray = first, gaps: np.ndarray = gaps, k: int = k
-        ) -> float:
-            return float(np.log(np.sum((first / (gaps + np.exp(t))) ** 2)) - np.log(wanted[k]))
-
-        scale = np.log(norms[k] + float(gaps[0]))
-        t = brentq(excess, scale - 40, scale + 40, xtol=1e-6)
-        moved[:, k] = np.tensordot(turned @ (first / (gaps + np.exp(t))), basis[:, :, k], 1)
-    return moved
+    """The same where the rest of each direction is random: of features that are found."""
+    rest = rng.standard_normal((draws, *truth.shape))
+    rest -= np.einsum("da,nak->ndk", truth, np.einsum("da,ndk->nak", truth, rest))
+    rest /= np.linalg.norm(rest, axis=1, keepdims=True)
+    c2 = np.clip(squared_overlap, 0, 1)
+    return np.asarray(np.sqrt(c2) * truth + np.sqrt(1 - c2) * rest)

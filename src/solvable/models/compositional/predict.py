@@ -8,10 +8,11 @@ from functools import lru_cache
 import numpy as np
 
 from solvable.arrays import random_stream
-from solvable.frame.points import Metrics
+from solvable.errors import InvalidParameter
+from solvable.frame.points import NO_PREDICTION, Metrics
 from solvable.models.compositional.latent_layers import transported
 from solvable.models.compositional.parameters import CompositionalParameters
-from solvable.models.compositional.second_step import fresh_rows, second_step
+from solvable.models.compositional.second_step import LARGEST, fresh_rows, second_step
 from solvable.models.compositional.target import CompositionalTarget
 from solvable.models.compositional.theory import (
     composed_background,
@@ -84,6 +85,11 @@ def predict_first_layer(parameters: CompositionalParameters) -> Metrics:
 def predict(parameters: CompositionalParameters) -> Metrics:
     """Predicted metrics of a parameter set, under the names of the measured ones and more."""
     check_samples(parameters.samples, parameters.widths[0])
+    if parameters.widths[0] >= parameters.n_features_total:
+        raise InvalidParameter(
+            f"features is {parameters.widths[0]}, all directions that degree {parameters.degree} has at "
+            f"dimension {parameters.dimension}: nothing is left to be told from noise. Allowed: fewer."
+        )
     model = _model(_key(parameters))
     spikes = model.law.spikes(parameters.samples)
     overlap = spikes.squared_overlap
@@ -113,6 +119,12 @@ def predict(parameters: CompositionalParameters) -> Metrics:
             layers=parameters.layers,
         ),
     }
+    if parameters.layers == 4 and _lost_in_many(parameters, spikes):
+        found[NO_PREDICTION] = (
+            f"a feature of the first layer is lost among D = {parameters.n_features_total} directions; "
+            "what the second layer sees in its place is drawn with whole matrices. Allowed: D of at most "
+            f"{LARGEST}, or samples with which all features of the first layer are found"
+        )
     if parameters.degree == 3:
         return only_known(found, parameters.samples, parameters.dimension, parameters.correction)
     return found
@@ -134,9 +146,11 @@ def chance(parameters: CompositionalParameters, prediction: Metrics) -> Metrics:
 
 def _later_layers(
     parameters: CompositionalParameters, model: Model, spikes: SpikePrediction
-) -> tuple[list[float | None] | None, list[float | None], float]:
+) -> tuple[list[float | None] | None, list[float | None], float | None]:
     """Overlaps of the second representation, eigenvalues of the last layer, and the error."""
     if parameters.layers == 4:
+        if _lost_in_many(parameters, spikes):
+            return [None] * parameters.widths[1], [None] * parameters.widths[1], None
         step = second_step(parameters, model.law, spikes)
         return step.squared_overlap.tolist(), step.last_layer.tolist(), step.normalised_mse
     fit = fit_last_layer(
@@ -147,6 +161,13 @@ def _later_layers(
         guess=model.law.heights * spikes.squared_overlap,
     )
     return None, np.linalg.eigvalsh(fit.matrix)[::-1].tolist(), fit.normalised_mse
+
+
+def _lost_in_many(parameters: CompositionalParameters, spikes: SpikePrediction) -> bool:
+    """Whether a feature is lost among more directions than whole matrices are drawn of."""
+    # What stands in its place is an eigenvector of the noise and of what the population holds.
+    many = parameters.n_features_total > LARGEST
+    return many and bool((spikes.squared_overlap < 0.5).any())
 
 
 def _rotated_hidden(parameters: CompositionalParameters) -> np.ndarray:

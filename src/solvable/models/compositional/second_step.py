@@ -8,29 +8,33 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
 from solvable.arrays import random_stream
 from solvable.models.compositional.latent_layers import inner_layer
 from solvable.models.compositional.learned_directions import (
+    FirstStep,
     learned_directions,
-    population_background,
+    random_directions,
 )
 from solvable.models.compositional.parameters import CompositionalParameters
 from solvable.models.compositional.upper_layers import (
-    SharedUpperLayers,
     make_target,
     rotated_basis,
     rotated_directions,
 )
 from solvable.models.sequential.latent_draws import fit_last_layer
 from solvable.models.sequential.spike_law import SpikeLaw
-from solvable.operators import MomentOperator, apply_label_map
+from solvable.operators import apply_label_map
 from solvable.spectra.spikes import SpikePrediction
 
 TEACHERS, BLOCKS = 4, 4
 """First layers over which the second step is averaged, and sets of fresh rows for each."""
+
+LARGEST = 1_000
+"""Most features D of which whole matrices are drawn; beyond, lost features are not predicted."""
 
 
 @dataclass(frozen=True)
@@ -59,10 +63,12 @@ def second_step(
     # At most 4e10 operations: fewer rows than the learner's only where features are very many.
     most = 4e10 / (16 * p * d**q * TEACHERS * BLOCKS)
     rows = int(np.clip(most, 200, fresh_rows(parameters)))
+    same = parameters.model_copy(update={"samples": 2, "test_samples": 2, "kernel_samples": 0})
+    heights = tuple(law.heights.tolist())
     found = [
         step
         for seed in range(TEACHERS)
-        for step in _steps(parameters, law, spikes, make_target(parameters, seed), rows)
+        for step in _steps(parameters, law, spikes, _first_step(same, heights, seed, rows))
     ]
     return SecondStep(
         np.mean([step.squared_overlap for step in found], axis=0),
@@ -71,60 +77,60 @@ def second_step(
     )
 
 
-def _steps(
-    parameters: CompositionalParameters,
-    law: SpikeLaw,
-    spikes: SpikePrediction,
-    target: SharedUpperLayers,
-    rows: int,
-) -> Iterator[SecondStep]:
-    """The second step on several sets of rows of one target, each with directions of its own."""
-    basis = rotated_basis(parameters)
-    truth = rotated_directions(target, basis)
-    # The same numbers at every sample size, so that curves are smooth.
-    rng = random_stream("compositional-target", "second step", target.seed)
+@lru_cache(maxsize=TEACHERS)
+def _first_step(
+    parameters: CompositionalParameters, heights: tuple[float, ...], seed: int, rows: int
+) -> FirstStep:
+    """Sets of rows of a target: the same numbers at every sample size, so that curves are smooth."""
+    target = make_target(parameters, seed)
+    truth = rotated_directions(target, rotated_basis(parameters))
+    rng = random_stream("compositional-target", "second step", seed)
     X = rng.standard_normal((BLOCKS, rows, parameters.dimension), dtype=np.float32)
     labels = np.stack([target.readout_function(target.index(block)) for block in X])
     labels = (labels - labels.mean()) / labels.std()
-    background = None
-    if parameters.degree == 2:
-        T = apply_label_map(labels.ravel(), parameters.label_map)
-        moment = MomentOperator(X.reshape(T.size, -1), T, target.feature_map, correction="wick")
-        background = population_background(
-            truth, law.heights, parameters.dimension, lambda columns: moment.matmat(columns)
+    T = apply_label_map(labels.ravel(), parameters.label_map).reshape(labels.shape)
+    return FirstStep(parameters, np.array(heights), target, truth, X, labels, T)
+
+
+def _steps(
+    parameters: CompositionalParameters, law: SpikeLaw, spikes: SpikePrediction, first: FirstStep
+) -> Iterator[SecondStep]:
+    """The second step on several sets of rows of one target, each with directions of its own."""
+    target, truth, rows = first.target, first.truth, first.T.shape[1]
+    rng = random_stream("compositional-target", "directions", target.seed)
+    c2, rotation = spikes.squared_overlap, rotated_basis(parameters).rotation
+    if len(truth) <= LARGEST:
+        noise = first.noise(law, parameters.samples)
+        directions = learned_directions(
+            truth,
+            squared_overlap=c2,
+            population=first.population,
+            # Not the sets of the second step and of the last layer.
+            noise=lambda k: noise([(k + 2) % BLOCKS, (k + 3) % BLOCKS], rng),
+            draws=BLOCKS,
         )
-    directions = learned_directions(
-        truth,
-        signs=_sides(law, spikes),
-        squared_overlap=spikes.squared_overlap,
-        noise=law.sample.probabilities @ law.sample.couplings / parameters.samples,
-        background=background,
-        draws=BLOCKS,
-        rng=rng,
-    )
+    else:
+        directions = random_directions(truth, squared_overlap=c2, draws=BLOCKS, rng=rng)
     for k, own in enumerate(directions):
         # Rows of the last layer are those of another set.
         other = (k + 1) % BLOCKS
-        features = [np.asarray(target.feature_map.project(X[j], own), float) for j in (k, other)]
+        features = [
+            np.asarray(target.feature_map.project(first.X[j], own), float) for j in (k, other)
+        ]
         inner = inner_layer(
             features=np.concatenate(features),
-            norms=np.asarray(target.feature_map.squared_norm(X[k])),
-            weights=apply_label_map(labels[k], parameters.label_map),
+            norms=np.asarray(target.feature_map.squared_norm(first.X[k])),
+            weights=first.T[k],
             layers=target.hidden_layers[0],
-            alignment=own.T @ truth @ basis.rotation.T,
+            alignment=own.T @ truth @ rotation.T,
             correction=parameters.correction,
         )
         readout = parameters.readout != "identity"
         fit = fit_last_layer(
-            inner.features[rows:], labels[other], readout=readout, rows=fresh_rows(parameters)
+            inner.features[rows:],
+            first.labels[other],
+            readout=readout,
+            rows=fresh_rows(parameters),
         )
         values = np.linalg.eigvalsh(fit.matrix)[::-1]
         yield SecondStep(inner.squared_overlap, values, fit.normalised_mse)
-
-
-def _sides(law: SpikeLaw, spikes: SpikePrediction) -> np.ndarray:
-    """End of the spectrum at which each learned direction lies."""
-    # What is lost is replaced by what the longer end of the bulk holds.
-    lower, upper = spikes.bulk_edges
-    longer = 1.0 if upper >= -lower else -1.0
-    return np.where(spikes.recovered, np.sign(law.heights), longer)
