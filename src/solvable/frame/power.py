@@ -79,9 +79,12 @@ def told(verdict: Verdict, row: PowerRow) -> Verdict:
     )
     numbers = (verdict.measured, verdict.expected, verdict.tolerance)
     measured, expected, tolerance = (f"{0.0 if x is None else x:.3g}" for x in numbers)
+    bound, hint = "", "; more replicates or a larger size would tell"
+    if verdict.kind != "equal":
+        bound, hint = f"{verdict.kind} ", ""
     reason = (
-        f"these records cannot tell: {other} would hold as well, with {measured} measured, {expected} "
-        f"predicted and a tolerance of {tolerance}; more replicates or a larger size would tell"
+        f"these records cannot tell: {other} would hold as well, with {measured} measured, {bound}"
+        f"{expected} predicted and a tolerance of {tolerance}{hint}"
     )
     return Verdict(
         verdict.claim, verdict.statement, "not testable", reason=reason, source=verdict.source

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from solvable.arrays import random_stream
+from solvable.models.sequential.parameters import SequentialParameters
 from solvable.models.sequential.predict import predict
 from solvable.models.sequential.system import system
 
@@ -75,3 +76,12 @@ def test_layers_of_eigenvalues_of_unbounded_labels(kind):
     predicted, _, (error, scatter) = compare(setting, 24)
     within = 0.1 if kind == "in-sample" else 0.2
     assert predicted["normalised_mse"] == pytest.approx(error, rel=within, abs=3 * scatter)
+
+
+def test_predicted_overlaps_grow_smoothly_with_samples():
+    # Four draws of a matrix at each size went up and down by .1 here.
+    sizes = np.geomspace(3_000, 16_000, 9).astype(int)
+    curve = np.array(
+        [predict(SequentialParameters(samples=int(n)))["squared_overlap"] for n in sizes]
+    )
+    assert np.diff(curve, axis=0).min() > -0.01
