@@ -13,8 +13,8 @@ The parts load on first use, so that ``import solvable`` costs next to nothing:
 - ``study``: a system over a grid, its verdicts and report; ``plots``: figures as plain data.
 - ``learn``, ``diagnose``, ``forecast``: the tools for real data; ``data``: what they are given.
 - ``spectra``: laws of random matrices; ``operators``: matrix-free operators built from data.
-- ``networks``, ``fitting``, ``teachers``, ``frame``, ``hermite``, ``arrays``, ``errors``: what
-  these are built from.
+- ``networks``, ``fitting``, ``teachers``, ``frame``, ``hermite``, ``arrays``, ``errors``, ``memory``,
+  ``paths``, ``numpy_files``: what these are built from.
 """
 
 from __future__ import annotations
@@ -40,9 +40,12 @@ __all__ = [
     "lazy",
     "learn",
     "learners",
+    "memory",
     "models",
     "networks",
+    "numpy_files",
     "operators",
+    "paths",
     "plots",
     "spectra",
     "study",
