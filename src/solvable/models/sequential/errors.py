@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from solvable.arrays import random_stream
 from solvable.models.sequential.latent_draws import LatentDraws, fit_last_layer, plug_in_error
+from solvable.models.sequential.operator_draws import OperatorSpikes
 from solvable.models.sequential.second_layer import wants_cross_terms
 from solvable.spectra.drawn_spikes import DrawnSpikes
 
@@ -27,6 +29,22 @@ class Spectrum:
     shift: float
     drawn: tuple[DrawnSpikes | None, ...] = ()  # at each sample size, where there are some
     own: np.ndarray | None = None  # overlap with a direction of its own, of many features
+    operators: Sequence[OperatorSpikes] = ()  # where these were drawn, one for each size
+
+    def only(self, place: int) -> Spectrum:
+        """The spectrum at one of the sizes."""
+        here = slice(place, place + 1)
+        rows = ("overlap", "recovered", "places", "edges", "noise_scale")
+        return replace(
+            self, **{name: getattr(self, name)[here] for name in rows}, drawn=(), operators=()
+        )
+
+    def with_places(self, values: np.ndarray) -> Spectrum:
+        """The same at one size with the eigenvalues of a learner, which knows no overlaps."""
+        lower, upper = self.edges[0]
+        out = (values > upper) | (values < lower)
+        overlap = np.zeros_like(self.overlap)
+        return replace(self, places=values[None], recovered=out[None], overlap=overlap)
 
 
 def fresh_rows(samples: float) -> int:
@@ -145,6 +163,36 @@ def _noise_inside(features: np.ndarray, variance: float, stream: np.random.Gener
     norm = np.sum(features**2, axis=1)
     power = 2 * (norm**2 - 2 * norm + features.shape[1]) * variance
     return np.asarray(np.sqrt(power) * stream.standard_normal(norm.size))
+
+
+def leaning(
+    coefficients: np.ndarray,
+    spectrum: Spectrum,
+    samples: np.ndarray,
+    layers_of: Callable[[Spectrum, np.ndarray], dict[str, np.ndarray]],
+    **labels: Any,
+) -> dict[str, np.ndarray]:
+    """By how much errors change because directions lean to where the operator is large."""
+    # What a learned direction holds beside its feature is random in the corrected operator. In the
+    # plain one it leans to the top of {B, .}: few eigenvectors of B, on which the label depends.
+    changes: dict[str, list[float]] = {"tail-only": [1.0] * samples.size}
+    for k, drawn in enumerate(spectrum.operators):
+        at, size = spectrum.only(k), samples[k : k + 1]
+        sums: dict[str, np.ndarray] = {}
+        for pair in drawn.learned:
+            own = at if pair[0].values is None else at.with_places(pair[0].values)
+            for side, (draw, here) in enumerate(zip(pair, (own, at), strict=True)):
+                found = drawn_errors(
+                    [draw], coefficients, here, layers_of(here, size), size, **labels
+                )
+                for name, error in found.items():
+                    sums.setdefault(name, np.zeros(2))[side] += error[0] * draw.labels.var()
+        for name in sums.keys() - {"tail-only"}:
+            true, random = sums[name]
+            # Below every threshold single samples lead.
+            power = drawn.share if spectrum.recovered[k].any() else 0.0
+            changes.setdefault(name, []).append(float(true / random) ** power)
+    return {name: np.array(change) for name, change in changes.items()}
 
 
 def limit_errors(

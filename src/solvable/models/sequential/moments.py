@@ -15,6 +15,7 @@ from solvable.models.sequential.cubic import check_cubic, cubic_law
 from solvable.models.sequential.draws import LatentDraw, LatentSample, target_draw
 from solvable.models.sequential.heights import controlled_mean, exact_heights
 from solvable.models.sequential.latent_draws import LatentDraws, latent_draws
+from solvable.models.sequential.operator_draws import drawn_background
 from solvable.models.sequential.parameters import SequentialParameters
 from solvable.models.sequential.rotated_draw import (
     can_rotate,
@@ -229,6 +230,11 @@ def finite_size_moments(
         moments = replace(moments, mixing=np.mean(mixing, axis=0))
     if callable(targets):
         return moments
+    if rotated:
+        background = drawn_background(
+            moments.law.background, moments.law.heights, targets, label_map
+        )
+        moments = replace(moments, law=replace(moments.law, background=background))
     if targets[0].readout == "identity":
         known = targets[: len(streams)]
         variances = [mean_index_variance(one) if rotated else one.index_variance for one in known]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -48,6 +48,17 @@ class Population(Protocol):
         ...
 
 
+@runtime_checkable
+class DrawnPopulation(Population, Protocol):
+    """The same, which draws whole operators besides."""
+
+    def spikes(
+        self, found: SpikePrediction, sample: WeightedSample, n_samples: float, n_features: int
+    ) -> SpikePrediction:
+        """A prediction with the overlaps and places of the operators drawn."""
+        ...
+
+
 @dataclass(frozen=True)
 class SpikeLaw:
     """What the resolvent formula needs, at any number of samples."""
@@ -65,10 +76,17 @@ class SpikeLaw:
 
     def spikes(self, n_samples: float) -> SpikePrediction:
         """Edges, places, and overlaps with as many directions as features, without the shift."""
-        return predict_spikes(**self._at(n_samples), n_directions=self.heights.size)
+        if not isinstance(self.background, DrawnPopulation):
+            return predict_spikes(**self._at(n_samples), n_directions=self.heights.size)
+        # Features inside a bulk of which a few eigenvalues are the end: no edge is universal there.
+        found = predict_spikes(**self._at(n_samples))
+        law = self.sample.clipped(n_samples), n_samples, self.n_features
+        return self.background.spikes(found, *law)
 
     def drawn(self, n_samples: float, n_total: int) -> DrawnSpikes | None:
         """Spikes in drawn matrices of all D directions, if these are few, or features many."""
+        if isinstance(self.background, DrawnPopulation):  # which draws them better
+            return None
         few = self.few(n_samples, n_total)
         if n_total > MOST_DRAWN or not (few or self.heights.size > MOST):
             return None
@@ -93,7 +111,11 @@ class SpikeLaw:
     def shared(self, n_samples: float, n_total: int) -> np.ndarray | None:
         """Overlaps of many features, each in the noise of all others."""
         p = self.heights.size
-        if p <= MOST or self.few(n_samples, n_total):
+        if (
+            p <= MOST
+            or isinstance(self.background, DrawnPopulation)
+            or self.few(n_samples, n_total)
+        ):
             return None
         at, (upper, lower) = self._at(n_samples), both_sides(**self._at(n_samples))
         sample, background = self.sample.clipped(n_samples), at["background"]

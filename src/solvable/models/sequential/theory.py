@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -15,11 +15,13 @@ from solvable.models.sequential.draws import gaussian_draw
 from solvable.models.sequential.errors import (
     Spectrum,
     drawn_errors,
+    leaning,
     limit_errors,
     mixed_layers,
     plug_in_layers,
 )
 from solvable.models.sequential.moments import FiniteSizeMoments, finite_size_moments
+from solvable.models.sequential.operator_draws import OperatorSpikes
 from solvable.models.sequential.spike_law import check_samples
 from solvable.spectra._edge_ensemble import MOST
 from solvable.spectra.spiked import spiked_overlap, spiked_positions, threshold_ratio
@@ -232,13 +234,22 @@ def _errors(
     """Normalised error for every kind of second layer, and that of the unrecovered tail alone."""
     if moments is None:
         return limit_errors(weights, g, spectrum, n_features)
+
+    def layers(at: Spectrum, samples: np.ndarray) -> dict[str, np.ndarray]:
+        power = np.sqrt(moments.plain_noise * n_features / samples)
+        return plug_in_layers(at, mean=moments.shift, noise_scale=power, n_features=n_features)
+
+    labels: dict[str, Any] = {
+        "label_map": moments.label_map,
+        "label_power": moments.label_second_moment,
+    }
     scale = np.sqrt(moments.plain_noise * n_features / sizes)
-    return drawn_errors(
-        moments.latent, g, spectrum,
-        plug_in_layers(spectrum, mean=moments.shift, noise_scale=scale, n_features=n_features),
-        sizes, label_map=moments.label_map, label_power=moments.label_second_moment,
+    errors = drawn_errors(
+        moments.latent, g, spectrum, layers(spectrum, sizes), sizes, **labels,
         mixed=mixed_layers(spectrum, mean=moments.shift, noise_scale=scale, n_features=n_features),
     )  # fmt: skip
+    changes = leaning(g, spectrum, sizes, layers, **labels) if spectrum.operators else {}
+    return {name: error * changes.get(name, 1.0) for name, error in errors.items()}
 
 
 def _checked(
@@ -354,6 +365,7 @@ def _by_resolvent(
         shift=law.shift,
         drawn=tuple(drawn),
         own=np.array([law.alone(float(n), moments.n_features) for n in samples]) if many else None,
+        operators=[at for at in spikes if isinstance(at, OperatorSpikes)],
     )
 
 

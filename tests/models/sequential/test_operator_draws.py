@@ -1,0 +1,130 @@
+"""Plain operators that are drawn, against sampled ones and against the learner."""
+
+import numpy as np
+import pytest
+
+from solvable.arrays import random_stream
+from solvable.frame import registry
+from solvable.models.sequential.operator_draws import _noise
+from solvable.models.sequential.population_fit import Symmetric, fit_population
+from solvable.models.sequential.predict import _model_of
+from solvable.models.sequential.target import make_target
+from solvable.operators import apply_label_map
+from solvable.spectra.spikes import WeightedSample
+
+system = registry.load("sequential-recovery")
+
+
+def test_an_operator_on_symmetric_matrices_acts_as_its_matrices():
+    X, Y, U = np.random.default_rng(0).standard_normal((3, 5, 5))
+    X, Y, U = X + X.T, Y + Y.T, U + U.T
+    space = Symmetric(5)
+    dense = space.operator(np.multiply.outer(X, Y) + np.multiply.outer(Y, X))
+    np.testing.assert_allclose(space.matrices(dense @ space.vectors(U)), X @ U @ Y + Y @ U @ X)
+
+
+def test_the_index_itself_has_the_exact_coefficients():
+    """For T = y they are 4 lambda_i / sqrt(2), and nothing of the next order."""
+    parameters = system.parameters(
+        dimension=13, features=2, decay=0.6, label_map="identity", correction="none"
+    )
+    targets = [make_target(parameters, seed) for seed in range(4)]
+    rates = fit_population(targets, "identity", draws=400_000)
+    sigma = np.sqrt(np.mean([target.index_variance for target in targets]))
+    exact = 4 / np.sqrt(2) * targets[0].weights / sigma
+    # One standard error of a moment of eighth degree is about .04.
+    np.testing.assert_allclose(rates.pairs[:2], exact, atol=0.15)
+    np.testing.assert_allclose(rates.squares[:2], exact, atol=0.1)
+    np.testing.assert_allclose(rates.squares[2], 0, atol=0.01)
+
+
+def test_noise_has_the_power_of_its_samples():
+    """Entries of variance E[w^2] / n, towards a spike E[u] / n, whichever part is drawn singly."""
+    rng = np.random.default_rng(1)
+    weights = rng.standard_normal(2_000) ** 3
+    sample = WeightedSample(weights, np.full(2_000, 1 / 2_000), 4 * weights[:, None] ** 2)
+    Q, n = np.eye(60)[:, :1], 150.0
+    draws = [_noise(sample, n, Q, np.eye(60), rng) for _ in range(200)]
+    inside = [np.mean(matrix[1:, 1:][np.triu_indices(59, 1)] ** 2) for matrix, _, _ in draws]
+    towards = [np.mean(rows[1:] ** 2) for _, rows, _ in draws]
+    power = np.mean(weights**2) / n
+    for found, expected in ((inside, power), (towards, 4 * power)):
+        error = np.std(found, ddof=1) / np.sqrt(len(found))
+        assert abs(np.mean(found) - expected) < 4 * error + 0.05 * expected
+
+
+def summary(C, A):
+    """Ends of the spectrum on the complement, and the norms of what joins it to the spikes."""
+    basis = np.linalg.qr(A, mode="complete")[0][:, A.shape[1] :]
+    values = np.linalg.eigvalsh(basis.T @ C @ basis)
+    links = np.linalg.norm(basis.T @ C @ A, axis=0)
+    return np.array([values[0], values[-1], *links, *np.diag(A.T @ C @ A)])
+
+
+def test_drawn_operators_are_like_sampled_ones():
+    parameters = system.parameters(
+        dimension=15, features=3, decay=0.4, signs="positive", readout="tanh", correction="none",
+        label_map="clip", samples=9_000,
+    )  # fmt: skip
+    sampled = []
+    for seed in range(16):
+        target = make_target(parameters, 100 + seed)
+        X, y = target.sample(parameters.samples, random_stream("sampled operator", seed))
+        T, F = apply_label_map(y, parameters.label_map), target.feature_map.transform(X)
+        sampled.append(summary((F * T[:, None]).T @ F / T.size, target.directions))
+    law = _model_of(parameters).moments.law
+    clipped, drawn = law.sample.clipped(parameters.samples), []
+    for member, rng in law.background._members():
+        B = law.background._noisy(member, parameters.samples, rng)
+        C = law.background._operator(member, B, clipped, parameters.samples, law.n_features, rng)
+        drawn.append(summary(C, member.directions))
+    error = np.std(sampled, axis=0, ddof=1) / 4 + np.std(drawn, axis=0, ddof=1) / np.sqrt(
+        len(drawn)
+    )
+    # 4 % of the largest: terms of the next order in 1/d
+    gap = np.mean(sampled, axis=0) - np.mean(drawn, axis=0)
+    assert (np.abs(gap) < 3 * error + 0.04 * np.max(sampled)).all(), (gap, error)
+
+
+# Weak features inside a skewed bulk: one sign, small dimensions, a saturated readout.
+SETTINGS = {
+    "saturated": {
+        "dimension": 14,
+        "features": 3,
+        "decay": 0.5,
+        "readout": "tanh",
+        "samples": 9_000,
+    },
+    "clipped": {
+        "dimension": 20,
+        "features": 4,
+        "decay": 0.6,
+        "label_map": "clip",
+        "samples": 12_000,
+    },
+    "signs": {
+        "dimension": 17,
+        "features": 4,
+        "decay": 0.4,
+        "signs": "random",
+        "readout": "tanh",
+        "samples": 7_000,
+    },
+}
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_features_of_the_plain_operator_are_predicted(name):
+    parameters = system.parameters(
+        **{"signs": "positive", "correction": "none", "test_samples": 4_000} | SETTINGS[name]
+    )
+    runs = [system.measure(parameters, random_stream("plain", name, k)) for k in range(20)]
+    predicted = system.predict(parameters)
+    overlaps = np.array([run["squared_overlap"] for run in runs])
+    error = overlaps.std(axis=0, ddof=1) / np.sqrt(len(runs))
+    gap = np.abs(overlaps.mean(axis=0) - predicted["squared_overlap"])
+    # A feature at the end of the bulk moves with it: the mean over features
+    assert gap.mean() < 0.05 + 2 * error.mean(), (overlaps.mean(axis=0), gap)
+    errors = np.array([run["normalised_mse"] for run in runs])
+    spread = errors.std(ddof=1) / np.sqrt(errors.size)
+    assert abs(errors.mean() - predicted["normalised_mse"]) < 2 * spread + 0.12 * errors.mean()
