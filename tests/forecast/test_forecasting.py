@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from solvable.arrays import random_stream
-from solvable.errors import InvalidParameter
+from solvable.errors import InvalidData, InvalidParameter
 from solvable.forecast import LearningCurve, forecast
 from solvable.forecast.choice import HeldOut, held_out_sizes, model_weights, spread_inflation
 from solvable.forecast.families import Cascade
@@ -274,3 +274,27 @@ def test_a_surprise_is_told():
     found = forecast(measured(truth, 0.01), **FAST)
     assert found.diagnostics.inflation > 1.5
     assert any("widened by" in note for note in found.diagnostics.notes)
+
+
+@pytest.mark.parametrize(("size", "error"), [(1e20, 1.0), (1e-12, 1.0), (1.0, 1e22), (1.0, 1e-22)])
+def test_the_units_of_sizes_and_errors_do_not_matter(size, error):
+    n = np.repeat([30.0, 60, 120, 240, 480], 2)
+    e = (0.1 + n**-0.7) * np.tile([0.98, 1.02], 5)
+    plain, other = (
+        forecast(LearningCurve(n * a, e * b), resamples=100).predictions[0]
+        for a, b in ((1.0, 1.0), (size, error))
+    )
+    expected = [plain.samples * size, plain.mean * error, plain.lower * error, plain.upper * error]
+    found = [other.samples, other.mean, other.lower, other.upper]
+    np.testing.assert_allclose(found, expected, rtol=0.05)
+
+
+@pytest.mark.parametrize("size", [3e299, 1e31, 1e-200])
+def test_sizes_that_no_number_can_square_are_refused(size):
+    n, e = np.array([1.0, 2, 4, 8]), np.array([0.4, 0.3, 0.2, 0.15])
+    with pytest.raises(InvalidData, match="in another unit"):
+        LearningCurve(n * size, e)
+    with pytest.raises(InvalidData, match="in another unit"):
+        LearningCurve(n, e * size)
+    with pytest.raises(InvalidParameter, match="is asked for"):
+        forecast(LearningCurve(100 * n, e), at=[size])

@@ -17,6 +17,9 @@ MAX_CATEGORIES = 20
 MEDIAN_ROWS = 100_000
 """Evenly spaced rows from which the medians of a longer table are taken."""
 
+LARGEST = 1e30
+"""Largest value of a column, either sign."""
+
 BLOCK_ENTRIES = 4_000_000
 """Entries that are looked at together: about 32 MB, whatever the size of a memory-mapped file."""
 
@@ -54,22 +57,40 @@ def refuse_infinite(matrix: np.ndarray, names: Sequence[str], first_row: int = 0
     missing = False
     if matrix.dtype.kind in "biu":
         return False
+    # NaN is in no range; half precision holds less than is allowed.
+    most = min(LARGEST, float(np.finfo(matrix.dtype).max))
     for rows in row_blocks(matrix):
         block = matrix[rows]
-        finite = np.isfinite(block)
-        if finite.all():
+        fine = (block >= -most) & (block <= most)
+        if fine.all():
             continue
-        infinite = ~finite & ~np.isnan(block)
-        if infinite.any():
-            columns = np.flatnonzero(infinite.any(axis=0)).tolist()
-            row = first_row + rows.start + int(np.argmax(infinite[:, columns[0]]))
+        beyond = ~fine & ~np.isnan(block)
+        if beyond.any():
+            columns = np.flatnonzero(beyond.any(axis=0)).tolist()
+            row = int(np.argmax(beyond[:, columns[0]]))
+            value = block[row, columns[0]]
+            seen = f"holds {value:.3g}" if np.isfinite(value) else "is infinite"
             raise InvalidData(
-                f"{listed(names[column] for column in columns)} is infinite, first in row "
-                f"{row + 1}; allowed: finite numbers, or an empty cell or NaN where a value is "
-                "missing. Mend or remove these rows."
+                f"{listed(names[column] for column in columns)} {seen}, first in row "
+                f"{first_row + rows.start + row + 1}; allowed: finite numbers up to {LARGEST:g}, or "
+                "an empty cell or NaN where a value is missing. Mend or remove these rows, or "
+                "express the column in another unit."
             )
         missing = True
     return missing
+
+
+def refuse_tiny(statistics: ColumnStatistics, names: Sequence[str]) -> None:
+    """Raise :class:`InvalidData` where all values of a column vanish as soon as they are squared."""
+    # fmax: columns without a value are NaN, and compare as false.
+    largest = np.fmax(np.abs(statistics.low), np.abs(statistics.high))
+    columns = np.flatnonzero((largest > 0) & (largest < 1e-60)).tolist()
+    if columns:
+        raise InvalidData(
+            f"{listed(names[column] for column in columns)} holds nothing larger than "
+            f"{largest[columns[0]]:.3g}; allowed: columns that reach 1e-60. Express it in another "
+            "unit."
+        )
 
 
 def column_statistics(matrix: np.ndarray) -> ColumnStatistics:

@@ -11,7 +11,7 @@ import numpy as np
 from solvable.data.preparation import Preparation
 from solvable.data.readers import join, read_raw
 from solvable.data.table import Table, as_text, missing_mask, unknown_column
-from solvable.data.target import Kind, Task, fit_target
+from solvable.data.target import Kind, Task, fit_target, refuse_tiny_target
 from solvable.errors import InvalidData
 
 
@@ -219,9 +219,12 @@ def load(
     fitted, notes = fit_target(raw.target, values, task)
     preparation = Preparation.fit(table, keep=keep, target=fitted, image_shape=raw.image_shape)
     treatments += [*notes, *preparation.treatments]
+    y = fitted.encode(values)
+    if fitted.kind == "regression":
+        refuse_tiny_target(fitted.name, y)
     return Dataset(
         X=preparation.transform(table),
-        y=fitted.encode(values),
+        y=y,
         kind=fitted.kind,
         class_labels=fitted.classes,
         columns=preparation.columns,

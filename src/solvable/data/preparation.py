@@ -15,6 +15,7 @@ from solvable.data.columns import (
     describe,
     describe_gaps,
     refuse_infinite,
+    refuse_tiny,
     row_blocks,
     text_reason,
     unusable_numbers,
@@ -127,6 +128,7 @@ class Preparation:
             )
         refuse_infinite(table.numeric, table.numeric_names)
         statistics = column_statistics(table.numeric)
+        refuse_tiny(statistics, table.numeric_names)
         # A pixel is never an identifier, and a constant one has its place in the picture.
         kept = set(table.numeric_names) if image_shape else set(keep)
         kept_constant = set(table.numeric_names) if image_shape else set(varying)

@@ -51,7 +51,7 @@ class Target:
     def encode(self, column: np.ndarray) -> np.ndarray:
         """Numbers to predict, or codes of the classes: -1 for a label that is none."""
         if self.kind == "regression":
-            return finite_numbers(self.name, column)
+            return _in_range(self.name, finite_numbers(self.name, column))
         if column.dtype != object and all(map(_is_finite_number, self.classes)):
             values = np.array([float(label) for label in self.classes])
             codes = np.minimum(np.searchsorted(values, column), len(values) - 1)
@@ -126,6 +126,27 @@ def finite_numbers(name: str, column: np.ndarray) -> np.ndarray:
         raise InvalidData(
             f"target {name!r} is infinite in {np.count_nonzero(infinite)} rows, first in row "
             f"{int(np.argmax(infinite)) + 1}; allowed: finite numbers. Mend or remove these rows."
+        )
+    return values
+
+
+def refuse_tiny_target(name: str, values: np.ndarray) -> None:
+    """Raise :class:`InvalidData` for numbers to learn whose fourth powers all vanish."""
+    largest = float(np.abs(values).max(initial=0.0))
+    if 0.0 < largest < 1e-60:
+        raise InvalidData(
+            f"target {name!r} holds nothing larger than {largest:.3g}; allowed: values that reach "
+            "1e-60. Express it in another unit."
+        )
+
+
+def _in_range(name: str, values: np.ndarray) -> np.ndarray:
+    """The values, unless the variance of their squares, a fourth power, leaves double precision."""
+    most, largest = 1e60, float(np.abs(values).max(initial=0.0))
+    if largest > most:
+        raise InvalidData(
+            f"target {name!r} holds {largest:.3g}; allowed: up to {most:g}, either sign. Express it "
+            "in another unit, or remove these rows."
         )
     return values
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from solvable.arrays import to_numpy
 from solvable.diagnose.bulk_fit import BulkFit
 from solvable.diagnose.bulk_law import WholeBulk
 from solvable.diagnose.diagnosis import (
@@ -88,6 +89,8 @@ def diagnose_matrix(
     >>> diagnose_matrix(noise).phase
     'random-like'
     """
+    weights = to_numpy(weights)
+    initial = None if initial is None else to_numpy(initial)
     if initial is not None and initial.shape != weights.shape:
         raise InvalidData(
             f"the initial weights are {initial.shape}, the weights {weights.shape}; pass the same shape."

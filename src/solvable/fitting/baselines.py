@@ -8,11 +8,11 @@ from typing import Any, Literal
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.linear_model import Ridge
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from solvable.arrays import check_integer, check_real, random_stream
 from solvable.errors import InvalidParameter, MemoryLimitExceeded, unknown_choice
-from solvable.fitting.inputs import by_blocks, seed_from
+from solvable.fitting.inputs import by_blocks, seed_from, validate_data
 from solvable.fitting.kernel_system import KernelMatrix, RidgePath
 from solvable.memory import available_bytes, gigabytes
 

@@ -23,9 +23,17 @@ def is_source_like(X: Any) -> bool:
     return bool(is_array_api_obj(X))
 
 
+def validate_data(estimator: Any, X: Any, y: Any = "no_validation", **wanted: Any) -> Any:
+    """scikit-learn's check of samples and labels; a tensor comes without what its gradient needs."""
+    from sklearn.utils import validation
+
+    X, y = (to_numpy(given) if hasattr(given, "detach") else given for given in (X, y))
+    return validation.validate_data(estimator, X, y, **wanted)
+
+
 def validated_fit_input(estimator: Any, X: Array | Source, y: Array) -> tuple[Source, np.ndarray]:
     """Samples as a source, not copied, and labels as float64, checked; sets ``n_features_in_``."""
-    from sklearn.utils.validation import column_or_1d, validate_data
+    from sklearn.utils.validation import column_or_1d
 
     if is_source_like(X):
         source = as_source(X)
@@ -66,8 +74,6 @@ def validated_fit_input(estimator: Any, X: Array | Source, y: Array) -> tuple[So
 
 def validated_input(estimator: Any, X: Array | Source) -> Source:
     """Samples to predict for, as a source, checked against those of the fit."""
-    from sklearn.utils.validation import validate_data
-
     if is_source_like(X):
         source = as_source(X)
         if source.n_columns != estimator.n_features_in_:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from solvable.arrays import to_numpy
 from solvable.errors import InvalidData
 from solvable.paths import check_path
 
@@ -57,6 +58,11 @@ class LearningCurve:
             )
         _check(samples > 0, "samples", samples, "above 0")
         _check(errors >= 0, "errors", errors, "at least 0 (an error, not a score or an accuracy)")
+        # Squares and ratios of what lies beyond overflow; no measurement does.
+        inside = (samples >= 1 / LARGEST) & (samples <= LARGEST)
+        _check(inside, "samples", samples, f"{1 / LARGEST:g} to {LARGEST:g}, in another unit")
+        inside = (errors == 0) | ((errors >= 1 / LARGEST) & (errors <= LARGEST))
+        _check(inside, "errors", errors, f"0, or {1 / LARGEST:g} to {LARGEST:g}, in another unit")
         object.__setattr__(self, "samples", samples)
         object.__setattr__(self, "errors", errors)
         if self.replicates is not None:
@@ -152,8 +158,8 @@ class LearningCurve:
 
 def _vector(name: str, values: Any) -> np.ndarray:
     try:
-        array = np.array(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
+        array = np.array(to_numpy(values), dtype=np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
         raise InvalidData(
             f"{name} cannot be read as numbers; allowed: a list of numbers."
         ) from error
@@ -172,6 +178,9 @@ def _check(good: np.ndarray, name: str, values: np.ndarray, allowed: str) -> Non
             f"{allowed}. Correct or remove it."
         )
 
+
+LARGEST = 1e30
+"""Largest sample size and largest error; the smallest is its inverse."""
 
 # Sample sizes, errors and, if the file has them, names of replicates: one entry per error.
 Columns = tuple[list[float], list[float], tuple[str, ...] | None]

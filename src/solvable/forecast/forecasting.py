@@ -20,7 +20,7 @@ from solvable.forecast.choice import (
     spread_inflation,
     verdict_sentence,
 )
-from solvable.forecast.curve import LearningCurve
+from solvable.forecast.curve import LARGEST, LearningCurve
 from solvable.forecast.families import Cascade, Family, PowerLaw
 from solvable.forecast.fitting import Fits, Fitted, fit_family
 from solvable.forecast.intervals import ConfidenceMixture, Profile, deviance_scale
@@ -209,6 +209,11 @@ def _asked_sizes(
     if not len(at) and not len(factors):
         raise InvalidParameter("at and factors are empty; allowed: at least one size or factor.")
     sizes = [*map(float, at), *(float(curve.sizes[-1]) * float(factor) for factor in factors)]
+    for size in sizes:
+        if not 1 / LARGEST <= size <= LARGEST:
+            raise InvalidParameter(
+                f"the sample size {size:g} is asked for; allowed: {1 / LARGEST:g} to {LARGEST:g}."
+            )
     return np.unique(sizes)
 
 

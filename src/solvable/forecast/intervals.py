@@ -75,7 +75,7 @@ class Profile:
         through = offset[0, kept] + amplitude[0, kept] * target
         reach = DEVIANCE_KEPT**0.5 * _spread(shapes, target, white)
         self.best = float(fitted.curve(at)[0])
-        low = max(float(np.min(through - reach)), 1e-3 * self.best, 1e-12)
+        low = max(float(np.min(through - reach)), 1e-3 * self.best, 1e-12 * float(means.max()))
         high = max(float(np.max(through + reach)), 1.01 * low)
         self.values = np.geomspace(low, high, 160)
         deviance = profile_deviance(shapes, target, means[None], white, self.values)[0] - least

@@ -8,11 +8,11 @@ from typing import Any, Literal
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, TransformerMixin
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from solvable.arrays import check_integer, is_real, random_stream
 from solvable.errors import InvalidData, InvalidParameter, unknown_choice
-from solvable.fitting.inputs import by_blocks, seed_from
+from solvable.fitting.inputs import by_blocks, seed_from, validate_data
 from solvable.fitting.ridge import Regularisation
 from solvable.networks.backlofi_network import forward_layers, propagate
 from solvable.networks.backlofi_signals import SIGNALS, Signal

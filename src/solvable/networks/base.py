@@ -11,11 +11,11 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.multiclass import type_of_target
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from solvable.arrays import check_integer, is_integer
 from solvable.errors import InvalidParameter, NoFeatureFound, unknown_choice
-from solvable.fitting.inputs import seed_from
+from solvable.fitting.inputs import seed_from, validate_data
 from solvable.fitting.ridge import Regularisation, RidgeFit
 from solvable.networks.blocks import Block, LabelCode, Reduce, check_blocks
 from solvable.networks.filters import FilterReport, FilterSettings, FilterSolver, MultiClass

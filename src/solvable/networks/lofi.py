@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import validate_data
 
 from solvable.errors import InvalidData
+from solvable.fitting.inputs import validate_data
 from solvable.networks.base import NeuralLoFiBase, chosen_classes, labels_are_real, real_code
 from solvable.networks.blocks import LabelCode
 from solvable.networks.streaming import StreamingMixin

@@ -10,11 +10,11 @@ from typing import Any, cast
 
 import numpy as np
 from sklearn.base import is_classifier, is_regressor
-from sklearn.utils.validation import validate_data
 
 from solvable.arrays import Source, as_source
 from solvable.errors import InvalidData, InvalidParameter
 from solvable.fitting.described_arrays import read_described, under, write_described
+from solvable.fitting.inputs import validate_data
 from solvable.networks.base import NeuralLoFiBase, labels_are_real
 from solvable.networks.blocks import LabelCode
 from solvable.networks.parts import network_from_parts, network_parts

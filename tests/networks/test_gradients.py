@@ -1,0 +1,37 @@
+"""Tensors that keep a gradient are samples like others."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from solvable import learners
+from solvable.diagnose import diagnose_matrix
+from solvable.forecast import LearningCurve
+
+torch = pytest.importorskip("torch")
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["NeuralLoFiClassifier", "NeuralLoFiRegressor", "KernelRidgeBaseline", "RandomFeatureRidge"],
+)
+def test_a_learner_takes_them_as_arrays(name):
+    rng = np.random.default_rng(8)
+    X = rng.standard_normal((150, 6))
+    y = (X[:, 0] > 0).astype(float)
+    options = {"random_state": 0} if name != "KernelRidgeBaseline" else {}
+    plain = getattr(learners, name)(**options).fit(X, y).predict(X)
+    kept = torch.tensor(X, requires_grad=True)
+    other = getattr(learners, name)(**options).fit(kept, torch.tensor(y, requires_grad=True))
+    np.testing.assert_array_equal(other.predict(kept), plain)
+
+
+def test_so_do_diagnosis_and_forecast():
+    weights = torch.randn(30, 50, generator=torch.Generator().manual_seed(3), requires_grad=True)
+    assert diagnose_matrix(weights).values.shape == (30,)
+    curve = LearningCurve(
+        torch.tensor([10.0, 20.0], requires_grad=True),
+        torch.tensor([0.5, 0.25], requires_grad=True),
+    )
+    assert curve.errors.tolist() == [0.5, 0.25]
