@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import erf
+
 import numpy as np
 
 from solvable.errors import InvalidParameter
@@ -87,10 +89,11 @@ def neighbour_mixing(
     return np.where((found > 0) & alone, mixed, np.nan)
 
 
+_erf = np.frompyfunc(erf, 1, 1)  # SciPy's would be its only import here
+
+
 def _two_levels(distance: np.ndarray) -> np.ndarray:
     """E[sin^2 phi] where (cos 2 phi, sin 2 phi) is along (k, 0) + N(0, 1), 2 phi in a half plane."""
-    from scipy.special import erf
-
     nodes, weights = np.polynomial.legendre.leggauss(64)
     k = np.asarray(distance, dtype=float)[..., None]
     # Density of the angle t of a Gaussian vector around (k, 0), folded into 0 < t < pi / 2:
@@ -98,7 +101,12 @@ def _two_levels(distance: np.ndarray) -> np.ndarray:
     top = np.minimum(np.pi / 2, 12 / np.maximum(k, 1.0))
     t = top * (nodes + 1) / 2
     x = k * np.cos(t)
-    peak = np.sqrt(2 * np.pi) * x * erf(x / np.sqrt(2)) * np.exp(-((k * np.sin(t)) ** 2) / 2)
+    peak = (
+        np.sqrt(2 * np.pi)
+        * x
+        * np.asarray(_erf(x / np.sqrt(2)), float)
+        * np.exp(-((k * np.sin(t)) ** 2) / 2)
+    )
     density = (2 * np.exp(-(k**2) / 2) + peak) / np.pi
     # sin^2 phi = (1 - cos 2 phi) / 2 = sin^2(t / 2)
     return np.asarray(np.sum(density * np.sin(t / 2) ** 2 * weights, axis=-1) * top[..., 0] / 2)
