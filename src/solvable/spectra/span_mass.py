@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -81,6 +82,22 @@ class Ranking:
         return np.concatenate(high), np.concatenate(low)
 
 
+def _gathered(
+    weights: np.ndarray, probabilities: np.ndarray, couplings: np.ndarray, **rest: Any
+) -> dict[str, Any]:
+    """Four hundred weights for any number, a hundred of either end one by one."""
+    # Off the real axis all is smooth in them: measured, overlaps move by up to 3e-4.
+    order, ends = np.argsort(weights), 100
+    if order.size > 4 * ends:
+        inner = np.linspace(ends, order.size - ends, 2 * ends, endpoint=False).astype(int)
+        starts = np.r_[:ends, inner, order.size - ends : order.size]
+        chance = np.add.reduceat(probabilities[order], starts)
+        both = np.column_stack([weights, couplings]) * probabilities[:, None]
+        means = np.add.reduceat(both[order], starts, axis=0) / chance[:, None]
+        weights, probabilities, couplings = means[:, 0], chance, means[:, 1:]
+    return rest | {"weights": weights, "probabilities": probabilities, "couplings": couplings}
+
+
 def span_overlaps(
     rankings: Sequence[Ranking],
     n_directions: int,
@@ -96,7 +113,7 @@ def span_overlaps(
         float(np.mean([getattr(at, end) for at in rankings])) for end in ("lower", "upper")
     )
     places = np.sort(np.concatenate(Ranking(lower, upper, centre).cuts(reach, 40)))
-    above, above_of = masses_beyond(places, **spectrum)  # type: ignore[arg-type]
+    above, above_of = masses_beyond(places, **_gathered(**spectrum))  # type: ignore[arg-type]
     overlaps = []
     for ranking in rankings:
         high, low = ranking.cuts(reach, 40)
