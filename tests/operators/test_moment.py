@@ -109,7 +109,7 @@ def test_memory_mapped_and_regenerated_sources_equal_arrays(tmp_path: Path) -> N
 
 def test_file_that_is_no_array_is_refused(tmp_path: Path) -> None:
     (tmp_path / "x.npy").write_bytes(b"not an array")
-    with pytest.raises(InvalidData, match=r"not a plain \.npy array"):
+    with pytest.raises(InvalidData, match=r"no NumPy array|Python objects|damaged"):
         MomentOperator(tmp_path / "x.npy", np.zeros(3), HermiteFeatures(1, 2))
 
 
