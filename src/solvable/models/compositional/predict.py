@@ -19,6 +19,7 @@ from solvable.models.compositional.theory import (
     crossing_samples,
     degree_two_share,
     first_layer_law,
+    ranked_spikes,
     recovery_exponent,
 )
 from solvable.models.compositional.upper_layers import (
@@ -71,7 +72,7 @@ def predict_first_layer(parameters: CompositionalParameters) -> Metrics:
     """Predicted metrics of the first spectral step alone: a hundredth of a second a size."""
     check_samples(parameters.samples, parameters.widths[0])
     model = _model(_key(parameters))
-    spikes = model.law.spikes(parameters.samples)
+    spikes = _spikes(parameters, model.law)
     overlap = spikes.squared_overlap
     return {
         "squared_overlap": overlap.tolist(),
@@ -91,7 +92,7 @@ def predict(parameters: CompositionalParameters) -> Metrics:
             f"dimension {parameters.dimension}: nothing is left to be told from noise. Allowed: fewer."
         )
     model = _model(_key(parameters))
-    spikes = model.law.spikes(parameters.samples)
+    spikes = _spikes(parameters, model.law)
     overlap = spikes.squared_overlap
     inner, last_layer, error = _later_layers(parameters, model, spikes)
     kernel = _kernel_floor(parameters, model)
@@ -142,6 +143,27 @@ def chance(parameters: CompositionalParameters, prediction: Metrics) -> Metrics:
         "last_layer_eigenvalues": [0.0] * parameters.widths[-1],
         "normalised_mse": 1.0,
     }
+
+
+def _ranked(parameters: CompositionalParameters) -> int | None:
+    """Dimension of the learner's ranking; None where it asks the corrected matrix as well."""
+    plain = parameters.degree == 2 and parameters.correction == "none"
+    return None if plain else parameters.dimension
+
+
+def _spikes(parameters: CompositionalParameters, law: SpikeLaw) -> SpikePrediction:
+    """Spikes of the first step, as the learner ranks them."""
+    dimension = _ranked(parameters)
+    if dimension is None:
+        return law.spikes(parameters.samples)
+    return ranked_spikes(law, parameters.samples, dimension)
+
+
+def _crossing(parameters: CompositionalParameters, law: SpikeLaw) -> float:
+    """Samples at which half of the first representation is found."""
+    if parameters.degree == 3:  # overlaps of cubic layers are not known around one half
+        return np.inf
+    return crossing_samples(law, dimension=_ranked(parameters))
 
 
 def _later_layers(
@@ -233,7 +255,9 @@ def _model(parameters: CompositionalParameters) -> Model:
             np.concatenate([part.noise for part in parts]),
         ),
         # Overlaps of cubic layers are not known around one half.
-        crossing=np.inf if parameters.degree == 3 else crossing_samples(law),
+        crossing=np.inf
+        if parameters.degree == 3
+        else crossing_samples(law, dimension=_ranked(parameters)),
         degree_two_share=float(np.mean(shares)),
         true_last_layer=_true_last_layer(parameters, float(np.mean(scales))),
     )
