@@ -24,6 +24,7 @@ from solvable.models.sequential.rotated_draw import (
     rotated_draw,
 )
 from solvable.models.sequential.sample_kernel import SampleKernel, plain_kernel
+from solvable.models.sequential.small_population import small_populations
 from solvable.models.sequential.spike_law import SpikeLaw
 from solvable.models.sequential.target import HierarchicalTarget
 from solvable.operators import Correction, LabelMap, apply_label_map
@@ -253,13 +254,17 @@ def draw_moments(
         check_cubic(d, p)
         targets = targets[:4]
         draws = int(np.clip(1e10 / (d**3 * p * 4), DRAWS / 5, DRAWS / 2.5))
-    return finite_size_moments(
+    moments = finite_size_moments(
         targets,
         n_features=parameters.n_features_total,
         label_map=parameters.label_map,
         correction=parameters.correction,
         draws=draws,
     )
+    if parameters.inputs == "gaussian" or parameters.degree != 2 or moments.n_features > 64:
+        return moments
+    means = small_populations(targets, parameters.label_map, parameters.correction)
+    return replace(moments, law=replace(moments.law, means=means))
 
 
 @dataclass(frozen=True)

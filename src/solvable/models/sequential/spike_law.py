@@ -11,6 +11,7 @@ import numpy as np
 from solvable.errors import InvalidParameter
 from solvable.spectra._edge_ensemble import MOST
 from solvable.spectra.drawn_spikes import DrawnSpikes, draw_spikes
+from solvable.spectra.drawn_spikes import Population as Mean
 from solvable.spectra.span_mass import Ranking, span_overlaps
 from solvable.spectra.spikes import (
     Background,
@@ -68,6 +69,7 @@ class SpikeLaw:
     background: Population | None  # what the operator holds beside spikes and noise
     n_features: int  # D - p
     shift: float = 0.0  # of the bulk and of every place, where `heights` are relative to it
+    means: tuple[Mean, ...] = ()  # of the whole matrix, of several targets with few directions
 
     @property
     def noise(self) -> float:
@@ -92,7 +94,8 @@ class SpikeLaw:
             return None
         at = self._at(n_samples) | {"n_features": n_total - self.heights.size}
         seconds = 2e-7 * n_total**2 + 1e-10 * n_total**3  # of one draw
-        return draw_spikes(**at, draws=int(np.clip(0.5 / seconds, 4, 128)) if few else 4)
+        draws = int(np.clip(0.5 / seconds, 4, 128)) if few else 4
+        return draw_spikes(**at, draws=draws, populations=self.means)
 
     def few(self, n_samples: float, n_total: int) -> bool:
         """Whether laws of many samples or directions miss something, and the matrix can be drawn."""
