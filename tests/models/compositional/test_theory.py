@@ -9,6 +9,7 @@ from hypothesis.extra import numpy as arrays
 from solvable.arrays import random_stream
 from solvable.errors import InvalidData, InvalidParameter
 from solvable.models.compositional.parameters import CompositionalParameters
+from solvable.models.compositional.system import system
 from solvable.models.compositional.theory import (
     composed_background,
     crossing_samples,
@@ -243,3 +244,15 @@ def test_background_of_a_single_feature_is_that_of_its_height():
     two = composed_background(heights=np.array([4.0]), matrices=M)
     assert two.variance == pytest.approx(4 * one.variance)
     assert one.contraction is None
+
+
+def test_a_feature_at_the_shorter_end_of_the_bulk_is_ranked_behind_the_longer_one():
+    """Whole learners at a size between the one where it is hidden and the one where it is not."""
+    values = {"dimension": 33, "epsilon": 0.5, "teacher": 6, "test_samples": 100}
+    for ratio, found in ((30, False), (110, True)):
+        parameters = CompositionalParameters(**values, samples=ratio * 561)
+        predicted = np.array(system.predict(parameters)["squared_overlap"])
+        records = [system.measure(parameters, random_stream("hidden", k)) for k in range(3)]
+        measured = np.mean([record["squared_overlap"] for record in records], axis=0)
+        assert (predicted[4] > 0.6) == found
+        np.testing.assert_allclose(measured[4], predicted[4], atol=0.1)
