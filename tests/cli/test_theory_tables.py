@@ -37,7 +37,7 @@ def agrees(turned, answers):
         assert found[name] == [format_number(value) for value in values]
 
 
-WIDE = ("theory", "quadratic-network", "--set", "sample_ratio=0.1,0.2,0.5", "noise=0.5,1")
+WIDE = ("theory", "quadratic-network", "--set", "sample_ratio=0.3,0.4,0.5", "noise=0.5,1")
 
 
 def test_a_wide_grid_has_a_row_per_quantity_and_folds_nothing(solvable):

@@ -26,7 +26,7 @@ from solvable.learn.results import (
     Outlook,
     SignalOfClass,
 )
-from solvable.learn.tables import csv_text
+from solvable.learn.tables import columns_as_csv
 from solvable.plots.matplotlib_backend import draw_matplotlib
 from solvable.plots.plotly_backend import draw_plotly
 from solvable.study.html import is_report
@@ -168,7 +168,10 @@ def test_rows_of_emergence_are_told_in_two_digits():
 
 
 def test_missing_numbers_are_empty_cells():
-    assert csv_text({"row": np.array([1, 2]), "x": np.array([0.5, np.nan])}) == "row,x\n1,0.5\n2,\n"
+    assert (
+        columns_as_csv({"row": np.array([1, 2]), "x": np.array([0.5, np.nan])})
+        == "row,x\n1,0.5\n2,\n"
+    )
 
 
 def test_intervals_are_drawn_on_one_scale():
