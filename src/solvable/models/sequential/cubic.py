@@ -159,7 +159,7 @@ def only_known(metrics: Metrics, samples: float, dimension: int, correction: str
     overlaps = np.array(metrics["squared_overlap"], dtype=float)
     sizes = np.array(metrics["threshold_samples"], dtype=float)  # None becomes NaN
     lost = (overlaps < 0.05) & ~(samples > sizes / 2)
-    found = (overlaps > 0.91) & (samples > 4 * sizes)
+    found = (overlaps > 0.905) & (samples > 4 * sizes)
     settled = bool((lost | found).all()) and correction == "wick" and dimension >= 12
     known = lost | (found & settled)
     kept = dict(metrics)
