@@ -72,14 +72,22 @@ class Ranking:
     upper: float
     centre: float
 
-    def cuts(self, reach: float, count: int) -> tuple[np.ndarray, np.ndarray]:
-        """Upper and lower cuts of the ranking, from inside to outside."""
-        radii = np.linspace(0.1, 1, count) * max(self.upper - self.centre, self.centre - self.lower)
-        # Closest to the edge, where eigenvalues are closest to each other
-        distances = reach * np.linspace(0, 1, count) ** 3
+    def cuts(self, distances: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Upper and lower cuts of the ranking, from inside to given distances outside."""
+        far = max(self.upper - self.centre, self.centre - self.lower)
+        radii = np.linspace(0.1, 1, 40) * far
         high = [np.minimum(self.centre + radii, self.upper), self.upper + distances]
         low = [np.maximum(self.centre - radii, self.lower), self.lower - distances]
         return np.concatenate(high), np.concatenate(low)
+
+    def masses(self, distances: np.ndarray, places: np.ndarray, above: np.ndarray) -> np.ndarray:
+        """Columns of what is above some places, as what is beyond the cuts on both sides."""
+        high, low = self.cuts(distances)
+        columns = [
+            1 + np.interp(high, places, column) - np.interp(low, places, column)
+            for column in above.T
+        ]
+        return np.stack(columns, axis=1)
 
 
 def _gathered(
@@ -112,18 +120,34 @@ def span_overlaps(
     lower, upper = (
         float(np.mean([getattr(at, end) for at in rankings])) for end in ("lower", "upper")
     )
-    places = np.sort(np.concatenate(Ranking(lower, upper, centre).cuts(reach, 40)))
-    above, above_of = masses_beyond(places, **_gathered(**spectrum))  # type: ignore[arg-type]
+    whole = Ranking(lower, upper, centre)
+    gathered = _gathered(**spectrum)  # type: ignore[arg-type]
+
+    def evaluated(distances: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Places, and what is above them: of all eigenvalues, then of each vector."""
+        places = np.unique(np.concatenate(whole.cuts(distances)))
+        above, above_of = masses_beyond(places, **gathered)
+        return places, np.column_stack([above, above_of])
+
+    # Closest to the edge, where eigenvalues are closest to each other
+    distances = reach * np.linspace(0, 1, 40) ** 3
+    places, above = evaluated(distances)
+    # The cut at which as many eigenvalues are beyond as directions are asked for
+    share = n_directions / n_features
+    inner = whole.cuts(distances)[0].size - distances.size
+    last = [
+        int(np.argmax(at.masses(distances, places, above)[:, 0] <= share)) - inner
+        for at in rankings
+    ]
+    if min(last) > 0:  # a lone eigenvalue far out is a step between two cuts: find its place
+        between = np.linspace(distances[min(last) - 1], distances[max(last)], 40)
+        more, above_more = evaluated(between)
+        distances = np.union1d(distances, between)
+        places, order = np.unique(np.concatenate([places, more]), return_index=True)
+        above = np.concatenate([above, above_more])[order]
     overlaps = []
     for ranking in rankings:
-        high, low = ranking.cuts(reach, 40)
-        count = 1 + np.interp(high, places, above) - np.interp(low, places, above)
-        order = np.argsort(count, kind="stable")
-        mass = [
-            1 + np.interp(high, places, column) - np.interp(low, places, column)
-            for column in above_of.T
-        ]
-        # The cut at which as many eigenvalues are beyond as directions are asked for
-        share = n_directions / n_features
-        overlaps.append([np.interp(share, count[order], column[order]) for column in mass])
+        mass = ranking.masses(distances, places, above)
+        order = np.argsort(mass[:, 0], kind="stable")
+        overlaps.append([np.interp(share, mass[order, 0], column[order]) for column in mass.T[1:]])
     return np.clip(np.mean(overlaps, axis=0), 0.0, 1.0)

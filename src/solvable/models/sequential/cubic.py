@@ -154,12 +154,12 @@ def only_known(metrics: Metrics, samples: float, dimension: int, correction: str
     """Metrics of a cubic layer without the overlaps that are not known, and without the error."""
     # Single heavy samples decide which directions are returned: against simulation at dimensions 8 to
     # 17 features below half their threshold are within .03; from dimension 12 on corrected ones far
-    # above it within .02 where no other is between, .05 to .08 too high where one is; all others miss
+    # above it within .025 where no other is between, .05 to .08 too high where one is; all others miss
     # by .1 to .4, and the error by a fifth everywhere.
     overlaps = np.array(metrics["squared_overlap"], dtype=float)
     sizes = np.array(metrics["threshold_samples"], dtype=float)  # None becomes NaN
     lost = (overlaps < 0.05) & ~(samples > sizes / 2)
-    found = (overlaps > 0.905) & (samples > 4 * sizes)
+    found = (overlaps > 0.9) & (samples > 4 * sizes)
     settled = bool((lost | found).all()) and correction == "wick" and dimension >= 12
     known = lost | (found & settled)
     kept = dict(metrics)
