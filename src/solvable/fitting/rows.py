@@ -181,6 +181,6 @@ def split_rows(
     rng.shuffle(roles)
     parts = []
     for role in range(len(sizes)):
-        rows = np.flatnonzero(roles == role)
+        rows = np.flatnonzero(roles == role).astype(np.int32 if roles.size < 2**31 else np.int64)
         parts.append(Part(RowSubset(source, rows), labels[rows]))
     return parts

@@ -169,6 +169,9 @@ class Counted:
         self.sensing, self.flops = sensing, 0
         self.n_samples, self.dimension = sensing.n_samples, sensing.dimension
 
+    def __getattr__(self, name):
+        return getattr(self.sensing, name)
+
     def forward(self, factor):
         self.flops += 2 * self.n_samples * factor.size
         return self.sensing.forward(factor)

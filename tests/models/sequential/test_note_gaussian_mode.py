@@ -157,8 +157,10 @@ def test_check_9_at_few_samples_needs_the_finite_size_theory():
         )["normalised_mse"]
         for signs in ("random", "alternating", "positive")
     ]  # fmt: skip
-    measured = mean(records(32, 5), "normalised_mse")
-    assert measured == pytest.approx(np.mean(predicted), rel=0.08)
+    found = np.array([one["normalised_mse"] for one in records(32, 16)])
+    measured, error = found.mean(), found.std(ddof=1) / 4
+    # .323 +- .005 measured, .290 predicted: eight per cent for the heavy tails of T = y.
+    assert abs(measured - np.mean(predicted)) < 0.08 * measured + 3 * error
     assert measured > error_sum(32)
 
 
