@@ -120,16 +120,6 @@ PRESETS = {
         },
         replicates=4,
     ),
-    "scaling": Preset(
-        "The regularisations of arXiv:2509.24882, 1/d, 1 and the root of d, at d = 200; minutes.",
-        {
-            "target": ("power-law",),
-            "dimension": (200,),
-            "regularisation": (1 / 200, 1.0, 14.0),
-            "sample_ratio": (0.02, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2),
-        },
-        replicates=1,
-    ),
 }
 
 system = System(

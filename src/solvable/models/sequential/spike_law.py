@@ -100,9 +100,13 @@ class SpikeLaw:
     def few(self, n_samples: float, n_total: int) -> bool:
         """Whether laws of many samples or directions miss something, and the matrix can be drawn."""
         # One sample makes an eigenvalue |w| D / n, which counts from 1.5 times the half-width 2 s on:
-        # mapped labels have 0.8 to 1.2, with misses of the law of .01, unmapped ones 2.3.
+        # mapped labels have 0.8 to 1.2, with misses of the law of .01. Unmapped ones have tails, many
+        # such samples, and misses of .08 from .75 times the half-width on.
+        noise = np.sqrt(self.noise)
         largest = float(np.abs(self.sample.clipped(n_samples).weights).max())
-        single = largest * np.sqrt(n_total / n_samples) > 3 * np.sqrt(self.noise)
+        single = (
+            largest * np.sqrt(n_total / n_samples) > (1.5 if largest > 5 * noise else 3) * noise
+        )
         # Of larger matrices time allows a few draws, which scatter by more than the law misses: by .04
         # and .07 for .01 (40 dimensions, six features), .12 for .03 (800 linear ones).
         return n_total <= 64 or (single and n_total <= 500)
