@@ -200,5 +200,5 @@ def test_lost_features_among_very_many_directions_are_not_predicted():
 
 
 def test_as_many_features_as_directions_are_refused():
-    with pytest.raises(InvalidParameter, match="Allowed: fewer"):
+    with pytest.raises(InvalidParameter, match="Allowed: at most half"):
         system.predict(CompositionalParameters(dimension=3, features=6, samples=50))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -68,9 +68,21 @@ class Model:
     true_last_layer: list[float | None] | None  # eigenvalues, descending
 
 
+def _check(parameters: CompositionalParameters) -> None:
+    """Refuse settings at which no law holds."""
+    p, D = parameters.widths[0], parameters.n_features_total
+    check_samples(parameters.samples, p)
+    if 2 * p > D:
+        raise InvalidParameter(
+            f"{p} of {D} directions are features: they are themselves the bulk that a learner measures "
+            "from, and what is none stands out. Allowed: at most half of the directions; raise "
+            "dimension or degree, or lower features."
+        )
+
+
 def predict_first_layer(parameters: CompositionalParameters) -> Metrics:
     """Predicted metrics of the first spectral step alone: a hundredth of a second a size."""
-    check_samples(parameters.samples, parameters.widths[0])
+    _check(parameters)
     model = _model(_key(parameters))
     spikes = _spikes(parameters, model.law)
     overlap = spikes.squared_overlap
@@ -85,12 +97,7 @@ def predict_first_layer(parameters: CompositionalParameters) -> Metrics:
 
 def predict(parameters: CompositionalParameters) -> Metrics:
     """Predicted metrics of a parameter set, under the names of the measured ones and more."""
-    check_samples(parameters.samples, parameters.widths[0])
-    if parameters.widths[0] >= parameters.n_features_total:
-        raise InvalidParameter(
-            f"features is {parameters.widths[0]}, all directions that degree {parameters.degree} has at "
-            f"dimension {parameters.dimension}: nothing is left to be told from noise. Allowed: fewer."
-        )
+    _check(parameters)
     model = _model(_key(parameters))
     spikes = _spikes(parameters, model.law)
     overlap = spikes.squared_overlap
@@ -153,10 +160,13 @@ def _ranked(parameters: CompositionalParameters) -> int | None:
 
 def _spikes(parameters: CompositionalParameters, law: SpikeLaw) -> SpikePrediction:
     """Spikes of the first step, as the learner ranks them."""
-    dimension = _ranked(parameters)
-    if dimension is None:
-        return law.spikes(parameters.samples)
-    return ranked_spikes(law, parameters.samples, dimension)
+    dimension, n, D = _ranked(parameters), parameters.samples, parameters.n_features_total
+    found = law.spikes(n) if dimension is None else ranked_spikes(law, n, dimension)
+    # Many features, each in the noise of all others; few directions, in matrices that are drawn
+    overlap, drawn = law.shared(n, D), law.drawn(n, D)
+    if overlap is None and drawn is not None:
+        overlap = drawn.squared_overlap
+    return found if overlap is None else replace(found, squared_overlap=overlap)
 
 
 def _crossing(parameters: CompositionalParameters, law: SpikeLaw) -> float:

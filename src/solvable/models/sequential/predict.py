@@ -70,7 +70,7 @@ def predict(parameters: SequentialParameters) -> Metrics:
         "threshold_samples": [
             float(size) if np.isfinite(size) else None for size in theory.threshold_samples
         ],
-        "eigenvalues": theory.eigenvalues.tolist(),
+        "eigenvalues": _of_directions(theory.eigenvalues, moments.mixing),
         "bulk_edges": theory.bulk_edges.tolist(),
         "detection_edges": None,
         "noise_scale": float(theory.noise_scale),
@@ -91,6 +91,14 @@ def predict(parameters: SequentialParameters) -> Metrics:
     if not cubic:
         return found
     return only_known(found, n, parameters.dimension, parameters.correction)
+
+
+def _of_directions(eigenvalues: np.ndarray, mixing: np.ndarray | None) -> list[float | None]:
+    """Eigenvalue of each direction; None for one that is no single eigenvector's."""
+    if mixing is None:
+        return list(eigenvalues.tolist())
+    clear = np.diag(mixing) > 0.5
+    return [float(one) if known else None for one, known in zip(eigenvalues, clear, strict=True)]
 
 
 def chance(parameters: SequentialParameters, _: Metrics) -> Metrics:
