@@ -1,6 +1,6 @@
 """Settings drawn at random from all that a system allows, each measured against its theory.
 
-    python benchmarks/random_settings.py --seed 20261124 > docs/random-settings.md
+    python benchmarks/random_settings.py --seed 20261125 > docs/random-settings.md
 
 Prints one table of every setting drawn, whatever it shows. Parameters are independent. Choices are
 uniform; numbers are uniform where the upper limit is less than ten times the lower, else uniform in
