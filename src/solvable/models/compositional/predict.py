@@ -162,10 +162,7 @@ def _spikes(parameters: CompositionalParameters, law: SpikeLaw) -> SpikePredicti
     """Spikes of the first step, as the learner ranks them."""
     dimension, n, D = _ranked(parameters), parameters.samples, parameters.n_features_total
     found = law.spikes(n) if dimension is None else ranked_spikes(law, n, dimension)
-    # Many features, each in the noise of all others; few directions, in matrices that are drawn
-    overlap, drawn = law.shared(n, D), law.drawn(n, D)
-    if overlap is None and drawn is not None:
-        overlap = drawn.squared_overlap
+    overlap = law.crowded(n, D, law.drawn(n, D))
     return found if overlap is None else replace(found, squared_overlap=overlap)
 
 

@@ -147,6 +147,13 @@ class SpikeLaw:
         )
         return np.interp(self.heights, levels, overlaps)
 
+    def crowded(
+        self, n_samples: float, n_total: int, drawn: DrawnSpikes | None
+    ) -> np.ndarray | None:
+        """Overlaps where features or samples are no few among many; None where `spikes` has them."""
+        shared = self.shared(n_samples, n_total)
+        return drawn.squared_overlap if shared is None and drawn is not None else shared
+
     def _at(self, n_samples: float) -> dict[str, Any]:
         return {
             "sample": self.sample,

@@ -342,12 +342,9 @@ def _by_resolvent(
     many = moments.heights.size > MOST and any(draws is None for draws in drawn)
     overlap = []
     for n, at, draws in zip(samples, spikes, drawn, strict=True):
-        known = at.squared_overlap if rounding else at.sharp_squared_overlap
-        shared = law.shared(float(n), moments.n_features) if rounding else None
-        if shared is not None:
-            known = shared
-        elif draws is not None:
-            known = draws.squared_overlap
+        known = law.crowded(float(n), moments.n_features, draws) if rounding else None
+        if known is None:
+            known = at.squared_overlap if rounding else at.sharp_squared_overlap
         overlap.append(known)
     return Spectrum(
         overlap=np.array(overlap),
