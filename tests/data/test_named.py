@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
 from importlib import metadata
 from pathlib import Path
 
@@ -64,9 +63,7 @@ def test_scikit_learn_sets_are_those_of_scikit_learn() -> None:
 
 @needs_mnist
 def test_mnist_is_what_note_02_used() -> None:
-    began = time.process_time()
     data = load("mnist-5k")
-    assert time.process_time() - began < 2
     np.testing.assert_array_equal(np.bincount(data.y), [500] * 10)
     # Constants of the whole MNIST set (arXiv code, note 02 section 1.1): the subset agrees within
     # the standard error of a mean over 5000 images, whose means spread by about 0.04.

@@ -227,6 +227,7 @@ def test_bad_arguments_are_named(options, said):
         forecast(measured(power(SIZES)), **options)
 
 
+@pytest.mark.slow
 def test_a_curve_of_eight_sizes_takes_little_time():
     curve = measured(power(SIZES))
     start = time.process_time()
