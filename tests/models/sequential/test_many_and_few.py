@@ -85,3 +85,14 @@ def test_predicted_overlaps_grow_smoothly_with_samples():
         [predict(SequentialParameters(samples=int(n)))["squared_overlap"] for n in sizes]
     )
     assert np.diff(curve, axis=0).min() > -0.01
+
+
+def test_more_first_layers_than_drawn_matrices():
+    # 32 first layers that are not orthogonal, and matrices of 378 directions, of which time allows fewer
+    setting = {
+        "dimension": 27, "features": 1, "inputs": "gaussian", "first_layer": "random",
+        "label_map": "clip", "correction": "none", "samples": 310,
+    }  # fmt: skip
+    predicted, (overlap, spread), (error, scatter) = compare(setting, 24)
+    assert abs(predicted["squared_overlap"][0] - overlap[0]) < 4 * spread[0]
+    assert predicted["normalised_mse"] == pytest.approx(error, abs=4 * scatter)

@@ -133,7 +133,8 @@ def drawn_errors(
                     for name, weights in layers.items()
                 ]
             else:
-                chosen = list(range(place, len(drawn.eigenvalues), len(draws))[:3])
+                matrices = len(drawn.eigenvalues)
+                chosen = list(range(place % matrices, matrices, len(draws))[:3])
                 along, part = [draw.along(drawn.components[j]) for j in chosen], 1 / len(chosen)
                 if squares:  # of which features each direction is made matters to squares alone
                     fits = [
