@@ -56,8 +56,8 @@ def learn(
 
     DATA is a CSV, NPZ or Parquet file, a folder of these or of images, or one of
     digits, mnist-5k, breast-cancer, wine, iris, diabetes. Told are: how many
-    directions carry signal; the error beside a linear model, kernels and random
-    features, on rows that none of them has seen; what 2 and 4 times the rows
+    directions carry signal; the error beside a linear model, kernels, trees and
+    random features, on rows none of them has seen; what 2 and 4 times the rows
     would buy. Nothing is trained by gradient descent.
 
     The output directory holds report.html, result.json, predictions.csv,

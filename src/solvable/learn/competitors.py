@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from solvable.arrays import random_stream
 from solvable.fitting.ridge import RidgeFit, kernel_ridge
 from solvable.learn.request import Request
+from solvable.learn.trees import TreesClassifier, TreesRegressor
 from solvable.networks.base import DEFAULT_WIDTH, KERNEL_SAMPLES, Scaling, standardise_columns
 from solvable.networks.blocks import Block, Width, network_blocks
 from solvable.networks.lofi import NeuralLoFiClassifier, NeuralLoFiRegressor
@@ -84,6 +85,7 @@ def methods(design: Design) -> tuple[Method, ...]:
     depth, lazy = design.depth, design.lazy_width
     width = "infinitely wide" if design.width == math.inf else f"{design.width} wide"
     gaussian = RbfRegressor if design.regression else RbfClassifier
+    trees = TreesRegressor if design.regression else TreesClassifier
     constant = "the mean" if design.regression else "the most frequent class"
     return (
         Method(
@@ -111,6 +113,13 @@ def methods(design: Design) -> tuple[Method, ...]:
             "kernel ridge with a Gaussian (RBF) kernel, its width and penalty tuned",
             lambda: gaussian(design.scaling, design.seed),
             KERNEL_SAMPLES,
+        ),
+        Method(
+            "trees",
+            "boosted trees, tuned",
+            "gradient-boosted trees (scikit-learn), their size and number tuned on held-out training "
+            "rows",
+            lambda: trees(design.seed),
         ),
         Method(
             "ridge",

@@ -42,6 +42,7 @@ class Task:
             "nngp": 2.0,
             "lazy-features": 2.0,
             "rbf": 2.0,
+            "trees": 2.0,
         }
         # From about 700 rows on the cost grows nearly with the cube of their number.
         size = self.rows / 700
@@ -60,6 +61,7 @@ class Measured:
     seconds: float = 0.0
     rows: int = 0  # training rows that were used
     failure: str = ""  # why there are no predictions
+    remark: str = ""  # what was done less than in full
     model: Any = None  # if it was asked for
 
 
@@ -96,8 +98,9 @@ def measure(task: Task) -> Measured:
         np.asarray(predicted),
         tuple(report.n_significant or 0 for report in getattr(model, "filters_", ())),
         time.perf_counter() - start,
-        len(y),
+        getattr(model, "rows_", len(y)),
         "",
+        getattr(model, "remark_", ""),
         model if task.keep_model else None,
     )
 

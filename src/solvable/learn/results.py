@@ -29,7 +29,7 @@ class MethodScore:
     test_rows : int
         Rows that were predicted, each once.
     training_rows : int
-        Rows of each fit, on average; fewer than the others had if a kernel of all is too large.
+        Rows of each fit, on average; fewer than there were where the remark says so.
     seconds : float
         Of all its fits.
     difference, difference_lower, difference_upper : float or None
@@ -38,7 +38,7 @@ class MethodScore:
     verdict : str or None
         What the difference shows.
     remark : str
-        Why it was not measured, or on fewer rows; empty otherwise.
+        Why it was not measured, or on fewer rows, or tuned less; empty otherwise.
     """
 
     key: str

@@ -91,7 +91,9 @@ def _score(
         )  # fmt: skip
     available = round(float(np.mean([fit.training_rows for fit in fits])))
     if rows < available:
-        remark = f"fitted to {rows} of {available} training rows, as a kernel of all is too large"
+        why = "a kernel of all is too large" if method.kernel_rows else "all would take too long"
+        remark = f"fitted to {rows} of {available} training rows, as {why}"
+    remark = "; ".join(filter(None, [remark, next((fit.remark for fit in fits if fit.remark), "")]))
     error = losses.interval(of_rows)
     gap = None if method.key == LEARNED else losses.difference(of_rows, reference)
     return MethodScore(

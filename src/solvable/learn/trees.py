@@ -1,0 +1,139 @@
+"""Gradient-boosted trees, tuned within the rows they are given and bounded in what they cost."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+
+from solvable.arrays import random_stream
+from solvable.errors import InvalidData
+from solvable.learn.folds import deal_folds
+
+
+class Effort(NamedTuple):
+    """How much is tried."""
+
+    rows: int  # of all, at most
+    leaves: tuple[int, ...]  # of one tree: the settings compared
+    rate: float  # learning rate
+    patience: int  # trees without gain after which no more are grown
+    holdouts: int  # different parts that choose
+    word: str  # what was done less than in full; empty otherwise
+
+
+def effort_for(rows: int, columns: int, outputs: int) -> Effort:
+    """What is tried on so many rows, columns and trees a step: all, where that takes seconds."""
+    # Measured on one core: a step of n rows, d columns, k trees of l leaves takes about
+    # 1e-8 n d k + 1e-6 l d k seconds; 100 steps are usual at a rate of .1, 30 at .3.
+    per_leaf = 1e-6 * columns * outputs
+    per_step = 1e-8 * rows * columns * outputs
+    if columns * outputs > 60_000:
+        raise InvalidData(
+            f"trees on {columns} columns for {outputs} outputs would take more than a minute a fold; "
+            "allowed: 60000 columns times outputs"
+        )
+    holdouts = 2 if rows < 500 else 1
+    if 100 * holdouts * (3 * per_step + (3 + 8 + 31) * per_leaf) < 4:
+        return Effort(rows, (3, 8, 31), 0.1, 10, holdouts, "")
+    if 30 * (2 * per_step + (8 + 31) * per_leaf) < 10:
+        return Effort(
+            rows, (8, 31), 0.3, 5, 1, "two sizes of trees tried and steps of .3, for time"
+        )
+    word = "trees of 16 leaves and steps of .3, not tuned but in their number, for time"
+    return Effort(min(rows, 40_000_000 // (columns * outputs)), (16,), 0.3, 5, 1, word)
+
+
+class _Trees(BaseEstimator):
+    """Boosted trees whose size and number are chosen on held-out training rows."""
+
+    def __init__(self, seed: int = 0) -> None:
+        self.seed = seed
+
+    def _fit(self, X: np.ndarray, y: np.ndarray, classes: np.ndarray | None) -> None:
+        outputs = 1 if classes is None or classes.max() < 2 else int(classes.max()) + 1
+        effort = effort_for(len(y), X.shape[1], outputs)
+        some = random_stream(self.seed, "rows of the trees").permutation(len(y))[: effort.rows]
+        self.rows_, self.remark_ = len(some), effort.word
+        X, y = X[some], y[some]
+        held_out = [
+            _held_out(len(y), None if classes is None else y, self.seed + number)
+            for number in range(effort.holdouts)
+        ]
+        tried = {leaves: self._tried(X, y, held_out, effort, leaves) for leaves in effort.leaves}
+        self.leaves_ = min(tried, key=lambda leaves: tried[leaves][0])
+        _, steps, model = tried[self.leaves_]
+        if len(effort.leaves) > 1:
+            model = self._model(effort, self.leaves_).set_params(
+                max_iter=steps, early_stopping=False
+            )
+            model.fit(X, y)
+        self.model_ = model
+
+    def _tried(
+        self, X: np.ndarray, y: np.ndarray, held_out: list[np.ndarray], effort: Effort, leaves: int
+    ) -> tuple[float, int, Any]:
+        """Loss on held-out rows with the best number of trees, that number, and the last model."""
+        losses, steps = [], []
+        for held in held_out:
+            model = self._model(effort, leaves)
+            model.fit(X[~held], y[~held], X_val=X[held], y_val=y[held])
+            # The first score is that of no tree.
+            steps.append(max(int(np.argmax(model.validation_score_)), 1))
+            losses.append(-float(np.max(model.validation_score_)))
+        return float(np.mean(losses)), round(float(np.mean(steps))), model
+
+    def _model(self, effort: Effort, leaves: int) -> Any:
+        from sklearn.ensemble import HistGradientBoostingClassifier as Classifier
+        from sklearn.ensemble import HistGradientBoostingRegressor as Regressor
+
+        # scikit-learn's 20 rows a leaf are many of a hundred.
+        least = int(np.clip(self.rows_ // 50, 3, 20))
+        return (Regressor if isinstance(self, RegressorMixin) else Classifier)(
+            learning_rate=effort.rate,
+            max_iter=500,
+            max_leaf_nodes=leaves,
+            min_samples_leaf=least,
+            early_stopping=True,
+            n_iter_no_change=effort.patience,
+            tol=1e-3,
+            random_state=self.seed % 2**32,
+        )
+
+
+def _held_out(rows: int, classes: np.ndarray | None, seed: int) -> np.ndarray:
+    """A fifth of the rows, each class in proportion, no class as a whole."""
+    held = deal_folds(5, np.arange(rows), classes, seed=seed) == 0
+    if classes is not None:
+        held &= np.isin(classes, classes[~held])
+    return held
+
+
+class TreesRegressor(RegressorMixin, _Trees):
+    """Boosted trees for numbers."""
+
+    def fit(self, X: np.ndarray, y: np.ndarray) -> TreesRegressor:
+        """Choose size and number of trees, then fit all rows."""
+        # In units of its deviation, as the tolerance of the stop is absolute.
+        self._mean, self._deviation = float(np.mean(y)), float(np.std(y)) or 1.0
+        self._fit(X, (np.asarray(y, dtype=np.float64) - self._mean) / self._deviation, None)
+        return self
+
+    def predict(self, X: np.ndarray) -> np.ndarray:
+        """Predicted numbers, shape (n,)."""
+        return np.asarray(self._mean + self._deviation * self.model_.predict(X))
+
+
+class TreesClassifier(ClassifierMixin, _Trees):
+    """Boosted trees for classes."""
+
+    def fit(self, X: np.ndarray, y: np.ndarray) -> TreesClassifier:
+        """Choose size and number of trees, then fit all rows."""
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        self._fit(X, codes, codes)
+        return self
+
+    def predict(self, X: np.ndarray) -> np.ndarray:
+        """Predicted classes, shape (n,)."""
+        return np.asarray(self.classes_[self.model_.predict(X)])
