@@ -109,7 +109,15 @@ def test_the_result_says_everything(learned):
     assert result["command"] == "solvable learn patients.csv --target risk --folds 2"
     assert result["class_labels"] == ["no", "yes"]
     keys = [one["key"] for one in result["methods"]]
-    assert keys == ["learned-features", "nngp", "lazy-features", "rbf", "trees", "ridge", "constant"]
+    assert keys == [
+        "learned-features",
+        "nngp",
+        "lazy-features",
+        "rbf",
+        "trees",
+        "ridge",
+        "constant",
+    ]
     for one in result["methods"]:
         assert one["lower"] <= one["error"] <= one["upper"]
         assert one["test_rows"] == ROWS
