@@ -1,6 +1,13 @@
 """Sphinx configuration."""
 
+import html
+import re
 from importlib.metadata import version as package_version
+
+from docutils import nodes
+from latex2mathml.converter import convert
+from sphinx.util import logging
+from sphinx.util.math import get_node_equation_number
 
 project = "solvable"
 author = "The solvable developers"
@@ -12,7 +19,6 @@ extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
-    "sphinx.ext.mathjax",
     "sphinx.ext.viewcode",
     "numpydoc",
     "sphinx_gallery.gen_gallery",
@@ -37,10 +43,12 @@ sphinx_gallery_conf = {
     "filename_pattern": r"\.py",
     "download_all_examples": False,
     "show_memory": False,
+    "write_computation_times": False,  # a page of times, which loads scripts from a network
     "remove_config_comments": True,
 }
 
 html_theme = "alabaster"
+html_math_renderer = "mathml"
 html_title = "solvable"
 html_theme_options = {
     "description": "Solvable models of feature learning",
@@ -59,6 +67,36 @@ def skip_type_aliases(app, what, name, obj, skip, options):
     return True if alias else None
 
 
+def mathml(node, display):
+    """A formula as MathML, which browsers draw by themselves: pages need no network."""
+    # latex2mathml 3.81 does not know \arg.
+    tex = re.sub(r"\\arg\b", r"\\operatorname{arg}", node.astext())
+    formula = convert(tex, display=display)
+    # What it does not know it writes as it is.
+    unknown = re.findall(r">([^<]*\\[^<]*)<", html.unescape(formula))
+    if unknown:
+        text = f"latex2mathml does not know {', '.join(unknown)} in {node.astext()!r}"
+        logging.getLogger(__name__).warning(text, location=node)
+    return formula
+
+
+def visit_math(self, node):
+    """Write a formula in a line."""
+    self.body.append(mathml(node, "inline"))
+    raise nodes.SkipNode
+
+
+def visit_displayed(self, node):
+    """Write a formula of its own, with its number if it has one."""
+    wide = "overflow-x: auto"  # a long one scrolls, not the page
+    self.body.append(self.starttag(node, "div", CLASS="math notranslate nohighlight", STYLE=wide))
+    if node["number"]:
+        self.body.append(f'<span class="eqno">({get_node_equation_number(self, node)})</span>')
+    self.body.append(mathml(node, "block") + "</div>\n")
+    raise nodes.SkipNode
+
+
 def setup(app):
-    """Register the hook above."""
+    """Register the hooks above."""
     app.connect("autodoc-skip-member", skip_type_aliases)
+    app.add_html_math_renderer("mathml", (visit_math, None), (visit_displayed, None))

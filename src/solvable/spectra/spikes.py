@@ -307,7 +307,7 @@ def spike_excess(
 ) -> np.ndarray:
     r"""How far each spike is beyond its threshold, at a third of the cost of a prediction.
 
-    .. math:: |R_i|-|L|\text{ at the edge, as in }\texttt{predict\_spikes}
+    .. math:: |R_i|-|L|\text{ at the edge}
 
     Parameters
     ----------
