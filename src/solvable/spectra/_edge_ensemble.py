@@ -28,12 +28,12 @@ class EdgeSpikes:
     scatter: np.ndarray  # variance of each entry of their block
     scale: float  # l: distance of eigenvalues of the noise at the edge
     edge: float  # its distance from the centre of the spectrum
+    margin: float  # within which of the edge a learner cannot tell eigenvalues from noise
 
     def rank(self, beyond: np.ndarray, outmost: float) -> np.ndarray:
         """Rank of eigenvalues: distance beyond an edge with its margin, inside that from the centre."""
-        # Of a hundred largest eigenvalues of noise 99 are less than 2.02 l beyond the edge
-        # (Tracy-Widom): a learner cannot tell smaller ones from noise.
-        clear = beyond - 2.02 * self.scale
+        # Beyond the shorter end of a skewed bulk a spike then comes after all of the longer one.
+        clear = beyond - self.margin
         return np.where(clear > 0, outmost + clear, self.edge + beyond)
 
 
@@ -56,7 +56,7 @@ def span_overlaps(
     slots = max(n_directions - int(np.concatenate(taken).sum()), 1)
     single = int(np.clip(min(slots, MOST) + 8, 1, max(n_features // 3, 1)))
     found = [_eigenpairs(side, single, end) for end, side in enumerate(sides)]
-    outmost = max(side.edge + 2.02 * side.scale for side in sides)
+    outmost = max(side.edge + side.margin for side in sides)
     ranks = [side.rank(at, outmost) for side, (at, _) in zip(sides, found, strict=True)]
     places = np.concatenate(ranks, axis=1)
     # Many directions go beyond the eigenvalues that are followed here: what they add is chance.

@@ -72,12 +72,13 @@ def draw_spikes(
     n_features: int,
     background: Background | None,
     draws: int,
+    room: float = 0.0,
     populations: Sequence[Population] = (),
 ) -> DrawnSpikes:
     """Draws of the matrix of `predict_spikes`, and the directions that a learner ranks first.
 
-    ``n_features`` is that of the complement of the spikes, 0 or more. Populations in place of
-    heights and background take turns. O(draws D^3).
+    ``n_features`` is that of the complement of the spikes, 0 or more; ``room`` as for
+    `predict_spikes`. Populations in place of heights and background take turns. O(draws D^3).
     """
     p, C, n = heights.size, n_features, round(n_samples)
     held = Background.empty(p) if background is None else background
@@ -112,7 +113,7 @@ def draw_spikes(
         noise = rng.standard_normal((p + C, p + C), dtype=np.float32)
         matrix += deviation * (noise + noise.T) / np.sqrt(np.float32(2))
         matrix[np.diag_indices(p + C)] += offsets
-        margin = 0.0
+        margin = room * (edges[1] - edges[0])
         if populations:
             which = draw % len(populations)
             matrix += populations[which].drawn(n_samples, rng)

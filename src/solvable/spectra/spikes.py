@@ -200,6 +200,7 @@ def predict_spikes(
     n_features: int,
     background: Background | None = None,
     n_directions: int | None = None,
+    room: float = 0.0,
 ) -> SpikePrediction:
     r"""Outliers of :math:`B+\sum_i\theta_iA_iA_i^\top+\frac1n\sum_\mu(T_\mu K_\mu-E[TK])`.
 
@@ -237,6 +238,9 @@ def predict_spikes(
         Overlaps are with the span of so many eigenvectors: those farthest beyond the edges, then
         those farthest from the centre. By default each is with the extreme eigenvector, for a
         spike that is alone.
+    room : float
+        Share of the width of the bulk to which those who rank know its edges: what is no farther
+        beyond one ranks by its distance from the centre too.
 
     Returns
     -------
@@ -271,8 +275,11 @@ def predict_spikes(
     own = [np.flatnonzero((heights >= 0) == (sign > 0)) for sign, _, _ in sides]
     places, overlaps, sharp, excess = np.zeros((4, heights.size))
     centre = 0.0 if background is None else float(background.atoms.mean())
+    # Of a hundred largest eigenvalues of noise 99 are less than 2.02 l beyond the edge (Tracy-Widom).
+    margins = [2.02 * side.scale for _, side, _ in sides]
+    known = room * sum(side.edge + at for (_, side, _), at in zip(sides, margins, strict=True))
     ends = []
-    for (sign, side, every), chosen in zip(sides, own, strict=True):
+    for (sign, side, every), chosen, at in zip(sides, own, margins, strict=True):
         spikes = every.some(chosen)
         found = side.spikes(spikes)
         places[chosen] = sign * side.places(found)
@@ -284,8 +291,9 @@ def predict_spikes(
             scatter = side.scatter(spikes.couplings[:, near], n_samples)
             ends.append(
                 EdgeSpikes(
-                    found.near, found.excess, near, scatter, side.scale, side.edge - sign * centre
-                )
+                    found.near, found.excess, near, scatter, side.scale, side.edge - sign * centre,
+                    at + known,
+                )  # fmt: skip
             )
     edges = (-sides[1][1].edge, sides[0][1].edge)
     if n_directions is not None:

@@ -19,7 +19,6 @@ from solvable.models.compositional.theory import (
     crossing_samples,
     degree_two_share,
     first_layer_law,
-    ranked_spikes,
     recovery_exponent,
 )
 from solvable.models.compositional.upper_layers import (
@@ -34,7 +33,7 @@ from solvable.models.sequential.heights import controlled_mean, exact_heights
 from solvable.models.sequential.kernel_staircase import best_kernel_error, degree_dimension
 from solvable.models.sequential.latent_draws import LatentDraws, fit_last_layer, random_features
 from solvable.models.sequential.sample_kernel import SampleKernel, corrected_kernel, plain_kernel
-from solvable.models.sequential.spike_law import SpikeLaw, check_samples
+from solvable.models.sequential.spike_law import SpikeLaw, check_samples, ranking_room
 from solvable.operators import apply_label_map, standardise
 from solvable.spectra.spikes import SpikePrediction
 
@@ -152,25 +151,15 @@ def chance(parameters: CompositionalParameters, prediction: Metrics) -> Metrics:
     }
 
 
-def _ranked(parameters: CompositionalParameters) -> int | None:
-    """Dimension of the learner's ranking; None where it asks the corrected matrix as well."""
-    plain = parameters.degree == 2 and parameters.correction == "none"
-    return None if plain else parameters.dimension
-
-
 def _spikes(parameters: CompositionalParameters, law: SpikeLaw) -> SpikePrediction:
     """Spikes of the first step, as the learner ranks them."""
-    dimension, n, D = _ranked(parameters), parameters.samples, parameters.n_features_total
-    found = law.spikes(n) if dimension is None else ranked_spikes(law, n, dimension)
-    overlap = law.crowded(n, D, law.drawn(n, D))
-    return found if overlap is None else replace(found, squared_overlap=overlap)
-
-
-def _crossing(parameters: CompositionalParameters, law: SpikeLaw) -> float:
-    """Samples at which half of the first representation is found."""
-    if parameters.degree == 3:  # overlaps of cubic layers are not known around one half
-        return np.inf
-    return crossing_samples(law, dimension=_ranked(parameters))
+    n, D = parameters.samples, parameters.n_features_total
+    found, drawn = law.spikes(n), law.drawn(n, D)
+    overlap = law.crowded(n, D, drawn)
+    if overlap is None:
+        return found
+    places = found.eigenvalues if drawn is None else drawn.places()
+    return replace(found, squared_overlap=overlap, eigenvalues=places)
 
 
 def _later_layers(
@@ -264,7 +253,7 @@ def _model(parameters: CompositionalParameters) -> Model:
         # Overlaps of cubic layers are not known around one half.
         crossing=np.inf
         if parameters.degree == 3
-        else crossing_samples(law, dimension=_ranked(parameters)),
+        else crossing_samples(law),
         degree_two_share=float(np.mean(shares)),
         true_last_layer=_true_last_layer(parameters, float(np.mean(scales))),
     )
@@ -276,6 +265,7 @@ def _law(parameters: CompositionalParameters, parts: list[_Draw], T: np.ndarray)
     signal = np.concatenate([part.signal for part in parts])
     squared_norm = np.concatenate([part.squared_norm for part in parts])
     plain = plain_kernel(latent=signal, squared_norm=squared_norm, n_features=D)
+    room = ranking_room(d, parameters.degree, parameters.correction)
     cubic = [part.cubic for part in parts if part.cubic is not None]
     if cubic:
         mapped = np.split(T, len(parts))
@@ -283,7 +273,7 @@ def _law(parameters: CompositionalParameters, parts: list[_Draw], T: np.ndarray)
         return cubic_law(cubic, mapped, weights, corrected=parameters.correction == "wick")
     if parameters.degree != 2:
         heights = _heights(parameters, parts, T, plain.diagonal)
-        return first_layer_law(weights=T, kernel=plain, n_features=D, heights=heights)
+        return first_layer_law(weights=T, kernel=plain, n_features=D, heights=heights, room=room)
     kernels = [
         corrected_kernel(
             latent=part.signal,
@@ -314,6 +304,7 @@ def _law(parameters: CompositionalParameters, parts: list[_Draw], T: np.ndarray)
         n_features=D,
         heights=heights if wick else _heights(parameters, parts, T, plain.diagonal),
         background=background,
+        room=room,
     )
 
 

@@ -6,7 +6,6 @@ matrix, whatever stands above it; :mod:`solvable.models.compositional.latent_lay
 
 from __future__ import annotations
 
-from dataclasses import replace
 from math import comb
 
 import numpy as np
@@ -16,7 +15,7 @@ from solvable.errors import InvalidData, InvalidParameter
 from solvable.models.sequential.background import QuadraticBackground, quadratic_background
 from solvable.models.sequential.sample_kernel import SampleKernel
 from solvable.models.sequential.spike_law import SpikeLaw
-from solvable.spectra.spikes import SpikePrediction, compress_sample
+from solvable.spectra.spikes import compress_sample
 
 
 def first_layer_law(
@@ -26,6 +25,7 @@ def first_layer_law(
     n_features: int,
     heights: np.ndarray | None = None,
     background: QuadraticBackground | None = None,
+    room: float = 0.0,
 ) -> SpikeLaw:
     """Law of the first step from m draws of the target, in the eigenbasis of the layers above."""
     # The kernel is the corrected one for features of degree 2, whose contraction is part of the
@@ -42,7 +42,7 @@ def first_layer_law(
         # Without a background the mean of the bulk is no height.
         heights = heights - np.mean(T * kernel.rest) + T.mean() * kernel.rest.mean()
     sample = compress_sample(T * kernel.rest, (T**2)[:, None] * kernel.outer)
-    return SpikeLaw(heights, sample, background, max(n_features - heights.size, 1))
+    return SpikeLaw(heights, sample, background, max(n_features - heights.size, 1), room=room)
 
 
 def composed_background(
@@ -75,23 +75,7 @@ def composed_background(
     )
 
 
-def ranked_spikes(law: SpikeLaw, samples: float, dimension: int) -> SpikePrediction:
-    """Spikes of a learner that returns as many directions as there are features, found or not."""
-    spikes = law.spikes(samples)
-    lower, upper = spikes.bulk_edges
-    places = np.abs(spikes.eigenvalues)
-    edge, longer = np.where(spikes.eigenvalues > 0, upper, -lower), max(upper, -lower)
-    # Within 4/d of half of the width, and the margin of the noise, the learner ranks by modulus: there
-    # a feature beyond the shorter end of the bulk comes after all that the longer end holds.
-    D = law.n_features + law.heights.size
-    room = (upper - lower) * (2 / dimension + D ** (-2 / 3) / 2)
-    hidden = (places - edge < room) & (places < longer) & (edge < longer)
-    chance = law.heights.size / D
-    overlap = np.where(hidden, np.minimum(spikes.squared_overlap, chance), spikes.squared_overlap)
-    return replace(spikes, squared_overlap=overlap)
-
-
-def crossing_samples(law: SpikeLaw, *, level: float = 0.5, dimension: int | None = None) -> float:
+def crossing_samples(law: SpikeLaw, *, level: float = 0.5) -> float:
     """Samples at which the mean squared overlap reaches a level; infinite beyond 1e6 D, 0 by chance."""
     from scipy.optimize import brentq
 
@@ -99,9 +83,7 @@ def crossing_samples(law: SpikeLaw, *, level: float = 0.5, dimension: int | None
         raise InvalidParameter(f"level is {level}; allowed: strictly between 0 and 1.")
 
     def excess(log_samples: float) -> float:
-        n = float(np.exp(log_samples))
-        spikes = law.spikes(n) if dimension is None else ranked_spikes(law, n, dimension)
-        return float(spikes.squared_overlap.mean()) - level
+        return float(law.spikes(float(np.exp(log_samples))).squared_overlap.mean()) - level
 
     low, high = np.log(law.n_features), np.log(law.n_features) + np.log(1e6)
     if excess(high) < 0:  # some features lie inside the population matrix's own bulk

@@ -25,7 +25,7 @@ from solvable.models.sequential.rotated_draw import (
 )
 from solvable.models.sequential.sample_kernel import SampleKernel, plain_kernel
 from solvable.models.sequential.small_population import small_populations
-from solvable.models.sequential.spike_law import SpikeLaw
+from solvable.models.sequential.spike_law import SpikeLaw, ranking_room
 from solvable.models.sequential.target import HierarchicalTarget
 from solvable.operators import Correction, LabelMap, apply_label_map
 from solvable.spectra.spikes import WeightedSample, compress_sample
@@ -231,6 +231,11 @@ def finite_size_moments(
         moments = replace(moments, mixing=np.mean(mixing, axis=0))
     if callable(targets):
         return moments
+    first = targets[0]
+    gaussian = first.inputs == "gaussian"  # such features are inputs themselves
+    size = (n_features, 1) if gaussian else (first.dimension, first.degree)
+    room = ranking_room(*size, correction)
+    moments = replace(moments, law=replace(moments.law, room=room))
     if rotated:
         background = drawn_background(
             moments.law.background, moments.law.heights, targets, label_map

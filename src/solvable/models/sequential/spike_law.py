@@ -38,6 +38,12 @@ def check_samples(samples: float, features: int) -> None:
         )
 
 
+def ranking_room(dimension: int, degree: int, correction: str) -> float:
+    """Share of the width of the bulk to which a learner of so many inputs knows its edges."""
+    # 4/d of half of the width. Of the plain operator of degree 2 it asks the corrected eigenvalues too.
+    return 0.0 if degree == 2 and correction == "none" else 2 / dimension
+
+
 _TWENTY = (np.arange(20) + 0.5) / 20
 
 
@@ -70,6 +76,7 @@ class SpikeLaw:
     n_features: int  # D - p
     shift: float = 0.0  # of the bulk and of every place, where `heights` are relative to it
     means: tuple[Mean, ...] = ()  # of the whole matrix, of several targets with few directions
+    room: float = 0.0  # share of the width of the bulk to which a learner knows its edges
 
     @property
     def noise(self) -> float:
@@ -79,7 +86,8 @@ class SpikeLaw:
     def spikes(self, n_samples: float) -> SpikePrediction:
         """Edges, places, and overlaps with as many directions as features, without the shift."""
         if not isinstance(self.background, DrawnPopulation):
-            return predict_spikes(**self._at(n_samples), n_directions=self.heights.size)
+            count = self.heights.size
+            return predict_spikes(**self._at(n_samples), n_directions=count, room=self.room)
         # Features inside a bulk of which a few eigenvalues are the end: no edge is universal there.
         found = predict_spikes(**self._at(n_samples))
         law = self.sample.clipped(n_samples), n_samples, self.n_features
@@ -95,7 +103,7 @@ class SpikeLaw:
         at = self._at(n_samples) | {"n_features": n_total - self.heights.size}
         seconds = 2e-7 * n_total**2 + 1e-10 * n_total**3  # of one draw
         draws = int(np.clip(0.5 / seconds, 4, 128)) if few else 4
-        return draw_spikes(**at, draws=draws, populations=self.means)
+        return draw_spikes(**at, draws=draws, room=self.room, populations=self.means)
 
     def few(self, n_samples: float, n_total: int) -> bool:
         """Whether laws of many samples or directions miss something, and the matrix can be drawn."""
@@ -132,9 +140,10 @@ class SpikeLaw:
         levels = np.array([self.heights[group].mean() for group in groups])
         rest = np.zeros(1) if background is None else np.quantile(background.atoms, _TWENTY)
         sizes = np.array([group.size for group in groups])
+        room = self.room * (upper[1].edge + lower[1].edge)
         free = np.full(rest.size, max(n_total - p, 0) / rest.size)
         overlaps = span_overlaps(
-            [Ranking(-lower[1].edge, upper[1].edge, float(rest.mean()))],
+            [Ranking(-lower[1].edge - room, upper[1].edge + room, float(rest.mean()))],
             p,
             n_total,
             atoms=np.concatenate([levels, rest]),
