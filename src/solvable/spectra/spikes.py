@@ -291,9 +291,14 @@ def predict_spikes(
             scatter = side.scatter(spikes.couplings[:, near], n_samples)
             ends.append(
                 EdgeSpikes(
-                    found.near, found.excess, near, scatter, side.scale, side.edge - sign * centre,
+                    found.near,
+                    found.excess,
+                    near,
+                    scatter,
+                    side.scale,
+                    side.edge - sign * centre,
                     at + known,
-                )  # fmt: skip
+                )
             )
     edges = (-sides[1][1].edge, sides[0][1].edge)
     if n_directions is not None:

@@ -1,11 +1,14 @@
 """Many features at once, few samples, few directions: predicted against measured replicates."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from solvable.arrays import random_stream
+from solvable.models.sequential.measure import measure
 from solvable.models.sequential.parameters import SequentialParameters
-from solvable.models.sequential.predict import predict
+from solvable.models.sequential.predict import _model_of, predict
 from solvable.models.sequential.system import system
 
 
@@ -96,3 +99,19 @@ def test_more_first_layers_than_drawn_matrices():
     predicted, (overlap, spread), (error, scatter) = compare(setting, 24)
     assert abs(predicted["squared_overlap"][0] - overlap[0]) < 4 * spread[0]
     assert predicted["normalised_mse"] == pytest.approx(error, abs=4 * scatter)
+
+
+def test_a_feature_at_the_shorter_end_of_the_bulk_is_lost_to_the_longer_one():
+    """It is out, by less than the learner knows its edges to."""
+    parameters = SequentialParameters(
+        dimension=24, features=5, decay=0.8, samples=36 * 300, test_samples=100
+    )
+    overlaps = [
+        measure(parameters, random_stream("shorter end", k))["squared_overlap"] for k in range(8)
+    ]
+    law = _model_of(parameters).moments.law
+    bare = replace(law, room=0.0).spikes(parameters.samples).squared_overlap
+    predicted = np.array(predict(parameters)["squared_overlap"])
+    assert predicted[3] < bare[3] - 0.15
+    error = np.std(overlaps, axis=0, ddof=1) / np.sqrt(8)
+    assert np.all(np.abs(np.mean(overlaps, axis=0) - predicted) < 3 * error + 0.03)

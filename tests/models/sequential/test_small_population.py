@@ -25,7 +25,10 @@ def test_mean_operator_of_the_index(correction):
         T = (y - y.mean()) / np.sqrt(target.index_variance)
         found.append(MomentOperator(X, T, target.feature_map, correction=correction).dense())
     error = np.std(found, axis=0, ddof=1) / np.sqrt(len(found))
-    deviation = (np.mean(found, axis=0) - index_population(target, correction)) / error
+    deviation = (
+        np.mean(found, axis=0)
+        - index_population(target.feature_map, target.directions, target.weights, correction)
+    ) / error
     # Student's law of twelve, tails of eighth powers of x
     assert np.sqrt(np.mean(deviation**2)) < 1.5
 

@@ -13,6 +13,7 @@ from solvable.frame.points import NO_PREDICTION, Metrics
 from solvable.models.compositional.latent_layers import transported
 from solvable.models.compositional.parameters import CompositionalParameters
 from solvable.models.compositional.second_step import LARGEST, fresh_rows, second_step
+from solvable.models.compositional.small_population import small_populations
 from solvable.models.compositional.target import CompositionalTarget
 from solvable.models.compositional.theory import (
     composed_background,
@@ -33,7 +34,7 @@ from solvable.models.sequential.heights import controlled_mean, exact_heights
 from solvable.models.sequential.kernel_staircase import best_kernel_error, degree_dimension
 from solvable.models.sequential.latent_draws import LatentDraws, fit_last_layer, random_features
 from solvable.models.sequential.sample_kernel import SampleKernel, corrected_kernel, plain_kernel
-from solvable.models.sequential.spike_law import SpikeLaw, check_samples, ranking_room
+from solvable.models.sequential.spike_law import FEW, SpikeLaw, check_samples, ranking_room
 from solvable.operators import apply_label_map, standardise
 from solvable.spectra.spikes import SpikePrediction
 
@@ -61,7 +62,7 @@ class Model:
     """All that a prediction needs and that does not depend on the sample size."""
 
     law: SpikeLaw
-    draws: LatentDraws
+    draws: tuple[LatentDraws, ...]  # of each first layer
     crossing: float
     degree_two_share: float
     true_last_layer: list[float | None] | None  # eigenvalues, descending
@@ -171,14 +172,19 @@ def _later_layers(
             return [None] * parameters.widths[1], [None] * parameters.widths[1], None
         step = second_step(parameters, model.law, spikes)
         return step.squared_overlap.tolist(), step.last_layer.tolist(), step.normalised_mse
-    fit = fit_last_layer(
-        model.draws.learned(spikes.squared_overlap),
-        model.draws.labels,
-        readout=parameters.readout != "identity",
-        rows=fresh_rows(parameters),
-        guess=model.law.heights * spikes.squared_overlap,
-    )
-    return None, np.linalg.eigvalsh(fit.matrix)[::-1].tolist(), fit.normalised_mse
+    # Norms and angles of the directions, and with them the last layer, are each first layer's own.
+    fits = [
+        fit_last_layer(
+            draws.learned(spikes.squared_overlap),
+            draws.labels,
+            readout=parameters.readout != "identity",
+            rows=fresh_rows(parameters),
+            guess=model.law.heights * spikes.squared_overlap,
+        )
+        for draws in model.draws
+    ]
+    values = np.mean([np.linalg.eigvalsh(fit.matrix)[::-1] for fit in fits], axis=0)
+    return None, values.tolist(), float(np.mean([fit.normalised_mse for fit in fits]))
 
 
 def _lost_in_many(parameters: CompositionalParameters, spikes: SpikePrediction) -> bool:
@@ -245,15 +251,11 @@ def _model(parameters: CompositionalParameters) -> Model:
     ]
     return Model(
         law=law,
-        draws=LatentDraws(
-            np.concatenate(labels),
-            np.concatenate([part.signal for part in parts]),
-            np.concatenate([part.noise for part in parts]),
+        draws=tuple(
+            LatentDraws(y, part.signal, part.noise) for y, part in zip(labels, parts, strict=True)
         ),
         # Overlaps of cubic layers are not known around one half.
-        crossing=np.inf
-        if parameters.degree == 3
-        else crossing_samples(law),
+        crossing=np.inf if parameters.degree == 3 else crossing_samples(law),
         degree_two_share=float(np.mean(shares)),
         true_last_layer=_true_last_layer(parameters, float(np.mean(scales))),
     )
@@ -298,7 +300,7 @@ def _law(parameters: CompositionalParameters, parts: list[_Draw], T: np.ndarray)
         contracted=None if wick else T @ moved / T.size,
         contraction_noise=float(np.mean(T**2 * 2 * squared_norm) / d),
     )
-    return first_layer_law(
+    law = first_layer_law(
         weights=T,
         kernel=corrected,
         n_features=D,
@@ -306,6 +308,7 @@ def _law(parameters: CompositionalParameters, parts: list[_Draw], T: np.ndarray)
         background=background,
         room=room,
     )
+    return replace(law, means=small_populations(parameters)) if D <= FEW else law
 
 
 def _heights(

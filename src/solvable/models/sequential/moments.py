@@ -25,7 +25,7 @@ from solvable.models.sequential.rotated_draw import (
 )
 from solvable.models.sequential.sample_kernel import SampleKernel, plain_kernel
 from solvable.models.sequential.small_population import small_populations
-from solvable.models.sequential.spike_law import SpikeLaw, ranking_room
+from solvable.models.sequential.spike_law import FEW, SpikeLaw, ranking_room
 from solvable.models.sequential.target import HierarchicalTarget
 from solvable.operators import Correction, LabelMap, apply_label_map
 from solvable.spectra.spikes import WeightedSample, compress_sample
@@ -266,7 +266,7 @@ def draw_moments(
         correction=parameters.correction,
         draws=draws,
     )
-    if parameters.inputs == "gaussian" or parameters.degree != 2 or moments.n_features > 64:
+    if parameters.inputs == "gaussian" or parameters.degree != 2 or moments.n_features > FEW:
         return moments
     means = small_populations(targets, parameters.label_map, parameters.correction)
     return replace(moments, law=replace(moments.law, means=means))

@@ -9,7 +9,14 @@ import numpy as np
 from solvable.arrays import random_stream
 from solvable.models.sequential.orthogonal_form import OrthogonalForm
 from solvable.models.sequential.target import HierarchicalTarget
-from solvable.operators import Correction, LabelMap, MomentOperator, apply_label_map, standardise
+from solvable.operators import (
+    Correction,
+    HermiteFeatures,
+    LabelMap,
+    MomentOperator,
+    apply_label_map,
+    standardise,
+)
 from solvable.spectra.drawn_spikes import Population
 
 ROWS = 60_000
@@ -22,44 +29,65 @@ def small_populations(
     """E[T K] of every target, features first: exact where T is the index, else by Monte Carlo."""
     found = []
     for target in targets:
-        features, d = target.feature_map, target.dimension
         rng = random_stream("sequential-recovery", "small population", target.seed)
         X, y = target.sample(ROWS, rng)
-        T = apply_label_map(standardise(y)[0], label_map)
-        basis, root = np.linalg.qr(target.directions, mode="complete")
-        p = target.features
+        directions, root = np.linalg.qr(target.directions)
         if target.first_layer == "random":
-            turn = OrthogonalForm.of(root[:p], target.weights).turn
-            basis[:, :p] = basis[:, :p] @ turn
+            directions = directions @ OrthogonalForm.of(root, target.weights).turn
+        mean = None
         if label_map == "identity" and target.readout == "identity":
-            mean = index_population(target, correction)
-        else:
-            mean = MomentOperator(X, T, features, correction=correction).dense()
-        generators, power = None, 0.0
-        if correction == "none":
-            # Noise of U -> B_1 U + U B_1, B_1 = (1/n) sum_mu T_mu (x x^T - 1), in orthonormal B_1
-            units = features.to_symmetric(np.eye(len(basis)))
-            vectors = features.to_symmetric(basis)
-            images = units[:, None] @ vectors + vectors @ units[:, None]
-            rows = [basis.T @ features.from_symmetric(image) for image in images]
-            generators = np.array(rows)
-            # n Var = E[T^2 |x x^T - 1|_F^2] / D of each of the D coefficients
-            norms = (np.sum(X**2, axis=1) ** 2 - 2 * np.sum(X**2, axis=1) + d) / len(basis)
-            power = float(np.mean(T**2 * norms))
-        found.append(Population(basis.T @ mean @ basis, 2 / d, generators, power))
+            mean = index_population(
+                target.feature_map, target.directions, target.weights, correction
+            )
+        T = apply_label_map(standardise(y)[0], label_map)
+        found.append(small_population(target.feature_map, directions, X, T, correction, mean))
     return tuple(found)
 
 
-def index_population(target: HierarchicalTarget, correction: Correction) -> np.ndarray:
-    """E[T K] for T the standardised index itself, whose powers Monte Carlo hardly averages."""
+def small_population(
+    features: HermiteFeatures,
+    directions: np.ndarray,
+    X: np.ndarray,
+    T: np.ndarray,
+    correction: Correction,
+    mean: np.ndarray | None = None,
+) -> Population:
+    """Mean operator of one target in a basis that starts with orthonormal directions, (D, p)."""
+    p, d = directions.shape[1], features.dimension
+    basis = np.linalg.qr(directions, mode="complete")[0]
+    basis[:, :p] = directions
+    if mean is None:
+        mean = MomentOperator(X, T, features, correction=correction).dense()
+    generators, power = None, 0.0
+    if correction == "none":
+        # Noise of U -> B_1 U + U B_1, B_1 = (1/n) sum_mu T_mu (x x^T - 1), in orthonormal B_1
+        units = features.to_symmetric(np.eye(len(basis)))
+        vectors = features.to_symmetric(basis)
+        images = units[:, None] @ vectors + vectors @ units[:, None]
+        generators = np.array([basis.T @ features.from_symmetric(image) for image in images])
+        # n Var = E[T^2 |x x^T - 1|_F^2] / D of each of the D coefficients
+        norms = (np.sum(X**2, axis=1) ** 2 - 2 * np.sum(X**2, axis=1) + d) / len(basis)
+        power = float(np.mean(T**2 * norms))
+    return Population(basis.T @ mean @ basis, 2 / d, generators, power)
+
+
+def index_population(
+    features: HermiteFeatures, directions: np.ndarray, weights: np.ndarray, correction: Correction
+) -> np.ndarray:
+    """E[T K] for T a standardised index itself, whose powers Monte Carlo hardly averages."""
+    # For sum_i lambda_i h_i^2 / sqrt(2) less its mean it is
     # sqrt(2) sum_i lambda_i A_i A_i^T + (4 / sqrt(2)) [SU + US + sum_i lambda_i M_i U M_i] with
     # S = sum_i lambda_i M_i^2: the fourth joint cumulant of quadratic forms; corrected, without S
-    features, units = target.feature_map, np.eye(target.n_features_total)
-    M, U = features.to_symmetric(target.directions), features.to_symmetric(units)
-    image = np.einsum("i,iab,kbc,icd->kad", target.weights, M, U, M, optimize=True)
-    if correction == "none":
-        S = np.einsum("i,iab,ibc->ac", target.weights, M, M)
-        image = image + S @ U + U @ S
-    spikes = (target.directions * target.weights) @ target.directions.T
-    mean = np.sqrt(2) * spikes + 4 / np.sqrt(2) * features.from_symmetric(image)
-    return np.asarray(mean / np.sqrt(target.index_variance))
+    units = np.eye(features.n_features)
+    M, U = features.to_symmetric(directions), features.to_symmetric(units)
+    S = np.einsum("i,iab,ibc->ac", weights, M, M)
+    spikes = (directions * weights) @ directions.T
+    inner = features.from_symmetric(
+        np.einsum("i,iab,kbc,icd->kad", weights, M, U, M, optimize=True)
+    )
+    contraction = features.from_symmetric(S @ U + U @ S)
+    plain = np.sqrt(2) * spikes + 4 / np.sqrt(2) * (inner + contraction)
+    # Var = E[index <F, spikes F>] / sqrt(2) = <spikes, plain> / sqrt(2)
+    scale = np.sqrt(np.sum(spikes * plain) / np.sqrt(2))
+    mean = plain if correction == "none" else plain - 4 / np.sqrt(2) * contraction
+    return np.asarray(mean / scale)

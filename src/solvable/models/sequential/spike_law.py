@@ -29,6 +29,10 @@ MOST_DRAWN = 1_000
 """Directions up to which matrices are drawn: a second."""
 
 
+FEW = 64
+"""Directions so few that any law of many misses something."""
+
+
 def check_samples(samples: float, features: int) -> None:
     """Refuse sample sizes at which the operator has fewer directions than are asked for."""
     if samples < features:
@@ -117,7 +121,7 @@ class SpikeLaw:
         )
         # Of larger matrices time allows a few draws, which scatter by more than the law misses: by .04
         # and .07 for .01 (40 dimensions, six features), .12 for .03 (800 linear ones).
-        return n_total <= 64 or (single and n_total <= 500)
+        return n_total <= FEW or (single and n_total <= 500)
 
     def alone(self, n_samples: float, n_total: int) -> np.ndarray:
         """Overlap of each feature with an eigenvector of its own, noise among features included."""

@@ -1,0 +1,44 @@
+"""Spikes at the shorter end of a skewed bulk, ranked by those who know its edges to some room."""
+
+import numpy as np
+import pytest
+
+from solvable.spectra.spikes import WeightedSample, both_sides, predict_spikes
+
+WEIGHTS, CHANCES = np.array([2.0, -0.5]), np.array([0.2, 0.8])
+D, N, THETA = 240, 2_400, -0.46
+SAMPLE = WeightedSample(WEIGHTS, CHANCES, WEIGHTS[:, None] ** 2)
+
+
+@pytest.fixture(scope="module")
+def matrices():
+    """Eigenvalues, and squared components of the spike, of explicit matrices."""
+    rng, found = np.random.default_rng(5), []
+    for _ in range(50):
+        w = rng.permutation(np.repeat(WEIGHTS, (CHANCES * N).astype(int)))
+        g = rng.standard_normal((N, D))
+        C = (g.T * w) @ g / N
+        C[0, 0] += THETA
+        values, vectors = np.linalg.eigh(C)
+        found.append((values, vectors[0] ** 2))
+    return found
+
+
+@pytest.mark.parametrize(("room", "rough"), [(0.0, 0.7), (0.055, 0.5), (0.15, 0.0)])
+def test_a_spike_within_the_room_comes_after_the_longer_end(matrices, room, rough):
+    law = SAMPLE, N, D - 1
+    upper, lower = (
+        side.edge + 2.02 * side.scale for _, side, _ in both_sides(*law, None, np.array([THETA]))
+    )
+    overlaps = []
+    for values, squares in matrices:
+        far = np.maximum(values - upper, -lower - values) - room * (upper + lower)
+        overlaps.append(squares[np.lexsort((-np.abs(values), -np.maximum(far, 0)))[0]])
+    predicted = predict_spikes(
+        sample=SAMPLE, heights=np.array([THETA]), n_samples=N, n_features=D - 1,
+        n_directions=1, room=room,
+    ).squared_overlap[0]  # fmt: skip
+    assert predicted == pytest.approx(rough, abs=0.25)
+    # Where the spike is at the end of the room both draw it now in, now out: 128 and 50 times.
+    error = np.std(overlaps) * np.sqrt(1 / len(overlaps) + 1 / 128)
+    assert np.mean(overlaps) == pytest.approx(predicted, abs=3 * error + 0.01)
