@@ -40,6 +40,8 @@ def learn(
     keep: Columns = None,
     groups: str | None = None,
     time: str | None = None,
+    image_size: str | None = None,
+    colour: Literal["auto", "grey", "rgb"] = "auto",
     options: Annotated[Options, Parameter(name="*")] = Options(),  # noqa: B008
     workers: int | None = None,
     output: Path | None = None,
@@ -52,6 +54,7 @@ def learn(
       solvable learn digits                      under a minute
       solvable learn mnist-5k                    about five minutes on two cores
       solvable learn patients.csv --target risk
+      solvable learn photos --image-size 32      a sub-folder of PNG, JPEG per class
       solvable learn patients.csv --target age --task regression --output age
 
     DATA is a CSV, NPZ or Parquet file, a folder of these or of images, or one of
@@ -77,6 +80,11 @@ def learn(
         Column of persons, devices or days: rows of one are tested together.
     time
         Column of dates or numbers: rows are predicted from earlier ones.
+    image_size
+        Pixels PNG and JPEG images are resized to, as 32 or 24x32 (height x
+        width). [default: as they are, all of one size]
+    colour
+        Make images grey or rgb. [default: grey unless a pixel has colour]
     workers
         Local processes. [default: one per core]
     output
@@ -98,7 +106,14 @@ def learn(
         from solvable.learn.learning import check_rows, fingerprint_of
 
         dataset = load(
-            data, target=target, task=task, keep=tuple(keep or ()), groups=groups, time=time
+            data,
+            target=target,
+            task=task,
+            keep=tuple(keep or ()),
+            groups=groups,
+            time=time,
+            image_size=image_size,
+            colour=colour,
         )
         check_rows(dataset)
         fingerprint, _ = fingerprint_of(dataset, request)
@@ -106,7 +121,9 @@ def learn(
     with DIRECTORY.reserved(directory, fingerprint):
         found = _fit(dataset, request, lanes, quiet)
         with status_line("writing report and model", shown=not quiet):
-            command = _command(data, target, task, keep, (groups, time), request)
+            more = {"groups": groups, "time": time, "image-size": image_size}
+            more["colour"] = None if colour == "auto" else colour
+            command = _command(data, target, task, keep, more, request)
             files = write_files(found, dataset, directory, command=command)
     if json:
         write_json(found.to_dict() | {"files": files.to_dict()})
@@ -133,7 +150,7 @@ def _command(
     target: str | None,
     task: str,
     keep: list[str] | None,
-    apart: tuple[str | None, str | None],
+    more: dict[str, str | None],
     request: Request,
 ) -> str:
     """Words that repeat what was done; only what differs from the defaults is spelled out."""
@@ -141,8 +158,8 @@ def _command(
     words += ["--target", target] if target else []
     words += ["--task", task] if task != "auto" else []
     words += ["--keep", *keep] if keep else []
-    for name, column in zip(("--groups", "--time"), apart, strict=True):
-        words += [name, column] if column else []
+    for name, value in more.items():
+        words += [f"--{name}", value] if value else []
     for option in fields(request):
         value = getattr(request, option.name)
         words += [f"--{option.name}", str(value)] if value != option.default else []

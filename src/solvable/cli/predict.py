@@ -24,7 +24,8 @@ def predict(model: Path, data: str, /, *, output: Path | None = None, json: Flag
     model
         File model.safetensors, or the directory that holds it.
     data
-        File, folder or name of a data set, as for `solvable learn`.
+        File, folder or name of a data set, as for `solvable learn`; also an
+        image, or a folder of images without classes.
     output
         CSV file for the predictions; it must not exist.
     json
@@ -47,6 +48,8 @@ def predict(model: Path, data: str, /, *, output: Path | None = None, json: Flag
     found = apply_model(model / "model.safetensors" if model.is_dir() else model, data)
     count = len(found.predicted)
     columns = {"row": np.arange(1, count + 1), "predicted": found.predicted}
+    if found.row_names is not None:
+        columns["file"] = found.row_names
     if output is not None:
         write_atomically(output, columns_as_csv(columns).encode())
     if json:

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import numpy as np
 
+from solvable.data.image_files import Colour, ImageForm, is_image
 from solvable.data.preparation import Preparation
 from solvable.data.readers import join, read_raw
 from solvable.data.table import Table, as_text, missing_mask, unknown_column
 from solvable.data.target import Kind, Task, fit_target, refuse_tiny_target
-from solvable.errors import InvalidData
+from solvable.errors import InvalidData, InvalidParameter
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +54,8 @@ class Dataset:
         Number of the group of each row: of one person, device or day.
     times : ndarray of shape (n,), optional
         When each row was taken; only the order counts.
+    row_names : ndarray of str, shape (n,), optional
+        File of each row, where each has its own.
     """
 
     X: np.ndarray
@@ -70,6 +73,7 @@ class Dataset:
     file_rows: np.ndarray | None = None
     groups: np.ndarray | None = None
     times: np.ndarray | None = None
+    row_names: np.ndarray | None = None
 
     @property
     def n_samples(self) -> int:
@@ -136,12 +140,15 @@ class NewData:
         Rows whose target is known.
     treatments : tuple of str
         What was done, as sentences without full stop.
+    row_names : ndarray of str, shape (n,), optional
+        File of each row, where each has its own.
     """
 
     X: np.ndarray
     y: np.ndarray | None
     labelled: np.ndarray
     treatments: tuple[str, ...]
+    row_names: np.ndarray | None = None
 
 
 def load(
@@ -152,6 +159,8 @@ def load(
     keep: Sequence[str] = (),
     groups: str | None = None,
     time: str | None = None,
+    image_size: int | Sequence[int] | str | None = None,
+    colour: Colour = "auto",
 ) -> Dataset:
     """Load a data set by name, or from a file or folder, ready to learn from.
 
@@ -159,8 +168,8 @@ def load(
     ----------
     name_or_path : str or Path
         One of :data:`~solvable.data.DATASETS`; or a CSV, NPZ, NPY or Parquet file; or a folder of
-        array files, of Parquet files or of class folders with images. A path with the name of a
-        data set is written ``./digits``.
+        array files, of Parquet files or of class folders with images (NPY, PNG, JPEG). A path
+        with the name of a data set is written ``./digits``.
     target : str, optional
         Column to predict. May be left out for a data set with a name, for arrays X and y, and if
         one column is called y, target, label, labels or class.
@@ -174,6 +183,10 @@ def load(
         a value is a group of its own.
     time : str, optional
         Column of numbers or dates (as 2026-11-22) that says in which order rows came; not an input.
+    image_size : int, (int, int) or str, optional
+        Height and width that PNG and JPEG images are resized to; default as they are, all of one size.
+    colour : {"auto", "grey", "rgb"}
+        What PNG and JPEG images are made into; "auto" is grey unless a pixel has colour.
 
     Returns
     -------
@@ -203,7 +216,13 @@ def load(
     ...
     solvable.errors.InvalidParameter: data set is 'digit'; allowed: ... Did you mean 'digits'? ...
     """
-    raw = read_raw(name_or_path, target)
+    form = ImageForm.asked(image_size, colour)
+    raw = read_raw(name_or_path, target, form=form)
+    if form != ImageForm() and not all(is_image(name) for name in raw.row_names or [""]):
+        raise InvalidParameter(
+            f"an image size or colour is asked for, and {name_or_path} holds no PNG or JPEG files; "
+            "allowed: these options with a folder of such. Leave them out."
+        )
     table, values = join(raw)
     assert values is not None
     missing = missing_mask(values)
@@ -238,6 +257,7 @@ def load(
         file_rows=file_rows,
         groups=group_of,
         times=time_of,
+        row_names=np.array(raw.row_names)[file_rows] if raw.row_names else None,
     )
 
 
@@ -309,17 +329,19 @@ def load_new(name_or_path: str | Path, preparation: Preparation) -> NewData:
     """
     target = preparation.target
     name = target.name if target else None
-    raw = read_raw(name_or_path, name, required=False, expected=preparation.needed)
+    form = ImageForm.of_shape(preparation.image_shape)
+    raw = read_raw(name_or_path, name, required=False, expected=preparation.needed, form=form)
     if raw.image_shape and preparation.image_shape not in (None, raw.image_shape):
         raise InvalidData(
             f"images in {name_or_path} have shape {raw.image_shape}, and the model learned from "
             f"{preparation.image_shape}; allowed: the same shape. Crop or resize them."
         )
+    names = np.array(raw.row_names) if raw.row_names else None
     table, values = join(raw)
     treatments = [*raw.notes, *preparation.report(table)]
     X = preparation.transform(table)
     if values is None or target is None:
-        return NewData(X, None, np.zeros(len(X), dtype=bool), tuple(treatments))
+        return NewData(X, None, np.zeros(len(X), dtype=bool), tuple(treatments), names)
     missing = missing_mask(values)
     if missing.any():
         treatments.append(
@@ -335,4 +357,4 @@ def load_new(name_or_path: str | Path, preparation: Preparation) -> NewData:
         )
     y = np.full(len(X), np.nan if not target.classes else -1, dtype=present.dtype)
     y[~missing] = present
-    return NewData(X, y, ~missing, tuple(treatments))
+    return NewData(X, y, ~missing, tuple(treatments), names)

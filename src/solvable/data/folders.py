@@ -1,4 +1,4 @@
-"""Folders of array files."""
+"""Folders of array files or images."""
 
 from __future__ import annotations
 
@@ -8,33 +8,75 @@ from pathlib import Path
 import numpy as np
 
 from solvable.data.array_files import load_npy, read_pair, read_shard
+from solvable.data.image_files import ImageForm, image_paths, read_images, visible
 from solvable.data.parts import RawData, array_parts
 from solvable.data.table import listed
 from solvable.errors import InvalidData
 
 
-def read_folder(folder: Path, target: str | None = None, *, required: bool = True) -> RawData:
-    """Inputs and target of a folder of array files."""
-    # Pairs X*.npy and y*.npy, memory-mapped; .npz shards; one sub-folder of .npy images per class; or
-    # .npy images alone if there need not be a target. Files are taken in the order of their names.
+def read_folder(
+    folder: Path,
+    target: str | None = None,
+    *,
+    required: bool = True,
+    form: ImageForm | None = None,
+) -> RawData:
+    """Inputs and target of a folder of array files or images."""
+    # Pairs X*.npy and y*.npy, memory-mapped; .npz shards; one sub-folder of images per class; or
+    # images alone if there need not be a target. Files are taken in the order of their names.
     inputs = sorted(folder.glob("X*.npy"))
     if inputs:
         return _join(folder, inputs, lambda path: read_pair(path, required))
     shards = sorted(folder.glob("*.npz"))
     if shards:
         return _join(folder, shards, lambda path: read_shard(path, target, required))
-    classes = [sub for sub in sorted(folder.iterdir()) if sub.is_dir() and any(sub.glob("*.npy"))]
-    if classes:
-        return _read_image_folders(folder, classes)
-    images = sorted(folder.glob("*.npy"))
-    if images and not required:
-        parts, image_shape = array_parts(_stack_images(folder, images), None, where=str(folder))
-        return RawData(parts, "", image_shape)
-    seen = sorted(path.name for path in folder.iterdir())
+    inside = visible(folder)
+    for find, read in ((_array_paths, _read_arrays), (image_paths, read_images)):
+        classes = [sub for sub in inside if sub.is_dir() and find(sub)]
+        paths = [path for sub in classes for path in find(sub)]
+        paths = paths or ([] if required else find(folder))
+        if paths:
+            stacked, notes = read(folder, paths, form or ImageForm())
+            labels = np.array([path.parent.name for path in paths]) if classes else None
+            parts, image_shape = array_parts(stacked, labels, where=str(folder))
+            more = _class_notes(folder, inside, classes, paths) if classes else ()
+            names = tuple(str(path.relative_to(folder)) for path in paths)
+            return RawData(parts, "class" if classes else "", image_shape, (*more, *notes), names)
+    seen = [path.name for path in inside]
+    deeper = [sub for sub in inside if sub.is_dir() and any(map(_holds_images, _folders(sub)))]
+    hint = f" Its images lie deeper: try {deeper[0]}." if deeper else ""
     raise InvalidData(
         f"folder {folder} holds {listed(seen) or 'nothing'}; allowed: X.npy with y.npy, pairs "
-        "X*.npy with y*.npy, .npz shards, .parquet files, or one sub-folder of .npy images per class."
+        "X*.npy with y*.npy, .npz shards, .parquet files, or one sub-folder of .npy, .png or .jpg "
+        f"images per class.{hint}"
     )
+
+
+def _array_paths(folder: Path) -> list[Path]:
+    return [path for path in visible(folder) if path.suffix == ".npy"]
+
+
+def _folders(folder: Path) -> list[Path]:
+    return [path for path in visible(folder) if path.is_dir()]
+
+
+def _holds_images(folder: Path) -> bool:
+    return bool(_array_paths(folder) or image_paths(folder))
+
+
+def _class_notes(
+    folder: Path, inside: Sequence[Path], classes: Sequence[Path], paths: Sequence[Path]
+) -> tuple[str, ...]:
+    """What was taken as classes, and what was left out."""
+    notes = [f"the {len(classes)} sub-folders of {folder.name} were taken as classes"]
+    left = [path.name for path in inside if path not in classes]
+    used = set(paths)
+    left += [
+        f"{sub.name}/{path.name}" for sub in classes for path in visible(sub) if path not in used
+    ]
+    if left:
+        notes.append(f"left out, as no images of a class: {listed(left)}")
+    return tuple(notes)
 
 
 def _join(folder: Path, paths: Sequence[Path], read: Callable[[Path], RawData]) -> RawData:
@@ -62,17 +104,10 @@ def _join(folder: Path, paths: Sequence[Path], read: Callable[[Path], RawData]) 
     return RawData(parts, first.target, first.image_shape, first.notes)
 
 
-def _read_image_folders(folder: Path, classes: Sequence[Path]) -> RawData:
-    """One sub-folder of ``.npy`` images per class; the class is the name of the folder."""
-    paths = [path for sub in classes for path in sorted(sub.glob("*.npy"))]
-    labels = np.array([path.parent.name for path in paths])
-    parts, image_shape = array_parts(_stack_images(folder, paths), labels, where=str(folder))
-    note = f"the {len(classes)} sub-folders of {folder.name} were taken as classes"
-    return RawData(parts, "class", image_shape, (note,))
-
-
-def _stack_images(folder: Path, paths: Sequence[Path]) -> np.ndarray:
-    """Images of one size, one per file."""
+def _read_arrays(
+    folder: Path, paths: Sequence[Path], form: ImageForm
+) -> tuple[np.ndarray, tuple[str, ...]]:
+    """Images of one size, one per file, as they are."""
     images = [load_npy(path, mapped=False) for path in paths]
     for path, image in zip(paths, images, strict=True):
         if image.shape != images[0].shape:
@@ -81,4 +116,4 @@ def _stack_images(folder: Path, paths: Sequence[Path]) -> np.ndarray:
                 f"{images[0].shape}, {path.relative_to(folder)} has {image.shape}; allowed: one "
                 "size. Crop or resize them."
             )
-    return np.stack(images)
+    return np.stack(images), ()

@@ -49,6 +49,7 @@ class RawData:
     target: str  # its name; empty if the data have none
     image_shape: tuple[int, ...] | None = None  # height, width (and channels) if rows are images
     notes: tuple[str, ...] = ()  # what was decided in reading that is not evident
+    row_names: tuple[str, ...] = ()  # file of each row, if each has its own
 
     @property
     def whole(self) -> Part | None:

@@ -11,9 +11,10 @@ import numpy as np
 from solvable.data.array_files import read_npy, read_npz
 from solvable.data.csv_table import read_csv
 from solvable.data.folders import read_folder
+from solvable.data.image_files import IMAGE_ENDINGS, ImageForm, read_images
 from solvable.data.named import DATASETS, read_named
 from solvable.data.parquet import read_parquet
-from solvable.data.parts import RawData, TablePart, choose_target, stretches
+from solvable.data.parts import RawData, TablePart, array_parts, choose_target, stretches
 from solvable.data.table import Table, as_text, stack_rows
 from solvable.errors import InvalidData, InvalidParameter, unknown_choice
 from solvable.paths import check_path
@@ -24,7 +25,7 @@ CSV_ENDINGS = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
 PARQUET_ENDINGS = (".parquet", ".pq")
 """Endings of Parquet files."""
 
-ENDINGS = (*CSV_ENDINGS, ".npz", ".npy", *PARQUET_ENDINGS)
+ENDINGS = (*CSV_ENDINGS, ".npz", ".npy", *PARQUET_ENDINGS, *IMAGE_ENDINGS)
 """Endings of every file that can be read."""
 
 
@@ -34,8 +35,9 @@ def read_raw(
     *,
     required: bool = True,
     expected: Sequence[str] = (),
+    form: ImageForm | None = None,
 ) -> RawData:
-    """Parts of a data set by name, or of a file or folder."""
+    """Parts of a data set by name, or of a file or folder; form is that of PNG and JPEG images."""
     text = str(name_or_path)
     if isinstance(name_or_path, str) and text in DATASETS:
         return _other_target(read_named(text), target, required)
@@ -51,7 +53,7 @@ def read_raw(
             said += f" Did you mean {text.casefold()!r}?"
         raise InvalidParameter(f"{said} A file or folder of one's own is given by its path.")
     try:
-        return _read_path(path, target, required, expected)
+        return _read_path(path, target, required, expected, form or ImageForm())
     except OSError as error:
         raise InvalidData(f"{path} cannot be read ({error}). Check the file.") from error
 
@@ -79,13 +81,23 @@ def parquet_paths(path: Path) -> list[Path]:
     )
 
 
-def _read_path(path: Path, target: str | None, required: bool, expected: Sequence[str]) -> RawData:
+def _read_path(
+    path: Path, target: str | None, required: bool, expected: Sequence[str], form: ImageForm
+) -> RawData:
     if path.is_dir():
         paths = parquet_paths(path)
         if paths:
             return read_parquet(paths, target, required=required)
-        return read_folder(path, target, required=required)
+        return read_folder(path, target, required=required, form=form)
     name = path.name.lower()
+    if name.endswith(IMAGE_ENDINGS):
+        if required:
+            raise InvalidData(
+                f"{path} is one image; allowed: a folder with a sub-folder of images per class."
+            )
+        images, notes = read_images(path.parent, [path], form)
+        parts, image_shape = array_parts(images, None, where=str(path))
+        return RawData(parts, "", image_shape, notes, (path.name,))
     if name.endswith(PARQUET_ENDINGS):
         return read_parquet([path], target, required=required)
     if name.endswith(".npz"):

@@ -27,6 +27,7 @@ class Applied:
     predicted: np.ndarray  # one value of the target, a class or a number, per row
     treatments: tuple[str, ...]  # what was done to the rows
     error: dict[str, Any] | None  # on the rows whose target is known; None if there are none
+    row_names: np.ndarray | None = None  # file of each row, where each has its own
 
 
 def apply_model(path: Path, data: str) -> Applied:
@@ -39,7 +40,7 @@ def apply_model(path: Path, data: str) -> Applied:
     error = _error(new, codes, target, notes)
     if error is not None:
         error["training_rows"] = digest_of(new.X) == notes.get("data_fingerprint")
-    return Applied(target, target.decode(codes), tuple(new.treatments), error)
+    return Applied(target, target.decode(codes), tuple(new.treatments), error, new.row_names)
 
 
 def _load(path: Path) -> tuple[Any, Any, dict[str, Any]]:

@@ -79,11 +79,12 @@ def _predictions(found: Learned, dataset: Dataset) -> str:
     target = dataset.preparation.target
     assert target is not None
     shown = found.predictions if found.is_regression else found.predictions.astype(np.int64)
-    return columns_as_csv(
-        {
-            "row": dataset.row_numbers(found.rows),
-            "target": target.decode(dataset.y[found.rows]),
-            "predicted": target.decode(shown),
-            "fold": found.row_folds + 1,
-        }
-    )
+    columns = {
+        "row": dataset.row_numbers(found.rows),
+        "target": target.decode(dataset.y[found.rows]),
+        "predicted": target.decode(shown),
+        "fold": found.row_folds + 1,
+    }
+    if dataset.row_names is not None:
+        columns["file"] = dataset.row_names[found.rows]
+    return columns_as_csv(columns)

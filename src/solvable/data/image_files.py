@@ -1,0 +1,185 @@
+"""PNG and JPEG files as arrays of one size and kind."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import numpy as np
+
+from solvable.errors import InvalidData, InvalidParameter
+from solvable.numpy_files import check_unpacked
+
+if TYPE_CHECKING:
+    from PIL import Image
+
+Colour: TypeAlias = Literal["auto", "grey", "rgb"]
+"""What becomes of colours: "auto" keeps them where a pixel has any."""
+
+IMAGE_ENDINGS = (".png", ".jpg", ".jpeg")
+"""Endings of images."""
+
+
+@dataclass(frozen=True)
+class ImageForm:
+    """What images are made into."""
+
+    size: tuple[int, int] | None = None  # height and width; None leaves them as they are
+    colour: Colour = "auto"
+
+    @classmethod
+    def asked(cls, size: int | Sequence[int] | str | None, colour: Colour = "auto") -> ImageForm:
+        """Form by a number of pixels or (height, width); text as "32" or "24x32"."""
+        sides: Any = size
+        if isinstance(size, str):
+            text = re.fullmatch(r"(\d{1,5})(?:x(\d{1,5}))?", size)
+            sides = [int(side) for side in text.groups() if side] if text else [0]
+        if isinstance(sides, int):
+            sides = [sides]
+        if sides is not None:
+            sides = (sides[0], sides[-1])
+            if not all(isinstance(side, int) and 1 <= side <= 10_000 for side in sides):
+                raise InvalidParameter(
+                    f"image size is {size!r}; allowed: pixels from 1 to 10000, as 32, or height and "
+                    "width, as 24x32."
+                )
+        return cls(sides, colour)
+
+    @classmethod
+    def of_shape(cls, shape: tuple[int, ...] | None) -> ImageForm:
+        """Form of the images of a fitted model."""
+        if shape is None:
+            return cls()
+        return cls((shape[0], shape[1]), "grey" if len(shape) == 2 else "rgb")
+
+
+def visible(folder: Path) -> list[Path]:
+    """What a folder holds, by name; hidden files are no data."""
+    return sorted(path for path in folder.iterdir() if not path.name.startswith("."))
+
+
+def is_image(name: str) -> bool:
+    """Whether a file is an image by its name."""
+    return name.lower().endswith(IMAGE_ENDINGS)
+
+
+def image_paths(folder: Path) -> list[Path]:
+    """Images that lie in a folder, by name."""
+    return [path for path in visible(folder) if is_image(path.name) and path.is_file()]
+
+
+def read_images(
+    folder: Path, paths: Sequence[Path], form: ImageForm
+) -> tuple[np.ndarray, tuple[str, ...]]:
+    """Images of one size, shape (n, height, width), or with an axis of 3 colours; and what was done."""
+    images: list[np.ndarray] = []
+    faults: list[str] = []
+    sizes: dict[tuple[int, int], Path] = {}
+    transparent = resized = 0
+    for path in paths:
+        name = str(path.relative_to(folder))
+        try:
+            image, size, clear = _opened(path, form)
+        except (OSError, ValueError, SyntaxError, Warning, EOFError) as error:
+            faults.append(f"{name} ({_reason(error)})")
+            continue
+        transparent += clear
+        resized += form.size not in (None, size)
+        if form.size is None and sizes.setdefault(size, path) is path and len(sizes) > 1:
+            other, first = next(iter(sizes.items()))
+            raise InvalidData(
+                f"{folder} holds images of mixed size: {first.relative_to(folder)} has "
+                f"{_sides(other)} pixels, {name} has {_sides(size)}; allowed: one size. Crop them, or "
+                f"resize them with --image-size {other[0]}x{other[1]} (image_size=)."
+            )
+        if not images:
+            # As they are read, and as numbers of four bytes.
+            check_unpacked(5.0 * image.size * len(paths), str(folder))
+        images.append(image)
+    if faults:
+        many = f"{len(faults)} of {len(paths)} images in {folder} cannot be read"
+        shown = "; ".join(faults[:5]) + (f"; and {len(faults) - 5} more" if len(faults) > 5 else "")
+        raise InvalidData(f"{many}: {shown}. Remove or mend them.")
+    coloured = sum(image.ndim == 3 for image in images)
+    if coloured or form.colour == "rgb":
+        images = [
+            image if image.ndim == 3 else np.repeat(image[..., None], 3, axis=2) for image in images
+        ]
+    return np.stack(images), _notes(len(images), form, coloured, transparent, resized)
+
+
+def _notes(
+    count: int, form: ImageForm, coloured: int, transparent: int, resized: int
+) -> tuple[str, ...]:
+    notes = []
+    if resized and form.size is not None:
+        notes.append(f"{resized} of {count} images were resized to {_sides(form.size)} pixels")
+    if coloured and form.colour == "auto":
+        notes.append(
+            f"{coloured} of {count} images have colour: all are kept as red, green and blue; "
+            "--colour grey makes them grey"
+        )
+    if transparent:
+        notes.append(f"{transparent} of {count} images are transparent and were laid on white")
+    return tuple(notes)
+
+
+def _opened(path: Path, form: ImageForm) -> tuple[np.ndarray, tuple[int, int], bool]:
+    """Numbers of an image from 0 to 255; its height and width in the file; whether it was transparent."""
+    from PIL import Image, ImageOps
+
+    with warnings.catch_warnings():
+        # Pillow's own limit on pixels, made an error: a file of a few bytes may claim billions.
+        warnings.simplefilter("ignore")
+        warnings.simplefilter("error", Image.DecompressionBombWarning)
+        try:
+            opened = Image.open(path, formats=("PNG", "JPEG"))
+        except Image.DecompressionBombError as error:
+            raise ValueError(str(error)) from error
+        with opened:
+            # A camera turned on its side stores so in the file.
+            image: Image.Image = ImageOps.exif_transpose(opened)
+            image.load()
+    size = (image.height, image.width)
+    clear = "A" in image.getbands() or "transparency" in image.info
+    if clear:
+        layer = image.convert("RGBA")
+        clear = bool(np.asarray(layer)[..., 3].min() < 255)
+        image = Image.new("RGBA", layer.size, "white")
+        image.alpha_composite(layer)
+    image = _coloured_or_grey(image, form.colour)
+    if form.size is not None:
+        # Bilinear over the area that a new pixel covers.
+        image = image.resize((form.size[1], form.size[0]), Image.Resampling.BILINEAR)
+    array = np.asarray(image)
+    if form.colour == "auto" and array.ndim == 3 and not np.any(array - array[..., :1]):
+        array = array[..., 0]
+    return array, size, clear
+
+
+def _coloured_or_grey(image: Image.Image, colour: Colour) -> Image.Image:
+    """Image of one channel, or of three."""
+    from PIL import Image
+
+    if image.mode.startswith("I"):  # 16 bits, which Pillow's own conversion cuts off at 255
+        return Image.fromarray(np.asarray(image, dtype=np.float32) / np.float32(257))
+    if colour == "grey" or image.mode in ("L", "1"):
+        return image.convert("L")  # .299 red + .587 green + .114 blue
+    return image.convert("RGB")
+
+
+def _reason(error: BaseException) -> str:
+    """Why an image cannot be read, in a few words."""
+    from PIL import UnidentifiedImageError
+
+    if isinstance(error, UnidentifiedImageError):
+        return "it is neither PNG nor JPEG, or damaged"
+    return " ".join((getattr(error, "strerror", None) or str(error)).split())[:100]
+
+
+def _sides(size: tuple[int, int]) -> str:
+    return f"{size[0]} x {size[1]}"
