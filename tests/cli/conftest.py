@@ -114,6 +114,7 @@ class Terminal:
     """Runs the program in processes of its own, in a directory of its own."""
 
     def __init__(self, site: Path, cwd: Path, *first: str, columns: str | None = "100") -> None:
+        self.site = site
         self.cwd = cwd
         self.first = first
         self.log = cwd / "probe.log"

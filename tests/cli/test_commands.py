@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import csv
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from importlib.metadata import entry_points
@@ -187,6 +189,45 @@ def test_verify_tells_how_wrong_a_prediction_must_be(finished):
     assert (row["claim"], row["status"]) == ("error-is-variance", "holds")
     assert (row["fails_from_above"], row["fails_from_below"]) == (None, 0.9)
     assert row["chance"] == "no chance learner"
+
+
+def _mended(finished, tmp_path, theory):
+    """A terminal beside a finished run, whose installed probe has another theory; on a copy."""
+    site, cwd = tmp_path / "site", tmp_path / "later"
+    shutil.copytree(finished.site, site)
+    shutil.copytree(finished.cwd, cwd)
+    program = site / "probe_system.py"
+    old = "parameters.noise**2 / parameters.samples"
+    assert program.read_text().count(old) == 1
+    program.write_text(program.read_text().replace(old, theory))
+    return type(finished)(site, cwd)
+
+
+def test_verify_judges_by_the_installed_theory_and_says_what_it_changed(finished, tmp_path):
+    later = _mended(finished, tmp_path, "parameters.noise**2 / parameters.samples / 5")
+    before = (later.cwd / "run" / "study.sqlite").read_bytes()
+    answer = later("verify", "run", "--json")
+    assert answer.returncode == 1
+    assert json.loads(answer.stdout)["verdicts"][0]["status"] == "fails"
+    assert "predicts otherwise than the run stored at 3 of 3 points (error)" in answer.stderr
+    stored = later("verify", "run", "--stored", "--json")
+    assert (stored.returncode, stored.stderr) == (0, "")
+    verdicts = json.loads(finished.answer.stdout)["verdicts"]
+    assert json.loads(stored.stdout)["verdicts"] == verdicts
+    assert (later.cwd / "run" / "study.sqlite").read_bytes() == before
+    # So does the report, whose records hold what it is judged by.
+    told = later("report", "run")
+    assert "predicts otherwise" in told.stderr
+    rows = csv.DictReader((later.cwd / "run" / "records.csv").read_text().splitlines())
+    assert {float(row["predicted.error"]) * int(row["samples"]) for row in rows} == {0.2}
+
+
+def test_verify_tells_of_a_theory_that_raises_now(finished, tmp_path):
+    later = _mended(finished, tmp_path, "1 / (parameters.samples - 40)")
+    answer = later("verify", "run")
+    assert answer.returncode == 1
+    assert "1 failed: ZeroDivisionError" in answer.stderr
+    assert "the prediction at samples=40" in answer.stderr
 
 
 def test_report_makes_the_files_again(finished, call, monkeypatch):

@@ -7,28 +7,30 @@ from pathlib import Path
 from solvable.cli.settings import Flag
 
 
-def report(directory: Path, /, *, json: Flag = False) -> int:
+def report(directory: Path, /, *, stored: Flag = False, json: Flag = False) -> int:
     """Write report.html, figures and records.csv of a run directory again.
 
     For example:
       solvable report solvable-runs/sequential-recovery-1a2b3c4d
 
-    Nothing is computed anew. A run that is still under way can be reported too.
+    Nothing is measured anew; predictions are those of the installed theory, as in
+    its figures. A run that is still under way can be reported too.
 
     Parameters
     ----------
     directory
         Run directory, as `solvable run` printed it.
+    stored
+        Keep the predictions that the run stored.
     json
         Print {"report", "records", "figures"}: the paths.
     """
     from solvable.cli.terminal import write, write_json
-    from solvable.cli.verdicts import note_gaps
+    from solvable.cli.verdicts import load_result, note_gaps
     from solvable.errors import StudyError
-    from solvable.study import load
     from solvable.study.outputs import check_directory, write_outputs
 
-    result = load(directory)
+    result = load_result(directory, stored)
     check_directory(directory)
     if not result.points:
         raise StudyError(

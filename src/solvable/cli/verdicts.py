@@ -7,6 +7,7 @@ import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 from rich.text import Text
@@ -16,7 +17,8 @@ from solvable.frame.claims import Verdict
 from solvable.frame.power import PowerRow
 from solvable.frame.system import refusals
 from solvable.plots.tables import console_for, verdict_cell
-from solvable.study.results import StudyResult
+from solvable.study.anew import difference, predict_anew
+from solvable.study.results import StudyResult, load
 from solvable.study.tables import power_table, verdict_summary, verdict_table
 
 
@@ -76,6 +78,21 @@ def verdict_lines(verdicts: Sequence[Verdict]) -> list[Text]:
     words = {"fails": "failed", "not testable": "not testable on these records"}
     parts += [f"{counts[status]} {word}" for status, word in words.items() if counts[status]]
     return [*lines, Text(f"{', '.join(parts)}.", style="bold")]
+
+
+def load_result(directory: Path, stored: bool) -> StudyResult:
+    """A study by the predictions of the installed theory, or by those stored; says how they differ."""
+    before = load(directory)
+    if stored:
+        return before
+    result = predict_anew(before)
+    found = difference(before, result)
+    if found:
+        note(
+            f"solvable: the installed theory predicts otherwise than the run stored at {found}; claims "
+            "are judged by the installed one. --stored judges by what was stored."
+        )
+    return result
 
 
 def note_gaps(result: StudyResult) -> None:

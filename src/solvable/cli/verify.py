@@ -8,14 +8,18 @@ from pathlib import Path
 from solvable.cli.settings import Flag
 
 
-def verify(directory: Path, /, *, power: Flag = False, json: Flag = False) -> int:
+def verify(
+    directory: Path, /, *, power: Flag = False, stored: Flag = False, json: Flag = False
+) -> int:
     """Judge the claims of a system again on the records of a run directory.
 
     For example:
       solvable verify solvable-runs/sequential-recovery-1a2b3c4d
       solvable verify solvable-runs/sequential-recovery-1a2b3c4d --power
 
-    Exit status 1 if a claim fails. Nothing is measured anew and nothing is written.
+    Exit status 1 if a claim fails. Records are judged by the predictions of the
+    installed theory, which are made anew; where those that the run stored differ,
+    that is said. Nothing is measured anew and nothing is written.
 
     Parameters
     ----------
@@ -23,20 +27,22 @@ def verify(directory: Path, /, *, power: Flag = False, json: Flag = False) -> in
         Run directory, as `solvable run` printed it.
     power
         Tell how wrong a prediction must be before each claim fails.
+    stored
+        Judge by the predictions that the run stored.
     json
         Print {"verdicts": [...]}, and "power" if asked.
     """
     from solvable.cli.terminal import write, write_json, write_title
     from solvable.cli.verdicts import (
+        load_result,
         note_gaps,
         plain_verdicts,
         status_of,
         write_power,
         write_verdicts,
     )
-    from solvable.study import load
 
-    result = load(directory)
+    result = load_result(directory, stored)
     note_gaps(result)
     if json:
         answer = {"verdicts": plain_verdicts(result.verdicts)}

@@ -1,3 +1,4 @@
+from solvable.study.anew import predict_anew as predict_anew
 from solvable.study.content import ParameterRow as ParameterRow
 from solvable.study.content import ReportContent as ReportContent
 from solvable.study.content import parameter_rows as parameter_rows

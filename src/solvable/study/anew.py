@@ -1,0 +1,95 @@
+"""Predictions of the installed theory for the records of a study that an earlier one predicted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from solvable.frame.points import NO_PREDICTION
+from solvable.study.dispatch import outcomes
+from solvable.study.execute import Job, Outcome
+from solvable.study.results import StudyResult
+
+
+def predict_anew(result: StudyResult, workers: int | None = None) -> StudyResult:
+    """The same records beside what the installed theory predicts; nothing is written.
+
+    A store keeps the predictions of the theory that the study was run with. Claims and theory lines
+    are those of the installed system, which may have been mended since.
+
+    Parameters
+    ----------
+    result : StudyResult
+        As :func:`solvable.load` reads it.
+    workers : int, optional
+        Local processes; default and most: one per core.
+
+    Returns
+    -------
+    StudyResult
+        With its points predicted anew wherever there is a record. A prediction that raises is in
+        ``failures``.
+
+    Examples
+    --------
+    >>> import solvable
+    >>> settings = {"dimension": 10, "samples": 40, "preset": None, "workers": 1}
+    >>> found = solvable.run("quadratic-network", **settings)
+    >>> again = predict_anew(solvable.load(found.directory), workers=1)
+    >>> again.verdicts == found.verdicts
+    True
+    """
+    system, snapshot = result.system, result.snapshot
+    measured = {row["point"] for row in snapshot.tasks}
+    jobs = [
+        Job("prediction", identity, system, system.version, parameters)
+        for identity, parameters, _ in snapshot.points
+        if identity in measured
+    ]
+    # A pool takes longer to start than one prediction takes.
+    with closing(outcomes(jobs, workers if len(jobs) > 1 else 1, None)) as stream:
+        found: dict[str, Outcome] = {outcome.identity: outcome for outcome in stream}
+    points = [
+        (identity, parameters, found[identity].metrics if identity in found else stored)
+        for identity, parameters, stored in snapshot.points
+    ]
+    kept = [row for row in snapshot.failures if row[1] is not None or row[0] not in found]
+    raised = [(one.identity, None, str(one.error)) for one in found.values() if one.error]
+    again = replace(snapshot, points=points, failures=[*kept, *raised])
+    return StudyResult(result.directory, system, again, result.interrupted)
+
+
+def difference(stored: StudyResult, anew: StudyResult) -> str:
+    """Where predictions differ by more than rounding, in words; empty where they do not."""
+    names: dict[str, None] = {}
+    changed = 0
+    pairs = list(zip(stored.snapshot.points, anew.snapshot.points, strict=True))
+    for (_, _, before), (_, _, after) in pairs:
+        found = dict.fromkeys(_differing(before or {}, after or {}))
+        changed += bool(found)
+        names |= found
+    if not changed:
+        return ""
+    shown = ", ".join([*list(names)[:4], *(["..."] if len(names) > 4 else [])])
+    return f"{changed} of {len(pairs)} points ({shown})"
+
+
+def _differing(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[str]:
+    for name in {**before, **after}:
+        one, other = before.get(name), after.get(name)
+        if one == other or name == NO_PREDICTION:
+            continue
+        if isinstance(one, str) or isinstance(other, str):
+            yield name
+            continue
+        values, others = (np.asarray(value, dtype=float) for value in (one, other))
+        # Other machines and libraries round otherwise.
+        same = values.shape == others.shape and np.allclose(
+            values, others, rtol=1e-6, atol=1e-12, equal_nan=True
+        )
+        if not same:
+            yield name
