@@ -13,7 +13,9 @@ sequential recovery, for which theory refuses, and, for the sake of time alone, 
 * --work products of samples (test samples included) and features (d^2 for quadratic networks),
 * 2,000 inputs or features, and 2,000 samples with a kernel.
 
-Each setting then has --seconds of CPU time for --replicates replicates and its prediction.
+Each setting then has --seconds of CPU time for --replicates replicates and its prediction, which is
+that at its own dimension where the system tells it beside a limit (``finite_size_``), and its reason
+where it makes none.
 """
 
 from __future__ import annotations
@@ -115,18 +117,21 @@ def study(system: str, setting: dict[str, Any], replicates: int) -> tuple[list[s
     point, lines = found.points[0], []
     for name in point.prediction:
         known = [metrics[name] for metrics in point.metrics if metrics.get(name) is not None]
+        at_size = f"finite_size_{name}"
+        source = at_size if at_size in point.prediction else name
         if len(known) < replicates or any(isinstance(value, str) for value in known):
             continue
         means, errors = point.mean(name).reshape(-1), point.standard_error(name).reshape(-1)
         # Predicted and measured lists may differ in length, such as neighbours of found features.
-        entries = zip(means, errors, point.predicted(name).reshape(-1), strict=False)
+        entries = zip(means, errors, point.predicted(source).reshape(-1), strict=False)
         for rank, (mean, error, predicted) in enumerate(list(entries)[:ENTRIES]):
             if np.isfinite([mean, predicted]).all():
                 label = name if means.size == 1 else f"{name} {rank + 1}"
                 measured = format_with_error(mean, error)
                 lines.append(f"{label}: {measured} against {format_number(predicted, 3)}")
+    refused = [f"not predicted: {point.refusal}"] if point.refusal else []
     failures = [f"failed: {failure.error}" for failure in found.failures]
-    return lines + failures, found.verdicts
+    return lines + refused + failures, found.verdicts
 
 
 def child(answer: Connection, seconds: int, *arguments: Any) -> None:

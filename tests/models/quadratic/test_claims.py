@@ -7,10 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from solvable.arrays import random_stream
 from solvable.frame.panels import grouped
 from solvable.models.quadratic.claims import distribution_distance, shape_effect
 from solvable.models.quadratic.figures import OVERLAY
-from solvable.models.quadratic.predict import predict
+from solvable.models.quadratic.measure import measure
+from solvable.models.quadratic.predict import group_scatter, predict
 from solvable.models.quadratic.system import QuadraticParameters, system
 from solvable.plots.matplotlib_backend import draw_matplotlib
 from solvable.systems.base import Point
@@ -240,3 +242,26 @@ def test_curves_that_differ_in_the_regularisation_share_figures(make, coarse):
     assert "Phases: regularisation 0.1: " in error.caption
     assert "; regularisation 0.05: " in error.caption
     assert {"features-regularisation-0.1", "self-estimate-regularisation-0.05"} <= set(figures)
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        {"target": "power-law", "dimension": 36, "exponent": 1.1, "regularisation": 0.6},
+        {"dimension": 30, "width_ratio": 0.4, "regularisation": 0.3, "noise": 0.8},
+    ],
+    ids=lambda setting: setting.get("target", "marchenko-pastur"),
+)
+def test_groups_of_features_scatter_as_their_claim_supposes(setting):
+    """Pooled errors suppose logarithms of scatter that are right to a half; errors of one feature
+    and of many do not scatter alike."""
+    place = QuadraticParameters(sample_ratio=1.2, **setting)
+    errors = np.array(
+        [measure(place, random_stream("feature scatter", k))["feature_errors"] for k in range(32)]
+    )
+    ratio = np.log(errors.std(axis=0, ddof=1) / group_scatter(place))
+    # 32 replicates tell a logarithm to 0.13; the mean over groups has no group's own excuse.
+    assert np.sqrt(np.mean(ratio**2)) < 0.5
+    relative = np.log(errors.std(axis=0, ddof=1) / errors.mean(axis=0))
+    if "target" in setting:
+        assert np.ptp(relative) > 1.0

@@ -78,3 +78,20 @@ def test_few_samples_are_refused_with_the_reason():
     assert found["denoised_error"] is None
     assert "no denoised_error" in found["no prediction"]
     assert found["matrix_error"] == 1
+
+
+@pytest.mark.parametrize("sensing", ["network", "goe"])
+def test_training_that_leaves_hardly_any_freedom_tells_no_noise(sensing):
+    """The noise that training data tell is a fifth off there, and so is what is made of it."""
+    parameters = QuadraticParameters(
+        dimension=36, width_ratio=0.4, sample_ratio=0.22, regularisation=0.06, sensing=sensing
+    )
+    found = predict(parameters)
+    assert (found["denoised_error"], found["gcv_test_error"]) == (None, None)
+    assert "degrees of freedom" in found["no prediction"]
+    assert found["pruned_error"] > 0
+    if sensing == "network":
+        measured = [measure(parameters, random_stream("left", r)) for r in range(8)]
+        told = np.array([metrics["gcv_test_error"] for metrics in measured])
+        error = told.std(ddof=1) / np.sqrt(8)
+        assert told.mean() > 1.1 * found["finite_size_test_error"] + 2 * error

@@ -301,13 +301,7 @@ def test_labels_below_what_a_positive_matrix_fits(ratio, many):
     """Where the fit interpolates nearly all, they are most of the training error of few samples."""
     d = 32
     state, found = simulated(samples, ratio, 12, d=d, penalty=0.02, noise=0.5)
-    lost = unreachable(
-        dimension=d,
-        sample_ratio=state.sample_ratio,
-        trace=state.trace,
-        test_error=state.test_error,
-        freedom=state.degrees_of_freedom,
-    )
+    lost = unreachable(state, d)
     first = state.train_error + finite_size(state, samples=True).train_error / d
     error = found[:, 1].std(ddof=1) / np.sqrt(len(found))
     assert (lost > 0.3 * first) == many

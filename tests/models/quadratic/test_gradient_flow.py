@@ -7,7 +7,9 @@ from solvable.arrays import random_stream
 from solvable.models.quadratic.dynamics import flow_matrix, quadratic_flow, width_floor
 from solvable.models.quadratic.gradient_flow import (
     FlowParameters,
+    gamma_quadrature,
     integrate,
+    measure,
     predict,
     strengths_of,
     system,
@@ -80,3 +82,22 @@ def test_features_beyond_the_width_grow_until_the_stronger_take_its_units(time, 
     gap = np.abs(courses.mean(axis=0) - predict(parameters)["captured"])
     # Early exact; later features overlap while they grow.
     assert np.all(gap < 4 * error + (0 if time == 1.0 else 0.06))
+
+
+@pytest.mark.parametrize("shape", [1e-3, 0.5, 3.0, 171.5, 200.0])
+def test_means_over_a_random_start_have_the_moments_of_their_law(shape):
+    """At shapes whose gamma function overflows, too: networks wider than 342 had no prediction."""
+    nodes, weights = gamma_quadrature(shape)
+    for power in range(4):
+        moment = np.prod(shape + np.arange(power))
+        assert weights @ nodes**power == pytest.approx(moment, rel=1e-10)
+
+
+def test_a_network_of_many_units_has_its_features_predicted():
+    parameters = FlowParameters(
+        dimension=12, features=3, width=390, exponent=0.7, initial_scale=1e-4, time=9.0
+    )
+    found = [measure(parameters, random_stream("wide flow", r))["captured"] for r in range(4)]
+    error = np.std(found, axis=0, ddof=1) / 2
+    predicted = np.array(predict(parameters)["captured"])
+    assert (np.abs(np.mean(found, axis=0) - predicted) < 4 * error + 0.01 * predicted).all()

@@ -117,3 +117,18 @@ def test_where_training_has_many_minima_there_is_no_number():
     found = [measure(many, random_stream("many", r))["matrix_error"] for r in range(6)]
     error = np.std(found, ddof=1) / np.sqrt(len(found))
     assert np.mean(found) < solve(many).matrix_error - 4 * error
+
+
+def test_labels_that_no_positive_matrix_fits_leave_no_training_error():
+    """Nearly interpolated, what they add is several times the limit; the error is predicted still."""
+    parameters = NarrowParameters(
+        dimension=50, width=50, sample_ratio=0.11, exponent=0.75, noise=15.0, regularisation=0.02
+    )
+    found, limit = predict(parameters), solve(parameters).train_error
+    assert found["train_error"] is None
+    assert "no network fits" in found["no prediction"]
+    measured = [measure(parameters, random_stream("labels", r)) for r in range(6)]
+    errors = np.array([(one["matrix_error"], one["train_error"]) for one in measured])
+    spread = errors.std(axis=0, ddof=1) / np.sqrt(6)
+    assert errors[:, 1].mean() > 2 * limit + 2 * spread[1]
+    assert abs(errors[:, 0].mean() - found["matrix_error"]) < 3 * spread[0]

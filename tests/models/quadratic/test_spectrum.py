@@ -113,3 +113,13 @@ def test_gcv_chooses_near_the_best():
         other.fit(X[:600], y[:600])
         # The best by test error may lie between two of the path: 2 % covers that.
         assert error < 1.02 * np.mean((other.predict(X[600:]) - y[600:]) ** 2)
+
+
+@pytest.mark.parametrize("n", range(30, 62))
+def test_a_fit_that_learned_nothing_tells_the_noise_at_any_number_of_samples(n):
+    """The root stands at the end of its bracket, on either side by rounding (n = 35 and others)."""
+    sensing, labels, _ = problem(9, n, n)
+    found = solve_amp(sensing, labels, 1e5, tolerance=1e-6)
+    estimate = spectral_estimate(found, 1e5)
+    assert estimate.degrees_of_freedom == 0
+    assert estimate.gcv_score == pytest.approx(np.mean(labels**2), rel=1e-9)

@@ -8,7 +8,13 @@ from solvable.frame.agreement import Agreement, Cell
 from solvable.frame.points import Point
 from solvable.models.quadratic.finite_size import unreachable
 from solvable.models.quadratic.parameters import QuadraticParameters
-from solvable.models.quadratic.predict import group_names, measure_of
+from solvable.models.quadratic.predict import (
+    degrees_left,
+    group_names,
+    group_scatter,
+    measure_of,
+    state_of,
+)
 from solvable.models.quadratic.saddle import second_moment
 
 
@@ -37,12 +43,7 @@ def _fits(cell: Cell) -> bool:
     """Whether hardly a label is below what a positive matrix can fit."""
     if not _expands(cell) or cell.setting.sensing != "network":
         return _expands(cell)
-    lost = unreachable(
-        dimension=cell.setting.dimension,
-        sample_ratio=cell.setting.ratio,
-        freedom=cell.predicted("degrees_of_freedom"),
-        **{name: cell.predicted(name) for name in ("trace", "test_error")},
-    )
+    lost = unreachable(state_of(cell.setting), cell.setting.dimension)
     return lost <= 0.05 * cell.predicted("finite_size_train_error")
 
 
@@ -65,14 +66,17 @@ def _feature_shift(cell: Cell) -> float:
     return _first_order(cell, "matrix_error") * largest + drawn * cell.expected
 
 
-def _degrees_left(point: Point) -> float:
-    """Degrees of freedom per coordinate that training leaves, (n - df)/d; 4 tell something."""
-    setting = point.setting
-    return float(setting.dimension * (setting.ratio - point.predicted("degrees_of_freedom")))
+def _feature_scatter(cell: Cell) -> float:
+    # A group of one scatters five times as much, relative to its error, as one of many features.
+    return group_scatter(cell.setting)[cell.entry or 0]
+
+
+def _degrees_left(cell: Cell) -> float:
+    return degrees_left(cell.setting, cell.predicted("degrees_of_freedom"))
 
 
 def _tells(cell: Cell) -> bool:
-    return _degrees_left(cell.point) >= 4
+    return _degrees_left(cell) >= 4
 
 
 def _certain(point: Point, value: float) -> np.ndarray:
@@ -217,13 +221,13 @@ CLAIMS = (
         "out-of-the-noise",
         "As many learned directions stand out of the noise as predicted, the noise told by the fit.",
         metric="outliers", where=_tells, missing=LEFT, source="derived", power=0.3,
-        within=lambda cell: 1 + cell.expected / _degrees_left(cell.point),
+        within=lambda cell: 1 + cell.expected / _degrees_left(cell),
         because="One eigenvalue, and their number over the degrees of freedom left.",
     ),
     Agreement(
         "feature-errors", "Each group of the target's features has its predicted error.",
         metric="feature_errors", entry=group_names, where=_expands, missing=SAMPLES, power=0.2,
-        within=_feature_shift, source="derived",
+        within=_feature_shift, scatter=_feature_scatter, source="derived",
         because="The first order in 1/d of the mean error, which may fall on any feature; d^(-2/3) "
         "for the edges of a random target.",
     ),
@@ -231,7 +235,7 @@ CLAIMS = (
         "training-data-tell-the-test-error",
         "Training data alone tell the test error that is predicted at this dimension.",
         metric="gcv_test_error", expected="finite_size_test_error", relative=True, where=_tells_error,
-        within=lambda cell: 0.5 / _degrees_left(cell.point) + 2 * _first_order(cell, "matrix_error") ** 2,
+        within=lambda cell: 0.5 / _degrees_left(cell) + 2 * _first_order(cell, "matrix_error") ** 2,
         because="Half of d over the degrees of freedom left, and the next order of the error.",
         missing=f"{LEFT}; or {SAMPLES}", source="derived", power=0.15,
     ),

@@ -39,7 +39,7 @@ def _drawn(parameters: QuadraticParameters, state: QuadraticState) -> float:
     """Mean over matrices of target plus noise, the same ones along a curve."""
     d, t = parameters.dimension, state.law.variance
     rng = random_stream("denoised matrices", d)
-    nodes, lean, square = _left(state)
+    nodes, lean, square = feature_deviations(state)
     found = []
     for _ in range(max(2, 500 // d)):
         if parameters.target == "power-law":
@@ -63,7 +63,7 @@ def _drawn(parameters: QuadraticParameters, state: QuadraticState) -> float:
     return float(np.mean(found))
 
 
-def _left(state: QuadraticState) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def feature_deviations(state: QuadraticState) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Strengths of features, and means of E_ii and (E^2)_ii for what training leaves, E = S* - S."""
     law, nodes = state.law, np.unique(state.law.target.nodes)
     square = feature_errors(law, state.threshold, nodes)

@@ -164,17 +164,15 @@ def finite_sizes(
     return corrected(0.0), corrected(1.0)
 
 
-def unreachable(
-    *, dimension: int, sample_ratio: float, trace: float, test_error: float, freedom: float
-) -> float:
+def unreachable(state: QuadraticState | NarrowState, dimension: int) -> float:
     """Training error of labels below anything that a positive matrix can fit, in no order of 1/d."""
     # x^T S x >= 0: no fit lowers an output by more than sqrt(d) tau, tau = Tr S / d, where it would by
     # A / alpha of a residual r ~ N(0, E_test): E ((r A / alpha - sqrt(d) tau)_+)^2 (derived; 1 to 7
     # times what was measured beside the first order, see docs).
-    spread = freedom / sample_ratio * math.sqrt(test_error)
+    spread = state.degrees_of_freedom / state.sample_ratio * math.sqrt(state.test_error)
     if spread <= 0:
         return 0.0
-    c = math.sqrt(dimension) * trace / spread
+    c = math.sqrt(dimension) * state.trace / spread
     beyond, density = (
         math.erfc(c / math.sqrt(2)) / 2,
         math.exp(-(c**2) / 2) / math.sqrt(2 * math.pi),

@@ -31,6 +31,10 @@ class NarrowState:
         R.
     train_error : float
         Mean squared residual per sample.
+    test_error : float
+        On fresh noisy labels, :math:`2R+\Delta`.
+    trace : float
+        :math:`\frac1d\mathrm{Tr}S`.
     objective : float
         :math:`\frac1{d^2}\sum_\mu r_\mu^2+\frac{\tilde\lambda}d\mathrm{Tr}S`.
     rank_fraction : float
@@ -54,6 +58,8 @@ class NarrowState:
     cut: float
     matrix_error: float
     train_error: float
+    test_error: float
+    trace: float
     objective: float
     rank_fraction: float
     degrees_of_freedom: float
@@ -202,6 +208,8 @@ class _Problem:
             cut=moments.cut,
             matrix_error=2 * self.ratio * law.variance - self.label_noise / 2,
             train_error=squares / self.ratio,
+            test_error=4 * self.ratio * law.variance,
+            trace=trace,
             objective=squares + self.penalty * trace,
             rank_fraction=moments.mass,
             degrees_of_freedom=moments.freedom(b),

@@ -16,7 +16,7 @@ from solvable.frame.curves import Axis
 from solvable.frame.panels import Panel, Trace
 from solvable.frame.points import NO_PREDICTION, Metrics
 from solvable.frame.system import Parameters, Preset, System
-from solvable.models.quadratic.finite_size import finite_sizes
+from solvable.models.quadratic.finite_size import finite_sizes, unreachable
 from solvable.models.quadratic.narrow import NarrowState, instability, solve_narrow
 from solvable.models.quadratic.system import WIDTH_AND_DATA
 from solvable.models.quadratic.target import QuadraticTarget
@@ -104,21 +104,21 @@ def predict(parameters: NarrowParameters) -> Metrics:
     errors = at_dimension(state, d) if state.width_limited else wide_errors
     reason = ""
     if growth > 1:
-        errors = None, None
+        errors = dict.fromkeys(errors)
         reason = (
             f"the width cuts so many directions that training has many minima (a small change grows by "
             f"{growth:.2g} in a step of message passing; predicted: up to 1). Raise sample_ratio, or "
             "change width."
         )
-    elif None in (*errors, *wide_errors):
+    elif None in (*errors.values(), *wide_errors.values()):
         reason = (
             "the first order in 1/d of the error or training error, or of a wide network's, is more than "
-            "half of it. Raise dimension, sample_ratio or regularisation."
+            "half of it, or labels that no network fits are. Raise dimension, sample_ratio or "
+            "regularisation."
         )
     return {
-        "matrix_error": errors[0],
-        "train_error": errors[1],
-        "wide_error": wide_errors[0],
+        **errors,
+        "wide_error": wide_errors["matrix_error"],
         "wide_rank": wide.rank_fraction * d,
         "effective_noise": state.effective_noise,
         "threshold": state.threshold,
@@ -139,17 +139,14 @@ def solve_wide(parameters: NarrowParameters) -> QuadraticState:
 
 
 @lru_cache(maxsize=1024)
-def at_dimension(
-    state: NarrowState | QuadraticState, dimension: int
-) -> tuple[float, float] | tuple[None, None]:
-    """Error and training error with their first order in 1/d, nothing where it is large."""
-    parts, found = finite_sizes(state), []
-    for name in ("matrix_error", "train_error"):
+def at_dimension(state: NarrowState | QuadraticState, dimension: int) -> dict[str, float | None]:
+    """Error and training error with their first order in 1/d, None where it is large."""
+    parts, found = finite_sizes(state), {}
+    for name, lost in (("matrix_error", 0.0), ("train_error", unreachable(state, dimension))):
         limit, control, full = (float(getattr(part, name)) for part in (state, *parts))
-        if abs(control) + abs(full - control) > 0.5 * dimension * limit:
-            return None, None
-        found.append(limit + full / dimension)
-    return found[0], found[1]
+        order = (abs(control) + abs(full - control)) / dimension + lost
+        found[name] = limit + full / dimension if order <= 0.5 * limit else None
+    return found
 
 
 def curve(parameters: NarrowParameters, coordinates: np.ndarray) -> list[Metrics]:
@@ -168,6 +165,12 @@ def determined(cell: Cell) -> bool:
     """Whether samples are more than twice the degrees of freedom, and ten for each coordinate."""
     left = cell.predicted("freedom_left")
     return bool(left > 0.5 and cell.setting.sample_ratio * cell.setting.dimension >= 10)
+
+
+def fitted(cell: Cell) -> bool:
+    """Whether, beside that, hardly a label is below what a positive matrix can fit."""
+    lost = unreachable(solve(cell.setting), cell.setting.dimension)
+    return determined(cell) and lost <= 0.05 * cell.expected
 
 
 def chance(parameters: NarrowParameters, prediction: Metrics) -> Metrics:
@@ -206,7 +209,7 @@ system = System(
             within=lambda cell: 4 / cell.setting.dimension,
             because="The next order: the first is predicted.",
             relative=True,
-            where=determined,
+            where=fitted,
             missing="needs twice the degrees of freedom and ten samples a coordinate: raise sample_ratio",
         ),
     ],

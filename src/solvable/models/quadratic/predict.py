@@ -9,7 +9,7 @@ import numpy as np
 
 from solvable.frame.points import NO_PREDICTION, Metrics
 from solvable.models.quadratic.bayes import bayes_optimal
-from solvable.models.quadratic.denoised import denoised_error
+from solvable.models.quadratic.denoised import denoised_error, feature_deviations
 from solvable.models.quadratic.errors import decompose_error
 from solvable.models.quadratic.finite_size import finite_sizes, unreachable
 from solvable.models.quadratic.parameters import QuadraticParameters
@@ -62,8 +62,16 @@ def chance(parameters: QuadraticParameters, prediction: Metrics) -> Metrics:
 def _metrics(parameters: QuadraticParameters, state: QuadraticState) -> Metrics:
     noise, threshold = state.effective_noise, state.threshold
     sizes, reasons = _at_this_size(parameters, state)
-    denoised = denoised_error(parameters, state)
-    if denoised is None:
+    left = degrees_left(parameters, state.degrees_of_freedom)
+    told = left >= 4
+    denoised = denoised_error(parameters, state) if told else None
+    if not told:
+        reasons += [
+            f"no gcv_test_error and denoised_error, as training leaves {left:.2g} degrees of freedom for "
+            "each coordinate (allowed: 4 or more) to tell the noise by. Raise sample_ratio or "
+            "regularisation."
+        ]
+    elif denoised is None:
         reasons += [
             "no denoised_error, as so few samples show the denoiser more than target and Gaussian "
             "noise. Raise sample_ratio."
@@ -81,7 +89,7 @@ def _metrics(parameters: QuadraticParameters, state: QuadraticState) -> Metrics:
         "outliers": _outliers(state, parameters.dimension),
         "degrees_of_freedom": state.degrees_of_freedom,
         "objective": state.objective,
-        "gcv_test_error": state.test_error,
+        "gcv_test_error": state.test_error if told else None,
         **_limits(parameters, state),
         **sizes,
         # Pruning moves the cut to the edge 2 delta of the noise, and trains nothing again.
@@ -142,6 +150,11 @@ def bayes_below(state: QuadraticState) -> float | None:
     return None
 
 
+def degrees_left(parameters: QuadraticParameters, freedom: float) -> float:
+    """Degrees of freedom for each coordinate that training leaves, (n - df)/d; 4 tell something."""
+    return parameters.dimension * (parameters.ratio - freedom)
+
+
 def feature_groups(parameters: QuadraticParameters) -> list[int]:
     """Ranks at which the groups of features end, strongest features first; the last is d."""
     d, rank = parameters.dimension, parameters.target_rank
@@ -181,6 +194,24 @@ def group_names(parameters: QuadraticParameters) -> list[str]:
 def group_errors(state: QuadraticState, ends: Sequence[int]) -> list[float]:
     """Mean errors of groups of features, strongest first; the groups end at these ranks."""
     return _grouped(state, feature_errors(state.law, state.threshold), ends)
+
+
+@lru_cache(maxsize=256)
+def group_scatter(parameters: QuadraticParameters) -> list[float]:
+    """Standard deviations of the errors of groups of features between replicates."""
+    state, ends, d = state_of(parameters), feature_groups(parameters), parameters.dimension
+    nodes, m, e = feature_deviations(state)
+    # E_ij ~ N(0, q/d), q = e - m^2, twice that at E_ii of mean m: Var |E v|^2 = 2 q (q + 4 m^2) / d; the
+    # fourth moment of samples adds 14 m^2 / n to Var E_ii where the feature is learned (derived).
+    q = np.maximum(e - m**2, 0)
+    variance = 2 * q * (q + 4 * m**2) / d
+    if parameters.sensing == "network":
+        variance += 56 * m**4 / parameters.n_samples * np.minimum(q / state.law.variance, 1)
+    alone, together = (
+        np.array(_grouped(state, np.interp(state.law.target.nodes, nodes, values), ends))
+        for values in (variance, 3 / d * q)  # delta moves all alike, by some 3/d (measured)
+    )
+    return [float(s) for s in np.hypot(np.sqrt(alone / group_sizes(parameters)), together)]
 
 
 def group_strengths(state: QuadraticState, ends: Sequence[int]) -> list[float]:
@@ -260,10 +291,7 @@ def _at_this_size(
         extra = gaussian
     lost = {"train_error": 0.0}
     if parameters.sensing == "network":
-        lost["train_error"] = unreachable(
-            dimension=d, sample_ratio=state.sample_ratio, trace=state.trace,
-            test_error=state.test_error, freedom=state.degrees_of_freedom,
-        )  # fmt: skip
+        lost["train_error"] = unreachable(state, d)
     for name in ("matrix_error", "train_error", "rank_fraction", "trace"):
         limit, control, full = (float(getattr(part, name)) for part in (state, gaussian, extra))
         order = (abs(control) + abs(full - control)) / d + lost.get(name, 0.0)

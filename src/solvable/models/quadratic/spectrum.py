@@ -92,7 +92,8 @@ def spectral_estimate(solution: QuadraticSolution, regularisation: float) -> Spe
     def excess(epsilon: float) -> float:
         return 4 * epsilon * (n - freedom(regularisation * epsilon)) / d**2 - 1
 
-    low = d**2 / (4 * n)
+    # Nothing learned has its root at d^2/4n itself, which rounding may put on either side.
+    low = (1 - 1e-12) * d**2 / (4 * n)
     high = 2 * low
     while excess(high) < 0:
         if high > 1e12 * low:
