@@ -286,3 +286,36 @@ def test_figures_tell_curves_apart_by_what_differs(figures):
     assert len(labels) == len(overlap.series)
     assert any("relu lift" in label for label in labels)
     assert any("cosine" in label for label in labels)
+
+
+@pytest.mark.parametrize(
+    ("setting", "replicates"),
+    [
+        # A fifth of the samples goes with the strong directions: .94 without their share.
+        ({"dimension": 110, "ratio": 4.0, "nuisance": 90, "nuisance_variance": 70.0}, 16),
+        # Fewer samples than inputs: eigenvectors of the kernel are none of a direction.
+        ({"dimension": 260, "ratio": 0.35, "nuisance": 12, "nuisance_variance": 90.0}, 32),
+    ],
+    ids=["many strong directions", "few samples"],
+)
+def test_a_hidden_direction_is_where_the_theory_says(setting, replicates):
+    parameters = NeuralLoFiParameters(
+        target="hidden", channel="absolute", label_map="tanh", kernel_samples=0, test_samples=5, **setting
+    )  # fmt: skip
+    predicted = system.predict(parameters)
+    found = [system.measure(parameters, random_stream("hidden", r)) for r in range(replicates)]
+    for name in ("best_squared_overlap", "deflated_squared_overlap", "best_rank"):
+        values = np.array([metrics[name] for metrics in found])
+        error = values.std(ddof=1) / np.sqrt(replicates)
+        assert abs(values.mean() - predicted[name]) < 3 * error + 0.02 * predicted[name], name
+    assert max(metrics["best_rank"] for metrics in found) < parameters.samples
+
+
+def test_strong_directions_that_take_most_samples_with_them_are_refused():
+    parameters = NeuralLoFiParameters(
+        target="hidden", dimension=90, ratio=0.5, nuisance=30, nuisance_variance=500.0
+    )
+    found = system.predict(parameters)
+    assert found["best_squared_overlap"] > 0
+    assert (found["deflated_squared_overlap"], found["deflated_rank"]) == (None, None)
+    assert "half" in found[NO_PREDICTION]

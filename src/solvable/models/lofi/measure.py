@@ -127,7 +127,9 @@ def _hidden(
 def _best(X: np.ndarray, T: np.ndarray, direction: np.ndarray) -> tuple[float, float]:
     """Largest squared overlap of an eigenvector, and how many have a larger modulus."""
     values, vectors = np.linalg.eigh((X * T[:, None]).T @ X / len(X))
-    squared = (direction @ vectors) ** 2
+    # Fewer samples than inputs leave a kernel, whose eigenvectors are any of it and have no rank.
+    kernel = np.abs(values) <= 1e-9 * np.abs(values).max()
+    squared = np.where(kernel, 0.0, (direction @ vectors) ** 2)
     best = int(np.argmax(squared))
     return float(squared[best]), float(np.sum(np.abs(values) > abs(values[best])))
 

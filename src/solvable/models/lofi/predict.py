@@ -104,32 +104,49 @@ def _error_floor(overlap: tuple[float, ...]) -> float:
 
 
 def _hidden(parameters: NeuralLoFiParameters, law: LabelLaw) -> Metrics:
-    weak = np.ones(parameters.n_inputs - parameters.nuisance - 1)
-    strong = np.full(parameters.nuisance, parameters.nuisance_variance)
-    raw, deflated = (
-        direction_profile(
-            law, variances=variances, direction_variance=1.0, n_samples=parameters.samples
-        )
-        for variances in (np.concatenate([strong, weak]), weak)
+    n, k = parameters.samples, parameters.nuisance
+    weak = np.ones(parameters.n_inputs - k - 1)
+    strong = np.full(k, parameters.nuisance_variance)
+    raw = direction_profile(
+        law, variances=np.concatenate([strong, weak]), direction_variance=1.0, n_samples=n
     )
     metrics: Metrics = {
         "best_squared_overlap": raw.best_squared_overlap,
         "best_rank": raw.best_rank,
-        "deflated_squared_overlap": deflated.best_squared_overlap,
-        "deflated_rank": deflated.best_rank,
-    }
-    # A principal component stands for a strong direction if its variance is above 1 + sqrt(d / n)
-    least = 1 + np.sqrt(parameters.n_inputs / parameters.samples)
-    if parameters.nuisance_variance > least:
-        return metrics
-    return metrics | {
         "deflated_squared_overlap": None,
         "deflated_rank": None,
-        NO_PREDICTION: (
-            f"nuisance_variance is {parameters.nuisance_variance:g}; strong directions are the leading "
-            f"principal components, and the theory of their removal holds, above {least:.3g}"
-        ),
     }
+    # A principal component stands for a strong direction if its variance is above 1 + sqrt(d / n)
+    least = 1 + np.sqrt(parameters.n_inputs / n)
+    if parameters.nuisance_variance > least and k <= n / 2:
+        deflated = direction_profile(
+            _projected(law, 1 - k / n), variances=weak, direction_variance=1.0, n_samples=n - k
+        )
+        return metrics | {
+            "deflated_squared_overlap": deflated.best_squared_overlap,
+            "deflated_rank": deflated.best_rank,
+        }
+    reason = (
+        f"nuisance_variance is {parameters.nuisance_variance:g}; strong directions are the leading "
+        f"principal components, and the theory of their removal holds, above {least:.3g}"
+    )
+    if k > n / 2:
+        reason = (
+            f"nuisance is {k} and takes as many degrees of freedom from {n} samples; the theory of its "
+            "removal holds up to half of them"
+        )
+    return metrics | {NO_PREDICTION: reason}
+
+
+def _projected(law: LabelLaw, share: float) -> LabelLaw:
+    """The label map once a random subspace of the samples has been taken away, this share left."""
+    # A strong direction is a vector over the samples and takes it with it: P T P in place of T. Free
+    # compression keeps the mean and multiplies the variance by c, as it does E[T (s^2 - 1)] of what is
+    # left of the direction, c E[T s^2] + (1 - c) E[T] (derived; higher cumulants are left alone).
+    mean, root = law.weights @ law.probabilities, np.sqrt(share)
+    return LabelLaw(
+        mean + root * (law.weights - mean), law.probabilities, 1 + root * (law.second_moments - 1)
+    )
 
 
 def _lifted(parameters: NeuralLoFiParameters, law: LabelLaw) -> Metrics:
