@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from solvable.learn.attribution import first_coordinates
 from solvable.learn.directions import (
     above_null,
     emergence_rows,
-    first_coordinates,
     layers_found,
     pictures_of,
 )

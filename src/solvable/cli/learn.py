@@ -64,7 +64,7 @@ def learn(
     would buy. Nothing is trained by gradient descent.
 
     The output directory holds report.html, result.json, predictions.csv,
-    figures/ and model.safetensors, which `solvable predict` uses.
+    directions.csv, figures/ and model.safetensors, which `solvable predict` uses.
 
     Parameters
     ----------
@@ -169,7 +169,7 @@ def _command(
 def _tell(found: Learned, files: LearnFiles) -> None:
     from solvable.cli.terminal import write, write_prose
     from solvable.learn import words
-    from solvable.learn.tables import method_table, outlook_table, signal_table
+    from solvable.learn.tables import made_table, method_table, outlook_table, signal_table
 
     write_prose(words.subject(found), style="bold")
     write_prose(*(f"- {treatment}" for treatment in found.treatments), style="dim")
@@ -180,6 +180,11 @@ def _tell(found: Learned, files: LearnFiles) -> None:
         write_prose(words.signal_sentence(layer, found))
         if layer.directions:
             write("", signal_table(layer))
+        made = words.kinds_sentence(layer, found)
+        if made:
+            write("")
+            write_prose(made)
+            write("", made_table(layer))
     write("")
     write_prose("How good are they on rows that were not seen?", style="bold")
     write_prose(words.headline(found), *words.comparison_sentences(found))

@@ -3,18 +3,80 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from solvable.learn.results import Direction, LayerFound, SignalOfClass
+from solvable.learn.attribution import (
+    Attribution,
+    column_shares,
+    first_coordinates,
+    matched,
+    totals,
+)
+from solvable.learn.results import ColumnShare, Direction, LayerFound, SignalOfClass
 from solvable.networks.filters import FilterReport
-from solvable.networks.layers import Filter, KernelFilter
 from solvable.networks.significance import FIRST_RATIO, SIGNIFICANT_RATIO
 
 
+@dataclass(frozen=True)
+class Made:
+    """Which columns the directions of the first filter are made of, with what the folds say."""
+
+    whole: Attribution  # of all rows
+    in_folds: tuple[Attribution, ...]  # empty if a fold has none
+    coordinates: tuple[np.ndarray, ...]  # of the directions of all rows on the rows of each fold
+
+    @cached_property
+    def totals(self) -> tuple[ColumnShare, ...]:
+        """Shares in all directions together."""
+        return totals(self.whole, self.in_folds)
+
+    @cached_property
+    def _matched(self) -> tuple[list[np.ndarray], np.ndarray]:
+        return matched(self.whole, self.in_folds, self.coordinates)
+
+    def of(self, number: int) -> tuple[tuple[ColumnShare, ...], float | None, float | None]:
+        """Shares in a direction, how much of it is straight, and how well folds find it again."""
+        place = number - 1
+        if place >= len(self.whole.shares):
+            return (), None, None
+        straight = float(self.whole.straight[place])
+        shares, again = self._matched
+        columns = column_shares(
+            self.whole.columns, self.whole.shares[place], [fold[place] for fold in shares]
+        )
+        return (
+            columns,
+            None if np.isnan(straight) else straight,
+            float(np.median(again[:, place])) if len(shares) else None,
+        )
+
+
+def made_of(
+    model: Any,
+    whole: Attribution | None,
+    in_folds: Sequence[Attribution | None],
+    tested: Sequence[np.ndarray],
+) -> Made | None:
+    """Attribution of all rows beside those of the folds; tested are the rows that each tests."""
+    if whole is None:
+        return None
+    folds = [one for one in in_folds if one is not None]
+    if len(folds) < len(in_folds) or not folds:
+        return Made(whole, (), ())
+    count = len(whole.shares)
+    coordinates = tuple(first_coordinates(model, X)[:, :count] for X in tested)
+    return Made(whole, tuple(folds), coordinates)
+
+
 def layers_found(
-    model: Any, in_folds: Sequence[tuple[int, ...]], labels: Sequence[str]
+    model: Any,
+    in_folds: Sequence[tuple[int, ...]],
+    labels: Sequence[str],
+    made: Made | None = None,
 ) -> tuple[LayerFound, ...]:
     """What each filter found in all rows; labels name the classes, or the target alone."""
     return tuple(
@@ -24,14 +86,15 @@ def layers_found(
             directions_in_folds=tuple(counts[number] for counts in in_folds),
             kept=len(report.eigenvalues),
             threshold=SIGNIFICANT_RATIO,
-            strongest=_strongest(report),
+            strongest=_strongest(report, None if number else made),
             signals=_signals(report, labels),
+            columns=() if number or made is None else made.totals,
         )
         for number, report in enumerate(model.filters_)
     )
 
 
-def _strongest(report: FilterReport) -> tuple[Direction, ...]:
+def _strongest(report: FilterReport, made: Made | None) -> tuple[Direction, ...]:
     # With many signals, a direction of the whole was not tested as such.
     tested: dict[int, float] = {}
     if len(report.null_ratios) == 1:
@@ -46,6 +109,7 @@ def _strongest(report: FilterReport) -> tuple[Direction, ...]:
             emergence_rows(report.n_samples, tested.get(number)),
             float(report.residual_dimensions[number - 1]),
             float(report.emergence_samples[number - 1]),
+            *(made.of(number) if made is not None else ()),
         )
         for number in (sorted(tested) or ranks)
         if number <= len(report.eigenvalues)
@@ -107,13 +171,3 @@ def pictures_of(
     pictures = (standardised.T @ centred / len(X)).reshape(-1, *image_shape)
     # Channels are averaged.
     return np.asarray(pictures.mean(axis=3) if pictures.ndim == 4 else pictures)
-
-
-def first_coordinates(model: Any, X: np.ndarray) -> np.ndarray:
-    """Coordinates that the first filter keeps, shape (n, k)."""
-    h = np.asarray(X)
-    for layer in model.network_.layers:
-        h = layer.apply(h)
-        if isinstance(layer, (Filter, KernelFilter)):
-            return h
-    return h

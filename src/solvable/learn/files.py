@@ -12,7 +12,7 @@ from solvable.data import Dataset
 from solvable.learn.figures import learn_figures, write_pictures
 from solvable.learn.html import render_learn_report
 from solvable.learn.results import Learned
-from solvable.learn.tables import columns_as_csv
+from solvable.learn.tables import columns_as_csv, shares_as_csv
 from solvable.networks.files import save_model
 from solvable.plots.files import write_atomically, write_figures
 from solvable.study.result_directory import RESULT, ResultDirectory
@@ -20,12 +20,15 @@ from solvable.study.result_directory import RESULT, ResultDirectory
 REPORT = "report.html"
 MODEL = "model.safetensors"
 PREDICTIONS = "predictions.csv"
+DIRECTIONS = "directions.csv"
 FIGURES = "figures"
 
 FORMAT = "solvable-learn-1"
 """Mark of a result of ours."""
 
-DIRECTORY = ResultDirectory("learn", "data", FORMAT, (REPORT, RESULT, MODEL, PREDICTIONS, FIGURES))
+DIRECTORY = ResultDirectory(
+    "learn", "data", FORMAT, (REPORT, RESULT, MODEL, PREDICTIONS, DIRECTIONS, FIGURES)
+)
 """Where results go."""
 
 
@@ -54,6 +57,7 @@ def write_files(found: Learned, dataset: Dataset, directory: Path, *, command: s
     write_atomically(files.result, (json.dumps(content, indent=2, allow_nan=False) + "\n").encode())
     save_model(found.model, files.model, notes=_notes(found, dataset))
     write_atomically(files.predictions, _predictions(found, dataset).encode())
+    write_atomically(directory / DIRECTIONS, shares_as_csv(found).encode())
     files.figures.extend(write_figures(learn_figures(found), directory / FIGURES))
     files.figures.extend(write_pictures(found, directory / FIGURES))
     render_learn_report(found, files.report, command=command, model=str(files.model))

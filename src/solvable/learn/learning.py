@@ -17,7 +17,7 @@ from solvable.arrays import random_stream
 from solvable.data import Dataset, Split
 from solvable.errors import InvalidData, MemoryLimitExceeded
 from solvable.learn.competitors import LEARNED, Design, methods, width_for
-from solvable.learn.directions import layers_found, pictures_of
+from solvable.learn.directions import layers_found, made_of, pictures_of
 from solvable.learn.folds import (
     deal_folds,
     deal_groups,
@@ -241,11 +241,23 @@ class _Plan:
     def _tasks(self) -> list[Task]:
         X, y, design, none = self.dataset.X[self.rows], self.y, self.design, slice(0, 0)
         everything = Split(X, y, X[none], y[none], self.dataset.preparation)
-        tasks = [Task(LEARNED, -1, everything, design, len(y), keep_model=True)]
+        tasks = [Task(LEARNED, -1, everything, design, len(y), keep_model=True, attributed=True)]
+        # Of images, pictures are shown and pixels are not compared fold by fold.
+        attributed = self.dataset.image_shape is None
         for fold in range(self.request.folds):
             train, test = self.train(fold), np.flatnonzero(self.folds == fold)
             split = self._split(train, test)
-            tasks += [Task(method.key, fold, split, design, len(train)) for method in self.methods]
+            tasks += [
+                Task(
+                    method.key,
+                    fold,
+                    split,
+                    design,
+                    len(train),
+                    attributed=attributed and method.key == LEARNED,
+                )
+                for method in self.methods
+            ]
             # Training sets of all folds have the same size only where none is later than another.
             sizes = self.sizes[:-1] if self.times is None else self.sizes
             key = (self.request.seed, fold)
@@ -346,6 +358,12 @@ def _assembled(plan: _Plan, measured: list[Measured]) -> Learned:
         predictions[plan.folds == fit.fold] = fit.predicted
     signals = dataset.class_labels if len(dataset.class_labels) > 2 else (dataset.target,)
     images = dataset.image_shape
+    made = made_of(
+        final.model,
+        final.attribution,
+        [fit.attribution for fit in learned],
+        [dataset.X[plan.rows[plan.folds == fit.fold]] for fit in learned],
+    )
     return Learned(
         name=dataset.name,
         n_samples=len(plan.y),
@@ -362,7 +380,7 @@ def _assembled(plan: _Plan, measured: list[Measured]) -> Learned:
         seed=request.seed,
         layers=request.layers,
         methods=score_methods(plan.methods, by_method, losses),
-        found=layers_found(final.model, [fit.n_significant for fit in learned], signals),
+        found=layers_found(final.model, [fit.n_significant for fit in learned], signals, made),
         outlook=outlook_of(_curve(plan, measured, losses), len(plan.y), seed=request.seed),
         fingerprint=fingerprint,
         data_fingerprint=data_fingerprint,

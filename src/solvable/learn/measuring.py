@@ -13,6 +13,7 @@ import numpy as np
 from solvable.arrays import random_stream
 from solvable.data import Split
 from solvable.errors import SolvableError
+from solvable.learn.attribution import Attribution, attribute
 from solvable.learn.competitors import LEARNED, Design, methods
 
 Progress: TypeAlias = Callable[[int, int, float | None], None]
@@ -29,6 +30,7 @@ class Task:
     design: Design
     rows: int  # training rows
     keep_model: bool = False
+    attributed: bool = False  # whether to say which columns its directions are made of
 
     def ready(self) -> Task:
         """The same with its rows prepared."""
@@ -61,8 +63,9 @@ class Measured:
     seconds: float = 0.0
     rows: int = 0  # training rows that were used
     failure: str = ""  # why there are no predictions
-    remark: str = ""  # what was done less than in full
     model: Any = None  # if it was asked for
+    remark: str = ""  # what was done less than in full
+    attribution: Attribution | None = None  # of the directions to columns, if it was asked for
 
 
 def measure(task: Task) -> Measured:
@@ -91,17 +94,24 @@ def measure(task: Task) -> Measured:
             return Measured(
                 task.method, task.fold, task.rows, np.empty(0), rows=len(y), failure=str(error)
             )
+        seconds = time.perf_counter() - start
+        made = (
+            attribute(model, X, split.X_test, split.preparation, seed=task.design.seed)
+            if task.attributed
+            else None
+        )
     return Measured(
         task.method,
         task.fold,
         task.rows,
         np.asarray(predicted),
         tuple(report.n_significant or 0 for report in getattr(model, "filters_", ())),
-        time.perf_counter() - start,
+        seconds,
         getattr(model, "rows_", len(y)),
         "",
-        getattr(model, "remark_", ""),
         model if task.keep_model else None,
+        getattr(model, "remark_", ""),
+        made,
     )
 
 

@@ -58,6 +58,16 @@ class MethodScore:
 
 
 @dataclass(frozen=True)
+class ColumnShare:
+    """How much of a direction is made of a column."""
+
+    column: str
+    share: float  # of all columns together, from 0 to 1
+    lower: float | None = None  # least and largest in the models of the folds; None without them
+    upper: float | None = None
+
+
+@dataclass(frozen=True)
 class Direction:
     """One direction of the features."""
 
@@ -72,6 +82,11 @@ class Direction:
     residual_dimension: float  # effective dimension of what the stronger directions leave
     # The same from the residual dimension (FilterReport); a lower estimate for weak directions.
     emergence_rows_by_dimension: float
+    columns: tuple[ColumnShare, ...] = ()  # the largest first; none where it was not attributed
+    straight: float | None = None  # share of its variance that is a straight line in the columns
+    # Median over folds of its squared correlation with the likest direction of the fold's model, on
+    # the rows that the fold tests.
+    again: float | None = None
 
 
 @dataclass(frozen=True)
@@ -96,6 +111,7 @@ class LayerFound:
     threshold: float  # ratio above which a direction counts
     strongest: tuple[Direction, ...]  # those kept, the weaker ones more sparsely
     signals: tuple[SignalOfClass, ...]  # per class, or one
+    columns: tuple[ColumnShare, ...] = ()  # shares in all directions together, by their strength
 
 
 @dataclass(frozen=True)

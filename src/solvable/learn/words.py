@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from solvable.learn.request import LEAST_ROWS
-from solvable.learn.results import Expected, LayerFound, Learned, MethodScore, SignalOfClass
+from solvable.learn.results import (
+    ColumnShare,
+    Expected,
+    LayerFound,
+    Learned,
+    MethodScore,
+    SignalOfClass,
+)
 from solvable.networks.significance import FIRST_RATIO
 from solvable.plots.numbers import format_number
 
@@ -159,6 +166,60 @@ def outlook_sentence(found: Learned) -> str:
         f"With twice the rows ({twice.rows}), {what} expected to fall from about {gained} to "
         f"{value} ({interval})."
     )
+
+
+def share_text(part: ColumnShare) -> str:
+    """A column with its share, such as "'age' 23 % (15 to 26 %)"."""
+    ends = ""
+    if part.lower is not None and part.upper is not None:
+        ends = f" ({100 * part.lower:.0f} to {100 * part.upper:.0f} %)"
+    return f"{part.column!r} {100 * part.share:.0f} %{ends}"
+
+
+def kinds_sentence(layer: LayerFound, found: Learned) -> str:
+    """What there can be more of than columns, and which columns have most of it; empty if unknown."""
+    if found.image_shape or not layer.columns:
+        return ""
+    columns = len(layer.columns)
+    more = ""
+    if layer.directions > columns:
+        more = (
+            f"There are more directions than the {columns} columns because a direction is a function of "
+            f"columns: {columns} can be straight lines, {columns * (columns + 1) // 2} squares and "
+            f"products of two, and others bend more; these rows tell {layer.directions} apart. "
+        )
+    largest = ", ".join(share_text(part) for part in layer.columns[:5])
+    folds = "; in brackets, the models of the folds" if layer.columns[0].lower is not None else ""
+    return (
+        f"{more}Of all directions together, weighted by strength, the largest shares of the {columns} "
+        f"columns are {largest}{folds}."
+    )
+
+
+def made_rows(layer: LayerFound) -> list[tuple[str, str, str, str]]:
+    """Table of directions: number, columns it is made of, how much is straight, found again."""
+    rows = []
+    for direction in layer.strongest:
+        if direction.number > layer.directions or not direction.columns:
+            continue
+        parts = [part for part in direction.columns[:3] if part.share >= 0.1]
+        made = ", ".join(map(share_text, parts or direction.columns[:1]))
+        shares = (direction.straight, direction.again)
+        straight, again = ("–" if one is None else f"{100 * one:.0f} %" for one in shares)
+        rows.append((str(direction.number), made, straight, again))
+    return rows
+
+
+MADE_OF = (
+    "A column's share says how much the direction changes when the column takes its value from another "
+    "row (total effect, all columns together 100 %; in brackets, least and most in the models of the "
+    "folds). A straight direction is a line in the columns, the rest of it is products and bends. "
+    "Found again: squared correlation with the likest direction of a model that lacks the rows on which "
+    "they are compared, median over folds; where it is low, the direction is mixed with its neighbours "
+    "and its columns say little. Columns that go together share what they tell, in proportions that "
+    "these rows cannot fix; and no share says what would happen if the column were changed."
+)
+"""What shares of columns are."""
 
 
 def class_rows(layer: LayerFound) -> Sequence[tuple[str, str, str, str]]:
