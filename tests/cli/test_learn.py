@@ -91,6 +91,7 @@ def test_the_directory_holds_what_was_promised(learned):
         "result.json",
         "model.safetensors",
         "predictions.csv",
+        "directions.csv",
         "figures",
     }
     assert {one.name for one in (out / "figures").iterdir()} >= {
