@@ -28,8 +28,11 @@ from solvable.networks.memory import (
 )
 from solvable.networks.significance import FIRST_RATIO
 
-Scaling: TypeAlias = Literal["columns", "global", "none"]
-"""What samples are standardised by: each column, all of them together, or not at all."""
+Scaling: TypeAlias = Literal["auto", "columns", "global", "none"]
+"""What samples are standardised by: each column, all of them together, or not at all; "auto": all
+together where they share their bounds, as pixels do, else each column."""
+
+SCALINGS = ("auto", "columns", "global", "none")
 
 KERNEL_SAMPLES = 4000
 """Largest number of samples at which the default network is infinitely wide."""
@@ -57,7 +60,7 @@ class NeuralLoFiBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         self,
         blocks: Sequence[Block] | None = None,
         final_reduce: Reduce = None,
-        scaling: Scaling = "columns",
+        scaling: Scaling = "auto",
         image_shape: tuple[int, int, int] | None = None,
         multiclass: MultiClass = "sum-of-squares",
         centre_labels: bool = False,
@@ -82,7 +85,7 @@ class NeuralLoFiBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         blocks = default_blocks(n_samples) if self.blocks is None else list(self.blocks)
         check_blocks(blocks)
         for name, allowed in (
-            ("scaling", ("columns", "global", "none")),
+            ("scaling", SCALINGS),
             ("multiclass", ("sum-of-squares", "alternating")),
             ("solver", ("auto", "dense", "lanczos", "krylov")),
         ):
@@ -197,13 +200,31 @@ def standardise_columns(X: np.ndarray, scaling: Scaling) -> Standardise | None:
         return None
     mean = X.mean(axis=0, dtype=np.float64)
     variance = np.mean(np.square(X - mean), axis=0)
-    return scaling_from(mean, variance, scaling)
+    shared = scaling == "auto" and share_bounds(X.min(axis=0), X.max(axis=0))
+    return scaling_from(mean, variance, scaling, shared=shared)
 
 
-def scaling_from(mean: np.ndarray, variance: np.ndarray, scaling: Scaling) -> Standardise | None:
-    """First layer of a network, from mean and variance of each column."""
+def share_bounds(lowest: np.ndarray, highest: np.ndarray) -> bool:
+    """Whether columns are of one unit: one lower bound, and half of them near the upper one."""
+    # Pixels are. Each over its own scale, those at the margin of images would be noise as large as the
+    # rest: on 5,000 digits that doubled the error.
+    varying = highest > lowest
+    if np.count_nonzero(varying) < 2:
+        return False
+    low, high = lowest[varying], highest[varying]
+    width = high.max() - low.min()
+    near = high - low.min() >= width / 2
+    return bool(low.max() - low.min() <= 0.01 * width and near.mean() >= 0.5)
+
+
+def scaling_from(
+    mean: np.ndarray, variance: np.ndarray, scaling: Scaling, *, shared: bool = False
+) -> Standardise | None:
+    """First layer of a network, from mean and variance of each column, and if they share bounds."""
     if scaling == "none":
         return None
+    if scaling == "auto":
+        scaling = "global" if shared else "columns"
     if scaling == "global":
         centre = float(mean.mean())
         spread = math.sqrt(float(np.mean(variance + (mean - centre) ** 2))) or 1.0

@@ -146,8 +146,9 @@ class NeuralLoFiClassifier(ClassifierMixin, StreamingMixin, NeuralLoFiBase):
         lift, infinitely wide for up to 4,000 samples and of width 2,000 beyond.
     final_reduce : int, "auto" or None
         Filter of the last features.
-    scaling : {"columns", "global", "none"}
-        Standardisation of the samples: each column, all pixels together, or none.
+    scaling : {"auto", "columns", "global", "none"}
+        Standardisation of the samples: each column, all together, or none. "auto": all together
+        where the columns share their bounds, as pixels do, and else each column.
     image_shape : tuple of int, optional
         (height, width, channels) of the rows, for convolutional blocks.
     multiclass : {"sum-of-squares", "alternating"}
