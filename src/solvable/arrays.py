@@ -103,6 +103,15 @@ def as_on(array: np.ndarray, like: Array) -> Array:
     return xp.asarray(np.ascontiguousarray(array), dtype=kind, device=device(like))
 
 
+def clipped(array: Array, low: float, high: float | None = None) -> Array:
+    """Entries between two bounds, by the one call of each library that makes no other copies."""
+    if isinstance(array, np.ndarray):
+        return np.clip(array, low, high)
+    if hasattr(array, "clamp"):
+        return array.clamp(low, high)
+    return namespace(array).clip(array, low, high)
+
+
 def random_stream(*key: int | str) -> np.random.Generator:
     """Counter-based random generator that depends on the key alone.
 

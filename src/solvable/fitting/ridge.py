@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from solvable.arrays import Array, as_on, namespace, random_stream, to_numpy
+from solvable.arrays import Array, as_on, clipped, is_tensor, namespace, random_stream, to_numpy
 from solvable.errors import InvalidData, InvalidParameter
 from solvable.operators._symmetric import mirror, rank_update
 
@@ -109,7 +109,7 @@ def _by_inverse(centred: Array, targets: Array, penalty: float) -> tuple[Array, 
 def _left_out(residual: Array, free: Array) -> float:
     """Mean squared leave-one-out error, from residuals and their parts that samples do not fit."""
     xp = namespace(residual)
-    return float(xp.sum((residual / xp.clip(free, 1e-12)[:, None]) ** 2)) / len(residual)
+    return float(xp.sum((residual / clipped(free, 1e-12)[:, None]) ** 2)) / len(residual)
 
 
 def _inverse(positive: Array) -> Array:
@@ -137,15 +137,26 @@ class ReadoutMoments:
         self.cross = np.zeros((n_features, n_outputs))
         self.powers = np.zeros(n_outputs)
 
-    def add(self, Z: np.ndarray, Y: np.ndarray) -> ReadoutMoments:
-        """Add a chunk of features (m, P) and targets (m, C)."""
+    def add(self, Z: Array, Y: np.ndarray) -> ReadoutMoments:
+        """Add a chunk of features (m, P) and targets (m, C); tensors are summed where they are."""
+        xp = namespace(Z)
+        if is_tensor(Z) and not is_tensor(self.gram):
+            wide = xp.astype(Z[:1], xp.float64)
+            for name in ("features", "gram", "cross"):
+                setattr(self, name, as_on(getattr(self, name), wide))
         self.rows += len(Z)
-        self.features += Z.sum(axis=0, dtype=np.float64)
+        self.features += xp.sum(Z, axis=0, dtype=xp.float64)
         self.targets += Y.sum(axis=0)
         rank_update(self.gram, Z, 1.0)
-        self.cross += Z.T @ Y.astype(Z.dtype, copy=False)
+        self.cross += xp.astype(Z.T @ as_on(Y, Z), xp.float64, copy=False)
         self.powers += np.sum(Y * Y, axis=0)
         return self
+
+    def _fetch(self) -> None:
+        """Bring the sums to the host, if they are not there."""
+        if is_tensor(self.gram):
+            self.features, self.cross = to_numpy(self.features), to_numpy(self.cross)
+            self.gram = np.asfortranarray(to_numpy(self.gram))
 
     def merge(self, other: ReadoutMoments) -> ReadoutMoments:
         """Add the sums of other samples."""
@@ -153,12 +164,15 @@ class ReadoutMoments:
             raise InvalidData(
                 f"sums of shape {other.cross.shape} cannot be added to {self.cross.shape}."
             )
+        self._fetch()
+        other._fetch()
         for name in self._NAMES:
             setattr(self, name, getattr(self, name) + getattr(other, name))
         return self
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Plain arrays that :meth:`from_arrays` reads back."""
+        self._fetch()
         arrays = {name: np.asarray(getattr(self, name)) for name in self._NAMES}
         return arrays | {"gram": self.gram.T}
 
@@ -177,6 +191,7 @@ class ReadoutMoments:
 
     def solve(self, *, regularisation: Regularisation = "leave-one-out") -> RidgeFit:
         """Ridge with an unpenalised intercept, its penalty by generalised cross-validation."""
+        self._fetch()
         n = self.rows
         mean, centre = self.features / n, self.targets / n
         cross = self.cross - n * np.outer(mean, centre)
