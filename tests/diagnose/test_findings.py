@@ -103,7 +103,7 @@ def test_a_few_zeros_to_rounding_are_an_atom_only_with_a_gap():
     ],
 )
 def test_matrices_that_have_no_law_say_why(values, tied, words):
-    found = diagnose_matrix(values, tied=tied, control=True)
+    found = diagnose_matrix(values, tied=tied)
     assert not found.fitted
     assert words in found.reason
 

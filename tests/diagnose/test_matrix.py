@@ -210,26 +210,26 @@ def test_initial_weights_are_compared_and_their_absence_is_said(tmp_path):
         for row in diagnose_file(tmp_path / "after.npz", initial=tmp_path / "before.npz")
     }
     compared = rows["one"].initial
-    assert (compared.control, compared.phase) == ("initial weights", "random-like")
+    assert compared.phase == "random-like"
     assert compared.difference.phase == "rank-collapse"
     assert compared.relative_change == pytest.approx(6 / np.linalg.norm(start))
     assert any("none of this name" in note for note in rows["other"].notes)
     assert any("their shape" in note for note in rows["third"].notes)
-    assert rows["other"].initial.control == "permuted entries"
+    assert rows["other"].initial is None
     with pytest.raises(InvalidData, match="same shape"):
         diagnose_matrix(learned, initial=start.T)
 
 
-def test_permuted_entries_tell_single_large_entries_from_structure():
+def test_single_large_entries_are_no_features():
     rng = np.random.default_rng(13)
     sparse = rng.standard_normal((80, 100)) / 10
     sparse[rng.integers(0, 80, 4), rng.integers(0, 100, 4)] = 5.0
-    found = diagnose_matrix(sparse, control=True)
-    assert found.initial.n_outliers >= 3
-    assert "single entries" in found.initial.text
-    structured = diagnose_matrix(spiked(rng, (80, 100), [4.0]), control=True)
-    assert structured.initial.phase == "random-like"
-    assert "order makes" in structured.initial.text
+    found = diagnose_matrix(sparse)
+    assert (found.phase, found.features, found.advice) == ("random-like", (), None)
+    assert found.control.tested >= 3 > found.control.confirmed == 0
+    assert "under random signs has as large ones" in found.reason
+    structured = diagnose_matrix(spiked(rng, (80, 100), [4.0]))
+    assert (structured.control.tested, structured.control.confirmed) == (1, 1)
 
 
 def test_bfloat16_noise_has_no_zeros():
@@ -255,7 +255,7 @@ def test_result_does_not_depend_on_the_number_of_workers(tmp_path):
 @pytest.mark.parametrize("kind", ["fitted", "refused"])
 def test_rows_are_plain_data(kind):
     values = np.eye(40, 50) if kind == "refused" else np.random.default_rng(16).random((40, 50))
-    found = diagnose_matrix(values - 0.5 * (kind == "fitted"), control=True)
+    found = diagnose_matrix(values - 0.5 * (kind == "fitted"))
     text = json.dumps(found.to_dict(), allow_nan=False)
     assert json.loads(text)["shape"] == [40, 50]
     assert found.to_dict(arrays=False)["values"] is None

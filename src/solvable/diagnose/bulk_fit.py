@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
@@ -54,6 +54,18 @@ class BulkFit:
         """Strength from which a signal is out of the bulk, delta c^(1/4)."""
         p, q = self.shape
         return self.noise * (p / q) ** 0.25
+
+
+def first_outliers(fit: BulkFit, count: int) -> BulkFit:
+    """Return the fit with its strongest outliers alone; its cut is above the others."""
+    spikes = fit.spikes
+    if count >= fit.n_outliers:
+        return fit
+    kept = {field.name: getattr(spikes, field.name)[:count] for field in fields(spikes)}
+    if spikes.long_overlap is spikes.short_overlap:
+        kept["long_overlap"] = kept["short_overlap"]
+    cut = max(fit.cut, float(abs(spikes.observed[count])) - fit.shrinkage)
+    return replace(fit, spikes=replace(spikes, **kept), cut=cut)
 
 
 def check_spectrum(values: np.ndarray, shape: tuple[int, int]) -> np.ndarray:

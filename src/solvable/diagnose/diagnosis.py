@@ -16,7 +16,9 @@ from solvable.plots.shown import Shown
 
 NOT_FITTED = "not fitted"
 
-REFUTED = 0.02  # p-value below which the best law is refuted; the phase stays the likeliest
+# p-value below which the best law is refuted: the phase stays the likeliest, but nothing is read
+# off a bulk that is none.
+REFUTED = 0.02
 
 
 @dataclass(frozen=True)
@@ -109,17 +111,25 @@ class Curve:
 
 @dataclass(frozen=True)
 class Comparison:
-    """A matrix against its initial weights, or against itself with its entries permuted."""
+    """A matrix against its initial weights."""
 
-    control: str  # "initial weights" or "permuted entries"
-    phase: str  # of the control
-    n_outliers: int | None = None  # of the control; None where it has no bulk
-    noise: float | None = None  # of the control
+    phase: str  # of the initial weights
+    n_outliers: int | None = None  # of the initial weights; None where they have no bulk
+    noise: float | None = None  # of the initial weights
     relative_change: float | None = (
         None  # Frobenius norm of the change over that of the initial weights
     )
     difference: MatrixDiagnosis | None = None  # diagnosis of the change W - W0
     text: str = ""  # one sentence for a reader
+
+
+@dataclass(frozen=True)
+class Control:
+    """A matrix against itself under random signs."""
+
+    tested: int  # values beyond the bulk, or the largest alone where there is none
+    confirmed: int  # of them larger than any under random signs
+    text: str  # one sentence for a reader
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,7 +187,9 @@ class MatrixDiagnosis:
     symmetric : bool
         Whether ``values`` are eigenvalues.
     initial : Comparison or None
-        Against the initial weights or permuted entries.
+        Against the initial weights.
+    control : Control or None
+        Against the matrix itself under random signs; None where nothing was to be confirmed.
     """
 
     name: str
@@ -205,6 +217,7 @@ class MatrixDiagnosis:
     edges: tuple[float, float] | None = None
     symmetric: bool = False
     initial: Comparison | None = None
+    control: Control | None = None
 
     @property
     def fitted(self) -> bool:

@@ -24,7 +24,6 @@ def diagnose_file(
     *,
     initial: str | Path | None = None,
     tied: bool = False,
-    control: bool = True,
     workers: int = 1,
     seed: int = 0,
 ) -> Iterator[MatrixDiagnosis]:
@@ -39,8 +38,6 @@ def diagnose_file(
     tied : bool
         Whether to diagnose the product of each matrix with itself, as a quadratic network learns
         it.
-    control : bool
-        Whether to compare with permuted entries where there are no initial weights.
     workers : int
         Processes; the result does not depend on their number.
     seed : int
@@ -69,8 +66,7 @@ def diagnose_file(
     before = {} if initial is None else {stored.name: stored for stored in iter_weights(initial)}
     missing = initial is not None
     tasks = (
-        (stored, before.get(stored.name), missing, tied, control, seed)
-        for stored in iter_weights(path)
+        (stored, before.get(stored.name), missing, tied, seed) for stored in iter_weights(path)
     )
     if workers == 1:
         for task in tasks:
@@ -87,7 +83,6 @@ def _diagnose_stored(
     before: StoredArray | None,
     missing: bool,
     tied: bool,
-    control: bool,
     seed: int,
 ) -> MatrixDiagnosis:
     if len(stored.shape) == 1:
@@ -112,7 +107,6 @@ def _diagnose_stored(
         precision=stored.precision,
         initial=start,
         tied=tied,
-        control=control,
         seed=seed,
     )
     note = (f"initial weights: {refusal}",) if refusal else ()

@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 
 from solvable.arrays import to_numpy
-from solvable.diagnose.bulk_fit import BulkFit
+from solvable.diagnose.bulk_fit import BulkFit, first_outliers
 from solvable.diagnose.bulk_law import WholeBulk
 from solvable.diagnose.diagnosis import (
     NOT_FITTED,
     REFUTED,
     Comparison,
+    Control,
     Estimate,
     MatrixDiagnosis,
     Rival,
@@ -29,7 +30,6 @@ from solvable.diagnose.findings import (
 from solvable.diagnose.phase_likelihood import PhaseLaw, phase_laws
 from solvable.diagnose.rivals import goodness_of, rivals_of, tail_of
 from solvable.diagnose.spectrum import Spectrum, in_unit, read_spectrum
-from solvable.diagnose.strengths import Decay
 from solvable.errors import InvalidData
 
 
@@ -41,14 +41,16 @@ def diagnose_matrix(
     precision: float = 2.0**-52,
     initial: np.ndarray | None = None,
     tied: bool = False,
-    control: bool = False,
     seed: int = 0,
 ) -> MatrixDiagnosis:
     r"""Bulk, learned features, tail and phase of one matrix.
 
     The phase is that of the likeliest law, each parameter at a price
     (:func:`solvable.diagnose.phase_likelihood.phase_laws`); features, noise, shrinkage and advice
-    are given where that law has a bulk. A tail is fitted only where it has none, because the edge
+    are given where that law has a bulk that is not refuted. A feature must also be larger than
+    every value of the same matrix under random signs, of its entries and of their cosines along
+    rows, columns and both: those keep heavy tails, unequal variances and correlations. A matrix
+    whose largest value is not is random-like. A tail is fitted only where it has none, because the edge
     of noise passes for a power law. Symmetric matrices are diagnosed by their eigenvalues.
 
     Parameters
@@ -63,8 +65,6 @@ def diagnose_matrix(
         Weights before training, of the same shape.
     tied : bool
         Whether to diagnose the product of the matrix with itself.
-    control : bool
-        Whether to compare with permuted entries where there are no initial weights.
     seed : int
         Of the bootstraps.
 
@@ -115,8 +115,6 @@ def diagnose_matrix(
                 float(np.linalg.norm(change)),
                 float(np.linalg.norm(initial)),
             )
-        elif row.fitted and control and not spectrum.symmetric:
-            compared = _against_permuted(weights, row, precision, seed)
         else:
             compared = None
     return replace(row, initial=compared)
@@ -171,13 +169,15 @@ def _explained(
     if not laws:
         return base
     best, runner_up = laws[0], laws[1] if len(laws) > 1 else None
+    control = _control(spectrum, fit, best, seed)
+    if control is not None and not control.confirmed:
+        best, runner_up = replace(best, phase="random-like", what=control.text), None
+    tail, against, p_value = None, None, None
     if best.smooth is None and best.phase != "rank-collapse" and fit is not None:
-        fit, decay = decay_below_threshold(fit, best, notes, seed)
-        base = _with_bulk(base, spectrum, fit, decay)
-        tail, against = None, None
-        p_value: float | None = fit.p_value
+        base, fit = _with_bulk(base, spectrum, fit, best, control, notes, seed)
+        p_value = fit.p_value
         notes.append("tail: not fitted, as a bulk of noise explains the spectrum.")
-    else:
+    elif best.phase != "random-like":
         tail, against = tail_of(values, best, whole, fit, notes, seed)
         p_value = goodness_of(best, values, tail, seed)
     if p_value is not None and p_value < REFUTED:
@@ -201,14 +201,45 @@ def _explained(
             Rival(law.phase, law.log_likelihood, None, law.n_parameters) for law in laws
         ),
         law=curve_of(spectrum, whole, fit, best),
+        control=control,
     )
 
 
+def _control(spectrum: Spectrum, fit: BulkFit | None, best: PhaseLaw, seed: int) -> Control | None:
+    """What random signs leave of the values beyond a bulk, or of the largest where there is none."""
+    with_bulk = best.smooth is None and fit is not None
+    if best.phase in ("random-like", "rank-collapse"):
+        return None
+    # A value that has hardly left the bulk is a finding as well.
+    tested = max(fit.n_outliers, 1) if with_bulk and fit is not None else 1
+    count, reaching = spectrum.controlled(fit, tested, seed)
+    beyond = f"{tested} value{'s' * (tested != 1)} beyond the edge of independent noise"
+    if not with_bulk:
+        beyond = "the largest value"
+    if not count:
+        text = f"noise: {beyond}, and the same matrix under {reaching} has as large ones"
+    elif count == tested:
+        text = f"{beyond}, larger than all of the same matrix under random signs"
+    else:
+        text = (
+            f"{beyond}, of which {count} are larger than those of the same matrix under {reaching}"
+        )
+    return Control(tested, count, text)
+
+
 def _with_bulk(
-    base: MatrixDiagnosis, spectrum: Spectrum, fit: BulkFit, decay: Decay | None
-) -> MatrixDiagnosis:
+    base: MatrixDiagnosis,
+    spectrum: Spectrum,
+    fit: BulkFit,
+    best: PhaseLaw,
+    control: Control | None,
+    notes: list[str],
+    seed: int,
+) -> tuple[MatrixDiagnosis, BulkFit]:
+    """The row with what a bulk says, as far as it is to be believed; the fit as it was used."""
+    if control is not None:
+        fit = first_outliers(fit, control.confirmed)
     unit = spectrum.unit
-    errors, advice = errors_and_advice(spectrum, fit, decay)
     if spectrum.symmetric:
         low = -2 * fit.noise - fit.shrinkage
     else:
@@ -216,16 +247,23 @@ def _with_bulk(
         low = fit.noise * (1 - (p / q) ** 0.5) - fit.shrinkage
     if spectrum.semidefinite:
         low = max(low, 0.0)
-    return replace(
+    base = replace(base, edges=(low * unit, fit.edge * unit))
+    if fit.p_value < REFUTED:
+        notes.append("features: none are given, as the law of the noise is refuted.")
+        return base, fit
+    fit, decay = decay_below_threshold(fit, best, notes, seed)
+    base = replace(
         base,
         noise=_estimate(fit.noise, fit.noise_error, unit),
         shrinkage=_estimate(fit.shrinkage, fit.shrinkage_error, unit) if fit.shrinkage else None,
         features=features_of(fit, unit),
         exponent=exponent_of(None, None, decay),
-        advice=advice,
-        errors=errors,
-        edges=(low * unit, fit.edge * unit),
     )
+    # Noise that reaches beyond its edge has no edge at which to cut.
+    if control is None or control.confirmed:
+        errors, advice = errors_and_advice(spectrum, fit, decay)
+        base = replace(base, errors=errors, advice=advice)
+    return base, fit
 
 
 def _estimate(value: float, error: float, unit: float) -> Estimate:
@@ -256,36 +294,10 @@ def _against_initial(
     relative = change / norm if norm > 0 else None
     text = f"{start.phase} before training, {row.phase} after; the change is {difference.phase}"
     return Comparison(
-        "initial weights",
         start.phase,
         None if start.bulk is None else start.bulk.n_outliers,
         None if start.noise is None else start.noise.value,
         relative,
         difference,
         f"{text}." if relative is None else f"{text}, {relative:.2g} times their norm.",
-    )
-
-
-def _against_permuted(
-    weights: np.ndarray, row: MatrixDiagnosis, precision: float, seed: int
-) -> Comparison:
-    """Compare with the same entries in random order: what their sizes alone make of a spectrum."""
-    # Outliers of the permuted matrix are no features. Its seed is a child of the caller's.
-    rng = np.random.default_rng([seed, 1_234])
-    mixed = rng.permutation(np.asarray(weights).ravel()).reshape(weights.shape)
-    try:
-        spectrum = read_spectrum(mixed, precision)
-        fit = spectrum.fit(seed)
-    except InvalidData as error:
-        return Comparison("permuted entries", NOT_FITTED, text=f"permuted entries: {error}")
-    laws = phase_laws(spectrum.values, spectrum.bulk(fit), fit.n_outliers)
-    phase = laws[0].phase if laws else NOT_FITTED
-    outliers = row.bulk.n_outliers if row.bulk else 0
-    text = f"the same entries in random order are {phase}"
-    if phase != "random-like":
-        text += ": a part of the structure is in the size of single entries"
-    elif outliers:
-        text += f": their order makes the {outliers} outliers"
-    return Comparison(
-        "permuted entries", phase, fit.n_outliers, fit.noise * spectrum.unit, text=f"{text}."
     )

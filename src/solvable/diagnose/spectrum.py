@@ -8,6 +8,8 @@ import numpy as np
 
 from solvable.diagnose.bulk_fit import MINIMUM_COUNT, BulkFit, fit_bulk, fit_symmetric
 from solvable.diagnose.bulk_law import WholeBulk
+from solvable.diagnose.controls import confirmed
+from solvable.diagnose.decomposition import Vectors, eigenvectors, singular_values
 from solvable.diagnose.noise import RectangularNoise, SymmetricNoise
 from solvable.diagnose.phase_likelihood import COLLAPSED
 from solvable.errors import InvalidData
@@ -25,6 +27,9 @@ class Spectrum:
     symmetric: bool  # whether values are eigenvalues
     semidefinite: bool  # whether none is below zero
     notes: tuple[str, ...]  # what was done to the array
+    matrix: np.ndarray  # in the same unit, not taller than wide; before its product with itself
+    vectors: Vectors | None = None  # on its shorter side, of its largest values
+    tied: bool = False  # whether values are those of its product with itself
 
     @property
     def zeros(self) -> int:
@@ -45,6 +50,24 @@ class Spectrum:
         signed = self.symmetric and not self.semidefinite
         return WholeBulk(law, fit.noise * rest**0.5, fit.shrinkage, p, signed=signed)
 
+    def controlled(self, fit: BulkFit | None, count: int, seed: int) -> tuple[int, str]:
+        """How many of the largest values no control reaches, and the control that does."""
+        moduli = np.abs(self.ordered(fit))
+        matrix, vectors = self.matrix, self.vectors
+        if self.symmetric and not self.semidefinite and fit is not None:
+            # The values of both signs lie about a centre.
+            moduli = np.sort(np.abs(self.values + fit.shrinkage))
+            matrix = matrix + fit.shrinkage * np.eye(len(matrix))
+        tops = moduli[::-1][:count]
+        symmetric = self.symmetric and not self.tied
+        return confirmed(
+            matrix,
+            tops**0.5 if self.tied else tops,
+            eigenvectors(matrix) if vectors is None else vectors,
+            symmetric=symmetric,
+            seed=seed,
+        )
+
     def ordered(self, fit: BulkFit | None) -> np.ndarray:
         """Values ascending in distance from the centre of the bulk."""
         if self.semidefinite or not self.symmetric:
@@ -62,11 +85,18 @@ def read_spectrum(weights: np.ndarray, precision: float, *, tied: bool = False) 
     largest = _largest(matrix)
     matrix /= largest
     # A symmetric matrix may miss its transpose by eight spacings of the stored numbers.
-    symmetric = p == q and not tied
+    near = 8.0 * max(precision, 2.0**-52)
+    # A row tells most that are not; the largest ones take a while to be compared as a whole.
+    symmetric = p == q and not tied and float(np.abs(matrix[0] - matrix[:, 0]).max()) <= near
     if symmetric:
-        symmetric = float(np.abs(matrix - matrix.T).max()) <= 8.0 * max(precision, 2.0**-52)
+        symmetric = float(np.abs(matrix - matrix.T).max()) <= near
     size = float(np.sqrt(np.square(matrix).sum() / matrix.size))
-    y = np.linalg.eigvalsh(matrix) if symmetric else np.linalg.svd(matrix, compute_uv=False)[::-1]
+    vectors: Vectors | None = None
+    if symmetric:
+        y = np.linalg.eigvalsh(matrix)
+    else:
+        matrix = matrix if matrix.shape[0] == p else matrix.T
+        y, vectors = singular_values(matrix)
     top = float(np.abs(y).max())
     # In double precision values are equal up to a relative difference of 1e-12.
     if float(np.ptp(np.abs(y))) <= max(precision, 1e-12) * top:
@@ -85,8 +115,10 @@ def read_spectrum(weights: np.ndarray, precision: float, *, tied: bool = False) 
     if tied:
         if not 1e-280 < largest * largest < 1e280:
             raise InvalidData(f"the square of its largest entry {largest:.3g} is out of range.")
-        return Spectrum(y**2, largest * largest, (p, p), True, True, (*notes, "W W^T was taken."))
-    return Spectrum(y, largest, (p, q), symmetric, bool(y[0] >= 0), notes)
+        notes = (*notes, "W W^T was taken.")
+        unit = largest * largest
+        return Spectrum(y**2, unit, (p, p), True, True, notes, matrix, vectors, tied=True)
+    return Spectrum(y, largest, (p, q), symmetric, bool(y[0] >= 0), notes, matrix, vectors)
 
 
 def _joined(weights: np.ndarray) -> tuple[np.ndarray, tuple[str, ...]]:

@@ -296,6 +296,8 @@ def remarks(row: MatrixDiagnosis) -> list[str]:
         lines.append(error_sentence(row))
     if row.advice is not None and row.advice.text:
         lines.append(row.advice.text)
+    if row.control is not None and row.control.confirmed:
+        lines.append(sentence(row.control.text))
     if row.initial is not None and row.initial.text:
         lines.append(sentence(row.initial.text.rstrip(".")))
     if len(row.features) > 1:

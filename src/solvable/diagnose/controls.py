@@ -1,0 +1,154 @@
+"""Which values beyond a bulk noise of unequal size or with correlations would have as well."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from solvable.arrays import random_stream
+from solvable.spectra.edges import tracy_widom_quantile
+
+# Axes along which cosines are taken before the signs are flipped, with what a control then keeps.
+CONTROLS = (
+    ((), "random signs"),
+    ((1,), "random signs of the cosines of each row"),
+    ((0,), "random signs of the cosines of each column"),
+    ((0, 1), "random signs of the cosines of rows and columns"),
+)
+
+LARGE = 1_000  # shorter side from which a few steps of two controls are enough
+
+
+def confirmed(
+    matrix: np.ndarray,
+    tops: np.ndarray,
+    vectors: Callable[[int], np.ndarray],
+    *,
+    symmetric: bool = False,
+    level: float = 0.01,
+    seed: int = 0,
+) -> tuple[int, str]:
+    """How many of the largest values no control reaches, and the control that stopped the count."""
+    # Hong, Sheng and Dobriban, arXiv:2012.02985. Independent entries that are as likely negative
+    # keep their law under random signs, whatever their sizes: heavy tails, zeros, rows and columns
+    # of unequal variance. Cosines of a stationary sequence are nearly independent, so that signs
+    # of those keep correlations along rows or columns. A signal of generic direction loses its
+    # norm under either. ``matrix`` is not taller than wide; ``vectors(k)`` are those of the k
+    # largest values on its shorter side, as columns.
+    count, stopped = tops.size, ""
+    for axes, name in CONTROLS:
+        if symmetric and len(axes) == 1:
+            continue
+        passed = _beyond(matrix, tops[:count], vectors, axes, symmetric, level, seed)
+        if passed < count:
+            count, stopped = passed, name
+        if not count:
+            break
+    return count, stopped
+
+
+def _beyond(
+    matrix: np.ndarray,
+    tops: np.ndarray,
+    vectors: Callable[[int], np.ndarray],
+    axes: tuple[int, ...],
+    symmetric: bool,
+    level: float,
+    seed: int,
+) -> int:
+    """Values beyond what one control reaches; those found are taken out and no longer widen it."""
+    rng = random_stream(seed, "signs", str(axes))
+    rest = _cosines(np.asarray(matrix, dtype=np.float32), axes)
+    passed = 0
+    while passed < tops.size:
+        reach = _reach(rest, rng, symmetric, level, diagonal=bool(axes))
+        beyond = int((tops[passed:] > reach).sum())
+        if not beyond or passed + beyond == tops.size:
+            return passed + beyond
+        found = vectors(passed + beyond)[:, passed:].astype(np.float32)
+        found = _cosines(found, tuple(axis for axis in axes if axis == 0))
+        rest = rest - found @ (found.T @ rest)
+        passed += beyond
+    return passed
+
+
+def _cosines(matrix: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
+    from scipy.fft import dct
+
+    for axis in axes:
+        matrix = dct(matrix, axis=axis, norm="ortho")
+    return np.asarray(matrix)
+
+
+def _reach(
+    matrix: np.ndarray,
+    rng: np.random.Generator,
+    symmetric: bool,
+    level: float,
+    *,
+    diagonal: bool,
+) -> float:
+    """Quantile of the largest singular value under random signs."""
+    p, q = matrix.shape
+    # The largest value of a large matrix hardly varies.
+    draws = int(np.clip(4_000 // p, 2, 12))
+    tops = np.empty(draws)
+    for k in range(draws):
+        signed = _flipped(matrix, rng, symmetric)
+        if symmetric and not diagonal:
+            # One large entry of the diagonal is a feature of a symmetric matrix: an axis.
+            np.fill_diagonal(signed, 0.0)
+        tops[k] = _largest(signed, rng)
+    mean, root_p, root_q = float(tops.mean()), p**0.5, q**0.5
+    # Mean -1.2065 and standard deviation 1.2680 are those of the Tracy-Widom law; its unit,
+    # relative to the edge, is the least that a control varies by.
+    unit = 0.5 * p ** (-2 / 3)
+    if not symmetric:
+        unit = (1 / root_p + 1 / root_q) ** (1 / 3) / (2 * (root_p + root_q))
+    spread = max(float(tops.std(ddof=1)) / 1.2680, unit * mean)
+    margin = tracy_widom_quantile(1 - level) + 1.2065
+    return mean + margin * spread * (1 + 1 / draws) ** 0.5
+
+
+def _flipped(matrix: np.ndarray, rng: np.random.Generator, symmetric: bool) -> np.ndarray:
+    bits = np.unpackbits(rng.integers(0, 256, -(-matrix.size // 8), dtype=np.uint8))
+    signs = bits[: matrix.size].reshape(matrix.shape).astype(np.float32)
+    signs *= 2
+    signs -= 1
+    if symmetric:
+        signs = np.triu(signs) + np.triu(signs, 1).T
+    signs *= matrix
+    return signs
+
+
+def _largest(matrix: np.ndarray, rng: np.random.Generator) -> float:
+    """Largest singular value, by Golub-Kahan steps from a random vector."""
+    p, q = matrix.shape
+    # The values next to an edge are p^(-2/3) apart: p^(1/3) steps resolve them.
+    steps = 20 if p >= LARGE else min(p - 1, int(3 * p ** (1 / 3)) + 10)
+    right = np.asarray(rng.standard_normal(q), dtype=np.float32)
+    right /= np.linalg.norm(right)
+    left = np.zeros(p, dtype=np.float32)
+    diagonal, beside = np.zeros(steps), np.zeros(steps)
+    for k in range(steps):
+        left = matrix @ right - np.float32(beside[k - 1] if k else 0.0) * left
+        diagonal[k] = np.linalg.norm(left)
+        if not diagonal[k]:
+            break
+        left /= np.float32(diagonal[k])
+        right = left @ matrix - np.float32(diagonal[k]) * right
+        beside[k] = np.linalg.norm(right)
+        if not beside[k]:
+            break
+        right /= np.float32(beside[k])
+    bidiagonal = np.diag(diagonal) + np.diag(beside[:-1], 1)
+    top = float(np.linalg.norm(bidiagonal, 2))
+    if p < LARGE:
+        return top
+    # Twenty steps end short of the edge of a large bulk; the coefficients tell it, as they settle
+    # at half the sum and half the difference of its ends. The largest value lies 1.2 units below.
+    half = steps // 2
+    edge = float(diagonal[half:].mean() + beside[half - 1 : -1].mean())
+    unit = (p**-0.5 + q**-0.5) ** (1 / 3) / (2 * (p**0.5 + q**0.5))
+    return max(top, edge * (1 - 1.2065 * unit))
