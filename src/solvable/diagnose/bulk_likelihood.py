@@ -83,20 +83,23 @@ def maximise(
 
 def _plain(bulk: np.ndarray, law: NoiseLaw, loss: BulkLoss) -> tuple[float, float]:
     """Loss and log-scale of the best fit without a shift."""
-    from scipy.optimize import minimize_scalar
-
     middle = float(np.quantile(bulk[bulk > 0], 0.5))
     start = float(np.log(middle / law.quantile(np.array([0.5]))[0]))
     # Scales at which a value leaves the support are a flat stretch: look where it is not.
     trials = start + np.linspace(-0.4, 0.4, 41)
-    nearest = trials[int(np.argmin(loss.many(np.exp(trials), np.zeros(trials.size))))]
-    found = minimize_scalar(
-        lambda t: loss(np.exp(t), 0.0),
-        bounds=(nearest - 0.02, nearest + 0.02),
-        method="bounded",
-        options={"xatol": 1e-7},
-    )
-    return float(found.fun), float(found.x)
+    best, value = start, IMPOSSIBLE
+    for finer in (np.linspace(-0.02, 0.02, 21), np.linspace(-0.0002, 0.0002, 3)):
+        values = loss.many(np.exp(trials), np.zeros(trials.size))
+        k = int(np.argmin(values))
+        best, value = float(trials[k]), float(values[k])
+        trials = best + finer
+    # The summit of a parabola through the last three.
+    left, here, right = loss.many(np.exp(trials), np.zeros(3))
+    curve = left + right - 2 * here
+    if max(left, right) < IMPOSSIBLE and curve > 0:
+        summit = best + float(np.clip(0.5 * (left - right) / curve, -10, 10)) * 0.0002
+        value, best = min((value, best), (loss(float(np.exp(summit)), 0.0), summit))
+    return value, best
 
 
 def _coarse(bulk: np.ndarray, law: NoiseLaw, loss: BulkLoss) -> tuple[float, float, float]:
@@ -192,19 +195,18 @@ class BulkLoss:
         # l(delta, b) = sum_{y_l <= y <= y_h} log(f((y + b)/delta) / delta)
         #               + n_l log F((y_l + b)/delta) + n_h log(1 - F((y_h + b)/delta))
         scale, shift = scale[:, None], shift[:, None]
-        density = self.law.density((self.points + shift) / scale).min(axis=1)
+        density = self.law.density((self.points + shift) / scale)
         ends = self.law.cdf((np.array([self.low, self.high]) + shift) / scale)
         below, above = ends[:, 0], 1 - ends[:, 1]
-        possible = density > 0
+        possible = density.min(axis=1) > 0
         if self.n_low:
             possible &= below > 0
         if self.n_high:
             possible &= above > 0
         found = np.full(scale.size, IMPOSSIBLE)
         if possible.any():
-            scale, shift = scale[possible], shift[possible]
-            logs = np.log(self.law.density((self.points + shift) / scale)).sum(axis=1)
-            value = self.weight * (logs - self.points.size * np.log(scale[:, 0]))
+            logs = np.log(density[possible]).sum(axis=1)
+            value = self.weight * (logs - self.points.size * np.log(scale[possible, 0]))
             if self.n_low:
                 value += self.n_low * np.log(below[possible])
             if self.n_high:

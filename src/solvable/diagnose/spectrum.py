@@ -90,7 +90,7 @@ def read_spectrum(weights: np.ndarray, precision: float, *, tied: bool = False) 
     symmetric = p == q and not tied and float(np.abs(matrix[0] - matrix[:, 0]).max()) <= near
     if symmetric:
         symmetric = float(np.abs(matrix - matrix.T).max()) <= near
-    size = float(np.sqrt(np.square(matrix).sum() / matrix.size))
+    size = float(np.linalg.norm(matrix)) / matrix.size**0.5
     vectors: Vectors | None = None
     if symmetric:
         y = np.linalg.eigvalsh(matrix)
