@@ -12,7 +12,7 @@ from solvable.errors import InvalidData
 from solvable.learn import Request, learn
 from solvable.learn.folds import deal_groups, deal_times, identical_rows, nested_rows, united
 from solvable.learn.intervals import clustered_interval
-from solvable.learn.leaks import likeness_of_neighbours, near_copies, telling_columns
+from solvable.learn.leaks import likeness_of_neighbours, near_copies, telling_columns, tight_groups
 
 
 def write(path, columns):
@@ -134,7 +134,10 @@ def test_labels_of_groups_are_not_learned_from_other_groups(tmp_path):
     plain = learn(load(path, target="ill"), Request(folds=3))
     apart = learn(load(path, target="ill", groups="who"), Request(folds=3))
     assert plain.learned.error < 0.2
-    assert "if it names where rows come from, add --groups who" in plain.warnings[0]
+    assert any("tight groups" in one for one in plain.warnings)
+    assert any(
+        "if it names where rows come from, add --groups who" in one for one in plain.warnings
+    )
     assert apart.learned.lower < 0.5 < apart.learned.upper
     # An interval of rows would be as narrow as that of 300 coins.
     assert apart.learned.upper - apart.learned.lower > 0.15
@@ -172,3 +175,70 @@ def test_columns_that_say_which_rows_belong_together_are_checked(tmp_path):
         load(path, target="y", groups="wen")
     with pytest.raises(InvalidData, match="has 1 groups of rows; allowed: at least 10"):
         learn(load(path, target="y", groups="when"))
+
+
+@pytest.mark.parametrize(
+    ("groups", "rows", "columns", "spread", "heavy"),
+    [
+        (60, 5, 10, 0.25, False),
+        (40, 20, 5, 0.1, False),
+        (100, 3, 8, 0.2, False),
+        (50, 6, 12, 0.3, True),
+    ],
+)
+@pytest.mark.parametrize("regression", [False, True])
+def test_tight_groups_in_a_shuffled_file_are_seen(groups, rows, columns, spread, heavy, regression):
+    seen = 0
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        centres = (
+            rng.standard_t(3, (groups, columns))
+            if heavy
+            else rng.standard_normal((groups, columns))
+        )
+        of_row = rng.permutation(np.repeat(np.arange(groups), rows))
+        X = centres[of_row] + spread * rng.standard_normal((groups * rows, columns))
+        values = rng.standard_normal(groups) if regression else rng.integers(3, size=groups)
+        found = tight_groups(X, values[of_row], regression=regression)
+        if found is not None:
+            seen += 1
+            assert 0.7 * groups <= found[0] <= 1.2 * groups
+            assert found[1] < 0.1 < found[2]
+        # The same groups with a target of each row alone are no leak.
+        own = rng.standard_normal(len(X)) if regression else rng.integers(3, size=len(X))
+        assert tight_groups(X, own, regression=regression) is None
+    assert seen >= 4
+
+
+def smooth_tables():
+    """Tables whose rows are independent, with targets from noise to the sign of a column."""
+    laws = {
+        "normal": lambda rng, size: rng.standard_normal(size),
+        "heavy": lambda rng, size: rng.standard_t(2, size),
+        "skewed": lambda rng, size: np.exp(1.5 * rng.standard_normal(size)),
+        "uniform": lambda rng, size: rng.random(size),
+        "whole": lambda rng, size: rng.integers(40, size=size).astype(float),
+        "mixed": lambda rng, size: rng.standard_normal(size) + 4 * rng.integers(3, size=size),
+        "correlated": lambda rng, size: np.cumsum(rng.standard_normal(size), axis=1),
+    }
+    for law in laws.values():
+        for rows, columns in ((60, 2), (200, 4), (500, 10), (300, 30)):
+            for seed in range(3):
+                rng = np.random.default_rng(seed)
+                X = law(rng, (rows, columns))
+                middle = np.median(X, axis=0)
+                yield X, rng.integers(2, size=rows)
+                yield X, (X[:, 0] > middle[0]).astype(int)
+                yield X, ((X[:, 0] > middle[0]) ^ (X[:, 1] > middle[1])).astype(int)
+
+
+def test_tables_of_independent_rows_have_no_tight_groups():
+    alarms = [tight_groups(X, y, regression=False) is not None for X, y in smooth_tables()]
+    assert len(alarms) == 252
+    assert sum(alarms) <= 2
+
+
+@pytest.mark.parametrize("name", ["iris", "wine", "breast-cancer", "diabetes"])
+def test_known_tables_have_no_tight_groups(name):
+    data = load(name)
+    assert tight_groups(data.X, data.y, regression=data.kind == "regression") is None

@@ -81,6 +81,66 @@ def likeness_of_neighbours(
     return found / usual, (found - usual) / spread if spread > 0 else 0.0
 
 
+def tight_groups(
+    X: np.ndarray, y: np.ndarray, *, regression: bool
+) -> tuple[int, float, float] | None:
+    """Groups of near rows in any order that tell the target, with the errors of near rows; or None."""
+    # Errors are those of the nearest row of the same group, and of the nearest one outside it. Rows of
+    # persons or devices make groups whose inner distances are of another size than those between them;
+    # without groups the edges of the minimum spanning tree have one size.
+    n = len(X)
+    if not 50 <= n <= 3000:
+        return None
+    distinct = np.array([len(np.unique(column)) for column in X.T])
+    # Columns of few values make groups of their own, in which new rows fall too.
+    Z = X[:, distinct > n / 50].astype(np.float64)
+    if Z.shape[1] < 2:
+        return None
+    from scipy.sparse.csgraph import minimum_spanning_tree
+    from scipy.spatial.distance import pdist, squareform
+
+    Z, first = np.unique((Z - Z.mean(axis=0)) / Z.std(axis=0), axis=0, return_index=True)
+    y = y[first]
+    distances = squareform(pdist(Z))
+    tree = minimum_spanning_tree(distances).tocoo()
+    logs = np.log(tree.data)
+    edges = np.sort(logs)
+    # Otsu's cut: the most variance between the two sides.
+    below = np.arange(1, len(edges))
+    sums = np.cumsum(edges)
+    gap = sums[:-1] / below - (sums[-1] - sums[:-1]) / (len(edges) - below)
+    cut = 1 + int(np.argmax(below * (len(edges) - below) * gap**2))
+    short, long = edges[:cut], edges[cut:]
+    # Ashman's D; 2.2 to 2.9 on tables without groups of any law and dimension that were tried.
+    apart = np.sqrt(2) * (long.mean() - short.mean()) / np.sqrt(short.var() + long.var() + 1e-30)
+    inside = logs < long[0]
+    groups = united(len(Z), tree.row[inside], tree.col[inside])
+    _, labels, sizes = np.unique(groups, return_inverse=True, return_counts=True)
+    shared = sizes[labels] > 1
+    number = int(np.count_nonzero(sizes > 1))
+    if apart < 3 or number < 15 or shared.mean() < 0.85 or np.median(sizes[labels]) > n / 10:
+        return None
+    np.fill_diagonal(distances, np.inf)
+    same = labels[:, None] == labels
+    losses = []
+    for usable in (same, ~same):
+        nearest = np.argmin(np.where(usable, distances, np.inf), axis=1)[shared]
+        loss = (
+            (y[nearest] - y[shared]) ** 2 / (2 * np.var(y))
+            if regression
+            else y[nearest] != y[shared]
+        )
+        losses.append(loss.astype(np.float64))
+    near, far = losses
+    # By groups, as rows of one are no independent evidence.
+    counts = np.bincount(labels[shared])
+    means = (np.bincount(labels[shared], far - near) / np.maximum(counts, 1))[counts > 0]
+    error = means.std(ddof=1) / np.sqrt(number)
+    if far.mean() - near.mean() < 0.1 or near.mean() > far.mean() / 2 or means.mean() < 4 * error:
+        return None
+    return number, float(near.mean()), float(far.mean())
+
+
 def telling_columns(table: Table, y: np.ndarray, *, regression: bool) -> list[tuple[str, float]]:
     """Columns that alone predict the target nearly without error, with that error."""
     n = len(y)

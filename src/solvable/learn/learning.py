@@ -27,7 +27,7 @@ from solvable.learn.folds import (
     training_sizes,
     united,
 )
-from solvable.learn.leaks import likeness_of_neighbours, near_copies, telling_columns
+from solvable.learn.leaks import likeness_of_neighbours, near_copies, telling_columns, tight_groups
 from solvable.learn.measuring import Measured, Progress, Task, measure_all
 from solvable.learn.request import LEAST_ROWS, Request
 from solvable.learn.results import CurvePoint, Learned
@@ -222,6 +222,8 @@ class _Plan:
                     "device or stretch of time, the error on new ones is larger than the one below; "
                     "name the column with --groups or --time"
                 )
+            elif self.dataset.image_shape is None:
+                found += self._warned_groups()
         if self.dataset.image_shape is None:
             table = self.dataset.table.rows(self.rows)
             regression = self.design.regression
@@ -237,6 +239,25 @@ class _Plan:
                     )
                 )
         return tuple(found)
+
+    def _warned_groups(self) -> list[str]:
+        """That rows lie in tight groups which tell the target, in whatever order they stand."""
+        regression = self.design.regression
+        tight = tight_groups(self.dataset.X[self.rows], self.y, regression=regression)
+        if tight is None:
+            return []
+        number, near, far = tight
+        differs = (
+            "differs by {:.0f} % of the variance"
+            if regression
+            else "has another target in {:.0f} %"
+        )
+        inside, outside = (differs.format(100 * error) for error in (near, far))
+        return [
+            f"rows lie in {number} tight groups: the target of the nearest row of the same group {inside}, "
+            f"that of the nearest one of another group {outside}. If a group is one person, device or day, "
+            "the error on new ones is larger than the one below; name their column with --groups"
+        ]
 
     def _tasks(self) -> list[Task]:
         X, y, design, none = self.dataset.X[self.rows], self.y, self.design, slice(0, 0)
