@@ -254,9 +254,10 @@ class _Plan:
         )
         inside, outside = (differs.format(100 * error) for error in (near, far))
         return [
-            f"rows lie in {number} tight groups: the target of the nearest row of the same group {inside}, "
-            f"that of the nearest one of another group {outside}. If a group is one person, device or day, "
-            "the error on new ones is larger than the one below; name their column with --groups"
+            f"rows lie in {number} tight groups: the target of the nearest row of the same group "
+            f"{inside}, that of the nearest one of another group {outside}. If a group is one person, "
+            "device or day, the error on new ones is larger than the one below; name their column "
+            "with --groups"
         ]
 
     def _tasks(self) -> list[Task]:
