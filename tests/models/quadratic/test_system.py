@@ -18,6 +18,7 @@ from solvable.models.quadratic.parameters import QuadraticParameters
 from solvable.models.quadratic.predict import (
     bayes_below,
     bayes_error,
+    curve,
     feature_groups,
     group_errors,
     group_names,
@@ -325,3 +326,17 @@ def test_large_training_sets_are_held_in_single_precision(monkeypatch):
 def test_parameters_of_a_point_read_back():
     (point,) = system.settled([point_of(SETTINGS["control"], seeds=1)])
     assert point.setting == QuadraticParameters(**SETTINGS["control"])
+
+
+def test_a_theory_line_is_the_prediction_but_for_what_no_figure_shows():
+    parameters = QuadraticParameters(target="power-law", dimension=30, regularisation=0.4)
+    ratios = np.array([0.6, 0.9, 1.4])
+    line = curve(parameters, ratios)
+    for ratio, metrics in zip(ratios, line, strict=True):
+        wanted = predict(QuadraticParameters(**(dict(parameters) | {"sample_ratio": ratio})))
+        assert metrics.pop("denoised_error") is None
+        assert wanted.pop("denoised_error") > 0
+        for name in ("matrix_error", "finite_size_train_error", "feature_errors", "scaling_phase"):
+            value = wanted[name]
+            close = value if isinstance(value, str) else pytest.approx(value, rel=1e-6)
+            assert metrics[name] == close

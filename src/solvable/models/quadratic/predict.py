@@ -43,7 +43,8 @@ def curve(parameters: QuadraticParameters, ratios: np.ndarray) -> list[Metrics]:
         regularisation=parameters.regularisation,
     )
     places = [parameters.model_copy(update={"samples": 0, "sample_ratio": r}) for r in ratios]
-    return [_metrics(place, state) for place, state in zip(places, states, strict=True)]
+    # No line shows the denoised error, for which matrices are drawn.
+    return [_metrics(place, state, False) for place, state in zip(places, states, strict=True)]
 
 
 def chance(parameters: QuadraticParameters, prediction: Metrics) -> Metrics:
@@ -59,19 +60,21 @@ def chance(parameters: QuadraticParameters, prediction: Metrics) -> Metrics:
     }  # fmt: skip
 
 
-def _metrics(parameters: QuadraticParameters, state: QuadraticState) -> Metrics:
+def _metrics(
+    parameters: QuadraticParameters, state: QuadraticState, denoise: bool = True
+) -> Metrics:
     noise, threshold = state.effective_noise, state.threshold
     sizes, reasons = _at_this_size(parameters, state)
     left = degrees_left(parameters, state.degrees_of_freedom)
     told = left >= 4
-    denoised = denoised_error(parameters, state) if told else None
+    denoised = denoised_error(parameters, state) if told and denoise else None
     if not told:
         reasons += [
             f"no gcv_test_error and denoised_error, as training leaves {left:.2g} degrees of freedom for "
             "each coordinate (allowed: 4 or more) to tell the noise by. Raise sample_ratio or "
             "regularisation."
         ]
-    elif denoised is None:
+    elif denoised is None and denoise:
         reasons += [
             "no denoised_error, as so few samples show the denoiser more than target and Gaussian "
             "noise. Raise sample_ratio."
