@@ -6,7 +6,7 @@ import pytest
 from solvable.arrays import random_stream
 from solvable.frame import registry
 from solvable.models.sequential.operator_draws import _noise
-from solvable.models.sequential.population_fit import Symmetric, fit_population
+from solvable.models.sequential.population_fit import Symmetric, fit_population, square_matrices
 from solvable.models.sequential.predict import _model_of
 from solvable.models.sequential.target import make_target
 from solvable.operators import apply_label_map
@@ -33,9 +33,11 @@ def test_the_index_itself_has_the_exact_coefficients():
     sigma = np.sqrt(np.mean([target.index_variance for target in targets]))
     exact = 4 / np.sqrt(2) * targets[0].weights / sigma
     # One standard error of a moment of eighth degree is about .04.
-    np.testing.assert_allclose(rates.pairs[:2], exact, atol=0.15)
-    np.testing.assert_allclose(rates.squares[:2], exact, atol=0.1)
-    np.testing.assert_allclose(rates.squares[2], 0, atol=0.01)
+    strengths, M = targets[0].weights, targets[0].symmetric_matrices()
+    np.testing.assert_allclose(rates.pairs(strengths)[:2], exact, atol=0.15)
+    # M_i^2 and what it saturates by are nearly the same matrix: their sum is known.
+    B = np.tensordot(rates.contracted(strengths), square_matrices(M), axes=1)
+    np.testing.assert_allclose(B, np.tensordot(exact, M @ M, axes=1), atol=0.03)
 
 
 def test_noise_has_the_power_of_its_samples():
@@ -43,10 +45,10 @@ def test_noise_has_the_power_of_its_samples():
     rng = np.random.default_rng(1)
     weights = rng.standard_normal(2_000) ** 3
     sample = WeightedSample(weights, np.full(2_000, 1 / 2_000), 4 * weights[:, None] ** 2)
-    Q, n = np.eye(60)[:, :1], 150.0
-    draws = [_noise(sample, n, Q, np.eye(60), rng) for _ in range(200)]
-    inside = [np.mean(matrix[1:, 1:][np.triu_indices(59, 1)] ** 2) for matrix, _, _ in draws]
-    towards = [np.mean(rows[1:] ** 2) for _, rows, _ in draws]
+    Q, n = np.eye(66)[:, :1], 150.0
+    draws = [_noise(sample, n, Q, np.eye(66), Symmetric(11), rng) for _ in range(200)]
+    inside = [np.mean(noise.whole**2) for noise in draws]
+    towards = [np.mean(noise.rows[1:] ** 2) for noise in draws]
     power = np.mean(weights**2) / n
     for found, expected in ((inside, power), (towards, 4 * power)):
         error = np.std(found, ddof=1) / np.sqrt(len(found))
@@ -73,10 +75,9 @@ def test_drawn_operators_are_like_sampled_ones():
         T, F = apply_label_map(y, parameters.label_map), target.feature_map.transform(X)
         sampled.append(summary((F * T[:, None]).T @ F / T.size, target.directions))
     law = _model_of(parameters).moments.law
-    clipped, drawn = law.sample.clipped(parameters.samples), []
+    drawn = []
     for member, rng in law.background._members():
-        B = law.background._noisy(member, parameters.samples, rng)
-        C = law.background._operator(member, B, clipped, parameters.samples, law.n_features, rng)
+        C = law.background._operator(member, law.sample, parameters.samples, law.n_features, rng)[1]
         drawn.append(summary(C, member.directions))
     error = np.std(sampled, axis=0, ddof=1) / 4 + np.std(drawn, axis=0, ddof=1) / np.sqrt(
         len(drawn)

@@ -125,6 +125,8 @@ def drawn_errors(
             alone = features
             if squares and spectrum.own is not None:  # what is spread over many directions is lost
                 alone = draw.learned(np.minimum(spectrum.own[k], spectrum.overlap[k]))
+            if not squares:  # products of more than a dozen are not fitted one by one here
+                alone = draw.spanning(alone)
             fits: list[tuple[np.ndarray, np.ndarray, float]] = [(alone, guess, 1.0)]
             if drawn is None:
                 inside = _noise_inside(features, label_power / samples[k], stream)

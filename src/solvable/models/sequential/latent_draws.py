@@ -32,6 +32,10 @@ class LatentDraws:
         # hat u_k = c_k u_k + sqrt(1 - c_k^2) zeta_k
         return np.asarray(np.sqrt(overlap) * self.signal + np.sqrt(1 - overlap) * self.noise)
 
+    def spanning(self, features: np.ndarray) -> np.ndarray:
+        """Features of the same span in which their squares say most."""
+        return features
+
     def tail_error(self, found: np.ndarray, guess: np.ndarray, *, readout: bool) -> float:
         """Error of a last layer on some of the features, known exactly, and infinitely many rows."""
         # Sample sizes of a curve share few sets; beyond the leading features the guess counts too.

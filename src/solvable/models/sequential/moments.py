@@ -25,7 +25,12 @@ from solvable.models.sequential.rotated_draw import (
 )
 from solvable.models.sequential.sample_kernel import SampleKernel, plain_kernel
 from solvable.models.sequential.small_population import small_populations
-from solvable.models.sequential.spike_law import FEW, SpikeLaw, ranking_room
+from solvable.models.sequential.spike_law import (
+    FEW,
+    DrawnPopulation,
+    SpikeLaw,
+    ranking_room,
+)
 from solvable.models.sequential.target import HierarchicalTarget
 from solvable.operators import Correction, LabelMap, apply_label_map
 from solvable.spectra.spikes import WeightedSample, compress_sample
@@ -237,8 +242,9 @@ def finite_size_moments(
     room = ranking_room(*size, correction)
     moments = replace(moments, law=replace(moments.law, room=room))
     if rotated:
+        outer = np.mean([part.means["outer"] for part in parts], axis=0)
         background = drawn_background(
-            moments.law.background, moments.law.heights, targets, label_map
+            moments.law.background, moments.law.heights, outer, targets, label_map
         )
         moments = replace(moments, law=replace(moments.law, background=background))
     if targets[0].readout == "identity":
@@ -267,6 +273,8 @@ def draw_moments(
         draws=draws,
     )
     if parameters.inputs == "gaussian" or parameters.degree != 2 or moments.n_features > FEW:
+        return moments
+    if isinstance(moments.law.background, DrawnPopulation):
         return moments
     means = small_populations(targets, parameters.label_map, parameters.correction)
     return replace(moments, law=replace(moments.law, means=means))
@@ -330,6 +338,7 @@ def _part(
         "noise": np.mean((T * kernel.size) ** 2),  # tau_2 = E[T^2 |K|_F^2] / D^2
         "plain_noise": np.mean((T * sample.squared_norm / n_features) ** 2),
         "couplings": T**2 @ kernel.coupling / T.size,  # tau_2h = E[T^2 |P K A_i|^2] / D
+        "outer": T**2 @ kernel.outer / T.size * max(n_features - h2.shape[1], 1),
         "second": np.mean(T**2),
         "shift": shift if correction == "none" else np.zeros(()),
         "variance": sample.labels.var(),

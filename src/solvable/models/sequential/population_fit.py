@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from solvable.arrays import random_stream
+from solvable.models.sequential.orthogonal_form import OrthogonalForm
 from solvable.models.sequential.target import HierarchicalTarget
 from solvable.operators import LabelMap, apply_label_map
 
@@ -24,19 +25,77 @@ LARGEST_DRAWN = 60
 LARGEST_FITTED = 48
 """Dimension at which the coefficients are fitted for larger ones: they differ by O(1/d)."""
 
-MOST_FITTED = 24
-"""Features up to which every coefficient is fitted."""
+MOST_FITTED = 64
+"""Features up to which operators are drawn: their products are p^2 matrices."""
 
 
 @dataclass(frozen=True)
 class PopulationRates:
-    """Coefficients of the population operator, which hardly depend on the dimension."""
+    """Coefficients of the population operator: smooth functions of the strength of a feature.
 
-    pairs: np.ndarray  # of Z U Z for the matrices of `sandwich_matrices`, shape (2p + 2,)
-    squares: np.ndarray  # of M_i^2 in B, and of I; shape (p + 1,)
+    They hardly depend on the dimension, and a first layer of other strengths has others.
+    """
+
+    unit: float  # strengths are measured in
+    inner: np.ndarray  # of Z U Z, moved Z, and <M_i^2, U> M_i^2, then of B U B and B U B moved
+    squares: np.ndarray  # of M_i^2 and {M_i^2, G} / 2 in B, and of I
     spread: np.ndarray  # the same in E[T^2 X] / E[T^2]
-    own: np.ndarray  # of <M_i^2, U> M_i^2, shape (p,)
-    links: np.ndarray  # of M_j M_i M_j, then of {M_i, M_j^2}, in what joins spike i, shape (p, 2p)
+    linked: np.ndarray  # of M_j M_i M_j and {M_i, M_j^2} in what joins spike i
+
+    def pairs(self, strengths: np.ndarray) -> np.ndarray:
+        """Coefficients of Z U Z for the matrices of `sandwich_matrices`, shape (2p + 2,)."""
+        known = _inner_profiles(strengths / self.unit)
+        return np.asarray((known @ self.inner)[: 2 * strengths.size + 2])
+
+    def own(self, strengths: np.ndarray) -> np.ndarray:
+        """Coefficients of <M_i^2, U> M_i^2, shape (p,)."""
+        known = _inner_profiles(strengths / self.unit)
+        return np.asarray((known @ self.inner)[2 * strengths.size + 2 :])
+
+    def contracted(self, strengths: np.ndarray, *, squared: bool = False) -> np.ndarray:
+        """Coefficients of the matrices of `square_matrices` in B or in the spread, (2p + 1,)."""
+        known = _square_profiles(strengths / self.unit)
+        return np.asarray(known @ (self.spread if squared else self.squares))
+
+    def links(self, strengths: np.ndarray) -> np.ndarray:
+        """Coefficients of the matrices of `link_matrices`, shape (p, 2p)."""
+        return np.asarray(_link_profiles(strengths / self.unit) @ self.linked)
+
+
+def _powers(strengths: np.ndarray) -> np.ndarray:
+    """Functions of a strength that coefficients are made of, (p, 4)."""
+    # Of first order in it where labels are unbounded; of one sign the second and the last coincide.
+    size = np.abs(strengths)
+    return np.stack([strengths, strengths * size, strengths**3, strengths**2], axis=-1)
+
+
+def _blocks(*parts: np.ndarray) -> np.ndarray:
+    """Block-diagonal matrix."""
+    rows, columns = np.sum([part.shape for part in parts], axis=0)
+    found, row, column = np.zeros((rows, columns)), 0, 0
+    for part in parts:
+        found[row : row + len(part), column : column + part.shape[1]] = part
+        row, column = row + len(part), column + part.shape[1]
+    return found
+
+
+def _inner_profiles(strengths: np.ndarray) -> np.ndarray:
+    known = _powers(strengths)
+    return _blocks(known, known, np.eye(2), known)
+
+
+def _square_profiles(strengths: np.ndarray) -> np.ndarray:
+    known = _powers(strengths)
+    return _blocks(known, known, np.eye(1))
+
+
+def _link_profiles(strengths: np.ndarray) -> np.ndarray:
+    """Functions of both strengths, and others of a feature with itself: (p, 2p, k)."""
+    known, p = _powers(strengths), strengths.size
+    mixed = np.einsum("jk,il->ijkl", known, np.stack([np.ones(p), strengths, np.abs(strengths)], 1))
+    alone = np.eye(p)[:, :, None] * known
+    half = np.concatenate([mixed.reshape(p, p, -1), alone], axis=2)
+    return np.stack([_blocks(row, row) for row in half])
 
 
 class Symmetric:
@@ -65,6 +124,21 @@ class Symmetric:
         matrix *= self.norm[:, None] * self.norm / 2
         return np.asarray(matrix)
 
+    def symmetrised(self, operator: np.ndarray) -> np.ndarray:
+        """The part of a symmetric operator that is symmetric in all four indices."""
+        d = self.size
+        where = np.empty((d, d), dtype=int)
+        where[self.rows, self.columns] = where[self.columns, self.rows] = np.arange(self.norm.size)
+        # W_abcd + W_acbd + W_adbc, of coordinates W_kl = norm_k norm_l W_abcd
+        entries = operator / (self.norm[:, None] * self.norm)
+        a, b = self.rows[:, None], self.columns[:, None]
+        entries = (
+            entries
+            + entries[where[a, self.rows], where[b, self.columns]]
+            + entries[where[a, self.columns], where[b, self.rows]]
+        )
+        return np.asarray(entries * (self.norm[:, None] * self.norm) / 3)
+
 
 def symmetric(matrices: np.ndarray) -> np.ndarray:
     """Symmetric parts."""
@@ -85,12 +159,21 @@ def sandwich_matrices(M: np.ndarray, B: np.ndarray, scale: float = 1.0) -> np.nd
     return np.concatenate([M, M + 2 * symmetric(M @ G), B[None], (B + G)[None]])
 
 
+def square_matrices(M: np.ndarray, scale: float = 1.0) -> np.ndarray:
+    """M_i^2, which saturate as (M_i^2 G + G M_i^2) / 2, and I; shape (2p + 1, d, d)."""
+    V = M @ M
+    G = scale * np.sum(V, axis=0)
+    return np.concatenate([V, symmetric(V @ G), np.eye(M.shape[-1])[None]])
+
+
 def can_fit(target: HierarchicalTarget) -> bool:
-    """Whether there are few enough features, and orthonormal, to have coefficients of their own."""
-    few = target.features <= MOST_FITTED and 4 * target.features <= target.n_features_total
+    """Whether operators are drawn: few enough features and inputs."""
     # Larger operators are drawn at a smaller dimension, whose chance is not theirs: near threshold the
     # last of eleven features at d = 120 had .10 for .01 measured, and the law of many directions .01.
-    return few and target.first_layer == "orthonormal" and target.dimension <= LARGEST_DRAWN
+    return (
+        target.features <= min(MOST_FITTED, target.n_features_total - 1)
+        and target.dimension <= LARGEST_DRAWN
+    )
 
 
 def fit_population(
@@ -101,52 +184,58 @@ def fit_population(
     space = Symmetric(d)
     if draws is None:  # a second at most
         draws = int(np.clip(4e8 / (p * d**2), 20_000, 60_000))
-    inner, links = _Normal(3 * p + 2), [_Normal(2 * p) for _ in range(p)]
-    squares, spread = _Normal(p + 1), _Normal(p + 1)
+    unit = float(np.abs(targets[0].weights).max())
+    inner, linked, squares, spread = (_Normal() for _ in range(4))
     for target in targets:
         moments = _moments(replace(target, dimension=d), label_map, draws // len(targets))
-        M, B = moments.matrices, moments.contraction
-        known = space.vectors(np.concatenate([M @ M, np.eye(d)[None]]))
-        squares.add(known, space.vectors(B))
-        spread.add(known, space.vectors(moments.spread))
+        M, B, strengths = moments.matrices, moments.contraction, moments.strengths / unit
+        known = space.vectors(square_matrices(M))
+        squares.add(known, space.vectors(B), _square_profiles(strengths))
+        spread.add(known, space.vectors(moments.spread), _square_profiles(strengths))
         basis = space.vectors(M).T
         known = space.vectors(link_matrices(M))
         known -= known @ basis @ basis.T
         # C' = C - {B, .} joins spike i to E[T h_i X] / sqrt(2) - {B, M_i}
         images = space.vectors(moments.images) - space.vectors(2 * symmetric(B @ M))
-        for i, normal in enumerate(links):
-            normal.add(known[i], images[i] - basis @ (basis.T @ images[i]))
-        _add_inner(inner, moments, basis, images.T, space)
-    found = inner.solution
+        for i, profiles in enumerate(_link_profiles(strengths)):
+            linked.add(known[i], images[i] - basis @ (basis.T @ images[i]), profiles)
+        gram, image = _inner_equations(moments, basis, images.T, space)
+        inner.sum(gram, image, _inner_profiles(strengths))
     return PopulationRates(
-        pairs=found[: 2 * p + 2],
-        squares=squares.solution,
-        spread=spread.solution,
-        own=found[2 * p + 2 :],
-        links=np.array([normal.solution for normal in links]),
+        unit, inner.solution, squares.solution, spread.solution, linked.solution
     )
 
 
 class _Normal:
-    """Normal equations of a least-squares fit, summed up."""
+    """Normal equations of a least-squares fit of coefficients that share some profiles."""
 
-    def __init__(self, size: int) -> None:
-        self.gram, self.image = np.zeros((size, size)), np.zeros(size)
+    def __init__(self) -> None:
+        self.gram: np.ndarray | float = 0.0
+        self.image: np.ndarray | float = 0.0
 
-    def add(self, columns: np.ndarray, response: np.ndarray) -> None:
-        self.gram += columns @ columns.T
-        self.image += columns @ response
+    def add(self, columns: np.ndarray, response: np.ndarray, profiles: np.ndarray) -> None:
+        """Rows of the fit, one coefficient each."""
+        self.sum(columns @ columns.T, columns @ response, profiles)
+
+    def sum(self, gram: np.ndarray, image: np.ndarray, profiles: np.ndarray) -> None:
+        """Normal equations of the coefficients themselves."""
+        self.gram = self.gram + profiles.T @ gram @ profiles
+        self.image = self.image + profiles.T @ image
 
     @property
     def solution(self) -> np.ndarray:
         # Of directions that coincide, as M_i^3 does, each gets a half.
-        return np.asarray(np.linalg.lstsq(self.gram, self.image, rcond=1e-8)[0])
+        gram = np.asarray(self.gram)
+        size = np.sqrt(np.maximum(np.diag(gram), 1e-12 * np.diag(gram).max()))
+        found = np.linalg.lstsq(gram / size / size[:, None], self.image / size, rcond=1e-5)[0]
+        return np.asarray(found / size)
 
 
 @dataclass(frozen=True)
 class _Moments:
     """Moments of one target over draws of x."""
 
+    strengths: np.ndarray  # of orthonormal directions
     matrices: np.ndarray  # M_i, |M_i|_F = 1
     contraction: np.ndarray  # B = E[T X]
     spread: np.ndarray  # E[T^2 X] / E[T^2]
@@ -157,12 +246,11 @@ class _Moments:
 
 def _moments(target: HierarchicalTarget, label_map: LabelMap, draws: int) -> _Moments:
     rng = random_stream("sequential-recovery", "population", target.seed)
-    M = target.symmetric_matrices()
+    form, M = orthonormal_matrices(target)
     x = rng.standard_normal((draws, target.dimension))
     forms, lengths = quadratic_forms(x, M)
     h = (forms - np.trace(M, axis1=1, axis2=2)) / np.sqrt(2)
-    index = (h**2 - 1) @ target.weights / np.sqrt(2)
-    T = apply_label_map(np.asarray(target.label(index)), label_map)
+    T = apply_label_map(np.asarray(target.label(form.index(h))), label_map)
     B = (x * T[:, None]).T @ x / draws
     spread = (x * (T**2)[:, None]).T @ x / (T @ T) - np.eye(target.dimension)
     images = np.array([(x * (T * column)[:, None]).T @ x for column in h.T]) / draws
@@ -171,7 +259,16 @@ def _moments(target: HierarchicalTarget, label_map: LabelMap, draws: int) -> _Mo
     forms, lengths = quadratic_forms(x, sandwich_matrices(M, B))
     # <X, Z X Z> = (x^T Z x)^2 - 2 |Z x|^2 + tr Z^2, and T has mean zero
     sandwiches = T @ (forms**2 - 2 * lengths) / (2 * draws)
-    return _Moments(M, B, spread, images / np.sqrt(2), sandwiches, squares)
+    return _Moments(form.strengths, M, B, spread, images / np.sqrt(2), sandwiches, squares)
+
+
+def orthonormal_matrices(target: HierarchicalTarget) -> tuple[OrthogonalForm, np.ndarray]:
+    """The orthogonal form of a target and its directions as matrices M_i, (p, d, d)."""
+    if target.first_layer == "orthonormal":
+        return OrthogonalForm.orthonormal(target.weights), target.symmetric_matrices()
+    basis, root = np.linalg.qr(target.directions)
+    form = OrthogonalForm.of(root, target.weights)
+    return form, target.feature_map.to_symmetric(basis @ form.turn)
 
 
 def quadratic_forms(x: np.ndarray, Z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -184,15 +281,15 @@ def quadratic_forms(x: np.ndarray, Z: np.ndarray) -> tuple[np.ndarray, np.ndarra
     return forms, lengths
 
 
-def _add_inner(
-    normal: _Normal, moments: _Moments, Q: np.ndarray, images: np.ndarray, space: Symmetric
-) -> None:
-    """Add <O_k, C'> = sum_l x_l <O_k, O_l> on the complement of the spikes, spanned by Q."""
+def _inner_equations(
+    moments: _Moments, Q: np.ndarray, images: np.ndarray, space: Symmetric
+) -> tuple[np.ndarray, np.ndarray]:
+    """<O_k, O_l> and <O_k, C'> on the complement of the spikes, spanned by Q."""
     M, B = moments.matrices, moments.contraction
     Z, V = sandwich_matrices(M, B), M @ M
     flat, v = Z.reshape(len(Z), -1), space.vectors(V)
     # <O_Z, O_Y> = [(tr Z Y)^2 + tr Z Y Z Y] / 2, and <V, Z V Z>, <V, W>^2
-    crossed = np.array([[np.sum((a @ b) * (b @ a)) for b in Z] for a in Z])
+    crossed = np.array([np.einsum("kab,kba->k", a @ Z, a @ Z) for a in Z])
     turned = space.vectors(Z[:, None] @ V @ Z[:, None])
     inside = np.einsum("kiD,iD->ki", turned, v)
     gram = np.block([[((flat @ flat.T) ** 2 + crossed) / 2, inside], [inside.T, (v @ v.T) ** 2]])
@@ -206,6 +303,6 @@ def _add_inner(
     moved = space.vectors(Z[:, None] @ matrices @ Z[:, None]).transpose(0, 2, 1)
     moved = np.concatenate([moved, v[:, :, None] * (v @ Q)[:, None]])
     rows, block = moved.reshape(len(moved), -1), (Q.T @ moved).reshape(len(moved), -1)
-    normal.gram += gram - 2 * rows @ rows.T + block @ block.T
+    gram += block @ block.T - 2 * rows @ rows.T
     image += block @ (Q.T @ images).ravel() - 2 * rows @ images.ravel()
-    normal.image += image
+    return gram, image

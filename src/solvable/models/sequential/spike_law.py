@@ -94,8 +94,7 @@ class SpikeLaw:
             return predict_spikes(**self._at(n_samples), n_directions=count, room=self.room)
         # Features inside a bulk of which a few eigenvalues are the end: no edge is universal there.
         found = predict_spikes(**self._at(n_samples))
-        law = self.sample.clipped(n_samples), n_samples, self.n_features
-        return self.background.spikes(found, *law)
+        return self.background.spikes(found, self.sample, n_samples, self.n_features)
 
     def drawn(self, n_samples: float, n_total: int) -> DrawnSpikes | None:
         """Spikes in drawn matrices of all D directions, if these are few, or features many."""

@@ -338,8 +338,10 @@ def _by_resolvent(
     law = moments.law if background is None else replace(moments.law, background=background)
     spikes = [law.spikes(float(n)) for n in samples]
     drawn = [law.drawn(float(n), moments.n_features) if rounding else None for n in samples]
+    operators = [at for at in spikes if isinstance(at, OperatorSpikes)]
     # So many that the learner fits their squares alone, and too many directions to draw
-    many = moments.heights.size > MOST and any(draws is None for draws in drawn)
+    undrawn = any(draws is None for draws in drawn) and not operators
+    many = moments.heights.size > MOST and undrawn
     overlap = []
     for n, at, draws in zip(samples, spikes, drawn, strict=True):
         known = law.crowded(float(n), moments.n_features, draws) if rounding else None
@@ -362,7 +364,7 @@ def _by_resolvent(
         shift=law.shift,
         drawn=tuple(drawn),
         own=np.array([law.alone(float(n), moments.n_features) for n in samples]) if many else None,
-        operators=[at for at in spikes if isinstance(at, OperatorSpikes)],
+        operators=operators,
     )
 
 
