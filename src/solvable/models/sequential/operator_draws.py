@@ -193,14 +193,15 @@ class OperatorDraws:
         d, p, D = self.size, self.heights.size, self._space.norm.size
         # Matrices of norm 1 have a spectrum of width d^(-1/2), their products one of width 1/d.
         scale, rates = self.scale, self.rates
-        for k in range(int(np.clip(4_500 / D, 8, 48))):
+        for k in range(int(np.clip(7_000 / D, 12, 48))):
             rng = random_stream("sequential-recovery", "operator", d, p, k)
             A = np.linalg.qr(rng.standard_normal((D, p)))[0]
             M = self._space.matrices(A.T)
             form = self.forms[k % len(self.forms)]
             squares = square_matrices(M, scale)
             B, longer = (
-                scale * np.tensordot(rates.contracted(form.strengths, squared=kind), squares, axes=1)
+                scale
+                * np.tensordot(rates.contracted(form.strengths, squared=kind), squares, axes=1)
                 for kind in (False, True)
             )
             values, vectors = np.linalg.eigh(longer)

@@ -201,9 +201,7 @@ def fit_population(
             linked.add(known[i], images[i] - basis @ (basis.T @ images[i]), profiles)
         gram, image = _inner_equations(moments, basis, images.T, space)
         inner.sum(gram, image, _inner_profiles(strengths))
-    return PopulationRates(
-        unit, inner.solution, squares.solution, spread.solution, linked.solution
-    )
+    return PopulationRates(unit, inner.solution, squares.solution, spread.solution, linked.solution)
 
 
 class _Normal:
