@@ -129,3 +129,66 @@ def test_features_of_the_plain_operator_are_predicted(name):
     errors = np.array([run["normalised_mse"] for run in runs])
     spread = errors.std(ddof=1) / np.sqrt(errors.size)
     assert abs(errors.mean() - predicted["normalised_mse"]) < 2 * spread + 0.12 * errors.mean()
+
+
+# First layers that are not orthogonal, a good share of all directions, and labels without a bound
+BEYOND = {
+    "random layer": {
+        "dimension": 16,
+        "features": 5,
+        "decay": 0.4,
+        "first_layer": "random",
+        "samples": 8_000,
+    },
+    "similar strengths": {
+        "dimension": 11,
+        "features": 4,
+        "decay": 0.2,
+        "first_layer": "random",
+        "label_map": "identity",
+        "samples": 9_000,
+    },
+    "many": {
+        "dimension": 9,
+        "features": 26,
+        "decay": 0.5,
+        "label_map": "clip",
+        "samples": 3_000,
+    },
+    "unbounded": {
+        "dimension": 11,
+        "features": 1,
+        "decay": 0.0,
+        "label_map": "identity",
+        "samples": 2_500,
+    },
+}
+
+
+@pytest.mark.parametrize("name", BEYOND)
+def test_one_law_holds_for_every_first_layer_and_number_of_features(name):
+    parameters = system.parameters(
+        **{"signs": "positive", "correction": "none", "test_samples": 2_000} | BEYOND[name]
+    )
+    runs = [system.measure(parameters, random_stream("plain beyond", name, k)) for k in range(24)]
+    overlaps = np.array([run["squared_overlap"] for run in runs])
+    error = overlaps.std(axis=0, ddof=1) / np.sqrt(len(runs))
+    gap = np.abs(overlaps.mean(axis=0) - system.predict(parameters)["squared_overlap"])
+    assert gap.mean() < 0.05 + 2 * error.mean(), (overlaps.mean(axis=0), gap, error)
+
+
+def test_noise_is_symmetric_in_all_indices():
+    """The part of degree four of a Gaussian vector: <ww^T, N ww^T> has three times the variance."""
+    space, rng = Symmetric(7), np.random.default_rng(3)
+    square = space.vectors(np.diag([1.0, 0, 0, 0, 0, 0, 0]))
+    product = space.vectors(np.eye(7)[:2].T @ np.eye(7)[1::-1]) / np.sqrt(2)
+    found = []
+    for _ in range(3_000):
+        root = rng.standard_normal((28, 28))
+        N = space.symmetrised(root + root.T)
+        found.append([square @ N @ square, product @ N @ product])
+        twice = space.symmetrised(N)
+    np.testing.assert_allclose(twice, N)
+    # He_4(x_1) / 2 has variance 6, He_2(x_1) He_2(x_2) has 4; 3 % of either are a standard error.
+    variance = np.var(found, axis=0)
+    assert abs(variance[0] / variance[1] / 1.5 - 1) < 0.12

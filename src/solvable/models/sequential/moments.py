@@ -25,12 +25,7 @@ from solvable.models.sequential.rotated_draw import (
 )
 from solvable.models.sequential.sample_kernel import SampleKernel, plain_kernel
 from solvable.models.sequential.small_population import small_populations
-from solvable.models.sequential.spike_law import (
-    FEW,
-    DrawnPopulation,
-    SpikeLaw,
-    ranking_room,
-)
+from solvable.models.sequential.spike_law import FEW, DrawnPopulation, SpikeLaw, ranking_room
 from solvable.models.sequential.target import HierarchicalTarget
 from solvable.operators import Correction, LabelMap, apply_label_map
 from solvable.spectra.spikes import WeightedSample, compress_sample
@@ -243,9 +238,8 @@ def finite_size_moments(
     moments = replace(moments, law=replace(moments.law, room=room))
     if rotated:
         outer = np.mean([part.means["outer"] for part in parts], axis=0)
-        background = drawn_background(
-            moments.law.background, moments.law.heights, outer, targets, label_map
-        )
+        law = moments.law
+        background = drawn_background(law.background, law.heights, outer, targets, label_map)
         moments = replace(moments, law=replace(moments.law, background=background))
     if targets[0].readout == "identity":
         known = targets[: len(streams)]
@@ -272,9 +266,9 @@ def draw_moments(
         correction=parameters.correction,
         draws=draws,
     )
-    if parameters.inputs == "gaussian" or parameters.degree != 2 or moments.n_features > FEW:
-        return moments
-    if isinstance(moments.law.background, DrawnPopulation):
+    quadratic = parameters.inputs == "hermite" and parameters.degree == 2
+    drawn = isinstance(moments.law.background, DrawnPopulation)
+    if not quadratic or drawn or moments.n_features > FEW:
         return moments
     means = small_populations(targets, parameters.label_map, parameters.correction)
     return replace(moments, law=replace(moments.law, means=means))
