@@ -238,8 +238,7 @@ def finite_size_moments(
     moments = replace(moments, law=replace(moments.law, room=room))
     if rotated:
         outer = np.mean([part.means["outer"] for part in parts], axis=0)
-        law = moments.law
-        background = drawn_background(law.background, law.heights, outer, targets, label_map)
+        background = drawn_background(moments.law, outer, targets, label_map)
         moments = replace(moments, law=replace(moments.law, background=background))
     if targets[0].readout == "identity":
         known = targets[: len(streams)]

@@ -316,13 +316,10 @@ class OperatorDraws:
 
 
 def drawn_background(
-    background: Any,
-    heights: np.ndarray,
-    couplings: np.ndarray,
-    targets: Sequence[HierarchicalTarget],
-    label_map: LabelMap,
+    law: Any, couplings: np.ndarray, targets: Sequence[HierarchicalTarget], label_map: LabelMap
 ) -> Any:
     """Draws of operators in place of a plain background, where there are few enough features."""
+    background, heights = law.background, law.heights
     plain = isinstance(background, QuadraticBackground) and background.contraction is not None
     first = targets[0]
     if not plain or not can_fit(first):
