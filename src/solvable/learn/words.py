@@ -180,7 +180,7 @@ def kinds_sentence(layer: LayerFound, found: Learned) -> str:
     """What there can be more of than columns, and which columns have most of it; empty if unknown."""
     if found.image_shape or not layer.columns:
         return ""
-    columns = len(layer.columns)
+    columns = found.n_columns
     more = ""
     if layer.directions > columns:
         more = (
@@ -191,8 +191,8 @@ def kinds_sentence(layer: LayerFound, found: Learned) -> str:
     largest = ", ".join(share_text(part) for part in layer.columns[:5])
     folds = "; in brackets, the models of the folds" if layer.columns[0].lower is not None else ""
     return (
-        f"{more}Of all directions together, weighted by strength, the largest shares of the {columns} "
-        f"columns are {largest}{folds}."
+        f"{more}Of all directions together, weighted by strength, the largest shares of the "
+        f"{len(layer.columns)} columns of the table are {largest}{folds}."
     )
 
 
