@@ -82,7 +82,9 @@ def draw_spikes(
     """
     p, C, n = heights.size, n_features, round(n_samples)
     held = Background.empty(p) if background is None else background
-    edges, added = _edges(sample, heights, n_samples, max(C, 1), background)
+    # Where most directions are spikes, those who rank take them for noise too.
+    size = p + C if p > C else max(C, 1)
+    edges, added = _edges(sample, heights, n_samples, size, background)
     all_edges = [
         _edges(sample, heights, n_samples, C, Background(one.levels(p), 0.0, np.zeros(p)))[0]
         for one in populations
@@ -125,11 +127,26 @@ def draw_spikes(
             matrix[:p, p:] += joined
             matrix[p:, :p] += joined.T
         values, vectors = np.linalg.eigh(matrix)
-        far = np.maximum(np.maximum(values - edges[1], edges[0] - values) - margin, 0)
+        moved = _centre(values, edges) if p > C else 0.0
+        far = np.maximum(values - moved - edges[1], edges[0] + moved - values)
+        far = np.maximum(far - margin, 0)
         centre = values[far == 0].mean() if (far == 0).any() else 0.0
         first = np.lexsort((-np.abs(values - centre), -far))[:p]
         eigenvalues[draw], components[draw] = values[first], vectors[:p, first]
     return DrawnSpikes(eigenvalues, components)
+
+
+def _centre(values: np.ndarray, edges: np.ndarray) -> float:
+    """Centre of the bulk for those who do not know which eigenvalues are spikes."""
+    bulk = np.ones(values.size, dtype=bool)
+    while True:
+        centre = float(values[bulk].mean())
+        far = np.maximum(values - centre - edges[1], edges[0] + centre - values)
+        beyond = bulk & (far > 0)
+        taken = beyond & (far >= far[beyond].max(initial=0) / 2)
+        if not taken.any() or taken.sum() == bulk.sum():
+            return centre
+        bulk &= ~taken
 
 
 def _edges(

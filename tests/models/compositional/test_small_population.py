@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from solvable.arrays import random_stream
+from solvable.errors import InvalidParameter
 from solvable.models.compositional.parameters import CompositionalParameters
 from solvable.models.compositional.small_population import LAYERS, small_populations
 from solvable.models.compositional.system import system
@@ -80,3 +81,36 @@ def test_error_far_above_threshold_is_that_of_the_direction():
     assert prediction["normalised_mse"] == pytest.approx(mean, abs=3 * error)
     lost = 2 * (1 - prediction["squared_overlap"][0])
     assert prediction["normalised_mse"] == pytest.approx(lost, rel=0.1)
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [{"dimension": 13, "features": 1, "readout": "tanh", "beta": 4.0, "samples": 20_000},
+     {"dimension": 15, "features": 2, "second_layer": "diagonal", "samples": 15_000}],
+    ids=["one, tanh", "two"],
+)  # fmt: skip
+def test_the_plain_operator_is_that_of_sequential_recovery(setting):
+    parameters = CompositionalParameters(
+        **setting, label_map="clip", correction="none", teacher=3, test_samples=2_000
+    )
+    prediction = system.predict(parameters)
+    mean, error = measured(parameters, "squared_overlap", 8)
+    assert np.all(np.abs(mean - prediction["squared_overlap"]) < 3 * error + 0.03)
+
+
+def test_most_directions_are_features():
+    """What is none stands out where all features have one sign, and the learner returns it."""
+    parameters = CompositionalParameters(
+        dimension=34, degree=1, features=30, second_layer="diagonal", decay=0.03, teacher=0,
+        label_map="clip", correction="none", samples=4_500, test_samples=4_000,
+    )  # fmt: skip
+    prediction = system.predict(parameters)
+    mean, error = measured(parameters, "subspace_overlap", 6)
+    assert prediction["subspace_overlap"] == pytest.approx(mean, abs=3 * error + 0.02)
+    mean, error = measured(parameters, "normalised_mse", 6)
+    assert prediction["normalised_mse"] == pytest.approx(mean, abs=3 * error + 0.05 * mean)
+    more = system.predict(parameters.model_copy(update={"samples": 9_000}))
+    assert more["normalised_mse"] is None
+    assert "products of 30" in more["no prediction"]
+    with pytest.raises(InvalidParameter, match="themselves the bulk"):
+        system.predict(CompositionalParameters(dimension=60, features=1_000, samples=5_000))

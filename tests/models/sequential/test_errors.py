@@ -5,8 +5,12 @@ import pytest
 
 from solvable.arrays import random_stream
 from solvable.models.sequential.errors import Spectrum, drawn_errors
+from solvable.models.sequential.learner import LayerwiseSpectralRegressor
+from solvable.models.sequential.parameters import SequentialParameters
 from solvable.models.sequential.predict import _model_of
 from solvable.models.sequential.system import system
+from solvable.models.sequential.target import make_target
+from solvable.operators import apply_label_map
 
 
 def measured(parameters, seeds):
@@ -121,3 +125,70 @@ def test_errors_of_second_layers_off_the_spectrum(name):
     # 5 %: what a prediction of the overlaps to 0.01 allows, where a tenth of each is lost.
     expected = system.predict(parameters)["normalised_mse"]
     assert abs(errors.mean() - expected) < 3 * error + 0.05 * expected
+
+
+def test_noise_of_a_direction_leans_to_where_its_feature_is_large():
+    """E[u^2 zeta^2] along explicit sums of samples, sum_mu T_mu h_mu F_mu less the contraction."""
+    parameters = SequentialParameters(
+        dimension=24, features=2, decay=0.5, signs="alternating", samples=1_000
+    )
+    found, random = [], []
+    for seed in range(4):
+        target = make_target(parameters, seed)
+        features, A = target.feature_map, target.directions
+        X, y = target.sample(8_000, random_stream("lean", seed))
+        T = apply_label_map((y - y.mean()) / y.std(), "tanh")
+        F = features.transform(X)
+        M = features.to_symmetric(A)[0]
+        B = (X * T[:, None]).T @ X
+        Z = F.T @ (T * (F @ A[:, 0])) - features.from_symmetric((B @ M + M @ B)[None])[:, 0]
+        R = random_stream("lean", "random", seed).standard_normal(Z.size)
+        for direction, values in ((Z, found), (R, random)):
+            rest = direction - A @ (A.T @ direction)
+            N = features.to_symmetric(rest[:, None] / np.linalg.norm(rest))[0]
+            # Joint cumulant of two squares of quadratic forms
+            values.append(1 + 8 * np.sum((M @ N) ** 2) + 4 * np.trace(M @ N @ M @ N))
+    draws = _model_of(parameters).moments.latent[0]
+    u2, zeta2 = draws.signal[:, 0] ** 2, draws.noise[:, 0] ** 2
+    # Tails of eighth powers over 80,000 rows, and four first layers: .02
+    assert np.mean(u2 * zeta2) == pytest.approx(np.mean(random), abs=0.04)
+    assert np.mean(u2 * zeta2 * draws.lean[:, 0]) == pytest.approx(np.mean(found), abs=0.04)
+    assert np.mean(found) > np.mean(random) + 0.04
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [{"dimension": 14}, {"dimension": 14, "correction": "none"}, {"dimension": 60, "degree": 1}],
+    ids=str,
+)
+def test_noise_that_a_learner_subtracts(setting):
+    """At degree 2 that of the corrected operator, whatever the correction."""
+    fixed = {"features": 3, "label_map": "tanh", "samples": 4_000}
+    if setting.get("degree") == 1:
+        fixed["correction"] = "none"
+    parameters = SequentialParameters(**fixed, **setting)
+    scales = []
+    for seed in range(4):
+        X, y = make_target(parameters, seed).sample(4_000, random_stream("scale", seed))
+        learner = LayerwiseSpectralRegressor(
+            parameters.degree, n_directions=3, selection="forced", label_map="tanh",
+            correction=parameters.correction, held_back=0, readout="none",
+            second_layer="shrinkage",
+        )  # fmt: skip
+        scales.append(learner.fit(X, y).noise_scale_)
+    expected = np.sqrt(
+        _model_of(parameters).moments.learner_noise * parameters.n_features_total / 4_000
+    )
+    # Tails of |F|^4 at 14 inputs
+    assert np.mean(scales) == pytest.approx(expected, rel=0.03)
+
+
+def test_eigenvalues_in_the_place_of_lost_features_lie_inside_the_edge():
+    parameters = SequentialParameters(
+        dimension=240, degree=1, features=8, decay=0.8, label_map="tanh", correction="none",
+        second_layer="shrinkage", samples=2_000,
+    )  # fmt: skip
+    errors = [record["normalised_mse"] for record in measured(parameters, 10)]
+    scatter = np.std(errors, ddof=1) / np.sqrt(10)
+    predicted = system.predict(parameters)["normalised_mse"]
+    assert predicted == pytest.approx(np.mean(errors), abs=3 * scatter, rel=0.03)

@@ -10,6 +10,7 @@ import numpy as np
 from solvable.arrays import random_stream
 from solvable.errors import InvalidParameter
 from solvable.frame.points import NO_PREDICTION, Metrics
+from solvable.models.compositional.diagonal_form import diagonal_forms
 from solvable.models.compositional.latent_layers import transported
 from solvable.models.compositional.parameters import CompositionalParameters
 from solvable.models.compositional.second_step import LARGEST, fresh_rows, second_step
@@ -26,16 +27,32 @@ from solvable.models.compositional.upper_layers import (
     make_target,
     rotated_basis,
     rotated_directions,
+    rotated_hidden,
 )
 from solvable.models.sequential.cubic import check_cubic, cubic_law, only_known
 from solvable.models.sequential.cubic_forms import CubicForms, CubicSample, joined
 from solvable.models.sequential.cubic_population import coupling_directions
 from solvable.models.sequential.heights import controlled_mean, exact_heights
 from solvable.models.sequential.kernel_staircase import best_kernel_error, degree_dimension
-from solvable.models.sequential.latent_draws import LatentDraws, fit_last_layer, random_features
+from solvable.models.sequential.latent_draws import (
+    PAIRS,
+    LatentDraws,
+    fit_last_layer,
+    random_features,
+    sample_lean,
+)
+from solvable.models.sequential.operator_draws import drawn_background
 from solvable.models.sequential.sample_kernel import SampleKernel, corrected_kernel, plain_kernel
-from solvable.models.sequential.spike_law import FEW, SpikeLaw, check_samples, ranking_room
+from solvable.models.sequential.second_layer import wants_cross_terms
+from solvable.models.sequential.spike_law import (
+    FEW,
+    MOST_DRAWN,
+    SpikeLaw,
+    check_samples,
+    ranking_room,
+)
 from solvable.operators import apply_label_map, standardise
+from solvable.spectra.drawn_spikes import DrawnSpikes
 from solvable.spectra.spikes import SpikePrediction
 
 TEACHERS = 4
@@ -48,7 +65,6 @@ class _Draw:
 
     labels: np.ndarray  # g(s), (m,)
     signal: np.ndarray  # rotated latent features u_k, (m, p)
-    noise: np.ndarray  # features along random directions, (m, p)
     squared_norm: np.ndarray  # |F|^2, (m,)
     squared_input_norm: np.ndarray  # |x|^2, (m,)
     images: np.ndarray  # |M_k x|^2, (m, p); zero unless the degree is 2
@@ -72,19 +88,37 @@ def _check(parameters: CompositionalParameters) -> None:
     """Refuse settings at which no law holds."""
     p, D = parameters.widths[0], parameters.n_features_total
     check_samples(parameters.samples, p)
-    if 2 * p > D:
+    if _is_bulk(parameters) and D > MOST_DRAWN:
         raise InvalidParameter(
             f"{p} of {D} directions are features: they are themselves the bulk that a learner measures "
-            "from, and what is none stands out. Allowed: at most half of the directions; raise "
-            "dimension or degree, or lower features."
+            "from, and what is none may stand out, which is predicted with whole matrices. Allowed: at "
+            f"most half of the directions, or {MOST_DRAWN} directions; lower dimension or features."
         )
+
+
+def _is_bulk(parameters: CompositionalParameters) -> bool:
+    """Whether most directions are features."""
+    return 2 * parameters.widths[0] > parameters.n_features_total
+
+
+def _fits_products(parameters: CompositionalParameters) -> bool:
+    """Whether the last layer has products of too many features, which are no small part of it."""
+    p, rows = parameters.widths[0], fresh_rows(parameters)
+    fitted = wants_cross_terms("auto", p, rows, linear_terms=False)
+    return _is_bulk(parameters) and p > PAIRS and fitted
 
 
 def predict_first_layer(parameters: CompositionalParameters) -> Metrics:
     """Predicted metrics of the first spectral step alone: a hundredth of a second a size."""
     _check(parameters)
     model = _model(_key(parameters))
-    spikes = _spikes(parameters, model.law)
+    return _first_layer(parameters, model, _spikes(parameters, model.law)[0])
+
+
+def _first_layer(
+    parameters: CompositionalParameters, model: Model, spikes: SpikePrediction
+) -> Metrics:
+    """Metrics of the first spectral step from its spikes."""
     overlap = spikes.squared_overlap
     return {
         "squared_overlap": overlap.tolist(),
@@ -99,12 +133,12 @@ def predict(parameters: CompositionalParameters) -> Metrics:
     """Predicted metrics of a parameter set, under the names of the measured ones and more."""
     _check(parameters)
     model = _model(_key(parameters))
-    spikes = _spikes(parameters, model.law)
+    spikes, drawn = _spikes(parameters, model.law)
     overlap = spikes.squared_overlap
-    inner, last_layer, error = _later_layers(parameters, model, spikes)
+    inner, last_layer, error = _later_layers(parameters, model, spikes, drawn)
     kernel = _kernel_floor(parameters, model)
     found: Metrics = {
-        **predict_first_layer(parameters),
+        **_first_layer(parameters, model, spikes),
         "inner_squared_overlap": inner,
         "inner_overlap_ceiling": _ceiling(parameters, overlap),
         "last_layer_eigenvalues": last_layer,
@@ -133,6 +167,12 @@ def predict(parameters: CompositionalParameters) -> Metrics:
             "what the second layer sees in its place is drawn with whole matrices. Allowed: D of at most "
             f"{LARGEST}, or samples with which all features of the first layer are found"
         )
+    elif parameters.layers == 3 and _fits_products(parameters):
+        found[NO_PREDICTION] = (
+            f"most directions are features, and products of {parameters.widths[0]} of them are fitted: "
+            "what these make of directions that are none is not computed, so that there is no error. "
+            f"Allowed: at most {PAIRS} features, half of the directions, or fewer samples"
+        )
     if parameters.degree == 3:
         return only_known(found, parameters.samples, parameters.dimension, parameters.correction)
     return found
@@ -152,19 +192,24 @@ def chance(parameters: CompositionalParameters, prediction: Metrics) -> Metrics:
     }
 
 
-def _spikes(parameters: CompositionalParameters, law: SpikeLaw) -> SpikePrediction:
-    """Spikes of the first step, as the learner ranks them."""
+def _spikes(
+    parameters: CompositionalParameters, law: SpikeLaw
+) -> tuple[SpikePrediction, DrawnSpikes | None]:
+    """Spikes of the first step, as the learner ranks them, and draws of them where there are some."""
     n, D = parameters.samples, parameters.n_features_total
     found, drawn = law.spikes(n), law.drawn(n, D)
     overlap = law.crowded(n, D, drawn)
     if overlap is None:
-        return found
+        return found, drawn
     places = found.eigenvalues if drawn is None else drawn.places()
-    return replace(found, squared_overlap=overlap, eigenvalues=places)
+    return replace(found, squared_overlap=overlap, eigenvalues=places), drawn
 
 
 def _later_layers(
-    parameters: CompositionalParameters, model: Model, spikes: SpikePrediction
+    parameters: CompositionalParameters,
+    model: Model,
+    spikes: SpikePrediction,
+    drawn: DrawnSpikes | None,
 ) -> tuple[list[float | None] | None, list[float | None], float | None]:
     """Overlaps of the second representation, eigenvalues of the last layer, and the error."""
     if parameters.layers == 4:
@@ -173,16 +218,17 @@ def _later_layers(
         step = second_step(parameters, model.law, spikes)
         return step.squared_overlap.tolist(), step.last_layer.tolist(), step.normalised_mse
     # Norms and angles of the directions, and with them the last layer, are each first layer's own.
-    fits = [
-        fit_last_layer(
-            draws.learned(spikes.squared_overlap),
-            draws.labels,
-            readout=parameters.readout != "identity",
-            rows=fresh_rows(parameters),
-            guess=model.law.heights * spikes.squared_overlap,
-        )
-        for draws in model.draws
-    ]
+    if _fits_products(parameters):
+        return None, [None] * parameters.widths[0], None
+    fits, readout, rows = [], parameters.readout != "identity", fresh_rows(parameters)
+    for place, draws in enumerate(model.draws):
+        learned = draws.learned(spikes.squared_overlap)
+        guess = model.law.heights * spikes.squared_overlap
+        if drawn is not None and _is_bulk(parameters):
+            # What is lost is a few whole directions, not a part of each.
+            learned, guess = draws.along(drawn.components[place]), drawn.eigenvalues[place]
+        fit = fit_last_layer(learned, draws.labels, readout=readout, rows=rows, guess=guess)
+        fits.append(fit)
     values = np.mean([np.linalg.eigvalsh(fit.matrix)[::-1] for fit in fits], axis=0)
     return None, values.tolist(), float(np.mean([fit.normalised_mse for fit in fits]))
 
@@ -194,20 +240,13 @@ def _lost_in_many(parameters: CompositionalParameters, spikes: SpikePrediction) 
     return many and bool((spikes.squared_overlap < 0.5).any())
 
 
-def _rotated_hidden(parameters: CompositionalParameters) -> np.ndarray:
-    """The hidden layer in the basis of the rotated features."""
-    basis = rotated_basis(parameters).rotation
-    (hidden,) = make_target(parameters, 0).hidden_layers
-    return np.asarray(np.einsum("ak,jab,bl->jkl", basis, hidden, basis))
-
-
 def _ceiling(
     parameters: CompositionalParameters, squared_overlap: np.ndarray
 ) -> list[float | None] | None:
     """Squared norm of the true quadratic forms in terms of the learned first representation."""
     if parameters.layers == 3:
         return None
-    moved = transported(_rotated_hidden(parameters), np.diag(np.sqrt(squared_overlap)))
+    moved = transported(rotated_hidden(parameters), np.diag(np.sqrt(squared_overlap)))
     return list(np.sum(moved**2, axis=0).tolist())
 
 
@@ -252,13 +291,27 @@ def _model(parameters: CompositionalParameters) -> Model:
     return Model(
         law=law,
         draws=tuple(
-            LatentDraws(y, part.signal, part.noise) for y, part in zip(labels, parts, strict=True)
+            _latent_draws(parameters, part, y, T, place)
+            for place, (y, part, T) in enumerate(zip(labels, parts, weights, strict=True))
         ),
         # Overlaps of cubic layers are not known around one half.
         crossing=np.inf if parameters.degree == 3 else crossing_samples(law),
         degree_two_share=float(np.mean(shares)),
         true_last_layer=_true_last_layer(parameters, float(np.mean(scales))),
     )
+
+
+def _latent_draws(
+    parameters: CompositionalParameters, part: _Draw, y: np.ndarray, T: np.ndarray, place: int
+) -> LatentDraws:
+    """Draws of one first layer that its last layer is fitted to."""
+    rng = random_stream("compositional-target", "noise", place)
+    noise = random_features(part.squared_norm, part.signal, parameters.n_features_total, rng)
+    lean = None
+    if part.matrices is not None:
+        s = part.squared_input_norm
+        lean = sample_lean(T, part.signal, part.images, s, parameters.dimension)
+    return LatentDraws(y, part.signal, noise, lean)
 
 
 def _law(parameters: CompositionalParameters, parts: list[_Draw], T: np.ndarray) -> SpikeLaw:
@@ -308,7 +361,13 @@ def _law(parameters: CompositionalParameters, parts: list[_Draw], T: np.ndarray)
         background=background,
         room=room,
     )
-    return replace(law, means=small_populations(parameters)) if D <= FEW else law
+    if D <= FEW:
+        return replace(law, means=small_populations(parameters))
+    if wick or parameters.layers == 4:
+        return law
+    forms = diagonal_forms(parameters, TEACHERS)
+    drawn = drawn_background(background, law.heights, forms, parameters.label_map)
+    return replace(law, background=drawn)
 
 
 def _heights(
@@ -376,11 +435,9 @@ def _draw(target: CompositionalTarget, parameters: CompositionalParameters) -> _
         labels[rows] = target.readout_function(target.index(X))
         second_moment += (X * labels[rows, None]).T @ X
     second_moment = second_moment / count - labels.mean() * np.eye(d)
-    noise = random_features(squared_norm, signal, features.n_features, rng)
     return _Draw(
         labels,
         signal,
-        noise,
         squared_norm,
         squared_input_norm,
         images,

@@ -6,6 +6,7 @@ matrix, whatever stands above it; :mod:`solvable.models.compositional.latent_lay
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from math import comb
 
 import numpy as np
@@ -14,8 +15,8 @@ from solvable.arrays import check_positive
 from solvable.errors import InvalidData, InvalidParameter
 from solvable.models.sequential.background import QuadraticBackground, quadratic_background
 from solvable.models.sequential.sample_kernel import SampleKernel
-from solvable.models.sequential.spike_law import SpikeLaw
-from solvable.spectra.spikes import compress_sample
+from solvable.models.sequential.spike_law import DrawnPopulation, Population, SpikeLaw
+from solvable.spectra.spikes import Background, compress_sample
 
 
 def first_layer_law(
@@ -75,12 +76,26 @@ def composed_background(
     )
 
 
+@dataclass(frozen=True)
+class _Undrawn:
+    """Background of a population of which operators can be drawn, without drawing them."""
+
+    population: Population
+
+    def at(self, n_samples: float) -> Background:
+        return self.population.at(n_samples)
+
+
 def crossing_samples(law: SpikeLaw, *, level: float = 0.5) -> float:
     """Samples at which the mean squared overlap reaches a level; infinite beyond 1e6 D, 0 by chance."""
     from scipy.optimize import brentq
 
     if not 0 < level < 1:
         raise InvalidParameter(f"level is {level}; allowed: strictly between 0 and 1.")
+
+    if isinstance(law.background, DrawnPopulation):
+        # Twenty sizes cost a second each to draw: the law of one operator stands for them.
+        law = replace(law, background=_Undrawn(law.background))
 
     def excess(log_samples: float) -> float:
         return float(law.spikes(float(np.exp(log_samples))).squared_overlap.mean()) - level

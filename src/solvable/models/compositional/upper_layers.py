@@ -152,3 +152,10 @@ def rotated_directions(target: CompositionalTarget, basis: RotatedLayer) -> np.n
     # The orthonormal ones closest to those of the target.
     left, _, right = np.linalg.svd(target.directions, full_matrices=False)
     return np.asarray(left @ (right @ basis.rotation))
+
+
+def rotated_hidden(parameters: CompositionalParameters) -> np.ndarray:
+    """The hidden layer in the basis of the rotated features."""
+    basis = rotated_basis(parameters).rotation
+    (hidden,) = make_target(parameters, 0).hidden_layers
+    return np.asarray(np.einsum("ak,jab,bl->jkl", basis, hidden, basis))

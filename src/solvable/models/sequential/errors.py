@@ -59,12 +59,24 @@ def plug_in_layers(
 
     ``mean`` is that of all eigenvalues, ``noise_scale`` what the learner takes for s.
     """
-    # A direction that is no outlier comes from the farther edge, as the learner ranks by modulus.
-    farther = np.take_along_axis(
-        spectrum.edges, np.abs(spectrum.edges).argmax(axis=1, keepdims=True), axis=1
-    )
-    values = np.where(spectrum.recovered, spectrum.places, farther) + spectrum.shift
+    values = np.where(spectrum.recovered, spectrum.places, _places_of_noise(spectrum, n_features))
+    values = values + spectrum.shift
     return _layers(values, spectrum.overlap, mean, noise_scale[:, None], n_features)
+
+
+def _places_of_noise(spectrum: Spectrum, n_features: int) -> np.ndarray:
+    """Eigenvalues of noise in the place of features that are not found, (m, p)."""
+    # At a distance l, l^(3/2) = R^(3/2) / (2^(3/2) D) of a semicircle of half-width R, the k-th one is
+    # about (3 pi / 2 (k - 0.7))^(2/3) l inside its edge; the learner ranks those of both ends by modulus.
+    p = spectrum.recovered.shape[1]
+    depth = (1.5 * np.pi * (np.arange(p) + 0.3)) ** (2 / 3)
+    lower, upper = spectrum.edges.T[:, :, None]
+    inside = depth * (upper - lower) / 4 * n_features ** (-2 / 3)
+    ends = np.concatenate([np.maximum(upper - inside, 0), np.minimum(lower + inside, 0)], axis=1)
+    ranked = np.take_along_axis(ends, np.argsort(-np.abs(ends), axis=1, kind="stable"), axis=1)
+    # The strongest of them are numbered first.
+    order = np.cumsum(~spectrum.recovered, axis=1) - 1
+    return np.take_along_axis(ranked, np.maximum(order, 0), axis=1)
 
 
 def mixed_layers(

@@ -24,13 +24,18 @@ class LatentDraws:
     labels: np.ndarray  # y, shape (m,)
     signal: np.ndarray  # orthonormal latent features u_k, shape (m, p)
     noise: np.ndarray  # zeta_k, shape (m, p)
+    lean: np.ndarray | None = None  # how much more zeta_k vary along the noise of found features
     tails: dict[tuple[bytes, bool], float] = field(default_factory=dict, repr=False, compare=False)
 
     def learned(self, squared_overlap: np.ndarray) -> np.ndarray:
         """Learned features of a learner with these overlaps, up to a rotation; shape (m, p)."""
         overlap = np.clip(squared_overlap, 0.0, 1.0)
-        # hat u_k = c_k u_k + sqrt(1 - c_k^2) zeta_k
-        return np.asarray(np.sqrt(overlap) * self.signal + np.sqrt(1 - overlap) * self.noise)
+        # hat u_k = c_k u_k + sqrt(1 - c_k^2) zeta_k. What stands in the place of a feature that is not
+        # found is an eigenvector of all of the noise, which leans to no side.
+        rest = 1 - overlap
+        if self.lean is not None:
+            rest = rest * (1 + overlap * (self.lean - 1))
+        return np.asarray(np.sqrt(overlap) * self.signal + np.sqrt(rest) * self.noise)
 
     def spanning(self, features: np.ndarray) -> np.ndarray:
         """Features of the same span in which their squares say most."""
@@ -55,7 +60,10 @@ class LatentDraws:
 
 
 def random_features(
-    squared_norm: np.ndarray, signal: np.ndarray, n_features: int, rng: np.random.Generator
+    squared_norm: np.ndarray,
+    signal: np.ndarray,
+    n_features: int,
+    rng: np.random.Generator,
 ) -> np.ndarray:
     """Features along random directions orthogonal to the latent ones, of the shape of the signal."""
     # Given x, <Z, F> over random Z is Gaussian of variance |F_perp|^2 / (D - p): uncorrelated with
@@ -66,10 +74,38 @@ def random_features(
     return np.sqrt(outside / rest)[:, None] * rng.standard_normal(signal.shape)
 
 
+def sample_lean(
+    T: np.ndarray, signal: np.ndarray, images: np.ndarray, squared_input_norm: np.ndarray, d: int
+) -> np.ndarray:
+    """How much more than along a random direction features of degree 2 vary along the noise of each.
+
+    `images` are |M_i x|^2, (m, p); O(m p^2).
+    """
+    # That noise is made of samples, sum_mu T_mu h_mu F_mu, and these are large where M_i is. With
+    # w = T^2 h_i^2: <F, E[w F F^T] F> = E[w] |F|^2 + 2 tr(B F^2) + k [(x^T M_i x)^2 - 2 |M_i x|^2 + 1],
+    # B = E[w (x x^T - 1)] = b_0 + sum_j b_j M_j^2 and k = E[w (h_i^2 - 1 - 2 (|M_i x|^2 - 1))].
+    s, w = squared_input_norm, (T[:, None] * signal) ** 2
+    power = w.mean(axis=0)
+    trace = w.T @ (s - d) / s.size
+    # Traceless parts of M_j^2 are nearly orthogonal, of squared norm tr M_j^4 - 1/d
+    quartic = (2 * d**2 + 5 * d + 5) / ((d + 1) * (d * (d + 1) / 2 + 2))
+    b = (w.T @ (images - 1) / s.size - trace[:, None] / d) / (quartic - 1 / d)
+    uniform = (trace - b.sum(axis=1)) / d
+    form = s[:, None] * uniform + images @ b.T  # x^T B x
+    k = np.mean(w * (signal**2 - 1 - 2 * (images - 1)), axis=0)
+    squared_norm = (s**2 - 2 * s + d) / 2
+    added = (s[:, None] - 2) * form + trace + k * (2 * signal**2 - 2 * images + 1)
+    lean = np.maximum(1 + added / (power * squared_norm[:, None]), 0.1)
+    return np.asarray(lean / ((squared_norm @ lean) / squared_norm.sum()))
+
+
 def latent_draws(
-    sample: LatentSample, n_features: int, *, place: int, targets: int
+    sample: LatentSample, n_features: int, *, place: int, targets: int, T: np.ndarray | None = None
 ) -> list[LatentDraws]:
-    """Draws of a target that the error is computed on: 80,000 of all, fewer of many features."""
+    """Draws of a target that the error is computed on: 80,000 of all, fewer of many features.
+
+    With mapped labels `T` the noise of each direction is that of samples of degree 2.
+    """
     p = sample.latent.shape[1]
     columns = p * (p + 1) // 2 if p <= PAIRS else p
     wanted = int(np.clip(2e6 / columns, 4_000, 80_000))
@@ -79,10 +115,17 @@ def latent_draws(
         return []
     rows = sample.rows(slice(wanted // used))
     rng = random_stream("sequential-recovery", "random directions", place)
+    lean = None
+    if T is not None and rows.corrected is not None:
+        # <A_i, K A_i> = h_i^2 - 1 - 2 (|M_i x|^2 - 1) and |F|^2 = (s^2 - 2 s + d) / 2
+        images = 1 + (rows.latent**2 - 1 - rows.corrected.diagonal) / 2
+        d = round((np.sqrt(8 * n_features + 1) - 1) / 2)
+        s = 1 + np.sqrt(np.maximum(2 * rows.squared_norm - d + 1, 0))
+        lean = sample_lean(T[: len(s)], rows.latent, images, s, d).astype(np.float32)
     noise = random_features(rows.squared_norm, rows.latent, n_features, rng)
     # Kept as long as the moments are, hence in half the memory.
     signal, noise = rows.latent.astype(np.float32), noise.astype(np.float32)
-    return [LatentDraws(rows.labels.copy(), signal, noise)]
+    return [LatentDraws(rows.labels.copy(), signal, noise, lean)]
 
 
 @dataclass(frozen=True)

@@ -68,8 +68,8 @@ class FiniteSizeMoments:
         Number of Monte-Carlo draws.
     law : SpikeLaw
         What the resolvent formula needs: heights, law of the weights, background.
-    plain_noise : float
-        :math:`E[T^2\|F\|^4]/D^2`, what a learner takes for :math:`\tau_2`.
+    learner_noise : float
+        What a learner takes for :math:`\tau_2`: above degree 1 always the corrected one.
     latent : tuple of LatentDraws
         Draws of the second layer, target by target, that the error is computed on.
     mixing : ndarray of shape (p, p), optional
@@ -95,7 +95,7 @@ class FiniteSizeMoments:
     n_features: int
     draws: int
     law: SpikeLaw
-    plain_noise: float
+    learner_noise: float
     latent: tuple[LatentDraws, ...]
     mixing: np.ndarray | None = None
 
@@ -215,7 +215,9 @@ def finite_size_moments(
             mixing.append(sample.mixing**2)
         if sample.cubic is not None:
             cubic.append((sample.cubic, apply_label_map(sample.labels, label_map)))
-        latent += latent_draws(sample, n_features, place=k, targets=len(streams))
+        degree_two = correction == "wick" and sample.cubic is None
+        T = apply_label_map(sample.labels, label_map) if degree_two else None
+        latent += latent_draws(sample, n_features, place=k, targets=len(streams), T=T)
         if len(streams) == 1:
             borders = [k * draws // BATCHES for k in range(BATCHES + 1)]
             batches = [
@@ -232,10 +234,9 @@ def finite_size_moments(
     if callable(targets):
         return moments
     first = targets[0]
-    gaussian = first.inputs == "gaussian"  # such features are inputs themselves
-    size = (n_features, 1) if gaussian else (first.dimension, first.degree)
-    room = ranking_room(*size, correction)
-    moments = replace(moments, law=replace(moments.law, room=room))
+    # Gaussian features are inputs themselves.
+    size = (n_features, 1) if first.inputs == "gaussian" else (first.dimension, first.degree)
+    moments = replace(moments, law=replace(moments.law, room=ranking_room(*size, correction)))
     if rotated:
         outer = np.mean([part.means["outer"] for part in parts], axis=0)
         background = drawn_background(moments.law, outer, targets, label_map)
@@ -329,7 +330,7 @@ def _part(
         "heights": heights if wick else heights - shift,
         "spike_heights": spike_heights,
         "noise": np.mean((T * kernel.size) ** 2),  # tau_2 = E[T^2 |K|_F^2] / D^2
-        "plain_noise": np.mean((T * sample.squared_norm / n_features) ** 2),
+        "learner_noise": np.mean((T * law.size) ** 2),
         "couplings": T**2 @ kernel.coupling / T.size,  # tau_2h = E[T^2 |P K A_i|^2] / D
         "outer": T**2 @ kernel.outer / T.size * max(n_features - h2.shape[1], 1),
         "second": np.mean(T**2),
@@ -444,6 +445,6 @@ def _pooled(
         n_features=n_features,
         draws=draws,
         law=law,
-        plain_noise=float(means["plain_noise"]),
+        learner_noise=float(means["learner_noise"]),
         latent=latent,
     )

@@ -104,8 +104,9 @@ class SpikeLaw:
         if n_total > MOST_DRAWN or not (few or self.heights.size > MOST):
             return None
         at = self._at(n_samples) | {"n_features": n_total - self.heights.size}
+        half = 2 * self.heights.size > n_total  # spikes are the bulk that a learner measures from
         seconds = 2e-7 * n_total**2 + 1e-10 * n_total**3  # of one draw
-        draws = int(np.clip(0.5 / seconds, 4, 128)) if few else 4
+        draws = int(np.clip(0.5 / seconds, 4, 128)) if few or half else 4
         return draw_spikes(**at, draws=draws, room=self.room, populations=self.means)
 
     def few(self, n_samples: float, n_total: int) -> bool:
@@ -163,7 +164,8 @@ class SpikeLaw:
         self, n_samples: float, n_total: int, drawn: DrawnSpikes | None
     ) -> np.ndarray | None:
         """Overlaps where features or samples are no few among many; None where `spikes` has them."""
-        shared = self.shared(n_samples, n_total)
+        half = 2 * self.heights.size > n_total and drawn is not None
+        shared = None if half else self.shared(n_samples, n_total)
         return drawn.squared_overlap if shared is None and drawn is not None else shared
 
     def _at(self, n_samples: float) -> dict[str, Any]:

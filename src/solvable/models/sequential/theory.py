@@ -236,14 +236,14 @@ def _errors(
         return limit_errors(weights, g, spectrum, n_features)
 
     def layers(at: Spectrum, samples: np.ndarray) -> dict[str, np.ndarray]:
-        power = np.sqrt(moments.plain_noise * n_features / samples)
+        power = np.sqrt(moments.learner_noise * n_features / samples)
         return plug_in_layers(at, mean=moments.shift, noise_scale=power, n_features=n_features)
 
     labels: dict[str, Any] = {
         "label_map": moments.label_map,
         "label_power": moments.label_second_moment,
     }
-    scale = np.sqrt(moments.plain_noise * n_features / sizes)
+    scale = np.sqrt(moments.learner_noise * n_features / sizes)
     errors = drawn_errors(
         moments.latent, g, spectrum, layers(spectrum, sizes), sizes, **labels,
         mixed=mixed_layers(spectrum, mean=moments.shift, noise_scale=scale, n_features=n_features),

@@ -1,0 +1,52 @@
+"""A compositional target of three layers as one of sequential recovery, in its rotated features."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from solvable.models.compositional.parameters import CompositionalParameters
+from solvable.models.compositional.upper_layers import make_target, rotated_basis
+from solvable.models.sequential.target import HierarchicalTarget
+from solvable.teachers.base import LatentTarget
+
+
+@dataclass(frozen=True)
+class DiagonalForm(HierarchicalTarget):
+    """Target with weights and a label of its own."""
+
+    strengths: tuple[float, ...] = ()
+    scale: float = 1.0  # |B|_F
+    original: LatentTarget | None = None
+
+    @cached_property
+    def weights(self) -> np.ndarray:
+        """lambda_k, eigenvalues of B over its norm."""
+        return np.array(self.strengths)
+
+    def label(self, index: np.ndarray) -> np.ndarray:
+        """Standardised label of sum_k lambda_k (u_k^2 - 1) / sqrt(2)."""
+        assert self.original is not None
+        # s = h^T B h - tr B = |B|_F sum_k lambda_k (u_k^2 - 1)
+        return np.asarray(self.original.label(np.sqrt(2) * self.scale * index))
+
+
+def diagonal_forms(parameters: CompositionalParameters, count: int) -> list[DiagonalForm]:
+    """Targets of several first layers."""
+    basis = rotated_basis(parameters)
+    return [
+        DiagonalForm(
+            dimension=parameters.dimension,
+            degree=parameters.degree,
+            features=parameters.widths[0],
+            # Others than orthonormal ones have no diagonal form in orthonormal features.
+            first_layer="orthonormal" if parameters.first_layer == "orthonormal" else "random",
+            seed=seed,
+            strengths=tuple(basis.weights.tolist()),
+            scale=basis.scale,
+            original=make_target(parameters, seed),
+        )
+        for seed in range(count)
+    ]
