@@ -41,8 +41,6 @@ def diagonal_forms(parameters: CompositionalParameters, count: int) -> list[Diag
             dimension=parameters.dimension,
             degree=parameters.degree,
             features=parameters.widths[0],
-            # Others than orthonormal ones have no diagonal form in orthonormal features.
-            first_layer="orthonormal" if parameters.first_layer == "orthonormal" else "random",
             seed=seed,
             strengths=tuple(basis.weights.tolist()),
             scale=basis.scale,

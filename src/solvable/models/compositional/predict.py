@@ -363,10 +363,11 @@ def _law(parameters: CompositionalParameters, parts: list[_Draw], T: np.ndarray)
     )
     if D <= FEW:
         return replace(law, means=small_populations(parameters))
-    if wick or parameters.layers == 4:
+    # Directions that are not orthonormal have no diagonal form in orthonormal features.
+    if wick or parameters.layers == 4 or parameters.first_layer != "orthonormal":
         return law
-    forms = diagonal_forms(parameters, TEACHERS)
-    drawn = drawn_background(background, law.heights, forms, parameters.label_map)
+    outer = T**2 @ plain.outer / T.size * law.n_features  # E[T^2 |P K A_k|^2]
+    drawn = drawn_background(law, outer, diagonal_forms(parameters, 8), parameters.label_map)
     return replace(law, background=drawn)
 
 
