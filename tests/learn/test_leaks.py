@@ -13,6 +13,7 @@ from solvable.learn import Request, learn
 from solvable.learn.folds import deal_groups, deal_times, identical_rows, nested_rows, united
 from solvable.learn.intervals import clustered_interval
 from solvable.learn.leaks import likeness_of_neighbours, near_copies, telling_columns, tight_groups
+from solvable.learn.learning import _Plan
 
 
 def write(path, columns):
@@ -242,3 +243,13 @@ def test_tables_of_independent_rows_have_no_tight_groups():
 def test_known_tables_have_no_tight_groups(name):
     data = load(name)
     assert tight_groups(data.X, data.y, regression=data.kind == "regression") is None
+
+
+def test_columns_that_were_dropped_are_not_warned_of(tmp_path):
+    # Row numbers of a table that is sorted by its target.
+    rng = np.random.default_rng(9)
+    columns = {"": np.arange(1, 81), "size": rng.standard_normal(80).round(4)}
+    columns |= {"kind": np.repeat(["a", "b"], 40)}
+    data = load(write(tmp_path / "sorted.csv", columns), target="kind")
+    assert data.columns == ("size",)
+    assert not _Plan(data, Request(folds=2)).warnings()

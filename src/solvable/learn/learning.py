@@ -225,7 +225,8 @@ class _Plan:
             elif self.dataset.image_shape is None:
                 found += self._warned_groups()
         if self.dataset.image_shape is None:
-            table = self.dataset.table.rows(self.rows)
+            # Not those that were dropped, such as row numbers of a file sorted by the target.
+            table = self.dataset.table.select(self.dataset.preparation.needed).rows(self.rows)
             regression = self.design.regression
             for name, error in telling_columns(table, self.y, regression=regression)[:3]:
                 left = "of the variance left" if regression else "wrong"
