@@ -253,3 +253,17 @@ def test_columns_that_were_dropped_are_not_warned_of(tmp_path):
     data = load(write(tmp_path / "sorted.csv", columns), target="kind")
     assert data.columns == ("size",)
     assert not _Plan(data, Request(folds=2)).warnings()
+
+
+def test_dates_with_the_year_first_are_read_with_any_separator(tmp_path):
+    days = [
+        f"2011{mark}{month:02d}{mark}0{1 + month % 9}"
+        for month in range(12, 0, -1)
+        for mark in "/-."
+    ]
+    columns = {"a": np.arange(36) % 7 + 0.5, "when": days, "y": np.arange(36) % 2}
+    times = load(write(tmp_path / "dates.csv", columns), target="y", time="when").times
+    np.testing.assert_array_equal(times, np.repeat(np.arange(12)[::-1], 3))
+    columns["when"] = ["03/04/2011"] * 36
+    with pytest.raises(InvalidData, match="is no date"):
+        load(write(tmp_path / "odd.csv", columns), target="y", time="when")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -291,8 +292,10 @@ def _set_aside(
 
 
 def _moments(name: str, texts: np.ndarray) -> np.ndarray:
+    # Year first is plain with any separator; day and month first are not.
+    first = re.compile(r"^(\d{4})[/.](\d{2})[/.](\d{2})")
     try:
-        return texts.astype("datetime64[us]")
+        return np.array([first.sub(r"\1-\2-\3", text) for text in texts]).astype("datetime64[us]")
     except ValueError as error:
         raise InvalidData(
             f"time {name!r} holds text that is no date ({str(error)[:80]}); allowed: numbers, or dates "
