@@ -39,8 +39,9 @@ HOSTILE = "<b>y</b></script><script>document.title='taken'</script>"
 
 def scores():
     learned = MethodScore(
-        "learned-features", "learned features", "two layers", 0.02, 0.01, 0.04, 300, 240, 3.0
-    )
+        "learned-features", "learned features", "two layers", 0.02, 0.01, 0.04, 300, 240, 3.0,
+        beats_constant=True,
+    )  # fmt: skip
     shared = {"test_rows": 300, "training_rows": 240, "seconds": 1.0}
     ridge = MethodScore(
         "ridge", "ridge on the columns", "a linear model", 0.07, 0.05, 0.1, **shared,
@@ -147,6 +148,12 @@ def test_words_when_nothing_was_found():
     assert "no direction that carries signal" in words.signal_sentence(layer, found)
     assert words.outlook_sentence(found) == ("No forecast can be made: no fall has been measured.")
     assert words.class_rows(layer) == [("risk", "0.9 times", "–", "0")]
+    above = replace(layer, number=2)
+    assert "was not tested" in words.signal_sentence(above, replace(found, found=(layer, above)))
+    unknowing = tuple(replace(score, beats_constant=False) for score in found.methods)
+    first, *_ = words.comparison_sentences(replace(found, methods=unknowing))
+    assert first == "No method is shown to do better than the most frequent class."
+    assert "No direction is told" in learn_figures(found)[0].caption
 
 
 @pytest.mark.parametrize(

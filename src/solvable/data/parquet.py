@@ -1,4 +1,4 @@
-"""Parquet files, one row group at a time."""
+"""Parquet files, one row group at a time (extra ``data``)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ import numpy as np
 
 from solvable.data.parts import Part, RawData, choose_target, text_column
 from solvable.data.table import Table, listed, refuse_duplicates
-from solvable.errors import InvalidData
+from solvable.errors import InvalidData, InvalidParameter
+
+INSTALL = 'pip install "solvable[data]"'
+"""The command that installs what reads Parquet and ships MNIST."""
 
 
 class ParquetFile:
@@ -28,9 +31,14 @@ class ParquetFile:
     @cached_property
     def handle(self) -> Any:
         """The open file."""
-        import pyarrow as arrow
-        from pyarrow import parquet
-
+        try:
+            import pyarrow as arrow
+            from pyarrow import parquet
+        except ImportError as error:
+            raise InvalidParameter(
+                f"{self.path} is a Parquet file, and pyarrow cannot be imported ({error}). Install "
+                f"it: {INSTALL}"
+            ) from error
         try:
             return parquet.ParquetFile(self.path)
         except (arrow.ArrowInvalid, OSError) as error:

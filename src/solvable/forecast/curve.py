@@ -31,6 +31,10 @@ class LearningCurve:
         What each error belongs to, such as a seed. Errors of one replicate at different sizes may
         share noise (the same test rows, the same teacher); with the names that is measured and
         allowed for, without them errors count as independent.
+    shared : float
+        Correlation of two replicates by the training rows that they share, per sample: at n it is
+        shared * n, at most 0.9. For k folds of cross-validation 1 / (k n_k), n_k the rows outside a
+        fold (Nadeau and Bengio, Mach. Learn. 52 (2003)); 0 for replicates of their own samples.
 
     Raises
     ------
@@ -48,6 +52,7 @@ class LearningCurve:
     samples: np.ndarray
     errors: np.ndarray
     replicates: tuple[str, ...] | None = None
+    shared: float = 0.0
 
     def __post_init__(self) -> None:
         samples, errors = (_vector(name, getattr(self, name)) for name in ("samples", "errors"))
@@ -65,6 +70,8 @@ class LearningCurve:
         _check(inside, "errors", errors, f"0, or {1 / LARGEST:g} to {LARGEST:g}, in another unit")
         object.__setattr__(self, "samples", samples)
         object.__setattr__(self, "errors", errors)
+        if not 0 <= self.shared < math.inf:
+            raise InvalidData(f"shared is {self.shared}; allowed: finite numbers of at least 0.")
         if self.replicates is not None:
             object.__setattr__(self, "replicates", self._named_replicates())
 
@@ -153,7 +160,7 @@ class LearningCurve:
         names = self.replicates
         if names is not None:
             names = tuple(name for name, keep in zip(names, kept, strict=True) if keep)
-        return LearningCurve(self.samples[kept], self.errors[kept], names)
+        return LearningCurve(self.samples[kept], self.errors[kept], names, self.shared)
 
 
 def _vector(name: str, values: Any) -> np.ndarray:

@@ -66,6 +66,11 @@ def replicate_noise(curve: LearningCurve) -> ReplicateNoise:
         spread = np.sqrt(variances)
         together = correlation * np.outer(spread / counts, spread / counts) * shared
         covariance += together - np.diag(np.diag(together))
+    # R errors of correlation rho scatter by sigma^2 (1 - rho), and their mean by
+    # sigma^2 (1 + (R - 1) rho) / R.
+    overlap = np.minimum(curve.shared * curve.sizes, 0.9)
+    excess = np.sqrt((1 + (counts - 1) * overlap) / (1 - overlap))
+    covariance *= np.outer(excess, excess)
     return ReplicateNoise(
         variances, prior_freedom + behind, covariance, law[1], correlation, True, law
     )

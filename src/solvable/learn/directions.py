@@ -79,22 +79,27 @@ def layers_found(
     made: Made | None = None,
 ) -> tuple[LayerFound, ...]:
     """What each filter found in all rows; labels name the classes, or the target alone."""
-    return tuple(
-        LayerFound(
-            number=number + 1,
-            directions=int(report.n_significant or 0),
-            directions_in_folds=tuple(counts[number] for counts in in_folds),
-            kept=len(report.eigenvalues),
-            threshold=SIGNIFICANT_RATIO,
-            strongest=_strongest(report, None if number else made),
-            signals=_signals(report, labels),
-            columns=() if number or made is None else made.totals,
+    layers: list[LayerFound] = []
+    for number, report in enumerate(model.filters_):
+        # Of a first filter that kept chance alone, the next sees what was chosen to go with the labels.
+        below = [counts[number] if all(counts[:number]) else 0 for counts in in_folds]
+        told = bool(report.n_significant) and all(layer.directions for layer in layers)
+        layers.append(
+            LayerFound(
+                number=number + 1,
+                directions=int(report.n_significant or 0) * told,
+                directions_in_folds=tuple(below),
+                kept=len(report.eigenvalues),
+                threshold=SIGNIFICANT_RATIO,
+                strongest=_strongest(report, told, None if number else made),
+                signals=_signals(report, labels, told),
+                columns=made.totals if made and told and not number else (),
+            )
         )
-        for number, report in enumerate(model.filters_)
-    )
+    return tuple(layers)
 
 
-def _strongest(report: FilterReport, made: Made | None) -> tuple[Direction, ...]:
+def _strongest(report: FilterReport, told: bool, made: Made | None) -> tuple[Direction, ...]:
     # With many signals, a direction of the whole was not tested as such.
     tested: dict[int, float] = {}
     if len(report.null_ratios) == 1:
@@ -106,29 +111,30 @@ def _strongest(report: FilterReport, made: Made | None) -> tuple[Direction, ...]
             number,
             float(report.eigenvalues[number - 1]),
             tested.get(number),
-            emergence_rows(report.n_samples, tested.get(number)),
+            emergence_rows(report.n_samples, tested.get(number)) if told else None,
             float(report.residual_dimensions[number - 1]),
             float(report.emergence_samples[number - 1]),
-            *(made.of(number) if made is not None else ()),
+            *(made.of(number) if made is not None and told else ()),
         )
         for number in (sorted(tested) or ranks)
         if number <= len(report.eigenvalues)
     )
 
 
-def _signals(report: FilterReport, labels: Sequence[str]) -> tuple[SignalOfClass, ...]:
+def _signals(report: FilterReport, labels: Sequence[str], told: bool) -> tuple[SignalOfClass, ...]:
     signals = []
+    whole = int(report.n_significant or 0) * told
     for label, ratios in zip(labels, report.null_ratios, strict=True):
         known = np.isfinite(ratios)
         ranks, kept = report.null_counts[known] + 1, ratios[known]
-        number = int(report.n_significant or 0) if len(labels) == 1 else above_null(ranks, kept)
+        number = min(whole, 1) * above_null(ranks, kept) if len(labels) > 1 else whole
         signals.append(
             SignalOfClass(
                 label,
                 tuple(int(rank) for rank in ranks),
                 tuple(float(ratio) for ratio in kept),
                 number,
-                emergence_rows(report.n_samples, float(kept[0]) if len(kept) else None),
+                emergence_rows(report.n_samples, float(kept[0])) if whole and len(kept) else None,
             )
         )
     return tuple(signals)

@@ -41,16 +41,20 @@ def strength_figure(found: Learned, layer: LayerFound) -> Figure:
     series.append(Series("as strong as chance", [1, max(last, 2)], limit, kind="dashed", colour=-1))
     which = f" of filter {layer.number}" if len(found.found) > 1 else ""
     what = "One curve per class. " if len(layer.signals) > 1 else ""
+    above = (
+        f"Above the dashed line (a ratio of {layer.threshold:g}) a direction is stronger than shuffled "
+        "targets would make it, with all stronger directions removed first."
+        if layer.directions
+        else "No direction is told from shuffled targets, whose own strengths scatter about the "
+        "dashed line, most for rare classes and targets of heavy tails."
+    )
     return Figure(
         name=f"learn-strengths-{layer.number}" if len(found.found) > 1 else "learn-strengths",
         title=f"Which directions{which} carry signal",
         x_label="direction, the strongest first",
         y_label="strength / strength with shuffled targets",
         series=series,
-        caption=(
-            f"{what}Above the dashed line (a ratio of {layer.threshold:g}) a direction is stronger "
-            "than shuffled targets would make it, with all stronger directions removed first."
-        ),
+        caption=what + above,
         x_scale="log",
         y_scale="log",
     )

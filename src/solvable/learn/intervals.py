@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
@@ -10,21 +11,23 @@ import numpy as np
 from solvable.arrays import random_stream
 
 CONFIDENCE = 0.95
-"""Of every interval of a measured error."""
-
-NORMAL_QUANTILE = 1.959963984540054
-"""Quantile of the normal law at :data:`CONFIDENCE`, both sides."""
+"""Of every interval of a measured error, and of all differences between methods together."""
 
 CENTRAL_LIMIT_ROWS = 20_000
 """Rows beyond which the mean is as good as normal and no bootstrap is drawn."""
 
 
 class Interval(NamedTuple):
-    """An estimate with its interval at :data:`CONFIDENCE`."""
+    """An estimate with its interval."""
 
     value: float
     lower: float
     upper: float
+
+
+def _normal_quantile(confidence: float) -> float:
+    """Standard deviations from the mean to either end."""
+    return NormalDist().inv_cdf((1 + confidence) / 2)
 
 
 def wilson_interval(wrong: int, rows: int) -> Interval:
@@ -32,7 +35,7 @@ def wilson_interval(wrong: int, rows: int) -> Interval:
     # Wilson 1927: (p + z^2 / 2n +- z sqrt(p (1 - p) / n + z^2 / 4n^2)) / (1 + z^2 / n).
     # In cross-validation the rows of all folds are pooled, which is valid asymptotically for stable
     # learners (Bayle et al., arXiv:2007.12671).
-    share, z = wrong / rows, NORMAL_QUANTILE
+    share, z = wrong / rows, _normal_quantile(CONFIDENCE)
     centre = share + z * z / (2 * rows)
     half = z * math.sqrt(share * (1 - share) / rows + z * z / (4 * rows * rows))
     scale = 1 + z * z / rows
@@ -41,7 +44,9 @@ def wilson_interval(wrong: int, rows: int) -> Interval:
     return Interval(share, lower, upper)
 
 
-def paired_rate_difference(first: np.ndarray, second: np.ndarray) -> Interval:
+def paired_rate_difference(
+    first: np.ndarray, second: np.ndarray, confidence: float = CONFIDENCE
+) -> Interval:
     """Error rate of the first method less that of the second, from masks of the same rows."""
     # Bonett and Price 2012, which covers also when few rows are told apart: with
     # p_10 = (m + 1) / (n + 2), m the rows that the first alone has wrong,
@@ -50,13 +55,14 @@ def paired_rate_difference(first: np.ndarray, second: np.ndarray) -> Interval:
     only_first = int(np.count_nonzero(first & ~second))
     only_second = int(np.count_nonzero(second & ~first))
     p10, p01 = (only_first + 1) / (rows + 2), (only_second + 1) / (rows + 2)
-    half = NORMAL_QUANTILE * math.sqrt(max(p10 + p01 - (p10 - p01) ** 2, 0.0) / (rows + 2))
+    variance = max(p10 + p01 - (p10 - p01) ** 2, 0.0) / (rows + 2)
+    half = _normal_quantile(confidence) * math.sqrt(variance)
     # The value is the plain difference.
     value = (only_first - only_second) / rows
     return Interval(value, max(p10 - p01 - half, -1.0), min(p10 - p01 + half, 1.0))
 
 
-def mean_interval(values: np.ndarray, *, seed: int = 0) -> Interval:
+def mean_interval(values: np.ndarray, confidence: float = CONFIDENCE, *, seed: int = 0) -> Interval:
     """Interval of a mean of two or more skewed values, such as squared errors."""
     # The studentised bootstrap is second-order correct: [x - t*_(1 - a/2) s, x - t*_(a/2) s] with
     # t* = (x* - x) / s*. Percentiles of the mean itself cover too rarely when values are skewed.
@@ -67,7 +73,8 @@ def mean_interval(values: np.ndarray, *, seed: int = 0) -> Interval:
     if error == 0:
         return Interval(mean, mean, mean)
     if rows > CENTRAL_LIMIT_ROWS:
-        return Interval(mean, mean - NORMAL_QUANTILE * error, mean + NORMAL_QUANTILE * error)
+        half = _normal_quantile(confidence) * error
+        return Interval(mean, mean - half, mean + half)
     rng = random_stream(seed, "studentised bootstrap")
     standardised = (values - mean) / error
     ratios = []
@@ -81,12 +88,14 @@ def mean_interval(values: np.ndarray, *, seed: int = 0) -> Interval:
         usable = spread > 0
         ratios.append(drawn.mean(axis=1)[usable] / spread[usable])
         left -= count
-    tail = (1 - CONFIDENCE) / 2
+    tail = (1 - confidence) / 2
     low, high = np.quantile(np.concatenate(ratios), [tail, 1 - tail])
     return Interval(mean, mean - float(high) * error, mean - float(low) * error)
 
 
-def clustered_interval(values: np.ndarray, clusters: np.ndarray) -> Interval:
+def clustered_interval(
+    values: np.ndarray, clusters: np.ndarray, confidence: float = CONFIDENCE
+) -> Interval:
     """Interval of a mean of values that depend on one another within clusters."""
     from scipy.special import stdtrit
 
@@ -95,5 +104,5 @@ def clustered_interval(values: np.ndarray, clusters: np.ndarray) -> Interval:
     count = len(sums)
     # Sandwich: s^2 = G / (G - 1) sum_g (sum_{i in g} (v_i - v))^2 / n^2, with t of G - 1 degrees.
     error = math.sqrt(count / max(count - 1, 1) * float(sums @ sums)) / len(values)
-    half = float(stdtrit(max(count - 1, 1), (1 + CONFIDENCE) / 2)) * error
+    half = float(stdtrit(max(count - 1, 1), (1 + confidence) / 2)) * error
     return Interval(mean, mean - half, mean + half)

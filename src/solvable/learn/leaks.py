@@ -11,6 +11,9 @@ from solvable.learn.folds import identical_rows, united
 NEIGHBOURS = 30
 """Rows next to each that say how far apart rows usually are."""
 
+FEW_VALUES = 20
+"""Distinct values up to which a column is taken for classes or counts."""
+
 MOST_COMPARED = 20_000
 """Rows up to which all pairs are compared."""
 
@@ -28,6 +31,13 @@ def near_copies(X: np.ndarray) -> np.ndarray:
     from sklearn.neighbors import NearestNeighbors
 
     different = X[heads]
+    # Columns of few values say whether rows may be copies, not how near they are: rows that agree in
+    # them are as near as the other columns make them.
+    few = np.array([len(np.unique(column)) <= FEW_VALUES for column in different.T])
+    cells = np.zeros(len(heads), dtype=np.int64)
+    if few.any() and not few.all():
+        cells = identical_rows(different[:, few])
+        different = different[:, ~few]
     scale = different.std(axis=0)
     Z = (different[:, scale > 0] - different[:, scale > 0].mean(axis=0)) / scale[scale > 0]
     tree = NearestNeighbors(n_neighbors=count + 1).fit(Z)
@@ -40,10 +50,11 @@ def near_copies(X: np.ndarray) -> np.ndarray:
     # E[log d_k / d_j] = (H_(k-1) - H_(j-1)) / m with harmonic numbers H.
     steps = np.cumsum(1 / np.arange(count - 1, half, -1))
     dimension = float(steps.mean()) / max(float(np.quantile(logs.mean(axis=1), 0.9)), 1e-3)
-    # The nearest of k neighbours is closer than r times the k-th with probability k r^m: here one
-    # pair in a hundred data sets, and never more than a fifth.
-    limit = min((0.01 / (len(heads) * count)) ** (1 / dimension), 0.2)
-    near = distances < limit * farthest
+    # One of n rows is closer than r times the k-th neighbour with probability k r^m / n: here one
+    # pair of rows that agree in a hundred data sets, and never more than a fifth.
+    agreeing = float(np.sum(np.unique(cells, return_counts=True)[1].astype(float) ** 2))
+    limit = min((0.01 * len(heads) / (agreeing * count)) ** (1 / dimension), 0.2)
+    near = (distances < limit * farthest) & (cells[neighbours] == cells[:, None])
     first, place = np.nonzero(near)
     joined = united(len(heads), first, neighbours[first, place])
     of_head = dict(zip(heads.tolist(), heads[joined].tolist(), strict=True))
@@ -147,12 +158,23 @@ def telling_columns(table: Table, y: np.ndarray, *, regression: bool) -> list[tu
     constant = 1.0 if regression else 1 - np.bincount(y).max() / n
     if n < 50 or constant < 5 * TOLD:
         return []
+    if regression:
+        # Ranks, ties at their middle: of a target of heavy tails one row holds nearly all variance,
+        # and any column tells that one.
+        _, places, counts = np.unique(y, return_inverse=True, return_counts=True)
+        ranks = (np.cumsum(counts) - counts / 2)[places]
     found = []
     for name in table.order:
         column = table.column(name)
-        error = _text_error(column, y, regression) if name in table.texts else None
-        if name not in table.texts:
-            error = _number_error(np.asarray(column, dtype=np.float64), y, regression)
+        told = ranks if regression else y
+        if name in table.texts:
+            error = _text_error(column, told, regression)
+        else:
+            column = np.asarray(column, dtype=np.float64)
+            error = _number_error(column, told, regression)
+            if regression and error is not None and not np.isnan(column).any():
+                # A straight line is told at once: the same quantity in another unit.
+                error = min(error, 1 - float(np.corrcoef(column, y)[0, 1] ** 2))
         if error is not None and error <= TOLD:
             found.append((name, float(error)))
     return sorted(found, key=lambda one: one[1])
@@ -174,9 +196,7 @@ def _number_error(column: np.ndarray, y: np.ndarray, regression: bool) -> float 
         leaves = max(len(np.unique(y)), 4)
         tree = DecisionTreeClassifier(max_leaf_nodes=leaves, random_state=0)
     score = tree.fit(values[:, None], y).score(values[:, None], y)
-    # A straight line is told at once: the same quantity in another unit.
-    straight = np.corrcoef(values, y)[0, 1] ** 2 if regression and not missing.any() else 0.0
-    return 1 - max(float(score), float(straight))
+    return 1 - float(score)
 
 
 def _text_error(column: np.ndarray, y: np.ndarray, regression: bool) -> float | None:

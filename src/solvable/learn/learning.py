@@ -30,9 +30,15 @@ from solvable.learn.folds import (
 from solvable.learn.leaks import likeness_of_neighbours, near_copies, telling_columns, tight_groups
 from solvable.learn.measuring import Measured, Progress, Task, measure_all
 from solvable.learn.request import LEAST_ROWS, Request
-from solvable.learn.results import CurvePoint, Learned
+from solvable.learn.results import CurvePoint, Learned, Outlook
 from solvable.learn.scoring import Losses, outlook_of, score_methods
 from solvable.memory import available_bytes, gigabytes
+
+NOTHING_FOUND = (
+    "no direction was found and the learned features are not told from the constant, so there is no "
+    "progress to extrapolate."
+)
+"""Why tables without signal have no forecast."""
 
 
 def fingerprint_of(dataset: Dataset, request: Request) -> tuple[str, str]:
@@ -229,7 +235,7 @@ class _Plan:
             table = self.dataset.table.select(self.dataset.preparation.needed).rows(self.rows)
             regression = self.design.regression
             for name, error in telling_columns(table, self.y, regression=regression)[:3]:
-                left = "of the variance left" if regression else "wrong"
+                left = "of the variance of ranks left" if regression else "wrong"
                 found.append(
                     f"column {name!r} alone nearly tells the target ({100 * error:.1f} % {left}). If it "
                     "is not known before the target is, remove it"
@@ -387,6 +393,15 @@ def _assembled(plan: _Plan, measured: list[Measured]) -> Learned:
         [fit.attribution for fit in learned],
         [dataset.X[plan.rows[plan.folds == fit.fold]] for fit in learned],
     )
+    methods = score_methods(plan.methods, by_method, losses)
+    found = layers_found(final.model, [fit.n_significant for fit in learned], signals, made)
+    curve = _curve(plan, measured, losses)
+    if found[0].directions or methods[0].beats_constant:
+        # Two folds share training rows (Nadeau and Bengio 2003).
+        shared = 1 / (request.folds * plan.smallest)
+        outlook = outlook_of(curve, len(plan.y), shared=shared, seed=request.seed)
+    else:
+        outlook = Outlook(curve, verdict=NOTHING_FOUND)
     return Learned(
         name=dataset.name,
         n_samples=len(plan.y),
@@ -402,9 +417,9 @@ def _assembled(plan: _Plan, measured: list[Measured]) -> Learned:
         folds=request.folds,
         seed=request.seed,
         layers=request.layers,
-        methods=score_methods(plan.methods, by_method, losses),
-        found=layers_found(final.model, [fit.n_significant for fit in learned], signals, made),
-        outlook=outlook_of(_curve(plan, measured, losses), len(plan.y), seed=request.seed),
+        methods=methods,
+        found=found,
+        outlook=outlook,
         fingerprint=fingerprint,
         data_fingerprint=data_fingerprint,
         versions={name: version(name) for name in ("solvable", "numpy", "scipy", "scikit-learn")},

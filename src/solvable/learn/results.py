@@ -33,10 +33,12 @@ class MethodScore:
     seconds : float
         Of all its fits.
     difference, difference_lower, difference_upper : float or None
-        Its error less that of the learned features on the same rows, with 95 % interval; None for
-        the learned features themselves.
+        Its error less that of the learned features on the same rows, with its interval (Holm: in one
+        table of twenty one of them misses); None for the learned features themselves.
     verdict : str or None
-        What the difference shows.
+        What the difference shows; nothing where no method is told from the constant.
+    beats_constant : bool
+        Whether its error is below that of the constant, all methods tested together.
     remark : str
         Why it was not measured, or on fewer rows, or tuned less; empty otherwise.
     """
@@ -54,6 +56,7 @@ class MethodScore:
     difference_lower: float | None = None
     difference_upper: float | None = None
     verdict: Verdict | None = None
+    beats_constant: bool = False
     remark: str = ""
 
 

@@ -13,6 +13,7 @@ from solvable.learn.results import (
     MethodScore,
     SignalOfClass,
 )
+from solvable.networks.permutation import DRAWS
 from solvable.networks.significance import FIRST_RATIO
 from solvable.plots.numbers import format_number
 
@@ -76,12 +77,15 @@ def headline(found: Learned) -> str:
 
 def comparison_sentences(found: Learned) -> list[str]:
     """Which methods are worse, better, or cannot be told apart: a sentence per outcome."""
+    sentences = []
+    if not any(score.beats_constant for score in found.methods):
+        constant = next(score for score in found.methods if score.key == "constant")
+        sentences.append(f"No method is shown to do better than {constant.title}.")
     outcomes = {
         "worse": "Learned features do better than: {}.",
         "better": "Learned features do worse than: {}.",
         "no difference": "No difference that this data can show to: {}.",
     }
-    sentences = []
     for verdict, sentence in outcomes.items():
         names = [score.title for score in found.methods[1:] if score.verdict == verdict]
         if names:
@@ -105,11 +109,17 @@ def difference_text(score: MethodScore) -> str:
 def signal_sentence(layer: LayerFound, found: Learned) -> str:
     """How many directions carry signal, in a sentence."""
     where = f"Filter {layer.number}" if len(found.found) > 1 else "The filter"
+    if layer.number > 1 and not found.found[layer.number - 2].directions:
+        return (
+            f"{where} was not tested: below it the filter found nothing, and what that kept was chosen "
+            "to go with the target."
+        )
     if layer.directions == 0:
+        kept = "the strongest one alone" if layer.kept == 1 else f"{layer.kept} of them"
         return (
             f"{where} found no direction that carries signal about {found.target!r} at this sample "
-            f"size: none is {FIRST_RATIO:g} times as strong as with shuffled targets. The model "
-            "keeps the strongest one alone; do not read anything into it."
+            f"size: none is {FIRST_RATIO:g} times as strong as with shuffled targets and stronger than "
+            f"in all of {DRAWS} shuffles. The model keeps {kept}; do not read anything into it."
         )
     verb = "direction that carries" if layer.directions == 1 else "directions that carry"
     low, high = min(layer.directions_in_folds), max(layer.directions_in_folds)

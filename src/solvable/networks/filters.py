@@ -10,6 +10,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from solvable.errors import InvalidParameter, NotConverged, unknown_choice
+from solvable.networks.permutation import stands_out
 from solvable.networks.significance import outside, significant_directions
 from solvable.operators.modulus import (
     ModulusPairs,
@@ -93,6 +94,7 @@ def fit_filter(
     label_power: float,
     nulls: Callable[[], Sequence[SignalOperators]],
     rng: np.random.Generator,
+    permuted: Callable[[int], SignalOperators] | None = None,
 ) -> tuple[np.ndarray, FilterReport]:
     """Directions of largest modulus of the label-weighted second moment, (P, k), and a report."""
     if settings.multiclass not in ("sum-of-squares", "alternating"):
@@ -106,8 +108,12 @@ def fit_filter(
         most = max(1, min(room, settings.max_directions, n_samples // 2))
         comparison = significant_directions(signals, nulls(), linear, most, rng)
         counts, ratios = comparison.null_counts, comparison.null_ratios
-        significant: int | None = comparison.number
-        pairs = ranking.pairs(max(1, min(comparison.number, room)))
+        number = comparison.number
+        # Of a stream no permutation is at hand, and the ratio alone decides.
+        if number and permuted and not stands_out(signals, permuted, linear, ranking.seed):
+            number = 0
+        significant: int | None = number
+        pairs = ranking.pairs(max(1, min(number, room)))
     else:
         # A first moment of zero leaves its place to one more eigenvector.
         spare = int(settings.first_moment and not linear.shape[1])

@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from solvable.arrays import Array, as_on, check_integer, check_positive, namespace, random_stream
+from solvable.arrays import check_integer, check_positive, random_stream
 from solvable.errors import InvalidData, InvalidParameter
 from solvable.operators.activations import check_activation, evaluate
 
@@ -71,27 +71,27 @@ class RandomLift:
         drawn /= self.scale
         return drawn
 
-    def preactivation(self, inputs: Array) -> Array:
+    def preactivation(self, inputs: np.ndarray) -> np.ndarray:
         """:math:`W^T h / c`, shape (n, width), of the type of the inputs."""
         if inputs.ndim != 2 or inputs.shape[1] != self.n_inputs:
             raise InvalidData(
-                f"inputs of the lift have shape {tuple(inputs.shape)}; allowed: (n, {self.n_inputs})."
+                f"inputs of the lift have shape {inputs.shape}; allowed: (n, {self.n_inputs})."
             )
-        return inputs @ as_on(self.weights, inputs)
+        return np.asarray(inputs @ self.weights.astype(inputs.dtype, copy=False))
 
-    def transform(self, inputs: Array) -> Array:
-        """Random features, shape (n, width), of the type of the inputs and where they are."""
+    def transform(self, inputs: np.ndarray) -> np.ndarray:
+        """Random features, shape (n, width), of the type of the inputs."""
         features = self.preactivation(inputs)
-        if self.activation == "relu" and isinstance(features, np.ndarray):
+        if self.activation == "relu":
             # In place: for wide lifts the memory costs as much as the arithmetic.
             np.maximum(features, 0, out=features)
         else:
             features = evaluate(self.activation, features)
-        features *= 1 / self.width**0.5
+        features *= np.asarray(1 / np.sqrt(self.width), dtype=features.dtype)
         return features
 
 
-def patches(images: Array, size: int) -> Array:
+def patches(images: np.ndarray, size: int) -> np.ndarray:
     """Square neighbourhoods of every pixel, with zero padding.
 
     Parameters
@@ -119,22 +119,14 @@ def patches(images: Array, size: int) -> Array:
     if size < 1 or size % 2 == 0:
         raise InvalidParameter(f"patch is {size}; allowed: an odd integer of at least 1.")
     margin = size // 2
-    n, height, width, channels = images.shape
-    if not isinstance(images, np.ndarray):
-        xp = namespace(images)
-        padded = as_on(np.zeros((1, height + 2 * margin, width + 2 * margin, channels)), images)
-        padded = xp.repeat(padded, n, axis=0)
-        padded[:, margin : margin + height, margin : margin + width] = images
-        shifts = [(row, column) for row in range(size) for column in range(size)]
-        parts = [padded[:, r : r + height, c : c + width] for r, c in shifts]
-        return xp.concat(parts, axis=-1)
     padded = np.pad(images, ((0, 0), (margin, margin), (margin, margin), (0, 0)))
     windows = np.lib.stride_tricks.sliding_window_view(padded, (size, size), axis=(1, 2))
+    n, height, width, channels = images.shape
     ordered = np.moveaxis(windows, 3, -1)
     return ordered.reshape(n, height, width, size * size * channels)
 
 
-def average_pool(images: Array, size: int) -> Array:
+def average_pool(images: np.ndarray, size: int) -> np.ndarray:
     """Mean over disjoint squares; a margin that does not fill a square is left out.
 
     Parameters
@@ -168,5 +160,4 @@ def average_pool(images: Array, size: int) -> Array:
         )
     rows, columns = height // size, width // size
     kept = images[:, : rows * size, : columns * size]
-    squares = kept.reshape(n, rows, size, columns, size, channels)
-    return namespace(squares).mean(squares, axis=(2, 4))
+    return np.asarray(kept.reshape(n, rows, size, columns, size, channels).mean(axis=(2, 4)))
