@@ -61,6 +61,42 @@ def refusal_of(curve: LearningCurve, noise: ReplicateNoise) -> str | None:
     return None
 
 
+@dataclass(frozen=True)
+class Bend:
+    """A curve that is steepest at its end may go on as an exponential, and no law here falls so fast."""
+
+    samples: float  # n_k, the largest size
+    error: float  # its mean, less a standard error
+    scale: float  # n_e
+
+    def error_at(self, size: float) -> float:
+        """Error if the slope goes on growing as n; infinite within the data."""
+        # e(n) = e_k exp(-(n - n_k) / n_e): the slope -d log e / d log n = n / n_e doubles with n, as
+        # while steps of a fixed number of epochs are too few. (1 + n / n_d)^-b bends less.
+        beyond = size - self.samples
+        return self.error * float(np.exp(-beyond / self.scale)) if beyond > 0 else float("inf")
+
+
+def bend_of(curve: LearningCurve, noise: ReplicateNoise) -> Bend | None:
+    """The bend of a curve steeper between its last two sizes than before, beyond its noise."""
+    known = curve.means > 0
+    if not (noise.known and known.all()):
+        return None
+    # Slopes -d log e / d log n between neighbours, as rows of weights of log e.
+    weights = np.diff(np.eye(curve.sizes.size), axis=0) / -np.diff(np.log(curve.sizes))[:, None]
+    slopes = weights @ np.log(curve.means)
+    steepest = int(np.argmax(slopes[:-1]))
+    contrast = (weights[-1] - weights[steepest]) / curve.means
+    error = float(np.sqrt(contrast @ noise.covariance @ contrast))
+    # One standard error: to miss a bend costs more than to reach down where there is none.
+    if slopes[-1] - slopes[steepest] <= error:
+        return None
+    middle = float(np.sqrt(curve.sizes[-1] * curve.sizes[-2]))
+    # Its end is known to its own standard error.
+    last = float(max(curve.means[-1] - np.sqrt(noise.covariance[-1, -1]), 0.0))
+    return Bend(float(curve.sizes[-1]), last, middle / float(slopes[-1]))
+
+
 def held_out_sizes(n_sizes: int) -> int:
     """Number of sizes held out of at least 4: the largest third, at most 3, at least 1."""
     return min(max(n_sizes // 3, 1), 3)
@@ -170,6 +206,13 @@ def forecast_notes(
     elif curve.counts.min() < 2:
         notes.append(
             "Some sample sizes have one replicate only; their noise is taken from the others."
+        )
+    if bend_of(curve, noise) is not None:
+        notes.append(
+            "The error falls fastest between its last two sizes, as it does where models are trained "
+            "for a fixed number of epochs and more samples are more steps too. Neither model bends so: "
+            "the intervals reach down to where the slope goes on growing. Train longer, or measure "
+            "beyond the bend."
         )
     if inflation > 1.25:
         predicted, measured = (

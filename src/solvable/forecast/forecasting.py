@@ -12,6 +12,7 @@ from solvable.arrays import check_integer, random_stream
 from solvable.errors import InvalidParameter, unknown_choice
 from solvable.forecast.choice import (
     HeldOut,
+    bend_of,
     forecast_notes,
     is_decisive,
     model_weights,
@@ -162,6 +163,7 @@ class _Predictor:
         of: str,
     ) -> None:
         self.curve, self.noise, self.fitted, self.of = curve, noise, list(fitted.values()), of
+        self.bend = bend_of(curve, noise)
         self.weights = [weights[name] for name in fitted]
         tail = (1 - confidence) / 2
         self.levels = (0.5, tail, 1 - tail)
@@ -184,6 +186,8 @@ class _Predictor:
         if self.of == "measurement":
             misfit = float(np.dot(self.weights, [model.misfit for model in self.fitted]))
             _, lower, upper = mixture.measurement_quantiles(self.levels, self.noise, misfit)
+        if self.bend is not None:
+            lower = min(lower, self.bend.error_at(size))
         return Prediction(size, float(median), float(lower), float(upper))
 
     def band(self, points: int) -> tuple[Prediction, ...]:

@@ -26,6 +26,7 @@ from solvable.networks.memory import (
     check_images,
     fit_in_memory,
 )
+from solvable.networks.permutation import DRAWS
 from solvable.networks.significance import FIRST_RATIO
 
 Scaling: TypeAlias = Literal["columns", "global", "none"]
@@ -125,11 +126,12 @@ class NeuralLoFiBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         self.readout_ = fit.readout
         for number, report in enumerate(fit.filters, start=1):
             if report.n_significant == 0:
+                kept = len(report.eigenvalues)
                 warnings.warn(
                     f"filter {number}: no direction is {FIRST_RATIO} times as strong as with "
-                    "meaningless labels and stronger than with 99 permutations of them, so the "
-                    "strongest one alone is kept. More samples or another lift may help; a number for "
-                    "reduce keeps that many all the same.",
+                    f"meaningless labels and stronger than with {DRAWS} permutations of them; "
+                    f"{'the strongest one' if kept == 1 else kept} is kept all the same. More samples "
+                    "or another lift may help; a number for reduce keeps that many.",
                     NoFeatureFound,
                     stacklevel=4,
                 )

@@ -53,7 +53,8 @@ class FilterReport:
     n_linear : int
         First-moment columns in front of the directions.
     n_significant : int or None
-        Directions above their null; None if it was not asked for.
+        Directions above their null; 0 where the strongest is not told from permuted labels, though
+        more may be kept; None if it was not asked for.
     n_samples : int
         Rows behind the moments.
     solver : str
@@ -108,12 +109,12 @@ def fit_filter(
         most = max(1, min(room, settings.max_directions, n_samples // 2))
         comparison = significant_directions(signals, nulls(), linear, most, rng)
         counts, ratios = comparison.null_counts, comparison.null_ratios
-        number = comparison.number
-        # Of a stream no permutation is at hand, and the ratio alone decides.
-        if number and permuted and not stands_out(signals, permuted, linear, ranking.seed):
-            number = 0
-        significant: int | None = number
-        pairs = ranking.pairs(max(1, min(number, room)))
+        # What passes its ratio alone is kept, as features of weak signal are worth more than none, and
+        # counts only if the strongest is told from permutations. Of a stream none are at hand.
+        significant: int | None = comparison.number
+        if significant and permuted and not stands_out(signals, permuted, linear, ranking.seed):
+            significant = 0
+        pairs = ranking.pairs(max(1, min(comparison.number, room)))
     else:
         # A first moment of zero leaves its place to one more eigenvector.
         spare = int(settings.first_moment and not linear.shape[1])
