@@ -19,6 +19,9 @@ from solvable.models.sequential.orthogonal_form import OrthogonalForm
 from solvable.models.sequential.target import HierarchicalTarget
 from solvable.operators import LabelMap, apply_label_map
 
+FEWEST_DRAWN = 10
+"""Inputs up to which each target has its own mean operator: off by .065 (18 settings), draws by .070."""
+
 LARGEST_DRAWN = 60
 """Dimension up to which operators are drawn in place of a law."""
 
@@ -170,10 +173,9 @@ def can_fit(target: HierarchicalTarget) -> bool:
     """Whether operators are drawn: few enough features and inputs."""
     # Larger operators are drawn at a smaller dimension, whose chance is not theirs: near threshold the
     # last of eleven features at d = 120 had .10 for .01 measured, and the law of many directions .01.
-    # Up to ten inputs each first layer that is not orthogonal has an operator of its own, known exactly.
-    exact = target.first_layer == "random" and target.dimension <= 10
+    # Up to ten inputs every target has an operator of its own, whose mean is known.
     few = target.features <= min(MOST_FITTED, target.n_features_total - 1)
-    return few and not exact and target.dimension <= LARGEST_DRAWN
+    return few and FEWEST_DRAWN < target.dimension <= LARGEST_DRAWN
 
 
 def fit_population(
