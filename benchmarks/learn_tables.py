@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import resource
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -27,7 +28,7 @@ COMMANDS = (
     "palmerpenguins/data/penguins.csv --target species",
     "vega_datasets/_data/seattle-weather.csv --target weather",
     "vega_datasets/_data/seattle-weather.csv --target weather --time date",
-    f"{STATS}/anes96/anes96.csv --target vote",
+    f"{STATS}/anes96/anes96.csv --target \"'vote'\"",
     f"{STATS}/modechoice/modechoice.csv --target choice",
     f"{STATS}/modechoice/modechoice.csv --target choice --groups individual",
     f"{STATS}/star98/star98.csv --target PR50M",
@@ -52,7 +53,7 @@ def write_linnerud(folder: Path) -> None:
 def run(command: str, folder: Path, output: Path) -> dict:
     """Result of one command, with its seconds of processor time."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
-    words = [sys.executable, "-m", "solvable", "learn", *command.split()]
+    words = [sys.executable, "-m", "solvable", "learn", *shlex.split(command)]
     words += ["--workers", "1", "--quiet", "--output", str(output.resolve())]
     answer = subprocess.run(words, cwd=folder, capture_output=True, text=True)
     if answer.returncode:
