@@ -83,6 +83,35 @@ def to_numpy(array: Array) -> np.ndarray:
     return np.asarray(array)
 
 
+def is_tensor(array: Any) -> bool:
+    """Whether an array is of another library than NumPy, and may be on a device."""
+    if isinstance(array, np.ndarray) or not hasattr(array, "__dlpack__"):
+        return False
+    from array_api_compat import is_array_api_obj
+
+    return bool(is_array_api_obj(array))
+
+
+def as_on(array: np.ndarray, like: Array) -> Array:
+    """A host array on the device of another; floating numbers in its type."""
+    if isinstance(like, np.ndarray):
+        return array.astype(like.dtype, copy=False) if array.dtype.kind == "f" else array
+    from array_api_compat import device
+
+    xp = namespace(like)
+    kind = like.dtype if array.dtype.kind == "f" else None
+    return xp.asarray(np.ascontiguousarray(array), dtype=kind, device=device(like))
+
+
+def clipped(array: Array, low: float, high: float | None = None) -> Array:
+    """Entries between two bounds, by the one call of each library that makes no other copies."""
+    if isinstance(array, np.ndarray):
+        return np.clip(array, low, high)
+    if hasattr(array, "clamp"):
+        return array.clamp(low, high)
+    return namespace(array).clip(array, low, high)
+
+
 def random_stream(*key: int | str) -> np.random.Generator:
     """Counter-based random generator that depends on the key alone.
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from solvable.data import csv_columns
 from solvable.data.cells import is_missing, is_number, parse_cells
 from solvable.data.csv_table import read_csv
 from solvable.data.table import Table
@@ -239,3 +242,113 @@ def test_a_cell_is_a_number_only_if_python_and_numpy_agree(cell: str) -> None:
 def test_not_numbers(cell: str) -> None:
     assert not is_number(cell)
     assert parse_cells([cell, "1"])[0].dtype == object
+
+
+PIECES = st.sampled_from(
+    [
+        "1",
+        "-2.5",
+        " 3 ",
+        "+4e2",
+        "NA",
+        "",
+        " ",
+        "x",
+        "größe",
+        'say "no"',
+        "a, b",
+        "c;d",
+        "two\nlines",
+    ]
+)
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    rows=st.lists(st.lists(PIECES, min_size=3, max_size=3), min_size=1, max_size=30),
+    delimiter=st.sampled_from([",", ";", "\t", "|"]),
+    quoting=st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL]),
+    end=st.sampled_from(["\n", "\r\n", "\r"]),
+    block=st.sampled_from([40, 77, 1 << 18]),
+)
+def test_cells_are_those_of_pythons_reader_wherever_blocks_end(
+    tmp_path_factory: pytest.TempPathFactory,
+    rows: list[list[str]],
+    delimiter: str,
+    quoting: int,
+    end: str,
+    block: int,
+) -> None:
+    buffer = io.StringIO(newline="")
+    writer = csv.writer(buffer, delimiter=delimiter, quoting=quoting, lineterminator=end)  # type: ignore[arg-type]
+    writer.writerows([["first", "second", "third"], *rows])
+    path = tmp_path_factory.getbasetemp() / "blocks.csv"
+    path.write_text(buffer.getvalue(), encoding="utf-8", newline="")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(csv_columns, "BLOCK", block)
+        patch.setattr(csv_columns, "BLOCK_ROWS", 1)
+        table, _ = read_csv(path, ["first"])
+    for name, cells in zip(("first", "second", "third"), zip(*rows, strict=True), strict=True):
+        expected, _ = parse_cells(cells, decimal_comma=delimiter != ",")
+        np.testing.assert_array_equal(table.column(name), expected)
+
+
+@pytest.mark.parametrize("block", range(20, 60))
+def test_a_line_break_in_a_cell_is_one_wherever_blocks_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: int
+) -> None:
+    monkeypatch.setattr(csv_columns, "BLOCK", block)
+    monkeypatch.setattr(csv_columns, "BLOCK_ROWS", 1)
+    table, _ = read(tmp_path, "n,word\r\n" + '1,"x\r\ny"\r\n22,z\r\n' * 20)
+    assert set(table.column("word")) == {"x\ny", "z"}
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ('a, "b"\n1, "x, y"\n', "x, y"),  # blanks before quotes
+        ('a,b\n1,5" pipe\n', '5" pipe'),  # a quote that is no mark
+        ('a,b\n1,"5"" pipe"\n', '5" pipe'),
+        ("a b\n1 'x'\n", "'x'"),
+        ('a  b\n1  "x y"\n', "x y"),  # runs of blanks
+    ],
+)
+def test_odd_quotes(tmp_path: Path, text: str, word: str) -> None:
+    table, _ = read(tmp_path, text)
+    assert table.column("b").tolist() == [word]
+    np.testing.assert_array_equal(table.column("a"), [1])
+
+
+@pytest.mark.parametrize("row", ['1,"x"y', '1,"x" ', '1,"x" "y"'])
+def test_text_after_a_closing_quote_is_refused(tmp_path: Path, row: str) -> None:
+    with pytest.raises(InvalidData, match=r"line 3 of the file cannot be read"):
+        read(tmp_path, f"a,b\n1,z\n{row}\n2,z\n")
+
+
+def test_one_column_with_blank_lines(tmp_path: Path) -> None:
+    table, _ = read(tmp_path, 'a\n1\n\n  \nNA\n""\n3\n')
+    np.testing.assert_array_equal(table.column("a"), [1, np.nan, 3])
+
+
+@pytest.mark.slow
+def test_a_large_table_takes_four_times_its_size(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    values = rng.standard_normal((150_000, 12)).tolist()
+    words = np.array(["red", "green", "blue"])[rng.integers(3, size=len(values))]
+    path = tmp_path / "large.csv"
+    rows = (",".join(map(repr, row)) + f",{word}" for row, word in zip(values, words, strict=True))
+    path.write_text("\n".join([",".join(f"c{i}" for i in range(12)) + ",word", *rows]))
+    code = f"""
+import resource, pyarrow.csv
+from pathlib import Path
+from solvable.data.csv_table import read_csv
+def peak(): return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+before = peak()
+table, _ = read_csv(Path({str(path)!r}))
+print((peak() - before) / Path({str(path)!r}).stat().st_size, table.texts["word"][-1])
+"""
+    times, word = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout.split()
+    assert word == words[-1]
+    assert float(times) < 4

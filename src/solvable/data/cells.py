@@ -10,8 +10,10 @@ import numpy as np
 MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?"})
 """Texts that stand for a missing value, in small letters and without blanks around them."""
 
+USUAL_MISSING = frozenset({"", "NA", "?"})
+"""Those that most files use; a reader of numbers knows "nan" by itself."""
+
 _DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+(e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
-_USUAL_MISSING = frozenset({"", "NA", "?"})
 _THOUSANDS = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d*)?", re.ASCII)
 _TRUTH = {"true": 1.0, "false": 0.0}
 
@@ -92,6 +94,6 @@ def _quick_numbers(cells: Sequence[str]) -> np.ndarray | None:
     if "_" in joined or not joined.isascii():
         return None
     try:
-        return np.array(["nan" if cell in _USUAL_MISSING else cell for cell in cells], dtype=float)
+        return np.array(["nan" if cell in USUAL_MISSING else cell for cell in cells], dtype=float)
     except ValueError:
         return None

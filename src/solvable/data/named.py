@@ -7,10 +7,12 @@ from importlib import metadata
 
 import numpy as np
 
-from solvable.data.parquet import INSTALL
 from solvable.data.parts import RawData, TablePart
 from solvable.data.table import Table
 from solvable.errors import InvalidParameter, unknown_choice
+
+INSTALL = 'pip install "solvable[data]"'
+"""The command that installs what ships MNIST."""
 
 DATASETS: tuple[str, ...] = (
     "digits",

@@ -1,4 +1,4 @@
-"""Parquet files, one row group at a time (extra ``data``)."""
+"""Parquet files, one row group at a time."""
 
 from __future__ import annotations
 
@@ -12,10 +12,7 @@ import numpy as np
 
 from solvable.data.parts import Part, RawData, choose_target, text_column
 from solvable.data.table import Table, listed, refuse_duplicates
-from solvable.errors import InvalidData, InvalidParameter
-
-INSTALL = 'pip install "solvable[data]"'
-"""The command that installs what reads Parquet and ships MNIST."""
+from solvable.errors import InvalidData
 
 
 class ParquetFile:
@@ -31,14 +28,9 @@ class ParquetFile:
     @cached_property
     def handle(self) -> Any:
         """The open file."""
-        try:
-            import pyarrow as arrow
-            from pyarrow import parquet
-        except ImportError as error:
-            raise InvalidParameter(
-                f"{self.path} is a Parquet file, and pyarrow cannot be imported ({error}). Install "
-                f"it: {INSTALL}"
-            ) from error
+        import pyarrow as arrow
+        from pyarrow import parquet
+
         try:
             return parquet.ParquetFile(self.path)
         except (arrow.ArrowInvalid, OSError) as error:

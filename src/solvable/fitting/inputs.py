@@ -8,19 +8,35 @@ from typing import Any
 
 import numpy as np
 
-from solvable.arrays import Array, Source, as_source, to_numpy
+from solvable.arrays import Array, Source, as_source, is_tensor, namespace, to_numpy
 from solvable.errors import InvalidData, InvalidParameter
 
 
 def is_source_like(X: Any) -> bool:
     """Whether samples are a source, a path or a tensor, which scikit-learn does not validate."""
-    if isinstance(X, (str, Path, Source)):
-        return True
-    if isinstance(X, np.ndarray) or not hasattr(X, "__dlpack__"):
-        return False
-    from array_api_compat import is_array_api_obj
+    return isinstance(X, (str, Path, Source)) or is_tensor(X)
 
-    return bool(is_array_api_obj(X))
+
+def validated_tensor(estimator: Any, X: Array, *, reset: bool) -> Array:
+    """Samples of a tensor where they are, as floating numbers and without what a gradient needs."""
+    xp = namespace(X)
+    X = X.detach() if hasattr(X, "detach") else X
+    if X.ndim != 2:
+        raise InvalidData(f"Expected 2D array, got {X.ndim}D array instead; allowed: shape (n, d).")
+    if X.dtype not in (xp.float32, xp.float64):
+        X = xp.astype(X, xp.float64)
+    wanted = X.shape[1] if reset else estimator.n_features_in_
+    if X.shape[1] != wanted:
+        raise InvalidData(
+            f"X has {X.shape[1]} features, but {type(estimator).__name__} is expecting {wanted} "
+            "features as input."
+        )
+    if not bool(xp.all(xp.isfinite(X))):
+        raise InvalidData("Input X contains NaN or infinity; allowed: finite numbers.")
+    if reset:
+        estimator.n_features_in_ = wanted
+        vars(estimator).pop("feature_names_in_", None)
+    return X
 
 
 def validate_data(estimator: Any, X: Any, y: Any = "no_validation", **wanted: Any) -> Any:

@@ -9,14 +9,18 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from solvable.arrays import Array, as_on, clipped, is_tensor, namespace, random_stream, to_numpy
 from solvable.errors import InvalidData, InvalidParameter
-from solvable.operators._symmetric import rank_update
+from solvable.operators._symmetric import mirror, rank_update
 
 Regularisation: TypeAlias = float | Literal["leave-one-out"]
 """A penalty relative to the mean power of the features, or the choice by leave-one-out."""
 
 GRID = np.logspace(-7, 6, 53)
 """Penalties tried first, relative to the mean squared norm of the centred features."""
+
+TUNING_ROWS = 2000
+"""Rows of a kernel beyond which its penalty is chosen on so many of them, drawn at random."""
 
 LEAST_FREEDOM = 0.05
 """Residual degrees of freedom, as a part of n, below which the criteria mean nothing."""
@@ -36,37 +40,88 @@ class RidgeFit:
 
 
 def kernel_ridge(
-    kernel: np.ndarray, Y: np.ndarray, *, regularisation: Regularisation = "leave-one-out"
+    kernel: Array, Y: np.ndarray, *, regularisation: Regularisation = "leave-one-out"
 ) -> RidgeFit:
     """Kernel ridge (n, n) with an unpenalised intercept: f(x) = k(x, X) coefficients + intercept."""
-    # One eigendecomposition of the centred kernel, about 10 n^3 flops, serves all penalties.
+    # The kernel stays where it is; what leaves it is of the size of the labels, and in numbers.
+    xp = namespace(kernel)
     n = len(kernel)
-    mean_row = kernel.mean(axis=0)
-    centred = kernel - mean_row - mean_row[:, None] + mean_row.mean()
-    values, vectors = np.linalg.eigh((centred + centred.T) / 2)
-    # What is left of the constant mode is rounding, which no penalty of zero may invert.
-    values = np.where(values > n * np.finfo(float).eps * values[-1], values, 0.0)
-    power = float(values.sum()) / n
+    mean_row = xp.mean(kernel, axis=0)
+    centred = kernel - mean_row - mean_row[:, None] + xp.mean(mean_row)
     centre = Y.mean(axis=0)
-    projected = vectors.T @ (Y - centre)
+    targets = as_on(Y - centre, kernel)
+    if n > TUNING_ROWS and regularisation == "leave-one-out":
+        # The penalty of a kernel is a variance of noise: that of a part of the rows serves all.
+        rows = np.sort(random_stream("rows of the penalty", n).permutation(n)[:TUNING_ROWS])
+        some = as_on(rows, kernel)
+        part = xp.take(xp.take(kernel, some, axis=0), some, axis=1)
+        penalty = kernel_ridge(part, Y[rows]).penalty
+        dual, error, freedom = _by_inverse(centred, targets, penalty)
+    else:
+        dual, penalty, error, freedom = _by_spectrum(centred, targets, regularisation)
+    dual = dual - xp.mean(dual, axis=0)
+    # Centring the cross kernel with the training means only shifts the outputs by a constant.
+    intercept = centre - to_numpy(mean_row @ dual)
+    return RidgeFit(to_numpy(dual), intercept, penalty, error, freedom)
+
+
+def _by_spectrum(
+    centred: Array, targets: Array, regularisation: Regularisation
+) -> tuple[Array, float, float, float]:
+    """Dual weights, penalty, criterion and freedom: about 10 n^3 flops serve all penalties."""
+    xp = namespace(centred)
+    n = len(centred)
+    values, vectors = xp.linalg.eigh((centred + centred.T) / 2)
+    # What is left of the constant mode is rounding, which no penalty of zero may invert.
+    least = n * float(np.finfo(float).eps) * float(values[-1])
+    values = xp.where(values > least, values, xp.zeros_like(values))
+    power = float(xp.sum(values)) / n
+    projected = vectors.T @ targets
     squares = vectors**2
+
+    def over(numerator: Array, penalty: float) -> Array:
+        whole = values + penalty
+        return xp.where(whole > 0, numerator / xp.where(whole > 0, whole, xp.ones_like(whole)), 0.0)
 
     def criterion(penalty: float) -> tuple[float, float]:
         # S = K_c (K_c + alpha)^-1; LOO(alpha) = (1/n) sum ((y_i - yhat_i) / (1 - S_ii - 1/n))^2, exact.
-        shrunk = np.divide(values, values + penalty, out=np.zeros(n), where=values + penalty > 0)
+        shrunk = over(values, penalty)
         free = 1 - squares @ shrunk - 1 / n
-        freedom = 1 + float(shrunk.sum())
         residual = vectors @ ((1 - shrunk)[:, None] * projected)
-        residual /= np.maximum(free, 1e-12)[:, None]
-        return float(np.sum(residual**2) / n), freedom
+        return _left_out(residual, free), 1 + float(xp.sum(shrunk))
 
     penalty = _penalty(regularisation, power, criterion, n)
-    error, freedom = criterion(penalty)
-    inverse = np.divide(1.0, values + penalty, out=np.zeros(n), where=values + penalty > 0)
-    dual = vectors @ (inverse[:, None] * projected)
-    dual -= dual.mean(axis=0)
-    # Centring the cross kernel with the training means only shifts the outputs by a constant.
-    return RidgeFit(dual, centre - mean_row @ dual, penalty, error, freedom)
+    inverse = over(xp.ones_like(values), penalty)
+    return vectors @ (inverse[:, None] * projected), penalty, *criterion(penalty)
+
+
+def _by_inverse(centred: Array, targets: Array, penalty: float) -> tuple[Array, float, float]:
+    """Dual weights, criterion and freedom at one penalty: n^3 flops."""
+    xp = namespace(centred)
+    n = len(centred)
+    inverse = _inverse(centred + penalty * as_on(np.eye(n), centred))
+    dual = inverse @ targets
+    # 1 - S = alpha (K_c + alpha)^-1.
+    kept = penalty * xp.linalg.diagonal(inverse)
+    return dual, _left_out(penalty * dual, kept - 1 / n), 1 + n - float(xp.sum(kept))
+
+
+def _left_out(residual: Array, free: Array) -> float:
+    """Mean squared leave-one-out error, from residuals and their parts that samples do not fit."""
+    xp = namespace(residual)
+    return float(xp.sum((residual / clipped(free, 1e-12)[:, None]) ** 2)) / len(residual)
+
+
+def _inverse(positive: Array) -> Array:
+    """Inverse of a positive definite matrix, in half the arithmetic where that is known."""
+    if not isinstance(positive, np.ndarray):
+        return namespace(positive).linalg.inv(positive)
+    from scipy.linalg.lapack import dpotrf, dpotri
+
+    factor, failed = dpotrf(np.asfortranarray(positive), lower=0, overwrite_a=1)
+    if failed:
+        return np.linalg.inv(positive)
+    return mirror(dpotri(factor, lower=0, overwrite_c=1)[0])
 
 
 class ReadoutMoments:
@@ -82,15 +137,26 @@ class ReadoutMoments:
         self.cross = np.zeros((n_features, n_outputs))
         self.powers = np.zeros(n_outputs)
 
-    def add(self, Z: np.ndarray, Y: np.ndarray) -> ReadoutMoments:
-        """Add a chunk of features (m, P) and targets (m, C)."""
+    def add(self, Z: Array, Y: np.ndarray) -> ReadoutMoments:
+        """Add a chunk of features (m, P) and targets (m, C); tensors are summed where they are."""
+        xp = namespace(Z)
+        if is_tensor(Z) and not is_tensor(self.gram):
+            wide = xp.astype(Z[:1], xp.float64)
+            for name in ("features", "gram", "cross"):
+                setattr(self, name, as_on(getattr(self, name), wide))
         self.rows += len(Z)
-        self.features += Z.sum(axis=0, dtype=np.float64)
+        self.features += xp.sum(Z, axis=0, dtype=xp.float64)
         self.targets += Y.sum(axis=0)
         rank_update(self.gram, Z, 1.0)
-        self.cross += Z.T @ Y.astype(Z.dtype, copy=False)
+        self.cross += xp.astype(Z.T @ as_on(Y, Z), xp.float64, copy=False)
         self.powers += np.sum(Y * Y, axis=0)
         return self
+
+    def _fetch(self) -> None:
+        """Bring the sums to the host, if they are not there."""
+        if is_tensor(self.gram):
+            self.features, self.cross = to_numpy(self.features), to_numpy(self.cross)
+            self.gram = np.asfortranarray(to_numpy(self.gram))
 
     def merge(self, other: ReadoutMoments) -> ReadoutMoments:
         """Add the sums of other samples."""
@@ -98,12 +164,15 @@ class ReadoutMoments:
             raise InvalidData(
                 f"sums of shape {other.cross.shape} cannot be added to {self.cross.shape}."
             )
+        self._fetch()
+        other._fetch()
         for name in self._NAMES:
             setattr(self, name, getattr(self, name) + getattr(other, name))
         return self
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Plain arrays that :meth:`from_arrays` reads back."""
+        self._fetch()
         arrays = {name: np.asarray(getattr(self, name)) for name in self._NAMES}
         return arrays | {"gram": self.gram.T}
 
@@ -122,6 +191,7 @@ class ReadoutMoments:
 
     def solve(self, *, regularisation: Regularisation = "leave-one-out") -> RidgeFit:
         """Ridge with an unpenalised intercept, its penalty by generalised cross-validation."""
+        self._fetch()
         n = self.rows
         mean, centre = self.features / n, self.targets / n
         cross = self.cross - n * np.outer(mean, centre)

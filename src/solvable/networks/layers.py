@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
+from solvable.arrays import Array, as_on, namespace
 from solvable.errors import InvalidData
 from solvable.operators.activations import dual_kernel, kernel_diagonal
 from solvable.operators.lift import RandomLift, average_pool, patches
@@ -16,11 +17,11 @@ KERNEL_ROWS = 2048
 
 
 class Layer(Protocol):
-    """A fitted map of samples, made of arrays and plain settings."""
+    """A fitted map of samples, made of host arrays and plain settings."""
 
     kind: ClassVar[str]
 
-    def apply(self, h: np.ndarray) -> np.ndarray:
+    def apply(self, h: Array) -> Array:
         """Map samples (n, ...) to samples (n, ...)."""
         ...
 
@@ -33,9 +34,9 @@ class Standardise:
     mean: np.ndarray  # of the training samples, shape (d,)
     scale: np.ndarray  # shape (d,)
 
-    def apply(self, h: np.ndarray) -> np.ndarray:
+    def apply(self, h: Array) -> Array:
         """Standardised samples, of the type of ``h``."""
-        return (h - self.mean.astype(h.dtype)) / self.scale.astype(h.dtype)
+        return (h - as_on(self.mean, h)) / as_on(self.scale, h)
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,7 @@ class AsImages:
     kind: ClassVar[str] = "as-images"
     shape: tuple[int, ...]  # (height, width, channels)
 
-    def apply(self, h: np.ndarray) -> np.ndarray:
+    def apply(self, h: Array) -> Array:
         """Samples of shape (n, height, width, channels)."""
         return h.reshape(len(h), *self.shape)
 
@@ -56,7 +57,7 @@ class Flatten:
 
     kind: ClassVar[str] = "flatten"
 
-    def apply(self, h: np.ndarray) -> np.ndarray:
+    def apply(self, h: Array) -> Array:
         """Samples of shape (n, height * width * channels)."""
         return h.reshape(len(h), -1)
 
@@ -68,7 +69,7 @@ class Pool:
     kind: ClassVar[str] = "pool"
     size: int  # side of the squares
 
-    def apply(self, h: np.ndarray) -> np.ndarray:
+    def apply(self, h: Array) -> Array:
         """Smaller images."""
         return average_pool(h, self.size)
 
@@ -82,10 +83,10 @@ class Filter:
     offset: np.ndarray  # of the whitening (h V - offset) * factor, shape (k,)
     factor: np.ndarray
 
-    def apply(self, h: np.ndarray) -> np.ndarray:
+    def apply(self, h: Array) -> Array:
         """Kept coordinates; of images, pixel by pixel."""
-        kept = h @ self.directions.astype(h.dtype, copy=False)
-        return (kept - self.offset.astype(h.dtype)) * self.factor.astype(h.dtype)
+        kept = h @ as_on(self.directions, h)
+        return (kept - as_on(self.offset, h)) * as_on(self.factor, h)
 
 
 @dataclass(frozen=True)
@@ -105,7 +106,7 @@ class Lift:
         """The lift of rows."""
         return RandomLift(self.n_inputs, self.width, self.activation, self.scale, self.seed)
 
-    def apply(self, h: np.ndarray) -> np.ndarray:
+    def apply(self, h: Array) -> Array:
         """Random features; of images, pixel by pixel."""
         if not self.patch:
             return self.features.transform(h)
@@ -121,16 +122,16 @@ class KernelChain:
     activations: tuple[str, ...]  # one per lift
     squared_scales: tuple[float, ...]  # c_l^2, the mean training diagonal of K_l
 
-    def diagonals(self, h: np.ndarray) -> list[np.ndarray]:
+    def diagonals(self, h: Array) -> list[Array]:
         """Diagonals of all kernels on rows, the last one included."""
-        diagonals = [np.einsum("ij,ij->i", h, h)]
+        diagonals = [squared_norms(h)]
         for name, square in zip(self.activations, self.squared_scales, strict=True):
             diagonals.append(kernel_diagonal(name, diagonals[-1] / square))
         return diagonals
 
-    def __call__(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    def __call__(self, left: Array, right: Array) -> Array:
         """Kernel between rows, shape (n, m), in float64."""
-        left, right = (np.asarray(rows, dtype=np.float64) for rows in (left, right))
+        left, right = double(left), double(right)
         kernel = left @ right.T  # K_0(a, b) = a . b
         steps = zip(
             self.activations,
@@ -156,11 +157,13 @@ class KernelFilter:
     activations: tuple[str, ...]
     squared_scales: tuple[float, ...]
 
-    def apply(self, h: np.ndarray) -> np.ndarray:
+    def apply(self, h: Array) -> Array:
         """Kept coordinates, in float64."""
         chain = KernelChain(self.activations, self.squared_scales)
-        kept = [chain(rows, self.landmarks) @ self.coefficients for rows in _chunks(h)]
-        return (np.concatenate(kept) - self.offset) * self.factor
+        h = double(h)
+        landmarks, coefficients = as_on(self.landmarks, h), as_on(self.coefficients, h)
+        kept = [chain(rows, landmarks) @ coefficients for rows in _chunks(h)]
+        return (namespace(h).concat(kept) - as_on(self.offset, h)) * as_on(self.factor, h)
 
 
 @dataclass(frozen=True)
@@ -171,9 +174,10 @@ class LinearReadout:
     coefficients: np.ndarray  # shape (P, C)
     intercept: np.ndarray  # shape (C,)
 
-    def apply(self, h: np.ndarray) -> np.ndarray:
+    def apply(self, h: Array) -> Array:
         """Outputs of shape (n, C)."""
-        return np.asarray(h @ self.coefficients + self.intercept, dtype=np.float64)
+        h = double(h)
+        return h @ as_on(self.coefficients, h) + as_on(self.intercept, h)
 
 
 @dataclass(frozen=True)
@@ -187,14 +191,27 @@ class KernelReadout:
     activations: tuple[str, ...]
     squared_scales: tuple[float, ...]
 
-    def apply(self, h: np.ndarray) -> np.ndarray:
+    def apply(self, h: Array) -> Array:
         """Outputs of shape (n, C)."""
         chain = KernelChain(self.activations, self.squared_scales)
-        parts = [chain(rows, self.samples) @ self.coefficients for rows in _chunks(h)]
-        return np.asarray(np.concatenate(parts) + self.intercept)
+        h = double(h)
+        samples, coefficients = as_on(self.samples, h), as_on(self.coefficients, h)
+        parts = [chain(rows, samples) @ coefficients for rows in _chunks(h)]
+        return namespace(h).concat(parts) + as_on(self.intercept, h)
 
 
-def _chunks(h: np.ndarray) -> list[np.ndarray]:
+def double(h: Array) -> Array:
+    """Samples in float64, where they are."""
+    xp = namespace(h)
+    return xp.astype(h, xp.float64, copy=False)
+
+
+def squared_norms(h: Array) -> Array:
+    """Squared norm of each row."""
+    return np.einsum("ij,ij->i", h, h) if isinstance(h, np.ndarray) else namespace(h).vecdot(h, h)
+
+
+def _chunks(h: Array) -> list[Array]:
     return [h[start : start + KERNEL_ROWS] for start in range(0, max(1, len(h)), KERNEL_ROWS)]
 
 
@@ -213,16 +230,16 @@ class Network:
     layers: tuple[Any, ...]
     readout: Any = None
 
-    def transform(self, X: np.ndarray) -> np.ndarray:
+    def transform(self, X: Array) -> Array:
         """Coordinates below the readout, shape (n, k)."""
         h = X
         for layer in self.layers:
             h = layer.apply(h)
         return h
 
-    def outputs(self, X: np.ndarray) -> np.ndarray:
+    def outputs(self, X: Array) -> Array:
         """Outputs of the readout, shape (n, C); of a few thousand rows at a time."""
         if self.readout is None:
             raise InvalidData("this network has no readout; fit a classifier or a regressor.")
         parts = [self.readout.apply(self.transform(rows)) for rows in _chunks(X)]
-        return np.concatenate(parts)
+        return namespace(X).concat(parts)

@@ -7,9 +7,11 @@ from typing import Any
 import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import assert_all_finite, column_or_1d
 
+from solvable.arrays import is_tensor, namespace, to_numpy
 from solvable.errors import InvalidData
-from solvable.fitting.inputs import validate_data
+from solvable.fitting.inputs import validate_data, validated_tensor
 from solvable.networks.base import NeuralLoFiBase, chosen_classes, labels_are_real, real_code
 from solvable.networks.blocks import LabelCode
 from solvable.networks.streaming import StreamingMixin
@@ -119,8 +121,7 @@ class NeuralLoFiRegressor(RegressorMixin, StreamingMixin, NeuralLoFiBase):
 
     def predict(self, X: Any) -> np.ndarray:
         """Predicted labels, in the units of the training labels."""
-        rows = self._validated_rows(X)
-        outputs = self.network_.outputs(rows)[:, 0]
+        outputs = self._outputs(X)[:, 0]
         return np.asarray(outputs * self._code.deviation + self._code.mean)
 
 
@@ -146,8 +147,9 @@ class NeuralLoFiClassifier(ClassifierMixin, StreamingMixin, NeuralLoFiBase):
         lift, infinitely wide for up to 4,000 samples and of width 2,000 beyond.
     final_reduce : int, "auto" or None
         Filter of the last features.
-    scaling : {"columns", "global", "none"}
-        Standardisation of the samples: each column, all pixels together, or none.
+    scaling : {"auto", "columns", "global", "none"}
+        Standardisation of the samples: each column, all together, or none. "auto": all together
+        where the columns share their bounds, as pixels do, and else each column.
     image_shape : tuple of int, optional
         (height, width, channels) of the rows, for convolutional blocks.
     multiclass : {"sum-of-squares", "alternating"}
@@ -198,7 +200,11 @@ class NeuralLoFiClassifier(ClassifierMixin, StreamingMixin, NeuralLoFiBase):
     -----
     arXiv:2605.13612; the sum of squares and the null are derived. Acceptance checks in
     ``tests/models/lofi/test_note.py``. Cost of a kernel block: :math:`n^3/3` for the factor,
-    :math:`10 n^3` for the readout; of a finite block: :math:`n P^2`.
+    :math:`10 m^3 + n^3` for the readout, whose penalty is chosen on m = 2,000 rows at most; of a
+    finite block: :math:`n P^2`. On MNIST-5k the error is that of the best Gaussian kernel at thirteen
+    times its time (``docs/networks.md``); what the time buys are the directions. A torch tensor is
+    fitted on its device; the eigenproblems of filters are solved on the host, to which one matrix of
+    each is copied. ``tests/networks/test_devices.py``.
 
     Examples
     --------
@@ -224,18 +230,18 @@ class NeuralLoFiClassifier(ClassifierMixin, StreamingMixin, NeuralLoFiBase):
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Outputs, no probabilities: near -1 and 1, or near 0 and 1 in a column per class."""
-        rows = self._validated_rows(X)
-        outputs = self.network_.outputs(rows)
+        outputs = self._outputs(X)
         return outputs[:, 0] if outputs.shape[1] == 1 else outputs
 
     def predict(self, X: Any) -> np.ndarray:
         """Predicted classes."""
-        rows = self._validated_rows(X)
-        outputs = self.network_.outputs(rows)
-        return np.asarray(self.classes_[chosen_classes(outputs)])
+        chosen = chosen_classes(self._outputs(X))
+        return np.asarray(self.classes_[chosen])
 
 
 def _rows_and_labels(estimator: Any, X: Any, y: Any, *, y_numeric: bool = False) -> Any:
+    if is_tensor(X):
+        return _tensor_and_labels(estimator, X, y)
     X, y = validate_data(
         estimator,
         X,
@@ -248,3 +254,17 @@ def _rows_and_labels(estimator: Any, X: Any, y: Any, *, y_numeric: bool = False)
     if not (X[0] != X).any():
         raise InvalidData("all samples are the same; allowed: columns that vary.")
     return X, y
+
+
+def _tensor_and_labels(estimator: Any, X: Any, y: Any) -> Any:
+    X = validated_tensor(estimator, X, reset=True)
+    if y is None or len(X) != len(y):
+        seen = "None" if y is None else f"{len(y)} labels"
+        raise InvalidData(f"X has {len(X)} samples and y is {seen}; they must agree.")
+    if len(X) < 2:
+        raise InvalidData(f"X has n_samples={len(X)}; at least 2 samples are needed.")
+    if not bool(namespace(X).any(X[0, :] != X)):
+        raise InvalidData("all samples are the same; allowed: columns that vary.")
+    labels = column_or_1d(to_numpy(y), warn=True)
+    assert_all_finite(labels, input_name="y")
+    return X, labels

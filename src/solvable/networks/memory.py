@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from solvable.arrays import random_stream
+from solvable.arrays import Array, as_on, is_tensor, namespace, random_stream, to_numpy
 from solvable.errors import InvalidParameter, MemoryLimitExceeded
 from solvable.fitting.ridge import ReadoutMoments, Regularisation, RidgeFit, kernel_ridge
 from solvable.memory import available_bytes, gigabytes
@@ -25,6 +25,7 @@ from solvable.networks.layers import (
     LinearReadout,
     Network,
     Pool,
+    double,
 )
 from solvable.networks.significance import relabelled
 from solvable.operators.activations import dual_kernel, kernel_diagonal
@@ -32,6 +33,9 @@ from solvable.operators.kernel_factor import factorise_kernel
 from solvable.operators.label_moments import LabelMoments
 from solvable.operators.lift import patches
 from solvable.operators.signals import ClassSignals, MomentSignals, SampleSignals, SignalOperators
+
+KERNEL_BLOCK = 128
+"""Rows of a kernel that are lifted at a time on the host."""
 
 MOMENT_ROWS = 16384
 """Rows of features that are added up at a time."""
@@ -73,10 +77,10 @@ def lift_seed(seed: int, position: int) -> int:
 class _State:
     """Training samples as the layers so far map them: explicit, or as a kernel."""
 
-    def __init__(self, h: np.ndarray) -> None:
+    def __init__(self, h: Array) -> None:
         self.h = h
         self.chain: KernelChain | None = None
-        self.kernel: np.ndarray | None = None
+        self.kernel: Array | None = None
 
     @property
     def is_kernel(self) -> bool:
@@ -84,12 +88,14 @@ class _State:
 
 
 def fit_in_memory(
-    X: np.ndarray,
+    X: Array,
     labels: np.ndarray,
     code: LabelCode,
     settings: FitSettings,
 ) -> NetworkFit:
     """Fit all layers, each once, to standardised samples (n, d) and encoded labels (n,)."""
+    # Samples, features, kernels and the ridge of a kernel stay where X is. The eigenproblem of each
+    # filter is solved on the host, as is that of a readout of finite width: one matrix leaves for each.
     fit = _Fit(labels, code, settings)
     state = _State(X)
     if settings.image_shape is not None:
@@ -133,7 +139,8 @@ class _Fit:
         h = state.h
         n_inputs = h.shape[-1] * (block.patch or 1) ** 2
         square = mean_square(h, block.patch)
-        _check_memory(8.0 * (h.size // h.shape[-1]) * int(block.width), "explicit features")
+        if not is_tensor(h):
+            _check_memory(8.0 * math.prod(h.shape[:-1]) * int(block.width), "explicit features")
         self.append(
             state,
             Lift(
@@ -155,20 +162,23 @@ class _Fit:
         rows = h.reshape(-1, h.shape[-1])
         labels = np.repeat(self.labels, len(rows) // len(h))
         directions, report = self._explicit(rows, labels, chosen, rng)
-        offset, factor = whitening_of(rows @ directions, whitening)
+        if whitening == "none":
+            offset, factor = np.zeros(directions.shape[1]), np.ones(directions.shape[1])
+        else:
+            offset, factor = whitening_of(double(rows) @ as_on(directions, double(rows)), whitening)
         self.reports.append(report)
         self.append(state, Filter(directions, offset, factor))
 
     def _explicit(
-        self, rows: np.ndarray, labels: np.ndarray, chosen: FilterSettings, rng: Any
+        self, rows: Array, labels: np.ndarray, chosen: FilterSettings, rng: Any
     ) -> tuple[np.ndarray, FilterReport]:
         n, width = rows.shape
         if n < width:
             # Eigenvectors lie in the span of the rows: Z Z^T = R R^T, V = Z_p^T L^-T B.
-            rows = rows.astype(np.float64)
-            factor = factorise_kernel(rows @ rows.T)
+            rows = double(rows)
+            factor = factorise_kernel(to_numpy(rows @ rows.T))
             B, report = self._fit(factor.rows, labels, chosen, rng)
-            return rows[factor.landmarks].T @ factor.dual(B), report
+            return to_numpy(_rows(rows, factor.landmarks).T @ as_on(factor.dual(B), rows)), report
 
         def summed(given: np.ndarray) -> SignalOperators:
             moments = LabelMoments(width, self.code.n_groups, classes=not self.code.is_real)
@@ -234,14 +244,14 @@ class _Fit:
         assert state.kernel is not None
         assert state.chain is not None
         # At most so many samples span the features; the filter of more is Nystrom's.
-        factor = factorise_kernel(state.kernel, max_rank=2000)
+        factor = factorise_kernel(to_numpy(state.kernel), max_rank=2000)
         B, report = self._fit(factor.rows, self.labels, chosen, rng)
         kept = factor.rows @ B
         offset, scale = whitening_of(kept, whitening)
         self.reports.append(report)
         self.layers.append(
             KernelFilter(
-                np.asarray(state.h[factor.landmarks], dtype=np.float64),
+                to_numpy(double(_rows(state.h, factor.landmarks))),
                 factor.dual(B),
                 offset,
                 scale,
@@ -249,7 +259,8 @@ class _Fit:
                 state.chain.squared_scales,
             )
         )
-        state.h, state.chain, state.kernel = (kept - offset) * scale, None, None
+        state.h = as_on((kept - offset) * scale, state.kernel)
+        state.chain, state.kernel = None, None
 
     def readout(self, state: _State) -> tuple[Any, RidgeFit]:
         Y = self.code.outputs(self.labels)
@@ -258,16 +269,16 @@ class _Fit:
             assert state.kernel is not None
             assert state.chain is not None
             ridge = kernel_ridge(state.kernel, Y, regularisation=penalty)
-            base = np.asarray(state.h, dtype=np.float64)
+            base = to_numpy(double(state.h))
             chain = state.chain
             return KernelReadout(
                 base, ridge.coefficients, ridge.intercept, chain.activations, chain.squared_scales
             ), ridge
         h = state.h
         if len(h) < h.shape[1]:
-            h = h.astype(np.float64)
+            h = double(h)
             ridge = kernel_ridge(h @ h.T, Y, regularisation=penalty)
-            weights = h.T @ ridge.coefficients
+            weights = to_numpy(h.T @ as_on(ridge.coefficients, h))
             return LinearReadout(weights, ridge.intercept), ridge
         sums = ReadoutMoments(h.shape[1], Y.shape[1])
         for start in range(0, len(h), MOMENT_ROWS):
@@ -277,45 +288,60 @@ class _Fit:
         return LinearReadout(ridge.coefficients, ridge.intercept), ridge
 
 
+def _rows(h: Array, numbers: np.ndarray) -> Array:
+    """Rows of these numbers."""
+    return (
+        h[numbers] if isinstance(h, np.ndarray) else namespace(h).take(h, as_on(numbers, h), axis=0)
+    )
+
+
 def _lift_kernel(state: _State, activation: str) -> None:
     n = len(state.h)
-    _check_memory(6 * 8.0 * n * n, f"kernels of {n} samples")
+    if not is_tensor(state.h):
+        _check_memory(6 * 8.0 * n * n, f"kernels of {n} samples")
     if state.kernel is None:
-        h = np.asarray(state.h, dtype=np.float64)
-        kernel: np.ndarray = h @ h.T
+        h = double(state.h)
+        kernel = h @ h.T
         names: tuple[str, ...] = ()
         squares: tuple[float, ...] = ()
     else:
         assert state.chain is not None
         kernel, names, squares = state.kernel, state.chain.activations, state.chain.squared_scales
-    diagonal = np.diag(kernel).copy()
-    square = float(diagonal.mean()) or 1.0
+    xp = namespace(kernel)
+    diagonal = xp.linalg.diagonal(kernel)
+    square = float(xp.mean(diagonal)) or 1.0
     scaled = diagonal / square
-    # K' = kappa(K / c^2) with c^2 the mean diagonal.
-    lifted = dual_kernel(activation, kernel / square, scaled, scaled)
+    # K' = kappa(K / c^2) with c^2 the mean diagonal; on the host in parts that stay in its cache.
+    rows = n if is_tensor(kernel) else KERNEL_BLOCK
+    lifted = xp.empty_like(kernel)
+    for start in range(0, n, rows):
+        part = slice(start, start + rows)
+        lifted[part] = dual_kernel(activation, kernel[part] / square, scaled[part], scaled)
     # Rounding of the angle near zero costs half of the digits; the diagonal is known better.
-    lifted[np.diag_indices(n)] = kernel_diagonal(activation, scaled)
+    lifted.reshape(-1)[:: n + 1] = kernel_diagonal(activation, scaled)
     state.kernel = lifted
     state.chain = KernelChain((*names, activation), (*squares, square))
 
 
-def mean_square(h: np.ndarray, patch: int | None) -> float:
+def mean_square(h: Array, patch: int | None) -> float:
     """Mean squared norm of the inputs of a lift, of patches if there are any."""
+    xp = namespace(h)
     if patch is None:
-        return float(np.sum(np.square(h), dtype=np.float64) / len(h))
+        return float(xp.sum(h * h, dtype=xp.float64)) / len(h)
     total, rows = 0.0, 0
     for start in range(0, len(h), 256):
         around = patches(h[start : start + 256], patch)
-        total += float(np.sum(np.square(around), dtype=np.float64))
-        rows += around[..., 0].size
-    return total / rows
+        total += xp.sum(around * around, dtype=xp.float64)
+        rows += math.prod(around.shape[:-1])
+    return float(total) / rows
 
 
-def whitening_of(kept: np.ndarray, whitening: str) -> tuple[np.ndarray, np.ndarray]:
+def whitening_of(kept: Array, whitening: str) -> tuple[np.ndarray, np.ndarray]:
     """Offset and factor of kept coordinates of shape (n, k)."""
-    mean = kept.mean(axis=0, dtype=np.float64)
-    square = np.mean(np.square(kept, dtype=np.float64), axis=0)
-    return whitening_from(mean, square, whitening)
+    kept = double(kept)
+    xp = namespace(kept)
+    mean, square = xp.mean(kept, axis=0), xp.mean(kept * kept, axis=0)
+    return whitening_from(to_numpy(mean), to_numpy(square), whitening)
 
 
 def whitening_from(

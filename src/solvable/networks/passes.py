@@ -12,7 +12,7 @@ import numpy as np
 from solvable.arrays import random_stream
 from solvable.errors import InvalidData, InvalidParameter
 from solvable.fitting.ridge import ReadoutMoments, RidgeFit
-from solvable.networks.base import Scaling, scaling_from
+from solvable.networks.base import Scaling, scaling_from, share_bounds
 from solvable.networks.blocks import Block, LabelCode
 from solvable.networks.filters import FilterReport, FilterSettings, fit_filter
 from solvable.networks.layers import AsImages, Filter, Flatten, Lift, LinearReadout, Network, Pool
@@ -187,7 +187,8 @@ class PassByPass:
                 absent = survey.classes[survey.counts == 0]
                 raise InvalidData(f"class {absent[0]} was announced and has no sample.")
             self.code = LabelCode(survey.counts, centre=self.kind.centre)
-        first = scaling_from(survey.mean, survey.variance, self.scaling)
+        shared = share_bounds(survey.lowest, survey.highest)
+        first = scaling_from(survey.mean, survey.variance, self.scaling, shared=shared)
         mean, scale = np.zeros(self.n_columns), np.ones(self.n_columns)
         if first is not None:
             self.layers.append(first)

@@ -80,7 +80,7 @@ def _of_one_signal(
         if count >= most:
             return ratios, min(most, len(values)), vectors
         if count >= len(values):
-            vectors, values = _strongest(outside(product, linear), size, min(most, 4 * count), seed)
+            vectors, values = _strongest(outside(product, linear), size, min(most, 2 * count), seed)
         removed = np.hstack([linear, vectors[:, :count]])
         nulls = [largest_outside(null, removed, seed) for null in permuted]
         # A rare class is absent from some draws of the labels; those say nothing.

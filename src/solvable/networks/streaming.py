@@ -24,7 +24,7 @@ from solvable.networks.sums import classes_from_arrays, classes_to_arrays
 Progress = Callable[[str, int, int], None]
 """Called with the stage, the rows done in it, and all rows."""
 
-CHECKPOINT_FORMAT = "solvable-lofi-checkpoint-1"
+CHECKPOINT_FORMAT = "solvable-lofi-checkpoint-2"
 """Name and version of the format of a fit half done."""
 
 

@@ -25,12 +25,16 @@ class Sums(Protocol):
 
 
 class Survey:
-    """Moments of the columns and of the labels."""
+    """Moments and bounds of the columns, and moments of the labels."""
+
+    _NAMES = ("mean", "deviation", "lowest", "highest", "label_mean", "label_deviation")
 
     def __init__(self, n_columns: int) -> None:
         self.rows = 0
         self.mean = np.zeros(n_columns)
         self.deviation = np.zeros(n_columns)
+        self.lowest = np.full(n_columns, np.inf)
+        self.highest = np.full(n_columns, -np.inf)
         self.label_mean = np.zeros(1)
         self.label_deviation = np.zeros(1)
         self.classes: np.ndarray = np.empty(0)
@@ -54,6 +58,7 @@ class Survey:
         other.rows = len(X)
         other.mean = X.mean(axis=0, dtype=np.float64)
         other.deviation = np.square(X - other.mean).sum(axis=0, dtype=np.float64)
+        other.lowest, other.highest = X.min(axis=0), X.max(axis=0)
         other.classes, other.counts = np.unique(y, return_counts=True)
         if np.issubdtype(np.asarray(y).dtype, np.number):
             labels = np.asarray(y, dtype=np.float64)
@@ -84,6 +89,8 @@ class Survey:
             spread = getattr(self, deviation) + getattr(other, deviation)
             setattr(self, deviation, spread + step**2 * self.rows * share)
             setattr(self, mean, getattr(self, mean) + step * share)
+        self.lowest = np.minimum(self.lowest, other.lowest)
+        self.highest = np.maximum(self.highest, other.highest)
         self.rows = total
         self._add_classes(other.classes, other.counts)
         return self
@@ -92,10 +99,7 @@ class Survey:
         """Plain arrays; labels that are text become their code points."""
         arrays = {
             "rows": np.array(self.rows),
-            "mean": self.mean,
-            "deviation": self.deviation,
-            "label_mean": self.label_mean,
-            "label_deviation": self.label_deviation,
+            **{name: getattr(self, name) for name in self._NAMES},
             "counts": self.counts,
         }
         return arrays | classes_to_arrays(self.classes)
@@ -105,7 +109,7 @@ class Survey:
         """Sums from the arrays of :meth:`to_arrays`."""
         survey = cls(len(arrays["mean"]))
         survey.rows = int(arrays["rows"])
-        for name in ("mean", "deviation", "label_mean", "label_deviation", "counts"):
+        for name in (*cls._NAMES, "counts"):
             setattr(survey, name, np.array(arrays[name]))
         survey.classes = classes_from_arrays(arrays)
         return survey

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from solvable.arrays import Array, namespace
+
 
 def triangles(symmetric: np.ndarray, dtype: np.dtype) -> list[np.ndarray]:
     """Upper triangles with the same quadratic forms, in the column order that BLAS wants."""
@@ -52,8 +54,11 @@ def mirror(upper: np.ndarray) -> np.ndarray:
     return upper
 
 
-def rank_update(upper: np.ndarray, Z: np.ndarray, sign: float) -> None:
+def rank_update(upper: Array, Z: Array, sign: float) -> None:
     """Add sign * Z^T Z to the upper triangle, in place; products run in the type of Z."""
+    if not isinstance(Z, np.ndarray):
+        upper += sign * namespace(Z).astype(Z.T @ Z, upper.dtype, copy=False)
+        return
     from scipy.linalg.blas import dsyrk, ssyrk
 
     # Columns of BLAS are rows of NumPy: neither order is copied.

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from math import pi, sqrt
+from typing import Any
 
 import numpy as np
 
+from solvable.arrays import Array, as_on, clipped, namespace, to_numpy
 from solvable.errors import InvalidParameter, NotConverged, unknown_choice
 from solvable.hermite import hermite_polynomials
 
-Elementwise = Callable[[np.ndarray], np.ndarray]
+Elementwise = Callable[[Array], Array]
 
 ACTIVATIONS = (
     "relu",
@@ -30,14 +32,15 @@ ACTIVATIONS = (
 """Names of the activations."""
 
 
-def evaluate(name: str, t: np.ndarray) -> np.ndarray:
-    """Activation sigma(t), entry by entry, of the type of t."""
-    return _function(name)(t)
+def evaluate(name: str, t: Array) -> Array:
+    """Activation sigma(t), entry by entry, of the type of t, where t is."""
+    check_activation(name)
+    return _functions(namespace(t))[name](t)
 
 
 def derivative(name: str, t: np.ndarray) -> np.ndarray:
     """Derivative sigma'(t), entry by entry; of relu 0 at 0, of step 0 everywhere."""
-    _function(name)
+    check_activation(name)
     return _derivatives()[name](t)
 
 
@@ -47,7 +50,7 @@ def check_activation(name: str) -> None:
         raise InvalidParameter(unknown_choice("activation", name, ACTIVATIONS))
 
 
-def dual_kernel(name: str, inner: np.ndarray, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+def dual_kernel(name: str, inner: Array, left: Array, right: Array) -> Array:
     r"""Kernel of an infinitely wide random lift.
 
     .. math:: \kappa(a, b) = E[\sigma(u)\,\sigma(v)], \qquad
@@ -94,18 +97,17 @@ def dual_kernel(name: str, inner: np.ndarray, left: np.ndarray, right: np.ndarra
     array([[0.5]])
     """
     check_activation(name)
-    inner = np.asarray(inner, dtype=np.float64)
-    left, right = (np.asarray(part, dtype=np.float64) for part in (left, right))
-    if min(left.min(initial=0.0), right.min(initial=0.0)) < 0:
-        raise InvalidParameter(
-            f"a variance is {min(left.min(), right.min()):.3g}; allowed: at least 0."
-        )
+    xp = namespace(inner, left, right)
+    inner, left, right = (xp.astype(part, xp.float64, copy=False) for part in (inner, left, right))
+    least = min((float(xp.min(part)) for part in (left, right) if len(part)), default=0.0)
+    if least < 0:
+        raise InvalidParameter(f"a variance is {least:.3g}; allowed: at least 0.")
     if name in _KERNELS:
         return _KERNELS[name](inner, left[:, None], right[None, :])
     return _mehler(name, inner, left, right)
 
 
-def kernel_diagonal(name: str, variances: np.ndarray) -> np.ndarray:
+def kernel_diagonal(name: str, variances: Array) -> Array:
     r"""Diagonal of the dual kernel.
 
     .. math:: \kappa(a, a) = E[\sigma(\sqrt{q_{aa}}\,\xi)^2] .
@@ -128,38 +130,42 @@ def kernel_diagonal(name: str, variances: np.ndarray) -> np.ndarray:
     array([0.333333])
     """
     check_activation(name)
-    variances = np.asarray(variances, dtype=np.float64)
+    xp = namespace(variances)
+    variances = xp.astype(variances, xp.float64, copy=False)
     if name in _KERNELS:
         # Each pair of a point with itself is a row of its own: nothing of size (n, n).
         column = variances[:, None]
         return _KERNELS[name](column, column, column)[:, 0]
-    nodes, weights = _nodes()
-    squares = _function(name)(np.sqrt(variances)[:, None] * nodes) ** 2
-    return np.asarray(squares @ weights)
+    nodes, weights = (as_on(part, variances) for part in _nodes())
+    return evaluate(name, xp.sqrt(variances)[:, None] * nodes) ** 2 @ weights
 
 
-def _function(name: str) -> Elementwise:
-    check_activation(name)
-    return _functions()[name]
+def _functions(xp: Any) -> dict[str, Elementwise]:
+    from array_api_compat import is_torch_namespace
 
+    special: Any
+    if is_torch_namespace(xp):
+        import torch
 
-def _functions() -> dict[str, Elementwise]:
-    from scipy.special import erf, expit, ndtr
+        special = torch.special
+    else:
+        import scipy.special
 
+        special = scipy.special
     return {
-        "relu": lambda t: np.maximum(t, 0),
-        "sigmoid": expit,
-        "tanh": np.tanh,
-        "erf": erf,
-        "gelu": lambda t: t * ndtr(t),
-        "step": lambda t: (t > 0).astype(t.dtype),
+        "relu": lambda t: clipped(t, 0),
+        "sigmoid": special.expit,
+        "tanh": xp.tanh,
+        "erf": special.erf,
+        "gelu": lambda t: t * special.ndtr(t),
+        "step": lambda t: xp.astype(t > 0, t.dtype),
         "identity": lambda t: t,
-        "square": np.square,
+        "square": xp.square,
         "cube": lambda t: t * t * t,
-        "cos": np.cos,
-        "sin": np.sin,
+        "cos": xp.cos,
+        "sin": xp.sin,
         # Its dual kernel is exp(-|x - y|^2).
-        "fourier": lambda t: sqrt(2) * np.sin(sqrt(2) * t + pi / 4),
+        "fourier": lambda t: sqrt(2) * xp.sin(sqrt(2) * t + pi / 4),
     }
 
 
@@ -186,42 +192,53 @@ def _derivatives() -> dict[str, Elementwise]:
     }
 
 
-def _cosine(inner: np.ndarray, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+def _cosine(inner: Array, left: Array, right: Array) -> Array:
     """Correlation, 0 where a variance is 0."""
-    scale = np.sqrt(left * right)
-    cosine = np.divide(inner, scale, out=np.zeros_like(inner), where=scale > 0)
-    return np.clip(cosine, -1.0, 1.0)
+    xp = namespace(inner)
+    scale = xp.sqrt(left * right)
+    if float(xp.min(left * right)) > 0:
+        return clipped(inner / scale, -1.0, 1.0)
+    cosine = inner / xp.where(scale > 0, scale, 1.0)
+    return clipped(xp.where(scale > 0, cosine, 0.0), -1.0, 1.0)
 
 
-def _relu(inner: np.ndarray, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+def _relu(inner: Array, left: Array, right: Array) -> Array:
+    xp = namespace(inner)
     cosine = _cosine(inner, left, right)
-    sine = np.sqrt((1 - cosine) * (1 + cosine))
+    sine = xp.sqrt((1 - cosine) * (1 + cosine))
     # sqrt(q_aa q_bb) (sin(theta) + (pi - theta) cos(theta)) / 2 pi: the arc-cosine kernel of degree 1.
-    kernel = sine + (pi - np.arccos(cosine)) * cosine
-    return np.asarray(kernel * (np.sqrt(left * right) / (2 * pi)))
+    kernel = sine + (pi - xp.acos(cosine)) * cosine
+    return kernel * (xp.sqrt(left * right) / (2 * pi))
 
 
-def _step(inner: np.ndarray, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+def _step(inner: Array, left: Array, right: Array) -> Array:
+    xp = namespace(inner)
     # (pi - theta) / 2 pi: the arc-cosine kernel of degree 0.
-    kernel = (pi - np.arccos(_cosine(inner, left, right))) / (2 * pi)
+    kernel = (pi - xp.acos(_cosine(inner, left, right))) / (2 * pi)
     # A lift of the zero vector is zero.
-    return np.asarray(np.where(left * right > 0, kernel, 0.0))
+    return xp.where(left * right > 0, kernel, 0.0)
 
 
-def _erf(inner: np.ndarray, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+def _erf(inner: Array, left: Array, right: Array) -> Array:
+    xp = namespace(inner)
     # (2 / pi) arcsin(2 q_ab / sqrt((1 + 2 q_aa)(1 + 2 q_bb))): Williams, 1997.
-    ratio = 2 * inner / np.sqrt((1 + 2 * left) * (1 + 2 * right))
-    return np.asarray(2 / pi * np.arcsin(np.clip(ratio, -1.0, 1.0)))
+    ratio = 2 * inner / xp.sqrt((1 + 2 * left) * (1 + 2 * right))
+    return 2 / pi * xp.asin(clipped(ratio, -1.0, 1.0))
 
 
-def _wave(inner: np.ndarray, left: np.ndarray, right: np.ndarray, *, even: bool) -> np.ndarray:
+def _wave(inner: Array, left: Array, right: Array, *, even: bool) -> Array:
+    xp = namespace(inner)
     # cos u cos v and sin u sin v from E cos(u -+ v) = exp(-(q_aa + q_bb -+ 2 q_ab) / 2).
-    difference = np.exp(inner - (left + right) / 2)
-    total = np.exp(-inner - (left + right) / 2)
-    return np.asarray((difference + total) / 2 if even else (difference - total) / 2)
+    difference = xp.exp(inner - (left + right) / 2)
+    total = xp.exp(-inner - (left + right) / 2)
+    return (difference + total) / 2 if even else (difference - total) / 2
 
 
-_KERNELS: dict[str, Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]] = {
+def _fourier(inner: Array, left: Array, right: Array) -> Array:
+    return namespace(inner).exp(2 * inner - left - right)
+
+
+_KERNELS: dict[str, Callable[[Array, Array, Array], Array]] = {
     "relu": _relu,
     "step": _step,
     "erf": _erf,
@@ -230,7 +247,7 @@ _KERNELS: dict[str, Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]] 
     "cube": lambda inner, left, right: 9 * left * right * inner + 6 * inner**3,
     "cos": partial(_wave, even=True),
     "sin": partial(_wave, even=False),
-    "fourier": lambda inner, left, right: np.exp(2 * inner - left - right),
+    "fourier": _fourier,
 }
 
 
@@ -241,22 +258,26 @@ def _nodes() -> tuple[np.ndarray, np.ndarray]:
     return nodes, weights / weights.sum()
 
 
-def _coefficients(name: str, variances: np.ndarray, degree: int) -> np.ndarray:
+def _coefficients(name: str, variances: Array, degree: int) -> Array:
     """Hermite coefficients of the activation at each variance, shape (n, degree + 1)."""
     nodes, weights = _nodes()
-    values = _function(name)(np.sqrt(variances)[:, None] * nodes)
-    return np.asarray(values @ (hermite_polynomials(nodes, degree) * weights).T)
+    values = evaluate(name, namespace(variances).sqrt(variances)[:, None] * as_on(nodes, variances))
+    return values @ as_on((hermite_polynomials(nodes, degree) * weights).T, variances)
 
 
-def _missed(coefficients: np.ndarray, diagonal: np.ndarray) -> float:
+def _missed(coefficients: Array, diagonal: Array) -> float:
     """Largest part of a diagonal entry that the series misses; a zero entry misses nothing."""
-    summed = np.sum(coefficients**2, axis=1)
-    part = np.divide(diagonal - summed, diagonal, out=np.zeros_like(summed), where=diagonal > 0)
-    return float(np.max(part, initial=0.0))
+    xp = namespace(coefficients)
+    if not len(diagonal):
+        return 0.0
+    left = diagonal - xp.sum(coefficients**2, axis=1)
+    part = xp.where(diagonal > 0, left / xp.where(diagonal > 0, diagonal, 1.0), 0.0)
+    return max(float(xp.max(part)), 0.0)
 
 
-def _mehler(name: str, inner: np.ndarray, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+def _mehler(name: str, inner: Array, left: Array, right: Array) -> Array:
     tolerance, degrees = 1e-8, (32, 64, 128, 256)
+    xp = namespace(inner)
     rows, columns = (_coefficients(name, variances, degrees[-1]) for variances in (left, right))
     exact = [kernel_diagonal(name, variances) for variances in (left, right)]
     for degree in degrees:
@@ -267,18 +288,20 @@ def _mehler(name: str, inner: np.ndarray, left: np.ndarray, right: np.ndarray) -
         if missed <= tolerance:
             break
     else:
+        largest = max(float(xp.max(variances)) for variances in (left, right))
         raise NotConverged(
             f"the series of the {name} kernel misses {missed:.1e} of its diagonal at degree "
             f"{degree}; allowed {tolerance:.0e}. Pre-activations of variance "
-            f"{max(left.max(), right.max()):.3g} are too large: scale the inputs to variance 1.",
+            f"{largest:.3g} are too large: scale the inputs to variance 1.",
             {"missed": missed, "degree": degree},
         )
     cosine = _cosine(inner, left[:, None], right[None, :])
+    sizes = [to_numpy(xp.max(xp.abs(c), axis=0)) for c in (rows, columns)]
     # kappa = sum_j c_j(q_aa) c_j(q_bb) rho^j, with c_j(q) = E[sigma(sqrt(q) z) h_j(z)].
-    power, kernel = np.ones_like(cosine), np.zeros_like(cosine)
+    power, kernel = xp.ones_like(cosine), xp.zeros_like(cosine)
     for j in range(degree + 1):
         if j:
             power *= cosine
-        if min(np.abs(rows[:, j]).max(), np.abs(columns[:, j]).max()) > 1e-12:
-            kernel += np.multiply.outer(rows[:, j], columns[:, j]) * power
+        if min(sizes[0][j], sizes[1][j]) > 1e-12:
+            kernel += rows[:, j, None] * columns[None, :, j] * power
     return kernel

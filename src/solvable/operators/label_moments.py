@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from solvable.arrays import Array, as_on, is_tensor, namespace, to_numpy
 from solvable.errors import InvalidData, MemoryLimitExceeded
 from solvable.memory import available_bytes, gigabytes
 from solvable.operators._symmetric import mirror, rank_update
@@ -63,42 +64,65 @@ class LabelMoments:
         self.first = np.zeros((n_groups, n_features))
         self._second = [np.zeros((n_features, n_features), order="F") for _ in range(n_groups)]
 
-    def add(self, Z: np.ndarray, labels: np.ndarray) -> LabelMoments:
-        """Add a chunk of features (m, P) with the class or the real label of each row (m,)."""
+    def add(self, Z: Array, labels: np.ndarray) -> LabelMoments:
+        """Add a chunk of features (m, P) with the class or the real label of each row (m,).
+
+        Tensors are summed where they are; the sums leave their device when they are first read.
+        """
         if Z.ndim != 2 or Z.shape[1] != self.n_features or len(labels) != len(Z):
             raise InvalidData(
-                f"features have shape {Z.shape} and labels {labels.shape}; allowed: "
+                f"features have shape {tuple(Z.shape)} and labels {labels.shape}; allowed: "
                 f"(m, {self.n_features}) and (m,)."
             )
+        self._place(Z)
         if self.classes:
             for group in range(self.n_groups):
                 chosen = labels == group
                 if chosen.any():
-                    part = Z if chosen.all() else Z[chosen]
-                    self._add(group, part, None)
+                    self._add(group, Z if chosen.all() else _chosen(Z, chosen), None)
         else:
             self._add(0, Z, None)
             self._add(1, Z, np.asarray(labels, dtype=np.float64))
-        if not np.isfinite(self.first).all():
+        if not bool(namespace(self.first).all(namespace(self.first).isfinite(self.first))):
             raise InvalidData(
                 "the features are NaN or infinite, so the samples are; allowed: finite numbers."
             )
         self.rows += len(Z)
         return self
 
-    def _add(self, group: int, Z: np.ndarray, weights: np.ndarray | None) -> None:
+    def _place(self, like: Array) -> None:
+        """Bring the sums to where the samples are."""
+        if is_tensor(self.first) == is_tensor(like):
+            return
+        if not is_tensor(like):
+            self.first = to_numpy(self.first)
+            self._second = [np.asfortranarray(to_numpy(second)) for second in self._second]
+            return
+        xp = namespace(like)
+        wide = xp.astype(like[:1], xp.float64)
+        self.first = as_on(self.first, wide)
+        self._second = [as_on(second, wide) for second in self._second]
+
+    def fetch(self) -> LabelMoments:
+        """Bring the sums to the host, if they are not there."""
+        self._place(self.totals)
+        return self
+
+    def _add(self, group: int, Z: Array, weights: np.ndarray | None) -> None:
+        xp = namespace(Z)
         if weights is None:
             self.totals[group] += len(Z)
-            self.first[group] += Z.sum(axis=0, dtype=np.float64)
+            self.first[group] += xp.sum(Z, axis=0, dtype=xp.float64)
             rank_update(self._second[group], Z, 1.0)
             return
         self.totals[group] += weights.sum()
-        self.first[group] += weights @ Z
-        size = np.sqrt(np.abs(weights)).astype(Z.dtype)
+        wide = xp.astype(Z, xp.float64, copy=False)
+        self.first[group] += as_on(weights, wide) @ wide
         for sign in (1.0, -1.0):
             chosen = np.sign(weights) == sign
             if chosen.any():
-                rank_update(self._second[group], Z[chosen] * size[chosen, None], sign)
+                size = as_on(np.sqrt(np.abs(weights[chosen])), Z)
+                rank_update(self._second[group], _chosen(Z, chosen) * size[:, None], sign)
 
     def merge(self, other: LabelMoments) -> LabelMoments:
         """Add the sums of other samples, of the same features and groups."""
@@ -109,6 +133,8 @@ class LabelMoments:
             raise InvalidData(
                 f"moments of (features, groups, classes) {kinds[1]} cannot be added to {kinds[0]}."
             )
+        self.fetch()
+        other.fetch()
         self.rows += other.rows
         self.totals += other.totals
         self.first += other.first
@@ -118,14 +144,15 @@ class LabelMoments:
 
     def second(self, group: int) -> np.ndarray:
         """Sum of :math:`w_g z z^T`, shape (P, P); a copy."""
-        return mirror(self._second[group].copy(order="F"))
+        return mirror(self.upper_triangle(group).copy(order="F"))
 
     def upper_triangle(self, group: int) -> np.ndarray:
         """Sum of :math:`w_g z z^T` in column order; only its upper triangle is filled."""
-        return self._second[group]
+        return self.fetch()._second[group]
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Plain arrays that :meth:`from_arrays` reads back bit by bit, to be stored or sent."""
+        self.fetch()
         return {
             "rows": np.array(self.rows),
             "classes": np.array(self.classes),
@@ -152,3 +179,10 @@ class LabelMoments:
         moments.first = np.array(arrays["first"], dtype=np.float64)
         moments._second = [np.asfortranarray(second.T) for second in arrays["second"]]
         return moments
+
+
+def _chosen(Z: Array, chosen: np.ndarray) -> Array:
+    """Rows where the host array is true."""
+    if isinstance(Z, np.ndarray):
+        return Z[chosen]
+    return namespace(Z).take(Z, as_on(np.flatnonzero(chosen), Z), axis=0)

@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from solvable.arrays import check_integer, check_positive, random_stream
+from solvable.arrays import Array, as_on, check_integer, check_positive, namespace, random_stream
 from solvable.errors import InvalidData, InvalidParameter
 from solvable.operators.activations import check_activation, evaluate
 
@@ -71,27 +71,27 @@ class RandomLift:
         drawn /= self.scale
         return drawn
 
-    def preactivation(self, inputs: np.ndarray) -> np.ndarray:
+    def preactivation(self, inputs: Array) -> Array:
         """:math:`W^T h / c`, shape (n, width), of the type of the inputs."""
         if inputs.ndim != 2 or inputs.shape[1] != self.n_inputs:
             raise InvalidData(
-                f"inputs of the lift have shape {inputs.shape}; allowed: (n, {self.n_inputs})."
+                f"inputs of the lift have shape {tuple(inputs.shape)}; allowed: (n, {self.n_inputs})."
             )
-        return np.asarray(inputs @ self.weights.astype(inputs.dtype, copy=False))
+        return inputs @ as_on(self.weights, inputs)
 
-    def transform(self, inputs: np.ndarray) -> np.ndarray:
-        """Random features, shape (n, width), of the type of the inputs."""
+    def transform(self, inputs: Array) -> Array:
+        """Random features, shape (n, width), of the type of the inputs and where they are."""
         features = self.preactivation(inputs)
-        if self.activation == "relu":
+        if self.activation == "relu" and isinstance(features, np.ndarray):
             # In place: for wide lifts the memory costs as much as the arithmetic.
             np.maximum(features, 0, out=features)
         else:
             features = evaluate(self.activation, features)
-        features *= np.asarray(1 / np.sqrt(self.width), dtype=features.dtype)
+        features *= 1 / self.width**0.5
         return features
 
 
-def patches(images: np.ndarray, size: int) -> np.ndarray:
+def patches(images: Array, size: int) -> Array:
     """Square neighbourhoods of every pixel, with zero padding.
 
     Parameters
@@ -119,14 +119,22 @@ def patches(images: np.ndarray, size: int) -> np.ndarray:
     if size < 1 or size % 2 == 0:
         raise InvalidParameter(f"patch is {size}; allowed: an odd integer of at least 1.")
     margin = size // 2
+    n, height, width, channels = images.shape
+    if not isinstance(images, np.ndarray):
+        xp = namespace(images)
+        padded = as_on(np.zeros((1, height + 2 * margin, width + 2 * margin, channels)), images)
+        padded = xp.repeat(padded, n, axis=0)
+        padded[:, margin : margin + height, margin : margin + width] = images
+        shifts = [(row, column) for row in range(size) for column in range(size)]
+        parts = [padded[:, r : r + height, c : c + width] for r, c in shifts]
+        return xp.concat(parts, axis=-1)
     padded = np.pad(images, ((0, 0), (margin, margin), (margin, margin), (0, 0)))
     windows = np.lib.stride_tricks.sliding_window_view(padded, (size, size), axis=(1, 2))
-    n, height, width, channels = images.shape
     ordered = np.moveaxis(windows, 3, -1)
     return ordered.reshape(n, height, width, size * size * channels)
 
 
-def average_pool(images: np.ndarray, size: int) -> np.ndarray:
+def average_pool(images: Array, size: int) -> Array:
     """Mean over disjoint squares; a margin that does not fill a square is left out.
 
     Parameters
@@ -160,4 +168,5 @@ def average_pool(images: np.ndarray, size: int) -> np.ndarray:
         )
     rows, columns = height // size, width // size
     kept = images[:, : rows * size, : columns * size]
-    return np.asarray(kept.reshape(n, rows, size, columns, size, channels).mean(axis=(2, 4)))
+    squares = kept.reshape(n, rows, size, columns, size, channels)
+    return namespace(squares).mean(squares, axis=(2, 4))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -65,7 +65,7 @@ class MomentSignals:
     """
 
     def __init__(self, moments: LabelMoments, coefficients: np.ndarray) -> None:
-        self.moments = moments
+        self.moments = moments.fetch()
         self.coefficients = coefficients / moments.rows
         self.n_features = moments.n_features
         self.n_signals = len(coefficients)
@@ -244,11 +244,12 @@ class ClassSignals(SampleSignals):
         """Product with one operator; its label has mean zero as it is."""
         if self.n_features > FORMED_SIZE:
             return super().centred(signal, single=single)
-        rows = self.Z[self._parts[signal]]
+        kind: Any = np.float32 if single else np.float64
+        rows: Any = self.Z[self._parts[signal]].astype(kind, copy=False)
         # NumPy sees the transpose and takes a rank update, half the arithmetic.
         matrix = rows.T @ rows  # C_c = Z_c^T Z_c / n - pi_c Sigma
         matrix /= len(self.Z)
-        matrix -= self.shares[signal] * self.covariance
+        matrix -= (self.shares[signal] * self.covariance).astype(kind, copy=False)
         return _product_with(matrix, single)
 
     def products(self, Q: np.ndarray) -> np.ndarray:
@@ -268,5 +269,17 @@ class ClassSignals(SampleSignals):
 def _product_with(matrix: np.ndarray, single: bool) -> Callable[[np.ndarray], np.ndarray]:
     if not single:
         return lambda Q: np.asarray(matrix @ Q)
-    rounded = matrix.astype(np.float32)
-    return lambda Q: np.asarray(rounded @ Q.astype(np.float32), dtype=np.float64)
+    from scipy.linalg.blas import ssymm, ssymv
+
+    # A symmetric matrix is its own transpose, in the order that BLAS wants.
+    rounded = matrix.astype(np.float32, copy=False).T
+
+    def product(Q: np.ndarray) -> np.ndarray:
+        # One column reads one triangle only: less than half of the time.
+        narrow = Q.astype(np.float32)
+        image = (
+            ssymv(1.0, rounded, narrow[:, 0]) if Q.shape[1] == 1 else ssymm(1.0, rounded, narrow)
+        )
+        return np.asarray(image, dtype=np.float64).reshape(Q.shape)
+
+    return product

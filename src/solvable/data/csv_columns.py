@@ -1,0 +1,184 @@
+"""Cells of delimited text by column, read by Arrow, and what of its quotes Arrow does not know."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from solvable.data.cells import USUAL_MISSING, parse_cells
+from solvable.errors import InvalidData
+
+BLOCK = 1 << 18
+"""Bytes that are read together: with more, Arrow holds much of the text a second time."""
+
+
+BLOCK_ROWS = 1024
+"""Least rows that are read together: a block costs 30 microseconds and kilobytes a column."""
+
+
+class Column:
+    """Cells of a column, block by block: numbers while every cell is one, else codes of texts."""
+
+    def __init__(self, most: int, *, is_text: bool) -> None:
+        # Room for as many rows as there are lines, in place of blocks and their copy.
+        self.cells = np.empty(most, dtype=np.int32 if is_text else np.float64)
+        self.is_text = is_text
+        self.rows = 0
+        self.codes: dict[str, int] = {}
+
+    def add(self, cells: Any) -> bool:
+        """Add an Arrow array of texts, null where missing; False if it is not what it should be."""
+        values = self._coded(cells) if self.is_text else _as_numbers(cells)
+        if values is None:
+            return False
+        self.cells[self.rows : self.rows + len(values)] = values
+        self.rows += len(values)
+        return True
+
+    def _coded(self, cells: Any) -> np.ndarray:
+        encoded = cells.dictionary_encode(null_encoding="encode")
+        texts = [text or "" for text in encoded.dictionary.to_pylist()]
+        codes = [self.codes.setdefault(text, len(self.codes)) for text in texts]
+        return np.array(codes, dtype=np.int32)[np.from_dlpack(encoded.indices)]
+
+    def parsed(self, *, decimal_comma: bool) -> tuple[np.ndarray, str]:
+        """Numbers or texts, and a note on how they were written."""
+        cells = self.cells[: self.rows]
+        if not self.is_text:
+            return cells, ""
+        # Each text that occurs is looked at once.
+        texts, note = parse_cells(list(self.codes), decimal_comma=decimal_comma)
+        return texts[cells], note
+
+
+def _as_numbers(cells: Any) -> np.ndarray | None:
+    """Numbers of an Arrow array of texts, NaN where one is missing; None if one is no number."""
+    import pyarrow as arrow
+    from pyarrow import compute
+
+    try:
+        numbers = cells.cast(arrow.float64())
+    except arrow.ArrowInvalid:
+        try:
+            numbers = compute.utf8_trim_whitespace(cells).cast(arrow.float64())
+        except arrow.ArrowInvalid:
+            return None
+    if not numbers.null_count:
+        return np.from_dlpack(numbers)
+    # Arrow's own conversion imports pandas.
+    values = np.full(len(numbers), np.nan)
+    present = np.from_dlpack(numbers.is_valid().cast(arrow.uint8())).astype(bool)
+    values[present] = np.from_dlpack(numbers.drop_null())
+    return values
+
+
+def read_columns(
+    table: bytes, start: int, delimiter: str, textual: Sequence[bool], *, where: Path
+) -> list[Column] | None:
+    """Columns of UTF-8 text from a position on; None if a row has another length."""
+    # textual: whether a column is known to hold text. The others are numbers until one is none.
+    import pyarrow as arrow
+
+    if b'"' in table and b"\r\n" in table:
+        # Arrow 26 loses the \n of a line break in a cell where a block ends between the two.
+        table = table[start:].replace(b"\r\n", b"\n")
+        start = 0
+    most = 1 + table.count(b"\n") + table.count(b"\r") - table.count(b"\r\n")
+    block_size = min(max(BLOCK, BLOCK_ROWS * len(table) // most), 2**31 - 1)
+    try:
+        return _filled(table, start, delimiter, textual, most, block_size)
+    except arrow.ArrowInvalid:  # a row that is longer than a block
+        try:
+            return _filled(table, start, delimiter, textual, most, min(len(table), 2**31 - 1))
+        except arrow.ArrowInvalid as error:
+            raise InvalidData(f"{where} cannot be read ({error}). Mend these lines.") from error
+
+
+def _filled(
+    table: bytes, start: int, delimiter: str, textual: Sequence[bool], most: int, block_size: int
+) -> list[Column] | None:
+    columns = [Column(most, is_text=is_text) for is_text in textual]
+    wanted = list(range(len(columns)))
+    while wanted:
+        late = set()
+        for block in _blocks(table, start, delimiter, len(columns), wanted, block_size):
+            if block is None:
+                return None
+            for position, cells in zip(wanted, block, strict=True):
+                if position not in late and not columns[position].add(cells):
+                    late.add(position)
+        # What turned out to be text far down is read once more.
+        wanted = sorted(late)
+        for position in wanted:
+            columns[position] = Column(most, is_text=True)
+    return columns
+
+
+def _blocks(
+    table: bytes,
+    start: int,
+    delimiter: str,
+    n_columns: int,
+    wanted: Sequence[int],
+    block_size: int,
+) -> Iterator[list[Any] | None]:
+    """Some of the columns, a stretch of rows at a time; None after rows of another length."""
+    import pyarrow as arrow
+    from pyarrow import compute
+    from pyarrow import csv as arrow_csv
+
+    names = [str(position) for position in range(n_columns)]
+    # More texts are found below; each costs Arrow kilobytes a column.
+    missing = USUAL_MISSING - ({""} if n_columns == 1 else set())
+    ragged = 0
+
+    def skip(row: Any) -> str:
+        nonlocal ragged
+        ragged += bool(row.text.replace('"', "").strip())  # a blank line is no row
+        return "skip"
+
+    with arrow_csv.open_csv(
+        arrow.BufferReader(arrow.py_buffer(table).slice(start)),
+        arrow_csv.ReadOptions(use_threads=False, column_names=names, block_size=block_size),
+        arrow_csv.ParseOptions(
+            delimiter=delimiter, newlines_in_values=b'"' in table, invalid_row_handler=skip
+        ),
+        arrow_csv.ConvertOptions(
+            column_types=dict.fromkeys(names, arrow.string()),
+            include_columns=[names[position] for position in wanted],
+            null_values=sorted(missing),
+            strings_can_be_null=True,
+        ),
+        memory_pool=arrow.system_memory_pool(),  # others keep what is freed
+    ) as reader:
+        for batch in reader:
+            if n_columns == 1:
+                text = compute.utf8_trim_whitespace(batch.column(0))
+                batch = batch.filter(compute.not_equal(text, "").fill_null(True))
+            yield batch.columns
+    if ragged:
+        yield None
+
+
+def has_odd_quotes(content: bytes, delimiter: str) -> bool:
+    """Whether quotes stand elsewhere than around cells, or doubled in them."""
+    if b'"' not in content:
+        return False
+    if content.count(b'"') % 2:
+        return True
+    usual = np.zeros(256, dtype=bool)
+    usual[list(b'"\r\n' + delimiter.encode())] = True
+    blank = False
+    for start in range(0, len(content), BLOCK):
+        part = np.frombuffer(b"\n" + content[max(start - 1, 0) : start + BLOCK + 1] + b"\n", "u1")
+        places = np.flatnonzero(part[1:-1] == ord('"')) + 1
+        before = part[places - 1]
+        if (~usual[before] & ~usual[part[places + 1]]).any():
+            return True
+        blank |= bool((before == ord(" ")).any())
+    pattern = b"(?:\\A|[\r\n" + re.escape(delimiter.encode()) + b']) +"'
+    return blank and re.search(pattern, content) is not None
