@@ -63,7 +63,7 @@ def refusal_of(curve: LearningCurve, noise: ReplicateNoise) -> str | None:
 
 @dataclass(frozen=True)
 class Bend:
-    """A curve that is steepest at its end may go on as an exponential, and no law here falls so fast."""
+    """A curve that steepens may go on as an exponential, and no law here falls so fast."""
 
     samples: float  # n_k, the largest size
     error: float  # its mean, less a standard error
@@ -78,23 +78,25 @@ class Bend:
 
 
 def bend_of(curve: LearningCurve, noise: ReplicateNoise) -> Bend | None:
-    """The bend of a curve steeper between its last two sizes than before, beyond its noise."""
+    """The bend of a curve that is steeper in its second half than in its first, beyond its noise."""
     known = curve.means > 0
     if not (noise.known and known.all()):
         return None
     # Slopes -d log e / d log n between neighbours, as rows of weights of log e.
     weights = np.diff(np.eye(curve.sizes.size), axis=0) / -np.diff(np.log(curve.sizes))[:, None]
-    slopes = weights @ np.log(curve.means)
-    steepest = int(np.argmax(slopes[:-1]))
-    contrast = (weights[-1] - weights[steepest]) / curve.means
+    # No power law is steeper in its second half than in its first.
+    half = curve.sizes.size // 2
+    late, early = weights[half:].mean(axis=0), weights[:half].mean(axis=0)
+    logs = np.log(curve.means)
+    contrast = (late - early) / curve.means
     error = float(np.sqrt(contrast @ noise.covariance @ contrast))
-    # One standard error: to miss a bend costs more than to reach down where there is none.
-    if slopes[-1] - slopes[steepest] <= error:
+    if (late - early) @ logs <= 2 * error:
         return None
+    slope = max(float(late @ logs), float(weights[-1] @ logs))
     middle = float(np.sqrt(curve.sizes[-1] * curve.sizes[-2]))
     # Its end is known to its own standard error.
     last = float(max(curve.means[-1] - np.sqrt(noise.covariance[-1, -1]), 0.0))
-    return Bend(float(curve.sizes[-1]), last, middle / float(slopes[-1]))
+    return Bend(float(curve.sizes[-1]), last, middle / slope)
 
 
 def held_out_sizes(n_sizes: int) -> int:
@@ -209,8 +211,8 @@ def forecast_notes(
         )
     if bend_of(curve, noise) is not None:
         notes.append(
-            "The error falls fastest between its last two sizes, as it does where models are trained "
-            "for a fixed number of epochs and more samples are more steps too. Neither model bends so: "
+            "The error falls faster at its larger sizes, as it does where models are trained for "
+            "a fixed number of epochs and more samples are more steps too. Neither model bends so: "
             "the intervals reach down to where the slope goes on growing. Train longer, or measure "
             "beyond the bend."
         )
