@@ -1,10 +1,11 @@
-"""Time and memory of a diagnosis of a file of 100 matrices and 200 MB.
+"""Time and memory of a diagnosis of a file of 100 matrices and 200 MB, and time of one large matrix.
 
     python benchmarks/diagnose.py
 
 A quarter each of noise, noise with signals, power laws with noise, and power laws alone, 707 x 707 in
 single precision; a fifth of them 1,000 x 1,000 in bfloat16. Two processes; the verdict is on the CPU
-seconds of all, as wall time is of the machine's other work too; memory of the largest process.
+seconds of all, as wall time is of the machine's other work too; memory of the largest process. The
+large matrix, 4,096 x 4,096 with six signals, beside its product with itself and the eigenvalues of that.
 """
 
 from __future__ import annotations
@@ -60,6 +61,22 @@ def write(path: Path) -> int:
     return path.stat().st_size
 
 
+def large_matrix(size: int = 4_096) -> None:
+    """CPU time of one diagnosis in units of a product and its eigenvalues."""
+    from solvable.diagnose import diagnose_matrix
+
+    weights = matrix(1, size, np.random.default_rng(1)).astype(np.float32)
+    diagnose_matrix(weights[:40, :50])  # imports
+    started = time.process_time()
+    wide = weights.astype(float)
+    np.linalg.eigvalsh(wide @ wide.T)
+    least = time.process_time() - started
+    started = time.process_time()
+    diagnose_matrix(weights, precision=2.0**-23)
+    ratio = (time.process_time() - started) / least
+    show(f"{size} x {size}, over a product and its eigenvalues", ratio, 1.3, at_least=False)
+
+
 def main() -> None:
     """Write, diagnose, and print the figures."""
     from joblib.externals.loky import get_reusable_executor
@@ -83,6 +100,7 @@ def main() -> None:
     show("CPU seconds of 100 matrices, per core of two", spent / 2, 120, at_least=False)
     largest = max(after.ru_maxrss, own.ru_maxrss) / 1e6
     show("memory of the largest process, GB", largest, 1, at_least=False)
+    large_matrix()
 
 
 if __name__ == "__main__":

@@ -111,8 +111,9 @@ def test_planted_features_are_found_and_their_intervals_cover():
             for one, strength in zip(features, strengths, strict=False)
         )
     print(f"{found} of {planted} found, {inside / found:.3f} covered, {more} more")
-    # The weakest, next to the threshold, hide in the edge of the small matrices.
-    assert found >= 0.95 * planted
+    # The weakest, next to the threshold, hide in the edge of the small matrices, and one matrix in
+    # eighty has a bulk that is refuted at this level. Without controls it was .970.
+    assert found >= 0.945 * planted
     # 95 % nominal: three standard errors of some 300 features are 3.8 %.
     assert inside >= 0.912 * found
     assert more <= 4
@@ -145,3 +146,13 @@ def test_strong_features_do_not_hide_weak_ones(strengths):
     left, right = (np.linalg.qr(rng.standard_normal((side, len(strengths))))[0] for _ in range(2))
     W = rng.standard_normal((side, side)) / side**0.5 + (left * strengths) @ right.T
     assert len(diagnose_matrix(W).features) == len(strengths)
+
+
+def test_a_large_entry_is_no_feature_however_large():
+    # Just beyond the edge the likeliest law is noise alone, and the value is compared all the same.
+    noise = np.random.default_rng(5).standard_normal((90, 120)) / 120**0.5
+    for size in np.linspace(1.0, 4.0, 9):
+        noise[3, 4] = size
+        found = diagnose_matrix(noise)
+        assert (found.phase, found.features) == ("random-like", ())
+    assert found.control.tested == 1

@@ -19,6 +19,7 @@ from solvable.diagnose.diagnosis import (
     NOT_FITTED,
     Advice,
     Comparison,
+    Control,
     Diagnosed,
     ErrorParts,
     Estimate,
@@ -66,7 +67,7 @@ def full() -> MatrixDiagnosis:
         candidates=(Rival("bulk+spikes", 30.0, 0.4), Rival("heavy-tailed", 17.66, 0.01)),
         advice=Advice(3, 0.61, 1.72, 2.0, 1.0, 0.5, text="Keep the three."),
         errors=ErrorParts(3.0, 0.5, 0.5, None, 16.0),
-        initial=Comparison("initial weights", "random-like", 0, 1.0, 0.4, text="It was noise."),
+        initial=Comparison("random-like", 0, 1.0, 0.4, text="It was noise."),
     )
 
 
@@ -200,7 +201,18 @@ def test_what_is_doubtful_and_refused_is_told():
     ]
     clear = replace(tailed(), log_likelihood_ratio=50.0, phase_p_value=0.001)
     doubt = words.doubts(Diagnosed("f", (clear,), n_arrays=1))
-    assert doubt == ["1 whose best law is still refuted (p below 0.02): layer.0.heavy-tailed."]
+    assert doubt == [
+        "1 whose best law is still refuted (p below 0.02), so that neither features nor advice are "
+        "read off it: layer.0.heavy-tailed."
+    ]
+    control = Control(4, 0, "noise: 4 values have their like under random signs")
+    alike = replace(example("random-like", bulk=bulk), control=control)
+    (doubt,) = words.doubts(Diagnosed("f", (alike,), n_arrays=1))
+    assert doubt.startswith("1 with values beyond the edge")
+    assert tables.features_text(alike) == "0"
+    assert words.remarks(alike) == words.remarks(replace(alike, control=None))
+    some = replace(alike, control=replace(control, confirmed=3, text="three of four"))
+    assert "Three of four." in words.remarks(some)
 
 
 def test_the_parts_of_the_error_add_up():

@@ -40,7 +40,10 @@ def confirmed(
     for axes, name in CONTROLS:
         if symmetric and len(axes) == 1:
             continue
-        passed = _beyond(matrix, tops[:count], vectors, axes, symmetric, level, seed)
+        # Signs of cosines keep the law of correlated noise to first order in the length of the
+        # correlations over that of a row: the largest value scatters by up to a third more.
+        strict = level / 5 if axes else level
+        passed = _beyond(matrix, tops[:count], vectors, axes, symmetric, strict, seed)
         if passed < count:
             count, stopped = passed, name
         if not count:
@@ -92,7 +95,7 @@ def _reach(
     """Quantile of the largest singular value under random signs."""
     p, q = matrix.shape
     # The largest value of a large matrix hardly varies.
-    draws = int(np.clip(4_000 // p, 2, 12))
+    draws = int(np.clip(6_000 // p, 2, 24))
     tops = np.empty(draws)
     for k in range(draws):
         signed = _flipped(matrix, rng, symmetric)

@@ -80,8 +80,9 @@ def diagnose_matrix(
 
     Notes
     -----
-    Time of a singular value decomposition and about a second. Source: derived from
-    arXiv:2505.17958; backed by ``tests/diagnose/test_matrix.py``.
+    Time of the product of the matrix with itself and its eigenvalues, a quarter more, and half a
+    second. Source: derived from arXiv:2505.17958, random signs from arXiv:2012.02985; backed by
+    ``tests/diagnose/test_matrix.py`` and ``tests/diagnose/test_noise_families.py``.
 
     Examples
     --------
@@ -170,14 +171,16 @@ def _explained(
         return base
     best, runner_up = laws[0], laws[1] if len(laws) > 1 else None
     control = _control(spectrum, fit, best, seed)
-    if control is not None and not control.confirmed:
+    noise_alone = control is not None and not control.confirmed
+    if control is not None and noise_alone:
         best, runner_up = replace(best, phase="random-like", what=control.text), None
     tail, against, p_value = None, None, None
     if best.smooth is None and best.phase != "rank-collapse" and fit is not None:
         base, fit = _with_bulk(base, spectrum, fit, best, control, notes, seed)
-        p_value = fit.p_value
+        # Dependent noise is no likelier for a bulk of independent noise.
+        p_value = None if noise_alone else fit.p_value
         notes.append("tail: not fitted, as a bulk of noise explains the spectrum.")
-    elif best.phase != "random-like":
+    elif not noise_alone:
         tail, against = tail_of(values, best, whole, fit, notes, seed)
         p_value = goodness_of(best, values, tail, seed)
     if p_value is not None and p_value < REFUTED:
@@ -208,10 +211,11 @@ def _explained(
 def _control(spectrum: Spectrum, fit: BulkFit | None, best: PhaseLaw, seed: int) -> Control | None:
     """What random signs leave of the values beyond a bulk, or of the largest where there is none."""
     with_bulk = best.smooth is None and fit is not None
-    if best.phase in ("random-like", "rank-collapse"):
+    tested = fit.n_outliers if with_bulk and fit is not None else 1
+    if best.phase == "rank-collapse" or (best.phase == "random-like" and not tested):
         return None
     # A value that has hardly left the bulk is a finding as well.
-    tested = max(fit.n_outliers, 1) if with_bulk and fit is not None else 1
+    tested = max(tested, 1)
     count, reaching = spectrum.controlled(fit, tested, seed)
     beyond = f"{tested} value{'s' * (tested != 1)} beyond the edge of independent noise"
     if not with_bulk:
@@ -248,22 +252,24 @@ def _with_bulk(
     if spectrum.semidefinite:
         low = max(low, 0.0)
     base = replace(base, edges=(low * unit, fit.edge * unit))
+    if control is not None and not control.confirmed:
+        # Noise that reaches beyond its edge has no edge at which to cut.
+        return base, fit
     if fit.p_value < REFUTED:
         notes.append("features: none are given, as the law of the noise is refuted.")
         return base, fit
     fit, decay = decay_below_threshold(fit, best, notes, seed)
-    base = replace(
+    errors, advice = errors_and_advice(spectrum, fit, decay)
+    row = replace(
         base,
         noise=_estimate(fit.noise, fit.noise_error, unit),
         shrinkage=_estimate(fit.shrinkage, fit.shrinkage_error, unit) if fit.shrinkage else None,
         features=features_of(fit, unit),
         exponent=exponent_of(None, None, decay),
+        advice=advice,
+        errors=errors,
     )
-    # Noise that reaches beyond its edge has no edge at which to cut.
-    if control is None or control.confirmed:
-        errors, advice = errors_and_advice(spectrum, fit, decay)
-        base = replace(base, errors=errors, advice=advice)
-    return base, fit
+    return row, fit
 
 
 def _estimate(value: float, error: float, unit: float) -> Estimate:

@@ -39,7 +39,8 @@ def features_text(row: MatrixDiagnosis) -> str:
     """Number of learned features; a dash where no law tells them from the rest."""
     if row.features:
         return str(len(row.features))
-    return "0" if row.noise is not None else MISSING
+    noise = row.noise is not None or (row.control is not None and not row.control.confirmed)
+    return "0" if noise else MISSING
 
 
 def strongest_text(row: MatrixDiagnosis, *, interval: bool = True) -> str:

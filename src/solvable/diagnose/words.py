@@ -30,7 +30,8 @@ class Phase:
 PHASES = (
     Phase(
         "random-like",
-        "the singular values fill the bulk of a random matrix and none lies beyond its edge",
+        "the singular values fill the bulk of a random matrix and none lies beyond its edge, or "
+        "none beyond those of the same matrix under random signs",
         "nothing that was learned stands out of the noise: the matrix was hardly trained, is not "
         "used, or what it learned is below the threshold of detection",
         "look whether the matrix is trained and used at all; --initial tells noise that was there "
@@ -143,11 +144,14 @@ def headline(found: Diagnosed) -> str:
 
 
 def meanings(found: Diagnosed) -> list[str]:
-    """What each phase that occurs says of its matrices."""
-    return [
-        f"{phase.name} ({kinds(rows, found.matrices)}): {phase.means}. {sentence(phase.advice)}"
-        for phase, rows in counts(found)
-    ]
+    """What each phase that occurs says of its matrices, those apart whose law is refuted."""
+    lines = []
+    for phase, rows in counts(found):
+        stands = [row for row in rows if row.phase_p_value is None or row.phase_p_value >= REFUTED]
+        if stands:
+            what = f"{phase.means}. {sentence(phase.advice)}"
+            lines.append(f"{phase.name} ({kinds(stands, found.matrices)}): {what}")
+    return lines
 
 
 def sentence(text: str) -> str:
@@ -200,8 +204,11 @@ def pruning(found: Diagnosed) -> list[str]:
     gains = sorted(keeping, key=lambda advice: -advice.reduction)
     without = len(found.fitted) - len(advised)
     if without:
-        verb = "matrix has no bulk" if without == 1 else "matrices have no bulk"
-        lines.append(f"The other {counted(without, verb, verb)}: there is no edge at which to cut.")
+        verb = "matrix has" if without == 1 else "matrices have"
+        lines.append(
+            f"The other {counted(without, verb, verb)} no bulk of independent noise: there is "
+            "no edge at which to cut."
+        )
     return lines + [
         f"{names[id(advice)]}: {advice.text}" for advice in gains[:NAMED] if advice.text
     ]
@@ -233,10 +240,16 @@ def changes(found: Diagnosed) -> list[str]:
 def doubts(found: Diagnosed) -> list[str]:
     """Matrices whose phase is hardly told from another, or whose law is refuted."""
     lines = []
+    alike = [
+        row for row in found.fitted if row.control and row.control.confirmed < row.control.tested
+    ]
     noisy = [
         row
         for row in found.fitted
-        if row.noise is None and row.bulk is not None and row.bulk.p_value >= REFUTED
+        if row.noise is None
+        and row not in alike
+        and row.bulk is not None
+        and row.bulk.p_value >= REFUTED
     ]
     if noisy:
         pairs = [
@@ -246,6 +259,12 @@ def doubts(found: Diagnosed) -> list[str]:
         lines.append(
             f"{len(noisy)} in another phase although a bulk of noise with outliers is not refuted "
             f"either: {which}."
+        )
+    if alike:
+        lines.append(
+            f"{len(alike)} with values beyond the edge of independent noise that are no features, as "
+            "the same matrix under random signs has as large ones: "
+            f"{kinds(alike, found.matrices)}."
         )
     close = [
         row
@@ -264,7 +283,8 @@ def doubts(found: Diagnosed) -> list[str]:
     if refuted:
         which = kinds(refuted, found.matrices)
         lines.append(
-            f"{len(refuted)} whose best law is still refuted (p below {REFUTED:g}): {which}."
+            f"{len(refuted)} whose best law is still refuted (p below {REFUTED:g}), so that neither "
+            f"features nor advice are read off it: {which}."
         )
     return lines
 
