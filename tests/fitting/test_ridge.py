@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from sklearn.linear_model import Ridge
 
 from solvable.errors import InvalidData, InvalidParameter
+from solvable.fitting import ridge as ridge_module
 from solvable.fitting.ridge import GRID, LEAST_FREEDOM, ReadoutMoments, kernel_ridge
 
 N, P = 40, 6
@@ -190,3 +191,34 @@ def test_penalties_out_of_range_are_refused(table, value):
         kernel_ridge(Z @ Z.T, Y, regularisation=value)
     with pytest.raises(InvalidParameter, match="leave-one-out"):
         ReadoutMoments(P, 2).add(Z, Y).solve(regularisation=value)
+
+
+@pytest.mark.parametrize("noise", [0.01, 0.3, 3.0])
+def test_penalties_that_are_left_out_are_not_the_best(noise):
+    rng = np.random.default_rng(11)
+    Z = rng.standard_normal((70, 40)) * np.arange(1, 41) ** -0.7
+    Y = Z @ rng.standard_normal((40, 3)) + noise * rng.standard_normal((70, 3))
+    fit = kernel_ridge(Z @ Z.T, Y)
+    one_by_one = [kernel_ridge(Z @ Z.T, Y, regularisation=float(g)) for g in GRID]
+    allowed = [f for f in one_by_one if 70 - f.degrees_of_freedom >= LEAST_FREEDOM * 70]
+    best = min(allowed, key=lambda f: f.criterion)
+    assert fit.criterion <= best.criterion
+    assert abs(np.log10(fit.penalty / best.penalty)) <= 0.25 + 1e-9
+
+
+def test_a_large_kernel_takes_the_penalty_of_a_part_of_its_rows(monkeypatch):
+    rng = np.random.default_rng(3)
+    Z = rng.standard_normal((300, 60)) * np.arange(1, 61) ** -0.8
+    Y = Z @ rng.standard_normal((60, 2)) + 0.5 * rng.standard_normal((300, 2))
+    whole = kernel_ridge(Z @ Z.T, Y)
+    monkeypatch.setattr(ridge_module, "TUNING_ROWS", 150)
+    part = kernel_ridge(Z @ Z.T, Y)
+    # Exact at its own penalty, which costs next to nothing.
+    relative = part.penalty / whole.penalty
+    power = np.sum((Z - Z.mean(axis=0)) ** 2) / 300
+    same = kernel_ridge(Z @ Z.T, Y, regularisation=part.penalty / power)
+    np.testing.assert_allclose(part.coefficients, same.coefficients, rtol=1e-8, atol=1e-10)
+    assert part.criterion == pytest.approx(same.criterion)
+    assert part.degrees_of_freedom == pytest.approx(same.degrees_of_freedom)
+    assert 0.1 < relative < 10
+    assert part.criterion < 1.02 * whole.criterion

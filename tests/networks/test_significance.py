@@ -8,6 +8,7 @@ from solvable.networks.blocks import LabelCode
 from solvable.networks.significance import (
     FIRST_RATIO,
     SIGNIFICANT_RATIO,
+    _largest,
     outside,
     relabelled,
     significant_directions,
@@ -180,3 +181,17 @@ def test_classes_of_one_row_are_learned_from():
     labels[11] = "once"
     model = NeuralLoFiClassifier(random_state=0).fit(X, labels)
     assert np.mean(model.predict(X) == labels) > 0.9
+
+
+def test_largest_of_nulls_in_step_are_those_of_dense_spectra():
+    rng = np.random.default_rng(5)
+    removed = np.linalg.qr(rng.standard_normal((90, 12)))[0]
+    for spectrum in (np.linspace(-2, 1.5, 90), np.r_[3.0, -2.9, np.zeros(88)], np.zeros(90)):
+        turn = np.linalg.qr(rng.standard_normal((90, 90)))[0]
+        matrix = (turn * spectrum) @ turn.T
+        counts = [0, 1, 5, 12]
+        found = _largest(lambda Q, matrix=matrix: matrix @ Q, removed, counts, 0)
+        for count, value in zip(counts, found, strict=True):
+            outside = np.eye(90) - removed[:, :count] @ removed[:, :count].T
+            exact = np.abs(np.linalg.eigvalsh(outside @ matrix @ outside)).max()
+            assert value == pytest.approx(exact, rel=0.01, abs=1e-12)

@@ -79,20 +79,39 @@ def _by_spectrum(
     projected = vectors.T @ targets
     squares = vectors**2
 
-    def over(numerator: Array, penalty: float) -> Array:
-        whole = values + penalty
+    powers = xp.sum(projected**2, axis=1)
+
+    def over(numerator: Array, penalties: Array) -> Array:
+        whole = values[:, None] + penalties
         return xp.where(whole > 0, numerator / xp.where(whole > 0, whole, xp.ones_like(whole)), 0.0)
 
-    def criterion(penalty: float) -> tuple[float, float]:
-        # S = K_c (K_c + alpha)^-1; LOO(alpha) = (1/n) sum ((y_i - yhat_i) / (1 - S_ii - 1/n))^2, exact.
-        shrunk = over(values, penalty)
-        free = 1 - squares @ shrunk - 1 / n
-        residual = vectors @ ((1 - shrunk)[:, None] * projected)
-        return _left_out(residual, free), 1 + float(xp.sum(shrunk))
+    def criterion(penalties: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        smoother = over(values[:, None], as_on(penalties, centred))
+        freedom = 1 + to_numpy(xp.sum(smoother, axis=0))
+        # Leaving a sample out only adds to its error, so that training errors are bounds from below;
+        # no error is needed whose bound is above another error. Generalised cross-validation says
+        # where to begin, eight at a time.
+        bounds = to_numpy(powers @ (1 - smoother) ** 2) / n
+        guess = bounds / np.maximum(1 - freedom / n, 1e-12) ** 2
+        errors = np.full(len(penalties), np.inf)
+        wanted = np.argsort(guess, kind="stable")
+        wanted = wanted[n - freedom[wanted] >= LEAST_FREEDOM * n] if len(wanted) > 1 else wanted
+        while len(wanted):
+            now, wanted = wanted[:8], wanted[8:]
+            kept = xp.take(smoother, as_on(now, centred), axis=1)
+            # S = K_c (K_c + alpha)^-1.
+            # LOO(alpha) = (1/n) sum ((y_i - yhat_i) / (1 - S_ii - 1/n))^2, exact.
+            free = 1 - squares @ kept - 1 / n
+            parts = (1 - kept)[:, :, None] * projected[:, None, :]
+            residual = xp.reshape(vectors @ xp.reshape(parts, (n, -1)), parts.shape)
+            errors[now] = to_numpy(_left_out(residual, free[:, :, None]))
+            wanted = wanted[bounds[wanted] < errors.min()]
+        return errors, freedom
 
     penalty = _penalty(regularisation, power, criterion, n)
-    inverse = over(xp.ones_like(values), penalty)
-    return vectors @ (inverse[:, None] * projected), penalty, *criterion(penalty)
+    (error,), (freedom,) = criterion(np.array([penalty]))
+    inverse = over(xp.ones_like(values)[:, None], as_on(np.array([penalty]), centred))
+    return vectors @ (inverse * projected), penalty, float(error), float(freedom)
 
 
 def _by_inverse(centred: Array, targets: Array, penalty: float) -> tuple[Array, float, float]:
@@ -103,13 +122,14 @@ def _by_inverse(centred: Array, targets: Array, penalty: float) -> tuple[Array, 
     dual = inverse @ targets
     # 1 - S = alpha (K_c + alpha)^-1.
     kept = penalty * xp.linalg.diagonal(inverse)
-    return dual, _left_out(penalty * dual, kept - 1 / n), 1 + n - float(xp.sum(kept))
+    left_out = _left_out((penalty * dual)[:, None, :], (kept - 1 / n)[:, None, None])
+    return dual, float(left_out[0]), 1 + n - float(xp.sum(kept))
 
 
-def _left_out(residual: Array, free: Array) -> float:
-    """Mean squared leave-one-out error, from residuals and their parts that samples do not fit."""
+def _left_out(residual: Array, free: Array) -> Array:
+    """Mean squared leave-one-out errors, (m,), from residuals (n, m, C) and the parts not fitted."""
     xp = namespace(residual)
-    return float(xp.sum((residual / clipped(free, 1e-12)[:, None]) ** 2)) / len(residual)
+    return xp.sum((residual / clipped(free, 1e-12)) ** 2, axis=(0, 2)) / len(residual)
 
 
 def _inverse(positive: Array) -> Array:
@@ -199,16 +219,16 @@ class ReadoutMoments:
         ridge = _Tridiagonal(self._centred_gram(mean), cross)
         power = ridge.trace / n
 
-        def criterion(penalty: float) -> tuple[float, float]:
+        def criterion(penalties: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             # GCV(alpha) = n RSS / (n - 1 - df)^2; single samples, and leaving one out, are gone.
-            gain, freedom = ridge.gain(penalty)
-            residual = max(total - gain, 0.0)
-            return n * residual / max(n - 1 - freedom, 1e-12) ** 2, 1 + freedom
+            gain, freedom = np.transpose([ridge.gain(float(penalty)) for penalty in penalties])
+            residual = np.maximum(total - gain, 0.0)
+            return n * residual / np.maximum(n - 1 - freedom, 1e-12) ** 2, 1 + freedom
 
         penalty = _penalty(regularisation, power, criterion, n)
-        error, freedom = criterion(penalty)
+        (error,), (freedom,) = criterion(np.array([penalty]))
         weights = ridge.weights(penalty)
-        return RidgeFit(weights, centre - mean @ weights, penalty, error, freedom)
+        return RidgeFit(weights, centre - mean @ weights, penalty, float(error), float(freedom))
 
     def _centred_gram(self, mean: np.ndarray) -> np.ndarray:
         """Gram matrix of the features less their means; lower triangle, in column order."""
@@ -281,7 +301,7 @@ class _Tridiagonal:
 def _penalty(
     regularisation: Regularisation,
     power: float,
-    criterion: Callable[[float], tuple[float, float]],
+    criterion: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]],
     n: int,
 ) -> float:
     if regularisation != "leave-one-out":
@@ -295,16 +315,14 @@ def _penalty(
         return number * power
     if not power:
         return 1.0
-    best, chosen = np.inf, GRID[-1] * power
-
-    def look(penalties: np.ndarray) -> None:
-        nonlocal best, chosen
-        for penalty in penalties:
-            error, freedom = criterion(float(penalty))
-            # Near interpolation the criteria have a spurious minimum.
-            if n - freedom >= LEAST_FREEDOM * n and error < best:
-                best, chosen = error, float(penalty)
-
-    look(GRID * power)
-    look(chosen * np.logspace(-0.25, 0.25, 11))
+    chosen = GRID[-1] * power
+    best = np.inf
+    for grid in (GRID * power, np.logspace(-0.25, 0.25, 11)):
+        penalties = grid if np.isinf(best) else chosen * grid
+        errors, freedom = criterion(penalties)
+        # Near interpolation the criteria have a spurious minimum.
+        errors = np.where(n - freedom >= LEAST_FREEDOM * n, errors, np.inf)
+        place = int(np.argmin(errors))
+        if errors[place] < best:
+            best, chosen = float(errors[place]), float(penalties[place])
     return float(chosen)

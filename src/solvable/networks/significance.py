@@ -27,6 +27,9 @@ classes and labels of heavy tails it varies by half, and the strongest of many c
 samples are at hand, :func:`solvable.networks.permutation.stands_out` must agree.
 """
 
+MOST_STEPS = 60
+"""Products after which a null is taken as it is: far more than one in a hundred needs."""
+
 _GRID = (0, 1, 2, 3, 5, 7, 10, 14, 20, 28, 40, 56, 80, 112, 160, 224, 320, 448, 640)
 
 
@@ -53,11 +56,9 @@ def significant_directions(
     seed = int(rng.integers(2**63))
     ratios, kept, numbers = [], [], []
     for signal in range(signals.n_signals):
-        # A null is wanted to one in a hundred only.
-        permuted = [null.centred(signal, single=True) for null in nulls]
-        of_signal, number, vectors = _of_one_signal(
-            signals.centred(signal), permuted, linear, most, seed
-        )
+        # Ratios are wanted to one in a hundred only.
+        product, *permuted = [one.centred(signal, single=True) for one in (signals, *nulls)]
+        of_signal, number, vectors = _of_one_signal(product, permuted, linear, most, seed)
         ratios.append(of_signal)
         numbers.append(number)
         kept.append(vectors)
@@ -76,20 +77,26 @@ def _of_one_signal(
     # Forty-one pairs serve the first comparisons; more follow if all of them are significant.
     vectors, values = _strongest(outside(product, linear), size, min(most, 41), seed)
     ratios: list[float] = []
-    for count in _GRID:
-        if count >= most:
-            return ratios, min(most, len(values)), vectors
-        if count >= len(values):
-            vectors, values = _strongest(outside(product, linear), size, min(most, 2 * count), seed)
-        removed = np.hstack([linear, vectors[:, :count]])
-        nulls = [largest_outside(null, removed, seed) for null in permuted]
-        # A rare class is absent from some draws of the labels; those say nothing.
-        drawn = [null for null in nulls if null > 0]
-        ratios.append(float(abs(values[count]) / np.mean(drawn)) if drawn else 0.0)
-        if ratios[-1] <= (SIGNIFICANT_RATIO if count else FIRST_RATIO):
-            break
-    number = _crossing(ratios)
-    return ratios, number, vectors[:, :number]
+    counts = [count for count in _GRID if count < most]
+    while counts:
+        # The first alone, as meaningless labels get no further; then all whose pairs are known.
+        known = [count for count in counts if count < len(values)] if ratios else counts[:1]
+        if not known:
+            count = min(most, 2 * counts[0])
+            vectors, values = _strongest(outside(product, linear), size, count, seed)
+            continue
+        counts = counts[len(known) :]
+        removed = np.hstack([linear, vectors[:, : known[-1]]])
+        kept = [linear.shape[1] + count for count in known]
+        nulls = np.array([_largest(null, removed, kept, seed) for null in permuted])
+        for count, of_count in zip(known, nulls.T, strict=True):
+            # A rare class is absent from some draws of the labels; those say nothing.
+            drawn = of_count[of_count > 0]
+            ratios.append(float(abs(values[count]) / np.mean(drawn)) if drawn.size else 0.0)
+            if ratios[-1] <= (SIGNIFICANT_RATIO if count else FIRST_RATIO):
+                number = _crossing(ratios)
+                return ratios, number, vectors[:, :number]
+    return ratios, min(most, len(values)), vectors
 
 
 def outside(product: Product, removed: np.ndarray) -> Product:
@@ -112,27 +119,46 @@ def _strongest(product: Product, size: int, count: int, seed: int) -> tuple[np.n
     return pairs.vectors, pairs.values
 
 
-def largest_outside(product: Product, removed: np.ndarray, seed: int) -> float:
-    """Largest modulus of an eigenvalue outside of orthonormal columns, to one in a hundred."""
-    return _largest(outside(product, removed), len(removed), seed)
-
-
-def _largest(product: Product, size: int, seed: int) -> float:
-    """Largest modulus of an eigenvalue, to one in a hundred."""
-    if size <= 64:  # all eigenvalues are as quickly found as one
-        matrix = product(np.eye(size))
-        return float(np.abs(np.linalg.eigvalsh((matrix + matrix.T) / 2)).max())
-    from scipy.sparse.linalg import LinearOperator, eigsh
-
-    operator = LinearOperator(
-        (size, size), matvec=lambda q: product(q.reshape(-1, 1))[:, 0], dtype=np.float64
-    )
+def _largest(product: Product, removed: np.ndarray, counts: Sequence[int], seed: int) -> np.ndarray:
+    """Largest modulus of an eigenvalue outside the first columns of a basis, to one in a hundred."""
+    # Lanczos with full orthogonalisation, for all numbers of columns in step: one product of a block
+    # costs little more than that of a vector, and no restart is needed for so few steps.
+    size, width = len(removed), len(counts)
+    gone = np.arange(removed.shape[1])[:, None] < np.array(counts)
     start = np.random.default_rng(seed).standard_normal(size)
-    if not product(start[:, None]).any():
-        return 0.0
-    # A small Krylov space is looked at more often, and one in a hundred comes soon.
-    values = eigsh(operator, k=1, which="LM", tol=1e-2, ncv=8, v0=start, return_eigenvectors=False)
-    return float(abs(values[0]))
+
+    def project(Q: np.ndarray) -> np.ndarray:
+        return np.asarray(Q - removed @ (gone * (removed.T @ Q)))
+
+    q = project(np.repeat(start[:, None], width, axis=1))
+    most = min(size, MOST_STEPS)
+    whole = np.zeros((width, most, size))
+    projected = np.zeros((width, most, most))
+    largest, scale = np.zeros(width), np.zeros(width)
+    for step in range(1, most + 1):
+        lengths = np.linalg.norm(q, axis=0)
+        # A space that is invariant has no next direction, but that of rounding.
+        q = np.divide(q, lengths, out=np.zeros_like(q), where=lengths > 1e-5 * scale)
+        whole[:, step - 1] = q.T
+        basis = whole[:, :step]
+        image = project(product(q))
+        scale = np.maximum(scale, np.linalg.norm(image, axis=0))
+        columns = basis @ image.T[:, :, None]
+        reduced = projected[:, :step, :step]
+        reduced[:, :, -1:] = columns
+        reduced[:, -1:, :] = np.swapaxes(columns, 1, 2)
+        q = image - (np.swapaxes(basis, 1, 2) @ columns)[:, :, 0].T
+        q = q - (np.swapaxes(basis, 1, 2) @ (basis @ q.T[:, :, None]))[:, :, 0].T
+        if step % 2 and step < most:
+            continue
+        values, vectors = np.linalg.eigh(reduced)
+        place = np.argmax(np.abs(values), axis=1)
+        largest = np.abs(values)[np.arange(width), place]
+        # |C v - lambda v| = |q| |last entry of the coefficients of v|.
+        residuals = np.linalg.norm(q, axis=0) * np.abs(vectors[np.arange(width), -1, place])
+        if (residuals <= 0.01 * largest).all():
+            break
+    return largest
 
 
 def _crossing(ratios: Sequence[float]) -> int:

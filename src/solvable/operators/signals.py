@@ -267,7 +267,7 @@ class ClassSignals(SampleSignals):
 
 
 def _product_with(matrix: np.ndarray, single: bool) -> Callable[[np.ndarray], np.ndarray]:
-    if not single:
+    if not single or len(matrix) <= 64:  # of few features it saves nothing
         return lambda Q: np.asarray(matrix @ Q)
     from scipy.linalg.blas import ssymm, ssymv
 
