@@ -126,9 +126,10 @@ def test_copies_of_each_stage():
     tensor = torch.asarray(X)
     model = NeuralLoFiClassifier(random_state=0)
     fitted = copies(model.fit, tensor, y)
-    # One kernel for the filter; landmarks; samples, weights and mean of the ridge; scale and bounds.
+    # One kernel for the filter; landmarks; samples, weights and mean of the ridge; scale and bounds;
+    # errors of coarse penalties, of fine ones, and of the best.
     assert fitted.count((300, 300)) <= 2  # each copy is two calls
-    assert len(fitted) <= 2 * 9
+    assert len(fitted) <= 2 * 12
     for work in (model.predict, model.transform):
         left = copies(work, torch.asarray(np.tile(X, (20, 1))))
         assert len(left) <= 2  # the result, in two calls, however many chunks of rows

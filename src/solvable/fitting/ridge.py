@@ -85,26 +85,31 @@ def _by_spectrum(
         whole = values[:, None] + penalties
         return xp.where(whole > 0, numerator / xp.where(whole > 0, whole, xp.ones_like(whole)), 0.0)
 
+    def left_out(kept: Array) -> Array:
+        # S = K_c (K_c + alpha)^-1.
+        # LOO(alpha) = (1/n) sum ((y_i - yhat_i) / (1 - S_ii - 1/n))^2, exact.
+        free = 1 - squares @ kept - 1 / n
+        parts = (1 - kept)[:, :, None] * projected[:, None, :]
+        residual = xp.reshape(vectors @ xp.reshape(parts, (n, -1)), parts.shape)
+        return _left_out(residual, free[:, :, None])
+
     def criterion(penalties: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         smoother = over(values[:, None], as_on(penalties, centred))
-        freedom = 1 + to_numpy(xp.sum(smoother, axis=0))
+        freedom = 1 + xp.sum(smoother, axis=0)
+        if not isinstance(centred, np.ndarray):  # one copy from the device, not one a choice
+            both = to_numpy(xp.stack([left_out(smoother), freedom]))
+            return both[0], both[1]
         # Leaving a sample out only adds to its error, so that training errors are bounds from below;
         # no error is needed whose bound is above another error. Generalised cross-validation says
         # where to begin, eight at a time.
-        bounds = to_numpy(powers @ (1 - smoother) ** 2) / n
+        bounds = powers @ (1 - smoother) ** 2 / n
         guess = bounds / np.maximum(1 - freedom / n, 1e-12) ** 2
         errors = np.full(len(penalties), np.inf)
         wanted = np.argsort(guess, kind="stable")
         wanted = wanted[n - freedom[wanted] >= LEAST_FREEDOM * n] if len(wanted) > 1 else wanted
         while len(wanted):
             now, wanted = wanted[:8], wanted[8:]
-            kept = xp.take(smoother, as_on(now, centred), axis=1)
-            # S = K_c (K_c + alpha)^-1.
-            # LOO(alpha) = (1/n) sum ((y_i - yhat_i) / (1 - S_ii - 1/n))^2, exact.
-            free = 1 - squares @ kept - 1 / n
-            parts = (1 - kept)[:, :, None] * projected[:, None, :]
-            residual = xp.reshape(vectors @ xp.reshape(parts, (n, -1)), parts.shape)
-            errors[now] = to_numpy(_left_out(residual, free[:, :, None]))
+            errors[now] = left_out(smoother[:, now])
             wanted = wanted[bounds[wanted] < errors.min()]
         return errors, freedom
 
