@@ -119,6 +119,11 @@ def _strongest(product: Product, size: int, count: int, seed: int) -> tuple[np.n
     return pairs.vectors, pairs.values
 
 
+def largest_outside(product: Product, removed: np.ndarray, seed: int) -> float:
+    """Largest modulus of an eigenvalue outside of orthonormal columns, to one in a hundred."""
+    return float(_largest(product, removed, [removed.shape[1]], seed)[0])
+
+
 def _largest(product: Product, removed: np.ndarray, counts: Sequence[int], seed: int) -> np.ndarray:
     """Largest modulus of an eigenvalue outside the first columns of a basis, to one in a hundred."""
     # Lanczos with full orthogonalisation, for all numbers of columns in step: one product of a block
