@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.linear_model import Ridge
 
+from solvable.arrays import random_stream
 from solvable.errors import InvalidData, InvalidParameter
 from solvable.fitting import ridge as ridge_module
 from solvable.fitting.ridge import GRID, LEAST_FREEDOM, ReadoutMoments, kernel_ridge
@@ -61,6 +62,26 @@ def test_leave_one_out_is_that_of_refits_without_each_sample(table, relative):
         refit = Ridge(alpha=found.penalty).fit(Z[rest], Y[rest])
         errors.append(np.sum((Y[i] - refit.predict(Z[i : i + 1])[0]) ** 2))
     assert found.criterion == pytest.approx(np.mean(errors), rel=1e-9)
+
+
+@pytest.mark.parametrize("noise", [0.05, 0.5, 3.0])
+def test_a_large_kernel_has_the_penalty_of_a_part_and_the_fit_of_all(monkeypatch, noise):
+    rng = random_stream(11, "large kernel")
+    Z = rng.standard_normal((500, 40))
+    Y = Z[:, :2] + noise * rng.standard_normal((500, 2))
+    kernel = Z @ Z.T
+    whole = kernel_ridge(kernel, Y)
+    monkeypatch.setattr("solvable.fitting.ridge.TUNING_ROWS", 250)
+    found = kernel_ridge(kernel, Y)
+    power = np.trace(kernel - kernel.mean(axis=0)) / 500
+    same = kernel_ridge(kernel, Y, regularisation=found.penalty / power)
+    assert found.penalty == pytest.approx(same.penalty)
+    np.testing.assert_allclose(found.coefficients, same.coefficients, rtol=1e-6, atol=1e-12)
+    np.testing.assert_allclose(found.intercept, same.intercept, atol=1e-9)
+    assert found.criterion == pytest.approx(same.criterion, rel=1e-9)
+    assert found.degrees_of_freedom == pytest.approx(same.degrees_of_freedom, rel=1e-9)
+    # A part knows the penalty well enough: what it costs is a part of the noise of the criterion.
+    assert whole.criterion <= found.criterion <= 1.01 * whole.criterion
 
 
 @pytest.mark.parametrize("relative", [1e-4, 0.03, 3.0])
