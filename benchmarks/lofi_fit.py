@@ -1,9 +1,10 @@
-"""Fit of a network of finite width against its matrix products alone, and block Krylov's accuracy.
+"""Fit of a network of finite width against its large operations alone, and block Krylov's accuracy.
 
     python benchmarks/lofi_fit.py
 
 5,000 MNIST images, P = 3,000, lift - filter of 40 - lift, float64, one BLAS thread, CPU seconds;
-the products (two lifts, two Gram matrices) and the fit take turns.
+the operations (two lifts, two Gram matrices, and the reduction of one to three diagonals, by which the
+readout tries all its penalties) and the fit take turns.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ WIDTH, KEPT = 3000, 40
 
 def main() -> None:
     """Measure and print."""
+    from scipy.linalg.lapack import dsytrd, dsytrd_lwork
+
     from solvable.data import load
     from solvable.learners import Block, NeuralLoFiClassifier
     from solvable.operators import (
@@ -34,26 +37,31 @@ def main() -> None:
     weights = np.random.default_rng(0).standard_normal((X.shape[1], WIDTH))
     Z = X @ weights
 
-    def products() -> None:
+    space = int(dsytrd_lwork(WIDTH, lower=1)[0])
+
+    def operations() -> None:
         X @ weights
         Z.T @ Z
         Z[:, :KEPT] @ weights[:KEPT]
-        Z.T @ Z
+        gram = Z.T @ Z
+        # A symmetric matrix is its own transpose, in the order that LAPACK wants.
+        dsytrd(gram.T, lower=1, lwork=space, overwrite_a=1)
 
     def fit(labels: np.ndarray) -> NeuralLoFiClassifier:
         blocks = [Block(None, WIDTH), Block(KEPT, WIDTH)]
         return NeuralLoFiClassifier(blocks, scaling="none", random_state=0).fit(X, labels)
 
     alone, fitted = [], []
-    for _ in range(5):
-        alone.append(cpu_seconds(products, 1))
+    for _ in range(3):
+        alone.append(cpu_seconds(operations, 1))
         fitted.append(cpu_seconds(lambda: fit(y % 2), 1))
-    print(f"products {min(alone):.2f} s, fit {min(fitted):.2f} s")
-    show("fit over its products", min(fitted) / min(alone), 2.0, at_least=False)
+    print(f"operations {min(alone):.2f} s, fit {min(fitted):.2f} s")
+    show("fit over its operations", min(fitted) / min(alone), 1.6, at_least=False)
 
     start = time.process_time()
     fit(y)
-    show("ten classes, seconds", time.process_time() - start, 60, at_least=False)
+    ten = time.process_time() - start
+    show("ten classes, over the operations of two", ten / min(alone), 3.0, at_least=False)
 
     scale = float(np.sqrt(np.mean(np.sum(X**2, axis=1))))
     lifted = RandomLift(X.shape[1], WIDTH, scale=scale).transform(X)
