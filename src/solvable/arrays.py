@@ -84,7 +84,18 @@ def to_numpy(array: Array) -> np.ndarray:
 
 
 def is_tensor(array: Any) -> bool:
-    """Whether an array is of another library than NumPy, and may be on a device."""
+    """Whether an array is of another library than NumPy, and may be on a device.
+
+    Parameters
+    ----------
+    array : object
+        What was given.
+
+    Returns
+    -------
+    bool
+        False for anything else, lists and sources included.
+    """
     if isinstance(array, np.ndarray) or not hasattr(array, "__dlpack__"):
         return False
     from array_api_compat import is_array_api_obj
@@ -93,7 +104,20 @@ def is_tensor(array: Any) -> bool:
 
 
 def as_on(array: np.ndarray, like: Array) -> Array:
-    """A host array on the device of another; floating numbers in its type."""
+    """Host array on the device of another; floating numbers in its type.
+
+    Parameters
+    ----------
+    array : ndarray
+        Values.
+    like : array
+        Whose library, device and floating type to take.
+
+    Returns
+    -------
+    array
+        The same values.
+    """
     if isinstance(like, np.ndarray):
         return array.astype(like.dtype, copy=False) if array.dtype.kind == "f" else array
     from array_api_compat import device
@@ -104,7 +128,20 @@ def as_on(array: np.ndarray, like: Array) -> Array:
 
 
 def clipped(array: Array, low: float, high: float | None = None) -> Array:
-    """Entries between two bounds, by the one call of each library that makes no other copies."""
+    """Entries between two bounds, by the one call of each library that makes no other copies.
+
+    Parameters
+    ----------
+    array : array
+        Values.
+    low, high : float
+        Bounds; no upper one if None.
+
+    Returns
+    -------
+    array
+        A new array.
+    """
     if isinstance(array, np.ndarray):
         return np.clip(array, low, high)
     if hasattr(array, "clamp"):
