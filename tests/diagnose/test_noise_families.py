@@ -84,18 +84,14 @@ def test_a_few_matrices_of_noise_have_no_features(name):
     assert max(false_findings(name, 4, first=1_000)) <= 1
 
 
-# An entry of the diagonal counts as an axis, so that large ones there are found: 5 to 6 of 100.
-DIAGONAL = pytest.mark.xfail(reason="large entries of a diagonal count as features", strict=False)
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "name",
-    [pytest.param(name, marks=[DIAGONAL] * name.startswith("symmetric")) for name in FAMILIES],
-)
+@pytest.mark.parametrize("name", FAMILIES)
 def test_noise_has_features_in_five_of_a_hundred_matrices_at_most(name):
     # At the level of 1 %, six of a hundred have a probability of .0005.
-    assert max(false_findings(name, 100)) <= 5
+    featured, advised, named = false_findings(name, 100)
+    assert max(featured, advised) <= 5
+    # An entry of a diagonal counts as an axis: large ones of heavy tails are phases of their own.
+    assert named <= 5 + 3 * name.startswith("symmetric")
 
 
 @pytest.mark.slow
@@ -120,7 +116,7 @@ def test_planted_features_are_found_and_their_intervals_cover():
     print(f"{found} of {planted} found, {inside / found:.3f} covered, {more} more")
     # The weakest, next to the threshold, hide in the edge of the small matrices, and one matrix in
     # eighty has a bulk that is refuted at this level. Without controls it was .970.
-    assert found >= 0.945 * planted
+    assert found >= 0.95 * planted
     # 95 % nominal: three standard errors of some 300 features are 3.8 %.
     assert inside >= 0.912 * found
     assert more <= 4
