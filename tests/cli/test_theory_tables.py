@@ -20,7 +20,7 @@ def blocks_of(printed):
 def agrees(turned, answers):
     """Check that tables with a column per point hold every number and word of the answers."""
     numbers = {
-        name: [one["prediction"][name] for one in answers]
+        name: [one["prediction"].get(name) for one in answers]
         for name, value in answers[0]["prediction"].items()
         if not isinstance(value, list)
     }
@@ -37,7 +37,7 @@ def agrees(turned, answers):
         assert found[name] == [format_number(value) for value in values]
 
 
-WIDE = ("theory", "quadratic-network", "--set", "sample_ratio=0.3,0.4,0.5", "noise=0.5,1")
+WIDE = ("theory", "quadratic-network", "--set", "sample_ratio=0.4,0.5,0.6", "noise=0.5,1")
 
 
 def test_a_wide_grid_has_a_row_per_quantity_and_folds_nothing(solvable):

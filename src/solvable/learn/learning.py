@@ -231,8 +231,11 @@ class _Plan:
             elif self.dataset.image_shape is None:
                 found += self._warned_groups()
         if self.dataset.image_shape is None:
-            # Not those that were dropped, such as row numbers of a file sorted by the target.
-            table = self.dataset.table.select(self.dataset.preparation.needed).rows(self.rows)
+            # Not numbers that were dropped, such as those of rows of a file sorted by the target; a text
+            # that was may name groups.
+            table, needed = self.dataset.table, self.dataset.preparation.needed
+            kept = [name for name in table.order if name in needed or name in table.texts]
+            table = table.select(kept).rows(self.rows)
             regression = self.design.regression
             for name, error in telling_columns(table, self.y, regression=regression)[:3]:
                 left = "of the variance of ranks left" if regression else "wrong"

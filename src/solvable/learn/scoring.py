@@ -101,6 +101,8 @@ def _differences(
     of_rows: Mapping[str, np.ndarray], reference: str, losses: Losses
 ) -> dict[str, Interval]:
     """Mean loss of each other method less that of a reference; one in twenty tables has a false one."""
+    if reference not in of_rows:
+        return {}
     # Holm 1979: with r differences undecided each is tested at 5 % / r; what is decided leaves.
     undecided = [key for key in of_rows if key != reference]
     gaps: dict[str, Interval] = {}

@@ -83,7 +83,7 @@ def draw_spikes(
     p, C, n = heights.size, n_features, round(n_samples)
     held = Background.empty(p) if background is None else background
     # Where most directions are spikes, those who rank take them for noise too.
-    size = p + C if p > C else max(C, 1)
+    size = p + C if p > C > 0 else C
     edges, added = _edges(sample, heights, n_samples, size, background)
     all_edges = [
         _edges(sample, heights, n_samples, C, Background(one.levels(p), 0.0, np.zeros(p)))[0]
@@ -109,8 +109,9 @@ def draw_spikes(
             # Labels are centred on the samples there are, and the learner's edges are theirs.
             weights = weights - weights.mean() + sample.probabilities @ sample.weights
             norms = weights * (C + sample.powers[atoms].sum(axis=1)) / (p + C)  # T |F|^2 / D
-            bulk = weighted_bulk(weights=norms, aspect_ratio=n / (p + C))
-            edges = np.add(bulk.with_margin(dimension=p + C), added)
+            if C:
+                bulk = weighted_bulk(weights=norms, aspect_ratio=n / (p + C))
+                edges = np.add(bulk.with_margin(dimension=p + C), added)
         matrix = _moment(weights, sample.powers[atoms], n, C, rng)
         noise = rng.standard_normal((p + C, p + C), dtype=np.float32)
         matrix += deviation * (noise + noise.T) / np.sqrt(np.float32(2))
@@ -157,6 +158,8 @@ def _edges(
     background: Background | None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Edges with the learner's margin, lower and upper, and what the background adds to each."""
+    if not n_features:  # every direction is returned, wherever its eigenvalue lies
+        return np.zeros(2), np.zeros(2)
     law = (sample, n_samples, n_features)
     upper, lower = both_sides(*law, background, heights)
     bare = (upper, lower) if background is None else both_sides(*law, None, heights)

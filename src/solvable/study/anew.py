@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from solvable.errors import StudyError
 from solvable.frame.points import NO_PREDICTION
 from solvable.study.dispatch import outcomes
 from solvable.study.execute import Job, Outcome
@@ -51,8 +52,12 @@ def predict_anew(result: StudyResult, workers: int | None = None) -> StudyResult
         if identity in measured
     ]
     # A pool takes longer to start than one prediction takes.
-    with closing(outcomes(jobs, workers if len(jobs) > 1 else 1, None)) as stream:
-        found: dict[str, Outcome] = {outcome.identity: outcome for outcome in stream}
+    try:
+        found = _predicted(jobs, workers if len(jobs) > 1 else 1)
+    except StudyError:
+        if workers is not None:
+            raise
+        found = _predicted(jobs, 1)  # workers cannot import the system; here it is loaded already
     points = [
         (identity, parameters, found[identity].metrics if identity in found else stored)
         for identity, parameters, stored in snapshot.points
@@ -61,6 +66,12 @@ def predict_anew(result: StudyResult, workers: int | None = None) -> StudyResult
     raised = [(one.identity, None, str(one.error)) for one in found.values() if one.error]
     again = replace(snapshot, points=points, failures=[*kept, *raised])
     return StudyResult(result.directory, system, again, result.interrupted)
+
+
+def _predicted(jobs: Sequence[Job], workers: int | None) -> dict[str, Outcome]:
+    """Predictions by point."""
+    with closing(outcomes(jobs, workers, None)) as stream:
+        return {outcome.identity: outcome for outcome in stream}
 
 
 def difference(stored: StudyResult, anew: StudyResult) -> str:

@@ -199,6 +199,11 @@ def test_lost_features_among_very_many_directions_are_not_predicted():
     assert "lost among D = 1081" in found["no prediction"]
 
 
-def test_as_many_features_as_directions_are_refused():
-    with pytest.raises(InvalidParameter, match="Allowed: at most half"):
-        system.predict(CompositionalParameters(dimension=3, features=6, samples=50))
+def test_as_many_features_as_directions_are_spanned_and_most_of_them_must_be_orthogonal():
+    found = system.predict(CompositionalParameters(dimension=3, features=6, samples=50))
+    np.testing.assert_allclose(found["squared_overlap"], 1, atol=1e-5)
+    many = CompositionalParameters(
+        dimension=60, degree=1, features=40, samples=5_000, first_layer="random"
+    )
+    with pytest.raises(InvalidParameter, match="or first_layer=orthonormal"):
+        system.predict(many)

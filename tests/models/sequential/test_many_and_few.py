@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import solvable
 from solvable.arrays import random_stream
 from solvable.models.sequential.measure import measure
 from solvable.models.sequential.parameters import SequentialParameters
@@ -115,3 +116,21 @@ def test_a_feature_at_the_shorter_end_of_the_bulk_is_lost_to_the_longer_one():
     assert predicted[3] < bare[3] - 0.15
     error = np.std(overlaps, axis=0, ddof=1) / np.sqrt(8)
     assert np.all(np.abs(np.mean(overlaps, axis=0) - predicted) < 3 * error + 0.03)
+
+
+@pytest.mark.parametrize(
+    ("name", "setting"),
+    [
+        ("sequential-recovery", {"dimension": 2, "features": 3, "correction": "none"}),
+        ("sequential-recovery", {"dimension": 5, "degree": 1, "features": 5}),
+        ("sequential-recovery", {"dimension": 6, "features": 21, "correction": "wick"}),
+        ("compositional-target", {"dimension": 3, "features": 6, "second_layer": "dense"}),
+    ],
+)
+def test_features_that_fill_all_directions_are_spanned(name, setting):
+    known = {"samples": 4_000, "test_samples": 500, "kernel_samples": 0}
+    found = solvable.run(name, preset=None, seeds=2, workers=1, **known, **setting)
+    assert not found.failures
+    (point,) = found.points
+    for overlap in (point.predicted("squared_overlap"), point.mean("squared_overlap")):
+        np.testing.assert_allclose(overlap, 1, atol=1e-5)

@@ -88,11 +88,13 @@ def _check(parameters: CompositionalParameters) -> None:
     """Refuse settings at which no law holds."""
     p, D = parameters.widths[0], parameters.n_features_total
     check_samples(parameters.samples, p)
-    if _is_bulk(parameters) and D > MOST_DRAWN:
+    drawn = D <= MOST_DRAWN and parameters.first_layer == "orthonormal"
+    if _is_bulk(parameters) and not drawn and p < D:
         raise InvalidParameter(
             f"{p} of {D} directions are features: they are themselves the bulk that a learner measures "
-            "from, and what is none may stand out, which is predicted with whole matrices. Allowed: at "
-            f"most half of the directions, or {MOST_DRAWN} directions; lower dimension or features."
+            "from, and what is none may stand out, which is predicted with whole matrices of orthogonal "
+            "features. Allowed: at most half of the directions, or first_layer=orthonormal and "
+            f"{MOST_DRAWN} directions; lower dimension or features."
         )
 
 

@@ -43,7 +43,7 @@ def first_layer_law(
         # Without a background the mean of the bulk is no height.
         heights = heights - np.mean(T * kernel.rest) + T.mean() * kernel.rest.mean()
     sample = compress_sample(T * kernel.rest, (T**2)[:, None] * kernel.outer)
-    return SpikeLaw(heights, sample, background, max(n_features - heights.size, 1), room=room)
+    return SpikeLaw(heights, sample, background, n_features - heights.size, room=room)
 
 
 def composed_background(
@@ -100,6 +100,8 @@ def crossing_samples(law: SpikeLaw, *, level: float = 0.5) -> float:
     def excess(log_samples: float) -> float:
         return float(law.spikes(float(np.exp(log_samples))).squared_overlap.mean()) - level
 
+    if law.full:
+        return 0.0
     low, high = np.log(law.n_features), np.log(law.n_features) + np.log(1e6)
     if excess(high) < 0:  # some features lie inside the population matrix's own bulk
         return float("inf")

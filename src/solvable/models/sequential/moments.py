@@ -423,7 +423,7 @@ def _pooled(
             atoms=4_000 if means["heights"].size <= 64 else 1_000,
         ),
         background=parts[0].background,
-        n_features=max(n_features - means["heights"].size, 1),
+        n_features=n_features - means["heights"].size,
         shift=shift if parts[0].shifted else 0.0,
     )
     return FiniteSizeMoments(

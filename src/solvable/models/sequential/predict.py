@@ -116,8 +116,9 @@ def bulk_density(parameters: SequentialParameters) -> SpectralDensity | None:
     """Predicted density of the bulk; None where the background has more than a semicircle."""
     law = _model_of(parameters).moments.law
     known = law.background
-    if known is not None and not (
-        isinstance(known, QuadraticBackground) and known.contraction is None
+    if law.full or (
+        known is not None
+        and not (isinstance(known, QuadraticBackground) and known.contraction is None)
     ):
         return None
     held = known.at(parameters.samples) if known else None

@@ -77,7 +77,7 @@ class SpikeLaw:
     heights: np.ndarray  # theta_i = E[T <A_i, K A_i>], less the shift; shape (p,)
     sample: WeightedSample  # on the complement of the features, like `noise` and `n_features`
     background: Population | None  # what the operator holds beside spikes and noise
-    n_features: int  # D - p
+    n_features: int  # D - p, 0 where features fill all directions
     shift: float = 0.0  # of the bulk and of every place, where `heights` are relative to it
     means: tuple[Mean, ...] = ()  # of the whole matrix, of several targets with few directions
     room: float = 0.0  # share of the width of the bulk to which a learner knows its edges
@@ -87,8 +87,16 @@ class SpikeLaw:
         """Power of the noise; that of a contraction is part of the background."""
         return float(self.sample.probabilities @ self.sample.weights**2)  # tau_2 = E[T^2 |K|^2]/D^2
 
+    @property
+    def full(self) -> bool:
+        """Whether features fill all directions: as many eigenvectors span them, and there is no bulk."""
+        return self.n_features == 0
+
     def spikes(self, n_samples: float) -> SpikePrediction:
         """Edges, places, and overlaps with as many directions as features, without the shift."""
+        if self.full:
+            ones = np.ones(self.heights.size)
+            return SpikePrediction((0.0, 0.0), self.heights, ones, ones, ones * np.inf)
         if not isinstance(self.background, DrawnPopulation):
             count = self.heights.size
             return predict_spikes(**self._at(n_samples), n_directions=count, room=self.room)
@@ -125,6 +133,8 @@ class SpikeLaw:
 
     def alone(self, n_samples: float, n_total: int) -> np.ndarray:
         """Overlap of each feature with an eigenvector of its own, noise among features included."""
+        if self.full:
+            return np.ones(self.heights.size)
         at = self._at(n_samples) | {"n_features": n_total}
         return predict_spikes(**at).sharp_squared_overlap
 
@@ -133,6 +143,7 @@ class SpikeLaw:
         p = self.heights.size
         if (
             p <= MOST
+            or self.full
             or isinstance(self.background, DrawnPopulation)
             or self.few(n_samples, n_total)
         ):
@@ -180,12 +191,16 @@ class SpikeLaw:
     @cached_property
     def floor(self) -> np.ndarray:
         """Overlap lost to the background with infinitely many samples; 1 for a feature inside it."""
+        if self.full:
+            return np.zeros(self.heights.size)
         found = predict_spikes(**self._at(MANY_SAMPLES * self.n_features))
         return 1 - found.sharp_squared_overlap
 
     @cached_property
     def thresholds(self) -> np.ndarray:
         """Sample size from which on each feature is out of the bulk; infinite if it never is."""
+        if self.full:  # there is none: as many samples as directions
+            return np.full(self.heights.size, float(self.heights.size))
         # The closed form n_i = D tau_2 / theta_i^2 says where to look first.
         closed = self.n_features * self.noise / np.maximum(self.heights**2, 1e-300)
         most = MANY_SAMPLES * self.n_features
