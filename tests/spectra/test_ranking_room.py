@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 
+from solvable.spectra import drawn_spikes
+from solvable.spectra.drawn_spikes import draw_spikes
 from solvable.spectra.spikes import WeightedSample, both_sides, predict_spikes
 
 WEIGHTS, CHANCES = np.array([2.0, -0.5]), np.array([0.2, 0.8])
@@ -42,3 +44,19 @@ def test_a_spike_within_the_room_comes_after_the_longer_end(matrices, room, roug
     # Where the spike is at the end of the room both draw it now in, now out: 128 and 50 times.
     error = np.std(overlaps) * np.sqrt(1 / len(overlaps) + 1 / 128)
     assert np.mean(overlaps) == pytest.approx(predicted, abs=3 * error + 0.01)
+
+
+def test_ends_of_a_spectrum_are_those_of_all_of_it(monkeypatch):
+    rng = np.random.default_rng(2)
+    sample = WeightedSample(
+        np.sort(rng.standard_t(3, 400)), np.full(400, 1 / 400), np.ones((400, 2))
+    )
+    law = {
+        "sample": sample, "heights": np.array([0.9, -0.6]), "n_samples": 2_000, "n_features": 118,
+        "background": None, "draws": 6,
+    }  # fmt: skip
+    ends = draw_spikes(**law)
+    monkeypatch.setattr(drawn_spikes, "few_spikes", lambda directions, spikes: False)
+    whole = draw_spikes(**law)
+    np.testing.assert_allclose(ends.squared_overlap, whole.squared_overlap, atol=1e-5)
+    np.testing.assert_allclose(ends.eigenvalues, whole.eigenvalues, atol=1e-5)

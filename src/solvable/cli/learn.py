@@ -51,7 +51,7 @@ def learn(
     """Learn features layer by layer, and say what they are worth on unseen rows.
 
     For example:
-      solvable learn digits                      under a minute
+      solvable learn digits                      a minute or two
       solvable learn mnist-5k                    about five minutes on two cores
       solvable learn patients.csv --target risk
       solvable learn photos --image-size 32      a sub-folder of PNG, JPEG per class

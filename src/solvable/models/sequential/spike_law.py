@@ -10,7 +10,7 @@ import numpy as np
 
 from solvable.errors import InvalidParameter
 from solvable.spectra._edge_ensemble import MOST
-from solvable.spectra.drawn_spikes import DrawnSpikes, draw_spikes
+from solvable.spectra.drawn_spikes import DrawnSpikes, draw_spikes, few_spikes
 from solvable.spectra.drawn_spikes import Population as Mean
 from solvable.spectra.span_mass import Ranking, span_overlaps
 from solvable.spectra.spikes import (
@@ -113,8 +113,11 @@ class SpikeLaw:
             return None
         at = self._at(n_samples) | {"n_features": n_total - self.heights.size}
         half = 2 * self.heights.size > n_total  # spikes are the bulk that a learner measures from
-        seconds = 2e-7 * n_total**2 + 1e-10 * n_total**3  # of one draw
-        draws = int(np.clip(0.5 / seconds, 4, 128)) if few or half else 4
+        # Seconds of one draw; of a feature of an unbounded label one draw scatters by .35.
+        seconds = 8e-8 * n_total**2
+        if not few_spikes(n_total, self.heights.size):
+            seconds += 1e-10 * n_total**3
+        draws = int(np.clip(1 / seconds, 8, 256)) if few or half else 4
         return draw_spikes(**at, draws=draws, room=self.room, populations=self.means)
 
     def few(self, n_samples: float, n_total: int) -> bool:
