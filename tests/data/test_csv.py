@@ -279,6 +279,8 @@ def test_cells_are_those_of_pythons_reader_wherever_blocks_end(
     end: str,
     block: int,
 ) -> None:
+    if end == "\r":  # Python does not quote a line feed in files whose lines end otherwise
+        quoting = csv.QUOTE_ALL
     buffer = io.StringIO(newline="")
     writer = csv.writer(buffer, delimiter=delimiter, quoting=quoting, lineterminator=end)  # type: ignore[arg-type]
     writer.writerows([["first", "second", "third"], *rows])

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gc
 import io
 from fractions import Fraction
 
@@ -82,6 +83,8 @@ def test_provenance(toy):
 
 
 def test_peak_memory_is_of_the_task_alone(toy):
+    gc.collect()  # what earlier tests left must not be freed in between
+    execute(job(toy))
     before = execute(job(toy)).provenance["peak_memory"]
     large = execute(job(toy, megabytes=200)).provenance["peak_memory"]
     after = execute(job(toy)).provenance["peak_memory"]
