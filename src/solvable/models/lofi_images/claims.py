@@ -79,11 +79,12 @@ def ratio(
 ) -> Callable[[Point], np.ndarray | None]:
     """Ratio of two means of the same replicates, where a point has these parameters.
 
-    And so many samples and so many numbers of directions tried.
+    Or one of several values, and so many samples and so many numbers of directions tried.
     """
+    allowed = {name: one if isinstance(one, tuple) else (one,) for name, one in where.items()}
 
     def metric(point: Point) -> np.ndarray | None:
-        fits = all(point.parameters[name] == value for name, value in where.items())
+        fits = all(point.parameters[name] in several for name, several in allowed.items())
         if not fits or point.setting.samples < samples or len(point.setting.kept) < tried:
             return None
         y, z = values(point), reference(point)
@@ -207,10 +208,12 @@ CLAIMS = (
     ),
     Agreement(
         "chosen-directions-are-no-worse-than-none",
-        "Keeping what stands out of meaningless labels has no larger squared error than the infinitely "
-        "wide network without filters.",
-        ratio(whole("auto_squared_error"), whole("deep_squared_error"), tried=3, width=0),
+        "With relu, tanh or erf, keeping what stands out of meaningless labels has no larger squared "
+        "error than the infinitely wide network without filters.",
+        # Measured: 1.24 times with sigmoid, 1.05 to 1.08 with gelu.
+        ratio(whole("auto_squared_error"), whole("deep_squared_error"), tried=3, width=0,
+              activation=("relu", "tanh", "erf")),
         "derived", within=0.03, expected=1.0, kind="at most", power=0.2, because="3 %.",
-        missing="no infinitely wide point tries several numbers of directions",
+        missing="no infinitely wide point with relu, tanh or erf tries several numbers of directions",
     ),
 )
