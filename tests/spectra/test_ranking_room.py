@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.sparse.linalg import ArpackError
 
 from solvable.spectra import drawn_spikes
 from solvable.spectra.drawn_spikes import draw_spikes
@@ -60,3 +61,14 @@ def test_ends_of_a_spectrum_are_those_of_all_of_it(monkeypatch):
     whole = draw_spikes(**law)
     np.testing.assert_allclose(ends.squared_overlap, whole.squared_overlap, atol=1e-5)
     np.testing.assert_allclose(ends.eigenvalues, whole.eigenvalues, atol=1e-5)
+
+
+def test_ends_that_do_not_converge_are_taken_of_the_whole(monkeypatch):
+    def refuse(*_, **__):
+        raise ArpackError(-9999)
+
+    matrix = np.diag(np.arange(40.0)).astype(np.float32)
+    monkeypatch.setattr("scipy.sparse.linalg.eigsh", refuse)
+    values, _, others = drawn_spikes._eigenpairs(matrix, 1, 0)
+    np.testing.assert_allclose(values, np.arange(40.0))
+    assert others == 0
