@@ -81,7 +81,7 @@ def test_curves_that_bend_at_their_end_are_told_and_widened():
     def told(errors):
         curve = LearningCurve(np.tile(n, 3), (errors * noise).ravel())
         found = forecast(curve, at=(1600,), resamples=100, band_points=0)
-        return "falls faster" in " ".join(found.diagnostics.notes)
+        return "fall faster" in " ".join(found.diagnostics.notes)
 
     # A plateau that is left late, and two laws that are steepest at their beginning.
     assert told(np.exp(-n / 500))

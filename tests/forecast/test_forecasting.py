@@ -154,7 +154,7 @@ def test_errors_of_zero_are_allowed():
     errors = power(SIZES) - 0.05
     errors[-1] = 0.0
     samples, all_errors = np.tile(SIZES, 3), np.concatenate([errors, 0.9 * errors, 1.1 * errors])
-    found = forecast(LearningCurve(samples, all_errors), **FAST)
+    found = forecast(LearningCurve(samples, all_errors, tested=500), **FAST)
     assert found.refusal is None
     assert all(0 <= one.lower <= one.mean <= one.upper for one in found.predictions)
 
@@ -299,3 +299,43 @@ def test_sizes_that_no_number_can_square_are_refused(size):
         LearningCurve(n, e * size)
     with pytest.raises(InvalidParameter, match="is asked for"):
         forecast(LearningCurve(100 * n, e), at=[size])
+
+
+def curve_without_mistakes(rows, tested):
+    """A rate of mistakes that reaches zero: five replicates, rows tested in all."""
+    n = np.array([50.0, 100, 200, 400, 800])
+    counts = np.array(
+        [[9, 11, 10, 8, 12], [4, 6, 5, 5, 5], [2, 1, 2, 3, 2], [1, 0, 0, 1, 0], 5 * [0]]
+    )
+    errors = counts.T / (rows / 5)
+    return LearningCurve(np.tile(n, 5), errors.ravel(), tested=tested)
+
+
+@pytest.mark.parametrize("rows", [200, 1000])
+def test_no_mistake_among_m_rows_is_no_error_of_zero(rows):
+    from scipy.stats import binom
+
+    found = forecast(curve_without_mistakes(rows, rows), factors=(1, 4), resamples=100)
+    at_hand, later = found.predictions
+    # Were the error at its upper end, no mistake would still be no rare event.
+    assert 0.01 < binom.pmf(0, rows, at_hand.upper) < 0.35
+    assert at_hand.lower < 1 / rows
+    assert 0.3 / rows < later.upper < 3 / rows
+    blind = forecast(curve_without_mistakes(rows, None), resamples=100)
+    assert "may be as large as 3 / m" in blind.refusal
+
+
+def test_forecasts_of_rates_of_mistakes_stay_below_one():
+    rng = np.random.default_rng(8)
+    n = np.repeat([20.0, 40, 80, 160], 5)
+    errors = np.minimum(1, 0.97 * (n / 20) ** -0.05 + 0.03 * rng.standard_normal(20))
+    found = forecast(LearningCurve(n, errors, tested=60), at=(5.0, 20.0), resamples=100)
+    if found.refusal is None:
+        assert all(point.upper <= 1 for point in found.predictions)
+
+
+def test_tested_rows_are_those_of_rates():
+    from solvable.errors import InvalidData
+
+    with pytest.raises(InvalidData, match="rates of mistakes of at most 1"):
+        LearningCurve([1.0, 2.0], [3.0, 1.0], tested=10)

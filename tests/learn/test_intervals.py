@@ -84,3 +84,22 @@ def test_many_rows_take_the_normal_interval():
 
 def test_constant_values_have_no_width():
     assert mean_interval(np.full(10, 2.0)) == (2.0, 2.0, 2.0)
+
+
+@pytest.mark.parametrize("rows", [60, CENTRAL_LIMIT_ROWS + 1])
+def test_means_of_squares_have_an_interval_above_zero_however_skewed(rows):
+    below = 0
+    for seed in range(40):
+        x = np.random.default_rng(seed).standard_t(1.2, rows) ** 2
+        plain, found = mean_interval(x), mean_interval(x, positive=True)
+        below += plain.lower < 0
+        assert 0 < found.lower < found.value < found.upper
+        assert found.upper == plain.upper
+    assert below > 3
+
+
+def test_the_lower_end_for_positive_values_is_that_of_their_logarithm():
+    # Of many values of small scatter both are the normal interval.
+    x = 5 + np.random.default_rng(4).random(400)
+    plain, found = mean_interval(x), mean_interval(x, positive=True)
+    assert found.lower == pytest.approx(plain.lower, abs=0.03 * (plain.upper - plain.lower))

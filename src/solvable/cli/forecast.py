@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -23,6 +24,7 @@ def forecast(
     factor: Numbers = None,
     confidence: float = 0.9,
     of: Literal["mean", "measurement"] = "mean",
+    tested: float | None = None,
     seed: int = 0,
     json: Flag = False,
     output: Path | None = None,
@@ -50,6 +52,9 @@ def forecast(
         Of the intervals, 0.5 to 0.99.
     of
         What the interval is for: the mean error, or one new measurement.
+    tested
+        Test rows behind the mean at each size, if errors are rates of mistakes:
+        no mistake among 200 rows is no error of zero.
     seed
         Of the bootstrap.
     json
@@ -64,7 +69,7 @@ def forecast(
     from solvable.verbs import forecast_curve
 
     check_integer("--seed", seed, 0)
-    read = LearningCurve.from_csv(curve)
+    read = replace(LearningCurve.from_csv(curve), tested=tested)
     if output is not None and output.exists() and not output.is_dir():
         raise InvalidParameter(f"--output is {str(output)!r}, a file; allowed: a directory.")
     with status_line("fitting", shown=not json):

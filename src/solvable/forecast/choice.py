@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 
 import numpy as np
 
@@ -36,6 +37,12 @@ def refusal_of(curve: LearningCurve, noise: ReplicateNoise) -> str | None:
         )
     if not means.any():
         return "Extrapolation is refused: every error is zero, there is nothing left to fall."
+    if curve.tested is None and not means[-1]:
+        return (
+            f"Extrapolation is refused: the error at n = {sizes[-1]:g} is 0. Among m test rows a rate "
+            "of 0 may be as large as 3 / m, and a curve of errors does not tell m: give it with "
+            "--tested (LearningCurve: tested)."
+        )
     covariance = noise.covariance
     if not noise.known:
         # Single errors are credited with a noise of 3 %.
@@ -63,40 +70,51 @@ def refusal_of(curve: LearningCurve, noise: ReplicateNoise) -> str | None:
 
 @dataclass(frozen=True)
 class Bend:
-    """A curve that steepens may go on as an exponential, and no law here falls so fast."""
+    """A curve that steepens may go on doing so, and no law here falls so fast."""
 
     samples: float  # n_k, the largest size
     error: float  # its mean, less a standard error
-    scale: float  # n_e
+    rate: float  # slope -d log e / d log n over n, at its upper end
 
     def error_at(self, size: float) -> float:
-        """Error if the slope goes on growing as n; infinite within the data."""
-        # e(n) = e_k exp(-(n - n_k) / n_e): the slope -d log e / d log n = n / n_e doubles with n, as
-        # while steps of a fixed number of epochs are too few. (1 + n / n_d)^-b bends less.
-        beyond = size - self.samples
-        return self.error * float(np.exp(-beyond / self.scale)) if beyond > 0 else float("inf")
+        """Error if the slope goes on growing with n; infinite within the data."""
+        # e(n) = e_k (1 + r (n - n_k) / 2)^-2: the slope first grows as n, as while steps of a fixed
+        # number of epochs are too few, and to 2 at most. An exponential, which never stops, covered
+        # measured curves no better, and the lower ends of steep ones were no bound at all.
+        beyond = self.rate * (size - self.samples)
+        return self.error * (1 + beyond / 2) ** -2 if beyond > 0 else float("inf")
 
 
-def bend_of(curve: LearningCurve, noise: ReplicateNoise) -> Bend | None:
+def bend_of(curve: LearningCurve, noise: ReplicateNoise, confidence: float = 0.9) -> Bend | None:
     """The bend of a curve that is steeper in its second half than in its first, beyond its noise."""
-    known = curve.means > 0
-    if not (noise.known and known.all()):
+    means = curve.expected
+    if not (noise.known and (means > 0).all()):
         return None
     # Slopes -d log e / d log n between neighbours, as rows of weights of log e.
     weights = np.diff(np.eye(curve.sizes.size), axis=0) / -np.diff(np.log(curve.sizes))[:, None]
-    # No power law is steeper in its second half than in its first.
+
+    def slope(contrast: np.ndarray) -> tuple[float, float]:
+        relative = contrast / means
+        value = float(contrast @ np.log(means))
+        return value, float(np.sqrt(relative @ noise.covariance @ relative))
+
+    # No power law is steeper in its second half than in its first. One standard error is enough: a
+    # bend that is not there costs little, and half of those that are there leave no more.
     half = curve.sizes.size // 2
-    late, early = weights[half:].mean(axis=0), weights[:half].mean(axis=0)
-    logs = np.log(curve.means)
-    contrast = (late - early) / curve.means
-    error = float(np.sqrt(contrast @ noise.covariance @ contrast))
-    if (late - early) @ logs <= 2 * error:
+    late = weights[half:].mean(axis=0)
+    steeper, error = slope(late - weights[:half].mean(axis=0))
+    if steeper <= error:
         return None
-    slope = max(float(late @ logs), float(weights[-1] @ logs))
-    middle = float(np.sqrt(curve.sizes[-1] * curve.sizes[-2]))
+    # A slope belongs to the middle of the sizes it is taken over; the larger rate counts, at the
+    # upper end of its interval.
+    beyond = NormalDist().inv_cdf((1 + confidence) / 2)
+    rates = []
+    for contrast, first in ((weights[-1], -2), (late, half)):
+        value, error = slope(contrast)
+        rates.append((value + beyond * error) / np.sqrt(curve.sizes[-1] * curve.sizes[first]))
     # Its end is known to its own standard error.
-    last = float(max(curve.means[-1] - np.sqrt(noise.covariance[-1, -1]), 0.0))
-    return Bend(float(curve.sizes[-1]), last, middle / slope)
+    last = float(max(means[-1] - np.sqrt(noise.covariance[-1, -1]), 0.0))
+    return Bend(float(curve.sizes[-1]), last, float(max(rates)))
 
 
 def held_out_sizes(n_sizes: int) -> int:
@@ -121,9 +139,14 @@ def score_families(
     scores = {}
     for family in families:
         fitted = fit_family(
-            family, sizes=known.sizes, means=known.means, noise=noise, resamples=resamples, rng=rng
+            family,
+            sizes=known.sizes,
+            means=known.expected,
+            noise=noise,
+            resamples=resamples,
+            rng=rng,
         )
-        scores[family.name] = _scored(fitted, curve.sizes[first:], curve.means[first:], judged)
+        scores[family.name] = _scored(fitted, curve.sizes[first:], curve.expected[first:], judged)
     return scores
 
 
@@ -211,7 +234,7 @@ def forecast_notes(
         )
     if bend_of(curve, noise) is not None:
         notes.append(
-            "The error falls faster at its larger sizes, as it does where models are trained for "
+            "The error seems to fall faster at its larger sizes, as it does where models are trained for "
             "a fixed number of epochs and more samples are more steps too. Neither model bends so: "
             "the intervals reach down to where the slope goes on growing. Train longer, or measure "
             "beyond the bend."

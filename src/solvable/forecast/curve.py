@@ -35,6 +35,9 @@ class LearningCurve:
         Correlation of two replicates by the training rows that they share, per sample: at n it is
         shared * n, at most 0.9. For k folds of cross-validation 1 / (k n_k), n_k the rows outside a
         fold (Nadeau and Bengio, Mach. Learn. 52 (2003)); 0 for replicates of their own samples.
+    tested : float, optional
+        Rows behind the mean at each size, if errors are rates of mistakes on them: no mistake among
+        200 rows is no error of zero.
 
     Raises
     ------
@@ -53,6 +56,7 @@ class LearningCurve:
     errors: np.ndarray
     replicates: tuple[str, ...] | None = None
     shared: float = 0.0
+    tested: float | None = None
 
     def __post_init__(self) -> None:
         samples, errors = (_vector(name, getattr(self, name)) for name in ("samples", "errors"))
@@ -72,6 +76,11 @@ class LearningCurve:
         object.__setattr__(self, "errors", errors)
         if not 0 <= self.shared < math.inf:
             raise InvalidData(f"shared is {self.shared}; allowed: finite numbers of at least 0.")
+        if self.tested is not None and not (1 <= self.tested < math.inf and (errors <= 1).all()):
+            raise InvalidData(
+                f"tested is {self.tested} and the largest error {errors.max():g}; allowed: at least 1 "
+                "row, and rates of mistakes of at most 1."
+            )
         if self.replicates is not None:
             object.__setattr__(self, "replicates", self._named_replicates())
 
@@ -148,6 +157,13 @@ class LearningCurve:
         return np.asarray(np.bincount(self._place, self.errors) / self.counts)
 
     @cached_property
+    def expected(self) -> np.ndarray:
+        """Error at each size that the fits are told, shape (k,): the mean, or that of a share."""
+        # k mistakes among m rows are (k + 1) / (m + 2): the mean of what a uniform prior leaves.
+        m = self.tested
+        return self.means if m is None else (self.means * m + 1) / (m + 2)
+
+    @cached_property
     def variances(self) -> np.ndarray:
         """Variance between replicates at each size, shape (k,); NaN for a single one."""
         squares = np.bincount(self._place, (self.errors - self.means[self._place]) ** 2)
@@ -160,7 +176,7 @@ class LearningCurve:
         names = self.replicates
         if names is not None:
             names = tuple(name for name, keep in zip(names, kept, strict=True) if keep)
-        return LearningCurve(self.samples[kept], self.errors[kept], names, self.shared)
+        return LearningCurve(self.samples[kept], self.errors[kept], names, self.shared, self.tested)
 
 
 def _vector(name: str, values: Any) -> np.ndarray:

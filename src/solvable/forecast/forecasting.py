@@ -117,7 +117,7 @@ def forecast(
     )
     fitted = {
         family.name: fit_family(
-            family, sizes=curve.sizes, means=curve.means, noise=noise, resamples=resamples,
+            family, sizes=curve.sizes, means=curve.expected, noise=noise, resamples=resamples,
             rng=random_stream(seed, "fit", family.name),
         )
         for family in families
@@ -163,7 +163,7 @@ class _Predictor:
         of: str,
     ) -> None:
         self.curve, self.noise, self.fitted, self.of = curve, noise, list(fitted.values()), of
-        self.bend = bend_of(curve, noise)
+        self.bend = bend_of(curve, noise, confidence)
         self.weights = [weights[name] for name in fitted]
         tail = (1 - confidence) / 2
         self.levels = (0.5, tail, 1 - tail)
@@ -175,7 +175,7 @@ class _Predictor:
 
     def __call__(self, size: float) -> Prediction:
         """Median of the averaged confidence and its interval."""
-        profiles = [Profile(model, self.curve.means, size) for model in self.fitted]
+        profiles = [Profile(model, self.curve.expected, size) for model in self.fitted]
         # Calibrated at the sizes that are asked for; between them it changes slowly.
         scales = [
             float(np.interp(np.log(size), np.log(self.asked), calibrated))
@@ -188,6 +188,8 @@ class _Predictor:
             _, lower, upper = mixture.measurement_quantiles(self.levels, self.noise, misfit)
         if self.bend is not None:
             lower = min(lower, self.bend.error_at(size))
+        if self.curve.tested is not None:
+            median, upper = min(median, 1.0), min(upper, 1.0)
         return Prediction(size, float(median), float(lower), float(upper))
 
     def band(self, points: int) -> tuple[Prediction, ...]:

@@ -36,7 +36,7 @@ class ReplicateNoise:
 
 def replicate_noise(curve: LearningCurve) -> ReplicateNoise:
     """Estimate the noise of a curve: variances of few replicates lean on a law pooled over sizes."""
-    means, counts = curve.means, curve.counts
+    means, counts = curve.expected, curve.counts
     scale = np.maximum(means, 1e-3 * max(float(means.max()), 1e-300))
     # No standard error below a ten-thousandth of the error is believed.
     floor = (1e-4 * scale) ** 2
@@ -46,10 +46,10 @@ def replicate_noise(curve: LearningCurve) -> ReplicateNoise:
         nothing = np.zeros(means.shape)
         # Replicates that agree exactly are a known noise of zero, but for the floor.
         known = bool((freedom > 0).any())
+        least = np.diag(np.maximum(floor, _of_counts(curve)))
         return ReplicateNoise(
-            nothing, np.maximum(freedom, 1.0), np.diag(floor), PRIOR_SLOPE[0], 0.0, known,
-            (-np.inf, 0.0),
-        )  # fmt: skip
+            nothing, np.maximum(freedom, 1.0), least, PRIOR_SLOPE[0], 0.0, known, (-np.inf, 0.0)
+        )
     law, prior_freedom = _pooled_law(
         np.log(scale[usable]), curve.variances[usable], freedom[usable]
     )
@@ -71,9 +71,18 @@ def replicate_noise(curve: LearningCurve) -> ReplicateNoise:
     overlap = np.minimum(curve.shared * curve.sizes, 0.9)
     excess = np.sqrt((1 + (counts - 1) * overlap) / (1 - overlap))
     covariance *= np.outer(excess, excess)
+    covariance += np.diag(np.maximum(_of_counts(curve) - np.diag(covariance), 0.0))
     return ReplicateNoise(
         variances, prior_freedom + behind, covariance, law[1], correlation, True, law
     )
+
+
+def _of_counts(curve: LearningCurve) -> np.ndarray:
+    """Variance that a rate of mistakes has at least, because it is one of a number of rows."""
+    if curve.tested is None:
+        return np.zeros(curve.sizes.size)
+    # p (1 - p) / (m + 3): what a uniform prior leaves, also where no replicate made a mistake.
+    return np.asarray(curve.expected * (1 - curve.expected) / (curve.tested + 3))
 
 
 def _pooled_law(

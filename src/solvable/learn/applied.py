@@ -73,7 +73,7 @@ def _error(
         if len(y) < 2 or not notes.get("variance"):
             return rows
         # In units of the variance of the training rows, as `solvable learn` tells it.
-        value, lower, upper = mean_interval(squared / float(notes["variance"]))
+        value, lower, upper = mean_interval(squared / float(notes["variance"]), positive=True)
         return rows | {"unexplained_variance": value, "lower": lower, "upper": upper}
     value, lower, upper = wilson_interval(int(np.count_nonzero(predicted != y)), len(y))
     return {"rows": len(y), "wrong": value, "lower": lower, "upper": upper}

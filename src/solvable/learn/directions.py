@@ -164,9 +164,11 @@ def above_null(ranks: np.ndarray, ratios: np.ndarray) -> int:
 
 
 def pictures_of(
-    model: Any, X: np.ndarray, image_shape: tuple[int, ...], count: int = 12
-) -> np.ndarray:
+    model: Any, X: np.ndarray, image_shape: tuple[int, ...] | None, count: int = 12
+) -> np.ndarray | None:
     """Which pixels go with the strongest directions of the first filter, (k, height, width)."""
+    if image_shape is None:
+        return None
     # A direction of an infinitely wide lift has no weights on pixels; this is what it goes with
     # among the images at hand. For a linear filter it is the covariance times its weights.
     # p_ki = (1/n) sum_mu (f_k(x_mu) - mean f_k) / std(f_k) (x_mu,i - mean x_i)

@@ -62,10 +62,17 @@ def paired_rate_difference(
     return Interval(value, max(p10 - p01 - half, -1.0), min(p10 - p01 + half, 1.0))
 
 
-def mean_interval(values: np.ndarray, confidence: float = CONFIDENCE, *, seed: int = 0) -> Interval:
-    """Interval of a mean of two or more skewed values, such as squared errors."""
+def mean_interval(
+    values: np.ndarray,
+    confidence: float = CONFIDENCE,
+    *,
+    positive: bool = False,
+    seed: int = 0,
+) -> Interval:
+    """Interval of a mean of two or more skewed values; above zero if they are positive."""
     # The studentised bootstrap is second-order correct: [x - t*_(1 - a/2) s, x - t*_(a/2) s] with
     # t* = (x* - x) / s*. Percentiles of the mean itself cover too rarely when values are skewed.
+    # Of positive values the lower end is that of log x, whose s is s / x: x exp(-t*_(1 - a/2) s / x).
     values = np.asarray(values, dtype=np.float64)
     rows = len(values)
     mean = float(values.mean())
@@ -74,10 +81,11 @@ def mean_interval(values: np.ndarray, confidence: float = CONFIDENCE, *, seed: i
         return Interval(mean, mean, mean)
     if rows > CENTRAL_LIMIT_ROWS:
         half = _normal_quantile(confidence) * error
-        return Interval(mean, mean - half, mean + half)
+        lower = mean * math.exp(-half / mean) if positive else mean - half
+        return Interval(mean, lower, mean + half)
     rng = random_stream(seed, "studentised bootstrap")
     standardised = (values - mean) / error
-    ratios = []
+    ratios, of_logarithm = [], []
     left = 2000
     while left > 0:
         # Resamples are drawn together up to 4 million values.
@@ -86,11 +94,19 @@ def mean_interval(values: np.ndarray, confidence: float = CONFIDENCE, *, seed: i
         spread = drawn.std(axis=1, ddof=1) / math.sqrt(rows)
         # A resample of one value only says nothing.
         usable = spread > 0
-        ratios.append(drawn.mean(axis=1)[usable] / spread[usable])
+        away = drawn.mean(axis=1)[usable]
+        ratios.append(away / spread[usable])
+        if positive:
+            grown = np.maximum(1 + away * error / mean, 1e-15)  # x* / x
+            of_logarithm.append(np.log(grown) * grown * mean / (error * spread[usable]))
         left -= count
     tail = (1 - confidence) / 2
     low, high = np.quantile(np.concatenate(ratios), [tail, 1 - tail])
-    return Interval(mean, mean - float(high) * error, mean - float(low) * error)
+    lower = mean - float(high) * error
+    if positive:
+        farthest = float(np.quantile(np.concatenate(of_logarithm), 1 - tail))
+        lower = mean * math.exp(-farthest * error / mean)
+    return Interval(mean, lower, mean - float(low) * error)
 
 
 def clustered_interval(

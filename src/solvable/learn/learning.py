@@ -389,7 +389,6 @@ def _assembled(plan: _Plan, measured: list[Measured]) -> Learned:
     for fit in learned:
         predictions[plan.folds == fit.fold] = fit.predicted
     signals = dataset.class_labels if len(dataset.class_labels) > 2 else (dataset.target,)
-    images = dataset.image_shape
     made = made_of(
         final.model,
         final.attribution,
@@ -402,7 +401,8 @@ def _assembled(plan: _Plan, measured: list[Measured]) -> Learned:
     if found[0].directions or methods[0].beats_constant:
         # Two folds share training rows (Nadeau and Bengio 2003).
         shared = 1 / (request.folds * plan.smallest)
-        outlook = outlook_of(curve, len(plan.y), shared=shared, seed=request.seed)
+        rows = None if losses.regression else float(tested.sum())
+        outlook = outlook_of(curve, len(plan.y), shared=shared, tested=rows, seed=request.seed)
     else:
         outlook = Outlook(curve, verdict=NOTHING_FOUND)
     return Learned(
@@ -413,7 +413,7 @@ def _assembled(plan: _Plan, measured: list[Measured]) -> Learned:
         class_labels=dataset.class_labels,
         target=dataset.target,
         target_deviation=math.sqrt(losses.variance) if losses.regression else None,
-        image_shape=images,
+        image_shape=dataset.image_shape,
         treatments=(*dataset.treatments, *plan.notes),
         network=plan.network,
         protocol=plan.protocol,
@@ -427,7 +427,7 @@ def _assembled(plan: _Plan, measured: list[Measured]) -> Learned:
         data_fingerprint=data_fingerprint,
         versions={name: version(name) for name in ("solvable", "numpy", "scipy", "scikit-learn")},
         model=final.model,
-        pictures=pictures_of(final.model, dataset.X[plan.rows], images) if images else None,
+        pictures=pictures_of(final.model, dataset.X[plan.rows], dataset.image_shape),
         predictions=predictions[tested],
         rows=plan.rows[tested],
         row_folds=plan.folds[tested],

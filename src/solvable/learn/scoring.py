@@ -58,7 +58,7 @@ class Losses:
             top = np.inf if self.regression else 1.0
             return found._replace(lower=max(found.lower, 0.0), upper=min(found.upper, top))
         if self.regression:
-            return mean_interval(losses)
+            return mean_interval(losses, positive=True)
         return wilson_interval(int(losses.sum()), len(losses))
 
     def difference(self, losses: np.ndarray, reference: np.ndarray, confidence: float) -> Interval:
@@ -155,7 +155,12 @@ def verdict_of(difference: Interval) -> Verdict:
 
 
 def outlook_of(
-    curve: Sequence[CurvePoint], rows: int, *, shared: float = 0.0, seed: int = 0
+    curve: Sequence[CurvePoint],
+    rows: int,
+    *,
+    shared: float = 0.0,
+    tested: float | None = None,
+    seed: int = 0,
 ) -> Outlook:
     """Extrapolate the measured learning curve to multiples of the rows of the data set."""
     # The curve ends below all rows, as test rows are held back, so that these are forecast too.
@@ -169,7 +174,7 @@ def outlook_of(
         return Outlook((), verdict="There is no learning curve: too few rows.")
     sizes, errors, folds = zip(*measured, strict=True)
     prediction = forecast(
-        LearningCurve(np.array(sizes), np.array(errors), folds, shared),
+        LearningCurve(np.array(sizes), np.array(errors), folds, shared, tested),
         at=[factor * rows for factor in factors],
         seed=seed,
     )
