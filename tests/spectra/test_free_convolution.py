@@ -164,3 +164,18 @@ def test_unusable_places():
         SpectralLaw([1.0], noise=1.0).density([np.nan])
     with pytest.raises(InvalidParameter, match="double precision"):
         SpectralLaw([1e9], noise=1e-9)
+
+
+def test_a_place_asked_for_again_is_found_once_and_stays_the_same():
+    """Alone, kept from before, or among others; what a caller does to its arrays touches nobody."""
+    law = SpectralLaw(power_law(dimension=17, exponent=0.8), noise=0.4)
+    places = np.linspace(law.edges[0, 0] - 0.3, law.edges[-1, 1] + 0.3, 9)
+    u, height = law.preimage(places)
+    for place, right, high in zip(places, u, height, strict=True):
+        for shape in ((), (1,)):
+            found = law.preimage(np.full(shape, place))
+            assert all(values.shape == shape for values in found)
+            np.testing.assert_allclose(found[0], right, rtol=1e-12)
+            np.testing.assert_allclose(found[1], high, atol=1e-7)
+            if shape:
+                found[0][:], found[1][:] = np.nan, np.nan

@@ -9,8 +9,11 @@ import time
 from collections import Counter
 
 import pytest
+from joblib.externals.loky import reusable_executor
 
 from solvable.errors import InvalidParameter, StudyConflict, StudyError
+from solvable.plots.figure import Figure
+from solvable.plots.files import draw_all
 from solvable.study import Study, load, run_study
 from solvable.study.dispatch import count_workers
 
@@ -68,6 +71,15 @@ def test_two_workers_both_work(toy, toys, logs, tmp_path):
     pids = {pid for _, pid in toys.lines(logs, "begun")}
     assert len(pids) == min(2, count_workers(None))
     assert str(os.getpid()) not in pids or len(pids) == 1
+
+
+@pytest.mark.skipif(count_workers(None) < 2, reason="one core: everything runs in this process")
+def test_figures_are_drawn_by_the_processes_that_ran_the_study(study, tmp_path):
+    """New ones would load all their libraries once more."""
+    run_study(study, tmp_path, workers=2)
+    before = set(reusable_executor._executor._processes)
+    draw_all([Figure(name, "Title", "x", "y", []) for name in "ab"], 2)
+    assert set(reusable_executor._executor._processes) == before
 
 
 def test_the_order_of_the_grid_does_not_matter(study, alone, tmp_path, rows_of_tables, toy):

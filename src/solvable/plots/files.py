@@ -117,7 +117,10 @@ def draw_all(figures: Sequence[Figure], workers: int = 1) -> list[Pictures]:
     import joblib
 
     with joblib.parallel_config(backend="loky", n_jobs=workers, inner_max_num_threads=1):
-        return list(joblib.Parallel()(joblib.delayed(pictures)(figure) for figure in figures))
+        # `max_nbytes` as in `study.dispatch`: with other settings joblib ends the processes that have
+        # just run a study and starts new ones.
+        jobs = (joblib.delayed(pictures)(figure) for figure in figures)
+        return list(joblib.Parallel(max_nbytes=None)(jobs))
 
 
 def write_figures(

@@ -98,6 +98,7 @@ class SpectralLaw:
             )
         self.intervals, self.masses, self._pieces = components(self.target, self.variance)
         self.edges = self._image(self.intervals.ravel()).reshape(-1, 2)
+        self._known: dict[float, tuple[np.ndarray, np.ndarray]] = {}
 
     def _image(self, u: np.ndarray) -> np.ndarray:
         outside = np.zeros(u.size, dtype=bool)
@@ -174,6 +175,17 @@ class SpectralLaw:
         """Point :math:`u+iv` of the curve over each finite place x; v is 0 outside the support."""
         places = np.asarray(x, dtype=np.float64)
         flat = places.ravel()
+        if flat.size != 1:
+            u, height = self._preimage(flat)
+        else:
+            # All functionals above a threshold ask for its place.
+            place = float(flat[0])
+            if place not in self._known:
+                self._known[place] = self._preimage(flat)
+            u, height = (values.copy() for values in self._known[place])
+        return u.reshape(places.shape), height.reshape(places.shape)
+
+    def _preimage(self, flat: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         if not np.isfinite(flat).all():
             raise InvalidData("the places hold NaN or infinity; remove them.")
         left = np.searchsorted(self.edges[:, 0], flat, side="right")
@@ -188,8 +200,7 @@ class SpectralLaw:
         if "_quadrature" in self.__dict__:
             near = np.interp(flat, self.x, self.u)
             guess = np.where((near > low) & (near < high), near, guess)
-        u, height = invert(self.target, self.noise, flat, (low, guess, high), inside)
-        return u.reshape(places.shape), height.reshape(places.shape)
+        return invert(self.target, self.noise, flat, (low, guess, high), inside)
 
     def density(self, x: np.ndarray | float) -> np.ndarray:
         r"""Density :math:`\mu_\delta(x)`, 0 outside the support."""
