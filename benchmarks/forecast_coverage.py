@@ -9,7 +9,8 @@ Simulated curves have their true error by formula. Of the measured ones it is th
 replicates that the curve does not see; it sees five. ``sequential`` measures the system
 sequential-recovery at d = 20; ``digits`` and ``mnist`` are kernel ridge regressions (RBF and the
 infinitely wide ReLU network) of images, whose curves are those of neither family; ``epochs`` are networks
-trained for a fixed number of epochs, which are steepest at their end.
+trained for a fixed number of epochs, which are steepest at their end, and ``epochs-told`` the same
+curves where the forecast is told so.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import gzip
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import files
 from pathlib import Path
 
@@ -235,13 +236,14 @@ POOLS: dict[str, Callable[[], Iterator[Pool]]] = {
     "digits": digits_pools,
     "mnist": mnist_pools,
     "epochs": epochs_pools,
+    "epochs-told": epochs_pools,
 }
 
 
 def pools(name: str, cache: Path | None) -> list[Pool]:
     if cache is None:
         return list(POOLS[name]())
-    path = cache / f"{name}.npz"
+    path = cache / f"{name.removesuffix('-told')}.npz"
     if not path.exists():
         made = list(POOLS[name]())
         np.savez(path, sizes=made[0].sizes, **{one.label: one.errors for one in made})
@@ -316,10 +318,12 @@ def main(arguments: list[str]) -> int:
         for name in words or ["power", "cascade", *POOLS]:
             if name in POOLS:
                 cases = (case for pool in pools(name, cache) for case in pool.cases())
+                if name == "epochs-told":
+                    cases = (replace(c, curve=replace(c.curve, fixed_epochs=True)) for c in cases)
             else:
                 cases = simulated(name, count)
             holds = show(name, judge(cases))
-            # Told, not demanded: .90 and .77 of 77 curves, .71 and .64 before bends were told.
+            # Shown, not demanded: what the data do not show is not foreseen.
             good &= holds or name == "epochs"
     return 0 if good else 1
 

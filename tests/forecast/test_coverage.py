@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -89,10 +90,26 @@ def test_curves_that_bend_at_their_end_are_told_and_widened():
     assert not told(n**-0.5)
 
 
+def test_curves_of_a_fixed_number_of_epochs_reach_lower_and_no_higher():
+    n = np.array([50.0, 100, 200, 400, 800])
+    noise = np.array([0.98, 1.0, 1.02])[:, None]
+    curve = LearningCurve(np.tile(n, 3), (2 * n**-0.5 * noise).ravel())
+    plain = forecast(curve, at=(800, 1600, 3200), resamples=100, band_points=0)
+    told = forecast(replace(curve, fixed_epochs=True), at=(800, 1600, 3200), resamples=100)
+    assert "steps" in told.diagnostics.notes[0]
+    for one, other in zip(plain.predictions, told.predictions, strict=True):
+        assert one.upper == other.upper
+    assert told.predictions[0].lower == plain.predictions[0].lower
+    # A slope of 1/2 at 400, the middle of the second half, that grows with n: (1 + (3200 - 800) / 400
+    # / 2 / 2)^-2 = 1 / 6.25 at 4 n, where the law says 1 / 2; lower by what the noise leaves open.
+    ratio = told.predictions[2].lower / (2 * 800**-0.5)
+    assert 0.12 < ratio < 1 / 6.25
+
+
 @pytest.mark.slow
 def test_intervals_hold_the_truth_of_networks_trained_for_a_fixed_number_of_epochs(monkeypatch):
-    # 77 curves of ten settings: .71 and .64 at the two sizes held back before bends were told, .90 and
-    # .77 since. The second is a miss of the nominal 90 %.
+    # 77 curves of ten settings: .74 and .64 at the two sizes held back without an allowance for bends,
+    # .94 and .87 where the data show them, .95 and .88 where the forecast is told of the epochs.
     folder = Path(__file__).parents[2] / "benchmarks"
     monkeypatch.syspath_prepend(folder)
     spec = importlib.util.spec_from_file_location(
@@ -102,8 +119,8 @@ def test_intervals_hold_the_truth_of_networks_trained_for_a_fixed_number_of_epoc
     monkeypatch.setitem(sys.modules, "forecast_coverage", benchmark)
     spec.loader.exec_module(benchmark)
     cases = [case for pool in benchmark.epochs_pools() for case in pool.cases()]
-    tally = benchmark.judge(iter(cases))
-    assert tally.refused <= len(cases) // 4
-    nearer, farther = np.mean(tally.inside, axis=0)
-    assert nearer >= 0.8
-    assert farther >= 0.7
+    told = [replace(case, curve=replace(case.curve, fixed_epochs=True)) for case in cases]
+    for shown, least in ((cases, 0.8), (told, 0.83)):
+        tally = benchmark.judge(iter(shown))
+        assert tally.refused <= len(cases) // 4
+        assert (np.mean(tally.inside, axis=0) >= least).all()

@@ -25,6 +25,7 @@ def forecast(
     confidence: float = 0.9,
     of: Literal["mean", "measurement"] = "mean",
     tested: float | None = None,
+    fixed_epochs: Flag = False,
     seed: int = 0,
     json: Flag = False,
     output: Path | None = None,
@@ -55,6 +56,9 @@ def forecast(
     tested
         Test rows behind the mean at each size, if errors are rates of mistakes:
         no mistake among 200 rows is no error of zero.
+    fixed_epochs
+        Every model was trained for the same number of epochs: intervals allow for
+        a curve that steepens, as more samples are more steps too.
     seed
         Of the bootstrap.
     json
@@ -69,7 +73,7 @@ def forecast(
     from solvable.verbs import forecast_curve
 
     check_integer("--seed", seed, 0)
-    read = replace(LearningCurve.from_csv(curve), tested=tested)
+    read = replace(LearningCurve.from_csv(curve), tested=tested, fixed_epochs=fixed_epochs)
     if output is not None and output.exists() and not output.is_dir():
         raise InvalidParameter(f"--output is {str(output)!r}, a file; allowed: a directory.")
     with status_line("fitting", shown=not json):

@@ -86,7 +86,7 @@ class Bend:
 
 
 def bend_of(curve: LearningCurve, noise: ReplicateNoise, confidence: float = 0.9) -> Bend | None:
-    """The bend of a curve that is steeper in its second half than in its first, beyond its noise."""
+    """The bend of a curve that steepens beyond its noise, or of models of a fixed number of epochs."""
     means = curve.expected
     if not (noise.known and (means > 0).all()):
         return None
@@ -103,7 +103,7 @@ def bend_of(curve: LearningCurve, noise: ReplicateNoise, confidence: float = 0.9
     half = curve.sizes.size // 2
     late = weights[half:].mean(axis=0)
     steeper, error = slope(late - weights[:half].mean(axis=0))
-    if steeper <= error:
+    if steeper <= error and not curve.fixed_epochs:
         return None
     # A slope belongs to the middle of the sizes it is taken over; the larger rate counts, at the
     # upper end of its interval.
@@ -111,7 +111,8 @@ def bend_of(curve: LearningCurve, noise: ReplicateNoise, confidence: float = 0.9
     rates = []
     for contrast, first in ((weights[-1], -2), (late, half)):
         value, error = slope(contrast)
-        rates.append((value + beyond * error) / np.sqrt(curve.sizes[-1] * curve.sizes[first]))
+        upper = max(value + beyond * error, 0.0)
+        rates.append(upper / np.sqrt(curve.sizes[-1] * curve.sizes[first]))
     # Its end is known to its own standard error.
     last = float(max(means[-1] - np.sqrt(noise.covariance[-1, -1]), 0.0))
     return Bend(float(curve.sizes[-1]), last, float(max(rates)))
@@ -232,12 +233,18 @@ def forecast_notes(
         notes.append(
             "Some sample sizes have one replicate only; their noise is taken from the others."
         )
-    if bend_of(curve, noise) is not None:
+    if curve.fixed_epochs:
+        notes.append(
+            "Models of a fixed number of epochs take more steps where they have more samples: the "
+            "intervals reach down to where the slope of the curve goes on growing."
+        )
+    elif bend_of(curve, noise) is not None:
         notes.append(
             "The error seems to fall faster at its larger sizes, as it does where models are trained for "
             "a fixed number of epochs and more samples are more steps too. Neither model bends so: "
-            "the intervals reach down to where the slope goes on growing. Train longer, or measure "
-            "beyond the bend."
+            "the intervals reach down to where the slope goes on growing. If the number of epochs is "
+            "fixed, say so with --fixed-epochs (LearningCurve: fixed_epochs); training longer, or "
+            "measuring beyond the bend, tells more."
         )
     if inflation > 1.25:
         predicted, measured = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from os import PathLike, fspath
 from typing import Any, NamedTuple
@@ -38,6 +38,10 @@ class LearningCurve:
     tested : float, optional
         Rows behind the mean at each size, if errors are rates of mistakes on them: no mistake among
         200 rows is no error of zero.
+    fixed_epochs : bool
+        Whether every model was trained for the same number of epochs, so that more samples are more
+        steps too. Such a curve may steepen beyond the data without a trace within them: the lower
+        ends of a forecast then allow for it.
 
     Raises
     ------
@@ -57,6 +61,7 @@ class LearningCurve:
     replicates: tuple[str, ...] | None = None
     shared: float = 0.0
     tested: float | None = None
+    fixed_epochs: bool = False
 
     def __post_init__(self) -> None:
         samples, errors = (_vector(name, getattr(self, name)) for name in ("samples", "errors"))
@@ -176,7 +181,7 @@ class LearningCurve:
         names = self.replicates
         if names is not None:
             names = tuple(name for name, keep in zip(names, kept, strict=True) if keep)
-        return LearningCurve(self.samples[kept], self.errors[kept], names, self.shared, self.tested)
+        return replace(self, samples=self.samples[kept], errors=self.errors[kept], replicates=names)
 
 
 def _vector(name: str, values: Any) -> np.ndarray:
