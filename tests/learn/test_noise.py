@@ -16,6 +16,7 @@ from solvable.learn.scoring import Losses, score_methods
 from solvable.learn.words import comparison_sentences, outlook_sentence
 from solvable.networks.permutation import stands_out
 from solvable.operators import SampleSignals
+from solvable.operators.signals import side_by_side
 
 
 @pytest.fixture(autouse=True)
@@ -113,8 +114,8 @@ def strongest(Z, y, seed):
     signals = SampleSignals(Z, (y - y.mean())[:, None])
     rng = np.random.default_rng(seed)
 
-    def permuted(draw):
-        return SampleSignals(Z, rng.permutation(y - y.mean())[:, None])
+    def permuted(draws):
+        return side_by_side(Z, np.column_stack([rng.permutation(y) for _ in draws]))
 
     return stands_out(signals, permuted, np.empty((Z.shape[1], 0)), 0)
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from solvable.errors import InvalidParameter, NotConverged, unknown_choice
 from solvable.networks.permutation import stands_out
-from solvable.networks.significance import outside, significant_directions
+from solvable.networks.significance import Product, outside, significant_directions
 from solvable.operators.modulus import (
     ModulusPairs,
     block_krylov,
@@ -95,7 +95,7 @@ def fit_filter(
     label_power: float,
     nulls: Callable[[], Sequence[SignalOperators]],
     rng: np.random.Generator,
-    permuted: Callable[[int], SignalOperators] | None = None,
+    permuted: Callable[[Sequence[int]], Product] | None = None,
 ) -> tuple[np.ndarray, FilterReport]:
     """Directions of largest modulus of the label-weighted second moment, (P, k), and a report."""
     if settings.multiclass not in ("sum-of-squares", "alternating"):

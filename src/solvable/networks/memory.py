@@ -3,7 +3,9 @@ r"""Fit of a layer-wise filtered network to samples held in memory; kernels allo
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -27,12 +29,18 @@ from solvable.networks.layers import (
     Pool,
     double,
 )
-from solvable.networks.significance import relabelled
+from solvable.networks.significance import Product, relabelled
 from solvable.operators.activations import dual_kernel, kernel_diagonal
-from solvable.operators.kernel_factor import factorise_kernel
+from solvable.operators.kernel_factor import KernelFactor, factorise_kernel
 from solvable.operators.label_moments import LabelMoments
 from solvable.operators.lift import patches
-from solvable.operators.signals import ClassSignals, MomentSignals, SampleSignals, SignalOperators
+from solvable.operators.signals import (
+    ClassSignals,
+    MomentSignals,
+    SampleSignals,
+    SignalOperators,
+    side_by_side,
+)
 
 KERNEL_BLOCK = 128
 """Rows of a kernel that are lifted at a time on the host."""
@@ -180,71 +188,75 @@ class _Fit:
             B, report = self._fit(factor.rows, labels, chosen, rng)
             return to_numpy(_rows(rows, factor.landmarks).T @ as_on(factor.dual(B), rows)), report
 
-        def summed(given: np.ndarray) -> SignalOperators:
-            moments = LabelMoments(width, self.code.n_groups, classes=not self.code.is_real)
-            for start in range(0, n, MOMENT_ROWS):
-                part = slice(start, start + MOMENT_ROWS)
-                moments.add(rows[part], given[part])
-            return MomentSignals(moments, self.code.coefficients)
+        moments = LabelMoments(width, self.code.n_groups, classes=not self.code.is_real)
+        for start in range(0, n, MOMENT_ROWS):
+            part = slice(start, start + MOMENT_ROWS)
+            moments.add(rows[part], labels[part])
 
-        def nulls() -> list[SignalOperators]:
-            return [summed(drawn) for drawn in self._relabelled(len(labels) // len(self.labels))]
+        @cache
+        def single() -> np.ndarray:
+            # Draws of the labels look at the features again and again: they leave their device once.
+            return to_numpy(namespace(rows).astype(rows, namespace(rows).float32, copy=False))
 
-        locations = len(labels) // len(self.labels)
         return fit_filter(
-            summed(labels),
+            MomentSignals(moments, self.code.coefficients),
             chosen,
             n_samples=n,
             label_power=self.code.power,
-            nulls=nulls,
+            nulls=lambda: self._nulls(single()),
             rng=rng,
-            permuted=lambda draw: summed(self._permuted(draw, locations)),
+            permuted=lambda draws: self._permuted(single(), draws),
         )
 
     def _fit(
         self, R: np.ndarray, labels: np.ndarray, chosen: FilterSettings, rng: Any
     ) -> tuple[np.ndarray, FilterReport]:
         """Filter on the coordinates of a kernel, or of fewer samples than features."""
-        first: SignalOperators | None = None
-
-        def signals(given: np.ndarray) -> SignalOperators:
-            if not self.code.is_real and self.code.n_groups > 2:
-                whole = first.covariance if isinstance(first, ClassSignals) else None
-                return ClassSignals(R, given, self.code.n_groups, whole=whole)
-            return SampleSignals(R, self.code.weights(given))
-
-        first = signals(labels)
-        locations = len(labels) // len(self.labels)
+        many = not self.code.is_real and self.code.n_groups > 2
+        first = (
+            ClassSignals(R, labels, self.code.n_groups)
+            if many
+            else SampleSignals(R, self.code.weights(labels))
+        )
         return fit_filter(
             first,
             chosen,
             n_samples=len(R),
             label_power=self.code.power,
-            nulls=lambda: [signals(drawn) for drawn in self._relabelled(locations)],
+            nulls=lambda: self._nulls(R, first if isinstance(first, ClassSignals) else None),
             rng=rng,
-            permuted=lambda draw: signals(self._permuted(draw, locations)),
+            permuted=lambda draws: self._permuted(R, draws),
         )
 
-    def _relabelled(self, locations: int = 1) -> list[np.ndarray]:
-        """Null labels; all locations of an image share theirs."""
-        seed = self.settings.seed
-        return [
-            np.repeat(relabelled(self.code, self.labels, 0, seed=seed, replicate=draw), locations)
-            for draw in range(self.settings.null_replicates)
-        ]
+    def _nulls(
+        self, rows: np.ndarray, classes: ClassSignals | None = None
+    ) -> list[SignalOperators]:
+        """Operators of null labels; all locations of an image share theirs."""
+        found: list[SignalOperators] = []
+        single = rows if classes else rows.astype(np.float32, copy=False)
+        for draw in range(self.settings.null_replicates):
+            drawn = relabelled(self.code, self.labels, 0, seed=self.settings.seed, replicate=draw)
+            drawn = np.repeat(drawn, len(rows) // len(self.labels))
+            if classes:  # each reads the rows of one class alone, so that forming it is cheap
+                whole = classes.covariance
+                found.append(ClassSignals(rows, drawn, self.code.n_groups, whole=whole))
+            else:
+                found.append(SampleSignals(single, self.code.weights(drawn), formed=False))
+        return found
 
-    def _permuted(self, draw: int, locations: int) -> np.ndarray:
-        """Labels in another order; all locations of an image share theirs."""
-        rng = random_stream(self.settings.seed, "permuted labels", draw)
-        return np.repeat(rng.permutation(self.labels), locations)
+    def _permuted(self, rows: np.ndarray, draws: Sequence[int]) -> Product:
+        """Products with the labels in other orders; all locations of an image share theirs."""
+        streams = [random_stream(self.settings.seed, "permuted labels", draw) for draw in draws]
+        weights = [self.code.weights(rng.permutation(self.labels)) for rng in streams]
+        locations = len(rows) // len(self.labels)
+        return side_by_side(rows, np.repeat(np.hstack(weights), locations, axis=0))
 
     def _filter_kernel(
         self, state: _State, chosen: FilterSettings, whitening: str, rng: Any
     ) -> None:
         assert state.kernel is not None
         assert state.chain is not None
-        # At most so many samples span the features; the filter of more is Nystrom's.
-        factor = factorise_kernel(to_numpy(state.kernel), max_rank=2000)
+        factor = _factor(to_numpy(state.kernel), counted=chosen.n_directions == "auto")
         B, report = self._fit(factor.rows, self.labels, chosen, rng)
         kept = factor.rows @ B
         offset, scale = whitening_of(kept, whitening)
@@ -286,6 +298,21 @@ class _Fit:
             sums.add(h[part], Y[part])
         ridge = sums.solve(regularisation=penalty)
         return LinearReadout(ridge.coefficients, ridge.intercept), ridge
+
+
+def _factor(kernel: np.ndarray, *, counted: bool) -> KernelFactor:
+    """Features on as many landmarks as a filter needs; of more samples they are Nystrom's."""
+    factor = factorise_kernel(kernel, max_rank=2000)
+    rank = factor.rows.shape[1]
+    if not counted or rank <= 400:
+        return factor
+    # Nulls cost rank^2. They and the labels' own operator see the same features, chosen without
+    # labels, so that what is left out costs power at most: a twentieth of the variance outside the
+    # first 40 landmarks. It moves the null by a hundredth or two, as much as other draws do.
+    variances = np.einsum("ij,ij->j", factor.rows, factor.rows)
+    left = float(np.trace(kernel)) - np.cumsum(variances)
+    enough = 1 + int(np.argmax(left <= 0.05 * left[39])) if left[-1] <= 0.05 * left[39] else rank
+    return factor.leading(min(max(enough, 400), 1000))
 
 
 def _rows(h: Array, numbers: np.ndarray) -> Array:

@@ -2,46 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from solvable.networks.significance import largest_outside
+from solvable.networks.significance import Product, largest_outside
 from solvable.operators.signals import SignalOperators
 
 DRAWS = 99
 """Permutations of the labels of which none may have as strong a direction: a level of 1 %."""
 
+SCALE = 5
+"""Permutations that say how strong each signal is by chance, and that are made side by side."""
+
 
 def stands_out(
     signals: SignalOperators,
-    permuted: Callable[[int], SignalOperators],
+    permuted: Callable[[Sequence[int]], Product],
     linear: np.ndarray,
     seed: int,
 ) -> bool:
-    """Whether the strongest direction of any signal exceeds that of all permutations of the labels."""
+    """Whether the strongest direction of any signal exceeds that of all permutations of the labels.
 
-    def logarithms(operators: SignalOperators) -> np.ndarray:
-        strengths = [
-            largest_outside(operators.centred(signal, single=True), linear, seed)
-            for signal in range(operators.n_signals)
-        ]
-        with np.errstate(divide="ignore"):
-            return np.log(strengths)
-
-    measured = logarithms(signals)
+    ``permuted`` gives the product with the operators of some draws: one column a signal, draw by draw.
+    """
+    number = signals.n_signals
+    strengths = [
+        largest_outside(signals.centred(signal, single=True), linear, 1, seed)[0]
+        for signal in range(number)
+    ]
+    with np.errstate(divide="ignore"):
+        measured = np.log(strengths)
     known = np.isfinite(measured)  # a class without rows has no strength
     if not known.any():
         return False
-    scale, drawn = 5, []
-    for draw in range(DRAWS):
-        drawn.append(logarithms(permuted(draw))[known])
-        table = np.array(drawn)
+    drawn = np.empty((0, number))
+    for first in range(0, DRAWS, SCALE):
+        draws = range(first, min(first + SCALE, DRAWS))
+        largest = largest_outside(permuted(draws), linear, number * len(draws), seed)
+        with np.errstate(divide="ignore"):
+            drawn = np.vstack([drawn, np.log(largest).reshape(-1, number)])
+        table = drawn[:, known]
         # One test for all signals: the largest of their ratios, each over its own first draws.
-        usual = table[:scale].mean(axis=0)
+        usual = table[:SCALE].mean(axis=0)
         if np.any((table - usual).max(axis=1) >= (measured[known] - usual).max()):
             return False
-        if len(table) in (scale, 10, 20) and _is_beyond_doubt(measured[known], table):
+        if len(table) in (SCALE, 10, 20) and _is_beyond_doubt(measured[known], table):
             return True
     return True
 

@@ -119,15 +119,16 @@ def _strongest(product: Product, size: int, count: int, seed: int) -> tuple[np.n
     return pairs.vectors, pairs.values
 
 
-def largest_outside(product: Product, removed: np.ndarray, seed: int) -> float:
-    """Largest modulus of an eigenvalue outside of orthonormal columns, to one in a hundred."""
-    return float(_largest(product, removed, [removed.shape[1]], seed)[0])
+def largest_outside(product: Product, removed: np.ndarray, number: int, seed: int) -> np.ndarray:
+    """Largest modulus of an eigenvalue of each operator outside of orthonormal columns, (number,)."""
+    return _largest(product, removed, [removed.shape[1]] * number, seed)
 
 
 def _largest(product: Product, removed: np.ndarray, counts: Sequence[int], seed: int) -> np.ndarray:
     """Largest modulus of an eigenvalue outside the first columns of a basis, to one in a hundred."""
     # Lanczos with full orthogonalisation, for all numbers of columns in step: one product of a block
-    # costs little more than that of a vector, and no restart is needed for so few steps.
+    # costs little more than that of a vector, and no restart is needed for so few steps. Each column
+    # of the product may be that with an operator of its own.
     size, width = len(removed), len(counts)
     gone = np.arange(removed.shape[1])[:, None] < np.array(counts)
     start = np.random.default_rng(seed).standard_normal(size)

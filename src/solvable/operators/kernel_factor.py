@@ -37,6 +37,12 @@ class KernelFactor:
         # A = L^-T B, so that f(x) = k(x, X_p) A and A^T G_pp A = B^T B.
         return np.asarray(solve_triangular(self.corner, B, lower=True, trans="T"))
 
+    def leading(self, rank: int) -> KernelFactor:
+        """The factor on the first landmarks alone."""
+        return KernelFactor(
+            self.rows[:, :rank].copy(), self.landmarks[:rank], self.corner[:rank, :rank].copy()
+        )
+
 
 def factorise_kernel(
     kernel: np.ndarray, *, tolerance: float = 1e-10, max_rank: int | None = None

@@ -149,6 +149,8 @@ class SampleSignals:
         Features, or a factor R of their kernel :math:`G = R R^T`.
     weights : ndarray of shape (n, S)
         Weight of each sample in each signal.
+    formed : bool
+        Whether a matrix is formed where many products with one operator are needed.
 
     Examples
     --------
@@ -157,9 +159,10 @@ class SampleSignals:
            [ 0. ,  0.5]])
     """
 
-    def __init__(self, Z: np.ndarray, weights: np.ndarray) -> None:
+    def __init__(self, Z: np.ndarray, weights: np.ndarray, *, formed: bool = True) -> None:
         self.Z = Z
         self.weights = weights
+        self.formed = formed and Z.shape[1] <= FORMED_SIZE
         self.n_features = Z.shape[1]
         self.n_signals = weights.shape[1]
 
@@ -174,10 +177,13 @@ class SampleSignals:
 
     def centred(self, signal: int, *, single: bool = False) -> Callable[[np.ndarray], np.ndarray]:
         """Product with one operator, its label less its mean."""
+        if single and not self.formed:
+            return side_by_side(self.Z, self.weights[:, [signal]])
         weights = (self.weights[:, signal] - self.weights[:, signal].mean()) / len(self.Z)
-        if self.n_features > FORMED_SIZE:
+        if not self.formed:
             return lambda Q: np.asarray(self.Z.T @ (weights[:, None] * (self.Z @ Q)))
-        matrix = mirror(weighted_gram(self.Z, weights))
+        kind: Any = np.float32 if single else np.float64
+        matrix = mirror(weighted_gram(self.Z.astype(kind, copy=False), weights.astype(kind)))
         return _product_with(matrix, single)
 
     def first_moments(self) -> np.ndarray:
@@ -240,16 +246,21 @@ class ClassSignals(SampleSignals):
         r""":math:`\Sigma`, the mean of :math:`z z^T`, shape (P, P)."""
         return np.asarray(self.Z.T @ self.Z / len(self.Z))
 
+    @cached_property
+    def _single_covariance(self) -> np.ndarray:
+        return np.asarray(self.covariance, dtype=np.float32)
+
     def centred(self, signal: int, *, single: bool = False) -> Callable[[np.ndarray], np.ndarray]:
         """Product with one operator; its label has mean zero as it is."""
-        if self.n_features > FORMED_SIZE:
+        if not self.formed:
             return super().centred(signal, single=single)
         kind: Any = np.float32 if single else np.float64
         rows: Any = self.Z[self._parts[signal]].astype(kind, copy=False)
         # NumPy sees the transpose and takes a rank update, half the arithmetic.
+        whole = self._single_covariance if single else self.covariance
         matrix = rows.T @ rows  # C_c = Z_c^T Z_c / n - pi_c Sigma
         matrix /= len(self.Z)
-        matrix -= (self.shares[signal] * self.covariance).astype(kind, copy=False)
+        matrix -= kind(self.shares[signal]) * whole
         return _product_with(matrix, single)
 
     def products(self, Q: np.ndarray) -> np.ndarray:
@@ -264,6 +275,21 @@ class ClassSignals(SampleSignals):
             np.matmul(self.Z[rows], part, out=projected[rows])
         projected -= self.Z @ np.einsum("c,cpk->pk", self.shares, Q)
         return (self.Z.T @ projected / n)[None]
+
+
+def side_by_side(Z: np.ndarray, weights: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+    """Product of each column of a block with the operator of its own label, or of one for all."""
+    # q_j -> sum_mu (w_mu,j - mean) z_mu (z_mu . q_j) / n in float32: nothing is formed, which pays for
+    # the few steps of a column that find its largest eigenvalue.
+    rows = np.asarray(Z, dtype=np.float32)
+    centred = ((weights - weights.mean(axis=0)) / len(Z)).astype(np.float32)
+
+    def product(Q: np.ndarray) -> np.ndarray:
+        projected = rows @ Q.astype(np.float32)
+        projected *= centred
+        return np.asarray(rows.T @ projected, dtype=np.float64)
+
+    return product
 
 
 def _product_with(matrix: np.ndarray, single: bool) -> Callable[[np.ndarray], np.ndarray]:
