@@ -77,6 +77,7 @@ class Method:
     meaning: str  # a sentence without full stop
     make: Callable[[], Any]  # its estimator
     kernel_rows: int | None = None  # beyond these it is fitted to a random part of the rows
+    narrow: bool = False  # whether it is fitted in single precision, for time
 
 
 def methods(design: Design) -> tuple[Method, ...]:
@@ -93,6 +94,7 @@ def methods(design: Design) -> tuple[Method, ...]:
             "learned features",
             f"{depth} layers, {width}, each but the last filtered by what the target tells",
             lambda: design.network(design.blocks),
+            narrow=design.width != math.inf,
         ),
         Method(
             "nngp",
@@ -106,6 +108,7 @@ def methods(design: Design) -> tuple[Method, ...]:
             f"random features, {lazy}",
             f"{depth} random layers of width {lazy}, features not learned",
             lambda: design.network(network_blocks(design.depth, width=design.lazy_width)),
+            narrow=design.width != math.inf,
         ),
         Method(
             "rbf",

@@ -10,7 +10,7 @@ import numpy as np
 from solvable.arrays import GENERATION_ROWS, random_stream
 from solvable.networks.blocks import LabelCode
 from solvable.operators.modulus import block_krylov, dense_by_modulus
-from solvable.operators.signals import SignalOperators
+from solvable.operators.signals import SignalOperators, centred_products
 
 Product = Callable[[np.ndarray], np.ndarray]
 
@@ -57,7 +57,8 @@ def significant_directions(
     ratios, kept, numbers = [], [], []
     for signal in range(signals.n_signals):
         # Ratios are wanted to one in a hundred only.
-        product, *permuted = [one.centred(signal, single=True) for one in (signals, *nulls)]
+        product = signals.centred(signal, single=True)
+        permuted = centred_products(nulls, signal)
         of_signal, number, vectors = _of_one_signal(product, permuted, linear, most, seed)
         ratios.append(of_signal)
         numbers.append(number)
@@ -71,7 +72,11 @@ def significant_directions(
 
 
 def _of_one_signal(
-    product: Product, permuted: Sequence[Product], linear: np.ndarray, most: int, seed: int
+    product: Product,
+    permuted: Sequence[tuple[Product, int]],
+    linear: np.ndarray,
+    most: int,
+    seed: int,
 ) -> tuple[list[float], int, np.ndarray]:
     size = len(linear)
     # Forty-one pairs serve the first comparisons; more follow if all of them are significant.
@@ -88,7 +93,12 @@ def _of_one_signal(
         counts = counts[len(known) :]
         removed = np.hstack([linear, vectors[:, : known[-1]]])
         kept = [linear.shape[1] + count for count in known]
-        nulls = np.array([_largest(null, removed, kept, seed) for null in permuted])
+        nulls = np.vstack(
+            [
+                _largest(null, removed, kept * number, seed).reshape(number, -1)
+                for null, number in permuted
+            ]
+        )
         for count, of_count in zip(known, nulls.T, strict=True):
             # A rare class is absent from some draws of the labels; those say nothing.
             drawn = of_count[of_count > 0]
@@ -140,7 +150,7 @@ def _largest(product: Product, removed: np.ndarray, counts: Sequence[int], seed:
     most = min(size, MOST_STEPS)
     whole = np.zeros((width, most, size))
     projected = np.zeros((width, most, most))
-    largest, scale = np.zeros(width), np.zeros(width)
+    largest, scale, settled = np.zeros(width), np.zeros(width), np.zeros(width, dtype=bool)
     for step in range(1, most + 1):
         lengths = np.linalg.norm(q, axis=0)
         # A space that is invariant has no next direction, but that of rounding.
@@ -159,10 +169,13 @@ def _largest(product: Product, removed: np.ndarray, counts: Sequence[int], seed:
             continue
         values, vectors = np.linalg.eigh(reduced)
         place = np.argmax(np.abs(values), axis=1)
-        largest = np.abs(values)[np.arange(width), place]
+        found = np.abs(values)[np.arange(width), place]
+        # Each is taken when it has converged, whatever goes on beside it.
+        largest = np.where(settled, largest, found)
         # |C v - lambda v| = |q| |last entry of the coefficients of v|.
         residuals = np.linalg.norm(q, axis=0) * np.abs(vectors[np.arange(width), -1, place])
-        if (residuals <= 0.01 * largest).all():
+        settled |= residuals <= 0.01 * found
+        if settled.all():
             break
     return largest
 

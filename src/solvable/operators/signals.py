@@ -2,7 +2,7 @@ r"""Operators of the labels: of moments that were summed, or of features held in
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -278,18 +278,37 @@ class ClassSignals(SampleSignals):
 
 
 def side_by_side(Z: np.ndarray, weights: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
-    """Product of each column of a block with the operator of its own label, or of one for all."""
+    """Product with the operators of k labels, in a block with as many columns for each in turn."""
     # q_j -> sum_mu (w_mu,j - mean) z_mu (z_mu . q_j) / n in float32: nothing is formed, which pays for
     # the few steps of a column that find its largest eigenvalue.
     rows = np.asarray(Z, dtype=np.float32)
     centred = ((weights - weights.mean(axis=0)) / len(Z)).astype(np.float32)
+    chunk = max(32, 2**18 // Z.shape[1])  # a megabyte, so that its second use finds it in the cache
 
     def product(Q: np.ndarray) -> np.ndarray:
-        projected = rows @ Q.astype(np.float32)
-        projected *= centred
-        return np.asarray(rows.T @ projected, dtype=np.float64)
+        narrow = Q.astype(np.float32)
+        image = np.zeros(Q.shape[::-1])
+        for start in range(0, len(rows), chunk):
+            part = slice(start, start + chunk)
+            projected = rows[part] @ narrow
+            projected.reshape(-1, centred.shape[1], Q.shape[1] // centred.shape[1])[:] *= centred[
+                part, :, None
+            ]
+            image += projected.T @ rows[part]
+        return np.asarray(image.T)
 
     return product
+
+
+def centred_products(
+    operators: Sequence[SignalOperators], signal: int
+) -> list[tuple[Callable[[np.ndarray], np.ndarray], int]]:
+    """Products with one signal of some operators, each with the number that it takes in turn."""
+    shared = [one for one in operators if isinstance(one, SampleSignals) and not one.formed]
+    if len(shared) == len(operators) > 0 and all(one.Z is shared[0].Z for one in shared):
+        weights = np.column_stack([one.weights[:, signal] for one in shared])
+        return [(side_by_side(shared[0].Z, weights), len(shared))]
+    return [(one.centred(signal, single=True), 1) for one in operators]
 
 
 def _product_with(matrix: np.ndarray, single: bool) -> Callable[[np.ndarray], np.ndarray]:
