@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from solvable.errors import InvalidData, InvalidParameter
 from solvable.hermite import hermite_polynomials
 from solvable.operators import FeatureMap, HermiteFeatures
+from solvable.operators._engines import sum_of_products, thin_product
 from solvable.operators._symmetric import (
     mirror,
     quadratic_forms,
@@ -254,3 +255,28 @@ def test_rank_updates_add_to_what_is_there(order: Any, dtype: Any) -> None:
     rank_update(total, np.array(Z, dtype=dtype, order=order), -1.0)
     atol = 1e-5 if dtype == np.float32 else 1e-12
     np.testing.assert_allclose(np.triu(total), np.triu(np.eye(5) - Z.T @ Z), atol=atol)
+
+
+@pytest.mark.parametrize("n", [0, 1, 1488, 1489, 1601, 4096, 9001])
+def test_thin_products_in_parts_are_the_products(n: int) -> None:
+    """Of up to a million multiplications each (84 by 8 by 1488), whatever is left over."""
+    rng = np.random.default_rng(n)
+    table, pairs = rng.standard_normal((8, 84)), rng.standard_normal((105, n))[:84]
+    np.testing.assert_allclose(thin_product(table, pairs), table @ pairs, rtol=0, atol=1e-12)
+    weighted = rng.standard_normal((8, n))
+    found, expected = sum_of_products(pairs, weighted), pairs @ weighted.T
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("dimension", [13, 17])
+def test_weighted_products_of_degree_three_are_the_same_in_small_parts(dimension: int) -> None:
+    """One block of thousands of rows, where pairs are multiplied in parts, against many blocks."""
+    rng = np.random.default_rng(dimension)
+    X, weights = rng.standard_normal((4_001, dimension)), rng.standard_normal(4_001)
+    features = HermiteFeatures(3, dimension)
+    U = rng.standard_normal((features.n_features, 1))
+    whole = features.weighted_sum([(X, weights)], U)
+    parts = features.weighted_sum(
+        [(X[k : k + 50], weights[k : k + 50]) for k in range(0, 4_001, 50)], U
+    )
+    np.testing.assert_allclose(whole, parts, rtol=0, atol=1e-9 * np.abs(whole).max())

@@ -17,6 +17,7 @@ from solvable.operators._engines import (
     columns_of,
     products_of_pairs,
     sum_of_products,
+    thin_product,
 )
 
 
@@ -156,7 +157,8 @@ class Cubic(Linear):
         tables, linear = state
         forms = -(linear @ columns)
         for (some, last), table in zip(self.blocks, tables, strict=True):
-            cube = namespace(columns).reshape(table @ pairs[some, :], (-1, last, columns.shape[1]))
+            cube = thin_product(table, pairs[some, :])
+            cube = namespace(columns).reshape(cube, (-1, last, columns.shape[1]))
             if isinstance(columns, np.ndarray):
                 forms += np.einsum("kin,in->kn", cube, columns[:last])
             else:
