@@ -169,7 +169,7 @@ def _command(
 def _tell(found: Learned, files: LearnFiles) -> None:
     from solvable.cli.terminal import write, write_prose
     from solvable.learn import words
-    from solvable.learn.tables import made_table, method_table, outlook_table, signal_table
+    from solvable.learn.tables import method_table, outlook_table, rests_table, signal_table
 
     write_prose(words.subject(found), style="bold")
     write_prose(*(f"- {treatment}" for treatment in found.treatments), style="dim")
@@ -184,7 +184,7 @@ def _tell(found: Learned, files: LearnFiles) -> None:
         if made:
             write("")
             write_prose(made)
-            write("", made_table(layer))
+            write("", rests_table(layer))
     write("")
     write_prose("How good are they on rows that were not seen?", style="bold")
     write_prose(words.headline(found), *words.comparison_sentences(found))

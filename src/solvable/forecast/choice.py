@@ -98,12 +98,12 @@ def bend_of(curve: LearningCurve, noise: ReplicateNoise, confidence: float = 0.9
         value = float(contrast @ np.log(means))
         return value, float(np.sqrt(relative @ noise.covariance @ relative))
 
-    # No power law is steeper in its second half than in its first. One standard error is enough: a
-    # bend that is not there costs little, and half of those that are there leave no more.
+    # No power law is steeper in its second half than in its first. Below two standard errors more
+    # bends are foreseen, and cascades, which steepen and stop, have intervals far too wide.
     half = curve.sizes.size // 2
     late = weights[half:].mean(axis=0)
     steeper, error = slope(late - weights[:half].mean(axis=0))
-    if steeper <= error and not curve.fixed_epochs:
+    if steeper <= 2 * error and not curve.fixed_epochs:
         return None
     # A slope belongs to the middle of the sizes it is taken over; the larger rate counts, at the
     # upper end of its interval.

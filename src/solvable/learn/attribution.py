@@ -10,8 +10,9 @@ import numpy as np
 
 from solvable.arrays import random_stream
 from solvable.data import Preparation
-from solvable.learn.results import ColumnShare
+from solvable.networks.filters import FilterReport
 from solvable.networks.layers import Filter, KernelFilter
+from solvable.networks.significance import FIRST_RATIO
 
 MOST_COLUMNS = 1000
 """Columns beyond which directions are not attributed."""
@@ -27,23 +28,33 @@ class Attribution:
     straight: (
         np.ndarray
     )  # (K,), share that is a straight line in the columns; NaN if rows are too few
-    tested: np.ndarray  # (rows tested, K), the directions themselves
+
+
+def above_ratio(report: FilterReport) -> int:
+    """Directions that are stronger than their null by the ratio, whether or not permutations agree."""
+    first = report.null_ratios[:, :1]
+    return len(report.eigenvalues) if np.any(first > FIRST_RATIO) else 0
+
+
+def rows_attributed(columns: int) -> int:
+    """Rows on which so many columns are exchanged one by one."""
+    return max(20, min(256, 6000 // columns))
 
 
 def attribute(
-    model: Any, X: np.ndarray, X_test: np.ndarray, preparation: Preparation, *, seed: int
+    model: Any, X: np.ndarray, preparation: Preparation, *, seed: int
 ) -> Attribution | None:
-    """Shares of the columns in the directions that carry signal; None if there are none."""
+    """Shares of the columns in the directions above their null; None if there are none."""
     report = model.filters_[0]
-    count = min(int(report.n_significant or 0), len(report.eigenvalues))
-    groups = _groups(preparation)
+    count = above_ratio(report)
+    groups = column_groups(preparation)
     if count == 0 or len(groups) > MOST_COLUMNS:
         return None
     # Share of column j in direction f, Jansen's estimate of its total effect (1999):
     # T_j = E[(f(x) - f(x with x_j of another row))^2] / 2 Var f. For a straight line in independent
     # columns it is the squared loading in standardised units. All columns of one text go together.
     rng = random_stream(seed, "rows to attribute directions")
-    rows = rng.permutation(len(X))[: max(20, min(256, 6000 // len(groups)))]
+    rows = rng.permutation(len(X))[: rows_attributed(len(groups))]
     others = np.roll(rows, 1)
     here = first_coordinates(model, X[rows])[:, :count]
     effects = np.empty((count, len(groups)))
@@ -62,7 +73,6 @@ def attribute(
         effects / np.where(sums > 0, sums, 1.0),
         total / (total.sum() or 1.0),
         _straight(X, everywhere),
-        first_coordinates(model, X_test)[:, :count] if len(X_test) else np.empty((0, count)),
     )
 
 
@@ -76,7 +86,7 @@ def first_coordinates(model: Any, X: np.ndarray) -> np.ndarray:
     return h
 
 
-def _groups(preparation: Preparation) -> list[tuple[str, list[int]]]:
+def column_groups(preparation: Preparation) -> list[tuple[str, list[int]]]:
     """Columns of the table, each with its columns of the matrix."""
     groups = [(name, [place]) for place, name in enumerate(preparation.numeric_names)]
     start = len(groups)
@@ -98,41 +108,15 @@ def _straight(X: np.ndarray, features: np.ndarray) -> np.ndarray:
 
 
 def matched(
-    whole: Attribution, in_folds: Sequence[Attribution], coordinates: Sequence[np.ndarray]
-) -> tuple[list[np.ndarray], np.ndarray]:
-    """Shares of each fold's likest direction, (K, G), and its squared correlation, (folds, K)."""
+    in_folds: Sequence[np.ndarray], coordinates: Sequence[np.ndarray]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Each fold's likest direction, and its squared correlation, (folds, K) each."""
     # On the rows that the fold tests: coordinates are those of the directions of the whole there.
-    shares, again = [], []
-    for fold, values in zip(in_folds, coordinates, strict=True):
-        squared = _correlations(values, fold.tested) ** 2
-        likest = squared.argmax(axis=1)
-        shares.append(_aligned(fold, whole.columns, fold.shares)[likest])
-        again.append(squared.max(axis=1))
-    return shares, np.array(again)
-
-
-def column_shares(
-    columns: Sequence[str], share: np.ndarray, in_folds: Sequence[np.ndarray]
-) -> tuple[ColumnShare, ...]:
-    """Shares by size, with the least and largest of the folds."""
-    ends = [np.array(in_folds).min(axis=0), np.array(in_folds).max(axis=0)] if len(in_folds) else []
-    return tuple(
-        ColumnShare(columns[place], float(share[place]), *(float(end[place]) for end in ends))
-        for place in np.argsort(-share, kind="stable")
+    squared = [_correlations(*pair) ** 2 for pair in zip(coordinates, in_folds, strict=True)]
+    return (
+        np.array([one.argmax(axis=1) for one in squared]),
+        np.array([one.max(axis=1) for one in squared]),
     )
-
-
-def totals(whole: Attribution, in_folds: Sequence[Attribution]) -> tuple[ColumnShare, ...]:
-    """Shares of the columns in all directions together."""
-    folds = [_aligned(fold, whole.columns, fold.total[None])[0] for fold in in_folds]
-    return column_shares(whole.columns, whole.total, folds)
-
-
-def _aligned(fold: Attribution, columns: Sequence[str], shares: np.ndarray) -> np.ndarray:
-    """Shares in the order of other columns; none for a column that the fold dropped."""
-    place = {name: i for i, name in enumerate(fold.columns)}
-    padded = np.column_stack([shares, np.zeros(len(shares))])
-    return np.asarray(padded[:, [place.get(name, -1) for name in columns]])
 
 
 def _correlations(left: np.ndarray, right: np.ndarray) -> np.ndarray:

@@ -3,69 +3,87 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from solvable.learn.attribution import (
-    Attribution,
-    column_shares,
-    first_coordinates,
-    matched,
-    totals,
-)
+from solvable.learn.attribution import Attribution, above_ratio, first_coordinates, matched
 from solvable.learn.results import ColumnShare, Direction, LayerFound, SignalOfClass
+from solvable.learn.unseen import Unseen, lost_without, signal_on_unseen
 from solvable.networks.filters import FilterReport
 from solvable.networks.significance import FIRST_RATIO, SIGNIFICANT_RATIO
 
 
 @dataclass(frozen=True)
 class Made:
-    """Which columns the directions of the first filter are made of, with what the folds say."""
+    """Which columns the directions of the first filter are made of, and rest on in unseen rows."""
 
     whole: Attribution  # of all rows
-    in_folds: tuple[Attribution, ...]  # empty if a fold has none
+    folds: tuple[Unseen, ...]  # empty if a fold has none
     coordinates: tuple[np.ndarray, ...]  # of the directions of all rows on the rows of each fold
 
-    @cached_property
-    def totals(self) -> tuple[ColumnShare, ...]:
+    def totals(self, tests: int) -> tuple[ColumnShare, ...]:
         """Shares in all directions together."""
-        return totals(self.whole, self.in_folds)
+        last = np.array([fold.tested.shape[1] for fold in self.folds], dtype=np.int64)
+        return self._columns(self.whole.total, last, tests)
 
     @cached_property
-    def _matched(self) -> tuple[list[np.ndarray], np.ndarray]:
-        return matched(self.whole, self.in_folds, self.coordinates)
+    def _matched(self) -> tuple[np.ndarray, np.ndarray]:
+        return matched([fold.tested for fold in self.folds], self.coordinates)
 
-    def of(self, number: int) -> tuple[tuple[ColumnShare, ...], float | None, float | None]:
-        """Shares in a direction, how much of it is straight, and how well folds find it again."""
+    def of(self, number: int, tests: int) -> dict[str, Any]:
+        """What a direction is made of and rests on, where so many are tested."""
         place = number - 1
         if place >= len(self.whole.shares):
-            return (), None, None
+            return {}
         straight = float(self.whole.straight[place])
-        shares, again = self._matched
-        columns = column_shares(
-            self.whole.columns, self.whole.shares[place], [fold[place] for fold in shares]
-        )
-        return (
-            columns,
-            None if np.isnan(straight) else straight,
-            float(np.median(again[:, place])) if len(shares) else None,
-        )
+        known: dict[str, Any] = {"straight": None if np.isnan(straight) else straight}
+        if not self.folds:
+            none = np.empty(0, dtype=np.int64)
+            return known | {"columns": self._columns(self.whole.shares[place], none, tests)}
+        likest, again = self._matched
+        unseen = signal_on_unseen(self.folds, likest[:, place])
+        return known | {
+            "columns": self._columns(self.whole.shares[place], likest[:, place], tests),
+            "again": float(np.median(again[:, place])),
+            "unseen": unseen.value,
+            "unseen_error": unseen.error,
+            "confirmed": unseen.is_above_zero(tests),
+        }
+
+    def _columns(
+        self, shares: np.ndarray, places: np.ndarray, tests: int
+    ) -> tuple[ColumnShare, ...]:
+        """Columns by their share, with what is lost without them where the folds have a signal."""
+        columns = [
+            ColumnShare(self.whole.columns[place], float(shares[place]))
+            for place in np.argsort(-shares, kind="stable")
+        ]
+        signal = signal_on_unseen(self.folds, places) if len(places) else None
+        if signal is None or not signal.is_above_zero(tests):
+            return tuple(columns)
+        told = []
+        for part in columns:
+            lost = lost_without(self.folds, places, part.column)
+            value, error = lost.value / signal.value, lost.error / signal.value
+            named = lost.is_above_zero(tests * len(columns))
+            told.append(replace(part, lost=value, lost_error=error, named=named))
+        return tuple(told)
 
 
 def made_of(
     model: Any,
     whole: Attribution | None,
-    in_folds: Sequence[Attribution | None],
+    in_folds: Sequence[Unseen | None],
     tested: Sequence[np.ndarray],
 ) -> Made | None:
-    """Attribution of all rows beside those of the folds; tested are the rows that each tests."""
+    """Attribution of all rows beside the signal in the folds; tested are the rows that each tests."""
     if whole is None:
         return None
     folds = [one for one in in_folds if one is not None]
-    if len(folds) < len(in_folds) or not folds:
+    if len(folds) < len(in_folds):
         return Made(whole, (), ())
     count = len(whole.shares)
     coordinates = tuple(first_coordinates(model, X)[:, :count] for X in tested)
@@ -77,23 +95,31 @@ def layers_found(
     in_folds: Sequence[tuple[int, ...]],
     labels: Sequence[str],
     made: Made | None = None,
+    *,
+    confirmed: bool = False,
 ) -> tuple[LayerFound, ...]:
-    """What each filter found in all rows; labels name the classes, or the target alone."""
+    """What each filter found in all rows; labels name the classes, or the target alone.
+
+    Where the learned features are confirmed on unseen rows, directions above their ratio count
+    although permutations of the labels do not tell the strongest from chance.
+    """
     layers: list[LayerFound] = []
     for number, report in enumerate(model.filters_):
         # Of a first filter that kept chance alone, the next sees what was chosen to go with the labels.
         below = [counts[number] if all(counts[:number]) else 0 for counts in in_folds]
-        told = bool(report.n_significant) and all(layer.directions for layer in layers)
+        significant = above_ratio(report) if confirmed else int(report.n_significant or 0)
+        told = bool(significant) and all(layer.directions for layer in layers)
+        shown = _strongest(report, told, None if number else made)
         layers.append(
             LayerFound(
                 number=number + 1,
-                directions=int(report.n_significant or 0) * told,
+                directions=significant * told,
                 directions_in_folds=tuple(below),
                 kept=len(report.eigenvalues),
                 threshold=SIGNIFICANT_RATIO,
-                strongest=_strongest(report, told, None if number else made),
-                signals=_signals(report, labels, told),
-                columns=made.totals if made and told and not number else (),
+                strongest=shown,
+                signals=_signals(report, labels, significant * told),
+                columns=made.totals(len(shown) + 1) if made and told and not number else (),
             )
         )
     return tuple(layers)
@@ -106,6 +132,8 @@ def _strongest(report: FilterReport, told: bool, made: Made | None) -> tuple[Dir
         pairs = zip(report.null_counts.tolist(), report.null_ratios[0].tolist(), strict=True)
         tested = {count + 1: ratio for count, ratio in pairs if np.isfinite(ratio)}
     ranks = (1, 2, 3, 4, 6, 8, 11, 15, 21, 29, 41, 57, 81, 113, 161, 225, 321, 449, 641)
+    # All of them together are one test more.
+    numbers = [one for one in (sorted(tested) or ranks) if one <= len(report.eigenvalues)]
     return tuple(
         Direction(
             number,
@@ -114,16 +142,14 @@ def _strongest(report: FilterReport, told: bool, made: Made | None) -> tuple[Dir
             emergence_rows(report.n_samples, tested.get(number)) if told else None,
             float(report.residual_dimensions[number - 1]),
             float(report.emergence_samples[number - 1]),
-            *(made.of(number) if made is not None and told else ()),
+            **(made.of(number, len(numbers) + 1) if made is not None and told else {}),
         )
-        for number in (sorted(tested) or ranks)
-        if number <= len(report.eigenvalues)
+        for number in numbers
     )
 
 
-def _signals(report: FilterReport, labels: Sequence[str], told: bool) -> tuple[SignalOfClass, ...]:
+def _signals(report: FilterReport, labels: Sequence[str], whole: int) -> tuple[SignalOfClass, ...]:
     signals = []
-    whole = int(report.n_significant or 0) * told
     for label, ratios in zip(labels, report.null_ratios, strict=True):
         known = np.isfinite(ratios)
         ranks, kept = report.null_counts[known] + 1, ratios[known]

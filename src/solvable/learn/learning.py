@@ -389,16 +389,14 @@ def _assembled(plan: _Plan, measured: list[Measured]) -> Learned:
     for fit in learned:
         predictions[plan.folds == fit.fold] = fit.predicted
     signals = dataset.class_labels if len(dataset.class_labels) > 2 else (dataset.target,)
-    made = made_of(
-        final.model,
-        final.attribution,
-        [fit.attribution for fit in learned],
-        [dataset.X[plan.rows[plan.folds == fit.fold]] for fit in learned],
-    )
+    tests = [dataset.X[plan.rows[plan.folds == fit.fold]] for fit in learned]
+    made = made_of(final.model, final.attribution, [fit.unseen for fit in learned], tests)
     methods = score_methods(plan.methods, by_method, losses)
-    found = layers_found(final.model, [fit.n_significant for fit in learned], signals, made)
+    beats = methods[0].beats_constant
+    counts = [fit.above if beats else fit.n_significant for fit in learned]
+    found = layers_found(final.model, counts, signals, made, confirmed=beats)
     curve = _curve(plan, measured, losses)
-    if found[0].directions or methods[0].beats_constant:
+    if found[0].directions or beats:
         # Two folds share training rows (Nadeau and Bengio 2003).
         shared = 1 / (request.folds * plan.smallest)
         rows = None if losses.regression else float(tested.sum())

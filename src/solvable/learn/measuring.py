@@ -13,8 +13,9 @@ import numpy as np
 from solvable.arrays import random_stream
 from solvable.data import Split
 from solvable.errors import SolvableError
-from solvable.learn.attribution import Attribution, attribute
+from solvable.learn.attribution import Attribution, above_ratio, attribute
 from solvable.learn.competitors import LEARNED, Design, methods
+from solvable.learn.unseen import Unseen, unseen_signal
 
 Progress: TypeAlias = Callable[[int, int, float | None], None]
 """Called with tasks done, tasks in all, and seconds left or None."""
@@ -30,7 +31,7 @@ class Task:
     design: Design
     rows: int  # training rows
     keep_model: bool = False
-    attributed: bool = False  # whether to say which columns its directions are made of
+    attributed: bool = False  # whether to say which columns its directions are made of, or rest on
 
     def ready(self) -> Task:
         """The same with its rows prepared."""
@@ -66,6 +67,8 @@ class Measured:
     model: Any = None  # if it was asked for
     remark: str = ""  # what was done less than in full
     attribution: Attribution | None = None  # of the directions to columns, if it was asked for
+    unseen: Unseen | None = None  # their signal on the test rows, if it was asked for
+    above: tuple[int, ...] = ()  # as n_significant, by the ratio to their null alone
 
 
 def measure(task: Task) -> Measured:
@@ -98,23 +101,27 @@ def measure(task: Task) -> Measured:
                 task.method, task.fold, task.rows, np.empty(0), rows=len(y), failure=str(error)
             )
         seconds = time.perf_counter() - start
-        made = (
-            attribute(model, X, X_test, split.preparation, seed=task.design.seed)
-            if task.attributed
-            else None
-        )
+        made, unseen = None, None
+        if task.attributed and task.fold < 0:
+            made = attribute(model, X, split.preparation, seed=task.design.seed)
+        elif task.attributed:
+            regression, seed = task.design.regression, task.design.seed
+            unseen = unseen_signal(model, split, regression=regression, seed=seed)
+    reports = getattr(model, "filters_", ())
     return Measured(
         task.method,
         task.fold,
         task.rows,
         np.asarray(predicted),
-        tuple(report.n_significant or 0 for report in getattr(model, "filters_", ())),
+        tuple(report.n_significant or 0 for report in reports),
         seconds,
         getattr(model, "rows_", len(y)),
         "",
         model if task.keep_model else None,
         getattr(model, "remark_", ""),
         made,
+        unseen,
+        tuple(above_ratio(report) for report in reports),
     )
 
 

@@ -62,12 +62,15 @@ class MethodScore:
 
 @dataclass(frozen=True)
 class ColumnShare:
-    """How much of a direction is made of a column."""
+    """How much of a direction is made of a column, and how much of what it tells rests on it."""
 
     column: str
     share: float  # of all columns together, from 0 to 1
-    lower: float | None = None  # least and largest in the models of the folds; None without them
-    upper: float | None = None
+    # Share of the signal on unseen rows that is lost where the column is shuffled there, with its
+    # standard error; None if there is no signal.
+    lost: float | None = None
+    lost_error: float | None = None
+    named: bool = False  # whether that is above zero, all columns and directions tested together
 
 
 @dataclass(frozen=True)
@@ -90,6 +93,11 @@ class Direction:
     # Median over folds of its squared correlation with the likest direction of the fold's model, on
     # the rows that the fold tests.
     again: float | None = None
+    # Signal on unseen rows, that of training rows being 1, with its standard error, and whether it is
+    # above zero, all directions shown tested together; None where it was not looked at.
+    unseen: float | None = None
+    unseen_error: float | None = None
+    confirmed: bool | None = None
 
 
 @dataclass(frozen=True)

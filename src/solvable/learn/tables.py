@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from solvable.learn import words
-from solvable.learn.results import ColumnShare, LayerFound, Learned
+from solvable.learn.results import ColumnShare, Direction, LayerFound, Learned
 from solvable.plots.csv_text import csv_text
 from solvable.plots.tables import Column, Table
 
@@ -29,26 +29,38 @@ def signal_table(layer: LayerFound) -> Table:
     return table
 
 
-def made_table(layer: LayerFound) -> Table:
-    """Which columns the strongest directions are made of."""
-    number, straight, again = _numbers("direction", "straight", "found again")
-    return Table.of(number, Column("made of"), straight, again, rows=words.made_rows(layer))
+def rests_table(layer: LayerFound) -> Table:
+    """Whether the strongest directions hold on unseen rows, and which columns they rest on there."""
+    number, unseen, straight, again = _numbers(
+        "direction", "on unseen rows", "straight", "found again"
+    )
+    return Table.of(
+        number, unseen, Column("rests on"), straight, again, rows=words.rest_rows(layer)
+    )
 
 
 def shares_as_csv(found: Learned) -> str:
     """Shares of all columns in each of the strongest directions of the first filter, and in all."""
     layer = found.found[0]
     lists: dict[str, list[Any]] = {
-        name: [] for name in ("direction", "column", "share", "least", "most", "straight", "again")
-    }
+        name: []
+        for name in (
+            "direction", "column", "share", "lost", "lost_error",
+            "unseen", "unseen_error", "straight", "again",
+        )
+    }  # fmt: skip
     told = [one for one in layer.strongest if one.number <= layer.directions]
-    parts: list[tuple[str, float | None, float | None, ColumnShare]]
-    parts = [("all", None, None, part) for part in layer.columns]
-    parts += [
-        (str(one.number), one.straight, one.again, part) for one in told for part in one.columns
-    ]
-    for number, straight, again, part in parts:
-        row = (number, part.column, part.share, part.lower, part.upper, straight, again)
+    parts: list[tuple[Direction | None, ColumnShare]] = [(None, part) for part in layer.columns]
+    parts += [(one, part) for one in told for part in one.columns]
+    for one, part in parts:
+        row: list[Any] = [
+            one.number if one else "all",
+            part.column,
+            part.share,
+            part.lost,
+            part.lost_error,
+        ]
+        row += [one and getattr(one, name) for name in list(lists)[5:]]
         for values, value in zip(lists.values(), row, strict=True):
             values.append(value)
     return columns_as_csv({name: np.array(values, object) for name, values in lists.items()})

@@ -8,7 +8,7 @@ from typing import Any
 from solvable.learn import words
 from solvable.learn.figures import learn_figures
 from solvable.learn.results import Learned
-from solvable.learn.tables import made_table, method_table, outlook_table, signal_table
+from solvable.learn.tables import method_table, outlook_table, rests_table, signal_table
 from solvable.plots.figure import Figure
 from solvable.plots.tables import Table
 
@@ -22,7 +22,7 @@ def tables(found: Learned) -> list[Table]:
     """Directions of each filter, errors of all methods, and what more rows would buy."""
     directions = [signal_table(layer) for layer in found.found if layer.directions]
     if words.kinds_sentence(found.found[0], found):
-        directions.append(made_table(found.found[0]))
+        directions.append(rests_table(found.found[0]))
     outlook = [outlook_table(found)] if found.outlook.expected else []
     return [*directions, method_table(found), *outlook]
 

@@ -178,16 +178,20 @@ def outlook_sentence(found: Learned) -> str:
     )
 
 
-def share_text(part: ColumnShare) -> str:
-    """A column with its share, such as "'age' 23 % (15 to 26 %)"."""
-    ends = ""
-    if part.lower is not None and part.upper is not None:
-        ends = f" ({100 * part.lower:.0f} to {100 * part.upper:.0f} %)"
-    return f"{part.column!r} {100 * part.share:.0f} %{ends}"
+def lost_text(part: ColumnShare) -> str:
+    """What is lost without a column, such as "'age' 23 %"."""
+    # Estimates of a whole may be above it.
+    return f"{part.column!r} {100 * min(part.lost or 0.0, 1.0):.0f} %"
+
+
+def _named(columns: Sequence[ColumnShare], count: int) -> list[str]:
+    """Columns on which a signal rests, those that take most of it first."""
+    named = sorted((part for part in columns if part.named), key=lambda part: -(part.lost or 0.0))
+    return [lost_text(part) for part in named[:count]]
 
 
 def kinds_sentence(layer: LayerFound, found: Learned) -> str:
-    """What there can be more of than columns, and which columns have most of it; empty if unknown."""
+    """What there can be more of than columns, and on which columns they rest; empty if unknown."""
     if found.image_shape or not layer.columns:
         return ""
     columns = found.n_columns
@@ -198,38 +202,52 @@ def kinds_sentence(layer: LayerFound, found: Learned) -> str:
             f"columns: {columns} can be straight lines, {columns * (columns + 1) // 2} squares and "
             f"products of two, and others bend more; these rows tell {layer.directions} apart. "
         )
-    largest = ", ".join(share_text(part) for part in layer.columns[:5])
-    folds = "; in brackets, the models of the folds" if layer.columns[0].lower is not None else ""
+    looked = [one for one in layer.strongest if one.confirmed is not None]
+    if not looked:
+        return more.strip()
+    count = sum(bool(one.confirmed) for one in looked)
+    seen = (
+        f"Of the {len(looked)} directions listed, {count} are told from chance on unseen rows too. "
+    )
+    if len(looked) == 1:
+        seen = f"It is {'also' if count else 'not'} told from chance on unseen rows. "
+    largest = ", ".join(_named(layer.columns, 5))
+    if not largest:
+        return f"{more}{seen}No column alone is shown to carry what all directions together tell there."
     return (
-        f"{more}Of all directions together, weighted by strength, the largest shares of the "
-        f"{len(layer.columns)} columns of the table are {largest}{folds}."
+        f"{more}{seen}What all directions together tell there rests on {largest}: these shares are lost "
+        "where the column is shuffled."
     )
 
 
-def made_rows(layer: LayerFound) -> list[tuple[str, str, str, str]]:
-    """Table of directions: number, columns it is made of, how much is straight, found again."""
+def rest_rows(layer: LayerFound) -> list[tuple[str, str, str, str, str]]:
+    """Table of directions: number, signal on unseen rows, columns it rests on, straight, found again."""
     rows = []
     for direction in layer.strongest:
         if direction.number > layer.directions or not direction.columns:
             continue
-        parts = [part for part in direction.columns[:3] if part.share >= 0.1]
-        made = ", ".join(map(share_text, parts or direction.columns[:1]))
+        unseen = "–"
+        if direction.unseen is not None:
+            shown = f"{100 * direction.unseen:.0f} %"
+            unseen = shown if direction.confirmed else "not shown"
+        rests = ", ".join(_named(direction.columns, 3)) or "–"
         shares = (direction.straight, direction.again)
         straight, again = ("–" if one is None else f"{100 * one:.0f} %" for one in shares)
-        rows.append((str(direction.number), made, straight, again))
+        rows.append((str(direction.number), unseen, rests, straight, again))
     return rows
 
 
-MADE_OF = (
-    "A column's share says how much the direction changes when the column takes its value from another "
-    "row (total effect, all columns together 100 %; in brackets, least and most in the models of the "
-    "folds). A straight direction is a line in the columns, the rest of it is products and bends. "
-    "Found again: squared correlation with the likest direction of a model that lacks the rows on which "
-    "they are compared, median over folds; where it is low, the direction is mixed with its neighbours "
-    "and its columns say little. Columns that go together share what they tell, in proportions that "
-    "these rows cannot fix; and no share says what would happen if the column were changed."
+RESTS_ON = (
+    "On unseen rows: what is left of the signal of the likest direction of models that lack the rows on "
+    'which it is measured; "not shown" where it is not told from zero, all directions taken '
+    "together: do not read anything into those. Rests on: the part of it that is lost where a column is "
+    "shuffled among those rows, for columns where that is told from zero, all of them taken "
+    "together. Columns that go together can stand in for each other, and then each takes little or none. "
+    "A straight direction is a line in the columns, the rest of it is products and bends. Found "
+    "again: squared correlation with that likest direction, median over folds; where it is low, it is "
+    "mixed with its neighbours. Nothing here says what would happen if a column were changed."
 )
-"""What shares of columns are."""
+"""What the table of directions tells."""
 
 
 def class_rows(layer: LayerFound) -> Sequence[tuple[str, str, str, str]]:
