@@ -114,7 +114,7 @@ def test_images_on_a_tensor():
 @pytest.mark.parametrize("name", NETWORKS)
 def test_what_leaves_does_not_grow(name):
     blocks = NETWORKS[name]
-    if name == "wide":  # to choose a number, moments of each draw of meaningless labels leave
+    if name == "wide":  # to choose a number, a block leaves in each step of a null: see below
         blocks = [blocks[0], Block(9, 120, first_moment=True)]
     counts = []
     for n in (140, 420):
@@ -122,6 +122,38 @@ def test_what_leaves_does_not_grow(name):
         model = NeuralLoFiClassifier(blocks, random_state=0, null_replicates=2)
         counts.append(len(copies(model.fit, torch.asarray(X), y)))
     assert counts[0] == counts[1]
+
+
+@pytest.mark.parametrize("learner", [NeuralLoFiTransformer, NeuralLoFiClassifier])
+@pytest.mark.parametrize("classes_left", [2, 3])
+def test_samples_stay_where_a_number_of_directions_is_chosen(learner, classes_left):
+    """Draws of the labels, nulls and permutations, see the features there; only blocks leave."""
+    X, y = classes(411)
+    settings = {"random_state": 3, "null_replicates": 2}
+    blocks = [Block(None, 90), Block("auto", 70)]
+    here = learner(blocks, **settings).fit(X, y % classes_left)
+    there = learner(blocks, **settings)
+    left = copies(there.fit, torch.asarray(X), y % classes_left)
+    assert left
+    assert all(max(shape) <= 90 for shape in left), sorted(set(left))
+    assert [one.n_significant for one in there.filters_] == [
+        one.n_significant for one in here.filters_
+    ]
+    np.testing.assert_allclose(there.transform(X), here.transform(X), atol=1e-6)
+
+
+@pytest.mark.parametrize("learner", [NeuralLoFiClassifier, NeuralLoFiRegressor])
+def test_a_stream_of_a_tensor_stays_there(learner):
+    X, y = classes(523, d=6, seed=4)
+    blocks = [Block(None, 40), Block("auto", 30)]
+    here = learner(blocks, random_state=1).fit_stream(X, y, chunk_rows=200)
+    there = learner(blocks, random_state=1)
+    tensor = torch.asarray(X).requires_grad_()
+    left = copies(lambda: there.fit_stream(tensor, torch.asarray(y), chunk_rows=200))
+    left.remove((523,))  # the labels, in two calls
+    left.remove((523,))
+    assert all(max(shape) <= 40 for shape in left), sorted(set(left))
+    np.testing.assert_allclose(there.predict(X), here.predict(X), rtol=1e-6, atol=1e-9)
 
 
 def test_copies_of_each_stage():

@@ -204,7 +204,7 @@ class NeuralLoFiClassifier(ClassifierMixin, StreamingMixin, NeuralLoFiBase):
     finite block: :math:`n P^2`. On MNIST-5k the error is that of the best Gaussian kernel at thirteen
     times its time (``docs/networks.md``); what the time buys are the directions. A torch tensor is
     fitted on its device; the eigenproblems of filters are solved on the host, to which one matrix of
-    each is copied. ``tests/networks/test_devices.py``.
+    each is copied, and a block of vectors for each step of a null. ``tests/networks/test_devices.py``.
 
     Examples
     --------

@@ -103,7 +103,8 @@ def fit_in_memory(
 ) -> NetworkFit:
     """Fit all layers, each once, to standardised samples (n, d) and encoded labels (n,)."""
     # Samples, features, kernels and the ridge of a kernel stay where X is. The eigenproblem of each
-    # filter is solved on the host, as is that of a readout of finite width: one matrix leaves for each.
+    # filter is solved on the host, as is that of a readout of finite width: one matrix leaves for each,
+    # and where a number of directions is chosen one block of vectors for each step of its nulls.
     fit = _Fit(labels, code, settings)
     state = _State(X)
     if settings.image_shape is not None:
@@ -194,9 +195,9 @@ class _Fit:
             moments.add(rows[part], labels[part])
 
         @cache
-        def single() -> np.ndarray:
-            # Draws of the labels look at the features again and again: they leave their device once.
-            return to_numpy(namespace(rows).astype(rows, namespace(rows).float32, copy=False))
+        def single() -> Array:
+            # Draws of the labels look at the features again and again, where these are.
+            return namespace(rows).astype(rows, namespace(rows).float32, copy=False)
 
         return fit_filter(
             MomentSignals(moments, self.code.coefficients),
@@ -228,12 +229,11 @@ class _Fit:
             permuted=lambda draws: self._permuted(R, draws),
         )
 
-    def _nulls(
-        self, rows: np.ndarray, classes: ClassSignals | None = None
-    ) -> list[SignalOperators]:
+    def _nulls(self, rows: Array, classes: ClassSignals | None = None) -> list[SignalOperators]:
         """Operators of null labels; all locations of an image share theirs."""
         found: list[SignalOperators] = []
-        single = rows if classes else rows.astype(np.float32, copy=False)
+        xp = namespace(rows)
+        single = rows if classes else xp.astype(rows, xp.float32, copy=False)
         for draw in range(self.settings.null_replicates):
             drawn = relabelled(self.code, self.labels, 0, seed=self.settings.seed, replicate=draw)
             drawn = np.repeat(drawn, len(rows) // len(self.labels))
@@ -244,7 +244,7 @@ class _Fit:
                 found.append(SampleSignals(single, self.code.weights(drawn), formed=False))
         return found
 
-    def _permuted(self, rows: np.ndarray, draws: Sequence[int]) -> Product:
+    def _permuted(self, rows: Array, draws: Sequence[int]) -> Product:
         """Products with the labels in other orders; all locations of an image share theirs."""
         streams = [random_stream(self.settings.seed, "permuted labels", draw) for draw in draws]
         weights = [self.code.weights(rng.permutation(self.labels)) for rng in streams]

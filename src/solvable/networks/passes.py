@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from solvable.arrays import random_stream
+from solvable.arrays import Array, random_stream
 from solvable.errors import InvalidData, InvalidParameter
 from solvable.fitting.ridge import ReadoutMoments, RidgeFit
 from solvable.networks.base import Scaling, scaling_from, share_bounds
@@ -104,7 +104,7 @@ class PassByPass:
     def add(
         self,
         sums: Any,
-        X: np.ndarray,
+        X: Array,
         y: np.ndarray,
         first_row: int,
         classes: Sequence[Any] | None = None,

@@ -11,7 +11,7 @@ from typing import Any, cast
 import numpy as np
 from sklearn.base import is_classifier, is_regressor
 
-from solvable.arrays import Source, as_source
+from solvable.arrays import Array, Source, as_source, is_tensor, to_numpy
 from solvable.errors import InvalidData, InvalidParameter
 from solvable.fitting.described_arrays import read_described, under, write_described
 from solvable.fitting.inputs import validate_data
@@ -20,6 +20,7 @@ from solvable.networks.blocks import LabelCode
 from solvable.networks.parts import network_from_parts, network_parts
 from solvable.networks.passes import LabelKind, PassByPass, Stage
 from solvable.networks.sums import classes_from_arrays, classes_to_arrays
+from solvable.operators.feature_map import floating
 
 Progress = Callable[[str, int, int], None]
 """Called with the stage, the rows done in it, and all rows."""
@@ -246,7 +247,7 @@ def _labelled(source: Any, y: Any) -> Any:
             )
         return source
     samples = as_source(source)
-    labels = np.asarray(y)
+    labels = to_numpy(y)
     if labels.shape != (samples.n_samples,):
         raise InvalidData(
             f"y has shape {labels.shape}; allowed: ({samples.n_samples},), one label per row."
@@ -265,7 +266,7 @@ def _digest(stream: Any, chunk_rows: int) -> str:
     """Digest of samples and labels, however they are cut into chunks."""
     samples, labels = hashlib.blake2b(digest_size=16), hashlib.blake2b(digest_size=16)
     for _, X, y in stream.chunks(chunk_rows):
-        samples.update(floats(X).data)
+        samples.update(floats(to_numpy(X)).data)
         # Words of different lengths have their own type in every chunk.
         block = np.asarray(y)
         text = block.dtype.kind in "OUS"
@@ -311,8 +312,10 @@ def _sums_of(
     return dict(sums.to_arrays())
 
 
-def floats(X: Any) -> np.ndarray:
-    """Float32 and float64 as they are, everything else as float64, in row order."""
+def floats(X: Any) -> Array:
+    """Float32 and float64 as they are, everything else as float64; arrays in row order."""
+    if is_tensor(X):
+        return floating(X.detach() if hasattr(X, "detach") else X)
     array = np.asarray(X)
     kind = array.dtype if array.dtype in (np.float32, np.float64) else np.float64
     return np.ascontiguousarray(array, dtype=kind)

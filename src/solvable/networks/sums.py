@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from solvable.arrays import Array, namespace, to_numpy
 from solvable.errors import InvalidData
 from solvable.fitting.described_arrays import under
 from solvable.operators.label_moments import LabelMoments
@@ -46,19 +47,21 @@ class Survey:
         return self.deviation / self.rows
 
     def add(
-        self, X: np.ndarray, y: np.ndarray, *, classes: Sequence[Any] | np.ndarray | None = None
+        self, X: Array, y: np.ndarray, *, classes: Sequence[Any] | np.ndarray | None = None
     ) -> Survey:
-        """Add a chunk."""
-        if not np.isfinite(X).all():
+        """Add a chunk; of a tensor, four rows of numbers leave its device."""
+        xp = namespace(X)
+        if not bool(xp.all(xp.isfinite(X))):
             raise InvalidData(
                 "some samples are NaN or infinite; allowed: finite numbers. Drop or impute such "
                 "rows."
             )
         other = Survey(X.shape[1])
         other.rows = len(X)
-        other.mean = X.mean(axis=0, dtype=np.float64)
-        other.deviation = np.square(X - other.mean).sum(axis=0, dtype=np.float64)
-        other.lowest, other.highest = X.min(axis=0), X.max(axis=0)
+        mean = xp.sum(X, axis=0, dtype=xp.float64) / len(X)
+        other.mean = to_numpy(mean)
+        other.deviation = to_numpy(xp.sum((X - mean) ** 2, axis=0, dtype=xp.float64))
+        other.lowest, other.highest = to_numpy(xp.min(X, axis=0)), to_numpy(xp.max(X, axis=0))
         other.classes, other.counts = np.unique(y, return_counts=True)
         if np.issubdtype(np.asarray(y).dtype, np.number):
             labels = np.asarray(y, dtype=np.float64)

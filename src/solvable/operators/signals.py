@@ -8,7 +8,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from solvable.arrays import Array, as_on, namespace, to_numpy
 from solvable.operators._symmetric import mirror, symmetric_product, weighted_gram
+from solvable.operators.blocks import rows_per_block
 from solvable.operators.label_moments import LabelMoments
 
 FORMED_SIZE = 4000
@@ -145,8 +147,9 @@ class SampleSignals:
 
     Parameters
     ----------
-    Z : ndarray of shape (n, P)
-        Features, or a factor R of their kernel :math:`G = R R^T`.
+    Z : array of shape (n, P)
+        Features, or a factor R of their kernel :math:`G = R R^T`. Of tensors no more is known than
+        products with centred operators that are not formed.
     weights : ndarray of shape (n, S)
         Weight of each sample in each signal.
     formed : bool
@@ -159,7 +162,7 @@ class SampleSignals:
            [ 0. ,  0.5]])
     """
 
-    def __init__(self, Z: np.ndarray, weights: np.ndarray, *, formed: bool = True) -> None:
+    def __init__(self, Z: Any, weights: np.ndarray, *, formed: bool = True) -> None:
         self.Z = Z
         self.weights = weights
         self.formed = formed and Z.shape[1] <= FORMED_SIZE
@@ -277,25 +280,31 @@ class ClassSignals(SampleSignals):
         return (self.Z.T @ projected / n)[None]
 
 
-def side_by_side(Z: np.ndarray, weights: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
-    """Product with the operators of k labels, in a block with as many columns for each in turn."""
+def side_by_side(Z: Array, weights: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+    """Product with the operators of k labels, in a block with as many columns for each in turn.
+
+    Samples stay where they are: a tensor's device is sent a block and sends its image.
+    """
     # q_j -> sum_mu (w_mu,j - mean) z_mu (z_mu . q_j) / n in float32: nothing is formed, which pays for
     # the few steps of a column that find its largest eigenvalue.
-    rows = np.asarray(Z, dtype=np.float32)
-    centred = ((weights - weights.mean(axis=0)) / len(Z)).astype(np.float32)
-    chunk = max(32, 2**18 // Z.shape[1])  # a megabyte, so that its second use finds it in the cache
+    xp = namespace(Z)
+    rows = xp.astype(Z, xp.float32, copy=False)
+    centred = as_on((weights - weights.mean(axis=0)) / len(Z), rows)
+    # A megabyte, so that its second use finds it in the cache.
+    on_host, width = max(32, 2**18 // Z.shape[1]), Z.shape[1] + 3 * weights.shape[1]
+    chunk = rows_per_block(rows, on_host, 4.0 * width)
 
     def product(Q: np.ndarray) -> np.ndarray:
-        narrow = Q.astype(np.float32)
-        image = np.zeros(Q.shape[::-1])
+        narrow = as_on(Q, rows)
+        image: Any = 0.0
         for start in range(0, len(rows), chunk):
             part = slice(start, start + chunk)
             projected = rows[part] @ narrow
             projected.reshape(-1, centred.shape[1], Q.shape[1] // centred.shape[1])[:] *= centred[
                 part, :, None
             ]
-            image += projected.T @ rows[part]
-        return np.asarray(image.T)
+            image = image + xp.astype(projected.T @ rows[part], xp.float64)
+        return np.asarray(to_numpy(image).T)
 
     return product
 
