@@ -103,3 +103,25 @@ def test_the_lower_end_for_positive_values_is_that_of_their_logarithm():
     x = 5 + np.random.default_rng(4).random(400)
     plain, found = mean_interval(x), mean_interval(x, positive=True)
     assert found.lower == pytest.approx(plain.lower, abs=0.03 * (plain.upper - plain.lower))
+
+
+@pytest.mark.parametrize("rows", [240, 900])
+def test_an_outlook_without_mistakes_at_all_rows_is_no_error_of_zero(rows):
+    from solvable.learn.results import CurvePoint
+    from solvable.learn.scoring import outlook_of
+    from solvable.learn.words import percents
+
+    shares = [0.2, 0.09, 0.04, 0.01, 0.0]
+    fold = rows // 5
+    curve = [
+        CurvePoint(
+            size, tuple(round(p * fold + k % 2) / fold * (p > 0) for k in range(5)), (3,) * 5
+        )
+        for size, p in zip((24, 48, 96, 160, 4 * fold), shares, strict=True)
+    ]
+    expected = outlook_of(curve, rows, shared=1 / (20 * fold), tested=rows).expected
+    assert len(expected) == 3
+    for point in expected:
+        assert 0 <= point.lower <= point.error <= point.upper < 3 / rows
+        assert point.upper > 0.5 / rows
+        assert percents(point.error, point.lower, point.upper)[1] != "0.00 to 0.00 %"

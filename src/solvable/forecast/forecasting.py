@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from statistics import NormalDist
 from typing import Literal
 
 import numpy as np
@@ -167,6 +168,9 @@ class _Predictor:
         self.weights = [weights[name] for name in fitted]
         tail = (1 - confidence) / 2
         self.levels = (0.5, tail, 1 - tail)
+        # Both models fall: beyond the data they are not above what was measured at the largest size.
+        beyond = NormalDist().inv_cdf(1 - tail) * float(noise.covariance[-1, -1]) ** 0.5
+        self.highest = float(curve.expected[-1]) + beyond if noise.known else np.inf
         self.asked = asked
         self.scales = [
             inflation * np.array([deviance_scale(model, float(n)) for n in asked])
@@ -188,9 +192,11 @@ class _Predictor:
             _, lower, upper = mixture.measurement_quantiles(self.levels, self.noise, misfit)
         if self.bend is not None:
             lower = min(lower, self.bend.error_at(size))
+        if size >= self.curve.sizes[-1] and self.of == "mean":
+            median, upper = min(median, self.highest), min(upper, self.highest)
         if self.curve.tested is not None:
             median, upper = min(median, 1.0), min(upper, 1.0)
-        return Prediction(size, float(median), float(lower), float(upper))
+        return Prediction(size, float(median), float(min(lower, median)), float(upper))
 
     def band(self, points: int) -> tuple[Prediction, ...]:
         """From the smallest size to the largest asked for."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from base64 import b64encode
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -75,8 +76,7 @@ def _html(found: Learned, command: str, model: str) -> str:
     from plotly.offline import get_plotlyjs
 
     environment = page_environment("solvable.learn")
-    # A number and its unit stay on one line.
-    environment.filters["tied"] = lambda text: text.replace(" %", "\N{NO-BREAK SPACE}%")
+    environment.filters["tied"] = _tied
     figures = learn_figures(found)
     check_names(figures)
     shown: dict[str, Any] = {
@@ -102,6 +102,11 @@ def _html(found: Learned, command: str, model: str) -> str:
         drawings=drawings(figures),
         plotly=get_plotlyjs() if figures else "",
     )
+
+
+def _tied(text: str) -> str:
+    """A number stays on one line with its unit, and with the name of the column it belongs to."""
+    return re.sub(r"(?<=') (?=\d)| (?=%)", "\N{NO-BREAK SPACE}", text)
 
 
 def _filters(found: Learned) -> str:
