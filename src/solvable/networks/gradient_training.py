@@ -85,8 +85,9 @@ class _Network:
             rows = self.activation(rows @ weights + bias)
         return rows @ self.weights[-1] + self.biases[-1]
 
-    def snapshot(self) -> list[np.ndarray]:
-        return [np.array(parameter.detach().cpu().numpy()) for parameter in self.parameters]
+    def snapshot(self) -> list[Any]:
+        """Copies of the parameters where they are."""
+        return [parameter.detach().clone() for parameter in self.parameters]
 
     def mean_squared_gradient(self, rows: Any) -> float:
         total = 0.0
@@ -137,9 +138,9 @@ def train_network(
         elif number - best >= settings.patience:
             reason = f"the validation loss has not fallen for {settings.patience} epochs"
             break
-    depth = len(network.weights)
+    depth, arrays = len(network.weights), [np.array(part.cpu().numpy()) for part in state]
     return TrainedNetwork(
-        tuple(state[:depth]), tuple(state[depth:]), tuple(history), best, reason, step_size
+        tuple(arrays[:depth]), tuple(arrays[depth:]), tuple(history), best, reason, step_size
     )
 
 
