@@ -16,14 +16,7 @@ import numpy as np
 
 from solvable.errors import StorageFailed
 from solvable.paths import check_path
-from solvable.study.database import (
-    STORE_NAME,
-    check_digests,
-    check_format,
-    is_empty,
-    read_meta,
-    reported,
-)
+from solvable.study import database
 
 
 @dataclass(frozen=True)
@@ -42,14 +35,14 @@ class Snapshot:
 
 @contextmanager
 def _reading(directory: str | Path) -> Iterator[sqlite3.Connection]:
-    path = check_path(directory) / STORE_NAME
+    path = check_path(directory) / database.STORE_NAME
     if not path.is_file():
         raise StorageFailed(f"{path}: no such file. Give the directory of a run.")
-    with reported(path):
+    with database.reported(path):
         connection = _connect(path)
         try:
-            check_format(connection, path)
-            if is_empty(connection):
+            database.check_format(connection, path)
+            if database.is_empty(connection):
                 raise StorageFailed(f"{path}: holds no study. Run one there first.")
             connection.execute("BEGIN")
             yield connection
@@ -61,12 +54,12 @@ def _connect(path: Path) -> sqlite3.Connection:
     address = f"file:{quote(str(path.absolute()))}?mode=ro"
     connection = sqlite3.connect(address, uri=True, isolation_level=None)
     try:
-        is_empty(connection)
+        database.is_empty(connection)
     except sqlite3.OperationalError as error:
         connection.close()
         # SQLite cannot make its shared-memory file in a read-only directory; without a log there
         # is nothing in it that is needed.
-        without_log = not path.with_name(f"{STORE_NAME}-wal").exists()
+        without_log = not path.with_name(f"{database.STORE_NAME}-wal").exists()
         if error.sqlite_errorcode != sqlite3.SQLITE_CANTOPEN or not without_log:
             raise
         connection = sqlite3.connect(f"{address}&immutable=1", uri=True, isolation_level=None)
@@ -80,9 +73,9 @@ def read(directory: str | Path) -> Snapshot:
     """Read a store at one moment; a run may be writing to it."""
     with _reading(directory) as connection:
         query = connection.execute
-        path = Path(directory) / STORE_NAME
-        meta = read_meta(connection, path)
-        check_digests(connection, path)
+        path = Path(directory) / database.STORE_NAME
+        meta = database.read_meta(connection, path)
+        database.check_digests(connection, path)
         points = [
             (identity, json.loads(parameters), None if metrics is None else json.loads(metrics))
             for identity, parameters, metrics in query(
@@ -117,7 +110,7 @@ def read(directory: str | Path) -> Snapshot:
 def read_arrays(directory: str | Path, task: str) -> dict[str, np.ndarray]:
     """Read the teacher's arrays of one task by name; none if the system keeps none."""
     with _reading(directory) as connection:
-        check_digests(connection, Path(directory) / STORE_NAME, ("array",), task)
+        database.check_digests(connection, Path(directory) / database.STORE_NAME, ("array",), task)
         rows = connection.execute("SELECT name, content FROM arrays WHERE task = ?", (task,))
         try:
             return {

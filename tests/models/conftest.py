@@ -1,0 +1,31 @@
+"""What the records of several families must hold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+
+
+@pytest.fixture(scope="session")
+def check_recovery() -> Callable[..., None]:
+    """Function of parameters, record and prediction: overlaps and errors of so many features."""
+
+    def check(
+        parameters: Any, record: Mapping[str, Any], prediction: Mapping[str, Any], features: int
+    ) -> None:
+        overlaps = np.asarray(record["squared_overlap"])
+        assert overlaps.shape == (features,)
+        assert (overlaps >= 0).all()
+        assert (overlaps <= 1 + 1e-6).all()
+        assert record["normalised_mse"] > 0
+        if parameters.degree == 3:
+            assert "at degree 3 and dimension 6" in prediction["no prediction"]
+            assert prediction["normalised_mse"] is None
+        else:
+            assert np.isfinite(prediction["squared_overlap"]).all()
+            assert prediction["normalised_mse"] > 0
+
+    return check
