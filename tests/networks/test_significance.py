@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from solvable.learners import NeuralLoFiClassifier
+from solvable.learners import Block, NeuralLoFiClassifier
+from solvable.networks import memory
 from solvable.networks.blocks import LabelCode
 from solvable.networks.significance import (
     FIRST_RATIO,
@@ -13,7 +14,7 @@ from solvable.networks.significance import (
     relabelled,
     significant_directions,
 )
-from solvable.operators import ClassSignals, SampleSignals
+from solvable.operators import ClassSignals, SampleSignals, factorise_kernel
 
 EMPTY = np.empty((60, 0))
 
@@ -195,3 +196,24 @@ def test_largest_of_nulls_in_step_are_those_of_dense_spectra():
             outside = np.eye(90) - removed[:, :count] @ removed[:, :count].T
             exact = np.abs(np.linalg.eigvalsh(outside @ matrix @ outside)).max()
             assert value == pytest.approx(exact, rel=0.01, abs=1e-12)
+
+
+def test_counts_of_directions_need_few_landmarks(monkeypatch):
+    # Of 1,100 rows at most 1,000 landmarks serve where directions are counted, all where not.
+    rng = np.random.default_rng(8)
+    X = rng.standard_normal((1600, 12))
+    y = np.digitize(X[:, 0] * X[:, 1] + X[:, 2] ** 2 + 0.4 * rng.standard_normal(1600), [0.2, 1.4])
+
+    def fit(blocks):
+        return NeuralLoFiClassifier(blocks, random_state=0).fit(X[:1100], y[:1100])
+
+    few = fit(None)
+    assert 500 <= len(few.network_.layers[1].landmarks) < 1000
+    given = fit([Block(None), Block(6)])
+    assert len(given.network_.layers[1].landmarks) == 1100
+    monkeypatch.setattr(memory, "_factor", lambda kernel, counted: factorise_kernel(kernel))
+    every = fit(None)
+    counts = [model.filters_[0].n_significant for model in (few, every)]
+    assert counts[0] == pytest.approx(counts[1], abs=2)
+    errors = [np.mean(model.predict(X[1100:]) != y[1100:]) for model in (few, every)]
+    assert errors[0] == pytest.approx(errors[1], abs=0.02)  # a standard error of 500 rows

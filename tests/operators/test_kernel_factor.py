@@ -67,6 +67,16 @@ def test_greedy_landmarks_are_the_nystrom_approximation():
     assert all(a > b > -1e-9 for a, b in pairwise(errors))
 
 
+def test_the_first_landmarks_of_a_factor_are_the_factor_on_fewer():
+    X = np.random.default_rng(4).standard_normal((70, 5))
+    G = np.exp(-np.sum((X[:, None] - X[None]) ** 2, axis=2) / 8)
+    part, fewer = factorise_kernel(G).leading(13), factorise_kernel(G, max_rank=13)
+    for name in ("rows", "landmarks", "corner"):
+        np.testing.assert_array_equal(getattr(part, name), getattr(fewer, name))
+    B = np.eye(13)[:, :3]
+    np.testing.assert_allclose(G[:, part.landmarks] @ part.dual(B), part.rows @ B, atol=1e-9)
+
+
 def test_noise_of_rounding_is_dropped_instead_of_inverted():
     # Trap 6 of the note: duplicates, and noise of 1e-13, must not get directions of their own.
     rng = np.random.default_rng(2)

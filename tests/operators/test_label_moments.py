@@ -15,6 +15,7 @@ from solvable.operators import (
     dense_by_modulus,
 )
 from solvable.operators import signals as module
+from solvable.operators.signals import centred_products, side_by_side
 
 N, P = 90, 7
 INDICATORS = np.eye(3) - np.array([0.2, 0.3, 0.5])[:, None]
@@ -233,3 +234,19 @@ def test_features_that_are_not_finite_are_refused(samples, bad):
 def test_sums_that_do_not_fit_are_refused_before_they_are_made():
     with pytest.raises(MemoryLimitExceeded, match="smaller width"):
         LabelMoments(10_000_000, 2)
+
+
+@pytest.mark.parametrize("size", [(900, 30), (50, 700)])
+def test_labels_side_by_side_have_the_operators_of_each(size):
+    rng = np.random.default_rng(11)
+    Z, weights = rng.standard_normal(size), rng.standard_normal((size[0], 3)) + 0.5
+    Q = rng.standard_normal((size[1], 6))
+    found = side_by_side(Z, weights)(Q)  # two columns for each label in turn
+    each = [SampleSignals(Z, weights).centred(signal) for signal in range(3)]
+    expected = np.hstack([each[k](Q[:, 2 * k : 2 * k + 2]) for k in range(3)])
+    np.testing.assert_allclose(found, expected, atol=1e-5 * np.abs(expected).max())
+    drawn = [SampleSignals(Z, w[:, None], formed=False) for w in weights.T]
+    ((together, number),) = centred_products(drawn, 0)
+    assert number == 3
+    np.testing.assert_array_equal(together(Q), found)
+    assert [count for _, count in centred_products([SampleSignals(Z, weights)] * 2, 1)] == [1, 1]

@@ -19,7 +19,7 @@ Regularisation: TypeAlias = float | Literal["leave-one-out"]
 GRID = np.logspace(-7, 6, 53)
 """Penalties tried first, relative to the mean squared norm of the centred features."""
 
-TUNING_ROWS = 1000
+TUNING_ROWS = 700
 """Rows of a kernel beyond which its penalty is chosen on so many of them, drawn at random."""
 
 LEAST_FREEDOM = 0.05

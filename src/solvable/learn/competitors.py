@@ -108,7 +108,7 @@ def methods(design: Design) -> tuple[Method, ...]:
             f"random features, {lazy}",
             f"{depth} random layers of width {lazy}, features not learned",
             lambda: design.network(network_blocks(design.depth, width=design.lazy_width)),
-            narrow=design.width != math.inf,
+            narrow=True,
         ),
         Method(
             "rbf",

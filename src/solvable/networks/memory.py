@@ -304,7 +304,7 @@ def _factor(kernel: np.ndarray, *, counted: bool) -> KernelFactor:
     """Features on as many landmarks as a filter needs; of more samples they are Nystrom's."""
     factor = factorise_kernel(kernel, max_rank=2000)
     rank = factor.rows.shape[1]
-    if not counted or rank <= 400:
+    if not counted or rank <= 500:
         return factor
     # Nulls cost rank^2. They and the labels' own operator see the same features, chosen without
     # labels, so that what is left out costs power at most: a twentieth of the variance outside the
@@ -312,7 +312,7 @@ def _factor(kernel: np.ndarray, *, counted: bool) -> KernelFactor:
     variances = np.einsum("ij,ij->j", factor.rows, factor.rows)
     left = float(np.trace(kernel)) - np.cumsum(variances)
     enough = 1 + int(np.argmax(left <= 0.05 * left[39])) if left[-1] <= 0.05 * left[39] else rank
-    return factor.leading(min(max(enough, 400), 1000))
+    return factor.leading(min(max(enough, 500), 1000))
 
 
 def _rows(h: Array, numbers: np.ndarray) -> Array:
