@@ -200,8 +200,8 @@ class NeuralLoFiClassifier(ClassifierMixin, StreamingMixin, NeuralLoFiBase):
     -----
     arXiv:2605.13612; the sum of squares and the null are derived. Acceptance checks in
     ``tests/models/lofi/test_note.py``. Cost of a kernel block: :math:`n^3/3` for the factor,
-    :math:`10 m^3 + n^3` for the readout, whose penalty is chosen on m = 2,000 rows at most; of a
-    finite block: :math:`n P^2`. On MNIST-5k the error is that of the best Gaussian kernel at thirteen
+    :math:`10 m^3 + n^3` for the readout, whose penalty is chosen on m = 700 rows at most; of a
+    finite block: :math:`n P^2`. On MNIST-5k the error is that of the best Gaussian kernel at six
     times its time (``docs/networks.md``); what the time buys are the directions. A torch tensor is
     fitted on its device; the eigenproblems of filters are solved on the host, to which one matrix of
     each is copied, and a block of vectors for each step of a null. ``tests/networks/test_devices.py``.

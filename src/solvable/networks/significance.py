@@ -165,7 +165,8 @@ def _largest(product: Product, removed: np.ndarray, counts: Sequence[int], seed:
         reduced[:, -1:, :] = np.swapaxes(columns, 1, 2)
         q = image - (np.swapaxes(basis, 1, 2) @ columns)[:, :, 0].T
         q = q - (np.swapaxes(basis, 1, 2) @ (basis @ q.T[:, :, None]))[:, :, 0].T
-        if step % 2 and step < most:
+        # Hardly any has converged after fewer than six.
+        if (step < 6 or step % 2) and step < most:
             continue
         values, vectors = np.linalg.eigh(reduced)
         place = np.argmax(np.abs(values), axis=1)
