@@ -366,10 +366,9 @@ def _law(parameters: CompositionalParameters, parts: list[_Draw], T: np.ndarray)
     if D <= FEW:
         return replace(law, means=small_populations(parameters))
     # Directions that are not orthonormal have no diagonal form in orthonormal features.
-    if wick or parameters.layers == 4 or parameters.first_layer != "orthonormal":
+    if parameters.layers == 4 or parameters.first_layer != "orthonormal":
         return law
-    outer = T**2 @ plain.outer / T.size * law.n_features  # E[T^2 |P K A_k|^2]
-    drawn = drawn_background(law, outer, diagonal_forms(parameters, 8), parameters.label_map)
+    drawn = drawn_background(law, diagonal_forms(parameters, 8), parameters.label_map)
     return replace(law, background=drawn)
 
 

@@ -188,8 +188,8 @@ def leaning(
     **labels: Any,
 ) -> dict[str, np.ndarray]:
     """By how much errors change because directions lean to where the operator is large."""
-    # What a learned direction holds beside its feature is random in the corrected operator. In the
-    # plain one it leans to the top of {B, .}: few eigenvectors of B, on which the label depends.
+    # What a learned direction holds beside its feature leans to the largest samples and, in the plain
+    # operator, to the top of {B, .}: the label depends on both.
     changes: dict[str, list[float]] = {"tail-only": [1.0] * samples.size}
     for k, drawn in enumerate(spectrum.operators):
         at, size = spectrum.only(k), samples[k : k + 1]
@@ -204,9 +204,7 @@ def leaning(
                     sums.setdefault(name, np.zeros(2))[side] += error[0] * draw.labels.var()
         for name in sums.keys() - {"tail-only"}:
             true, random = sums[name]
-            # Below every threshold single samples lead.
-            power = drawn.share if spectrum.recovered[k].any() else 0.0
-            changes.setdefault(name, []).append(float(true / random) ** power)
+            changes.setdefault(name, []).append(float(true / random))
     return {name: np.array(change) for name, change in changes.items()}
 
 

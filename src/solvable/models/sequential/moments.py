@@ -238,8 +238,7 @@ def finite_size_moments(
     size = (n_features, 1) if first.inputs == "gaussian" else (first.dimension, first.degree)
     moments = replace(moments, law=replace(moments.law, room=ranking_room(*size, correction)))
     if rotated:
-        outer = np.mean([part.means["outer"] for part in parts], axis=0)
-        background = drawn_background(moments.law, outer, targets, label_map)
+        background = drawn_background(moments.law, targets, label_map)
         moments = replace(moments, law=replace(moments.law, background=background))
     if targets[0].readout == "identity":
         known = targets[: len(streams)]
@@ -332,7 +331,6 @@ def _part(
         "noise": np.mean((T * kernel.size) ** 2),  # tau_2 = E[T^2 |K|_F^2] / D^2
         "learner_noise": np.mean((T * law.size) ** 2),
         "couplings": T**2 @ kernel.coupling / T.size,  # tau_2h = E[T^2 |P K A_i|^2] / D
-        "outer": T**2 @ kernel.outer / T.size * max(n_features - h2.shape[1], 1),
         "second": np.mean(T**2),
         "shift": shift if correction == "none" else np.zeros(()),
         "variance": sample.labels.var(),

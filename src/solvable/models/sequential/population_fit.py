@@ -10,7 +10,7 @@ What joins a spike to the rest has coefficients of its own, half as large.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -22,11 +22,8 @@ from solvable.operators import LabelMap, apply_label_map
 FEWEST_DRAWN = 10
 """Inputs up to which each target has its own mean operator: off by .065 (18 settings), draws by .070."""
 
-LARGEST_DRAWN = 60
-"""Dimension up to which operators are drawn in place of a law."""
-
-LARGEST_FITTED = 48
-"""Dimension at which the coefficients are fitted for larger ones: they differ by O(1/d)."""
+LARGEST_DRAWN = 44
+"""Inputs up to which operators are drawn: twelve larger ones by laws were off by .030 at .014 errors."""
 
 MOST_FITTED = 64
 """Features up to which operators are drawn: their products are p^2 matrices."""
@@ -42,7 +39,6 @@ class PopulationRates:
     unit: float  # strengths are measured in
     inner: np.ndarray  # of Z U Z, moved Z, and <M_i^2, U> M_i^2, then of B U B and B U B moved
     squares: np.ndarray  # of M_i^2 and {M_i^2, G} / 2 in B, and of I
-    spread: np.ndarray  # the same in E[T^2 X] / E[T^2]
     linked: np.ndarray  # of M_j M_i M_j and {M_i, M_j^2} in what joins spike i
 
     def pairs(self, strengths: np.ndarray) -> np.ndarray:
@@ -55,10 +51,9 @@ class PopulationRates:
         known = _inner_profiles(strengths / self.unit)
         return np.asarray((known @ self.inner)[2 * strengths.size + 2 :])
 
-    def contracted(self, strengths: np.ndarray, *, squared: bool = False) -> np.ndarray:
-        """Coefficients of the matrices of `square_matrices` in B or in the spread, (2p + 1,)."""
-        known = _square_profiles(strengths / self.unit)
-        return np.asarray(known @ (self.spread if squared else self.squares))
+    def contracted(self, strengths: np.ndarray) -> np.ndarray:
+        """Coefficients of the matrices of `square_matrices` in B, (2p + 1,)."""
+        return np.asarray(_square_profiles(strengths / self.unit) @ self.squares)
 
     def links(self, strengths: np.ndarray) -> np.ndarray:
         """Coefficients of the matrices of `link_matrices`, shape (p, 2p)."""
@@ -171,8 +166,6 @@ def square_matrices(M: np.ndarray, scale: float = 1.0) -> np.ndarray:
 
 def can_fit(target: HierarchicalTarget) -> bool:
     """Whether operators are drawn: few enough features and inputs."""
-    # Larger operators are drawn at a smaller dimension, whose chance is not theirs: near threshold the
-    # last of eleven features at d = 120 had .10 for .01 measured, and the law of many directions .01.
     # Up to ten inputs every target has an operator of its own, whose mean is known.
     few = target.features <= min(MOST_FITTED, target.n_features_total - 1)
     return few and FEWEST_DRAWN < target.dimension <= LARGEST_DRAWN
@@ -182,18 +175,17 @@ def fit_population(
     targets: Sequence[HierarchicalTarget], label_map: LabelMap, draws: int | None = None
 ) -> PopulationRates:
     """Coefficients by least squares on draws of some targets; O(draws p d^2)."""
-    p, d = targets[0].features, min(targets[0].dimension, LARGEST_FITTED)
+    p, d = targets[0].features, targets[0].dimension
     space = Symmetric(d)
     if draws is None:  # a second at most
         draws = int(np.clip(4e8 / (p * d**2), 20_000, 60_000))
     unit = float(np.abs(targets[0].weights).max())
-    inner, linked, squares, spread = (_Normal() for _ in range(4))
+    inner, linked, squares = (_Normal() for _ in range(3))
     for target in targets:
-        moments = _moments(replace(target, dimension=d), label_map, draws // len(targets))
+        moments = _moments(target, label_map, draws // len(targets))
         M, B, strengths = moments.matrices, moments.contraction, moments.strengths / unit
         known = space.vectors(square_matrices(M))
         squares.add(known, space.vectors(B), _square_profiles(strengths))
-        spread.add(known, space.vectors(moments.spread), _square_profiles(strengths))
         basis = space.vectors(M).T
         known = space.vectors(link_matrices(M))
         known -= known @ basis @ basis.T
@@ -203,7 +195,7 @@ def fit_population(
             linked.add(known[i], images[i] - basis @ (basis.T @ images[i]), profiles)
         gram, image = _inner_equations(moments, basis, images.T, space)
         inner.sum(gram, image, _inner_profiles(strengths))
-    return PopulationRates(unit, inner.solution, squares.solution, spread.solution, linked.solution)
+    return PopulationRates(unit, inner.solution, squares.solution, linked.solution)
 
 
 class _Normal:
@@ -238,7 +230,6 @@ class _Moments:
     strengths: np.ndarray  # of orthonormal directions
     matrices: np.ndarray  # M_i, |M_i|_F = 1
     contraction: np.ndarray  # B = E[T X]
-    spread: np.ndarray  # E[T^2 X] / E[T^2]
     images: np.ndarray  # E[T h_i X] / sqrt(2)
     sandwiches: np.ndarray  # E[T <X, Z X Z>] / 2
     squares: np.ndarray  # E[T <M_i^2, X>^2] / 2
@@ -252,14 +243,13 @@ def _moments(target: HierarchicalTarget, label_map: LabelMap, draws: int) -> _Mo
     h = (forms - np.trace(M, axis1=1, axis2=2)) / np.sqrt(2)
     T = apply_label_map(np.asarray(target.label(form.index(h))), label_map)
     B = (x * T[:, None]).T @ x / draws
-    spread = (x * (T**2)[:, None]).T @ x / (T @ T) - np.eye(target.dimension)
     images = np.array([(x * (T * column)[:, None]).T @ x for column in h.T]) / draws
     images -= (T @ h / draws)[:, None, None] * np.eye(target.dimension)
     squares = T @ (lengths - 1) ** 2 / (2 * draws)
     forms, lengths = quadratic_forms(x, sandwich_matrices(M, B))
     # <X, Z X Z> = (x^T Z x)^2 - 2 |Z x|^2 + tr Z^2, and T has mean zero
     sandwiches = T @ (forms**2 - 2 * lengths) / (2 * draws)
-    return _Moments(form.strengths, M, B, spread, images / np.sqrt(2), sandwiches, squares)
+    return _Moments(form.strengths, M, B, images / np.sqrt(2), sandwiches, squares)
 
 
 def orthonormal_matrices(target: HierarchicalTarget) -> tuple[OrthogonalForm, np.ndarray]:

@@ -89,7 +89,9 @@ def rotated_draw(target: HierarchicalTarget) -> LatentDraw:
     def draw(n: int, rng: np.random.Generator) -> LatentSample:
         # In blocks, as they need many numbers at a time.
         sizes = np.diff([*range(0, n, block), n])
-        latents, norms, kernels = zip(*(_quadratic(k, target, rng) for k in sizes), strict=True)
+        latents, norms, kernels = zip(
+            *(rotated_numbers(k, target, rng) for k in sizes), strict=True
+        )
         latent = np.concatenate(latents)
         return LatentSample(
             np.asarray(target.label(form.index(latent))),
@@ -105,7 +107,7 @@ def rotated_draw(target: HierarchicalTarget) -> LatentDraw:
     return draw
 
 
-def _quadratic(
+def rotated_numbers(
     n: int, target: HierarchicalTarget, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray, SampleKernel]:
     """Latent features, |F|^2 and the corrected kernel of features of degree 2."""
