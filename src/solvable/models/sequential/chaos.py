@@ -8,11 +8,26 @@ import numpy as np
 
 from solvable.hermite import hermite_polynomials
 
+ROWS = 100_000
+"""Samples at a time: their Hermite polynomials are five times as many numbers."""
+
 
 def chaos_eigenvalues(
     squared_norm: np.ndarray, dimension: int, degree: int
 ) -> list[tuple[np.ndarray, int]]:
     """Eigenvalues of the part of degree 2q of F F^T - I, for |x|^2 of shape (n,), and how often."""
+    counts = [count for _, count in _eigenvalues(squared_norm[:1], dimension, degree)]
+    found = np.empty((len(counts), squared_norm.size))
+    for start in range(0, squared_norm.size, ROWS):
+        rows = slice(start, start + ROWS)
+        found[:, rows] = [v for v, _ in _eigenvalues(squared_norm[rows], dimension, degree)]
+    return list(zip(found, counts, strict=True))
+
+
+def _eigenvalues(
+    squared_norm: np.ndarray, dimension: int, degree: int
+) -> list[tuple[np.ndarray, int]]:
+    """The same of some samples."""
     # K[U, U] = (exp(-Laplacian / 2) U(x)^2) / q! of the form U(x) = <U, x (x) ... (x) x>. Along x and
     # across, x = |x| e_1 and y, the forms x_1^(q - l - 2j) |y|^2j h_l(y) with h_l harmonic in n = d - 1
     # dimensions make blocks of at most two: He_(a + a')(|x|) of the first factors, times
