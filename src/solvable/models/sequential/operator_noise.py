@@ -24,6 +24,9 @@ WORK = 2e9
 POOL = 5e8
 """Operations on all samples: where there are more, the sum of some is scaled."""
 
+MOST = 200_000
+"""Samples at most."""
+
 
 @dataclass(frozen=True)
 class SampleNoise:
@@ -43,7 +46,7 @@ class SampleNoise:
         (D, p), d, n = Q.shape, population.size, n_samples * population.scale**2
         share = 2.0 ** np.floor(np.log2(min(min(SINGLE * D, WORK / D**2) / n, 1)))
         # As many samples as there are, or a part of them whose sum is scaled
-        count = int(np.clip(min(n, POOL / (p * d**2)), 2 * D, 200_000))
+        count = int(max(min(n, max(POOL / (p * d**2), 2 * D), MOST), 64))
         x = rng.standard_normal((count, d))
         forms = np.stack([np.einsum("nd,nd->n", x @ M, x) for M in member.matrices], axis=1)
         latent = (forms - np.trace(member.matrices, axis1=1, axis2=2)) / np.sqrt(2)
