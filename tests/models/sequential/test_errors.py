@@ -95,7 +95,7 @@ def test_errors_of_measured_overlaps_are_measured(name):
     assert abs(differences.mean()) < 3 * error + 0.03 * errors.mean()
 
 
-# Plain, directions lean to the top of the contraction: see test_operator_draws.
+# Directions of drawn operators lean to their largest samples: see test_operator_draws.
 @pytest.mark.parametrize("name", [name for name in SETTINGS if "plain" not in name])
 def test_the_prediction_is_that_of_its_own_overlaps(name):
     # Of directions that are not orthogonal the error is that of an orthonormal basis.

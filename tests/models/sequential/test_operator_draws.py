@@ -50,7 +50,7 @@ def summary(C, A):
 SAMPLED = {
     "plain": {"correction": "none", "label_map": "clip", "readout": "tanh", "samples": 9_000},
     "corrected": {"correction": "wick", "label_map": "identity", "samples": 20_000},
-    "few samples": {"correction": "wick", "label_map": "tanh", "samples": 600},
+    "few samples": {"correction": "wick", "label_map": "identity", "samples": 600},
 }
 
 
@@ -80,7 +80,7 @@ def test_drawn_operators_are_like_sampled_ones(name):
 def test_labels_that_are_equal_are_shared_between_the_largest_and_the_rest():
     """A clipped label has two values in a good part of all samples."""
     parameters = system.parameters(
-        dimension=14, features=2, decay=0.5, signs="alternating", correction="wick",
+        dimension=14, features=2, decay=0.5, signs="alternating", correction="none",
         label_map="clip", samples=40_000,
     )  # fmt: skip
     draws = _model_of(parameters).moments.law.background

@@ -52,6 +52,11 @@ class QuadraticBackground:
     contraction: np.ndarray | None = None
     contraction_noise: float = 0.0
 
+    @property
+    def plain(self) -> bool:
+        """Whether a contraction is part of it."""
+        return self.contraction is not None
+
     def at(self, n_samples: float) -> Background:
         """Background at a sample size; O(m^6)."""
         if self.contraction is None:

@@ -17,6 +17,7 @@ from solvable.models.sequential.heights import controlled_mean, exact_heights
 from solvable.models.sequential.latent_draws import LatentDraws, latent_draws
 from solvable.models.sequential.operator_draws import drawn_background
 from solvable.models.sequential.parameters import SequentialParameters
+from solvable.models.sequential.population_fit import can_fit
 from solvable.models.sequential.rotated_draw import (
     can_rotate,
     mean_index_variance,
@@ -183,10 +184,10 @@ def finite_size_moments(
     if correction not in ("none", "wick"):
         raise InvalidParameter(unknown_choice("correction", correction, ["none", "wick"]))
     targets = [draw] if isinstance(draw, HierarchicalTarget) else draw
+    rotated = not callable(targets) and len(targets) > 1 and can_rotate(targets[0])
     if callable(targets):
         streams = [(targets, random_stream("finite-size moments", seed))]
     else:
-        rotated = len(targets) > 1 and can_rotate(targets[0])
         streams = [
             (
                 rotated_draw(target) if rotated else target_draw(target),
@@ -215,8 +216,9 @@ def finite_size_moments(
             mixing.append(sample.mixing**2)
         if sample.cubic is not None:
             cubic.append((sample.cubic, apply_label_map(sample.labels, label_map)))
-        degree_two = correction == "wick" and sample.cubic is None
-        T = apply_label_map(sample.labels, label_map) if degree_two else None
+        drawn = rotated and label_map == "identity" and can_fit(targets[0])  # directions that lean
+        leans = correction == "wick" and sample.cubic is None and not drawn
+        T = apply_label_map(sample.labels, label_map) if leans else None
         latent += latent_draws(sample, n_features, place=k, targets=len(streams), T=T)
         if len(streams) == 1:
             borders = [k * draws // BATCHES for k in range(BATCHES + 1)]

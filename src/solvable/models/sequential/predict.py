@@ -14,6 +14,7 @@ from solvable.models.sequential.cubic import only_known
 from solvable.models.sequential.kernel_staircase import best_kernel_error
 from solvable.models.sequential.mixing import neighbour_mixing
 from solvable.models.sequential.moments import FiniteSizeMoments, draw_moments
+from solvable.models.sequential.operator_draws import OperatorDraws
 from solvable.models.sequential.parameters import SequentialParameters
 from solvable.models.sequential.rotated_draw import mean_degree_two_energy, mean_index_variance
 from solvable.models.sequential.target import make_target
@@ -116,10 +117,8 @@ def bulk_density(parameters: SequentialParameters) -> SpectralDensity | None:
     """Predicted density of the bulk; None where the background has more than a semicircle."""
     law = _model_of(parameters).moments.law
     known = law.background
-    if law.full or (
-        known is not None
-        and not (isinstance(known, QuadraticBackground) and known.contraction is None)
-    ):
+    corrected = isinstance(known, QuadraticBackground | OperatorDraws) and not known.plain
+    if law.full or (known is not None and not corrected):
         return None
     held = known.at(parameters.samples) if known else None
     # 2,000 quantiles stand for the law of the weights.
