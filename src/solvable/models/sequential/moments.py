@@ -185,6 +185,7 @@ def finite_size_moments(
         raise InvalidParameter(unknown_choice("correction", correction, ["none", "wick"]))
     targets = [draw] if isinstance(draw, HierarchicalTarget) else draw
     rotated = not callable(targets) and len(targets) > 1 and can_rotate(targets[0])
+    drawn = not callable(targets) and label_map == "identity" and can_fit(targets[0])
     if callable(targets):
         streams = [(targets, random_stream("finite-size moments", seed))]
     else:
@@ -216,8 +217,7 @@ def finite_size_moments(
             mixing.append(sample.mixing**2)
         if sample.cubic is not None:
             cubic.append((sample.cubic, apply_label_map(sample.labels, label_map)))
-        drawn = rotated and label_map == "identity" and can_fit(targets[0])  # directions that lean
-        leans = correction == "wick" and sample.cubic is None and not drawn
+        leans = correction == "wick" and sample.cubic is None and not (rotated and drawn)
         T = apply_label_map(sample.labels, label_map) if leans else None
         latent += latent_draws(sample, n_features, place=k, targets=len(streams), T=T)
         if len(streams) == 1:
