@@ -28,7 +28,7 @@ from solvable.models.sequential.predict import predict
 
 SIZES = {1: (60, 900), 2: (8, 44), 3: (7, 13)}
 WITHIN = 0.05
-SHARE = 0.85
+SHARE = 0.9
 WORK = 5e7
 """Samples times directions of the dearest setting."""
 
