@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from solvable.arrays import random_stream
+from solvable.models.sequential import chaos
 from solvable.models.sequential.bulk import (
     PredictedBulk,
     SpectralMeasure,
@@ -260,3 +261,14 @@ def test_contraction_is_no_part_of_a_feature():
     expected = np.sum(vectors * (corrected @ vectors), axis=0)
     bulk = PredictedBulk(operator, random_stream("bulk"))
     np.testing.assert_allclose(bulk.corrected_values(values, vectors), expected, atol=1e-10)
+
+
+def test_samples_in_parts_have_the_eigenvalues_of_all_at_once(monkeypatch):
+    squared_norm = np.random.default_rng(0).chisquare(5, 23)
+    whole = chaos.chaos_eigenvalues(squared_norm, 5, 3)
+    monkeypatch.setattr(chaos, "ROWS", 4)
+    for (one, count), (other, times) in zip(
+        chaos.chaos_eigenvalues(squared_norm, 5, 3), whole, strict=True
+    ):
+        np.testing.assert_array_equal(one, other)
+        assert count == times

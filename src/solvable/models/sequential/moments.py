@@ -15,9 +15,8 @@ from solvable.models.sequential.cubic import check_cubic, cubic_law
 from solvable.models.sequential.draws import LatentDraw, LatentSample, target_draw
 from solvable.models.sequential.heights import controlled_mean, exact_heights
 from solvable.models.sequential.latent_draws import LatentDraws, latent_draws
-from solvable.models.sequential.operator_draws import drawn_background
+from solvable.models.sequential.operator_draws import drawn_background, is_drawn
 from solvable.models.sequential.parameters import SequentialParameters
-from solvable.models.sequential.population_fit import can_fit
 from solvable.models.sequential.rotated_draw import (
     can_rotate,
     mean_index_variance,
@@ -185,7 +184,7 @@ def finite_size_moments(
         raise InvalidParameter(unknown_choice("correction", correction, ["none", "wick"]))
     targets = [draw] if isinstance(draw, HierarchicalTarget) else draw
     rotated = not callable(targets) and len(targets) > 1 and can_rotate(targets[0])
-    drawn = not callable(targets) and label_map == "identity" and can_fit(targets[0])
+    drawn = not callable(targets) and is_drawn(targets[0], label_map, plain=correction == "none")
     if callable(targets):
         streams = [(targets, random_stream("finite-size moments", seed))]
     else:
@@ -217,6 +216,7 @@ def finite_size_moments(
             mixing.append(sample.mixing**2)
         if sample.cubic is not None:
             cubic.append((sample.cubic, apply_label_map(sample.labels, label_map)))
+        # Directions of drawn operators lean already.
         leans = correction == "wick" and sample.cubic is None and not (rotated and drawn)
         T = apply_label_map(sample.labels, label_map) if leans else None
         latent += latent_draws(sample, n_features, place=k, targets=len(streams), T=T)
