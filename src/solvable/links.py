@@ -1,0 +1,225 @@
+"""Link functions: how a label depends on one latent coordinate, by name or formula."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Literal
+
+import numpy as np
+
+from solvable.errors import InvalidParameter
+from solvable.formulas import parse_formula
+from solvable.hermite import GAUSSIAN_RANGE, gaussian_quadrature, hermite_polynomials
+
+NAMED_LINKS = {
+    # E[cos(w z) (z^2 - 1)] = -w^2 exp(-w^2 / 2): the mixture has no part of degree two, and is bounded
+    "cosmix": "cos(z) - exp(1.5)/4*cos(2*z)",
+    "identity": "z",
+    "square": "z**2",
+}
+"""Names of links that are no functions of formulas."""
+
+Parity = Literal["even", "odd", "none"]
+
+HIGHEST_SERIES = 80
+"""Degrees of the Hermite series of a correlation; what is left is put at the next one."""
+
+
+@dataclass(frozen=True)
+class Link:
+    r"""A function of one Gaussian latent coordinate, standardised unless asked not to be.
+
+    .. math:: \sigma(z)=\frac{f(z)-E f}{\sqrt{\mathrm{Var} f}},\qquad z\sim\mathcal N(0,1).
+
+    Parameters
+    ----------
+    name : str
+        Name or formula, as it was asked for.
+    function : callable
+        :math:`f`, entry by entry on float64 arrays.
+    breakpoints : tuple of float
+        Where it or its slope jumps.
+    mean, scale : float
+        What is subtracted and divided by; 0 and 1 for a link that is not standardised.
+
+    Notes
+    -----
+    Make one with :func:`make_link`. Backed by ``tests/test_links.py``.
+
+    Examples
+    --------
+    >>> link = make_link("he2")
+    >>> (link(np.array([0.0, 2.0])).round(4) + 0.0).tolist(), link.parity
+    ([-0.7071, 2.1213], 'even')
+    """
+
+    name: str
+    function: Callable[[np.ndarray], np.ndarray]
+    breakpoints: tuple[float, ...] = ()
+    mean: float = 0.0
+    scale: float = 1.0
+
+    def __call__(self, z: np.ndarray) -> np.ndarray:
+        """Values at latent coordinates, float64, shape kept."""
+        values = np.asarray(self.function(np.asarray(z, dtype=np.float64)), dtype=np.float64)
+        return (values - self.mean) / self.scale
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.mean, self.scale))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Link):
+            return NotImplemented
+        mine, theirs = ((x.name, x.function, x.breakpoints, x.mean, x.scale) for x in (self, other))
+        return mine == theirs
+
+    def __reduce__(self) -> tuple[object, tuple[str, bool]]:
+        """Travel to a worker by name, as closures do not."""
+        return _made, (self.name, self.scale != 1.0 or self.mean != 0.0)
+
+    def nodes(self, per_panel: int = 64) -> tuple[np.ndarray, np.ndarray]:
+        """Quadrature nodes and weights of E[g(z)] for g that is smooth between the breakpoints."""
+        return gaussian_quadrature(per_panel, self.breakpoints or (0.0,))
+
+    def fine_nodes(self, panels: int = 1_400) -> tuple[np.ndarray, np.ndarray]:
+        """Quadrature nodes so dense that neighbours have nearly the same label."""
+        return _fine_nodes(self.breakpoints, panels)
+
+    def hermite(self, degree: int) -> np.ndarray:
+        """Orthonormal Hermite coefficients of degree 0 to ``degree``."""
+        z, chance = self.nodes()
+        return np.asarray(hermite_polynomials(z, degree) @ (chance * self(z)))
+
+    @cached_property
+    def parity(self) -> Parity:
+        """Symmetry of the link less its mean: that of a constant added to an odd link is odd."""
+        z, chance = self.nodes()
+        values, mirrored = self(z), self(-z)
+        centre = float(chance @ values)
+        size = 1e-9 * (np.abs(values) + np.abs(mirrored) + np.sqrt(chance @ values**2))
+        if (np.abs(values - mirrored) <= size).all():
+            return "even"
+        if (np.abs(values + mirrored - 2 * centre) <= size).all():
+            return "odd"
+        return "none"
+
+    @cached_property
+    def _series(self) -> np.ndarray:
+        """Squared Hermite coefficients of degree 1 to HIGHEST_SERIES, and what is left."""
+        z, chance = self.nodes()
+        values = self(z)
+        power = self.hermite(HIGHEST_SERIES)[1:] ** 2
+        whole = float(chance @ values**2 - (chance @ values) ** 2)
+        return np.append(power, max(whole - float(power.sum()), 0.0))
+
+    def correlation(self, overlap: np.ndarray | float) -> np.ndarray:
+        """Part kappa(q) of the variance that a coordinate of squared overlap q explains."""
+        # kappa(q) = sum_{k >= 1} mu_k^2 q^k; mu_k are orthonormal coefficients here
+        q = np.asarray(overlap, dtype=np.float64)
+        return np.asarray(np.polynomial.polynomial.polyval(q, np.append(0.0, self._series)))
+
+    def correlation_slope(self, overlap: np.ndarray | float) -> np.ndarray:
+        """Derivative kappa'(q)."""
+        q = np.asarray(overlap, dtype=np.float64)
+        series = self._series * np.arange(1, self._series.size + 1)
+        return np.asarray(np.polynomial.polynomial.polyval(q, series))
+
+
+@lru_cache(maxsize=16)
+def _fine_nodes(breakpoints: tuple[float, ...], panels: int) -> tuple[np.ndarray, np.ndarray]:
+    # Beyond 9.5 standard deviations lies a mass of 2e-21.
+    reach = 9.5
+    inner = [point for point in breakpoints if abs(point) < reach]
+    edges = np.unique(np.concatenate([np.linspace(-reach, reach, panels + 1), inner]))
+    unit, unit_weights = np.polynomial.legendre.leggauss(24)
+    half = np.diff(edges)[:, None] / 2
+    z = (edges[:-1, None] + half * (unit + 1)).ravel()
+    weights = (half * unit_weights).ravel() * np.exp(-(z**2) / 2)
+    weights /= weights.sum()
+    z.setflags(write=False)
+    weights.setflags(write=False)
+    return z, weights
+
+
+def make_link(name: str, *, standardised: bool = True) -> Link:
+    r"""Make a link by name or formula.
+
+    Parameters
+    ----------
+    name : str
+        A formula in z with ``+ - * / **``, numbers, ``pi``, ``e`` and abs, cos, erf, exp, gelu, heK
+        (Hermite polynomial of degree K up to 20), log, max, min, relu, sigmoid, sign, silu, sin,
+        softplus, sqrt, step, tan, tanh. A bare function name stands for the function of z;
+        ``cosmix``, ``square`` and ``identity`` are names too.
+    standardised : bool
+        Whether its mean is subtracted, and the rest divided by its standard deviation.
+
+    Returns
+    -------
+    Link
+        The link.
+
+    Raises
+    ------
+    InvalidParameter
+        If the formula does not parse, is not finite somewhere, is constant, or has a variance that is
+        infinite or beyond quadrature.
+
+    Notes
+    -----
+    Parsed by Python's own parser into a tree of which only arithmetic and the functions above are
+    evaluated. Derived; ``tests/test_links.py``.
+
+    Examples
+    --------
+    >>> link = make_link("cos(z) - 1.12*cos(2*z)")
+    >>> link.hermite(4).round(3) + 0.0
+    array([ 0.   ,  0.   ,  0.   ,  0.   , -0.682])
+    """
+    if not isinstance(name, str):
+        raise InvalidParameter(f"a link is {name!r}; allowed: a name or a formula, as text.")
+    return _made(name, standardised)
+
+
+@lru_cache(maxsize=256)
+def _made(name: str, standardised: bool) -> Link:
+    formula = parse_formula(NAMED_LINKS.get(name.strip().lower(), name))
+    raw = Link(name, formula.function, formula.breakpoints)
+    mean, variance = _moments(raw)
+    if not standardised:
+        return raw
+    return Link(name, formula.function, formula.breakpoints, mean, float(np.sqrt(variance)))
+
+
+def _moments(link: Link) -> tuple[float, float]:
+    """Mean and variance of a raw link, if quadrature can tell them."""
+    found = []
+    with np.errstate(all="ignore"):
+        for per_panel in (48, 96):
+            z, chance = link.nodes(per_panel)
+            values = link(z)
+            if not np.isfinite(values).all():
+                place = float(z[~np.isfinite(values)][np.argmin(np.abs(z[~np.isfinite(values)]))])
+                raise InvalidParameter(
+                    f"the link {link.name!r} is not finite at z = {place:.4g}; allowed: finite for "
+                    f"|z| up to {GAUSSIAN_RANGE:g}."
+                )
+            mean = float(chance @ values)
+            parts = chance * (values - mean) ** 2
+            found.append((mean, float(parts.sum()), float(parts[np.abs(z) > 10].sum())))
+    (mean, variance, _), (finer_mean, finer, tail) = found
+    size = finer + finer_mean**2
+    if not finer > 1e-20 * size:
+        raise InvalidParameter(
+            f"the link {link.name!r} is constant, {finer_mean:.6g}; allowed: a function that varies."
+        )
+    off = max(abs(variance - finer), abs(mean - finer_mean) * np.sqrt(size)) / size
+    if not np.isfinite(finer) or tail > 1e-6 * finer or off > 1e-5:
+        raise InvalidParameter(
+            f"the variance of the link {link.name!r} is infinite or beyond quadrature (part of it "
+            f"beyond |z| = 10: {tail / finer:.2g}; change on doubling the nodes: {off:.2g}); allowed: "
+            "links that grow more slowly, without poles, and do not oscillate on scales below 0.02."
+        )
+    return finer_mean, finer

@@ -1,0 +1,2 @@
+from solvable.message_passing.channels import AdditiveChannel as AdditiveChannel
+from solvable.message_passing.channels import ConditionalMoments as ConditionalMoments

@@ -1,0 +1,349 @@
+r"""Channels: labels of Gaussian latent coordinates, and what a label tells of the coordinates."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import ceil, log2
+
+import numpy as np
+
+from solvable.errors import InvalidParameter
+from solvable.links import Link
+from solvable.spectra.label_law import LabelLaw
+
+MOST_CROSS = 40
+"""Directions up to which moments of pairs of coordinates are held, p^2 for each label."""
+
+SPLINE_ORDER = 8
+"""Cells over which a label is spread before a Fourier transform; even."""
+
+
+@dataclass(frozen=True)
+class ConditionalMoments:
+    r"""Law of the label with the conditional moments of the latent coordinates.
+
+    .. math:: m(y)=E[z\mid y],\qquad G(y)=E[zz^\top-I\mid y],\qquad E_y[G]=0 .
+
+    Attributes
+    ----------
+    labels : ndarray of shape (m,)
+        :math:`y`, ascending.
+    probabilities : ndarray of shape (m,)
+        Their probabilities, above 0, sum 1.
+    first : ndarray of shape (m, p)
+        :math:`m_k(y)`.
+    second : ndarray of shape (m, p)
+        :math:`G_{kk}(y)`.
+    cross : ndarray of shape (m, p, p) or None
+        :math:`G(y)`; None where it is diagonal, or not asked for.
+    """
+
+    labels: np.ndarray
+    probabilities: np.ndarray
+    first: np.ndarray
+    second: np.ndarray
+    cross: np.ndarray | None = None
+
+    @property
+    def n_directions(self) -> int:
+        """Number p of latent coordinates."""
+        return int(self.second.shape[1])
+
+    @property
+    def linear_information(self) -> np.ndarray:
+        r""":math:`E[m_k(y)^2]`, shape (p,): 0 if a label tells no coordinate's sign."""
+        return np.asarray(self.probabilities @ self.first**2)
+
+    @property
+    def quadratic_information(self) -> np.ndarray:
+        r""":math:`E[G_{kk}(y)^2]`, shape (p,)."""
+        return np.asarray(self.probabilities @ self.second**2)
+
+    @property
+    def weak_recovery_ratio(self) -> np.ndarray:
+        """Samples per dimension from which second moments find each coordinate alone, shape (p,)."""
+        # alpha_c = 1 / E[G_kk^2] (3.2); what is zero by symmetry is so to rounding only.
+        power = self.quadratic_information
+        with np.errstate(divide="ignore"):
+            return np.asarray(1 / np.where(power > 1e-18, power, 0.0))
+
+    def law(self, weights: np.ndarray) -> LabelLaw:
+        """Law of a map of the label, given its value at each label."""
+        return LabelLaw(weights, self.probabilities, np.maximum(1 + self.second, 0.0))
+
+    def at(self, y: np.ndarray) -> np.ndarray:
+        """The diagonal of G at observed labels, shape (n, p)."""
+        return np.stack([np.interp(y, self.labels, column) for column in self.second.T], axis=1)
+
+    def first_at(self, y: np.ndarray) -> np.ndarray:
+        """M at observed labels, shape (n, p)."""
+        return np.stack([np.interp(y, self.labels, column) for column in self.first.T], axis=1)
+
+
+@dataclass(frozen=True)
+class AdditiveChannel:
+    r"""Sum of links of independent latent coordinates, with Gaussian noise.
+
+    .. math:: y=\sum_{k=1}^pa_k\,\sigma_k(z_k)+\sqrt\Delta\,\xi .
+
+    Parameters
+    ----------
+    links : tuple of Link
+        :math:`\sigma_k`, one for each coordinate.
+    amplitudes : tuple of float
+        :math:`a_k`, not 0.
+    noise : float
+        Variance :math:`\Delta\ge0`.
+
+    Raises
+    ------
+    InvalidParameter
+        If there is no coordinate, lengths differ, or a number is out of range.
+    """
+
+    links: tuple[Link, ...]
+    amplitudes: tuple[float, ...]
+    noise: float
+
+    def __post_init__(self) -> None:
+        if not self.links or len(self.links) != len(self.amplitudes):
+            raise InvalidParameter(
+                f"{len(self.links)} links and {len(self.amplitudes)} amplitudes are given; allowed: "
+                "as many of each, at least one."
+            )
+        fits = all(np.isfinite(a) and a != 0 for a in self.amplitudes)
+        if not (fits and np.isfinite(self.noise) and self.noise >= 0):
+            raise InvalidParameter(
+                f"amplitudes are {self.amplitudes} and noise is {self.noise}; allowed: finite "
+                "amplitudes that are not 0, and a variance of at least 0."
+            )
+
+    @property
+    def n_directions(self) -> int:
+        """Number p of latent coordinates."""
+        return len(self.links)
+
+    def clean(self, z: np.ndarray) -> np.ndarray:
+        """Label without noise of latent coordinates (n, p), shape (n,)."""
+        columns = zip(self.links, self.amplitudes, np.asarray(z, dtype=np.float64).T, strict=True)
+        return np.asarray(sum(a * link(column) for link, a, column in columns))
+
+    def sample(self, z: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Draw labels of latent coordinates (n, p), shape (n,)."""
+        y = self.clean(z)
+        return y + np.sqrt(self.noise) * rng.standard_normal(y.shape) if self.noise else y
+
+    @cached_property
+    def moments(self) -> ConditionalMoments:
+        """Conditional moments of each coordinate alone."""
+        if self.n_directions == 1 and self.noise == 0:
+            return _noiseless(self.links[0], self.amplitudes[0])
+        return _gathered(_Transforms(self), pairs=False)
+
+    @cached_property
+    def pair_moments(self) -> ConditionalMoments:
+        """Conditional moments with those of pairs of coordinates, where these do not vanish."""
+        if all(link.parity == "even" for link in self.links) or self.n_directions == 1:
+            return self.moments
+        if self.n_directions > MOST_CROSS:
+            raise InvalidParameter(
+                f"{self.n_directions} directions with links that are not even have "
+                f"{self.n_directions**2} moments at each label; allowed: up to {MOST_CROSS} "
+                "directions, or even links."
+            )
+        return _gathered(_Transforms(self), pairs=True)
+
+
+def _noiseless(link: Link, amplitude: float) -> ConditionalMoments:
+    """One coordinate without noise: labels gathered in cells, those of positive probability alone."""
+    z, chance = link.fine_nodes()
+    y = amplitude * link(z)
+    # Values that differ by rounding are one value; the rest share cells of equal probability, and
+    # more of them in the tails.
+    scale = float(np.sqrt(chance @ (y - chance @ y) ** 2))
+    order = np.argsort(y, kind="stable")
+    y, z, chance = y[order], z[order], chance[order]
+    values, group = np.unique(np.round(y / scale, 11), return_inverse=True)
+    total = np.bincount(group, chance)
+    if values.size > 8_192:
+        reached = np.cumsum(total) - total / 2
+        logit = np.log((reached + 1e-18) / (1 - reached + 1e-12))
+        cell = np.floor((logit - logit[0]) / (logit[-1] - logit[0]) * 8_191).astype(int)
+        group = np.unique(cell, return_inverse=True)[1][group]
+        total = np.bincount(group, chance)
+    kept = total > 0
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean, first, second = (
+            (np.bincount(group, chance * part) / total)[kept] for part in (y, z, z**2 - 1)
+        )
+    return ConditionalMoments(mean, total[kept] / total.sum(), first[:, None], second[:, None])
+
+
+class _Transforms:
+    """Characteristic functions of the parts of a label, on the frequencies of one grid of labels."""
+
+    def __init__(self, channel: AdditiveChannel) -> None:
+        self.channel = channel
+        self._cache: dict[tuple[Link, float], tuple[np.ndarray, ...]] = {}
+        # Half of the range: the largest part, and eight deviations of the sum.
+        panels = 1_400 if channel.n_directions <= 4 else 350
+        self._nodes = {link: link.fine_nodes(panels) for link in set(channel.links)}
+        spread = channel.noise
+        largest = 0.0
+        for link, a in set(zip(channel.links, channel.amplitudes, strict=True)):
+            z, chance = self._nodes[link]
+            part = a * link(z)
+            count = sum(
+                pair == (link, a) for pair in zip(channel.links, channel.amplitudes, strict=True)
+            )
+            mean = float(chance @ part)
+            spread += count * float(chance @ (part - mean) ** 2) + (count * mean) ** 2
+            # Beyond seven deviations lies a mass of 3e-12.
+            largest = max(largest, float(np.abs(part[np.abs(z) < 7]).max()))
+        reach = largest + 9 * np.sqrt(spread)
+        # Twelve cells to a deviation of the noise, as many cells as memory allows otherwise.
+        wanted = 2 * reach / (np.sqrt(channel.noise) / 12) if channel.noise else np.inf
+        cells = int(min(max(2 ** ceil(log2(max(min(wanted, 1e9), 2_048))), 2_048), 2**17))
+        self.cell = 2 * reach / cells
+        self.size = cells
+        # A noise that the grid does not resolve, as none at all, is smoothed over two cells.
+        self.noise = max(channel.noise, (2 * self.cell) ** 2)
+        frequency = 2 * np.pi * np.fft.rfftfreq(cells, self.cell)
+        self.damping = np.exp(-self.noise * frequency**2 / 2)
+        # Spread over cells by a spline, a label is multiplied by sinc^n; what is aliased is of relative
+        # order (frequency * cell / 2 pi)^n.
+        self.window = np.sinc(frequency * self.cell / (2 * np.pi)) ** SPLINE_ORDER
+
+    def of(self, link: Link, amplitude: float) -> tuple[np.ndarray, ...]:
+        """Transforms of 1, z and z^2 - 1 of one coordinate, each times exp(i t a sigma(z))."""
+        key = (link, amplitude)
+        if key not in self._cache:
+            z, chance = self._nodes[link]
+            place = amplitude * link(z) / self.cell
+            low = np.floor(place)
+            shares = _spline_weights(place - low)
+            cells = low.astype(np.int64) - SPLINE_ORDER // 2 + 1 + np.arange(SPLINE_ORDER)[:, None]
+            cells = (cells % self.size).ravel()
+
+            def transform(part: np.ndarray) -> np.ndarray:
+                spread = np.bincount(cells, (part * shares).ravel(), self.size)
+                return np.asarray(np.fft.rfft(spread) / self.window)
+
+            zero = np.zeros(self.window.size)
+            first = zero if link.parity == "even" else transform(chance * z)
+            self._cache[key] = transform(chance), first, transform(chance * (z**2 - 1))
+        return self._cache[key]
+
+    def back(self, transform: np.ndarray) -> np.ndarray:
+        """Values on the grid of labels, ascending, from a transform."""
+        return np.fft.fftshift(np.fft.irfft(transform * self.damping, self.size))
+
+    @property
+    def labels(self) -> np.ndarray:
+        return (np.arange(self.size) - self.size // 2) * self.cell
+
+
+def _spline_weights(share: np.ndarray) -> np.ndarray:
+    """Weights of a central B-spline at the cells around places a share above a cell, (order, n)."""
+    weights = np.zeros((SPLINE_ORDER, share.size))
+    weights[0], weights[1] = 1 - share, share
+    for order in range(3, SPLINE_ORDER + 1):
+        # M_n(u) = [u M_{n-1}(u) + (n - u) M_{n-1}(u - 1)] / (n - 1)
+        weights[order - 1] = share * weights[order - 2]
+        for j in range(1, order - 1):
+            place = order - 1 - j
+            weights[place] = (share + j) * weights[place - 1] + (order - j - share) * weights[place]
+        weights[0] *= 1 - share
+        weights[:order] /= order - 1
+    return weights
+
+
+def _gathered(transforms: _Transforms, *, pairs: bool) -> ConditionalMoments:
+    """Conditional moments on the grid, neighbours merged where they tell the same."""
+    channel = transforms.channel
+    parts = list(zip(channel.links, channel.amplitudes, strict=True))
+    others = _products_of_others([transforms.of(*part)[0] for part in parts])
+    # p(y) = F^-1[exp(-Delta t^2 / 2) prod_j phi_j]
+    density = transforms.back(others[0] * transforms.of(*parts[0])[0])
+    keep = density > 1e-12 * density.max()
+    inside = np.flatnonzero(keep)
+    keep[inside[0] : inside[-1] + 1] = density[inside[0] : inside[-1] + 1] > 0
+    merge = _Merge(transforms.labels[keep], density[keep])
+    first, second = [], []
+    known: dict[tuple[Link, float], tuple[np.ndarray, np.ndarray]] = {}
+    for part, rest in zip(parts, others, strict=True):
+        if part not in known:
+            _, odd, even = transforms.of(*part)
+            zero = np.zeros(merge.labels.size)
+            m = merge(transforms.back(rest * odd)[keep]) if odd.any() else zero
+            # p(y) G_kk(y) = F^-1[exp(-Delta t^2 / 2) nu_k prod_{j != k} phi_j]
+            known[part] = m, merge(transforms.back(rest * even)[keep])
+        first.append(known[part][0])
+        second.append(known[part][1])
+    cross = _pairs(transforms, parts, merge, keep, second) if pairs else None
+    return ConditionalMoments(
+        merge.labels, merge.probabilities, np.stack(first, axis=1), np.stack(second, axis=1), cross
+    )
+
+
+def _pairs(
+    transforms: _Transforms,
+    parts: Sequence[tuple[Link, float]],
+    merge: _Merge,
+    keep: np.ndarray,
+    second: Sequence[np.ndarray],
+) -> np.ndarray:
+    """E[z_k z_l | y] off the diagonal, G_kk on it."""
+    p = len(parts)
+    cross = np.zeros((merge.labels.size, p, p))
+    known: dict[tuple[tuple[Link, float], ...], np.ndarray] = {}
+    for k in range(p):
+        cross[:, k, k] = second[k]
+        for j in range(k):
+            key = tuple(sorted((parts[k], parts[j]), key=lambda part: (part[1], part[0].name)))
+            if key not in known:
+                # F^-1 of exp(-Delta t^2 / 2), E[z exp(i t a sigma)] of both, and phi of the others
+                rest = [transforms.of(*part)[0] for i, part in enumerate(parts) if i not in (j, k)]
+                product = transforms.of(*parts[k])[1] * transforms.of(*parts[j])[1]
+                for phi in rest:
+                    product = product * phi
+                known[key] = merge(transforms.back(product)[keep])
+            cross[:, k, j] = cross[:, j, k] = known[key]
+    return cross
+
+
+class _Merge:
+    """Means over neighbouring labels, so that a law has a few thousand of them."""
+
+    def __init__(self, labels: np.ndarray, density: np.ndarray) -> None:
+        most = 4_096
+        weights = density / density.sum()
+        if labels.size <= most:
+            group = np.arange(labels.size)
+        else:
+            # Groups as wide as the inverse cube root of the density serve interpolation best.
+            place = np.cumsum(np.cbrt(density))
+            group = np.unique((place / place[-1] * (most - 1)).astype(int), return_inverse=True)[1]
+        self._group, self._total = group, np.bincount(group, density)
+        self._count = int(group[-1]) + 1
+        self.probabilities = np.bincount(group, weights)
+        self.labels = np.bincount(group, weights * labels) / self.probabilities
+
+    def __call__(self, values: np.ndarray) -> np.ndarray:
+        """Conditional mean from its product with the density."""
+        return np.asarray(np.bincount(self._group, values, self._count) / self._total)
+
+
+def _products_of_others(factors: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Product of all factors but one, for each."""
+    before: list[np.ndarray] = [np.ones_like(factors[0])]
+    for factor in factors[:-1]:
+        before.append(before[-1] * factor)
+    after = np.ones_like(factors[0])
+    products = []
+    for factor, start in zip(reversed(factors), reversed(before), strict=True):
+        products.append(start * after)
+        after = after * factor
+    return products[::-1]

@@ -1,0 +1,1 @@
+"""Emergence of features in online gradient descent."""

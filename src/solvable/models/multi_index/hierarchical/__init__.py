@@ -1,0 +1,1 @@
+"""Hierarchical multi-index models: features of decreasing amplitude."""

@@ -1,0 +1,1 @@
+"""Separable multi-index models: many directions of equal amplitude."""

@@ -1,0 +1,1 @@
+"""Single-index models: one direction at any noise."""

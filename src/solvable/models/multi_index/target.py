@@ -1,0 +1,113 @@
+r"""Multi-index targets: a label that depends on a few directions of Gaussian inputs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+
+from solvable.arrays import GeneratedSource, check_integer, random_stream
+from solvable.errors import InvalidParameter
+from solvable.links import make_link
+from solvable.message_passing.channels import AdditiveChannel
+from solvable.teachers.base import CHUNK_ROWS, check_dtype, draw_normals
+
+
+def power_law_amplitudes(features: int, decay: float) -> np.ndarray:
+    """Amplitudes k^-gamma; of unit power where their sum of squares would not converge."""
+    amplitudes = np.arange(1, features + 1) ** -float(decay)
+    # For gamma <= 1/2 the power of all features grows with their number.
+    return amplitudes if decay > 0.5 else amplitudes / np.linalg.norm(amplitudes)
+
+
+def power_law_channel(
+    link: str, *, features: int, decay: float, noise: float, standardised: bool = True
+) -> AdditiveChannel:
+    """Channel of the hierarchical model: one link, amplitudes k^-gamma, and noise."""
+    links = (make_link(link, standardised=standardised),) * features
+    amplitudes = tuple(float(a) for a in power_law_amplitudes(features, decay))
+    return AdditiveChannel(links, amplitudes, noise)
+
+
+@dataclass(frozen=True)
+class MultiIndexTarget:
+    r"""Labels of an additive channel of orthonormal directions.
+
+    .. math:: y=\sum_{k=1}^pa_k\,\sigma_k(\langle w_k,x\rangle)+\sqrt\Delta\,\xi,\qquad
+        x\sim\mathcal N(0,I_d).
+
+    Parameters
+    ----------
+    dimension : int
+        :math:`d`, at least the number of directions.
+    channel : AdditiveChannel
+        Links, amplitudes and noise.
+    seed : int
+        Seed of the directions.
+
+    Raises
+    ------
+    InvalidParameter
+        If there are more directions than dimensions.
+
+    Notes
+    -----
+    Models of arXiv:2602.05846 and arXiv:2603.17896, note 1.1 and 1.4. Backed by
+    ``tests/models/multi_index/test_target.py``.
+
+    Examples
+    --------
+    >>> from solvable.models.multi_index.target import power_law_channel
+    >>> channel = power_law_channel("he2", features=3, decay=1.0, noise=0.5)
+    >>> target = MultiIndexTarget(20, channel)
+    >>> X, y = target.sample(5, 0)
+    >>> X.shape, y.shape, target.directions.shape
+    ((5, 20), (5,), (20, 3))
+    """
+
+    dimension: int
+    channel: AdditiveChannel
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_integer("dimension", self.dimension, 1)
+        if self.channel.n_directions > self.dimension:
+            raise InvalidParameter(
+                f"{self.channel.n_directions} features in {self.dimension} dimensions cannot be "
+                "orthogonal; allowed: at most as many features as dimensions."
+            )
+
+    @cached_property
+    def directions(self) -> np.ndarray:
+        """Orthonormal directions w_k as columns, shape (d, p)."""
+        stream = random_stream(self.seed, "multi-index directions")
+        draws = stream.standard_normal((self.dimension, self.channel.n_directions))
+        Q, R = np.linalg.qr(draws)
+        return np.asarray(Q * np.sign(np.diag(R)))
+
+    def clean(self, X: np.ndarray) -> np.ndarray:
+        """Labels without noise, shape (n,)."""
+        return self.channel.clean(X @ self.directions)
+
+    def sample(
+        self, n: int, rng: np.random.Generator | int, dtype: Any = np.float64
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Draw inputs X of shape (n, d) in the type asked for, and labels y of shape (n,)."""
+        check_integer("n", n, 1)
+        stream = random_stream(rng, "samples") if isinstance(rng, int) else rng
+        X = draw_normals(check_dtype(dtype), self.dimension, int(n), stream)
+        return X, self.channel.sample(X @ self.directions.astype(X.dtype), stream)
+
+    def source(
+        self, n: int, seed: int, dtype: Any = np.float64
+    ) -> tuple[GeneratedSource, np.ndarray]:
+        """Samples that are drawn again from the seed at each reading, and their labels."""
+        check_integer("n", n, 1)
+        kind = check_dtype(dtype)
+        draw = partial(draw_normals, kind, self.dimension)
+        source = GeneratedSource(draw, int(n), self.dimension, seed, kind)
+        directions = self.directions.astype(kind)
+        z = np.concatenate([block @ directions for _, block in source.chunks(CHUNK_ROWS)])
+        return source, self.channel.sample(z, random_stream(seed, "label noise"))
