@@ -10,14 +10,25 @@ import numpy as np
 from solvable.arrays import Array, to_numpy
 from solvable.errors import InvalidData, InvalidParameter, unknown_choice
 
-LabelMap: TypeAlias = Literal["identity", "tanh", "clip"] | Callable[[np.ndarray], Any]
+LabelMap: TypeAlias = Literal["identity", "tanh", "clip", "square"] | Callable[[np.ndarray], Any]
 """A named label map, or a function of the standardised labels, entry by entry."""
 
 _MAPS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "identity": lambda y: y,
     "tanh": np.tanh,
     "clip": lambda y: np.clip(y, -2.0, 2.0),
+    # Cut at 3 standard deviations: 1 % more samples than without a cut for normal labels.
+    "square": lambda y: np.minimum(y * y, 9.0),
 }
+
+
+def label_function(label_map: LabelMap | str) -> Callable[[np.ndarray], Any]:
+    """The function behind the name of a label map, of standardised labels."""
+    if not isinstance(label_map, str):
+        return label_map
+    if label_map not in _MAPS:
+        raise InvalidParameter(unknown_choice("label_map", label_map, [*_MAPS, "a function"]))
+    return _MAPS[label_map]
 
 
 def standardise(y: Array) -> tuple[np.ndarray, float, float]:
@@ -91,8 +102,9 @@ def apply_label_map(y: Array, label_map: LabelMap) -> np.ndarray:
     ----------
     y : array of shape (n,)
         Labels, finite, not all equal; standardised here.
-    label_map : {"identity", "tanh", "clip"} or callable
-        :math:`t`, of the standardised labels; "clip" cuts at 2 standard deviations.
+    label_map : {"identity", "tanh", "clip", "square"} or callable
+        :math:`t`, of the standardised labels; "clip" cuts at 2 standard deviations, "square" is
+        :math:`\min(\tilde y^2, 9)`, for labels of which the sign alone says nothing.
 
     Returns
     -------
@@ -117,12 +129,10 @@ def apply_label_map(y: Array, label_map: LabelMap) -> np.ndarray:
     array([-0.841,  0.   ,  0.841])
     """
     standardised, _, _ = standardise(y)
-    if callable(label_map):
-        function, name = label_map, getattr(label_map, "__name__", repr(label_map))
-    elif label_map in _MAPS:
-        function, name = _MAPS[label_map], label_map
-    else:
-        raise InvalidParameter(unknown_choice("label_map", label_map, [*_MAPS, "a function"]))
+    function = label_function(label_map)
+    name = (
+        label_map if isinstance(label_map, str) else getattr(label_map, "__name__", repr(label_map))
+    )
     mapped = np.asarray(function(standardised.copy()), dtype=np.float64)
     if mapped.shape != standardised.shape or not np.isfinite(mapped).all():
         raise InvalidParameter(

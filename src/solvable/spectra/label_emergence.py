@@ -143,17 +143,49 @@ def emergence_ratio(law: LabelLaw, *, dimension: int | None = None) -> np.ndarra
 
     Notes
     -----
-    Cost and backing as :func:`emergence_windows`.
+    Cost and backing as :func:`emergence_windows`; without a dimension all directions cost as one.
 
     Examples
     --------
     >>> emergence_ratio(LabelLaw.balanced(0.857347, 0.0)).round(4)
     array([1.71,  inf])
     """
+    if dimension is None:
+        law.check_bounded()
+        return np.minimum(_last_crossings(law), _last_crossings(law.mirrored()))
     found = np.full(law.n_directions, np.inf)
     for i in range(law.n_directions):
         for end in ("upper", "lower"):
             windows = emergence_windows(law, direction=i, end=end, dimension=dimension)
             if windows and np.isinf(windows[-1][1]):
                 found[i] = min(found[i], windows[-1][0])
+    return found
+
+
+def _last_crossings(law: LabelLaw) -> np.ndarray:
+    """Ratios from which on each direction is out at the upper end, for all at once, shape (k,)."""
+    # The parameter of the edge tells the ratio: 1 / alpha = E[T^2 / (lambda - T)^2].
+    largest = max(float(law.weights[-1]), 1e-300)
+    reach = np.sqrt(law.weight_power) * 1e5
+    above = np.geomspace(1e-9 * largest, max(reach, 10 * largest), 360)
+
+    def beyond(above: np.ndarray, directions: np.ndarray | slice) -> tuple[np.ndarray, np.ndarray]:
+        share = law.probabilities * law.weights / (largest + above[:, None] - law.weights)
+        ratios = 1 / np.einsum("qm,qm,m->q", share, share, 1 / law.probabilities)
+        return ratios, ratios[:, None] * (share @ (law.second_moments[:, directions] - 1)) - 1
+
+    ratios, values = beyond(above, slice(None))
+    found = np.full(law.n_directions, np.inf)
+    out = values[-1] > 0
+    inside = values <= 0
+    first = values.shape[0] - 1 - np.argmax(inside[::-1], axis=0)
+    found[out] = np.where(inside[:, out].any(axis=0), np.inf, ratios[0])
+    crossing = np.flatnonzero(out & inside.any(axis=0))
+    if crossing.size:
+        low, high = above[first[crossing]], above[first[crossing] + 1]
+        for _ in range(48):
+            middle = np.sqrt(low * high)
+            at_middle = np.diagonal(beyond(middle, crossing)[1]) > 0
+            low, high = np.where(at_middle, low, middle), np.where(at_middle, middle, high)
+        found[crossing] = beyond(np.sqrt(low * high), crossing)[0]
     return found

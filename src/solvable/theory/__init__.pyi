@@ -1,3 +1,5 @@
+from solvable.links import Link as Link
+from solvable.links import make_link as make_link
 from solvable.models.lofi.emergence import FeatureEmergence as FeatureEmergence
 from solvable.models.lofi.emergence import predicted_emergence as predicted_emergence
 from solvable.models.lofi.emergence import residual_dimension as residual_dimension
@@ -9,6 +11,12 @@ from solvable.models.lofi.theory import predict_filter as predict_filter
 from solvable.models.lofi.width import WidthConvergence as WidthConvergence
 from solvable.models.lofi.width import fourth_moment_kernel as fourth_moment_kernel
 from solvable.models.lofi.width import width_convergence as width_convergence
+from solvable.models.multi_index.hierarchy import ScalingLaw as ScalingLaw
+from solvable.models.multi_index.hierarchy import hierarchical_law as hierarchical_law
+from solvable.models.multi_index.hierarchy import hierarchical_thresholds as hierarchical_thresholds
+from solvable.models.multi_index.hierarchy import sequential_overlaps as sequential_overlaps
+from solvable.models.multi_index.overlaps import SpectralPrediction as SpectralPrediction
+from solvable.models.multi_index.overlaps import predict_spectral as predict_spectral
 from solvable.models.quadratic.bayes import BayesOptimalState as BayesOptimalState
 from solvable.models.quadratic.bayes import bayes_optimal as bayes_optimal
 from solvable.models.quadratic.diagonal import DiagonalState as DiagonalState

@@ -1,0 +1,287 @@
+r"""Thresholds and error curves of hierarchical models: regimes, exponents and prefactors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from solvable.arrays import check_positive
+from solvable.errors import InvalidParameter, NotConverged
+from solvable.links import Link, make_link
+from solvable.message_passing.channels import AdditiveChannel
+from solvable.models.multi_index.overlaps import mapped_labels
+from solvable.operators.labels import LabelMap
+from solvable.spectra.label_emergence import emergence_ratio
+
+
+def hierarchical_thresholds(
+    channel: AdditiveChannel, label_map: LabelMap | str | None = None
+) -> np.ndarray:
+    r"""Sample ratios from which each feature of an additive model is found by second moments.
+
+    .. math:: \alpha_k^{\rm opt}=\frac1{E[G_{kk}(y)^2]},\qquad
+        \alpha_k=\frac1{E[T^2/(\bar\lambda-T)^2]}\ \text{where}\
+        \alpha_kE\Big[\frac{T\,G_{kk}}{\bar\lambda-T}\Big]=1 .
+
+    Parameters
+    ----------
+    channel : AdditiveChannel
+        Links, amplitudes and noise.
+    label_map : str or callable, optional
+        Map of the label that weights samples; default the best one for each feature.
+
+    Returns
+    -------
+    ndarray of shape (p,)
+        :math:`n/d`; infinite for a feature that second moments of this map never show.
+
+    Raises
+    ------
+    InvalidParameter
+        If weights are not bounded, as with "identity": their threshold depends on the dimension.
+
+    Notes
+    -----
+    A quarter of a second for 128 features. Note 3.1 and 3.2 (eq. 3.2), no Monte Carlo; features that
+    links which are not even mix are taken alone. Backed by
+    ``tests/models/multi_index/test_hierarchy.py``.
+
+    Examples
+    --------
+    >>> from solvable.models.multi_index.target import power_law_channel
+    >>> channel = power_law_channel("he2", features=12, decay=1.0, noise=0.5)
+    >>> hierarchical_thresholds(channel)[[0, 1, 3]].round(2)
+    array([ 0.86,  3.91, 14.47])
+    >>> hierarchical_thresholds(channel, "tanh")[[0, 1, 3]].round(2)
+    array([ 1.21,  4.34, 16.09])
+    """
+    moments = channel.moments
+    if label_map is None:
+        return moments.weak_recovery_ratio
+    return emergence_ratio(moments.law(mapped_labels(moments, label_map)))
+
+
+@dataclass(frozen=True)
+class ScalingLaw:
+    r"""Large-sample law of a power-law hierarchy: :math:`\alpha_k=Ck^{2\gamma\beta}`.
+
+    Attributes
+    ----------
+    decay : float
+        :math:`\gamma`.
+    exponent : int
+        :math:`\beta`, the noise sensitivity exponent: 1 or 2.
+    prefactor : float
+        :math:`C`.
+    """
+
+    decay: float
+    exponent: int
+    prefactor: float
+
+    def thresholds(self, features: int) -> np.ndarray:
+        """Threshold of each feature, shape (p,)."""
+        k = np.arange(1, features + 1, dtype=np.float64)
+        return np.asarray(self.prefactor * k ** (2 * self.decay * self.exponent))
+
+    def overlaps(self, features: int, sample_ratio: float) -> np.ndarray:
+        """Squared overlap of each feature, shape (p,)."""
+        # rho_k^2 = (1 - alpha_k / alpha)_+ (3.9)
+        return np.asarray(np.maximum(1 - self.thresholds(features) / sample_ratio, 0.0))
+
+    def subspace_error(self, features: int, sample_ratio: float) -> float:
+        """Weighted error of the subspace, at a finite number of features."""
+        amplitudes = np.arange(1, features + 1, dtype=np.float64) ** -self.decay
+        return float(amplitudes**2 @ (1 - self.overlaps(features, sample_ratio)))
+
+    def regime(self, features: int, sample_ratio: float) -> str:
+        """Name of the regime: plateau, power law, or parametric."""
+        first, last = self.thresholds(features)[[0, -1]]
+        if sample_ratio <= first:
+            return "plateau"
+        return "power law" if sample_ratio < last else "parametric"
+
+    @property
+    def error_exponent(self) -> float:
+        """Exponent of the error between the first and the last threshold, for decay > 1/2."""
+        # MSE ~ alpha^(-(1 - 1/(2 gamma)) / beta)
+        return -(1 - 1 / (2 * self.decay)) / self.exponent
+
+    def asymptote(self, features: int, sample_ratio: float) -> float:
+        """Error by the regime's leading term, the tail beyond the last feature taken off."""
+        gamma, beta, ratio = self.decay, self.exponent, sample_ratio / self.prefactor
+        k = np.arange(1, features + 1, dtype=np.float64)
+        name = self.regime(features, sample_ratio)
+        if name == "plateau":
+            return float(np.sum(k ** (-2 * gamma)))
+        if name == "parametric":
+            # sum_k a_k^2 alpha_k / alpha; C p / alpha for beta = 1
+            return float(np.sum(k ** (2 * gamma * (beta - 1)))) / ratio
+        # int_0^m k^(-2 gamma) alpha_k / alpha dk + int_m^p k^(-2 gamma) dk at alpha_m = alpha
+        m = ratio ** (1 / (2 * gamma * beta))
+        below = m ** (1 - 2 * gamma) / (2 * gamma * (beta - 1) + 1)
+        above = (m ** (1 - 2 * gamma) - features ** (1 - 2 * gamma)) / (2 * gamma - 1)
+        return float(below + above)
+
+
+def hierarchical_law(
+    link: str,
+    *,
+    features: int,
+    decay: float,
+    noise: float,
+    label_map: LabelMap | str = "tanh",
+) -> ScalingLaw:
+    r"""Exponent and prefactor of the thresholds of a power-law hierarchy, from one label map.
+
+    .. math:: \alpha_k=\frac{\mathrm{Var}\,T}{s_k^2}\simeq
+        \frac{(\beta!)^2\,\mathrm{Var}\,T}{c_\beta^2E[T^{(\beta)}]^2}k^{2\gamma\beta},\qquad
+        s_k=E[T(y)(z_k^2-1)].
+
+    Parameters
+    ----------
+    link : str
+        Name or formula of an even link.
+    features : int
+        :math:`p`, at least 1.
+    decay : float
+        :math:`\gamma>1/2`.
+    noise : float
+        :math:`\Delta`.
+    label_map : str or callable
+        Map of the label.
+
+    Returns
+    -------
+    ScalingLaw
+        The law, its prefactor read off the weakest feature.
+
+    Raises
+    ------
+    InvalidParameter
+        If the decay is 1/2 or less, or the label map tells nothing of the features.
+
+    Notes
+    -----
+    A formula for many samples: at moderate ones use
+    :func:`~solvable.theory.predict_spectral`. Note 3.6 (eq. 3.9) and 3.7; the exponent is that of
+    the power of the link with a part of degree two. Backed by
+    ``tests/models/multi_index/test_hierarchy.py``.
+
+    Examples
+    --------
+    >>> law = hierarchical_law("he2", features=16, decay=1.0, noise=0.5)
+    >>> law.exponent, round(law.prefactor, 2), law.error_exponent
+    (1, 0.9, -0.5)
+    """
+    check_positive(decay=decay)
+    if decay <= 0.5:
+        raise InvalidParameter(
+            f"decay is {decay:g}; allowed: above 1/2. At slower decays no power law stands between "
+            "the plateau and the parametric regime."
+        )
+    chosen = make_link(link)
+    beta = _degree_two_power(chosen)
+    amplitudes = np.arange(1, features + 1) ** -float(decay)
+    channel = AdditiveChannel((chosen,) * features, tuple(map(float, amplitudes)), noise)
+    moments = channel.moments
+    T = mapped_labels(moments, label_map)
+    strengths = (moments.probabilities * T) @ moments.second
+    variance = float(moments.probabilities @ T**2 - (moments.probabilities @ T) ** 2)
+    last = float(strengths[-1])
+    if not abs(last) > 1e-12 * np.sqrt(variance) * amplitudes[-1] ** beta:
+        raise InvalidParameter(
+            f"the label map {label_map!r} tells nothing of the features of the link {link!r}; "
+            "allowed: 'square' for a noise sensitivity exponent of 2."
+        )
+    prefactor = variance / last**2 * float(features) ** (-2 * decay * beta)
+    return ScalingLaw(float(decay), beta, float(prefactor))
+
+
+def _degree_two_power(link: Link) -> int:
+    """First power of a link that has a part of degree two, of the first four."""
+    z, chance = link.nodes()
+    values = link(z)
+    for power in (1, 2, 3, 4):
+        # c_beta = E[sigma^beta (z^2 - 1)]
+        size = float(chance @ np.abs(values) ** power)
+        if abs(float((chance * values**power) @ (z**2 - 1))) > 1e-8 * size:
+            return power
+    raise InvalidParameter(
+        f"no power up to four of the link {link.name!r} has a part of degree two, so that second "
+        "moments tell nothing of its features; allowed: links of noise sensitivity exponent 1 to 4."
+    )
+
+
+def sequential_overlaps(
+    link: str,
+    *,
+    amplitudes: Sequence[float],
+    noise: float,
+    sample_ratio: float,
+    informed: bool = False,
+) -> np.ndarray:
+    r"""Overlaps of Bayes message passing in a hierarchy, by a heuristic: residuals as Gaussian noise.
+
+    .. math:: \frac{q_k}{1-q_k}=\frac{\alpha a_k^2\kappa'(q_k)}
+        {\Delta+\sum_ja_j^2(\kappa(1)-\kappa(q_j))} .
+
+    Parameters
+    ----------
+    link : str
+        Name or formula of the link that all features share.
+    amplitudes : sequence of float, shape (p,)
+        :math:`a_k`.
+    noise : float
+        :math:`\Delta`.
+    sample_ratio : float
+        :math:`\alpha=n/d`, above 0.
+    informed : bool
+        Whether iterations start from the truth, for what is possible to learn, or from nothing.
+
+    Returns
+    -------
+    ndarray of shape (p,)
+        :math:`q_k`.
+
+    Raises
+    ------
+    NotConverged
+        If the iteration does not settle.
+
+    Notes
+    -----
+    A heuristic: the residual of other features is taken as Gaussian, and only the first order in
+    each feature's share of the label is kept, so that a noise sensitivity exponent above 1 shows as
+    a feature that is never found from nothing. Note 3.7; monotone iteration. Backed by
+    ``tests/models/multi_index/test_hierarchy.py`` (one feature against state evolution at large
+    noise).
+
+    Examples
+    --------
+    >>> sequential_overlaps("he2", amplitudes=[1.0, 0.5], noise=0.5, sample_ratio=3.0).round(2)
+    array([0.83, 0.3 ])
+    """
+    check_positive(sample_ratio=sample_ratio)
+    chosen, a2 = make_link(link), np.asarray(amplitudes, dtype=np.float64) ** 2
+    whole = float(chosen.correlation(1.0))
+    q = np.full(a2.size, 1 - 1e-9 if informed else 1e-9)
+    change = np.inf
+    # Updates are monotone in every overlap: from below they rise, from above they fall.
+    for _ in range(20_000):
+        residual = noise + float(a2 @ (whole - chosen.correlation(q)))
+        ratio = sample_ratio * a2 * chosen.correlation_slope(q) / max(residual, 1e-300)
+        new = ratio / (1 + ratio)
+        change = float(np.abs(new - q).max())
+        q = np.asarray(new)
+        if change < 1e-10 and not (0 < q.max() < 1e-6):
+            return q
+        if q.max() < 1e-14:
+            return np.zeros(a2.size)
+    raise NotConverged(
+        f"overlaps still move by {change:.2g} after 20000 iterations, as they do at a threshold; "
+        "change sample_ratio a little.",
+        {"change": change, "overlaps": q},
+    )

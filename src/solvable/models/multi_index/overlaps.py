@@ -1,0 +1,198 @@
+r"""What a label-weighted second moment finds of the directions of an additive channel."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from solvable.errors import InvalidParameter
+from solvable.message_passing.channels import ConditionalMoments
+from solvable.operators.labels import LabelMap, label_function
+from solvable.spectra.label_law import LabelLaw
+from solvable.spectra.label_weighted import LabelWeightedSpectrum, label_weighted_spectrum
+
+
+@dataclass(frozen=True)
+class SpectralPrediction:
+    r"""Directions that the second moment of mapped labels finds at one sample ratio.
+
+    Attributes
+    ----------
+    squared_overlap : ndarray of shape (p,)
+        Squared projection of each true direction on the span of the p eigenvectors farthest from the
+        bulk, rounded at finite dimension.
+    individual_overlap : ndarray of shape (p,)
+        Squared overlap of each eigenvector with its own combination of true directions.
+    eigenvalues : ndarray of shape (p,)
+        Their eigenvalues, at the end where each is, farthest from the bulk first.
+    bulk_edges : tuple of float
+        Lower and upper edge of the bulk.
+    recovered : ndarray of bool, shape (p,)
+        Whether each eigenvector is out of the bulk in the limit of many dimensions.
+    rotation : ndarray of shape (p, p)
+        Columns: the combination of true directions that each eigenvector points to.
+    parameters : ndarray of shape (p,)
+        :math:`\lambda^*` of each, of the edge where it is not out; negative at the lower end.
+    """
+
+    squared_overlap: np.ndarray
+    individual_overlap: np.ndarray
+    eigenvalues: np.ndarray
+    bulk_edges: tuple[float, float]
+    recovered: np.ndarray
+    rotation: np.ndarray
+    parameters: np.ndarray
+
+
+def mapped_labels(moments: ConditionalMoments, label_map: LabelMap | str) -> np.ndarray:
+    """Centred label map at every label of a channel, standardised by the law of the label."""
+    if label_map == "optimal":
+        return best_weights(moments)
+    chance, y = moments.probabilities, moments.labels
+    mean = float(chance @ y)
+    deviation = float(np.sqrt(chance @ (y - mean) ** 2))
+    T = np.asarray(label_function(label_map)((y - mean) / deviation), dtype=np.float64)
+    return np.asarray(T - chance @ T)
+
+
+def best_weights(moments: ConditionalMoments) -> np.ndarray:
+    """The map that finds the last direction from the fewest samples, at every label."""
+    # T* = G / (1 + G) (note 2.2), cut from below where a label leaves no variance.
+    return np.asarray(optimal_map(moments.second[:, -1]))
+
+
+def optimal_map(second: np.ndarray) -> np.ndarray:
+    """Map G / (1 + G) of the label, cut from below."""
+    most_negative = -1e4
+    with np.errstate(divide="ignore"):
+        return np.maximum(second / np.maximum(1 + second, 1e-300), most_negative)
+
+
+def predict_spectral(
+    moments: ConditionalMoments,
+    *,
+    label_map: LabelMap | str = "tanh",
+    sample_ratio: float,
+    dimension: int,
+) -> SpectralPrediction:
+    r"""Overlaps, eigenvalues and edges of :math:`\frac1n\sum_iT(y_i)x_ix_i^\top`.
+
+    .. math:: \psi(\lambda)=\lambda\Big(\frac1\alpha+E\frac T{\lambda-T}\Big),\quad
+        \Phi(\lambda)=\lambda E\Big[\frac{T\,zz^\top}{\lambda-T}\Big],\qquad
+        \rho^2=\frac{\psi'(\lambda_\star)}{\psi'(\lambda_\star)-v^\top\Phi'(\lambda_\star)v}
+
+    at the :math:`\lambda_\star` where an eigenvalue of :math:`\Phi`, of eigenvector v, meets
+    :math:`\psi`. Links that are not even make :math:`\Phi` a full matrix, whose eigenvectors are
+    taken at each :math:`\lambda_\star`.
+
+    Parameters
+    ----------
+    moments : ConditionalMoments
+        Of the channel; with those of pairs (``pair_moments``) where links are not even.
+    label_map : {"tanh", "square", "identity", "clip", "optimal"} or callable
+        Of standardised labels; "optimal" is :math:`G_{pp}/(1+G_{pp})` of the last direction.
+    sample_ratio : float
+        :math:`\alpha=n/d`, above 0.
+    dimension : int
+        :math:`d`, above the number of directions.
+
+    Returns
+    -------
+    SpectralPrediction
+        One entry for each direction.
+
+    Raises
+    ------
+    InvalidParameter
+        If a number is out of range, or the map unknown.
+
+    Notes
+    -----
+    Milliseconds for 16 directions. arXiv:2502.01583 and note 3.2 (eq. 3.3); finite dimension, and
+    eigenvectors of :math:`\Phi` that move with :math:`\lambda`, derived. Backed by
+    ``tests/models/multi_index/test_overlaps.py`` (simulated matrices).
+
+    Examples
+    --------
+    >>> from solvable.models.multi_index.target import power_law_channel
+    >>> channel = power_law_channel("he2", features=16, decay=1.0, noise=0.5)
+    >>> found = predict_spectral(channel.moments, sample_ratio=32, dimension=600)
+    >>> found.individual_overlap[:3].round(2)
+    array([0.93, 0.84, 0.7 ])
+    """
+    if dimension <= moments.n_directions:
+        raise InvalidParameter(
+            f"dimension is {dimension}; allowed: above the {moments.n_directions} directions."
+        )
+    T = mapped_labels(moments, label_map)
+    law = moments.law(T)
+    rotation = np.eye(moments.n_directions)
+    spectrum = label_weighted_spectrum(law, ratio=sample_ratio, dimension=dimension)
+    if moments.cross is not None:
+        law, rotation, spectrum = _rotated(moments, T, sample_ratio, dimension, spectrum)
+    return _arranged(law, rotation, spectrum, dimension)
+
+
+def _rotated(
+    moments: ConditionalMoments,
+    T: np.ndarray,
+    ratio: float,
+    dimension: int,
+    spectrum: LabelWeightedSpectrum,
+) -> tuple[LabelLaw, np.ndarray, LabelWeightedSpectrum]:
+    """Law, directions and spectrum in the eigenvectors of Phi at the place of each outlier."""
+    assert moments.cross is not None
+    chance, p = moments.probabilities, moments.n_directions
+    strength = np.einsum("m,mab->ab", chance * T, moments.cross)
+    rotation = np.linalg.eigh(strength)[1]
+    law = moments.law(T)
+    for _ in range(3):
+        # E[(v . z)^2 | y] = 1 + v^T G v
+        along = np.einsum("ak,mab,bk->mk", rotation, moments.cross, rotation, optimize=True)
+        law = LabelLaw(T, chance, np.maximum(1 + along, 0.0))
+        spectrum = label_weighted_spectrum(law, ratio=ratio, dimension=dimension)
+        places = _places(spectrum)
+        columns = []
+        for k in range(p):
+            # Phi(lambda) / lambda less a multiple of the identity
+            weight = T / (places[k] - T)
+            values, vectors = np.linalg.eigh(np.einsum("m,mab->ab", chance * weight, moments.cross))
+            del values
+            columns.append(vectors[:, np.argmax(np.abs(vectors.T @ rotation[:, k]))])
+        rotation = np.stack(columns, axis=1)
+    return law, rotation, spectrum
+
+
+def _places(spectrum: LabelWeightedSpectrum) -> np.ndarray:
+    """Parameter of each direction at its end, that of the edge where it is not out; signed."""
+    up, low = spectrum.upper, spectrum.lower
+    upper = np.where(np.isfinite(up.parameters), up.parameters, up.critical_parameter)
+    lower = np.where(np.isfinite(low.parameters), low.parameters, low.critical_parameter)
+    return np.asarray(np.where(spectrum.at_upper_end, upper, -lower))
+
+
+def _arranged(
+    law: LabelLaw, rotation: np.ndarray, spectrum: LabelWeightedSpectrum, dimension: int
+) -> SpectralPrediction:
+    """Directions by distance from the bulk, and the overlap of each true one with their span."""
+    own, at_upper = spectrum.squared_overlap, spectrum.at_upper_end
+    recovered = np.where(at_upper, spectrum.upper.outlying, spectrum.lower.outlying)
+    low, high = spectrum.bulk_edges
+    distance = np.where(at_upper, spectrum.eigenvalues - high, low - spectrum.eigenvalues)
+    order = np.argsort(-distance, kind="stable")
+    # What an eigenvector holds of its own direction is lost to the others but for chance: of the rest
+    # each other eigenvector holds 1 / (d - 1).
+    rest = 1 - own
+    others = rest.sum() - rest
+    span = own + rest * others / (dimension - 1)
+    squared = np.clip(rotation**2 @ span, 0.0, 1.0)
+    return SpectralPrediction(
+        squared_overlap=squared,
+        individual_overlap=own[order],
+        eigenvalues=spectrum.eigenvalues[order],
+        bulk_edges=(low, high),
+        recovered=recovered[order],
+        rotation=rotation[:, order],
+        parameters=_places(spectrum)[order],
+    )
