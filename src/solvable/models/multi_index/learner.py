@@ -1,0 +1,361 @@
+"""The two-stage learner of multi-index models, after scikit-learn's conventions."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from functools import partial
+from typing import Any, Literal
+
+import numpy as np
+from sklearn.base import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    RegressorMixin,
+    TransformerMixin,
+)
+from sklearn.utils.validation import check_is_fitted
+
+from solvable.arrays import Array, Source, as_on, check_integer, check_real, random_stream, to_numpy
+from solvable.errors import InvalidParameter, NoFeatureFound, unknown_choice
+from solvable.fitting.inputs import seed_from, validated_fit_input, validated_input
+from solvable.fitting.ridge import Regularisation
+from solvable.models.multi_index.readout import Readout, ReadoutName, fit_readout
+from solvable.models.multi_index.scaling import Scaling, Whiten, fit_scaling
+from solvable.models.multi_index.spectral import (
+    MARGIN,
+    InputMoment,
+    SpectralDirections,
+    default_permutations,
+    spectral_directions,
+)
+from solvable.operators import LabelMap, apply_label_map
+from solvable.operators.feature_map import floating
+
+ROWS = 4096
+"""Rows projected at a time."""
+
+
+class MultiIndexRegressor(
+    ClassNamePrefixFeaturesOutMixin, TransformerMixin, RegressorMixin, BaseEstimator
+):
+    r"""Find the few directions that a label depends on, then fit a ridge on functions of them.
+
+    With T the centred, mapped labels and :math:`\tilde x` the inputs made white,
+
+    .. math:: \hat D=\frac1n\sum_iT(y_i)\,\tilde x_i\tilde x_i^\top,\qquad
+        \hat y=b+\sum_jc_j\,\varphi_j(\hat U^\top\tilde x),
+
+    where :math:`\hat U` are eigenvectors of :math:`\hat D` whose eigenvalues lie beyond those of
+    the same operator with permuted labels, at either end, and the direction
+    :math:`\frac1n\sum_iT(y_i)\tilde x_i` where it stands out in the same way.
+
+    Parameters
+    ----------
+    n_directions : "auto" or int
+        Eigenvectors to keep: every outlier, or exactly so many, ranked by distance from the bulk.
+    label_map : {"tanh", "clip", "square", "identity"} or callable
+        T as a function of the standardised labels. A bounded one needs fewer samples; "square",
+        cut at 9, for targets whose noise sensitivity exponent is 2, to which the others are blind.
+    linear : bool
+        Whether the mean of :math:`T(y)\tilde x` joins the directions, which second moments of odd
+        functions do not see. Its T is tanh if ``label_map`` is "square".
+    readout : {"relu", "monomials", "none"}
+        :math:`\varphi`: random neurons, monomials up to degree 2 (for polynomial targets), or
+        nothing: directions alone.
+    n_neurons : int
+        Random neurons.
+    regularisation : float or "leave-one-out"
+        Penalty of the ridge relative to the mean power of its features, or the choice by
+        generalised cross-validation.
+    deflation : int
+        Passes in which directions of the residuals, orthogonal to those found, are added: what
+        strong features hide as noise. With a number of directions the last pass fills it up.
+    whiten : {"shrunk", "scale", "none"}
+        Inputs are centred and scaled, and turned by their correlation shrunk towards the identity;
+        or scaled alone; or taken as they are, for inputs known to be white. Shrinkage leaves white
+        inputs alone at any n/d, so that only its pass over X is lost on them.
+    n_permutations : int or "auto"
+        Permutations of the labels behind the edges; by default 2000 / d, from 1 to 19, as edges of
+        small matrices fluctuate.
+    chunk_rows : int, optional
+        Rows per block of the operator.
+    random_state : int, RandomState, Generator or None
+        For permutations, neurons and starting vectors.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (k, d)
+        Directions of the inputs as they came, farthest from the bulk first; those of residual
+        passes after them, the linear direction last. ``transform`` projects on them.
+    kinds_ : tuple of {"spectral", "residual", "linear"}
+        Where each comes from.
+    eigenvalues_ : ndarray of shape (k,)
+        Eigenvalue of each, of its own pass; NaN for the linear direction.
+    edges_ : list of tuple of float
+        Lower and upper edge with permuted labels, for every pass.
+    rejected_ : tuple of str
+        Why the next candidates of the first pass are no outliers, with their numbers.
+    mean_ : ndarray of shape (d,)
+        Subtracted from inputs.
+    shrinkage_ : float
+        Weight of the identity in the correlation; 1 if it was not used.
+    readout_ : Readout or None
+        Fitted readout.
+    n_features_in_ : int
+        Columns of X.
+
+    Raises
+    ------
+    InvalidData
+        From ``fit`` for labels or inputs that are NaN, infinite, constant, or of wrong shape.
+    InvalidParameter
+        From ``fit`` for a parameter out of range, as more directions than columns.
+
+    Warns
+    -----
+    NoFeatureFound
+        If no direction stands out; predictions are then the mean of the labels.
+
+    Notes
+    -----
+    :math:`nd^2` flops for each of the operator, its permutations and the correlation, or 40 to 100
+    matrix-vector products each where d is large and n is not; :math:`nm^2` for the readout. Memory
+    beyond X: blocks of rows and :math:`O(d^2)`. X may be a path to a ``.npy`` file, a
+    :class:`solvable.arrays.Source` drawn again at each reading, or a torch tensor.
+
+    References
+    ----------
+    arXiv:2602.05846 (two-stage learner), arXiv:2502.01583 (spectral estimator); permuted edges,
+    deflation and the label maps are derived (note 2.5, 2.6); backed by
+    ``tests/models/multi_index/test_note_learner.py``.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((4000, 20))
+    >>> y = X[:, 0] ** 2 - X[:, 1] ** 2
+    >>> model = MultiIndexRegressor(linear=False, random_state=0).fit(X, y)
+    >>> model.kinds_, bool(np.sum(model.components_[:, :2] ** 2) > 1.9)
+    (('spectral', 'spectral'), True)
+    >>> bool(model.score(X, y) > 0.9)
+    True
+    """
+
+    def __init__(
+        self,
+        n_directions: int | Literal["auto"] = "auto",
+        *,
+        label_map: LabelMap = "tanh",
+        linear: bool = True,
+        readout: ReadoutName = "relu",
+        n_neurons: int = 300,
+        regularisation: Regularisation = "leave-one-out",
+        deflation: int = 0,
+        whiten: Whiten = "shrunk",
+        n_permutations: int | Literal["auto"] = "auto",
+        chunk_rows: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.n_directions = n_directions
+        self.label_map = label_map
+        self.linear = linear
+        self.readout = readout
+        self.n_neurons = n_neurons
+        self.regularisation = regularisation
+        self.deflation = deflation
+        self.whiten = whiten
+        self.n_permutations = n_permutations
+        self.chunk_rows = chunk_rows
+        self.random_state = random_state
+
+    def __sklearn_tags__(self) -> Any:
+        """Tags of scikit-learn: its linear test problem needs the linear direction."""
+        tags = super().__sklearn_tags__()
+        tags.regressor_tags.poor_score = not self.linear
+        tags.target_tags.required = True
+        return tags
+
+    def fit(self, X: Array | Source, y: Array) -> MultiIndexRegressor:
+        """Find the directions in X of shape (n, d) and y of shape (n,), and fit the readout."""
+        source, labels = validated_fit_input(self, X, y)
+        _check_settings(self, source)
+        seed = seed_from(self.random_state)
+        scaling = fit_scaling(source, self.whiten)
+        d, spread = source.n_columns, float(np.std(labels))
+        self.mean_ = np.zeros(d) if scaling.mean is None else scaling.mean
+        self.shrinkage_ = scaling.shrinkage
+        self.edges_: list[tuple[float, float]] = []
+        basis, values = np.zeros((d, 0)), []  # orthonormal directions of the whitened inputs
+        for pass_ in range(self.deflation + 1):
+            left = labels
+            if pass_:
+                self._fit_readout(source, labels, seed)
+                left = labels - self._predicted(source)
+            found = self._search(source, left, scaling, basis, spread, seed, pass_)
+            if found is None:
+                break
+            basis = np.concatenate([basis, found.directions], axis=1)
+            values += [("residual" if pass_ else "spectral", float(v)) for v in found.eigenvalues]
+            self._publish(basis, values, scaling)
+        along = (
+            self._linear_direction(source, labels, scaling, basis, seed) if self.linear else None
+        )
+        if along is not None:
+            basis = np.concatenate([basis, along[:, None]], axis=1)
+            self._publish(basis, [*values, ("linear", np.nan)], scaling)
+        self._fit_readout(source, labels, seed)
+        if not self._n_features_out:
+            warnings.warn(
+                f"no direction among {d} stands out of {source.n_samples} samples, so that "
+                f"predictions are the mean label: {self.rejected_[0]}",
+                NoFeatureFound,
+                stacklevel=2,
+            )
+        return self
+
+    def _search(
+        self,
+        source: Source,
+        labels: np.ndarray,
+        scaling: Scaling,
+        basis: np.ndarray,
+        scale: float,
+        seed: int,
+        pass_: int,
+    ) -> SpectralDirections | None:
+        """Directions of one pass, orthogonal to those known; None where nothing is left to find."""
+        wanted = None if self.n_directions == "auto" else self.n_directions - basis.shape[1]
+        if wanted == 0 or basis.shape[1] == source.n_columns:
+            return None
+        if pass_ and np.std(labels) <= 1e-9 * scale:
+            return None
+        found = spectral_directions(
+            partial(
+                InputMoment,
+                source,
+                scaling=scaling,
+                known=basis if basis.shape[1] else None,
+                chunk_rows=self.chunk_rows,
+            ),
+            apply_label_map(labels, self.label_map),
+            wanted,
+            n_permutations=None if self.n_permutations == "auto" else self.n_permutations,
+            seed=seed + pass_,
+        )
+        self.edges_.append(found.edges)
+        if not pass_:
+            self.rejected_ = found.rejected
+        # Residuals tell more of what is left than the labels did: only outliers are taken before.
+        last = pass_ == self.deflation
+        return found if last else found.first(int(np.count_nonzero(found.outliers)))
+
+    def _linear_direction(
+        self,
+        source: Source,
+        labels: np.ndarray,
+        scaling: Scaling,
+        basis: np.ndarray,
+        seed: int,
+    ) -> np.ndarray | None:
+        """Mean of T(y) x beside the directions known, if it is longer than with permuted labels."""
+        even = isinstance(self.label_map, str) and self.label_map == "square"
+        weights = apply_label_map(labels, "tanh" if even else self.label_map)
+        count = default_permutations(source.n_columns)
+        count = max(5, count if self.n_permutations == "auto" else self.n_permutations)
+        draws = [random_stream(seed, "linear", draw).permutation(weights) for draw in range(count)]
+        table = np.column_stack([weights, *draws])
+        total = np.zeros((source.n_columns, count + 1))
+        for part, block in scaling.source(source).chunks(ROWS):
+            X = floating(block)
+            total += to_numpy(X.T @ as_on(table[part], X))
+        moments = scaling.turn_back(total / weights.size)
+        moments -= basis @ (basis.T @ moments)
+        lengths = np.linalg.norm(moments, axis=0)
+        if not lengths[0] > (1 + MARGIN) * lengths[1:].max():
+            return None
+        return np.asarray(moments[:, 0] / lengths[0])
+
+    def _publish(self, basis: np.ndarray, found: list[tuple[str, float]], scaling: Scaling) -> None:
+        """Fitted attributes of the directions."""
+        components = scaling.components(basis).T
+        # The largest entry is positive, for display.
+        largest = np.argmax(np.abs(components), axis=1)
+        signs = np.sign(components[np.arange(len(components)), largest])
+        self.components_ = components * np.where(signs, signs, 1.0)[:, None]
+        self.kinds_ = tuple(kind for kind, _ in found)
+        self.eigenvalues_ = np.array([value for _, value in found])
+        self._n_features_out = len(found)
+
+    def _coordinates(self, source: Source) -> Iterator[tuple[slice, np.ndarray]]:
+        """Coordinates of samples along the directions, block by block."""
+        for part, block in source.chunks(ROWS):
+            X = floating(block)
+            centred = X - as_on(self.mean_, X) if self.whiten != "none" else X
+            yield part, to_numpy(centred @ as_on(self.components_.T, X)).astype(np.float64)
+
+    def _fit_readout(self, source: Source, labels: np.ndarray, seed: int) -> None:
+        """Ridge on functions of the coordinates; the mean label where there are no directions."""
+        self.readout_: Readout | None = None
+        self.intercept_ = float(labels.mean())
+        if self._n_features_out and self.readout != "none":
+            self.readout_ = fit_readout(
+                ((H, labels[part]) for part, H in self._coordinates(source)),
+                self._n_features_out,
+                self.readout,
+                n_neurons=self.n_neurons,
+                regularisation=self.regularisation,
+                rng=random_stream(seed, "neurons"),
+            )
+
+    def _predicted(self, source: Source) -> np.ndarray:
+        predictions = np.full(source.n_samples, self.intercept_)
+        if self.readout_ is not None:
+            for part, H in self._coordinates(source):
+                predictions[part] = self.readout_(H)
+        return predictions
+
+    def transform(self, X: Array | Source) -> np.ndarray:
+        """Coordinates along the directions, float64, shape (n, k)."""
+        check_is_fitted(self)
+        source = validated_input(self, X)
+        coordinates = np.empty((source.n_samples, self._n_features_out))
+        for part, H in self._coordinates(source):
+            coordinates[part] = H
+        return coordinates
+
+    def predict(self, X: Array | Source) -> np.ndarray:
+        """Predict labels, float64, shape (n,), block by block."""
+        check_is_fitted(self)
+        if self.readout == "none":
+            raise InvalidParameter(
+                "readout is 'none', so that there are directions and no predictions; use transform, "
+                "or fit with readout='monomials' or 'relu'."
+            )
+        return self._predicted(validated_input(self, X))
+
+
+def _check_settings(estimator: MultiIndexRegressor, source: Source) -> None:
+    """Raise unless every hyper-parameter is in its documented range."""
+    choices = {"readout": ("monomials", "relu", "none"), "whiten": ("shrunk", "scale", "none")}
+    for name, allowed in choices.items():
+        value = getattr(estimator, name)
+        if not isinstance(value, str) or value not in allowed:
+            raise InvalidParameter(unknown_choice(name, value, allowed))
+    if not (isinstance(estimator.n_directions, str) and estimator.n_directions == "auto"):
+        check_integer("n_directions", estimator.n_directions, 1, source.n_columns)
+    if not (isinstance(estimator.n_permutations, str) and estimator.n_permutations == "auto"):
+        check_integer("n_permutations", estimator.n_permutations, 1)
+    check_integer("n_neurons", estimator.n_neurons, 1)
+    check_integer("deflation", estimator.deflation, 0)
+    if estimator.chunk_rows is not None:
+        check_integer("chunk_rows", estimator.chunk_rows, 1)
+    if estimator.regularisation != "leave-one-out":
+        check_real("regularisation", estimator.regularisation, 0.0, also=" or 'leave-one-out'")
+    if not isinstance(estimator.linear, (bool, np.bool_)):
+        raise InvalidParameter(f"linear is {estimator.linear!r}; allowed: True, False.")
+    if estimator.deflation and estimator.readout == "none":
+        raise InvalidParameter(
+            f"deflation is {estimator.deflation} with readout='none'; allowed there: 0, as residuals "
+            "are those of a readout."
+        )

@@ -1,0 +1,151 @@
+"""Inputs of real tables made fit for spectral estimators: centred, scaled, and whitened with care."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from solvable.arrays import Array, Source, as_on, namespace, to_numpy
+from solvable.errors import InvalidData, MemoryLimitExceeded
+from solvable.memory import available_bytes, gigabytes
+from solvable.operators._symmetric import mirror, rank_update
+from solvable.operators.feature_map import floating
+
+Whiten: TypeAlias = Literal["shrunk", "scale", "none"]
+"""Names of the ways to treat inputs."""
+
+ROWS = 4096
+"""Rows read at a time."""
+
+
+@dataclass(frozen=True)
+class StandardisedSource:
+    """A source whose columns are centred and scaled block by block."""
+
+    source: Any
+    mean: np.ndarray  # (d,)
+    scale: np.ndarray  # (d,)
+
+    @property
+    def n_samples(self) -> int:
+        """Number of rows."""
+        return int(self.source.n_samples)
+
+    @property
+    def n_columns(self) -> int:
+        """Number of columns."""
+        return int(self.source.n_columns)
+
+    @property
+    def dtype(self) -> Any:
+        """Type of the entries."""
+        return self.source.dtype
+
+    def chunks(self, rows: int) -> Iterator[tuple[slice, Array]]:
+        """Yield ``(slice, block)`` in order."""
+        for part, block in self.source.chunks(rows):
+            X = floating(block)
+            yield part, (X - as_on(self.mean, X)) / as_on(self.scale, X)
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """Affine map to inputs of mean zero and a covariance that is nearly the identity."""
+
+    mean: np.ndarray | None = None  # (d,)
+    scale: np.ndarray | None = None  # (d,)
+    factor: np.ndarray | None = None  # lower triangle L with L L^T the shrunk correlation, (d, d)
+    shrinkage: float = 1.0
+
+    def source(self, source: Source) -> Source:
+        """Centred and scaled samples; the correlation is left to :meth:`turn`."""
+        if self.mean is None or self.scale is None:
+            return source
+        return StandardisedSource(source, self.mean, self.scale)
+
+    def turn(self, U: np.ndarray) -> np.ndarray:
+        """Directions L^-T U of the centred and scaled inputs, from those of the whitened ones."""
+        return U if self.factor is None else _solve(self.factor, U, transposed=True)
+
+    def turn_back(self, V: np.ndarray) -> np.ndarray:
+        """L^-1 V: what the whitened inputs see of a moment of the centred and scaled ones."""
+        return V if self.factor is None else _solve(self.factor, V, transposed=False)
+
+    def components(self, U: np.ndarray) -> np.ndarray:
+        """Directions of the inputs as they came, (d, k)."""
+        turned = self.turn(U)
+        return turned if self.scale is None else turned / self.scale[:, None]
+
+
+def _solve(factor: np.ndarray, V: np.ndarray, *, transposed: bool) -> np.ndarray:
+    from scipy.linalg import solve_triangular
+
+    trans = "T" if transposed else "N"
+    return np.asarray(solve_triangular(factor, V, lower=True, trans=trans, check_finite=False))
+
+
+def fit_scaling(source: Source, whiten: Whiten) -> Scaling:
+    """Mean, scale and shrunk correlation of the inputs, in one pass."""
+    if whiten == "none":
+        return Scaling()
+    n, d = source.n_samples, source.n_columns
+    needed, free = 32.0 * d**2, available_bytes()
+    if whiten == "shrunk" and needed > free:
+        raise MemoryLimitExceeded(
+            f"whitening {d} columns takes {gigabytes(needed)}; {gigabytes(free)} are free. Take "
+            "whiten='scale', or whiten='none' for inputs that are white."
+        )
+    # Columns are centred and scaled by the first block while they are summed, so that nothing is lost
+    # where a mean is large; what the block has missed is mended below.
+    start: Array = None
+    total, squares = np.zeros(d), np.zeros(d)
+    gram = np.zeros((d, d), order="F") if whiten == "shrunk" else None
+    for _, block in source.chunks(ROWS):
+        X = floating(block)
+        xp = namespace(X)
+        if start is None:
+            wide = xp.astype(X, xp.float64)
+            start = xp.mean(wide, axis=0), _positive(to_numpy(xp.std(wide, axis=0)))
+            start = to_numpy(start[0]), start[1]
+        Z = (X - as_on(start[0], X)) / as_on(start[1], X)
+        total += to_numpy(xp.sum(Z, axis=0, dtype=xp.float64))
+        squares += to_numpy(xp.sum(Z * Z, axis=0, dtype=xp.float64))
+        if gram is not None:
+            rank_update(gram, Z if isinstance(Z, np.ndarray) else to_numpy(Z), 1.0)
+    shift = total / n
+    if not np.isfinite(squares).all():
+        bad = int(np.flatnonzero(~np.isfinite(squares))[0])
+        raise InvalidData(
+            f"column {bad} holds NaN or infinite entries; allowed: finite numbers. Drop or impute "
+            "such rows."
+        )
+    spread = _positive(np.sqrt(np.maximum(squares / n - shift**2, 0.0)))
+    mean, scale = start[0] + start[1] * shift, start[1] * spread
+    if gram is None:
+        return Scaling(mean, scale)
+    correlation = (mirror(gram) / n - np.outer(shift, shift)) / np.outer(spread, spread)
+    return Scaling(mean, scale, *_shrunk_factor(correlation, n))
+
+
+def _positive(scale: np.ndarray) -> np.ndarray:
+    """Scales, 1 for columns that are constant."""
+    return np.where(scale > 1e-12, scale, 1.0)
+
+
+def _shrunk_factor(correlation: np.ndarray, n: int) -> tuple[np.ndarray | None, float]:
+    """Cholesky factor of the correlation shrunk towards the identity, and by how much."""
+    # Oracle approximating shrinkage (Chen et al. 2010, eq. 23): delta is 1 up to O(1/d) where the inputs
+    # are white, which are thus left alone at any n/d, and goes to 0 as n grows where they are not.
+    d = len(correlation)
+    power = float(np.mean(correlation**2))  # tr S^2 / d^2
+    level = float(np.trace(correlation)) / d
+    excess = power - level**2 / d
+    delta = 1.0 if excess <= 0 else min(1.0, (power + level**2) / ((n + 1) * excess))
+    if delta == 1.0:
+        return None, delta
+    shrunk = (1 - delta) * correlation
+    shrunk[np.diag_indices(d)] += delta * level
+    return np.linalg.cholesky(shrunk), delta

@@ -1,0 +1,282 @@
+"""Spectral estimators against dense matrices, numpy's eigh and closed-form laws."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+import pytest
+
+from solvable.arrays import GeneratedSource, as_source
+from solvable.errors import InvalidData, InvalidParameter
+from solvable.models.multi_index.preprocessing import (
+    common_eigenbasis,
+    lamp_directions,
+    matrix_directions,
+    optimal_weights,
+    scalar_directions,
+)
+from solvable.models.multi_index.scaling import Scaling, fit_scaling
+from solvable.models.multi_index.spectral import (
+    InputMoment,
+    permuted_edges,
+    spectral_directions,
+)
+from solvable.operators import apply_label_map
+from solvable.spectra.label_law import LabelLaw
+from solvable.spectra.label_weighted import label_weighted_spectrum
+
+
+def table(n, d, seed=0, dtype=np.float64):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d)).astype(dtype)
+    y = X[:, 0] ** 2 - 1.5 * X[:, 1] ** 2 + 0.3 * rng.standard_normal(n)
+    return X, y
+
+
+def orthonormal(d, k, seed=5):
+    return np.linalg.qr(np.random.default_rng(seed).standard_normal((d, k)))[0]
+
+
+def coloured(n, d, seed=3):
+    rng = np.random.default_rng(seed)
+    mixing = rng.standard_normal((d, d)) * np.logspace(0, -1, d)
+    return rng.standard_normal((n, d)) @ mixing.T + 50.0
+
+
+@pytest.mark.parametrize("held", [True, False])
+def test_the_operator_is_the_explicit_matrix(held, monkeypatch):
+    X, y = coloured(300, 12), table(300, 12)[1]
+    T = apply_label_map(y, "tanh")
+    scaling = fit_scaling(as_source(X), "shrunk")
+    known = orthonormal(12, 2)
+    operator = InputMoment(as_source(X), T, scaling=scaling, known=known)
+    if not held:
+        operator._held = None
+    Z = (X - X.mean(axis=0)) / X.std(axis=0)
+    Z = np.linalg.solve(scaling.factor, Z.T).T
+    Z -= Z @ known @ known.T
+    expected = (Z * T[:, None]).T @ Z / 300
+    U = orthonormal(12, 5, seed=8)
+    np.testing.assert_allclose(operator.matmat(U), expected @ U, atol=1e-12)
+    np.testing.assert_allclose(operator.dense(), expected, atol=1e-12)
+
+
+def test_shrunk_whitening_leaves_white_inputs_alone():
+    # Few rows for a dimension: full whitening would turn the spectrum inside out.
+    X, _ = table(400, 200)
+    scaling = fit_scaling(as_source(X), "shrunk")
+    assert scaling.shrinkage > 0.98
+    turned = scaling.turn(np.eye(200))
+    assert np.abs(np.linalg.svd(turned, compute_uv=False) - 1).max() < 0.02
+
+
+def test_shrunk_whitening_makes_many_coloured_rows_white():
+    X = coloured(20_000, 10)
+    scaling = fit_scaling(as_source(X), "shrunk")
+    Z = (X - scaling.mean) @ scaling.components(np.eye(10))
+    assert scaling.shrinkage < 0.01
+    # A direction of variance l is left with l / ((1 - delta) l + delta).
+    power, delta = np.linalg.eigvalsh(np.corrcoef(X.T)), scaling.shrinkage
+    white = np.linalg.eigvalsh(Z.T @ Z / len(X))
+    np.testing.assert_allclose(white, power / ((1 - delta) * power + delta), rtol=1e-8)
+    assert white.min() > 0.9
+
+
+def test_scaling_does_not_depend_on_type_or_order_of_the_rows():
+    X = np.sort(coloured(9_000, 4), axis=0) + 1e4
+    wide = fit_scaling(as_source(X), "shrunk")
+    other = fit_scaling(as_source(X[::-1]), "shrunk")
+    np.testing.assert_allclose(wide.mean, X.mean(axis=0), rtol=1e-12)
+    np.testing.assert_allclose(wide.scale, X.std(axis=0), rtol=1e-9)
+    np.testing.assert_allclose(wide.factor, other.factor, atol=1e-9)
+
+
+def test_constant_columns_are_kept_without_a_scale():
+    X = np.column_stack([np.full(50, 7.0), np.random.default_rng(0).standard_normal(50)])
+    scaling = fit_scaling(as_source(X), "shrunk")
+    assert np.isfinite(scaling.components(np.eye(2))).all()
+    assert scaling.scale[0] == 1
+
+
+@pytest.mark.parametrize("d", [30, 450])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_directions_are_those_of_eigh_ranked_from_the_bulk(d, dtype):
+    # Beyond 400 dimensions the matrix is not decomposed as a whole.
+    X, y = table(20 * d, d, dtype=dtype)
+    T = apply_label_map(y, "tanh")
+    found = spectral_directions(partial(InputMoment, as_source(X)), T, None, seed=1)
+    values, vectors = np.linalg.eigh((X * T[:, None]).T @ X / len(X))
+    # The second coordinate has the larger coefficient, and leaves the lower edge.
+    np.testing.assert_allclose(found.eigenvalues, [values[0], values[-1]], rtol=2e-3)
+    overlaps = np.abs(np.sum(vectors[:, [0, -1]] * found.directions, axis=0))
+    np.testing.assert_allclose(overlaps, 1, atol=1e-3)
+    assert found.outliers.all()
+    assert "permuted labels" in found.rejected[0]
+
+
+def test_a_number_of_directions_is_filled_by_distance_from_the_bulk():
+    X, y = table(1_000, 20)
+    T = apply_label_map(y, "tanh")
+    found = spectral_directions(partial(InputMoment, as_source(X)), T, 20, seed=1)
+    np.testing.assert_allclose(found.directions.T @ found.directions, np.eye(20), atol=1e-9)
+    lower, upper = found.edges
+    distance = np.maximum(found.eigenvalues - upper, lower - found.eigenvalues)
+    assert (np.diff(distance) <= 1e-12).all()
+    assert found.outliers.tolist() == [True] * 2 + [False] * 18
+    assert len(found.rejected) == 18
+    assert "kept" in found.rejected[0]
+
+
+def test_known_directions_are_not_found_again():
+    X, y = table(4_000, 25)
+    operator_of = partial(InputMoment, as_source(X), known=np.eye(25)[:, 1:2])
+    found = spectral_directions(operator_of, apply_label_map(y, "tanh"), None, seed=0)
+    assert found.directions.shape == (25, 1)
+    assert abs(found.directions[0, 0]) > 0.9
+    assert abs(found.directions[1, 0]) < 1e-10
+    every = spectral_directions(operator_of, apply_label_map(y, "tanh"), 24, seed=0)
+    np.testing.assert_allclose(every.directions[1], 0, atol=1e-10)
+
+
+def test_noise_alone_has_no_outlier_but_for_one_in_ten():
+    # Nineteen permutations leave one in twenty at each end, and the margin takes some more.
+    rng, false = np.random.default_rng(2), 0
+    for seed in range(40):
+        X, T = rng.standard_normal((200, 15)), apply_label_map(rng.standard_normal(200), "tanh")
+        found = spectral_directions(partial(InputMoment, as_source(X)), T, None, seed=seed)
+        false += found.eigenvalues.size > 0
+    assert false <= 4 + 3 * np.sqrt(3.6)
+
+
+@pytest.mark.parametrize("ratio", [3.0, 12.0])
+def test_permuted_edges_are_those_of_the_law(ratio):
+    d = 700
+    rng = np.random.default_rng(4)
+    n = round(ratio * d)
+    X = rng.standard_normal((n, d))
+    T = apply_label_map(rng.chisquare(2, size=n), "tanh")
+    edges = permuted_edges(partial(InputMoment, as_source(X)), T, 2, seed=0)
+    law = LabelLaw(
+        weights=np.sort(T), probabilities=np.full(n, 1 / n), second_moments=np.ones((n, 1))
+    )
+    spectrum = label_weighted_spectrum(law, ratio=ratio)
+    # Edges of finite matrices lie about d^(-2/3) inside; the larger of two, less.
+    width = spectrum.upper.edge - spectrum.lower.edge
+    np.testing.assert_allclose(edges, [spectrum.lower.edge, spectrum.upper.edge], atol=0.02 * width)
+
+
+def test_sources_drawn_again_give_the_directions_of_arrays():
+    source = GeneratedSource(lambda rows, rng: rng.standard_normal((rows, 18)), 6_000, 18, seed=4)
+    X = np.concatenate([block for _, block in source.chunks(1_000)])
+    T = apply_label_map(X[:, 3] ** 2, "tanh")
+    found = [
+        spectral_directions(partial(InputMoment, samples), T, None, seed=0)
+        for samples in (source, as_source(X))
+    ]
+    np.testing.assert_allclose(found[0].eigenvalues, found[1].eigenvalues, rtol=1e-10)
+
+
+# Channels that are known
+
+
+def product_moments(y):
+    """G(y) of y = z_1 z_2: |y| K_1(|y|) / K_0(|y|) - 1 on the diagonal and y beside it."""
+    from scipy.special import k0e, k1e
+
+    size = np.abs(y)
+    G = np.zeros((y.size, 2, 2))
+    G[:, 0, 0] = G[:, 1, 1] = size * k1e(size) / k0e(size) - 1
+    G[:, 0, 1] = G[:, 1, 0] = y
+    return G
+
+
+def test_optimal_weights_are_those_of_the_eigenvalues():
+    G = np.array([[[3.0, 0.0], [0.0, -0.5]], [[1.0, 1.0], [1.0, 1.0]]])
+    expected = [G_i @ np.linalg.inv(G_i + np.eye(2)) for G_i in G]
+    np.testing.assert_allclose(optimal_weights(G), expected, atol=1e-12)
+    np.testing.assert_allclose(optimal_weights(np.array([-1.0, 1.0])), [-1e4, 0.5])
+
+
+def test_scalar_directions_are_those_of_the_dense_matrix():
+    X, _ = table(500, 30)
+    T = optimal_weights(X[:, 0] ** 2 - 1)
+    values, vectors = scalar_directions(X, T, 2, rng=np.random.default_rng(0))
+    dense = np.linalg.eigh((X * T[:, None]).T @ X / 30)
+    np.testing.assert_allclose(values, dense[0][:-3:-1], rtol=1e-9)
+    np.testing.assert_allclose(np.abs(vectors.T @ dense[1][:, :-3:-1]), np.eye(2), atol=1e-6)
+
+
+@pytest.mark.parametrize("commuting", [None, False])
+def test_matrix_preprocessing_is_that_of_the_kronecker_product(commuting):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((160, 20))
+    G = product_moments(X[:, 0] * X[:, 1])
+    found = matrix_directions(X, G, 3, rng=rng, commuting=commuting)
+    T = optimal_weights(G)
+    M = sum(np.kron(np.outer(x, x), T_i) for x, T_i in zip(X, T, strict=True)) / 20
+    values, vectors = np.linalg.eigh(M)
+    np.testing.assert_allclose(found.eigenvalues, values[:-4:-1], rtol=1e-4)
+    flat = found.vectors.reshape(3, -1)
+    np.testing.assert_allclose(np.abs(flat @ vectors[:, :-4:-1]), np.eye(3), atol=1e-2)
+    np.testing.assert_allclose(found.directions.T @ found.directions, np.eye(3), atol=1e-10)
+    assert (found.basis is None) == (commuting is False)
+
+
+def test_matrices_that_do_not_commute_have_no_common_basis():
+    G = np.random.default_rng(0).standard_normal((40, 3, 3))
+    assert common_eigenbasis(G + np.swapaxes(G, 1, 2)) is None
+    Q = orthonormal(3, 3)
+    shared = (Q * np.random.default_rng(1).standard_normal((40, 1, 3))) @ Q.T
+    basis = common_eigenbasis(shared)
+    np.testing.assert_allclose(np.sort(np.abs(Q.T @ basis), axis=1)[:, :2], 0, atol=1e-9)
+
+
+@pytest.mark.parametrize("p", [1, 2])
+def test_lamp_is_that_of_the_dense_matrix(p):
+    rng = np.random.default_rng(3)
+    n, d = 240, 30
+    X = rng.standard_normal((n, d))
+    G = product_moments(X[:, 0] * X[:, 1]) if p == 2 else (np.abs(X[:, 0]) ** 2 - 1)
+    found = lamp_directions(X, G, 1, rng=rng)
+    blocks = G.reshape(n, p, p)
+    gram = X @ X.T / d - np.eye(n)
+    L = np.einsum("ij,jab->iajb", gram, blocks).reshape(n * p, n * p)
+    values, vectors = np.linalg.eig(L)
+    leading = np.argmax(values.real)
+    np.testing.assert_allclose(found.eigenvalues[0], values[leading].real, rtol=1e-4)
+    omega = vectors[:, leading].real.reshape(n, p)
+    W = X.T @ np.einsum("iab,ib->ia", blocks, omega)
+    cosine = np.sum(W * found.vectors[0]) / np.linalg.norm(W) / np.linalg.norm(found.vectors[0])
+    assert abs(cosine) > 0.999
+
+
+def test_lamp_corresponds_to_a_preprocessing():
+    # L w = theta w if and only if X^T diag(G / (theta + G)) X W / d = W: note 2.3.
+    rng = np.random.default_rng(5)
+    X = rng.standard_normal((300, 60))
+    G = X[:, 0] ** 2 - 1
+    found = lamp_directions(X, G, 1, rng=rng)
+    W = found.vectors[0][:, 0]
+    image = X.T @ (G / (found.eigenvalues[0] + G) * (X @ W)) / 60
+    np.testing.assert_allclose(image, W, atol=1e-3 * np.linalg.norm(W))
+
+
+@pytest.mark.parametrize("estimator", [matrix_directions, lamp_directions])
+def test_what_cannot_be_asked_for(estimator):
+    X, G = np.ones((30, 4)), np.zeros((30, 2, 2))
+    rng = np.random.default_rng(0)
+    with pytest.raises(InvalidParameter, match="up to the 4 columns"):
+        estimator(X, G, 5, rng=rng)
+    with pytest.raises(InvalidData, match="30 samples and moments of 29"):
+        estimator(X, G[:29], 1, rng=rng)
+    with pytest.raises(InvalidData, match="NaN or infinite"):
+        estimator(X, G * np.nan, 1, rng=rng)
+
+
+def test_inputs_that_are_not_finite_are_refused():
+    X, _ = table(30, 4)
+    X[3, 2] = np.nan
+    with pytest.raises(InvalidData, match="column 2 holds NaN"):
+        fit_scaling(as_source(X), "scale")
+    assert fit_scaling(as_source(X), "none") == Scaling()
