@@ -13,11 +13,9 @@ import numpy as np
 
 from solvable.arrays import Array, Source, as_on, as_source, check_integer, to_numpy
 from solvable.errors import InvalidData, InvalidParameter
+from solvable.models.multi_index.overlaps import optimal_map
 from solvable.models.multi_index.spectral import InputMoment, _ends
 from solvable.operators.feature_map import floating
-
-CLIP = -1e4
-"""Where optimal weights are cut from below: they have no bound, which slows Krylov spaces."""
 
 ROWS = 2048
 """Rows multiplied at a time."""
@@ -39,8 +37,7 @@ def optimal_weights(second: np.ndarray) -> np.ndarray:
     # that reach -1e4 would put a Marchenko-Pastur law of its size in their place.
     G = np.asarray(second, dtype=np.float64)
     if G.ndim == 1:
-        with np.errstate(divide="ignore"):
-            return np.asarray(np.maximum(G / np.maximum(1 + G, 1e-300), CLIP))
+        return optimal_map(G)
     values, Q = np.linalg.eigh(G)
     return np.asarray(
         (Q * optimal_weights(values.ravel()).reshape(values.shape)[:, None, :]) @ _t(Q)

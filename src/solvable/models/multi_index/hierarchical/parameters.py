@@ -1,0 +1,99 @@
+"""Parameters of the system `hierarchical-multi-index`."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from solvable.frame.system import Parameters
+from solvable.message_passing.channels import AdditiveChannel
+from solvable.models.multi_index.target import power_law_channel
+
+
+class HierarchicalParameters(Parameters):
+    """Parameters of a hierarchical multi-index model and of the learner of two stages."""
+
+    dimension: int = Field(200, ge=3, le=20_000)
+    """Number d of input coordinates."""
+    features: int = Field(8, ge=1, le=256)
+    """Number p of features, and of directions kept; below the dimension."""
+    decay: float = Field(1.0, ge=0, le=5)
+    """Decay gamma of the amplitudes k^-gamma; at 1/2 or less they are of unit power."""
+    link: str = "he2"
+    """Link of all features, by name (he2, abs, cosmix, he4, relu, tanh, ...) or a formula in z."""
+    noise: float = Field(0.5, ge=0, le=1_000)
+    """Variance Delta of the label noise."""
+    sample_ratio: float = Field(32.0, gt=0, le=1e5)
+    """Samples per coordinate, n/d."""
+    label_map: Literal["tanh", "square", "identity", "optimal"] = "tanh"
+    """Weights of the second moment, centred: tanh, square (cut at 9) or identity of standardised labels;
+    or the map that finds the last feature from the fewest samples, which knows the channel."""
+    readout: Literal["monomials", "relu", "none"] = "monomials"
+    """Ridge on monomials up to degree 2 of the directions found, on 300 random neurons, or none."""
+    deflation: int = Field(0, ge=0, le=1)
+    """Whether a second pass on the residuals adds what strong features hide."""
+    test_samples: int = Field(2_000, ge=2, le=10**6)
+    """Fresh samples behind the risk."""
+    standardised: bool = True
+    """Whether the link has mean 0 and variance 1."""
+
+    @model_validator(mode="after")
+    def _check(self) -> HierarchicalParameters:
+        if self.features >= self.dimension:
+            raise ValueError(
+                f"features is {self.features} in {self.dimension} dimensions; allowed: fewer features "
+                "than dimensions"
+            )
+        if self.samples < 4:
+            raise ValueError(
+                f"sample_ratio is {self.sample_ratio:g}, so that there are {self.samples} samples; "
+                "allowed: at least 4 samples"
+            )
+        if self.samples * self.dimension > 5e8:
+            raise ValueError(
+                f"{self.samples} samples of {self.dimension} coordinates take "
+                f"{8e-9 * self.samples * self.dimension:.0f} GB; allowed: up to 4 GB. Lower "
+                "sample_ratio or dimension"
+            )
+        if self.deflation and (self.readout == "none" or self.label_map == "optimal"):
+            raise ValueError(
+                f"deflation is 1 with readout={self.readout} and label_map={self.label_map}; allowed "
+                "there: 0, as residuals are those of a readout, and have another channel than labels"
+            )
+        if self.readout == "monomials" and self.features > 64:
+            raise ValueError(
+                f"{self.features} features have {self.features * (self.features + 3) // 2} monomials; "
+                "allowed: up to 64 features, or readout=relu or none"
+            )
+        _ = self.channel  # a link that does not parse says so
+        return self
+
+    @property
+    def samples(self) -> int:
+        """Number n of samples."""
+        return round(self.sample_ratio * self.dimension)
+
+    @property
+    def channel(self) -> AdditiveChannel:
+        """Channel of the labels."""
+        return _channel(self.link, self.features, self.decay, self.noise, self.standardised)
+
+    @property
+    def place(self) -> str:
+        """Words for a place in a study."""
+        return (
+            f"n/d = {self.sample_ratio:.4g}, link {self.link}, decay {self.decay:g}, noise "
+            f"{self.noise:g}, label map {self.label_map}" + (", deflated" if self.deflation else "")
+        )
+
+
+@lru_cache(maxsize=16)
+def _channel(
+    link: str, features: int, decay: float, noise: float, standardised: bool
+) -> AdditiveChannel:
+    """The same channel for the same numbers, which holds its conditional moments."""
+    return power_law_channel(
+        link, features=features, decay=decay, noise=noise, standardised=standardised
+    )
