@@ -201,6 +201,7 @@ def predict_spikes(
     background: Background | None = None,
     n_directions: int | None = None,
     room: float = 0.0,
+    between_edges: bool = False,
 ) -> SpikePrediction:
     r"""Outliers of :math:`B+\sum_i\theta_iA_iA_i^\top+\frac1n\sum_\mu(T_\mu K_\mu-E[TK])`.
 
@@ -241,6 +242,9 @@ def predict_spikes(
     room : float
         Share of the width of the bulk to which those who rank know its edges: what is no farther
         beyond one ranks by its distance from the centre too.
+    between_edges : bool
+        Whether that centre is half way between the edges, for those who rank by the distance from the
+        nearer edge; by default it is the mean of the background.
 
     Returns
     -------
@@ -275,6 +279,8 @@ def predict_spikes(
     own = [np.flatnonzero((heights >= 0) == (sign > 0)) for sign, _, _ in sides]
     places, overlaps, sharp, excess = np.zeros((4, heights.size))
     centre = 0.0 if background is None else float(background.atoms.mean())
+    if between_edges:
+        centre = sum(sign * side.edge for sign, side, _ in sides) / 2
     # Of a hundred largest eigenvalues of noise 99 are less than 2.02 l beyond the edge (Tracy-Widom).
     margins = [2.02 * side.scale for _, side, _ in sides]
     known = room * sum(side.edge + at for (_, side, _), at in zip(sides, margins, strict=True))

@@ -11,6 +11,7 @@ from solvable.message_passing.channels import ConditionalMoments
 from solvable.operators.labels import LabelMap, label_function
 from solvable.spectra.label_law import LabelLaw
 from solvable.spectra.label_weighted import LabelWeightedSpectrum, label_weighted_spectrum
+from solvable.spectra.spikes import WeightedSample, predict_spikes
 
 
 @dataclass(frozen=True)
@@ -21,9 +22,11 @@ class SpectralPrediction:
     ----------
     squared_overlap : ndarray of shape (p,)
         Squared projection of each true direction on the span of the p eigenvectors farthest from the
-        bulk, rounded at finite dimension.
+        bulk; mean over samples at this dimension.
+    span_overlap : ndarray of shape (p,)
+        The same of the combination of true directions that belongs to each eigenvector.
     individual_overlap : ndarray of shape (p,)
-        Squared overlap of each eigenvector with its own combination of true directions.
+        Squared overlap of each eigenvector with its own combination, as if it were alone.
     eigenvalues : ndarray of shape (p,)
         Their eigenvalues, at the end where each is, farthest from the bulk first.
     bulk_edges : tuple of float
@@ -37,6 +40,7 @@ class SpectralPrediction:
     """
 
     squared_overlap: np.ndarray
+    span_overlap: np.ndarray
     individual_overlap: np.ndarray
     eigenvalues: np.ndarray
     bulk_edges: tuple[float, float]
@@ -131,7 +135,7 @@ def predict_spectral(
     spectrum = label_weighted_spectrum(law, ratio=sample_ratio, dimension=dimension)
     if moments.cross is not None:
         law, rotation, spectrum = _rotated(moments, T, sample_ratio, dimension, spectrum)
-    return _arranged(law, rotation, spectrum, dimension)
+    return _arranged(law, rotation, spectrum, sample_ratio * dimension, dimension)
 
 
 def _rotated(
@@ -157,8 +161,8 @@ def _rotated(
         for k in range(p):
             # Phi(lambda) / lambda less a multiple of the identity
             weight = T / (places[k] - T)
-            values, vectors = np.linalg.eigh(np.einsum("m,mab->ab", chance * weight, moments.cross))
-            del values
+            matrix = np.einsum("m,mab->ab", chance * weight, moments.cross)
+            vectors = np.linalg.eigh(matrix)[1]
             columns.append(vectors[:, np.argmax(np.abs(vectors.T @ rotation[:, k]))])
         rotation = np.stack(columns, axis=1)
     return law, rotation, spectrum
@@ -173,7 +177,11 @@ def _places(spectrum: LabelWeightedSpectrum) -> np.ndarray:
 
 
 def _arranged(
-    law: LabelLaw, rotation: np.ndarray, spectrum: LabelWeightedSpectrum, dimension: int
+    law: LabelLaw,
+    rotation: np.ndarray,
+    spectrum: LabelWeightedSpectrum,
+    samples: float,
+    dimension: int,
 ) -> SpectralPrediction:
     """Directions by distance from the bulk, and the overlap of each true one with their span."""
     own, at_upper = spectrum.squared_overlap, spectrum.at_upper_end
@@ -181,14 +189,10 @@ def _arranged(
     low, high = spectrum.bulk_edges
     distance = np.where(at_upper, spectrum.eigenvalues - high, low - spectrum.eigenvalues)
     order = np.argsort(-distance, kind="stable")
-    # What an eigenvector holds of its own direction is lost to the others but for chance: of the rest
-    # each other eigenvector holds 1 / (d - 1).
-    rest = 1 - own
-    others = rest.sum() - rest
-    span = own + rest * others / (dimension - 1)
-    squared = np.clip(rotation**2 @ span, 0.0, 1.0)
+    span = _span_overlaps(law, samples, dimension)
     return SpectralPrediction(
-        squared_overlap=squared,
+        squared_overlap=np.clip(rotation**2 @ span, 0.0, 1.0),
+        span_overlap=span[order],
         individual_overlap=own[order],
         eigenvalues=spectrum.eigenvalues[order],
         bulk_edges=(low, high),
@@ -196,3 +200,21 @@ def _arranged(
         rotation=rotation[:, order],
         parameters=_places(spectrum)[order],
     )
+
+
+def _span_overlaps(law: LabelLaw, samples: float, dimension: int) -> np.ndarray:
+    """Overlap of each direction with the span of as many eigenvectors, at a finite dimension."""
+    # Directions near the edge compete for eigenvectors of the bulk, and share them.
+    p, strengths = law.n_directions, law.strengths
+    size = max(float(np.abs(strengths).max()), 1e-300)
+    found = predict_spikes(
+        sample=WeightedSample(
+            law.weights, law.probabilities, law.weights[:, None] ** 2 * law.second_moments
+        ),
+        heights=np.where(np.abs(strengths) > 1e-12 * size, strengths, 1e-12 * size),
+        n_samples=samples,
+        n_features=dimension - p,
+        n_directions=p,
+        between_edges=True,
+    )
+    return np.clip(found.squared_overlap, 0.0, 1.0)
