@@ -90,7 +90,10 @@ def test_all_names_resolve_and_are_sorted(package):
         _ = module.no_such_name
 
 
-VERBS = {"run", "theory_of", "load", "learn_features", "diagnose_weights", "forecast_curve"}
+VERBS = {
+    "run", "theory_of", "load", "learn_features", "diagnose_weights", "forecast_curve",
+    "activations_of",
+}  # fmt: skip
 
 
 def test_parts_are_listed_and_load_on_first_use():

@@ -4,6 +4,7 @@ One verb per command, each returning what the command prints:
 
 - ``run``, ``theory_of``, ``load``: a solvable model measured, predicted, and read back.
 - ``learn_features``, ``diagnose_weights``, ``forecast_curve``: the tools for real data.
+- ``activations_of``: how noise-sensitive activation functions are.
 
 The parts load on first use, so that ``import solvable`` costs next to nothing:
 

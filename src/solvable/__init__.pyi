@@ -1,4 +1,5 @@
 from solvable.study.results import load as load
+from solvable.verbs import activations_of as activations_of
 from solvable.verbs import diagnose_weights as diagnose_weights
 from solvable.verbs import forecast_curve as forecast_curve
 from solvable.verbs import learn_features as learn_features

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from solvable.forecast import Forecast, LearningCurve
     from solvable.frame.system import System
     from solvable.learn.results import Learned
+    from solvable.models.multi_index.activations import Activations
     from solvable.study import Study, StudyResult
     from solvable.study.predictions import Predictions
     from solvable.study.run import Progress
@@ -345,3 +346,47 @@ def forecast_curve(
         return forecast(
             curve, at=tuple(at), factors=factors, confidence=confidence, of=of, seed=seed
         )
+
+
+def activations_of(
+    *names: str,
+    noise: float = 1.0,
+    directions: int | None = None,
+    decay: float | None = None,
+) -> Activations:
+    """How noise-sensitive activations are, and the samples they ask for: ``solvable activations``.
+
+    Parameters
+    ----------
+    *names : str
+        Names or formulas of activations, as of :func:`solvable.links.make_link`.
+    noise : float
+        Variance of the label noise, at least 0; activations are standardised.
+    directions : int, optional
+        Number of directions of equal amplitude, 1 to 512; default 1.
+    decay : float, optional
+        Exponent of amplitudes that fall with a power of the feature, 0 to 10; 16 directions unless
+        ``directions`` is given.
+
+    Returns
+    -------
+    Activations
+        One row for each activation: exponents, thresholds, and words for them.
+
+    Raises
+    ------
+    InvalidParameter
+        If a formula is not understood, or a number is out of range.
+
+    Examples
+    --------
+    >>> import solvable
+    >>> relu, cosmix = solvable.activations_of("relu", "cosmix", noise=100.0).rows
+    >>> relu.noise_sensitivity_exponent, relu.threshold_ratio
+    (1, 0.0)
+    >>> cosmix.noise_sensitivity_exponent, round(cosmix.threshold_ratio)
+    (2, 6464)
+    """
+    from solvable.models.multi_index.activations import compare_activations
+
+    return compare_activations(names, noise=noise, directions=directions, decay=decay)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 
 from cyclopts import App, CycloptsError, Parameter
 
+from solvable.cli.activations import activations
 from solvable.cli.cite import cite
 from solvable.cli.diagnose import diagnose
 from solvable.cli.forecast import forecast
@@ -36,6 +37,7 @@ For example:
   solvable predict MODEL new.csv          what does the model say of new rows?
   solvable forecast curve.csv             a learning curve, extrapolated
   solvable diagnose model.safetensors     what did my weight matrices learn?
+  solvable activations relu gelu he4      how noise-sensitive are activations?
 
 Exit status: 0 success; 1 a claim or a task failed; 2 bad input, one line says
 which; 130 Ctrl-C, finished work is kept and the same command resumes.
@@ -51,6 +53,7 @@ _COMMANDS: dict[str, Callable[..., int]] = {
     "predict": predict,
     "forecast": forecast,
     "diagnose": diagnose,
+    "activations": activations,
     "cite": cite,
 }
 

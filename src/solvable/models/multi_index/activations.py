@@ -1,0 +1,306 @@
+r"""What an activation costs in samples: exponents, thresholds at a noise, and words for them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import inf, isfinite
+from typing import Any
+
+from solvable.arrays import check_integer
+from solvable.errors import InvalidParameter
+from solvable.links import Link, make_link
+from solvable.message_passing.channels import AdditiveChannel
+from solvable.models.multi_index.equal_directions import (
+    EqualDirections,
+    information_ratio,
+    large_noise_information_ratio,
+    leading_ratio,
+)
+from solvable.models.multi_index.exponents import (
+    HIGHEST,
+    LinkExponents,
+    exponents_of,
+    large_noise_ratio,
+)
+from solvable.models.multi_index.target import power_law_channel
+from solvable.plots.numbers import format_number
+from solvable.plots.shown import Shown
+
+MOST_DIRECTIONS = 512
+"""Directions of a sum for which thresholds are computed."""
+
+Ratio = float | tuple[float | None, ...] | None
+
+
+@dataclass(frozen=True)
+class Activation:
+    r"""Exponents of one activation and the samples that it asks for.
+
+    Attributes
+    ----------
+    name : str
+        Name or formula.
+    parity : {"even", "odd", "none"}
+        Of the activation less its mean.
+    information_exponent, generative_exponent : int or None
+        As of :class:`~solvable.models.multi_index.exponents.LinkExponents`; None if not told.
+    noise_sensitivity_exponent : float or None
+        :math:`\beta_*`, infinite where the label tells nothing of second order; None if not told.
+    coefficient : float or None
+        :math:`c_{\beta_*}` of the standardised activation, with its sign.
+    threshold_ratio : float, tuple or None
+        Samples per dimension :math:`n/d` from which the best first-order method finds the direction
+        (0: from any number in proportion to d), or each of several equal ones, or, with a decay, each
+        feature (a tuple). None where no number in proportion to d is enough, or it cannot be told.
+    information_threshold_ratio : float or None
+        The same for any method, however long it takes.
+    words : tuple of str
+        What that means, and what could not be told and why; sentences.
+    """
+
+    name: str
+    parity: str
+    information_exponent: int | None
+    generative_exponent: int | None
+    noise_sensitivity_exponent: float | None
+    coefficient: float | None
+    threshold_ratio: Ratio
+    information_threshold_ratio: float | None
+    words: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON: an infinite exponent is the word "infinite"."""
+        names = (
+            "name", "information_exponent", "generative_exponent", "noise_sensitivity_exponent",
+            "coefficient", "parity", "threshold_ratio", "information_threshold_ratio",
+        )  # fmt: skip
+        values = {name: getattr(self, name) for name in names}
+        if values["noise_sensitivity_exponent"] == inf:
+            values["noise_sensitivity_exponent"] = "infinite"
+        if isinstance(self.threshold_ratio, tuple):
+            values["threshold_ratio"] = list(self.threshold_ratio)
+        return values
+
+
+@dataclass(frozen=True, repr=False)
+class Activations(Shown, view="solvable.models.multi_index.activation_view"):
+    """Activations compared at one noise.
+
+    Attributes
+    ----------
+    rows : tuple of Activation
+        In the order in which they were asked for.
+    noise : float
+        Variance of the label noise; each part of the label has variance 1 times its squared amplitude.
+    directions : int
+        Number p of directions.
+    decay : float or None
+        Exponent of the amplitudes k^-decay; None for equal ones.
+    """
+
+    rows: tuple[Activation, ...]
+    noise: float
+    directions: int
+    decay: float | None
+
+    def to_dict(self) -> list[dict[str, Any]]:
+        """Plain values for JSON, one mapping for each activation."""
+        return [row.to_dict() for row in self.rows]
+
+
+def compare_activations(
+    names: Sequence[str],
+    *,
+    noise: float = 1.0,
+    directions: int | None = None,
+    decay: float | None = None,
+) -> Activations:
+    """Exponents and thresholds of activations by name or formula."""
+    if not names:
+        raise InvalidParameter(
+            "no activation is named; allowed: names or formulas, such as 'relu'."
+        )
+    if not (isfinite(noise) and noise >= 0):
+        raise InvalidParameter(f"noise is {noise}; allowed: a variance of at least 0.")
+    if decay is not None and not 0 <= decay <= 10:
+        raise InvalidParameter(f"decay is {decay}; allowed: 0 to 10.")
+    count = directions if directions is not None else (1 if decay is None else 16)
+    check_integer("directions", count, 1)
+    if count > MOST_DIRECTIONS:
+        raise InvalidParameter(f"directions is {count}; allowed: 1 to {MOST_DIRECTIONS}.")
+    links = [make_link(name) for name in names]
+    rows = tuple(_row(link, float(noise), count, decay) for link in links)
+    return Activations(rows, float(noise), count, decay)
+
+
+def _row(link: Link, noise: float, directions: int, decay: float | None) -> Activation:
+    found = exponents_of(link)
+    if decay is not None:
+        threshold, information, words = _hierarchical(link, found, noise, directions, decay)
+    elif directions > 1:
+        threshold, information, words = _equal(link, found, noise, directions)
+    else:
+        threshold, information, words = _single(link, found, noise)
+    told = f"Not told: {found.untold}." if found.untold else ""
+    return Activation(
+        link.name, found.parity, found.information, found.generative, found.noise_sensitivity,
+        found.coefficient, threshold, information,
+        tuple(filter(None, (_nature(found), _sensitivity(found, noise), *words, told))),
+    )  # fmt: skip
+
+
+Answer = tuple[Ratio, float | None, list[str]]
+
+
+def _single(link: Link, found: LinkExponents, noise: float) -> Answer:
+    """One direction: nothing where the label tells its sign, else from second moments."""
+    if found.generative == 1:
+        return 0.0, 0.0, []
+    if found.generative is None:
+        return None, None, []
+    if found.generative > 2:
+        power = found.generative / 2
+        return None, None, [
+            "No number of samples in proportion to d is enough for a first-order method: it takes of "
+            f"order d^{power:g}. By information a number in proportion to d is enough."
+        ]  # fmt: skip
+    ratio = float(AdditiveChannel((link,), (1.0,), noise).moments.weak_recovery_ratio[0])
+    words = []
+    if not isfinite(ratio) and found.coefficient is not None:
+        ratio = large_noise_ratio(int(found.noise_sensitivity or 0), found.coefficient, noise)
+        words = [
+            "The noise is beyond what labels resolve: the threshold is that of its leading order."
+        ]
+    bound = large_noise_information_ratio(link, noise) if noise >= 1 else inf
+    if noise < 1:
+        words.append("By information: not told below a noise of 1.")
+        return ratio, None, words
+    words.append(
+        f"n = {format_number(ratio, 3)} d samples for a first-order method; by information about "
+        f"{format_number(min(bound, ratio), 3)} d (leading order at large noise)."
+    )
+    return ratio, min(bound, ratio), words
+
+
+def _equal(link: Link, found: LinkExponents, noise: float, directions: int) -> Answer:
+    """Many equal directions: the sum may be found before; each alone takes second moments."""
+    model = EqualDirections(link, directions, noise)
+    ratio = model.weak_recovery_ratio if model.exact else leading_ratio(
+        link, found.moments, directions, noise
+    )  # fmt: skip
+    words = []
+    if found.generative == 1:
+        words.append(
+            "The sum of all directions is found at any number of samples in proportion to d; the "
+            "threshold is that of second moments of the label telling single directions beside it."
+        )
+    if not model.exact:
+        words.append("The threshold is that of leading order in the number of directions.")
+    if not isfinite(ratio):
+        return None, None, [*words, _nothing_of_second_order()]
+    bound = min(information_ratio(link, directions, noise), ratio)
+    words.append(
+        f"n = {format_number(ratio, 3)} d samples tell the {directions} directions apart by a "
+        f"first-order method; by information about {format_number(bound, 3)} d (many directions)."
+    )
+    return ratio, bound, words
+
+
+def _hierarchical(
+    link: Link, found: LinkExponents, noise: float, features: int, decay: float
+) -> Answer:
+    """Amplitudes k^-gamma: a threshold for each feature."""
+    channel = power_law_channel(link.name, features=features, decay=decay, noise=noise)
+    ratios = channel.moments.weak_recovery_ratio
+    words = []
+    if found.generative == 1:
+        words.append(
+            "The one direction sum_k a_k w_k is found at any number of samples in proportion to d; "
+            "thresholds are those of the second moment of each feature alone."
+        )
+    values = tuple(float(ratio) if isfinite(ratio) else None for ratio in ratios)
+    power = found.noise_sensitivity
+    if all(value is None for value in values):
+        return values, None, [*words, _nothing_of_second_order()]
+    if power is not None and isfinite(power) and decay > 0:
+        error = "" if decay <= 0.5 else (
+            f"; the error falls as (n/d)^-{(1 - 1 / (2 * decay)) / power:.2g}, by information as "
+            f"(n/d)^-{1 - 1 / (2 * decay):.2g}"
+        )  # fmt: skip
+        words.append(
+            f"Feature k is found from n of order k^{2 * decay * power:g} d samples{error}."
+        )
+    words.append("By information: thresholds by feature are not told.")
+    return values, None, words
+
+
+def _nothing_of_second_order() -> str:
+    return (
+        "Second moments given the label are those of no label in every single direction: no number of "
+        "samples in proportion to d finds these."
+    )
+
+
+def _nature(found: LinkExponents) -> str:
+    """What the label tells of a direction, by symmetry and degree."""
+    symmetry = {"even": "Even", "odd": "Odd", "none": "Neither even nor odd"}[found.parity]
+    degree = found.generative
+    if degree is None:
+        return f"{symmetry}: no moment of z up to degree {HIGHEST} is seen to depend on the label."
+    if degree == 1:
+        return (
+            f"{symmetry}: the label tells the sign of <w, x>, and one direction is found at any number "
+            "of samples in proportion to d (n/d = 0)."
+        )
+    if degree == 2:
+        return f"{symmetry}: a direction is found from second moments, from a threshold in n/d on."
+    return f"{symmetry}: the label tells moments of degree {degree} and above alone."
+
+
+def _sensitivity(found: LinkExponents, noise: float) -> str:
+    """What noise costs."""
+    power, c = found.noise_sensitivity, found.coefficient
+    gap = found.generative != 1
+    if power is None:
+        return ""
+    if power == inf:
+        return (
+            "Noise sensitivity infinite: given the label, z^2 has the mean 1 whatever the label, so that "
+            "second moments never find a direction."
+            + ("" if gap else " For one direction that makes no gap: first moments do.")
+        )
+    assert c is not None
+    if not gap:
+        return (
+            f"Noise sensitivity {power:g} makes no gap for one direction; in a sum of many it rules each "
+            f"part, to which the others are noise."
+        )
+    decisive = found.decisive_power(noise)
+    if decisive is not None and decisive > power:
+        until = _crossover(found, decisive)
+        return (
+            f"c_1 = {format_number(found.moments[0], 2)} is close to 0: up to a noise of about "
+            f"{format_number(until, 2)} samples grow as for an exponent of {decisive}, noise^{decisive}."
+        )
+    law = f"{format_number(large_noise_ratio(int(power), c, 1.0), 3)} noise^{power:g}".removesuffix(
+        "^1"
+    )
+    if power == 1:
+        return (
+            f"Not noise-sensitive: at large noise n/d = {law}, and by information it is in proportion to "
+            "the noise too."
+        )
+    return (
+        f"Noise-sensitive: at large noise n/d = {law}, so that ten times the noise costs "
+        f"{format_number(10.0**power)} times the samples; by information ten times."
+    )
+
+
+def _crossover(found: LinkExponents, decisive: int) -> float:
+    """Noise at which the first moment and a higher one ask for as many samples."""
+    # (1 / c_1^2) Delta = (beta! / c_beta^2) Delta^beta; the first non-zero moment is the smaller one
+    power, first = next((k, c) for k, c in enumerate(found.moments, start=1) if c)
+    other = found.moments[decisive - 1]
+    ratio = large_noise_ratio(power, first, 1.0) / large_noise_ratio(decisive, other, 1.0)
+    return float(ratio ** (1 / (decisive - power)))

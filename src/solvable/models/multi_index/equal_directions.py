@@ -1,0 +1,126 @@
+r"""Sums of many directions of equal amplitude: what a label tells of the sum and of each alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from math import factorial, inf
+
+import numpy as np
+
+from solvable.links import Link
+from solvable.message_passing.channels import MOST_CROSS, AdditiveChannel
+from solvable.spectra.label_law import LabelLaw
+
+
+@dataclass(frozen=True)
+class EqualDirections:
+    r"""Labels of p directions of equal amplitude.
+
+    .. math:: y=p^{-1/2}\sum_{k=1}^p\sigma(\langle w_k,x\rangle)+\sqrt\Delta\,\xi .
+
+    By symmetry :math:`E[zz^\top-I\mid y]=(A-B)I+B\,11^\top`: the sum of all directions has
+    :math:`A+(p-1)B`, the p - 1 directions beside it have :math:`A-B`.
+
+    Parameters
+    ----------
+    link : Link
+        :math:`\sigma`.
+    directions : int
+        p, at least 1; up to 40 for a link that is not even.
+    noise : float
+        Variance :math:`\Delta`.
+    """
+
+    link: Link
+    directions: int
+    noise: float
+
+    @cached_property
+    def channel(self) -> AdditiveChannel:
+        """The channel of all p directions."""
+        p = self.directions
+        return AdditiveChannel((self.link,) * p, (p**-0.5,) * p, self.noise)
+
+    @property
+    def exact(self) -> bool:
+        """Whether moments of pairs vanish, or are few enough to be held."""
+        return self.link.parity == "even" or self.directions <= MOST_CROSS
+
+    @cached_property
+    def pair(self) -> np.ndarray:
+        """B(y) = E[z_k z_l | y] at the labels of the channel's moments."""
+        cross = self.channel.pair_moments.cross
+        zero = np.zeros(self.channel.moments.labels.size)
+        return zero if cross is None else np.asarray(cross[:, 0, 1])
+
+    @property
+    def sum_moment(self) -> np.ndarray:
+        """E[s^2 - 1 | y] of the sum s of all directions."""
+        return np.asarray(self.channel.moments.second[:, 0] + (self.directions - 1) * self.pair)
+
+    @property
+    def single_moment(self) -> np.ndarray:
+        """E[s^2 - 1 | y] of a direction beside the sum."""
+        return np.asarray(self.channel.moments.second[:, 0] - self.pair)
+
+    @cached_property
+    def weak_recovery_ratio(self) -> float:
+        """Samples per dimension from which second moments find single directions."""
+        # alpha_c = 1 / E[(A - B)^2] (3.2); what cancels leaves rounding of the moments.
+        power = self.channel.moments.probabilities @ self.single_moment**2
+        return float(1 / power) if power > 1e-18 else inf
+
+    def law(self, weights: np.ndarray) -> LabelLaw:
+        """Law of a map of the label with the sum (first, if links are not even) and all others."""
+        p = self.directions
+        columns = [self.channel.moments.second[:, 0]] * p
+        if self.pair.any():
+            columns = [self.sum_moment] + [self.single_moment] * (p - 1)
+        moments = np.maximum(1 + np.stack(columns, axis=1), 0.0)
+        return LabelLaw(weights, self.channel.moments.probabilities, moments)
+
+
+def leading_ratio(link: Link, moments: tuple[float, ...], directions: int, noise: float) -> float:
+    """Samples per dimension that find single directions, to leading order in their number."""
+    # alpha = beta! (1 + Delta)^beta / c_beta^2 p^beta (3.8). Without c_1, E[z_k z_l | y] of a link
+    # with a linear part is of the same order 1/p, mu_1^2 He_2(y) / (1 + Delta): c_2 - 2 mu_1^2 for c_2.
+    linear = float(link.hermite(1)[1])
+    coefficients = list(moments)
+    if not coefficients[0] and abs(linear) > 1e-8:
+        coefficients = [0.0, coefficients[1] - 2 * linear**2] if len(coefficients) > 1 else [0.0]
+    for power, c in enumerate(coefficients, start=1):
+        if abs(c) > 1e-8:
+            return factorial(power) * ((1 + noise) * directions) ** power / c**2
+    return inf
+
+
+@lru_cache(maxsize=256)
+def information_ratio(link: Link, directions: int, noise: float) -> float:
+    """Samples per dimension from which labels of many directions determine each, in theory."""
+    linear = float(link.hermite(1)[1]) ** 2
+
+    def gain(overlap: np.ndarray) -> np.ndarray:
+        # v(q) = Delta + kappa(1) - kappa(q); a linear part tells the sum, which is known before.
+        unknown = link.correlation(1.0) - link.correlation(overlap) - linear * (1 - overlap)
+        before = noise + link.correlation(1.0) - linear
+        return np.asarray(np.log(before / (noise + unknown)))
+
+    return directions * information_threshold(gain)
+
+
+def information_threshold(gain: Callable[[np.ndarray], np.ndarray]) -> float:
+    """Smallest ratio at which a potential -ratio gain(q) - q - log(1 - q) is below 0 at some q."""
+    # q -> 1 as well as q -> 0, where the ratio of both has a limit
+    q = np.concatenate([np.geomspace(1e-4, 0.5, 400)[:-1], 1 - np.geomspace(0.5, 1e-9, 2_000)])
+    told = gain(q)
+    with np.errstate(divide="ignore"):
+        return float(np.min(np.where(told > 0, (-q - np.log1p(-q)) / told, inf)))
+
+
+@lru_cache(maxsize=256)
+def large_noise_information_ratio(link: Link, noise: float) -> float:
+    """Samples per dimension from which labels of much noise determine one direction, in theory."""
+    # alpha = inf_q (-q - log(1 - q)) / kappa(q) / lambda (3.7)
+    return noise * information_threshold(link.correlation)
