@@ -253,6 +253,15 @@ def label_weighted_spectrum(
     )
 
 
+def signed_parameters(spectrum: LabelWeightedSpectrum) -> np.ndarray:
+    """Parameter of each direction at its end, that of the edge where it is not out, shape (k,)."""
+    up, low = spectrum.upper, spectrum.lower
+    upper = np.where(np.isfinite(up.parameters), up.parameters, up.critical_parameter)
+    lower = np.where(np.isfinite(low.parameters), low.parameters, low.critical_parameter)
+    # At the lower end parameters are those of -T
+    return np.asarray(np.where(spectrum.at_upper_end, upper, -lower))
+
+
 def critical_parameter(law: LabelLaw, ratio: float) -> tuple[float, float]:
     """Upper edge and the parameter there, which is 0 where the bulk ends at 0."""
     # The root of 1/alpha = E[T^2 / (lambda - T)^2].

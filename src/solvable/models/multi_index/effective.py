@@ -6,71 +6,167 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from solvable.fitting.ridge import Regularisation
 from solvable.message_passing.channels import AdditiveChannel
-from solvable.models.multi_index.overlaps import SpectralPrediction
-from solvable.models.multi_index.readout import ReadoutName, count_features, fit_readout
+from solvable.models.multi_index.overlaps import SpectralPrediction, span_overlaps
+from solvable.models.multi_index.readout import Readout, ReadoutName, count_features, fit_readout
+from solvable.operators.labels import LabelMap, apply_label_map
+from solvable.spectra.label_law import LabelLaw
+from solvable.spectra.label_weighted import label_weighted_spectrum, signed_parameters
+
+TEST_ROWS = 40_000
+"""Fresh draws behind a risk, which scatters by half a percent of itself."""
 
 
 @dataclass(frozen=True)
-class EffectiveSample:
-    """Latent coordinates, labels, and the learned coordinates of training or of fresh samples."""
+class Fit:
+    """How a readout is fitted."""
 
-    latent: np.ndarray  # z, (m, p)
-    labels: np.ndarray  # (m,)
-    learned: np.ndarray  # U^T x, (m, k)
+    kind: ReadoutName
+    n_neurons: int
+    regularisation: Regularisation
+    samples: int
 
+    def rows(self, directions: int) -> int:
+        """Draws that stand for the samples: their sums of squares cost two thousand million."""
+        features = count_features(self.kind, directions, self.n_neurons)
+        return min(self.samples, int(np.clip(2e9 / features**2, 4_000, 60_000)))
 
-def effective_sample(
-    channel: AdditiveChannel,
-    found: SpectralPrediction,
-    rows: int,
-    rng: np.random.Generator,
-    *,
-    weights_of: tuple[np.ndarray, np.ndarray] | None = None,
-) -> EffectiveSample:
-    """Draw samples as the learned directions see them; training ones if label weights are given."""
-    p = channel.n_directions
-    z = rng.standard_normal((rows, p))
-    y = channel.sample(z, rng)
-    q = found.span_overlap
-    u = np.sqrt(q) * (z @ found.rotation) + np.sqrt(1 - q) * rng.standard_normal((rows, q.size))
-    if weights_of is not None:
-        # An eigenvector leans towards the samples it was found with: leaving sample i out,
-        # <u, x_i> = lambda* / (lambda* - T_i) <u_-i, x_i> (derived: a rank-one change of D)
-        T = np.interp(y, *weights_of)[:, None]
-        u *= found.parameters / (found.parameters - T)
-    return EffectiveSample(z, y, u)
+    def __call__(self, learned: np.ndarray, labels: np.ndarray) -> Readout:
+        """Readout of learned coordinates (m, k)."""
+        rng = np.random.default_rng(0)
+        return fit_readout(
+            [(learned, labels)],
+            learned.shape[1],
+            self.kind,
+            n_neurons=self.n_neurons,
+            regularisation=self.regularisation,
+            rng=rng,
+        )
 
 
-def effective_risk(
+@dataclass(frozen=True)
+class Pass:
+    """Directions of one pass: what each points to, how well, and how it leans to its samples."""
+
+    towards: np.ndarray  # combinations of true directions, (p, k)
+    overlap: np.ndarray  # squared, with the span, (k,)
+    parameters: np.ndarray  # lambda* of each, (k,)
+
+    def coordinates(self, latent: np.ndarray, noise: np.ndarray) -> np.ndarray:
+        """Coordinates of fresh samples (m, k), from latent ones and as many normal numbers."""
+        q = self.overlap
+        return np.asarray(np.sqrt(q) * (latent @ self.towards) + np.sqrt(1 - q) * noise)
+
+    def leaning(self, weights: np.ndarray) -> np.ndarray:
+        """Factor of the coordinates of a sample that the direction was found with, (m, k)."""
+        # Leaving sample i out, <u, x_i> = lambda* / (lambda* - T_i) <u_-i, x_i> (derived: D changes by
+        # T_i x_i x_i^T / n, a matrix of rank one)
+        return np.asarray(self.parameters / (self.parameters - weights[:, None]))
+
+
+def first_pass(found: SpectralPrediction, count: int | None = None) -> Pass:
+    """The directions of the labels themselves, the farthest few from the bulk."""
+    kept = slice(count)
+    return Pass(found.rotation[:, kept], found.span_overlap[kept], found.parameters[kept])
+
+
+def one_shot_risk(
     channel: AdditiveChannel,
     found: SpectralPrediction,
     weights_of: tuple[np.ndarray, np.ndarray],
-    samples: int,
-    kind: ReadoutName,
+    fit: Fit,
     rng: np.random.Generator,
-    *,
-    n_neurons: int,
-    regularisation: float | str,
 ) -> float:
-    """Excess risk of a readout that was fitted to the samples that found its directions."""
-    features = count_features(kind, found.span_overlap.size, n_neurons)
-    # Sums of squares of features cost rows * features^2: two thousand million at most.
-    most = int(np.clip(2e9 / features**2, 4_000, 60_000))
-    train = effective_sample(channel, found, min(samples, most), rng, weights_of=weights_of)
-    readout = fit_readout(
-        [(train.learned, train.labels)],
-        found.span_overlap.size,
-        kind,
-        n_neurons=n_neurons,
-        regularisation=regularisation,  # type: ignore[arg-type]
-        rng=rng,
-    )
-    test = effective_sample(channel, found, 40_000, rng)
-    risk = float(np.mean((channel.clean(test.latent) - readout(test.learned)) ** 2))
-    if samples > most:
+    """Excess risk of a readout fitted to the samples that found its directions."""
+    directions = first_pass(found)
+    k = directions.overlap.size
+    rows = fit.rows(k)
+    z, y = _drawn(channel, rows, rng)
+    learned = directions.coordinates(z, rng.standard_normal((rows, k)))
+    readout = fit(learned * directions.leaning(np.interp(y, *weights_of)), y)
+    z = rng.standard_normal((TEST_ROWS, channel.n_directions))
+    learned = directions.coordinates(z, rng.standard_normal((TEST_ROWS, k)))
+    return _excess(channel, z, learned, readout, fit, rows)
+
+
+def _drawn(
+    channel: AdditiveChannel, rows: int, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    z = rng.standard_normal((rows, channel.n_directions))
+    return z, channel.sample(z, rng)
+
+
+def _excess(
+    channel: AdditiveChannel,
+    latent: np.ndarray,
+    learned: np.ndarray,
+    readout: Readout,
+    fit: Fit,
+    rows: int,
+) -> float:
+    risk = float(np.mean((channel.clean(latent) - readout(learned)) ** 2))
+    if fit.samples > rows:
         # Fewer draws than samples: what that adds to the variance of the fit is taken off,
-        # (residual variance) * (degrees of freedom) * (1 / draws - 1 / samples).
-        freedom = readout.degrees_of_freedom
-        risk -= (risk + channel.noise) * freedom * (1 / most - 1 / samples)
+        # (residual variance) * (degrees of freedom) * (1 / rows - 1 / samples).
+        freedom = readout.degrees_of_freedom * (1 / rows - 1 / fit.samples)
+        risk -= (risk + channel.noise) * freedom / (1 + freedom)
     return max(risk, 0.0)
+
+
+@dataclass(frozen=True)
+class Deflated:
+    """Overlaps of true directions, and the risk, after a second pass on residuals."""
+
+    squared_overlap: np.ndarray
+    eigenvalues: np.ndarray
+    risk: float
+
+
+def deflated(
+    channel: AdditiveChannel,
+    found: SpectralPrediction,
+    weights_of: tuple[np.ndarray, np.ndarray],
+    label_map: LabelMap,
+    dimension: int,
+    fit: Fit,
+    rng: np.random.Generator,
+) -> Deflated:
+    """A second pass on residuals of what the first detects, for even links (derived)."""
+    p = channel.n_directions
+    count = found.detected
+    rows = max(fit.rows(p), 60_000)
+    z, y = _drawn(channel, rows, rng)
+    noise = rng.standard_normal((rows, p))
+    before = first_pass(found, count)
+    learned = before.coordinates(z, noise[:, :count])
+    leant = learned * before.leaning(np.interp(y, *weights_of))
+    residual = y - fit(leant, y)(leant) if count else y
+    T = apply_label_map(residual, label_map)
+    # What a direction found leaves of its own is one more direction: t = sqrt(1 - q) z - sqrt(q) g
+    own, q = z @ found.rotation, before.overlap
+    left = own.copy()
+    left[:, :count] = np.sqrt(1 - q) * own[:, :count] - np.sqrt(q) * noise[:, :count]
+    law = LabelLaw.from_draws(T, left**2)
+    after = span_overlaps(law, fit.samples, dimension - count, keep=p - count)
+    spectrum = label_weighted_spectrum(
+        law, ratio=fit.samples / (dimension - count), dimension=dimension - count
+    )
+    overlap = after.copy()
+    overlap[:count] = q + (1 - q) * after[:count]
+    second = Pass(found.rotation[:, count:], after[count:], signed_parameters(spectrum)[count:])
+    both = np.concatenate(
+        [leant, second.coordinates(z, noise[:, count:]) * second.leaning(T)], axis=1
+    )
+    readout = fit(both, y)
+    z = rng.standard_normal((TEST_ROWS, p))
+    noise = rng.standard_normal((TEST_ROWS, p))
+    learned = np.concatenate(
+        [before.coordinates(z, noise[:, :count]), second.coordinates(z, noise[:, count:])], axis=1
+    )
+    eigenvalues = np.concatenate([found.eigenvalues[:count], spectrum.eigenvalues[count:]])
+    return Deflated(
+        found.rotation**2 @ overlap,
+        eigenvalues,
+        _excess(channel, z, learned, readout, fit, rows),
+    )

@@ -10,7 +10,11 @@ from solvable.errors import InvalidParameter
 from solvable.message_passing.channels import ConditionalMoments
 from solvable.operators.labels import LabelMap, label_function
 from solvable.spectra.label_law import LabelLaw
-from solvable.spectra.label_weighted import LabelWeightedSpectrum, label_weighted_spectrum
+from solvable.spectra.label_weighted import (
+    LabelWeightedSpectrum,
+    label_weighted_spectrum,
+    signed_parameters,
+)
 from solvable.spectra.spikes import WeightedSample, predict_spikes
 
 
@@ -47,6 +51,14 @@ class SpectralPrediction:
     recovered: np.ndarray
     rotation: np.ndarray
     parameters: np.ndarray
+
+    @property
+    def detected(self) -> int:
+        """How many eigenvalues lie beyond the edges by the margin of a learner that counts them."""
+        low, high = self.bulk_edges
+        distance = np.maximum(self.eigenvalues - high, low - self.eigenvalues)
+        # 2 % of the half-width of the bulk (note 2.6)
+        return int(np.count_nonzero(distance > 0.02 * (high - low) / 2))
 
 
 def mapped_labels(moments: ConditionalMoments, label_map: LabelMap | str) -> np.ndarray:
@@ -156,7 +168,7 @@ def _rotated(
         along = np.einsum("ak,mab,bk->mk", rotation, moments.cross, rotation, optimize=True)
         law = LabelLaw(T, chance, np.maximum(1 + along, 0.0))
         spectrum = label_weighted_spectrum(law, ratio=ratio, dimension=dimension)
-        places = _places(spectrum)
+        places = signed_parameters(spectrum)
         columns = []
         for k in range(p):
             # Phi(lambda) / lambda less a multiple of the identity
@@ -166,14 +178,6 @@ def _rotated(
             columns.append(vectors[:, np.argmax(np.abs(vectors.T @ rotation[:, k]))])
         rotation = np.stack(columns, axis=1)
     return law, rotation, spectrum
-
-
-def _places(spectrum: LabelWeightedSpectrum) -> np.ndarray:
-    """Parameter of each direction at its end, that of the edge where it is not out; signed."""
-    up, low = spectrum.upper, spectrum.lower
-    upper = np.where(np.isfinite(up.parameters), up.parameters, up.critical_parameter)
-    lower = np.where(np.isfinite(low.parameters), low.parameters, low.critical_parameter)
-    return np.asarray(np.where(spectrum.at_upper_end, upper, -lower))
 
 
 def _arranged(
@@ -189,7 +193,7 @@ def _arranged(
     low, high = spectrum.bulk_edges
     distance = np.where(at_upper, spectrum.eigenvalues - high, low - spectrum.eigenvalues)
     order = np.argsort(-distance, kind="stable")
-    span = _span_overlaps(law, samples, dimension)
+    span = span_overlaps(law, samples, dimension)
     return SpectralPrediction(
         squared_overlap=np.clip(rotation**2 @ span, 0.0, 1.0),
         span_overlap=span[order],
@@ -198,23 +202,25 @@ def _arranged(
         bulk_edges=(low, high),
         recovered=recovered[order],
         rotation=rotation[:, order],
-        parameters=_places(spectrum)[order],
+        parameters=signed_parameters(spectrum)[order],
     )
 
 
-def _span_overlaps(law: LabelLaw, samples: float, dimension: int) -> np.ndarray:
-    """Overlap of each direction with the span of as many eigenvectors, at a finite dimension."""
+def span_overlaps(
+    law: LabelLaw, samples: float, dimension: int, keep: int | None = None
+) -> np.ndarray:
+    """Overlap of each direction with the span of the eigenvectors kept, at a finite dimension."""
     # Directions near the edge compete for eigenvectors of the bulk, and share them.
     p, strengths = law.n_directions, law.strengths
-    size = max(float(np.abs(strengths).max()), 1e-300)
+    least = 1e-12 * max(float(np.abs(strengths).max()), 1e-300)
     found = predict_spikes(
         sample=WeightedSample(
             law.weights, law.probabilities, law.weights[:, None] ** 2 * law.second_moments
         ),
-        heights=np.where(np.abs(strengths) > 1e-12 * size, strengths, 1e-12 * size),
+        heights=np.where(np.abs(strengths) > least, strengths, least),
         n_samples=samples,
         n_features=dimension - p,
-        n_directions=p,
+        n_directions=p if keep is None else keep,
         between_edges=True,
     )
     return np.clip(found.squared_overlap, 0.0, 1.0)

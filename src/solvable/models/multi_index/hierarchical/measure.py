@@ -9,23 +9,28 @@ import numpy as np
 
 from solvable.arrays import as_source
 from solvable.frame.points import Metrics
-from solvable.models.multi_index.hierarchical.parameters import HierarchicalParameters
+from solvable.models.multi_index.hierarchical.parameters import (
+    NEURONS,
+    PENALTY,
+    HierarchicalParameters,
+)
 from solvable.models.multi_index.learner import MultiIndexRegressor
 from solvable.models.multi_index.overlaps import mapped_labels
 from solvable.models.multi_index.readout import fit_readout
 from solvable.models.multi_index.spectral import InputMoment, spectral_directions
 from solvable.models.multi_index.target import MultiIndexTarget
 
-NEURONS = 300
-"""Random neurons of the readout "relu"."""
-
-PENALTY = 1e-6
-"""Penalty of the monomials relative to their power: least squares but for rounding."""
-
 
 def draw_target(parameters: HierarchicalParameters, rng: np.random.Generator) -> MultiIndexTarget:
     """Target with directions of its own."""
     return MultiIndexTarget(parameters.dimension, parameters.channel, int(rng.integers(2**31)))
+
+
+def draw_teacher(
+    parameters: HierarchicalParameters, rng: np.random.Generator
+) -> dict[str, np.ndarray]:
+    """Directions of the target of one replicate, stored with a study."""
+    return {"directions": draw_target(parameters, rng).directions}
 
 
 @dataclass(frozen=True)

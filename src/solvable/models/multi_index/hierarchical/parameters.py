@@ -11,6 +11,12 @@ from solvable.frame.system import Parameters
 from solvable.message_passing.channels import AdditiveChannel
 from solvable.models.multi_index.target import power_law_channel
 
+NEURONS = 300
+"""Random neurons of the readout "relu"."""
+
+PENALTY = 1e-6
+"""Penalty of the monomials relative to their power: least squares but for rounding."""
+
 
 class HierarchicalParameters(Parameters):
     """Parameters of a hierarchical multi-index model and of the learner of two stages."""

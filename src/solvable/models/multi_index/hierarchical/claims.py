@@ -1,0 +1,188 @@
+"""What hierarchical multi-index models claim: a row per statement, with its tolerance's reason."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from solvable.frame.agreement import Agreement, Cell, overlap_scatter
+from solvable.frame.claims import Claim, Finding, NotTestable, worst
+from solvable.frame.points import Point
+
+PAPER = "arXiv:2602.05846"
+SPECTRAL = "arXiv:2502.01583 (note eq. 3.3); finite dimension derived"
+
+
+def above_threshold(cell: Cell) -> bool:
+    """Whether a feature is found at two thirds of the samples at hand, in one pass."""
+    if cell.setting.deflation:
+        return False
+    threshold = cell.predicted("threshold_ratio")
+    return bool(1.5 * threshold <= cell.setting.sample_ratio)
+
+
+def near_threshold(cell: Cell) -> bool:
+    """Whether a feature is within a factor of the samples from which it is found, in one pass."""
+    if cell.setting.deflation or above_threshold(cell):
+        return False
+    # A learner that returns as many directions as inputs finds everything by chance.
+    return bool(cell.setting.features <= cell.setting.dimension / 4)
+
+
+def deflated(cell: Cell) -> bool:
+    """Whether there is a second pass."""
+    return bool(cell.setting.deflation == 1)
+
+
+def outlying(cell: Cell) -> bool:
+    """Whether an eigenvalue is far enough out to be that of one feature."""
+    edge, place = float(cell.point.predicted("bulk_edge")), cell.expected
+    return not cell.setting.deflation and abs(place) > 1.15 * abs(edge) and place * edge > 0
+
+
+def bounded(cell: Cell) -> bool:
+    """Whether weights are bounded and samples enough for a bulk with two edges."""
+    return cell.setting.label_map in ("tanh", "square") and cell.setting.sample_ratio >= 2
+
+
+def readout_of(kind: str, *, passes: int) -> Callable[[Cell], bool]:
+    """Cells of a readout, in one pass or in two."""
+    return lambda cell: cell.setting.readout == kind and cell.setting.deflation == passes - 1
+
+
+def gain(point: Point) -> np.ndarray | None:
+    """Overlaps after a second pass, less those predicted of one pass, summed over the features."""
+    if point.other is None or point.other.setting.deflation != 1 or point.setting.deflation:
+        return None
+    return np.asarray(point.other.values("squared_overlap").sum(axis=1))
+
+
+def gain_bound(point: Point) -> np.ndarray:
+    """What one pass is predicted to find, all features together."""
+    return np.asarray(point.predicted("squared_overlap").sum())
+
+
+def error_slopes(points: Sequence[Point]) -> Finding | NotTestable:
+    """Slope of the subspace error over the power-law regime, against theory at as many features."""
+    groups: dict[tuple[object, ...], list[Point]] = {}
+    for point in points:
+        setting = point.setting
+        thresholds = np.asarray(point.predicted("threshold_ratio"), dtype=float)
+        finite = thresholds[np.isfinite(thresholds)]
+        # The regime ends where the last feature is found.
+        inside = finite.size and 3 * finite[0] <= setting.sample_ratio <= 2 * finite[-1]
+        if inside and setting.decay > 0.5 and not setting.deflation:
+            key = tuple(v for name, v in setting if name not in ("sample_ratio", "test_samples"))
+            groups.setdefault(key, []).append(point)
+    findings = [
+        slope
+        for group in groups.values()
+        if len(group) > 2 and (slope := _slope(group)) is not None
+    ]
+    if not findings:
+        return NotTestable(
+            "fewer than three sizes of a curve lie between three times the first threshold and the "
+            "last; run with --preset scaling"
+        )
+    return worst(findings)
+
+
+def _slope(group: Sequence[Point]) -> Finding | None:
+    x = np.log([point.setting.sample_ratio for point in group])
+    if np.ptp(x) < np.log(3.9):
+        return None
+    weights = (x - x.mean()) / np.sum((x - x.mean()) ** 2)
+    measured = np.array([float(point.mean("subspace_error")) for point in group])
+    expected = np.array([float(point.predicted("subspace_error")) for point in group])
+    if group[0].replicates > 1:
+        errors = np.array([float(point.standard_error("subspace_error")) for point in group])
+        error = float(np.linalg.norm(weights * errors / measured))
+    else:
+        error = 0.02
+    setting = group[0].setting
+    return Finding(
+        float(weights @ np.log(measured)), float(weights @ np.log(expected)), 0.03 + 3 * error,
+        error, group[0].replicates,
+        detail=f"Decay {setting.decay:g}, link {setting.link}, n/d from {np.exp(x.min()):.3g} to "
+        f"{np.exp(x.max()):.3g}.",
+    )  # fmt: skip
+
+
+# fmt: off
+CLAIMS = (
+    Agreement(
+        "overlap-above-threshold",
+        "Every feature that two thirds of the samples would find has the predicted overlap.",
+        "squared_overlap", SPECTRAL, within=0.03, entry="feature", scatter=overlap_scatter,
+        because="0.03: terms of order 1/d, and neighbours that mix near the edge.",
+        where=above_threshold,
+        missing="no feature has a threshold below two thirds of the samples; raise sample_ratio",
+    ),
+    Agreement(
+        "overlap-near-threshold",
+        "Features near their threshold or below share the last eigenvectors as predicted.",
+        "squared_overlap", "derived", within=0.08, entry="feature", scatter=overlap_scatter,
+        because="0.08: single eigenvalues at the edge, whose ranking the theory takes in the mean.",
+        where=near_threshold, power=0.5,
+        missing="every feature is far above its threshold; lower sample_ratio",
+    ),
+    Agreement(
+        "overlap-deflated", "A second pass on the residuals finds each feature as well as predicted.",
+        "squared_overlap", "derived", within=0.08, entry="feature", scatter=overlap_scatter,
+        because="0.08: which features the first pass counts as found varies near the edge.",
+        where=deflated, power=0.3, missing="no point has a second pass; set deflation=1",
+    ),
+    Agreement(
+        "deflation-gains", "A second pass finds more, over all features, than one pass is predicted to.",
+        gain, "derived (note 2.6)", within=0.02, kind="at least", expected=gain_bound,
+        because="0.02 of one feature.", pairs="deflation", power=0.3,
+        missing="no setting has both deflation=0 and deflation=1",
+    ),
+    Agreement(
+        "outlier-places", "The eigenvalue of a found feature is at psi(lambda*).",
+        "eigenvalues", SPECTRAL, within=0.05, relative=True, entry="eigenvalue", where=outlying,
+        because="5 %: fluctuations of finite d.",
+        missing="no eigenvalue lies 15 % beyond the edge; raise sample_ratio",
+    ),
+    Agreement(
+        "permuted-edge", "With permuted labels the spectrum ends at the predicted edge.",
+        "bulk_edge", SPECTRAL, within=lambda cell: 1.5 * cell.setting.dimension ** (-2 / 3),
+        relative=True, because="The largest of d eigenvalues lies d^(-2/3) inside the edge.",
+        where=bounded,
+        missing="labels are not bounded, or n/d is below 2", power=0.15,
+    ),
+    Agreement(
+        "subspace-error", "The weighted error of the subspace is the predicted one.",
+        "subspace_error", f"{PAPER}; finite size derived", within=0.05, relative=True,
+        because="5 %: features near their threshold.",
+        where=lambda cell: cell.setting.features <= cell.setting.dimension / 2, power=0.15,
+    ),
+    Claim(
+        "error-exponent",
+        "Between the first and the last threshold the error falls with the predicted power of n.",
+        f"{PAPER}, theorems 3.2 and 3.6; prefactors and finite p derived",
+        "0.03 for the features near their threshold, and three standard errors.",
+        error_slopes, power=0.15,
+    ),
+    Agreement(
+        "risk-monomials",
+        "A readout fitted to the samples that found its directions has the predicted excess risk.",
+        "risk", "derived: coordinates of training samples lean towards their labels", within=0.08,
+        relative=True, because="8 %: overlaps differ between replicates and enter squared.",
+        where=readout_of("monomials", passes=1), power=0.2,
+        missing="no point has readout=monomials and deflation=0",
+    ),
+    Agreement(
+        "risk-deflated", "After a second pass the excess risk is the predicted one.",
+        "risk", "derived", within=0.1, relative=True,
+        because="A tenth: as for its overlaps.", where=readout_of("monomials", passes=2), power=0.3,
+        missing="no point has readout=monomials and deflation=1",
+    ),
+    Agreement(
+        "risk-random-neurons", "300 random neurons on the directions have the predicted excess risk.",
+        "risk", "derived", within=0.1, relative=True,
+        because="A tenth: the neurons are drawn anew in each replicate.",
+        where=readout_of("relu", passes=1), power=0.3, missing="no point has readout=relu",
+    ),
+)

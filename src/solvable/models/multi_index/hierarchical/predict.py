@@ -1,0 +1,142 @@
+"""Prediction of the hierarchical model at a size: overlaps, spectrum, errors and thresholds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+import numpy as np
+
+from solvable.arrays import random_stream
+from solvable.errors import InvalidParameter
+from solvable.frame.points import NO_PREDICTION, Metrics
+from solvable.message_passing.channels import MOST_CROSS, AdditiveChannel, ConditionalMoments
+from solvable.models.multi_index.effective import Fit, deflated, one_shot_risk
+from solvable.models.multi_index.hierarchical.parameters import (
+    NEURONS,
+    PENALTY,
+    HierarchicalParameters,
+)
+from solvable.models.multi_index.overlaps import (
+    SpectralPrediction,
+    mapped_labels,
+    predict_spectral,
+)
+from solvable.operators.labels import label_function
+from solvable.spectra.label_emergence import emergence_ratio
+
+
+def predict(parameters: HierarchicalParameters) -> Metrics:
+    """What the two-stage learner finds, and from when on."""
+    channel = parameters.channel
+    moments = _moments(channel)
+    even = moments.cross is None
+    found = predict_spectral(
+        moments,
+        label_map=parameters.label_map,
+        sample_ratio=parameters.samples / parameters.dimension,
+        dimension=parameters.dimension,
+    )
+    metrics = _spectral(parameters, found) | _thresholds(
+        channel, parameters.label_map, parameters.dimension
+    )
+    if parameters.readout == "none":
+        return metrics | {"risk": None}
+    fit = Fit(
+        parameters.readout,
+        NEURONS,
+        PENALTY if parameters.readout == "monomials" else "leave-one-out",
+        parameters.samples,
+    )
+    weights_of = moments.labels, mapped_labels(moments, parameters.label_map)
+    # The same draws along a curve, so that lines are smooth.
+    rng = random_stream("hierarchical multi-index", "effective sample")
+    if not parameters.deflation:
+        return metrics | {"risk": one_shot_risk(channel, found, weights_of, fit, rng)}
+    if not even:
+        reason = "residuals of links that are not even mix directions, which the theory leaves out"
+        empty = dict.fromkeys(("squared_overlap", "subspace_error", "eigenvalues", "risk"))
+        return metrics | empty | {NO_PREDICTION: f"{reason}; allowed: an even link or deflation=0"}
+    second = deflated(
+        channel,
+        found,
+        weights_of,
+        label_function(parameters.label_map),
+        parameters.dimension,
+        fit,
+        rng,
+    )
+    return metrics | {
+        "squared_overlap": second.squared_overlap.tolist(),
+        "subspace_error": _subspace_error(channel, second.squared_overlap),
+        "eigenvalues": second.eigenvalues.tolist(),
+        "risk": second.risk,
+    }
+
+
+def _moments(channel: AdditiveChannel) -> ConditionalMoments:
+    """Conditional moments, with those of pairs where links are not even."""
+    if channel.n_directions > MOST_CROSS and channel.links[0].parity != "even":
+        raise InvalidParameter(
+            f"{channel.n_directions} features with the link {channel.links[0].name!r}, which is not "
+            f"even, mix in pairs; allowed: up to {MOST_CROSS} features, or an even link."
+        )
+    return channel.pair_moments
+
+
+def _spectral(parameters: HierarchicalParameters, found: SpectralPrediction) -> Metrics:
+    low, high = found.bulk_edges
+    at_upper = found.eigenvalues[0] > (low + high) / 2
+    return {
+        "squared_overlap": found.squared_overlap.tolist(),
+        "subspace_error": _subspace_error(parameters.channel, found.squared_overlap),
+        "eigenvalues": found.eigenvalues.tolist(),
+        "bulk_edge": float(high if at_upper else low),
+    }
+
+
+def _subspace_error(channel: AdditiveChannel, squared_overlap: np.ndarray) -> float:
+    # sum_k a_k^2 (1 - rho_k^2)
+    return float(np.array(channel.amplitudes) ** 2 @ (1 - squared_overlap))
+
+
+@lru_cache(maxsize=32)
+def _thresholds(channel: AdditiveChannel, label_map: str, dimension: int) -> Metrics:
+    """Sample ratios from which each feature is found by this map, and by its best one."""
+    moments = _moments(channel)
+    T = mapped_labels(moments, label_map)
+    law = moments.law(T)
+    if moments.cross is not None:
+        # Combinations of features that the label tells apart, strongest first.
+        strengths, rotation = np.linalg.eigh(
+            np.einsum("m,mab->ab", moments.probabilities * T, moments.cross)
+        )
+        rotation = rotation[:, np.argsort(-np.abs(strengths))]
+        along = np.einsum("ak,mab,bk->mk", rotation, moments.cross, rotation, optimize=True)
+        law = type(law)(T, moments.probabilities, np.maximum(1 + along, 0.0))
+    bounded = label_map in ("tanh", "square")
+    return {
+        "threshold_ratio": _listed(emergence_ratio(law, dimension=None if bounded else dimension)),
+        "optimal_threshold_ratio": _listed(moments.weak_recovery_ratio),
+    }
+
+
+def _listed(values: Sequence[float] | np.ndarray) -> list[float | None]:
+    """Plain numbers, None where infinite."""
+    return [float(value) if np.isfinite(value) else None for value in values]
+
+
+def chance(parameters: HierarchicalParameters, prediction: Metrics) -> Metrics:
+    """Metrics of random directions, and of a readout that tells the mean."""
+    p, share = parameters.features, parameters.features / parameters.dimension
+    a2 = np.array(parameters.channel.amplitudes) ** 2
+    z, weight = parameters.channel.links[0].nodes()
+    sigma = parameters.channel.links[0](z)
+    variance = float(weight @ sigma**2 - (weight @ sigma) ** 2)
+    return {
+        "squared_overlap": [share] * p,
+        "subspace_error": float(a2.sum() * (1 - share)),
+        "risk": None if prediction.get("risk") is None else float(a2.sum() * variance),
+        # A direction that is found nowhere leaves the edge as its eigenvalue.
+        "eigenvalues": [prediction.get("bulk_edge")] * p,  # type: ignore[list-item]
+    }

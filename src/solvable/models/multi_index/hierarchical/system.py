@@ -1,0 +1,122 @@
+"""Hierarchical multi-index models (arXiv:2602.05846): features of decreasing amplitude, one by one.
+
+A label is a sum of links of hidden directions with amplitudes k^-gamma, and noise. A spectral
+estimator that does not know the target finds the directions at definite sample sizes; a ridge
+readout on them has an error that falls as a power of n.
+"""
+
+from __future__ import annotations
+
+from solvable.frame.curves import Axis
+from solvable.frame.system import Preset, Reference, System
+from solvable.models.multi_index.hierarchical.parameters import HierarchicalParameters
+
+OPTIMAL_SCALING = Reference(
+    key="defilippis2026optimal",
+    bibtex="""@article{defilippis2026optimal,
+  title   = {Optimal scaling laws in learning hierarchical multi-index models},
+  author  = {Defilippis, Leonardo and Krzakala, Florent and Loureiro, Bruno and Maillard, Antoine},
+  journal = {arXiv preprint arXiv:2602.05846},
+  year    = {2026}
+}""",
+)
+
+NOISE_SENSITIVITY = Reference(
+    key="defilippis2026noise",
+    bibtex="""@article{defilippis2026noise,
+  title   = {A Noise Sensitivity Exponent Controls Large Statistical-to-Computational Gaps in Single-
+             and Multi-Index Models},
+  author  = {Defilippis, Leonardo and Krzakala, Florent and Loureiro, Bruno and Maillard, Antoine},
+  journal = {arXiv preprint arXiv:2603.17896},
+  year    = {2026}
+}""",
+)
+
+SPECTRAL_ESTIMATORS = Reference(
+    key="kovacevic2025spectral",
+    bibtex="""@inproceedings{kovacevic2025spectral,
+  title     = {Spectral Estimators for Multi-Index Models: Precise Asymptotics and Optimal Weak
+               Recovery},
+  author    = {Kova{\\v{c}}evi{\\'c}, Filip and Zhang, Yihan and Mondelli, Marco},
+  booktitle = {Conference on Learning Theory},
+  note      = {arXiv:2502.01583},
+  year      = {2025}
+}""",
+)
+
+RATIOS = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0)
+
+PRESETS = {
+    "quick": Preset(
+        "Eight features in 200 dimensions, in one pass and in two; under a minute.",
+        {"deflation": (0, 1), "sample_ratio": RATIOS},
+        replicates=6,
+    ),
+    "paper": Preset(
+        "Sixteen features in 600 dimensions, the setting of the note; about five minutes.",
+        {
+            "dimension": (600,), "features": (16,),
+            "sample_ratio": (2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0),
+        },
+        replicates=4,
+    ),
+    "scaling": Preset(
+        "A hundred features at three decays: the exponents of the error; about five minutes.",
+        {
+            "dimension": (200,), "features": (100,), "readout": ("none",),
+            "decay": (0.75, 1.0, 1.5),
+            "sample_ratio": (8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0),
+        },
+        replicates=2,
+    ),
+    "noise-sensitivity": Preset(
+        "A link of noise sensitivity exponent 2: the square of the label finds it; two minutes.",
+        {
+            "dimension": (100,), "features": (4,), "decay": (0.5,), "noise": (0.1,),
+            "link": ("he2", "cosmix"), "label_map": ("tanh", "square"), "readout": ("none",),
+            "sample_ratio": (4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0),
+        },
+        replicates=4,
+    ),
+    "links": Preset(
+        "Links of every symmetry, both readouts; about three minutes.",
+        {
+            "dimension": (150,), "features": (4,), "link": ("abs", "relu", "tanh", "cos(z)"),
+            "label_map": ("tanh", "square"), "readout": ("monomials", "relu"),
+            "sample_ratio": (8.0, 32.0, 128.0),
+        },
+        replicates=4,
+    ),
+}  # fmt: skip
+
+system = System(
+    name="hierarchical-multi-index",
+    title="Features of decreasing amplitude are found one after another, and the error is a power law",
+    version="1",
+    parameters=HierarchicalParameters,
+    measure="measure:measure",
+    predict="predict:predict",
+    chance="predict:chance",
+    teacher="measure:draw_teacher",
+    axis=Axis(
+        "sample_ratio",
+        "samples per dimension n/d",
+        ignore=("test_samples",),
+        told=lambda setting: setting.place,
+        words={
+            "link": "{}",
+            "decay": "decay {:g}",
+            "label_map": "{}",
+            "readout": "{}",
+            "features": "{} features",
+            "deflation": "{} deflation",
+            "noise": "noise {:g}",
+        },
+        margin=1.2,
+        resolution=24,
+    ),
+    claims="claims:CLAIMS",
+    panels="figures:PANELS",
+    presets=PRESETS,
+    references=(OPTIMAL_SCALING, NOISE_SENSITIVITY, SPECTRAL_ESTIMATORS),
+)
