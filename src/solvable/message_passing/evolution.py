@@ -1,0 +1,343 @@
+r"""State evolution of Bayes message passing in one direction, read off a curve without iteration.
+
+The information that the labels give at overlap q,
+
+.. math:: E(q)=E[g_{\rm out}^2],\qquad \omega=\sqrt q\,\zeta,\ V=1-q,
+
+determines everything: q is a fixed point exactly at the sample ratio
+:math:`\alpha(q)=q/((1-q)E(q))`, message passing that starts with little climbs to the first fixed
+point, and the potential :math:`\alpha I(q)+\frac12(q+\log(1-q))` with
+:math:`I(q)=\frac12\int_0^qE` is what the best estimator maximises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+import numpy as np
+
+from solvable.arrays import check_positive
+from solvable.errors import InvalidParameter
+from solvable.message_passing.line import line_nodes
+from solvable.message_passing.outputs import REACH, GaussianOutput
+from solvable.message_passing.preimages import atoms, invert, monotone_branches
+from solvable.spectra.roots import bracketed_root
+
+MOST_LABELS = 20_000
+"""Values of a label at which its law is taken."""
+
+
+def label_information(output: GaussianOutput, overlap: float) -> float:
+    r"""Information of a label :math:`E(q)=E[g_{\rm out}^2]` at an overlap.
+
+    Parameters
+    ----------
+    output : GaussianOutput
+        A channel of one direction.
+    overlap : float
+        q, at least 0 and below 1.
+
+    Returns
+    -------
+    float
+        :math:`E(q)`; at 0 it is :math:`E[m(y)^2]`.
+
+    Raises
+    ------
+    InvalidParameter
+        If the overlap is out of range, or the noise too small for the link, but not 0.
+
+    Notes
+    -----
+    Deterministic quadrature, milliseconds; more as q nears 1. arXiv:2405.15480; backed by
+    ``tests/message_passing/test_evolution.py`` (Monte Carlo, second-order moments).
+
+    Examples
+    --------
+    >>> linear = GaussianOutput(lambda z: z[..., 0], 0.5)
+    >>> round(label_information(linear, 0.4), 6), round(1 / (0.5 + 0.6), 6)
+    (0.909091, 0.909091)
+    """
+    if output.n_directions != 1:
+        raise InvalidParameter(
+            f"n_directions is {output.n_directions}; allowed: 1. For more there is matrix_evolution."
+        )
+    if not 0 <= overlap < 1:
+        raise InvalidParameter(f"overlap is {overlap}; allowed: at least 0 and below 1.")
+    return _noisy(output, overlap) if output.noise else _noiseless(output, overlap)
+
+
+def _noisy(output: GaussianOutput, q: float) -> float:
+    """Sum over labels and cavity means, each a matrix product away from the nodes."""
+    from scipy.sparse import csr_array
+
+    V, scale = 1 - q, np.sqrt(output.noise)
+    z, weight = line_nodes(output, np.sqrt(V))
+    values = output.scalar(z)
+    y, step = _label_nodes(output, float(values.min()), float(values.max()))
+    count = y.size
+    order = np.argsort(values)
+    first = np.searchsorted(values[order], y - REACH * scale)
+    last = np.searchsorted(values[order], y + REACH * scale)
+    starts = np.concatenate([[0], np.cumsum(last - first)])
+    rows = np.repeat(np.arange(count), last - first)
+    chosen = order[np.arange(starts[-1]) - np.repeat(starts[:-1] - first, last - first)]
+    density = np.exp(-((y[rows] - values[chosen]) ** 2) / (2 * output.noise))
+    likelihood = csr_array(
+        (density / (scale * np.sqrt(2 * np.pi)), chosen, starts), shape=(count, z.size)
+    )
+    total = 0.0
+    for omega, share in _cavity_means(q):
+        moved = z[:, None] - omega
+        cavity = weight[:, None] * np.exp(-(moved**2) / (2 * V)) / np.sqrt(2 * np.pi * V)
+        evidence = likelihood @ cavity
+        mean = likelihood @ (cavity * moved)
+        # int dy p(y) g^2,  g = (E[z | y] - omega) / V
+        squares = np.divide(mean**2, evidence, out=np.zeros_like(mean), where=evidence > 1e-290)
+        total += float(step @ squares @ share) / V**2
+    return total
+
+
+def _label_nodes(output: GaussianOutput, low: float, high: float) -> tuple[np.ndarray, np.ndarray]:
+    """Labels and weights of dy: evenly spaced in the bulk, further apart where the link is steep."""
+    z = np.linspace(-REACH, REACH, 1_401)
+    chance = np.exp(-(z**2) / 2)
+    chance /= chance.sum()
+    clean, scale = output.scalar(z), np.sqrt(output.noise)
+    middle = float(chance @ clean)
+    wide = 5 * (np.sqrt(chance @ (clean - middle) ** 2) + scale)
+    # y = middle + wide sinh(s): sums over evenly spaced s are exact to rounding for what varies on
+    # twice their distance, the noise in the bulk; far out labels vary with the link, on |y| / z.
+    ends = np.arcsinh((np.array([low, high]) + np.array([-1, 1]) * REACH * scale - middle) / wide)
+    count = int((ends[1] - ends[0]) * wide / (0.4 * scale)) + 2
+    if count > MOST_LABELS:
+        raise InvalidParameter(
+            f"noise {output.noise:.3g} is so far below the variation of the link that labels take "
+            f"{count} values; allowed: up to {MOST_LABELS}. Raise the noise, or set it to 0."
+        )
+    s, step = np.linspace(ends[0], ends[1], count, retstep=True)
+    return middle + wide * np.sinh(s), step * wide * np.cosh(s)
+
+
+def _cavity_means(q: float) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Values of sqrt(q) zeta with probabilities, in blocks."""
+    if q == 0:
+        return [(np.zeros(1), np.ones(1))]
+    spacing = min(0.4 * np.sqrt((1 - q) / q), 0.35)
+    half = int(REACH / spacing) + 1
+    zeta = spacing * np.arange(-half, half + 1)
+    share = np.exp(-(zeta**2) / 2)
+    share /= share.sum()
+    return [(np.sqrt(q) * zeta[k : k + 64], share[k : k + 64]) for k in range(0, zeta.size, 64)]
+
+
+def _noiseless(output: GaussianOutput, q: float) -> float:
+    """Sum over z and the cavity mean given z; the label is g(z)."""
+    V = 1 - q
+    ends = np.array([low for low, _ in monotone_branches(output)] + [REACH])
+    width = min(0.5, 2 * np.sqrt(V))
+    edges = np.unique(np.concatenate([ends, np.arange(-REACH, REACH, width)]))
+    edges = edges[np.concatenate([[True], np.diff(edges) > 1e-9])]
+    unit, share = np.polynomial.legendre.leggauss(8)
+    half = np.diff(edges)[:, None] / 2
+    z = (edges[:-1, None] + half * (unit + 1)).ravel()
+    weight = (half * share).ravel() * np.exp(-(z**2) / 2) / np.sqrt(2 * np.pi)
+    # omega given z is N(q z, q (1 - q))
+    zeta = np.linspace(-REACH, REACH, 71)
+    chance = np.exp(-(zeta**2) / 2)
+    chance /= chance.sum()
+    omega = q * z[:, None] + np.sqrt(q * V) * zeta
+    places, logs = invert(output, output.scalar(z))
+    found = atoms(places[:, None, :], logs[:, None, :], omega, V)
+    squares = ((found.mean[..., 0] - omega) / V) ** 2
+    return float(weight @ (squares @ chance))
+
+
+@dataclass(frozen=True)
+class StateEvolution:
+    r"""State evolution of a channel of one direction at every sample ratio.
+
+    Parameters
+    ----------
+    output : GaussianOutput
+        The channel.
+
+    Notes
+    -----
+    The curve :math:`E(q)` is taken at 60 overlaps when first needed (a second or two) and
+    interpolated by cubic splines in :math:`-\log(1-q)`, to about 1e-5 of its value; beyond
+    :math:`q=0.999`, where only channels with hardly any noise lead, recovery counts as perfect.
+    arXiv:2405.15480 (state evolution), arXiv:1708.03395 (potential); backed by
+    ``tests/message_passing/test_evolution.py``.
+
+    Examples
+    --------
+    >>> linear = StateEvolution(GaussianOutput(lambda z: z[..., 0], 0.5))
+    >>> q = linear.overlap(2.0)
+    >>> round(q / (1 - q) * (0.5 + 1 - q), 4)  # alpha = q / (1 - q) / E(q)
+    2.0
+    """
+
+    output: GaussianOutput
+
+    @cached_property
+    def first_information(self) -> float:
+        r""":math:`E(0)=E[m(y)^2]`: what a label says of the direction by itself; 0 for even links."""
+        value = label_information(self.output, 0.0)
+        # What is zero by symmetry is so to rounding only.
+        return value if value > 1e-9 * self._scale else 0.0
+
+    @cached_property
+    def _scale(self) -> float:
+        return label_information(self.output, 0.5)
+
+    @cached_property
+    def threshold_ratio(self) -> float:
+        """Samples per dimension from which message passing that starts with nothing finds anything."""
+        if self.first_information:
+            return 0.0
+        # alpha(0) = 1 / E'(0) with E(q) = q E[G^2] + O(q^2)
+        small = 1e-6
+        slopes = [label_information(self.output, k * small) / (k * small) for k in (1, 2)]
+        slope = 2 * slopes[0] - slopes[1]
+        return 1 / slope if slope > 1e-9 * self._scale else np.inf
+
+    @cached_property
+    def _curve(self) -> tuple[np.ndarray, Callable[[np.ndarray], np.ndarray], np.ndarray]:
+        """Fine grid of t = -log(1 - q), E(q) as a function of t, and I(q) on the grid."""
+        from scipy.interpolate import CubicSpline
+
+        noise = self.output.noise
+        # Overlaps reach 1 - noise / alpha or so.
+        largest = np.log(max(1e3, min(1e4, 10 / noise))) if noise else np.log(1e3)
+        t = largest * np.linspace(0, 1, 61) ** 2
+        values = [label_information(self.output, float(-np.expm1(-each))) for each in t[1:]]
+        even = not self.first_information
+        # E / t is smooth at 0 for even links, E itself for others.
+        start = 1 / self.threshold_ratio if even else self.first_information
+        spline = CubicSpline(t, [start, *(np.array(values) / (t[1:] if even else 1.0))])
+
+        def information_at(place: np.ndarray) -> np.ndarray:
+            return np.asarray(spline(place) * (place if even else 1.0))
+
+        fine = largest * np.linspace(0, 1, 6_001) ** 2
+        # I(q) = (1/2) int E dq = (1/2) int E e^-t dt
+        integrand = CubicSpline(fine, information_at(fine) * np.exp(-fine))
+        return fine, information_at, integrand.antiderivative()(fine) / 2
+
+    @cached_property
+    def _ratios(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Overlaps on the fine grid, alpha(q) there, and the ratio at which the potential is 0 again."""
+        t, curve, information = self._curve
+        t, q = t[1:], -np.expm1(-t[1:])
+        with np.errstate(divide="ignore", invalid="ignore"):
+            # alpha(q) = q / ((1 - q) E(q));  alpha I(q) = -(q + log(1 - q)) / 2
+            fixed = q * np.exp(t) / np.maximum(curve(t), 0)
+            rival = (t - q) / 2 / np.maximum(information[1:], 0)
+        return q, fixed, rival
+
+    @cached_property
+    def information_threshold_ratio(self) -> float:
+        r"""Samples per dimension from which any estimator finds anything.
+
+        .. math:: \alpha_{\rm IT}=\inf_q\frac{-q-\log(1-q)}{2I(q)}
+        """
+        if self.first_information:
+            return 0.0
+        return float(min(self._ratios[2].min(), self.threshold_ratio, self._perfect_ratio))
+
+    @property
+    def _perfect_ratio(self) -> float:
+        """Samples per dimension that determine the direction: 1 without noise."""
+        # (1 - q) E(q) -> 1 and I(q) -> -log(1 - q) / 2 as q -> 1 for links that can be inverted.
+        return np.inf if self.output.noise else 1.0
+
+    @cached_property
+    def information_overlap(self) -> float:
+        """Overlap of the best estimator right above its threshold; 0 if it grows from nothing."""
+        q, _, rival = self._ratios
+        if min(rival.min(), self._perfect_ratio) >= self.threshold_ratio * (1 - 1e-4):
+            return 0.0
+        if self._perfect_ratio < rival.min():
+            return 1.0
+        return float(q[np.argmin(rival)])
+
+    def overlap(self, sample_ratio: float, start: float = 0.0) -> float:
+        """Squared overlap that message passing reaches from an overlap, 0 for next to nothing.
+
+        Parameters
+        ----------
+        sample_ratio : float
+            Samples per dimension, above 0.
+        start : float
+            Overlap at the start, below 1; the fixed point is the next one that attracts it.
+
+        Returns
+        -------
+        float
+            The overlap; 1 beyond 0.999.
+        """
+        check_positive(sample_ratio=sample_ratio)
+        q, fixed, _ = self._ratios
+        if start == 0 and sample_ratio <= self.threshold_ratio:
+            return 0.0
+        begin = int(np.searchsorted(q, start))
+        # The update is above q where alpha(q) < alpha; it is monotone, so that nothing is jumped over.
+        rising = begin == q.size or fixed[begin] < sample_ratio
+        if rising:
+            stops = np.flatnonzero(fixed[begin:] >= sample_ratio)
+            if not stops.size:
+                return 1.0
+            stop = begin + int(stops[0])
+        else:
+            stops = np.flatnonzero(fixed[: begin + 1] < sample_ratio)
+            if not stops.size:
+                return 0.0
+            stop = int(stops[-1]) + 1
+        return self._root(sample_ratio, stop)
+
+    def best_overlap(self, sample_ratio: float) -> float:
+        """Squared overlap of the best estimator: where the potential is largest.
+
+        Parameters
+        ----------
+        sample_ratio : float
+            Samples per dimension, above 0.
+
+        Returns
+        -------
+        float
+            The overlap.
+        """
+        check_positive(sample_ratio=sample_ratio)
+        t, _, information = self._curve
+        _, fixed, _ = self._ratios
+        # phi(q) = alpha I(q) + (q + log(1 - q)) / 2
+        potential = sample_ratio * information + (-np.expm1(-t) - t) / 2
+        best = int(np.argmax(potential))
+        if best == 0 and sample_ratio <= self._perfect_ratio:
+            return 0.0
+        if best == potential.size - 1 or sample_ratio > self._perfect_ratio:
+            return 1.0
+        stop = best - 1 if fixed[best - 1] >= sample_ratio else best
+        return self._root(sample_ratio, stop)
+
+    def _root(self, sample_ratio: float, stop: int) -> float:
+        """Fixed point between two overlaps of the fine grid."""
+        t, curve, _ = self._curve
+        if stop == 0:
+            return float(self._ratios[0][0])
+
+        def excess(place: float) -> float:
+            return float(np.expm1(place) / curve(np.array(place)) - sample_ratio)
+
+        place = bracketed_root(excess, float(t[stop]), float(t[stop + 1]))
+        return float(-np.expm1(-place))
+
+
+@lru_cache(maxsize=32)
+def state_evolution(output: GaussianOutput) -> StateEvolution:
+    """State evolution of a channel, kept as long as the channel is the same object."""
+    return StateEvolution(output)

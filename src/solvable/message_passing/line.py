@@ -1,0 +1,99 @@
+"""Posterior of one direction given noisy labels: nodes on a line, kept where the label allows them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from solvable.errors import InvalidData, InvalidParameter
+from solvable.message_passing.outputs import REACH, GaussianOutput, Posterior
+
+MOST_NODES = 200_000
+"""Nodes of a line; more come of a noise far below the variation of the link."""
+
+
+def line_nodes(output: GaussianOutput, deviation: float) -> tuple[np.ndarray, np.ndarray]:
+    """Nodes and weights of dz that resolve a Gaussian of this deviation and the likelihood."""
+    knots = np.union1d(np.linspace(-REACH, REACH, 2_801), output.breakpoints)
+    knots = knots[np.abs(knots) <= REACH]
+    values = output.scalar(knots)
+    _check_finite(knots, values)
+    # Panels of two of the smaller of both widths: the Gaussian's own, and that of the likelihood,
+    # sqrt(noise) / |g'|. Jumps of g between knots count as steep, which costs nodes only.
+    steepness = np.abs(np.diff(values)) / np.diff(knots)
+    width = np.minimum(deviation, np.sqrt(output.noise) / np.maximum(steepness, 1e-12))
+    place = np.concatenate([[0.0], np.cumsum(np.diff(knots) / (2 * width))])
+    count = int(np.ceil(place[-1]))
+    order = 8
+    if count * order > MOST_NODES:
+        raise InvalidParameter(
+            f"noise {output.noise:.3g} is so far below the variation of the link that the posterior "
+            f"takes {count * order} nodes; allowed: up to {MOST_NODES}. Raise the noise, or set it "
+            "to 0."
+        )
+    inner = [point for point in output.breakpoints if abs(point) < REACH]
+    edges = np.union1d(np.interp(np.linspace(0, place[-1], count + 1), place, knots), inner)
+    edges = edges[np.concatenate([[True], np.diff(edges) > 1e-13])]
+    unit, share = np.polynomial.legendre.leggauss(order)
+    half = np.diff(edges)[:, None] / 2
+    return (edges[:-1, None] + half * (unit + 1)).ravel(), (half * share).ravel()
+
+
+def _check_finite(z: np.ndarray, values: np.ndarray) -> None:
+    if not np.isfinite(values).all():
+        where = float(z[~np.isfinite(values)][0])
+        raise InvalidParameter(
+            f"the link is not finite at z = {where:.4g}; allowed: links that are finite on "
+            f"[-{REACH:g}, {REACH:g}]."
+        )
+
+
+@dataclass
+class LinePosterior:
+    """Posterior given labels (n,) of a noisy channel of one direction.
+
+    A node is kept for a label within seven deviations of the noise, so that a step of message
+    passing costs the kept nodes alone; nodes are made anew when the cavity narrows.
+    """
+
+    output: GaussianOutput
+    labels: np.ndarray
+    resolved: float = field(default=np.inf, init=False)
+
+    def _resolve(self, deviation: float) -> None:
+        self.resolved = deviation
+        z, weight = line_nodes(self.output, deviation)
+        values, scale = self.output.scalar(z), np.sqrt(self.output.noise)
+        order = np.argsort(values)
+        first = np.searchsorted(values[order], self.labels - REACH * scale)
+        last = np.searchsorted(values[order], self.labels + REACH * scale)
+        counts = last - first
+        if not counts.all():
+            label = float(self.labels[counts == 0][0])
+            raise InvalidData(
+                f"the label {label:.4g} is further from all values of the link than the noise can "
+                "take it; allowed: labels of this channel."
+            )
+        self.starts = np.concatenate([[0], np.cumsum(counts)[:-1]])
+        self.rows = np.repeat(np.arange(len(self.labels)), counts)
+        chosen = order[np.arange(counts.sum()) - np.repeat(self.starts - first, counts)]
+        self.z = z[chosen]
+        # log of dz N(y; g(z), noise)
+        misfit = (self.labels[self.rows] - values[chosen]) ** 2 / (2 * self.output.noise)
+        self.log_weight = np.log(weight[chosen] / (scale * np.sqrt(2 * np.pi))) - misfit
+
+    def __call__(self, omega: np.ndarray, variance: np.ndarray) -> Posterior:
+        """Moments of z ~ N(omega, variance) given the labels."""
+        place, V = omega[:, 0], float(variance[0, 0])
+        if np.sqrt(V) < 0.7 * self.resolved:
+            self._resolve(float(np.sqrt(V)))
+        moved = self.z - place[self.rows]
+        logs = self.log_weight - moved**2 / (2 * V)
+        top = np.maximum.reduceat(logs, self.starts)
+        share = np.exp(logs - top[self.rows])
+        total = np.add.reduceat(share, self.starts)
+        first = np.add.reduceat(share * moved, self.starts) / total
+        second = np.add.reduceat(share * moved**2, self.starts) / total
+        evidence = top + np.log(total) - np.log(2 * np.pi * V) / 2
+        return Posterior((place + first)[:, None], (second - first**2)[:, None, None], evidence)

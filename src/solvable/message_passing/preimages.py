@@ -1,0 +1,124 @@
+"""Posterior of one direction given labels without noise: the preimages of the label."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+
+from solvable.errors import InvalidData, InvalidParameter
+from solvable.message_passing.outputs import REACH, GaussianOutput, Posterior
+
+MOST_BRANCHES = 200
+"""Monotone pieces of a link; one of more oscillates beyond what samples resolve."""
+
+
+def monotone_branches(output: GaussianOutput) -> list[tuple[float, float]]:
+    """Intervals between breakpoints and extrema, on which the link is strictly monotone."""
+    grid = np.union1d(np.linspace(-REACH, REACH, 14_001), output.breakpoints)
+    grid = grid[np.abs(grid) <= REACH]
+    values = output.scalar(grid)
+    if not np.isfinite(values).all():
+        raise InvalidParameter(
+            f"the link is not finite at z = {grid[~np.isfinite(values)][0]:.4g}; allowed: finite "
+            "values. Without noise a link is inverted."
+        )
+    # Differences of rounding size are none, but far out, where hardly a sample is.
+    slopes = np.sign(np.where(np.abs(np.diff(values)) > 1e-13 * np.ptp(values), np.diff(values), 0))
+    if (slopes[np.abs(grid[1:]) < 5] == 0).any():
+        flat = float(grid[1:][(slopes == 0) & (np.abs(grid[1:]) < 5)][0])
+        raise InvalidParameter(
+            f"noise is 0 and the link is constant around z = {flat:.4g}: the channel is singular "
+            "there. Allowed: links that are constant nowhere, or noise above 0."
+        )
+    turns = np.flatnonzero(slopes[1:] * slopes[:-1] < 0) + 1
+    cuts = [_extremum(output, grid[k - 1], grid[k + 1], slopes[k - 1]) for k in turns]
+    inner = [point for point in output.breakpoints if abs(point) < REACH]
+    ends = np.unique(np.concatenate([[-REACH, REACH], inner, cuts]))
+    # An extremum at a breakpoint is found twice.
+    ends = ends[np.concatenate([[True], np.diff(ends) > 1e-7])]
+    if ends.size > MOST_BRANCHES:
+        raise InvalidParameter(
+            f"the link turns {ends.size - 2} times between -{REACH:g} and {REACH:g}; allowed: up to "
+            f"{MOST_BRANCHES} without noise. Set noise above 0, or take a slower link."
+        )
+    return list(pairwise(ends.tolist()))
+
+
+def _extremum(output: GaussianOutput, low: float, high: float, rising: float) -> float:
+    """Place of an extremum between two points, by sections at a third."""
+    for _ in range(60):
+        inner = np.array([low + (high - low) / 3, high - (high - low) / 3])
+        left, right = rising * output.scalar(inner)
+        low, high = (inner[0], high) if left < right else (low, inner[1])
+    # Beyond rounding of a parabola's top the search is blind: a breakpoint there is the place.
+    middle = (low + high) / 2
+    near = [point for point in output.breakpoints if abs(point - middle) < 1e-6]
+    return near[0] if near else float(middle)
+
+
+def invert(output: GaussianOutput, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Preimages (n, branches) of labels and logs of the density |dz/dy|; -inf where there is none."""
+    branches = monotone_branches(output)
+    z = np.zeros((len(labels), len(branches)))
+    logs = np.full(z.shape, -np.inf)
+    for j, (low, high) in enumerate(branches):
+        # Values at the very ends may belong to the neighbour of a jump.
+        inside = 1e-9 * (high - low)
+        ends = output.scalar(np.array([low + inside, high - inside]))
+        rising = bool(ends[1] > ends[0])
+        hit = np.flatnonzero((labels >= ends.min()) & (labels <= ends.max()))
+        if not hit.size:
+            continue
+        below, above = np.full(hit.size, low), np.full(hit.size, high)
+        for _ in range(52):
+            middle = (below + above) / 2
+            smaller = (output.scalar(middle) < labels[hit]) == rising
+            below, above = np.where(smaller, middle, below), np.where(smaller, above, middle)
+        z[hit, j] = middle
+        step = np.minimum(1e-5, np.minimum(middle - low, high - middle) + 1e-12)
+        rise = output.scalar(middle + step) - output.scalar(middle - step)
+        with np.errstate(divide="ignore"):
+            logs[hit, j] = -np.log(np.maximum(np.abs(rise) / (2 * step), 1e-300))
+    return z, logs
+
+
+@dataclass
+class PreimagePosterior:
+    """Posterior given labels (n,) of a channel of one direction without noise."""
+
+    output: GaussianOutput
+    labels: np.ndarray
+
+    @cached_property
+    def _preimages(self) -> tuple[np.ndarray, np.ndarray]:
+        z, logs = invert(self.output, self.labels)
+        missing = ~np.isfinite(logs).any(axis=1)
+        if missing.any():
+            raise InvalidData(
+                f"the link does not take the value {self.labels[missing][0]:.6g} of a label; "
+                "allowed: labels of this channel, without noise."
+            )
+        return z, logs
+
+    def __call__(self, omega: np.ndarray, variance: np.ndarray) -> Posterior:
+        """Moments of z ~ N(omega, variance) given the labels."""
+        z, logs = self._preimages
+        return atoms(z, logs, omega[:, 0], float(variance[0, 0]))
+
+
+def atoms(z: np.ndarray, logs: np.ndarray, omega: np.ndarray, V: float) -> Posterior:
+    """Posterior on preimages (..., branches) with these densities, for cavities (...)."""
+    moved = z - omega[..., None]
+    weight = logs - moved**2 / (2 * V)
+    top = weight.max(axis=-1, keepdims=True)
+    share = np.exp(weight - top)
+    total = share.sum(axis=-1)
+    first = (share * moved).sum(axis=-1) / total
+    second = (share * moved**2).sum(axis=-1) / total
+    evidence = top[..., 0] + np.log(total) - np.log(2 * np.pi * V) / 2
+    return Posterior(
+        (omega + first)[..., None], np.maximum(second - first**2, 0.0)[..., None, None], evidence
+    )

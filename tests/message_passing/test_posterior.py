@@ -1,0 +1,178 @@
+"""Posteriors of directions given labels: adaptive quadrature, closed forms, sampling."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+from scipy.special import ndtr
+
+from solvable.errors import InvalidData, InvalidParameter
+from solvable.links import make_link
+from solvable.message_passing import (
+    AdditiveChannel,
+    GaussianOutput,
+    additive_output,
+    posterior_given,
+)
+from solvable.message_passing.outputs import output_message
+
+
+def output_of(formula, noise, **options):
+    return additive_output(AdditiveChannel((make_link(formula, **options),), (1.0,), noise))
+
+
+@pytest.mark.parametrize("overlap", [0.0, 0.6, 0.97])
+@pytest.mark.parametrize(
+    ("formula", "noise"),
+    [("abs", 0.13), ("he4", 0.4), ("cos(3*z)", 0.07), ("step(abs(z)-0.7)", 0.2), ("relu", 0.02)],
+)
+def test_one_direction_agrees_with_adaptive_quadrature(formula, noise, overlap):
+    output = output_of(formula, noise)
+    rng = np.random.default_rng(3)
+    omega = np.sqrt(overlap) * rng.standard_normal((12, 1))
+    V = 1 - overlap
+    y = output.sample(omega + np.sqrt(V) * rng.standard_normal((12, 1)), rng)
+    found = posterior_given(output, y)(omega, np.array([[V]]))
+    for i in range(12):
+        centre = omega[i, 0]
+        ends = centre + 8.5 * np.sqrt(V) * np.linspace(-1, 1, 60)
+        edges = np.union1d(ends, [p for p in output.breakpoints if ends[0] < p < ends[-1]])
+
+        def moment(k, centre=centre, i=i, edges=edges):
+            def part(z):
+                misfit = (y[i] - output.scalar(np.array(z))) ** 2 / (2 * noise)
+                return (z - centre) ** k * np.exp(-misfit - (z - centre) ** 2 / (2 * V))
+
+            sides = pairwise(edges)
+            return sum(quad(part, a, b, epsabs=1e-14, epsrel=1e-10)[0] for a, b in sides)
+
+        total, first, second = (moment(k) for k in range(3))
+        assert found.mean[i, 0] == pytest.approx(centre + first / total, abs=1e-6)
+        variance = second / total - (first / total) ** 2
+        assert found.covariance[i, 0, 0] == pytest.approx(variance, abs=1e-6)
+        evidence = np.log(total / (2 * np.pi * np.sqrt(noise * V)))
+        assert found.log_evidence[i] == pytest.approx(evidence, abs=1e-6)
+
+
+def test_absolute_value_without_noise_is_the_hyperbolic_tangent():
+    output = output_of("abs", 0.0, standardised=False)
+    rng = np.random.default_rng(0)
+    omega = rng.standard_normal((200, 1))
+    for V in (0.7, 0.02, 1e-3):
+        y = np.abs(omega + np.sqrt(V) * rng.standard_normal((200, 1)))[:, 0]
+        g = output_message(
+            posterior_given(output, y)(omega, np.array([[V]])), omega, np.array([[V]])
+        )
+        # g = (y tanh(omega y / V) - omega) / V
+        tangent = np.tanh(omega[:, 0] * y / V)
+        np.testing.assert_allclose(g.values[:, 0], (y * tangent - omega[:, 0]) / V, atol=1e-7 / V)
+        slope = (y**2 * (1 - tangent**2) / V - 1) / V
+        assert g.slope[0, 0] == pytest.approx(slope.sum(), rel=1e-6)
+
+
+@pytest.mark.parametrize("formula", ["z**2", "cos(2*z)", "he4", "abs(z)+0.3*z", "z**3"])
+def test_small_noise_leads_to_the_preimages(formula):
+    output, noisy = output_of(formula, 0.0), output_of(formula, 4e-4 if formula == "he4" else 2e-5)
+    rng = np.random.default_rng(1)
+    omega = 0.6 * rng.standard_normal((40, 1))
+    z = omega + 0.8 * rng.standard_normal((40, 1))
+    V = np.array([[0.64]])
+    y = output.sample(z, rng)
+    exact = posterior_given(output, y)(omega, V)
+    near = posterior_given(noisy, y)(omega, V)
+    # The noise moves the evidence by noise (g'' / g'^2)^2 or so, and more at a kink or an extremum.
+    steep = np.abs(output.scalar(z[:, 0] + 1e-4) - output.scalar(z[:, 0] - 1e-4)) / 2e-4 > 0.5
+    assert steep.sum() > 10
+    for part in ("mean", "log_evidence"):
+        off = np.abs(getattr(exact, part) - getattr(near, part))[steep]
+        assert np.median(off) < 4e-3
+        assert off.max() < 0.1
+
+
+def test_a_narrow_cavity_is_resolved_after_a_wide_one():
+    output = output_of("abs", 0.05)
+    y, omega = np.array([0.4, -0.2]), np.array([[0.9], [0.3]])
+    kept = posterior_given(output, y)
+    kept(omega, np.eye(1))
+    for V in (0.1, 1e-3):
+        again = posterior_given(output, y)(omega, np.array([[V]]))
+        np.testing.assert_allclose(kept(omega, np.array([[V]])).mean, again.mean, atol=1e-9)
+
+
+def test_the_sign_of_a_product_of_two_directions():
+    output = GaussianOutput(lambda z: np.sign(z[..., 0] * z[..., 1]), 0.0, 2, (0.0,))
+    rng = np.random.default_rng(2)
+    omega, V = rng.standard_normal((30, 2)), np.diag([0.5, 0.3])
+    y = np.where(rng.random(30) < 0.5, 1.0, -1.0)
+    found = posterior_given(output, y)(omega, V)
+    a, b = (ndtr(omega[:, k] / np.sqrt(V[k, k])) for k in range(2))
+    chance = np.where(y > 0, a * b + (1 - a) * (1 - b), a * (1 - b) + (1 - a) * b)
+    np.testing.assert_allclose(found.log_evidence, np.log(chance), atol=1e-7)
+
+
+def test_a_product_of_two_directions_has_bessel_moments():
+    from scipy.special import kv
+
+    noise = 0.04
+    output = GaussianOutput(lambda z: z[..., 0] * z[..., 1], noise, 2)
+    y = np.array([0.3, 1.4, -2.3])
+    found = posterior_given(output, y)(np.zeros((3, 2)), np.eye(2))
+    # Without noise p(y) = K_0(|y|) / pi, E[z_1^2 | y] = |y| K_1(|y|) / K_0(|y|), E[z_1 z_2 | y] = y
+    clean = np.linspace(-9, 9, 400_000)
+    size = np.abs(clean)
+    for i in range(3):
+        share = np.exp(-((y[i] - clean) ** 2) / (2 * noise))
+        total = share @ kv(0, size)
+        assert found.covariance[i, 0, 0] == pytest.approx(
+            share @ (size * kv(1, size)) / total, 1e-4
+        )
+        assert found.covariance[i, 0, 1] == pytest.approx(
+            share @ (clean * kv(0, size)) / total, 1e-4
+        )
+    narrow = posterior_given(GaussianOutput(output.function, 1e-3, 2), y)
+    with pytest.raises(InvalidParameter, match="Raise the noise"):
+        narrow(np.zeros((3, 2)), np.eye(2))
+
+
+def test_independent_directions_of_three_split():
+    links = tuple(make_link(name) for name in ("tanh", "abs", "he2"))
+    output = additive_output(AdditiveChannel(links, (1.0, 0.7, 0.5), 0.3))
+    rng = np.random.default_rng(5)
+    z = rng.standard_normal((2, 3))
+    y = output.sample(z, rng)
+    omega, V = 0.4 * z, np.array([[0.6, 0.1, 0.0], [0.1, 0.5, 0.05], [0.0, 0.05, 0.7]])
+    found = posterior_given(output, y)(omega, V)
+    draws = rng.multivariate_normal(np.zeros(3), V, 400_000)
+    for i in range(2):
+        weight = np.exp(-((y[i] - output.function(omega[i] + draws)) ** 2) / (2 * output.noise))
+        weight /= weight.sum()
+        error = 4 * np.sqrt(weight**2 @ draws**2)
+        assert (np.abs(found.mean[i] - omega[i] - weight @ draws) < error).all()
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: GaussianOutput(np.sum, -0.1), "at least 0"),
+        (lambda: GaussianOutput(np.sum, 0.1, 4), "1, 2 or 3"),
+        (lambda: posterior_given(output_of("relu", 0.0), np.zeros(2))(np.zeros((2, 1)), np.eye(1)),
+         "constant"),
+        (lambda: posterior_given(output_of("he8", 1e-5), np.zeros(2))(np.zeros((2, 1)), np.eye(1)),
+         "Raise the noise"),
+        (lambda: posterior_given(GaussianOutput(lambda z: z.sum(-1), 0.0, 2), np.arange(70.0)),
+         "singular"),
+    ],
+)  # fmt: skip
+def test_channels_without_a_posterior_are_refused(make, words):
+    with pytest.raises(InvalidParameter, match=words):
+        make()
+
+
+def test_labels_of_another_channel_are_refused():
+    for noise, words in ((0.0, "does not take"), (0.01, "further")):
+        output = output_of("tanh", noise, standardised=False)
+        with pytest.raises(InvalidData, match=words):
+            posterior_given(output, np.array([0.1, 9.0]))(np.zeros((2, 1)), np.eye(1))
+    with pytest.raises(InvalidData, match="finite"):
+        posterior_given(output, np.array([np.nan]))
