@@ -37,7 +37,18 @@ class Sensors(Protocol):
 
 @dataclass(frozen=True)
 class GaussianSensors:
-    """Inputs with standard Gaussian entries (n, d), divided by the root of d."""
+    """Inputs with standard Gaussian entries, divided by the root of d.
+
+    Parameters
+    ----------
+    inputs : ndarray of shape (n, d)
+        X.
+
+    Examples
+    --------
+    >>> GaussianSensors(np.eye(4)).forward(np.ones((4, 1))).ravel()
+    array([0.5, 0.5, 0.5, 0.5])
+    """
 
     inputs: np.ndarray
 
@@ -64,7 +75,22 @@ def gaussian_denoiser(b: np.ndarray, A: np.ndarray) -> tuple[np.ndarray, np.ndar
 
 @dataclass(frozen=True)
 class Start:
-    """Where the loop starts: estimate (d, p), its variance (p, p), and the messages (n, p) before."""
+    """Where the loop starts.
+
+    Parameters
+    ----------
+    estimate : ndarray of shape (d, p)
+        h.
+    variance : ndarray of shape (p, p)
+        V.
+    messages : ndarray of shape (n, p)
+        g of the step that led to the estimate.
+
+    Examples
+    --------
+    >>> Start.nothing(GaussianSensors(np.eye(4)), samples=4).variance
+    array([[1.]])
+    """
 
     estimate: np.ndarray
     variance: np.ndarray
