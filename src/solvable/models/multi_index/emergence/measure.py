@@ -1,0 +1,80 @@
+"""One replicate of online gradient descent, beside both theories from the same start."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from solvable.frame.points import Metrics
+from solvable.models.multi_index.emergence.flow import population_flow
+from solvable.models.multi_index.emergence.learner import captured, draw_student, train
+from solvable.models.multi_index.emergence.link import amplitudes, even_link
+from solvable.models.multi_index.emergence.parameters import EmergenceParameters
+from solvable.models.multi_index.emergence.theory import follow_features, match_students
+
+MOST_FLOW = 1e11
+"""Multiplications of a flow of all pairs that a replicate may take; a minute or two."""
+
+
+def draw_teacher(
+    parameters: EmergenceParameters, rng: np.random.Generator
+) -> Mapping[str, np.ndarray]:
+    """Directions and amplitudes: isotropic inputs prefer no axes, so that the directions are axes."""
+    return {
+        "directions": np.eye(parameters.dimension)[:, : parameters.features],
+        "amplitudes": amplitudes(parameters.features, parameters.decay),
+    }
+
+
+def measure(parameters: EmergenceParameters, rng: np.random.Generator) -> Metrics:
+    """Train once; None where the weights diverged."""
+    link, a = even_link(parameters.link), amplitudes(parameters.features, parameters.decay)
+    start = draw_student(parameters, rng)
+    names = ("loss", "captured", "squared_overlap", "escape_time", "flow_loss")
+    metrics: Metrics = dict.fromkeys(names)
+    for name in names[1:4]:
+        metrics[name] = [None] * a.size
+    cosines = start[:, : a.size] / np.sqrt(parameters.initial_norm)
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):  # of weights that diverge
+        metrics |= _theories(parameters, cosines)
+        student = train(start, parameters, rng)
+    if student is None:
+        return metrics
+    return metrics | {
+        "loss": student.loss(link, a),
+        "captured": captured(student.weights, link, a).tolist(),
+        "squared_overlap": student.squared_overlaps(a.size).max(axis=0).tolist(),
+        "escape_time": _listed(student.escape_times),
+    }
+
+
+def _theories(parameters: EmergenceParameters, cosines: np.ndarray) -> Metrics:
+    """Independent features, and the flow of all pairs, from the start of this replicate."""
+    p, link = parameters, even_link(parameters.link)
+    a = amplitudes(p.features, p.decay)
+    common: dict[str, Any] = {
+        "initial_norm": p.initial_norm,
+        "dimension": p.dimension,
+        "gradient_noise": p.learning_rate / p.batch,
+        "label_noise": p.noise,
+    }
+    starts = match_students(cosines[None] ** 2, a, link)
+    spare = max(0, p.width - p.features)
+    independent = follow_features(a, starts, link, p.time, spare=spare, **common)
+    found: Metrics = {
+        "ode_loss": _listed(independent.loss)[-1],
+        "ode_captured": _listed(independent.captured[-1]),
+        "ode_escape_time": _listed(independent.escape_times[0]),
+    }
+    work = p.time * a[0] * link.activity * 20 * p.width * (p.width + p.features) * p.features
+    if work <= MOST_FLOW:
+        flow = population_flow(a, cosines, link, p.time, **common)
+        (found["flow_loss"],) = _listed([flow.loss(link, a)])
+    return found
+
+
+def _listed(values: Sequence[float] | np.ndarray) -> list[float | None]:
+    """Plain numbers, None where infinite or not a number."""
+    return [float(value) if np.isfinite(value) else None for value in values]

@@ -1,0 +1,74 @@
+"""Parameters of the system `emergence-in-sgd`."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from solvable.frame.system import Parameters
+from solvable.models.multi_index.emergence.link import even_link
+
+MOST_WORK = 1e15
+"""Largest number of multiplications in a training: hours on two cores."""
+
+
+class EmergenceParameters(Parameters):
+    """A teacher of orthonormal features, and a student trained on fresh samples."""
+
+    dimension: int = Field(48, ge=4, le=4096)
+    """Number d of input coordinates."""
+    features: int = Field(6, ge=1, le=4096)
+    """Number P of teacher features."""
+    decay: float = Field(1.0, ge=0.0, le=3.0)
+    """Exponent beta of the amplitudes p^-beta, which are scaled to square sum 1."""
+    link: Literal["he4", "he6", "cosmix"] = "he4"
+    """Link of teacher and student: h_4, h_6, or cos(z) - exp(3/2)/4 cos(2 z), standardised."""
+    width: int = Field(24, ge=1, le=4096)
+    """Number m of students."""
+    time: float = Field(10.0, gt=0.0, le=1e6)
+    """Training time, learning rate times steps."""
+    learning_rate: float = Field(0.01, gt=0.0, le=0.05)
+    """Learning rate of a step."""
+    batch: int = Field(1600, ge=1, le=10**7)
+    """Fresh samples of a step; noise of the gradient goes with learning_rate / batch."""
+    noise: float = Field(0.0, ge=0.0, le=100.0)
+    """Variance of the label noise; that of the teacher is 1."""
+    initial_norm: float = Field(0.02, ge=1e-6, le=0.5)
+    """Squared norm of every student at the start."""
+
+    @model_validator(mode="after")
+    def _check(self) -> EmergenceParameters:
+        if self.features > self.dimension:
+            raise ValueError(
+                f"features is {self.features}; allowed: up to dimension = {self.dimension}, as the "
+                "teacher's directions are orthonormal"
+            )
+        allowed = 0.2 / even_link(self.link).activity
+        if self.learning_rate > allowed:
+            raise ValueError(
+                f"learning_rate is {self.learning_rate:g}; allowed for the link {self.link}: up to "
+                f"{allowed:.3g}, beyond which steps overshoot a learned feature"
+            )
+        if self.time < self.learning_rate:
+            raise ValueError(
+                f"time is {self.time:g}, less than a step; allowed: at least learning_rate = "
+                f"{self.learning_rate:g}"
+            )
+        work = 4.0 * self.samples * self.dimension * self.width
+        if work > MOST_WORK:
+            raise ValueError(
+                f"training takes {work:.1e} multiplications; allowed: up to {MOST_WORK:.0e}. Lower "
+                "time, batch, dimension or width, or raise learning_rate"
+            )
+        return self
+
+    @property
+    def steps(self) -> int:
+        """Number of steps."""
+        return max(1, round(self.time / self.learning_rate))
+
+    @property
+    def samples(self) -> int:
+        """Number of fresh samples."""
+        return self.steps * self.batch

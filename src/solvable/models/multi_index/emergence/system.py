@@ -1,0 +1,60 @@
+"""Features emerge one after another in online gradient descent on a shallow network.
+
+A teacher f*(x) = sum_p a_p sigma(<w_p, x>) of orthonormal directions and amplitudes a_p ~ p^-beta, its
+even link of information exponent above 2, is learned by m students f(x) = sum_j |v_j|^2
+sigma(<v_j, x>/|v_j|) from fresh samples, both layers at once. Each feature waits at the overlap that
+chance gave to its student, escapes sharply, and the many steps make a power law of the loss.
+"""
+
+from __future__ import annotations
+
+from solvable.frame.curves import Axis
+from solvable.frame.system import Preset, Reference, System
+from solvable.models.multi_index.emergence.parameters import EmergenceParameters
+
+EMERGENCE = Reference(
+    key="ren2025emergence",
+    bibtex="""@inproceedings{ren2025emergence,
+  title     = {Emergence and scaling laws in {SGD} learning of shallow neural networks},
+  author    = {Ren, Yunwei and Nichani, Eshaan and Wu, Denny and Lee, Jason D.},
+  booktitle = {Advances in Neural Information Processing Systems},
+  note      = {arXiv:2504.19983},
+  year      = {2025}
+}""",
+)
+
+PRESETS = {
+    "quick": Preset(
+        "Five features in 40 dimensions, one after another.",
+        {
+            "dimension": (40,),
+            "features": (5,),
+            "width": (20,),
+            "batch": (2400,),
+            "time": (1.0, 2.0, 3.0, 5.0, 8.0, 13.0, 20.0),
+        },
+        replicates=10,
+    ),
+}
+
+system = System(
+    name="emergence-in-sgd",
+    title="Features emerge one after another in online gradient descent",
+    version="1",
+    parameters=EmergenceParameters,
+    measure="measure:measure",
+    predict="predict:predict",
+    curve="predict:curve",
+    chance="predict:chance",
+    teacher="measure:draw_teacher",
+    axis=Axis(
+        "time",
+        "time t = learning rate times steps",
+        words={"link": "{}", "decay": "beta = {:g}"},
+        margin=1.2,
+    ),
+    claims="claims:CLAIMS",
+    panels="figures:PANELS",
+    presets=PRESETS,
+    references=(EMERGENCE,),
+)
