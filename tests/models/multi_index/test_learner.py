@@ -208,7 +208,7 @@ def test_bad_data():
     with pytest.raises(InvalidData, match="25 features"):
         MultiIndexRegressor(1).fit(X, y).predict(X[:, :3])
     with pytest.raises(InvalidParameter, match="use transform"):
-        MultiIndexRegressor(readout="none").fit(X, y).predict(X)
+        MultiIndexRegressor(1, readout="none").fit(X, y).predict(X)
 
 
 def test_what_does_not_fit_into_memory_is_refused(monkeypatch):
@@ -219,3 +219,24 @@ def test_what_does_not_fit_into_memory_is_refused(monkeypatch):
     monkeypatch.setattr("solvable.models.multi_index.readout.available_bytes", lambda: 1_000.0)
     with pytest.raises(MemoryLimitExceeded, match="Keep fewer directions"):
         MultiIndexRegressor(10, whiten="none").fit(X, y)
+
+
+def test_more_columns_than_rows():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((250, 600))
+    y = np.sign(X[:, 0]) * (1 + 0.1 * rng.standard_normal(250)) * 3 + X[:, 1]
+    model = MultiIndexRegressor(random_state=0).fit(X, y)
+    assert model.kinds_ == ("linear",)
+    assert model.components_[0, 0] ** 2 / np.sum(model.components_[0] ** 2) > 0.1
+    assert model.score(X, y) > 0
+
+
+def test_tensors_are_fitted_where_they_are():
+    torch = pytest.importorskip("torch")
+    X, y = problem(n=900)
+    here, there = (
+        MultiIndexRegressor(readout="monomials", deflation=1, random_state=0).fit(*given)
+        for given in ((X, y), (torch.asarray(X), torch.asarray(y)))
+    )
+    np.testing.assert_allclose(here.components_, there.components_, atol=1e-8)
+    np.testing.assert_allclose(here.predict(X), there.predict(torch.asarray(X)), atol=1e-7)

@@ -280,3 +280,25 @@ def test_inputs_that_are_not_finite_are_refused():
     with pytest.raises(InvalidData, match="column 2 holds NaN"):
         fit_scaling(as_source(X), "scale")
     assert fit_scaling(as_source(X), "none") == Scaling()
+
+
+def test_products_without_a_matrix_find_the_same(monkeypatch):
+    X, y = table(2_000, 60)
+    T = apply_label_map(y, "tanh")
+    held = spectral_directions(partial(InputMoment, as_source(X)), T, None, seed=0)
+    monkeypatch.setattr("solvable.models.multi_index.spectral.FULL_SPECTRUM", 0)
+
+    def free(weights):
+        operator = InputMoment(as_source(X), weights, scaling=fit_scaling(as_source(X), "none"))
+        operator._held = None
+        return operator
+
+    found = spectral_directions(free, T, None, seed=0)
+    np.testing.assert_allclose(found.eigenvalues, held.eigenvalues, rtol=2e-3)
+    np.testing.assert_allclose(found.edges, held.edges, rtol=5e-3)
+
+
+def test_few_rows_of_many_columns_need_no_matrix():
+    X, y = table(60, 3_000)
+    operator = InputMoment(as_source(X), apply_label_map(y, "tanh"))
+    assert operator._held is None

@@ -76,8 +76,8 @@ class MultiIndexRegressor(
         or scaled alone; or taken as they are, for inputs known to be white. Shrinkage leaves white
         inputs alone at any n/d, so that only its pass over X is lost on them.
     n_permutations : int or "auto"
-        Permutations of the labels behind the edges; by default 2000 / d, from 1 to 19, as edges of
-        small matrices fluctuate.
+        Permutations of the labels behind the edges; by default 2000 / min(n, d), from 1 to 19, as
+        edges of small matrices fluctuate.
     chunk_rows : int, optional
         Rows per block of the operator.
     random_state : int, RandomState, Generator or None
@@ -261,10 +261,13 @@ class MultiIndexRegressor(
         """Mean of T(y) x beside the directions known, if it is longer than with permuted labels."""
         even = isinstance(self.label_map, str) and self.label_map == "square"
         weights = apply_label_map(labels, "tanh" if even else self.label_map)
-        count = default_permutations(source.n_columns)
+        count = default_permutations(weights.size, source.n_columns)
         count = max(5, count if self.n_permutations == "auto" else self.n_permutations)
-        draws = [random_stream(seed, "linear", draw).permutation(weights) for draw in range(count)]
-        table = np.column_stack([weights, *draws])
+        # One column for the labels, one for each permutation: short numbers, as there may be many rows.
+        table = np.empty((weights.size, count + 1), dtype=np.float32)
+        table[:, 0] = weights
+        for draw in range(count):
+            table[:, draw + 1] = random_stream(seed, "linear", draw).permutation(table[:, 0])
         total = np.zeros((source.n_columns, count + 1))
         for part, block in scaling.source(source).chunks(ROWS):
             X = floating(block)

@@ -14,7 +14,7 @@ import numpy as np
 from solvable.arrays import Array, Source, as_on, as_source, check_integer, to_numpy
 from solvable.errors import InvalidData, InvalidParameter
 from solvable.models.multi_index.overlaps import optimal_map
-from solvable.models.multi_index.spectral import InputMoment, _ends
+from solvable.models.multi_index.spectral import InputMoment, end_pairs
 from solvable.operators.feature_map import floating
 
 ROWS = 2048
@@ -64,7 +64,7 @@ def scalar_directions(
     """Leading eigenvalues and vectors of (1/d) sum T x x^T: the factor is that of eq. 3.4."""
     source = as_source(samples)
     _check(source, weights, n_directions)
-    pairs = _ends(InputMoment(source, weights), n_directions, 0, rng)
+    pairs = end_pairs(InputMoment(source, weights), n_directions, 0, rng)
     return pairs.values * source.n_samples / source.n_columns, pairs.vectors
 
 

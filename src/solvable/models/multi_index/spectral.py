@@ -60,7 +60,8 @@ class InputMoment(SymmetricOperator):
         route = choose_route(
             self.n_samples, self.features, min(n_vectors, size), itemsize=self.itemsize
         )
-        held = route.name != "lanczos" or (slow and size <= 5_000)
+        # The dual route needs samples as they came; with so few of them products are cheap.
+        held = route.name == "dense" or (slow and size <= 5_000)
         self._held = self._matrix() if held else None
 
     def _matrix(self) -> np.ndarray:
@@ -139,18 +140,21 @@ def permuted_edges(
         order = random_stream(seed, "permuted labels", draw).permutation(weights.size)
         operator = operator_of(weights[order])
         size = operator.shape[0]
-        pairs = _ends(operator, 1, min(1, size - 1), random_stream(seed, "permuted start", draw))
+        pairs = end_pairs(
+            operator, 1, min(1, size - 1), random_stream(seed, "permuted start", draw)
+        )
         lower, upper = min(lower, float(pairs.values[-1])), max(upper, float(pairs.values[0]))
     return lower, upper
 
 
-def _ends(
+def end_pairs(
     operator: InputMoment,
     n_upper: int,
     n_lower: int,
     rng: np.random.Generator,
     enough: Callable[[Eigenpairs], bool] | None = None,
 ) -> Eigenpairs:
+    """Eigenpairs of both ends; the residual is a thousandth of the largest eigenvalue at most."""
     size = operator.shape[0]
     explicit = size <= FULL_SPECTRUM or 3 * (n_upper + n_lower) >= size
     return leading_eigenpairs(
@@ -164,11 +168,12 @@ def _ends(
     )
 
 
-def default_permutations(dimension: int) -> int:
+def default_permutations(n_samples: int, dimension: int) -> int:
     """Permutations behind an edge: edges of small matrices fluctuate by more than the margin."""
-    # An edge fluctuates by about 0.6 d^(-2/3) of itself, which a margin of 2 % covers beyond d = 1000.
+    # An edge fluctuates by about 0.6 m^(-2/3) of itself, m = min(n, d): a margin of 2 % covers it from
+    # m = 1000 on.
     # The largest of 19 is exceeded by chance once in twenty, whatever the inputs.
-    return int(np.clip(2_000 // dimension, 1, 19))
+    return int(np.clip(2_000 // min(n_samples, dimension), 1, 19))
 
 
 def spectral_directions(
@@ -183,7 +188,9 @@ def spectral_directions(
     operator = operator_of(weights)
     size = operator.shape[0]
     known = 0 if operator.known is None else operator.known.shape[1]
-    edges = permuted_edges(operator_of, weights, n_permutations or default_permutations(size), seed)
+    edges = permuted_edges(
+        operator_of, weights, n_permutations or default_permutations(weights.size, size), seed
+    )
     room = MARGIN * (edges[1] - edges[0]) / 2
     available = size - known
 
@@ -201,7 +208,7 @@ def spectral_directions(
     while True:
         per_end = min(wanted, size - size // 2), min(wanted, size // 2)
         rng = random_stream(seed, "start", wanted)
-        pairs = _ends(operator, *per_end, rng, enough if n_directions is None else None)
+        pairs = end_pairs(operator, *per_end, rng, enough if n_directions is None else None)
         distance = beyond(pairs.values)
         innermost = distance[[per_end[0] - 1, per_end[0] % distance.size]] > room
         if n_directions is not None or sum(per_end) == size or not innermost.any():
