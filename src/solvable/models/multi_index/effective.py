@@ -8,14 +8,18 @@ import numpy as np
 
 from solvable.fitting.ridge import Regularisation
 from solvable.message_passing.channels import AdditiveChannel
-from solvable.models.multi_index.overlaps import SpectralPrediction, span_overlaps
+from solvable.models.multi_index.overlaps import (
+    SpectralPrediction,
+    bulk_parameters,
+    span_overlaps,
+)
 from solvable.models.multi_index.readout import Readout, ReadoutName, count_features, fit_readout
 from solvable.operators.labels import LabelMap, apply_label_map
 from solvable.spectra.label_law import LabelLaw
-from solvable.spectra.label_weighted import label_weighted_spectrum, signed_parameters
+from solvable.spectra.label_weighted import label_weighted_spectrum
 
-TEST_ROWS = 40_000
-"""Fresh draws behind a risk, which scatters by half a percent of itself."""
+TEST_ROWS = 20_000
+"""Fresh draws behind a risk, which scatters by a percent of itself."""
 
 
 @dataclass(frozen=True)
@@ -82,12 +86,16 @@ def one_shot_risk(
     directions = first_pass(found)
     k = directions.overlap.size
     rows = fit.rows(k)
-    z, y = _drawn(channel, rows, rng)
-    learned = directions.coordinates(z, rng.standard_normal((rows, k)))
-    readout = fit(learned * directions.leaning(np.interp(y, *weights_of)), y)
-    z = rng.standard_normal((TEST_ROWS, channel.n_directions))
-    learned = directions.coordinates(z, rng.standard_normal((TEST_ROWS, k)))
-    return _excess(channel, z, learned, readout, fit, rows)
+    risks = []
+    # Few samples are drawn more often.
+    for _ in range(int(np.clip(8_000 // rows, 1, 20))):
+        z, y = _drawn(channel, rows, rng)
+        learned = directions.coordinates(z, rng.standard_normal((rows, k)))
+        readout = fit(learned * directions.leaning(np.interp(y, *weights_of)), y)
+        z = rng.standard_normal((TEST_ROWS, channel.n_directions))
+        learned = directions.coordinates(z, rng.standard_normal((TEST_ROWS, k)))
+        risks.append(_excess(channel, z, learned, readout, fit, rows))
+    return float(np.mean(risks))
 
 
 def _drawn(
@@ -133,40 +141,71 @@ def deflated(
     rng: np.random.Generator,
 ) -> Deflated:
     """A second pass on residuals of what the first detects, for even links (derived)."""
-    p = channel.n_directions
-    count = found.detected
-    rows = max(fit.rows(p), 60_000)
-    z, y = _drawn(channel, rows, rng)
-    noise = rng.standard_normal((rows, p))
-    before = first_pass(found, count)
-    learned = before.coordinates(z, noise[:, :count])
-    leant = learned * before.leaning(np.interp(y, *weights_of))
-    residual = y - fit(leant, y)(leant) if count else y
-    T = apply_label_map(residual, label_map)
-    # What a direction found leaves of its own is one more direction: t = sqrt(1 - q) z - sqrt(q) g
-    own, q = z @ found.rotation, before.overlap
-    left = own.copy()
-    left[:, :count] = np.sqrt(1 - q) * own[:, :count] - np.sqrt(q) * noise[:, :count]
-    law = LabelLaw.from_draws(T, left**2)
-    after = span_overlaps(law, fit.samples, dimension - count, keep=p - count)
-    spectrum = label_weighted_spectrum(
-        law, ratio=fit.samples / (dimension - count), dimension=dimension - count
-    )
-    overlap = after.copy()
-    overlap[:count] = q + (1 - q) * after[:count]
-    second = Pass(found.rotation[:, count:], after[count:], signed_parameters(spectrum)[count:])
-    both = np.concatenate(
-        [leant, second.coordinates(z, noise[:, count:]) * second.leaning(T)], axis=1
-    )
-    readout = fit(both, y)
-    z = rng.standard_normal((TEST_ROWS, p))
-    noise = rng.standard_normal((TEST_ROWS, p))
-    learned = np.concatenate(
-        [before.coordinates(z, noise[:, :count]), second.coordinates(z, noise[:, count:])], axis=1
-    )
-    eigenvalues = np.concatenate([found.eigenvalues[:count], spectrum.eigenvalues[count:]])
+    draw = _Draw(channel, found, weights_of, label_map, dimension, fit, rng)
+    # How many directions the first pass counts varies from sample to sample.
+    counts = found.count_law(dimension)
+    outcomes = [(chance, draw.second_pass(count)) for count, chance in counts.items()]
     return Deflated(
-        found.rotation**2 @ overlap,
-        eigenvalues,
-        _excess(channel, z, learned, readout, fit, rows),
+        sum(chance * outcome.squared_overlap for chance, outcome in outcomes),  # type: ignore[arg-type]
+        sum(chance * outcome.eigenvalues for chance, outcome in outcomes),  # type: ignore[arg-type]
+        float(sum(chance * outcome.risk for chance, outcome in outcomes)),
     )
+
+
+class _Draw:
+    """Samples as the directions of the first pass see them, for any number of these that is kept."""
+
+    def __init__(
+        self,
+        channel: AdditiveChannel,
+        found: SpectralPrediction,
+        weights_of: tuple[np.ndarray, np.ndarray],
+        label_map: LabelMap,
+        dimension: int,
+        fit: Fit,
+        rng: np.random.Generator,
+    ) -> None:
+        self.channel, self.found, self.fit = channel, found, fit
+        self.label_map, self.dimension = label_map, dimension
+        p = channel.n_directions
+        self.rows = max(fit.rows(p), 30_000)
+        self.latent, self.labels = _drawn(channel, self.rows, rng)
+        self.noise = rng.standard_normal((self.rows, p))
+        self.weights = np.interp(self.labels, *weights_of)
+        self.fresh = rng.standard_normal((TEST_ROWS, p)), rng.standard_normal((TEST_ROWS, p))
+
+    def second_pass(self, count: int) -> Deflated:
+        """Residuals of the readout on so many directions, and what their second moment adds."""
+        found, fit, y = self.found, self.fit, self.labels
+        before = first_pass(found, count)
+        learned = before.coordinates(self.latent, self.noise[:, :count])
+        leant = learned * before.leaning(self.weights)
+        residual = y - fit(leant, y)(leant) if count else y
+        T = apply_label_map(residual, self.label_map)
+        # What a direction found leaves of its own is one more direction, of which the samples that
+        # found it hold the less: t = (z - sqrt(q) u) / sqrt(1 - q)
+        left, q = self.latent @ found.rotation, before.overlap
+        left[:, :count] -= np.sqrt(q) * leant
+        left[:, :count] /= np.sqrt(np.maximum(1 - q, 1e-9))
+        law = LabelLaw.from_draws(T, left**2)
+        room = self.dimension - count
+        after = span_overlaps(law, fit.samples, room, keep=found.rotation.shape[1] - count)
+        spectrum = label_weighted_spectrum(law, ratio=fit.samples / room, dimension=room)
+        overlap = after.copy()
+        overlap[:count] = q + (1 - q) * after[:count]
+        second = Pass(found.rotation[:, count:], after[count:], bulk_parameters(spectrum)[count:])
+        further = second.coordinates(self.latent, self.noise[:, count:]) * second.leaning(T)
+        readout = fit(np.concatenate([leant, further], axis=1), y)
+        z, noise = self.fresh
+        learned = np.concatenate(
+            [
+                before.coordinates(z, noise[:, :count]),
+                second.coordinates(z, noise[:, count:]),
+            ],
+            axis=1,
+        )
+        return Deflated(
+            found.rotation**2 @ overlap,
+            np.concatenate([found.eigenvalues[:count], spectrum.eigenvalues[count:]]),
+            _excess(self.channel, z, learned, readout, fit, self.rows),
+        )

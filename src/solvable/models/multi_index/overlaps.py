@@ -52,13 +52,23 @@ class SpectralPrediction:
     rotation: np.ndarray
     parameters: np.ndarray
 
-    @property
-    def detected(self) -> int:
-        """How many eigenvalues lie beyond the edges by the margin of a learner that counts them."""
+    def count_law(self, dimension: int) -> dict[int, float]:
+        """Chances of how many eigenvalues a learner counts beyond the edges with their margin."""
+        from scipy.special import ndtr
+
         low, high = self.bulk_edges
-        distance = np.maximum(self.eigenvalues - high, low - self.eigenvalues)
-        # 2 % of the half-width of the bulk (note 2.6)
-        return int(np.count_nonzero(distance > 0.02 * (high - low) / 2))
+        half = (high - low) / 2
+        distance = np.maximum(self.eigenvalues - high, low - self.eigenvalues) / half
+        # Beyond 2 % of the half-width of the bulk (note 2.6). Eigenvalues at the edge, and that of one
+        # draw of permuted labels, scatter by about d^(-2/3) of it together.
+        beyond = ndtr((distance - 0.02) * dimension ** (2 / 3))
+        counts = np.zeros(distance.size + 1)
+        counts[0] = 1.0
+        for chance in beyond:
+            counts[1:] = counts[1:] * (1 - chance) + counts[:-1] * chance
+            counts[0] *= 1 - chance
+        kept = sorted(int(k) for k in np.argsort(-counts)[:4] if counts[k] > 0.02)
+        return {k: float(counts[k] / counts[kept].sum()) for k in kept}
 
 
 def mapped_labels(moments: ConditionalMoments, label_map: LabelMap | str) -> np.ndarray:
@@ -202,8 +212,19 @@ def _arranged(
         bulk_edges=(low, high),
         recovered=recovered[order],
         rotation=rotation[:, order],
-        parameters=signed_parameters(spectrum)[order],
+        parameters=bulk_parameters(spectrum)[order],
     )
+
+
+def bulk_parameters(spectrum: LabelWeightedSpectrum) -> np.ndarray:
+    """Parameter of each direction; of those in the bulk every second is at the other end."""
+    places = signed_parameters(spectrum)
+    inside = np.flatnonzero(~spectrum.recovered)
+    ends = spectrum.upper.critical_parameter, -spectrum.lower.critical_parameter
+    for rank, k in enumerate(inside[np.argsort(-spectrum.squared_overlap[inside], kind="stable")]):
+        if rank % 2:
+            places[k] = ends[int(places[k] > 0)]
+    return np.asarray(places)
 
 
 def span_overlaps(
@@ -212,15 +233,27 @@ def span_overlaps(
     """Overlap of each direction with the span of the eigenvectors kept, at a finite dimension."""
     # Directions near the edge compete for eigenvectors of the bulk, and share them.
     p, strengths = law.n_directions, law.strengths
-    least = 1e-12 * max(float(np.abs(strengths).max()), 1e-300)
-    found = predict_spikes(
-        sample=WeightedSample(
-            law.weights, law.probabilities, law.weights[:, None] ** 2 * law.second_moments
-        ),
-        heights=np.where(np.abs(strengths) > least, strengths, least),
-        n_samples=samples,
-        n_features=dimension - p,
-        n_directions=p if keep is None else keep,
-        between_edges=True,
+    least = 1e-9 * np.sqrt(law.weight_power)
+    none = np.abs(strengths) <= least
+    sample = WeightedSample(
+        law.weights, law.probabilities, law.weights[:, None] ** 2 * law.second_moments
     )
-    return np.clip(found.squared_overlap, 0.0, 1.0)
+    kept = p if keep is None else keep
+
+    def found(sign: float) -> np.ndarray:
+        spikes = predict_spikes(
+            sample=sample,
+            heights=np.where(none, sign * least, strengths),
+            n_samples=samples,
+            n_features=dimension - p,
+            n_directions=kept,
+            between_edges=True,
+        )
+        return spikes.squared_overlap
+
+    overlap = found(1.0)
+    if none.any():
+        # A direction that only has more noise than the others is at both ends alike.
+        other = found(-1.0)
+        overlap = np.where(none, overlap + other - kept / dimension, overlap)
+    return np.clip(overlap, 0.0, 1.0)

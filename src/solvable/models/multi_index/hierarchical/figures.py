@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from solvable.frame.curves import Curve
 from solvable.frame.panels import Panel, Trace
 from solvable.plots.figure import Figure
@@ -42,7 +44,14 @@ def spectra(curves: Sequence[Curve]) -> list[Figure]:
         [Trace("eigenvalues", "eigenvalue"), Trace("bulk_edge", "edge", dashed=True, colour=7)],
         "The eigenvalues farthest from the bulk, and the edge of the spectrum with permuted labels.",
     )
-    return panel([curve for curve in curves if not curve.setting.deflation])
+    shown = []
+    for curve in curves:
+        first = np.nanmin(np.asarray(curve.points[-1].predicted("threshold_ratio"), dtype=float))
+        # Before anything is found the farthest eigenvalues are of either end.
+        points = tuple(p for p in curve.points if p.setting.sample_ratio >= 2 * first)
+        if points and not curve.setting.deflation and not points[0].refused:
+            shown.append(Curve(points, curve.axis, curve.predict))
+    return panel(shown)
 
 
 def overlaps(curves: Sequence[Curve]) -> list[Figure]:
