@@ -13,9 +13,7 @@ from solvable.links import Link, make_link
 from solvable.message_passing.channels import AdditiveChannel
 from solvable.models.multi_index.equal_directions import (
     EqualDirections,
-    information_ratio,
     large_noise_information_ratio,
-    leading_ratio,
 )
 from solvable.models.multi_index.exponents import (
     HIGHEST,
@@ -186,9 +184,7 @@ def _single(link: Link, found: LinkExponents, noise: float) -> Answer:
 def _equal(link: Link, found: LinkExponents, noise: float, directions: int) -> Answer:
     """Many equal directions: the sum may be found before; each alone takes second moments."""
     model = EqualDirections(link, directions, noise)
-    ratio = model.weak_recovery_ratio if model.exact else leading_ratio(
-        link, found.moments, directions, noise
-    )  # fmt: skip
+    ratio = model.weak_recovery_ratio if model.exact else model.leading_ratio
     words = []
     if found.generative == 1:
         words.append(
@@ -199,7 +195,7 @@ def _equal(link: Link, found: LinkExponents, noise: float, directions: int) -> A
         words.append("The threshold is that of leading order in the number of directions.")
     if not isfinite(ratio):
         return None, None, [*words, _nothing_of_second_order()]
-    bound = min(information_ratio(link, directions, noise), ratio)
+    bound = min(model.information_ratio, ratio)
     words.append(
         f"n = {format_number(ratio, 3)} d samples tell the {directions} directions apart by a "
         f"first-order method; by information about {format_number(bound, 3)} d (many directions)."

@@ -9,8 +9,9 @@ from math import factorial, inf
 
 import numpy as np
 
-from solvable.links import Link
+from solvable.links import Link, make_link
 from solvable.message_passing.channels import MOST_CROSS, AdditiveChannel
+from solvable.models.multi_index.exponents import exponents_of
 from solvable.spectra.label_law import LabelLaw
 
 
@@ -72,6 +73,22 @@ class EqualDirections:
         power = self.channel.moments.probabilities @ self.single_moment**2
         return float(1 / power) if power > 1e-18 else inf
 
+    @property
+    def leading_ratio(self) -> float:
+        """The same to leading order in the number of directions."""
+        return leading_ratio(*self._standard)
+
+    @property
+    def information_ratio(self) -> float:
+        """Samples per dimension from which any method tells directions apart, of many directions."""
+        return information_ratio(*self._standard)
+
+    @property
+    def _standard(self) -> tuple[Link, int, float]:
+        """The same with a link of variance 1."""
+        variance = float(self.link.correlation(1.0))
+        return make_link(self.link.name), self.directions, self.noise / variance
+
     def law(self, weights: np.ndarray) -> LabelLaw:
         """Law of a map of the label with the sum (first, if links are not even) and all others."""
         p = self.directions
@@ -82,18 +99,30 @@ class EqualDirections:
         return LabelLaw(weights, self.channel.moments.probabilities, moments)
 
 
-def leading_ratio(link: Link, moments: tuple[float, ...], directions: int, noise: float) -> float:
+def pair_exponent(link: Link) -> float:
+    """Power of the number of directions that samples telling them apart grow with."""
+    return _leading(link)[0]
+
+
+def leading_ratio(link: Link, directions: int, noise: float) -> float:
     """Samples per dimension that find single directions, to leading order in their number."""
-    # alpha = beta! (1 + Delta)^beta / c_beta^2 p^beta (3.8). Without c_1, E[z_k z_l | y] of a link
-    # with a linear part is of the same order 1/p, mu_1^2 He_2(y) / (1 + Delta): c_2 - 2 mu_1^2 for c_2.
+    # alpha = beta! (1 + Delta)^beta / c_beta^2 p^beta (3.8)
+    power, c = _leading(link)
+    if not np.isfinite(power):
+        return inf
+    return factorial(int(power)) * ((1 + noise) * directions) ** power / c**2
+
+
+def _leading(link: Link) -> tuple[float, float]:
+    """Exponent and coefficient of what the label tells of one direction beside the sum."""
     linear = float(link.hermite(1)[1])
-    coefficients = list(moments)
-    if not coefficients[0] and abs(linear) > 1e-8:
-        coefficients = [0.0, coefficients[1] - 2 * linear**2] if len(coefficients) > 1 else [0.0]
-    for power, c in enumerate(coefficients, start=1):
-        if abs(c) > 1e-8:
-            return factorial(power) * ((1 + noise) * directions) ** power / c**2
-    return inf
+    for power, c in enumerate(exponents_of(link).moments, start=1):
+        # E[z_k z_l | y] of a link with a linear part is of the order 1/p as well,
+        # mu_1^2 He_2(y) / (1 + Delta), so that c_2 - 2 mu_1^2 is in the place of c_2.
+        effective = c - 2 * linear**2 if power == 2 else c
+        if abs(effective) > 1e-8:
+            return power, effective
+    return inf, 0.0
 
 
 @lru_cache(maxsize=256)

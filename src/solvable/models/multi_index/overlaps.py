@@ -157,7 +157,7 @@ def predict_spectral(
     spectrum = label_weighted_spectrum(law, ratio=sample_ratio, dimension=dimension)
     if moments.cross is not None:
         law, rotation, spectrum = _rotated(moments, T, sample_ratio, dimension, spectrum)
-    return _arranged(law, rotation, spectrum, sample_ratio * dimension, dimension)
+    return arranged(law, rotation, spectrum, sample_ratio * dimension, dimension)
 
 
 def _rotated(
@@ -190,7 +190,7 @@ def _rotated(
     return law, rotation, spectrum
 
 
-def _arranged(
+def arranged(
     law: LabelLaw,
     rotation: np.ndarray,
     spectrum: LabelWeightedSpectrum,

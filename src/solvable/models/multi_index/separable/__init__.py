@@ -1,1 +1,1 @@
-"""Separable multi-index models: many directions of equal amplitude."""
+"""Separable multi-index models: many directions of equal amplitude, told apart at a threshold."""

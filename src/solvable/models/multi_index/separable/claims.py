@@ -1,0 +1,129 @@
+"""What sums of equal directions claim: a row per statement, with its tolerance's reason."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from solvable.frame.agreement import Agreement, Cell, overlap_scatter
+from solvable.frame.claims import Claim, Finding, NotTestable, worst
+from solvable.frame.points import Point
+
+PAPER = "arXiv:2603.17896, section 4"
+
+SPECTRAL = "arXiv:2502.01583; finite size derived"
+
+
+def share(cell: Cell) -> float:
+    """Directions over dimensions."""
+    return float(cell.setting.directions / cell.setting.dimension)
+
+
+def odd(cell: Cell) -> bool:
+    """Whether the label tells of the sum of directions otherwise than of each."""
+    return bool(cell.setting.model.pair.any())
+
+
+def clear(cell: Cell) -> bool:
+    """Whether single directions are out of the bulk by theory."""
+    return cell.predicted("single_overlap") > 0.4
+
+
+def best_and_clear(cell: Cell) -> bool:
+    """Whether besides the map is the best one, and there are four directions of an even link."""
+    best = cell.setting.label_map == "optimal" and cell.setting.directions >= 4
+    return best and not odd(cell) and 0.4 < cell.predicted("single_overlap") < 0.9
+
+
+def thresholds_measured(point: Point) -> np.ndarray:
+    """Threshold that each replicate's overlap tells, alpha (1 - q)."""
+    # 1 / alpha = (1 - q) E[G^2 / (1 + q G)] (3.4), where G is small; of what is missed, p / d is found
+    # among the vectors kept by chance.
+    missed = 1 - point.values("single_overlap")
+    chance = point.setting.directions / point.setting.dimension
+    return np.asarray(point.setting.sample_ratio * missed / (1 - chance))
+
+
+def mean_eigenvalue(point: Point) -> np.ndarray | None:
+    """Mean eigenvalue of the directions kept, where they are alike."""
+    if point.setting.model.pair.any():
+        return None
+    return np.asarray(point.values("eigenvalues").mean(axis=1))
+
+
+def growth_with_directions(points: Sequence[Point]) -> Finding | NotTestable:
+    """Exponent of the threshold in the number of directions, from overlaps beyond it."""
+    groups: dict[str, dict[int, list[tuple[float, float]]]] = {}
+    exponents = {}
+    for point in points:
+        if point.refused or point.setting.label_map != "optimal" or point.replicates < 2:
+            continue
+        if not (0.4 < float(point.predicted("single_overlap")) < 0.95):
+            continue
+        own = dict(point.parameters)
+        own.pop("sample_ratio")
+        p = int(own.pop("directions"))
+        values = np.log(thresholds_measured(point))
+        key = repr(sorted(own.items()))
+        error = float(values.std(ddof=1) / np.sqrt(values.size))
+        groups.setdefault(key, {}).setdefault(p, []).append((float(values.mean()), error))
+        exponents[key] = float(point.predicted("exponent"))
+    findings = []
+    for key, by_number in groups.items():
+        numbers = sorted(by_number)
+        if numbers[-1] < 4 * numbers[0]:
+            continue
+        ends = [np.array(by_number[p]) for p in (numbers[0], numbers[-1])]
+        run = np.log(numbers[-1] / numbers[0])
+        slope = float((ends[1][:, 0].mean() - ends[0][:, 0].mean()) / run)
+        error = float(np.sqrt(sum((end[:, 1] ** 2).sum() / len(end) ** 2 for end in ends)) / run)
+        within = 0.08 * exponents[key] + 2.6 * error
+        findings.append(Finding(slope, exponents[key], within, error, detail=f"At p = {numbers}."))
+    if not findings:
+        return NotTestable(
+            "no curves of the best map are alike but for their directions, four times as many in one, "
+            "with overlaps of 0.4 to 0.95; run the preset quick"
+        )
+    return worst(findings)
+
+
+# fmt: off
+CLAIMS = (
+    Agreement(
+        "overlap", "Single directions are found as predicted, below, at and above their threshold.",
+        "single_overlap", SPECTRAL, within=lambda cell: 0.03 + 0.2 * share(cell),
+        because="0.03 for the profile at threshold, and terms of order p/d.", scatter=overlap_scatter,
+        missing="no point has a prediction",
+    ),
+    Agreement(
+        "sum-overlap",
+        "Where the link is not even the sum of all directions is found by itself, as predicted.",
+        "sum_overlap", "derived from arXiv:2502.01583", within=lambda cell: 0.04 + 0.2 * share(cell),
+        because="0.04 for the profile at threshold, and terms of order p/d.", scatter=overlap_scatter,
+        where=odd, missing="every link is even; run with --preset odd",
+    ),
+    Agreement(
+        "place-of-the-outliers", "Eigenvalues of the directions are at psi(lambda*), on average.",
+        mean_eigenvalue, SPECTRAL, expected=lambda point: np.mean(point.predicted("eigenvalues")),
+        within=lambda cell: 0.05 + share(cell), relative=True,
+        because="5 % for finite d, and terms of order p/d from a block of equal ones.",
+        where=lambda cell: clear(cell) and abs(cell.expected) > 0.01, power=0.3,
+        missing="no even link has a predicted overlap above 0.4; raise sample_ratio",
+    ),
+    Agreement(
+        "constant",
+        "To leading order beta! (1 + noise)^beta / c^2 p^beta samples per dimension find each direction.",
+        thresholds_measured, f"{PAPER}; constant derived", expected="leading_threshold_ratio", within=0.2,
+        because="Terms of order p^-1/2 of the exact threshold, 7 % at p = 4, and of G in 1 + q G.",
+        relative=True, where=best_and_clear, power=0.5,
+        missing="no four directions of an even link have an overlap of 0.4 to 0.9 by the best map; set "
+        "label_map=optimal",
+    ),
+    Claim(
+        "growth-with-directions",
+        "Samples that tell directions apart grow as the noise sensitivity exponent says, p^beta.",
+        PAPER, "8 %: thresholds of few directions are below their leading order.",
+        growth_with_directions, power=0.3,
+    ),
+)

@@ -1,0 +1,56 @@
+"""One replicate of a sum of equal directions: draw, find the leading directions, score."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+
+from solvable.arrays import as_source
+from solvable.frame.points import Metrics
+from solvable.models.multi_index.separable.parameters import SeparableParameters
+from solvable.models.multi_index.separable.predict import label_weights
+from solvable.models.multi_index.spectral import InputMoment, spectral_directions
+from solvable.models.multi_index.target import MultiIndexTarget
+from solvable.operators import apply_label_map
+
+
+def draw_target(parameters: SeparableParameters, rng: np.random.Generator) -> MultiIndexTarget:
+    """Target with directions of its own."""
+    return MultiIndexTarget(
+        parameters.dimension, parameters.model.channel, int(rng.integers(2**31))
+    )
+
+
+def draw_teacher(
+    parameters: SeparableParameters, rng: np.random.Generator
+) -> dict[str, np.ndarray]:
+    """The directions of the target that a replicate draws."""
+    return {"directions": draw_target(parameters, rng).directions}
+
+
+def measure(parameters: SeparableParameters, rng: np.random.Generator) -> Metrics:
+    """Metrics of one replicate."""
+    target = draw_target(parameters, rng)
+    X, y = target.sample(parameters.samples, rng)
+    seed = int(rng.integers(2**31))
+    if parameters.label_map == "optimal":
+        moments = parameters.model.channel.moments
+        T = np.interp(y, moments.labels, label_weights(parameters))
+    else:
+        T = apply_label_map(y, parameters.label_map)
+    p = parameters.directions
+    found = spectral_directions(
+        partial(InputMoment, as_source(X)), T, p, n_permutations=1, seed=seed
+    )
+    # Squared projections on the span of the directions kept, of each true one and of their sum
+    own = np.sum((found.directions.T @ target.directions) ** 2, axis=0)
+    whole = float(np.sum((found.directions.T @ target.directions.sum(axis=1)) ** 2) / p)
+    at_upper = found.eigenvalues[0] > np.mean(found.edges)
+    return {
+        "squared_overlap": float(own.mean()),
+        "sum_overlap": whole,
+        "single_overlap": float((own.sum() - whole) / (p - 1)),
+        "eigenvalues": found.eigenvalues.tolist(),
+        "bulk_edge": float(found.edges[int(at_upper)]),
+    }

@@ -1,0 +1,82 @@
+"""Parameters of the system `separable-multi-index`."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from solvable.frame.system import Parameters
+from solvable.links import make_link
+from solvable.message_passing.channels import MOST_CROSS
+from solvable.models.multi_index.equal_directions import EqualDirections
+
+
+class SeparableParameters(Parameters):
+    """Parameters of a sum of equal directions and of the spectral estimator."""
+
+    dimension: int = Field(100, ge=4, le=20_000)
+    """Number d of input coordinates."""
+    directions: int = Field(4, ge=2, le=128)
+    """Number p of directions; at most a quarter of the dimension, and 40 for a link that is not even."""
+    link: str = "he2"
+    """Link of all directions, by name (he2, abs, cosmix, he4, relu, tanh, ...) or a formula in z."""
+    noise: float = Field(0.1, ge=0, le=1_000)
+    """Variance Delta of the label noise."""
+    sample_ratio: float = Field(16.0, gt=0, le=1e5)
+    """Samples per coordinate, n/d."""
+    label_map: Literal["tanh", "square", "identity", "optimal"] = "optimal"
+    """Weights of the second moment, centred: tanh, square (cut at 9) or identity of standardised labels;
+    or the map that tells directions apart from the fewest samples, which knows the channel."""
+    standardised: bool = True
+    """Whether the link has mean 0 and variance 1."""
+
+    @model_validator(mode="after")
+    def _check(self) -> SeparableParameters:
+        if 4 * self.directions > self.dimension:
+            raise ValueError(
+                f"directions is {self.directions} in {self.dimension} dimensions; allowed: up to a "
+                "quarter of the dimension, as the theory is of few directions among many"
+            )
+        if self.samples < 4:
+            raise ValueError(
+                f"sample_ratio is {self.sample_ratio:g}, so that there are {self.samples} samples; "
+                "allowed: at least 4 samples"
+            )
+        if self.samples * self.dimension > 5e8:
+            raise ValueError(
+                f"{self.samples} samples of {self.dimension} coordinates take "
+                f"{8e-9 * self.samples * self.dimension:.0f} GB; allowed: up to 4 GB. Lower "
+                "sample_ratio or dimension"
+            )
+        if not self.model.exact:
+            raise ValueError(
+                f"directions is {self.directions} with the link {self.link!r}, which is not even: the "
+                f"label tells of every pair; allowed: up to {MOST_CROSS} directions, or an even link"
+            )
+        return self
+
+    @property
+    def samples(self) -> int:
+        """Number n of samples."""
+        return round(self.sample_ratio * self.dimension)
+
+    @property
+    def model(self) -> EqualDirections:
+        """The sum of directions and what its label tells."""
+        return _model(self.link, self.standardised, self.directions, self.noise)
+
+    @property
+    def place(self) -> str:
+        """Words for a place in a study."""
+        return (
+            f"n/d = {self.sample_ratio:.4g}, {self.directions} directions, link {self.link}, noise "
+            f"{self.noise:g}, label map {self.label_map}"
+        )
+
+
+@lru_cache(maxsize=64)
+def _model(link: str, standardised: bool, directions: int, noise: float) -> EqualDirections:
+    """The same model for the same numbers, which holds its conditional moments."""
+    return EqualDirections(make_link(link, standardised=standardised), directions, noise)

@@ -1,0 +1,89 @@
+"""Prediction of what second moments find of a sum of equal directions."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+
+from solvable.errors import InvalidParameter
+from solvable.frame.points import Metrics
+from solvable.models.multi_index.equal_directions import pair_exponent
+from solvable.models.multi_index.overlaps import arranged, mapped_labels, optimal_map
+from solvable.models.multi_index.separable.parameters import SeparableParameters
+from solvable.spectra import LabelLaw, emergence_ratio, label_weighted_spectrum
+
+
+def label_weights(parameters: SeparableParameters) -> np.ndarray:
+    """The label map at every label of the channel's moments."""
+    model = parameters.model
+    if parameters.label_map != "optimal":
+        return mapped_labels(model.channel.moments, parameters.label_map)
+    if not np.isfinite(model.weak_recovery_ratio):
+        raise InvalidParameter(
+            f"second moments given the label of the link {parameters.link!r} tell nothing of single "
+            "directions, and there is no best map; allowed: label_map=tanh, square or identity."
+        )
+    return optimal_map(model.single_moment)
+
+
+def predict(parameters: SeparableParameters) -> Metrics:
+    """Overlaps, eigenvalues and edges of one point, and the thresholds of its curve."""
+    p, d = parameters.directions, parameters.dimension
+    law = parameters.model.law(label_weights(parameters))
+    spectrum = label_weighted_spectrum(law, ratio=parameters.sample_ratio, dimension=d)
+    found = arranged(law, _sum_first(p), spectrum, parameters.sample_ratio * d, d)
+    # The sum of all directions, which a link that is not even shows by itself, and those beside it
+    first = int(np.argmax(np.abs(found.rotation.sum(axis=0))))
+    told = bool(parameters.model.pair.any())
+    others = np.delete(found.span_overlap, first) if told else found.span_overlap
+    at_upper = found.eigenvalues[0] > np.mean(found.bulk_edges)
+    return {
+        "squared_overlap": float(found.squared_overlap.mean()),
+        "sum_overlap": float(found.span_overlap[first] if told else others.mean()),
+        "single_overlap": float(others.mean()),
+        "eigenvalues": found.eigenvalues.tolist(),
+        "bulk_edge": float(found.bulk_edges[int(at_upper)]),
+        **_thresholds(parameters.model_copy(update={"sample_ratio": 1.0})),
+    }
+
+
+@lru_cache(maxsize=64)
+def _thresholds(parameters: SeparableParameters) -> Metrics:
+    """Sample ratios from which directions are found: by this map, by the best, by any method."""
+    model, law = parameters.model, parameters.model.law(label_weights(parameters))
+    # The sum is the first direction of the law, and all others are alike.
+    two = LabelLaw(law.weights, law.probabilities, law.second_moments[:, :2])
+    bounded = None if parameters.label_map != "identity" else parameters.dimension
+    sum_ratio, ratio = emergence_ratio(two, dimension=bounded)
+    return {
+        "threshold_ratio": _finite(ratio),
+        "sum_threshold_ratio": _finite(sum_ratio),
+        "optimal_threshold_ratio": _finite(model.weak_recovery_ratio),
+        "leading_threshold_ratio": _finite(model.leading_ratio),
+        "information_threshold_ratio": _finite(model.information_ratio),
+        # Linear parts tell of pairs at the order 1/p whatever the exponent (note 3.5).
+        "exponent": _finite(pair_exponent(model.link)),
+    }
+
+
+def _finite(value: float) -> float | None:
+    return float(value) if np.isfinite(value) else None
+
+
+@lru_cache(maxsize=32)
+def _sum_first(directions: int) -> np.ndarray:
+    """Orthonormal columns of which the first is along (1, ..., 1)."""
+    start = np.eye(directions)
+    start[:, 0] = 1.0
+    return np.asarray(np.linalg.qr(start)[0])
+
+
+def chance(parameters: SeparableParameters, prediction: Metrics) -> Metrics:
+    """Metrics of random directions."""
+    share = parameters.directions / parameters.dimension
+    edges = [prediction.get("bulk_edge")] * parameters.directions
+    return {
+        **dict.fromkeys(("squared_overlap", "sum_overlap", "single_overlap"), share),
+        "eigenvalues": edges,
+    }

@@ -1,0 +1,84 @@
+"""Separable multi-index models (arXiv:2603.17896): a specialisation transition that grows as p^beta."""
+
+from __future__ import annotations
+
+from solvable.frame.curves import Axis
+from solvable.frame.system import Preset, Reference, System
+from solvable.models.multi_index.separable.parameters import SeparableParameters
+
+NOISE_SENSITIVITY = Reference(
+    key="defilippis2026noise",
+    bibtex="""@inproceedings{defilippis2026noise,
+  title     = {A Noise Sensitivity Exponent Controls Large Statistical-to-Computational Gaps in Single-
+               and Multi-Index Models},
+  author    = {Defilippis, Leonardo and Krzakala, Florent and Loureiro, Bruno and Maillard, Antoine},
+  booktitle = {International Conference on Machine Learning},
+  note      = {arXiv:2603.17896},
+  year      = {2026}
+}""",
+)
+
+SPECTRAL = Reference(
+    key="kovacevic2025spectral",
+    bibtex="""@inproceedings{kovacevic2025spectral,
+  title     = {Spectral estimators for multi-index models: precise asymptotics and optimal weak recovery},
+  author    = {Kova{\\v{c}}evi{\\'c}, Filip and Zhang, Yihan and Mondelli, Marco},
+  booktitle = {Conference on Learning Theory},
+  note      = {arXiv:2502.01583},
+  year      = {2025}
+}""",
+)
+
+RATIOS = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0)
+
+PRESETS = {
+    "quick": Preset(
+        "Two, four and eight directions of exponents one (he2) and two (cosmix); half a minute.",
+        {"link": ("he2", "cosmix"), "directions": (2, 4, 8), "sample_ratio": RATIOS},
+        replicates=4,
+    ),
+    "odd": Preset(
+        "tanh: the sum of all directions long before each; a minute.",
+        {
+            "link": ("tanh", "relu"),
+            "directions": (2, 4),
+            "dimension": (80,),
+            "label_map": ("optimal", "square"),
+            "sample_ratio": RATIOS,
+        },
+        replicates=4,
+    ),
+    "paper": Preset(
+        "Up to sixteen directions in 200 dimensions; a few minutes.",
+        {
+            "link": ("he2", "cosmix"),
+            "dimension": (200,),
+            "directions": (2, 4, 8, 16),
+            "sample_ratio": (*RATIOS, 512.0),
+        },
+        replicates=4,
+    ),
+}
+
+system = System(
+    name="separable-multi-index",
+    title="Directions of a sum are told apart from samples that grow with a power of their number",
+    version="1",
+    parameters=SeparableParameters,
+    measure="measure:measure",
+    predict="predict:predict",
+    chance="predict:chance",
+    teacher="measure:draw_teacher",
+    axis=Axis(
+        "sample_ratio",
+        "samples per dimension n/d",
+        told=lambda setting: setting.place,
+        words={"link": "{}", "label_map": "{} map", "directions": "p = {}"},
+        margin=1.1,
+        resolution=40,
+    ),
+    claims="claims:CLAIMS",
+    panels="figures:PANELS",
+    presets=PRESETS,
+    references=(NOISE_SENSITIVITY, SPECTRAL),
+)
