@@ -195,7 +195,7 @@ def _equal(link: Link, found: LinkExponents, noise: float, directions: int) -> A
         words.append("The threshold is that of leading order in the number of directions.")
     if not isfinite(ratio):
         return None, None, [*words, _nothing_of_second_order()]
-    bound = min(model.information_ratio, ratio)
+    bound = model.information_ratio
     words.append(
         f"n = {format_number(ratio, 3)} d samples tell the {directions} directions apart by a "
         f"first-order method; by information about {format_number(bound, 3)} d (many directions)."

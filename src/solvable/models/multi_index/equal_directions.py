@@ -81,7 +81,9 @@ class EqualDirections:
     @property
     def information_ratio(self) -> float:
         """Samples per dimension from which any method tells directions apart, of many directions."""
-        return information_ratio(*self._standard)
+        # To leading order in their number; second moments are a method too.
+        bound = self.weak_recovery_ratio if self.exact else self.leading_ratio
+        return min(information_ratio(*self._standard), bound)
 
     @property
     def _standard(self) -> tuple[Link, int, float]:

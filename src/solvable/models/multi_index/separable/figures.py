@@ -18,7 +18,7 @@ def odd(curve: Curve) -> bool:
 
 
 def thresholds_against_number(curves: Sequence[Curve]) -> list[Figure]:
-    """Thresholds against the number of directions: exact, leading order, by information, measured."""
+    """Thresholds against the number of directions: of second moments, by information, measured."""
     groups: dict[str, list[Curve]] = {}
     for curve in curves:
         first = curve.points[0]
@@ -33,11 +33,7 @@ def thresholds_against_number(curves: Sequence[Curve]) -> list[Figure]:
                 for point in curve.points
                 if 0.4 < float(point.predicted("single_overlap")) < 0.95
             ]
-            names = (
-                "optimal_threshold_ratio",
-                "leading_threshold_ratio",
-                "information_threshold_ratio",
-            )
+            names = ("optimal_threshold_ratio", "information_threshold_ratio")
             first = curve.points[0]
             rows[curve.setting.directions] = (
                 *(float(first.predicted(name)) for name in names),
@@ -46,11 +42,10 @@ def thresholds_against_number(curves: Sequence[Curve]) -> list[Figure]:
         if len(rows) < 2:
             continue
         p = sorted(rows)
-        exact, leading, information, measured = np.array([rows[k] for k in p]).T
+        exact, information, measured = np.array([rows[k] for k in p]).T
         series += [
-            Series(f"{link}, exact", p, exact, colour=colour),
-            Series(f"{link}, leading order", p, leading, "dashed", colour=colour),
-            Series(f"{link}, by information", p, information, "dashed", colour=colour + 4),
+            Series(f"{link}, second moments", p, exact, colour=colour),
+            Series(f"{link}, by information", p, information, "dashed", colour=colour),
             Series(f"{link}, from overlaps", p, measured, "points", colour=colour),
         ]
     if not series:

@@ -36,12 +36,15 @@ def predict(parameters: SeparableParameters) -> Metrics:
     # The sum of all directions, which a link that is not even shows by itself, and those beside it
     first = int(np.argmax(np.abs(found.rotation.sum(axis=0))))
     told = bool(parameters.model.pair.any())
-    others = np.delete(found.span_overlap, first) if told else found.span_overlap
+    # Where nothing is found, all p vectors kept are any.
+    span = np.maximum(found.span_overlap, p / d)
+    others = np.delete(span, first) if told else span
+    single, whole = float(others.mean()), float(span[first] if told else others.mean())
     at_upper = found.eigenvalues[0] > np.mean(found.bulk_edges)
     return {
-        "squared_overlap": float(found.squared_overlap.mean()),
-        "sum_overlap": float(found.span_overlap[first] if told else others.mean()),
-        "single_overlap": float(others.mean()),
+        "squared_overlap": (whole + (p - 1) * single) / p,
+        "sum_overlap": whole,
+        "single_overlap": single,
         "eigenvalues": found.eigenvalues.tolist(),
         "bulk_edge": float(found.bulk_edges[int(at_upper)]),
         **_thresholds(parameters.model_copy(update={"sample_ratio": 1.0})),
@@ -54,8 +57,10 @@ def _thresholds(parameters: SeparableParameters) -> Metrics:
     model, law = parameters.model, parameters.model.law(label_weights(parameters))
     # The sum is the first direction of the law, and all others are alike.
     two = LabelLaw(law.weights, law.probabilities, law.second_moments[:, :2])
-    bounded = None if parameters.label_map != "identity" else parameters.dimension
-    sum_ratio, ratio = emergence_ratio(two, dimension=bounded)
+    # Where weights have tails without end, the dimension says which of them samples have.
+    bounded = parameters.label_map in ("tanh", "square")
+    dimension = None if bounded else parameters.dimension
+    sum_ratio, ratio = emergence_ratio(two, dimension=dimension)
     return {
         "threshold_ratio": _finite(ratio),
         "sum_threshold_ratio": _finite(sum_ratio),

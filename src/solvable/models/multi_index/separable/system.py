@@ -34,8 +34,17 @@ RATIOS = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0)
 PRESETS = {
     "quick": Preset(
         "Two, four and eight directions of exponents one (he2) and two (cosmix); half a minute.",
-        {"link": ("he2", "cosmix"), "directions": (2, 4, 8), "sample_ratio": RATIOS},
-        replicates=4,
+        {"link": ("he2", "cosmix"), "directions": (2, 4, 8), "sample_ratio": RATIOS[1:]},
+        replicates=6,
+    ),
+    "maps": Preset(
+        "What target-agnostic label maps cost: tanh never finds cosmix; half a minute.",
+        {
+            "link": ("he2", "cosmix"),
+            "label_map": ("tanh", "square", "optimal"),
+            "sample_ratio": RATIOS[1:],
+        },
+        replicates=6,
     ),
     "odd": Preset(
         "tanh: the sum of all directions long before each; a minute.",

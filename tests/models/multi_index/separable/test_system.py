@@ -1,0 +1,203 @@
+"""The system `separable-multi-index`: parameters, one replicate, prediction, claims, figures."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+import pytest
+from pydantic import ValidationError
+
+from solvable.arrays import random_stream
+from solvable.frame.points import NO_PREDICTION, Point, predicted_or_refused
+from solvable.models.multi_index.separable.claims import CLAIMS
+from solvable.models.multi_index.separable.measure import draw_target
+from solvable.models.multi_index.separable.parameters import SeparableParameters
+from solvable.models.multi_index.separable.system import PRESETS, system
+
+SETTINGS = {
+    "even": {"dimension": 60, "directions": 3, "sample_ratio": 8.0},
+    "sensitive": {"dimension": 60, "directions": 2, "link": "cosmix", "sample_ratio": 24.0},
+    "odd": {"dimension": 60, "directions": 3, "link": "tanh", "sample_ratio": 150.0},
+    "mapped": {"dimension": 60, "link": "abs", "label_map": "tanh", "sample_ratio": 30.0},
+    "unbounded": {"dimension": 60, "directions": 3, "label_map": "identity", "sample_ratio": 40.0},
+    "raw": {"dimension": 60, "link": "abs", "standardised": False, "sample_ratio": 20.0},
+}  # fmt: skip
+
+
+def record_of(setting, seed=0):
+    return system.measure(SeparableParameters(**setting), random_stream("one", seed))
+
+
+def point_of(setting, seeds):
+    parameters = SeparableParameters(**setting)
+    return Point(
+        parameters.model_dump(),
+        [record_of(setting, seed) for seed in range(seeds)],
+        predicted_or_refused(system.predict, parameters),
+    )
+
+
+@pytest.fixture(scope="module")
+def points():
+    ladder = [
+        {"dimension": 60, "directions": p, "sample_ratio": ratio}
+        for p, ratio in product((2, 8), (6.0, 12.0, 24.0, 48.0))
+    ]
+    return [
+        *(point_of(setting, 10) for setting in SETTINGS.values()),
+        *(point_of(setting, 14) for setting in ladder),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"directions": 1}, "greater than or equal to 2"),
+        ({"directions": 30}, "quarter"),
+        ({"directions": 60, "dimension": 400, "link": "relu"}, "up to 40"),
+        ({"sample_ratio": 0.01}, "at least 4 samples"),
+        ({"sample_ratio": 9e4, "dimension": 1_000}, "up to 4 GB"),
+        ({"link": "rleu"}, "'rleu' is unknown"),
+        ({"link": "1"}, "constant"),
+        ({"label_map": "cube"}, "Input should be"),
+        ({"noise": -1}, "greater than or equal to 0"),
+        ({"samples": 10}, "Extra inputs"),
+    ],
+)
+def test_bad_parameters_are_refused(values, words):
+    with pytest.raises(ValidationError, match=words):
+        SeparableParameters(**values)
+
+
+def test_every_parameter_says_what_it_means():
+    for name, field in SeparableParameters.model_fields.items():
+        assert field.description, name
+
+
+@pytest.mark.parametrize("name", sorted(PRESETS))
+def test_presets_are_valid_at_every_point(name):
+    grid = PRESETS[name].grid
+    for values in product(*grid.values()):
+        SeparableParameters(**dict(zip(grid, values, strict=True)))
+
+
+@pytest.mark.parametrize("name", sorted(SETTINGS))
+def test_metrics_are_plain_and_named_alike(name):
+    record = record_of(SETTINGS[name])
+    prediction = system.predict(SeparableParameters(**SETTINGS[name]))
+    for metrics in (record, prediction):
+        assert json.loads(json.dumps(metrics, allow_nan=False)) == metrics
+    assert set(record) <= set(prediction)
+    assert len(record["eigenvalues"]) == len(prediction["eigenvalues"])
+
+
+def test_a_replicate_depends_on_its_stream_alone():
+    for setting in SETTINGS.values():
+        assert record_of(setting) == record_of(setting)
+        assert record_of(setting) != record_of(setting, 1)
+
+
+def test_the_teacher_is_the_target_that_was_measured():
+    parameters = SeparableParameters(**SETTINGS["odd"])
+    arrays = system.teacher(parameters, random_stream("one", 0))
+    target = draw_target(parameters, random_stream("one", 0))
+    np.testing.assert_array_equal(arrays["directions"], target.directions)
+
+
+@pytest.mark.parametrize("name", sorted(SETTINGS))
+def test_overlaps_are_predicted(name, points):
+    point = points[sorted(SETTINGS, key=list(SETTINGS).index).index(name)]
+    for metric in ("squared_overlap", "sum_overlap", "single_overlap"):
+        error = float(point.standard_error(metric))
+        assert float(point.mean(metric)) == pytest.approx(
+            float(point.predicted(metric)), abs=0.03 + 3.5 * error
+        )
+
+
+def test_an_odd_link_shows_the_sum_first():
+    found = system.predict(SeparableParameters(link="tanh", directions=4, sample_ratio=20.0))
+    assert found["sum_threshold_ratio"] < 10 < 30 < found["threshold_ratio"]
+    assert found["sum_overlap"] > 0.8 > 0.3 > found["single_overlap"]
+    own = found["squared_overlap"]
+    assert own == pytest.approx((found["sum_overlap"] + 3 * found["single_overlap"]) / 4)
+
+
+def test_thresholds_of_maps_are_those_of_the_best_or_more():
+    for link in ("he2", "cosmix", "tanh"):
+        found = [
+            system.predict(SeparableParameters(link=link, label_map=name))
+            for name in ("optimal", "square")
+        ]
+        best = found[0]["optimal_threshold_ratio"]
+        assert found[0]["threshold_ratio"] == pytest.approx(best, rel=0.01)
+        assert found[1]["threshold_ratio"] >= 0.999 * best
+        assert found[0]["information_threshold_ratio"] <= best
+
+
+def test_what_second_moments_never_tell_is_said():
+    parameters = SeparableParameters(link="identity")
+    found = predicted_or_refused(system.predict, parameters)
+    assert list(found) == [NO_PREDICTION]
+    assert "allowed: label_map" in found[NO_PREDICTION]
+    # A map that knows nothing of the channel is measured all the same.
+    found = system.predict(SeparableParameters(link="identity", label_map="square"))
+    assert found["threshold_ratio"] is None
+    assert found["single_overlap"] < 0.1
+
+
+@pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.name)
+def test_claims_find_their_points(claim, points):
+    verdict = claim.verdict(system.settled(points))
+    assert verdict.status == "holds", verdict.reason
+    nothing = claim.verdict([])
+    assert nothing.status == "not testable"
+    assert len(nothing.reason) > 20
+
+
+def test_claims_notice_wrong_predictions_and_chance(points):
+    for row in system.power(points):
+        assert row.noticed, row
+        assert row.chance in ("fails", "not testable"), row
+
+
+@pytest.mark.parametrize(
+    ("claim", "metric", "by"),
+    [
+        ("overlap", "single_overlap", -0.4),
+        ("sum-overlap", "sum_overlap", -0.4),
+        ("place-of-the-outliers", "eigenvalues", 0.3),
+        ("constant", "single_overlap", -0.4),
+    ],
+)
+def test_claims_fail_on_records_that_contradict_them(claim, metric, by, points):
+    (row,) = [each for each in CLAIMS if each.name == claim]
+    moved = []
+    for point in points:
+        metrics = [
+            m
+            | {
+                metric: [v + by for v in m[metric]]
+                if isinstance(m[metric], list)
+                else m[metric] + by
+            }
+            for m in point.metrics
+        ]
+        moved.append(Point(point.parameters, metrics, point.prediction))
+    assert row.verdict(system.settled(moved)).status == "fails"
+
+
+def test_figures_show_theory_and_measurement(points):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(system, "axis", replace(system.axis, resolution=5))
+        figures = system.figures(points)
+    names = [figure.name for figure in figures]
+    assert len(names) == len(set(names))
+    assert {name.split("-")[0] for name in names} == {"overlap", "sum", "thresholds"}
+    for figure in figures:
+        assert figure.caption
+        for series in figure.series:
+            assert len(series.x) == len(series.y)
+    assert system.figures([]) == []

@@ -1,0 +1,99 @@
+"""Sums of equal directions: exact thresholds, their leading order, and what information allows."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.special import ndtr
+
+from solvable.links import make_link
+from solvable.models.multi_index.equal_directions import (
+    EqualDirections,
+    information_ratio,
+    information_threshold,
+    pair_exponent,
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("he2", (0.991, 0.998, 1.0)),
+        ("abs", (0.960, 0.990, 0.999)),
+        ("cosmix", (0.931, 0.982, 0.997)),
+    ],
+)
+def test_exact_over_leading_order_of_the_note(name, expected):
+    models = [EqualDirections(make_link(name), p, 0.1) for p in (4, 16, 128)]
+    found = [model.weak_recovery_ratio / model.leading_ratio for model in models]
+    assert found == pytest.approx(expected, abs=1e-3)
+
+
+@pytest.mark.parametrize(("name", "exponent"), [("tanh", 2), ("relu", 1), ("sign", 2), ("sin", 2)])
+def test_links_with_a_linear_part_approach_their_own_leading_order(name, exponent):
+    link = make_link(name)
+    assert pair_exponent(link) == exponent
+    gaps = []
+    for p in (10, 20, 40):
+        model = EqualDirections(link, p, 0.4)
+        gaps.append(abs(model.weak_recovery_ratio / model.leading_ratio - 1))
+    # Terms of order 1 / p: each doubling halves them
+    assert gaps[2] < 0.05
+    assert 0.35 < gaps[2] / gaps[1] < 0.7
+
+
+def test_moments_beside_the_sum_agree_with_draws():
+    model = EqualDirections(make_link("tanh"), 3, 0.2)
+    rng = np.random.default_rng(5)
+    z = rng.standard_normal((400_000, 3))
+    y = model.channel.sample(z, rng)
+    moments = model.channel.moments
+    T = np.minimum(y**2, 4.0)
+    told = moments.probabilities * np.minimum(moments.labels**2, 4.0)
+    whole, beside = z.sum(axis=1) / np.sqrt(3), (z[:, 0] - z[:, 1]) / np.sqrt(2)
+    for latent, second in ((whole, model.sum_moment), (beside, model.single_moment)):
+        values = T * (latent**2 - 1)
+        error = values.std() / np.sqrt(y.size)
+        assert values.mean() == pytest.approx(told @ second, abs=4.5 * error)
+    law = model.law(np.tanh(moments.labels))
+    assert law.second_moments.shape[1] == 3
+
+
+def test_the_committee_of_signs():
+    # y = sign(sum_k sign(z_k)): the note's large-p reduction gives 7.680 at q = .936 (literature 7.65)
+    z = np.linspace(-9, 9, 4001)
+    chance = np.exp(-(z**2) / 2)
+    chance /= chance.sum()
+
+    def entropy(share):
+        share = np.minimum(share, 1 - 1e-14)
+        P = ndtr(np.sqrt(share / (1 - share))[:, None] * z)
+        return -2 * np.where(P > 0, P * np.log(np.maximum(P, 1e-300)), 0.0) @ chance
+
+    linear = 2 / np.pi
+
+    def gain(q):
+        # kappa(q) = (2 / pi) arcsin q, of which the linear part is known with the sum
+        share = linear + linear * np.arcsin(q) - linear * q
+        return 2 * (entropy(np.full(1, linear)) - entropy(share))
+
+    assert information_threshold(gain) == pytest.approx(7.680, abs=2e-3)
+
+
+@pytest.mark.parametrize(("name", "noise"), [("cosmix", 0.1), ("he4", 1.0), ("tanh", 0.3)])
+def test_information_never_asks_for_more_than_the_potential_allows(name, noise):
+    # At the threshold the potential touches 0 from above somewhere, and is above 0 elsewhere
+    link, p = make_link(name), 50
+    ratio = information_ratio(link, p, noise) / p
+    linear = link.hermite(1)[1] ** 2
+    q = np.linspace(0.001, 0.9999, 40_000)
+    v = noise + link.correlation(1.0) - link.correlation(q) - linear * (1 - q)
+    before = noise + link.correlation(1.0) - linear
+    potential = ratio * np.log(v / before) - q - np.log1p(-q)
+    assert potential.min() == pytest.approx(0, abs=1e-4)
+
+
+def test_a_label_of_the_sum_alone_tells_no_direction():
+    model = EqualDirections(make_link("identity"), 4, 0.1)
+    assert np.isinf(model.weak_recovery_ratio)
+    assert np.isinf(model.leading_ratio)
