@@ -87,7 +87,8 @@ def _sum_first(directions: int) -> np.ndarray:
 def chance(parameters: SeparableParameters, prediction: Metrics) -> Metrics:
     """Metrics of random directions."""
     share = parameters.directions / parameters.dimension
-    edges = [prediction.get("bulk_edge")] * parameters.directions
+    edge = prediction.get("bulk_edge")
+    edges = [edge if isinstance(edge, float) else None] * parameters.directions
     return {
         **dict.fromkeys(("squared_overlap", "sum_overlap", "single_overlap"), share),
         "eigenvalues": edges,
