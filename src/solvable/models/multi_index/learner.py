@@ -226,6 +226,8 @@ class MultiIndexRegressor(
     ) -> SpectralDirections | None:
         """Directions of one pass, orthogonal to those known; None where nothing is left to find."""
         wanted = None if self.n_directions == "auto" else self.n_directions - basis.shape[1]
+        # Residuals tell more of what is left than labels do: before the last pass only outliers count.
+        last = pass_ == self.deflation
         if wanted == 0 or basis.shape[1] == source.n_columns:
             return None
         if pass_ and np.std(labels) <= 1e-9 * scale:
@@ -239,16 +241,14 @@ class MultiIndexRegressor(
                 chunk_rows=self.chunk_rows,
             ),
             apply_label_map(labels, self.label_map),
-            wanted,
+            wanted if last else None,
             n_permutations=None if self.n_permutations == "auto" else self.n_permutations,
             seed=seed + pass_,
         )
         self.edges_.append(found.edges)
         if not pass_:
             self.rejected_ = found.rejected
-        # Residuals tell more of what is left than the labels did: only outliers are taken before.
-        last = pass_ == self.deflation
-        return found if last else found.first(int(np.count_nonzero(found.outliers)))
+        return found if wanted is None else found.first(wanted)
 
     def _linear_direction(
         self,
