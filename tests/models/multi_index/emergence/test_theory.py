@@ -236,8 +236,10 @@ def test_the_flow_goes_down_the_gradient(name):
         weights, axis=1, keepdims=True
     )  # the flow starts from equal norms
     cosines = weights / 0.6
-    flow = population_flow(a, cosines, link, h, initial_norm=0.36)
-    moved = flow.cosines * np.sqrt(flow.norms)[:, None]
+    flow = population_flow(a, cosines[None], link, h, initial_norm=0.36)
+    moved = flow.cosines[0] * np.sqrt(flow.norms[0])[:, None]
+    assert flow.loss[-1] == pytest.approx(loss_of(moved, link, a))
+    np.testing.assert_allclose(flow.captured[-1], captured(moved, link, a))
     np.testing.assert_allclose((moved - weights) / h, -gradient_of(weights, link, a), atol=2e-3)
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from solvable.frame.agreement import Agreement, Cell
+from solvable.frame.agreement import Agreement
 from solvable.frame.claims import Claim, Finding, NotTestable
 from solvable.frame.points import Point
 
@@ -25,9 +25,32 @@ def times_over_theory(point: Point) -> np.ndarray:
     return np.asarray(point.values("escape_time") / point.values("ode_escape_time"))
 
 
-def large(cell: Cell) -> bool:
-    """Whether some of the loss is left, in a dimension in which features are nearly independent."""
-    return float(cell.point.mean("ode_loss")) > 0.02 and cell.setting.dimension >= 24
+def loss_over(
+    theory: str, least_loss: float, least_dimension: int = 0
+) -> Callable[[Sequence[Point]], Finding | NotTestable]:
+    """Check of the loss over that of a theory, averaged over the points where much is left."""
+
+    def check(points: Sequence[Point]) -> Finding | NotTestable:
+        excess, errors, count = [], [], 0
+        for point in points:
+            if point.replicates < 2 or point.setting.dimension < least_dimension:
+                continue
+            values = relative_to(theory, point)
+            if np.isfinite(values).all() and point.mean(theory) > least_loss:
+                excess.append(values.mean())
+                errors.append(values.std(ddof=1) / values.size**0.5)
+                count = max(count, values.size)
+        if not excess:
+            return NotTestable(
+                f"no point with two replicates has a loss above {least_loss} left by this theory"
+                + (f" in dimension {least_dimension} or more" if least_dimension else "")
+                + "; lower time"
+            )
+        error = float(np.linalg.norm(errors) / len(errors))
+        words = f"Mean over {len(excess)} points."
+        return Finding(float(np.mean(excess)), 1.0, 0.05 + 2.6 * error, error, count, detail=words)
+
+    return check
 
 
 def falling(points: Sequence[Point]) -> list[list[Point]]:
@@ -36,7 +59,8 @@ def falling(points: Sequence[Point]) -> list[list[Point]]:
     for point in points:
         shares = np.asarray(point.prediction["captured"], dtype=float)
         learned = shares[0] > 0.5 and point.predicted("loss") > 2 * point.predicted("width_floor")
-        if learned and shares[-1] < 0.5 and point.setting.dimension >= 24 and point.replicates > 1:
+        known = point.replicates > 1 and np.isfinite(point.mean("flow_loss") + point.mean("loss"))
+        if learned and shares[-1] < 0.5 and known:
             key = str({k: v for k, v in point.parameters.items() if k != "time"})
             groups.setdefault(key, []).append(point)
     return [group for group in groups.values() if len(group) >= 3]
@@ -54,15 +78,15 @@ def exponent_over_theory(points: Sequence[Point]) -> Finding | NotTestable:
     for group in groups:
         times = np.log([point.setting.time for point in group])
         weights = (times - times.mean()) / np.sum((times - times.mean()) ** 2)
-        expected = weights @ np.log([point.mean("ode_loss") for point in group])
-        excess = [relative_to("ode_loss", point) for point in group]
+        expected = weights @ np.log([point.mean("flow_loss") for point in group])
+        excess = [relative_to("flow_loss", point) for point in group]
         measured = expected + weights @ np.log([values.mean() for values in excess])
         scatter = [values.std(ddof=1) / values.size**0.5 / values.mean() for values in excess]
         ratios.append(measured / expected)
         errors.append(np.linalg.norm(weights * scatter) / abs(expected))
     error = float(np.linalg.norm(errors) / len(errors))
     return Finding(
-        float(np.mean(ratios)), 1.0, 0.08 + 2.6 * error, error, groups[0][0].replicates,
+        float(np.mean(ratios)), 1.0, 0.05 + 2.6 * error, error, groups[0][0].replicates,
         detail=f"Mean over {len(groups)} settings.",
     )  # fmt: skip
 
@@ -73,7 +97,8 @@ def shares_over_law(points: Sequence[Point]) -> Finding | NotTestable:
     for point in points:
         mean = np.asarray(point.prediction["captured"], dtype=float)
         growing = (mean > 0.05) & (mean < 0.98)
-        if point.replicates < 2 or point.setting.dimension < 24 or not growing.any():
+        known = point.predicted("coupling") > 0 or point.setting.dimension >= 100
+        if point.replicates < 2 or not known or not growing.any():
             continue
         values = point.values("captured")[:, growing].sum(axis=1)
         measured, expected = measured + values.mean(), expected + mean[growing].sum()
@@ -90,21 +115,19 @@ def shares_over_law(points: Sequence[Point]) -> Finding | NotTestable:
 
 # fmt: off
 CLAIMS = (
-    Agreement(
+    Claim(
         "sgd-follows-flow",
-        "The loss of online gradient descent is that of the flow of all overlaps from the same start.",
-        lambda point: relative_to("flow_loss", point), "derived", within=0.05, expected=1.0,
-        because="Overlaps scatter by the noise of the gradient, and steps are finite.",
-        where=lambda cell: bool(cell.point.mean("flow_loss") > 0.02),
-        missing="no point has a loss above 0.02 left, or width and features are too many for the flow; "
-        "lower time",
+        "The loss of online gradient descent is, on average over times, that of the flow of all overlaps "
+        "from the same start.",
+        "derived", "A twentieth: noise of the gradient beyond its mean, and finite steps.",
+        loss_over("flow_loss", 0.02), power=0.15,
     ),
-    Agreement(
+    Claim(
         "loss-of-independent-features",
-        "The loss is that of features learned independently, from the same start.",
-        lambda point: relative_to("ode_loss", point), PAPER, within=0.08, expected=1.0,
-        because="Features share students, of relative order log(m)/d.", where=large, power=0.15,
-        missing="no point has a loss above 0.02 left in dimension 24 or more; lower time",
+        "While the first features emerge, the loss is that of features learned independently, from the "
+        "same start.",
+        PAPER, "A twentieth: features share students, of relative order log(m)/d.",
+        loss_over("ode_loss", 0.1, 24), power=0.15,
     ),
     Agreement(
         "escape-times",
@@ -123,6 +146,6 @@ CLAIMS = (
         "exponent-of-the-loss",
         "Between the first and the last escape the loss falls against time with the exponent of the "
         "theory at this number of features.",
-        PAPER, "0.08: features share students, late ones the most.", exponent_over_theory, power=0.2,
+        PAPER, "A twentieth.", exponent_over_theory, power=0.15,
     ),
 )

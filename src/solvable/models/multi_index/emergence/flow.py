@@ -6,21 +6,27 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from solvable.models.multi_index.emergence.link import EvenLink, population_loss
+from solvable.models.multi_index.emergence.link import EvenLink
 
 
 @dataclass(frozen=True)
-class FlowState:
-    """Cosines with the features, shape (m, P), and squared norms of the students."""
+class FlowCourse:
+    """Courses averaged over starts, at every step, and the state of each start at the end."""
 
+    times: np.ndarray
+    # Shapes (T,), (T, P), (T, P): half the squared distance to the teacher, shares of the features,
+    # largest squared overlaps with them.
+    loss: np.ndarray
+    captured: np.ndarray
+    squared_overlap: np.ndarray
     cosines: np.ndarray
     norms: np.ndarray
+    # Shapes (starts, m, P) and (starts, m).
 
-    def loss(self, link: EvenLink, strengths: np.ndarray) -> float:
-        """Half the mean squared distance to the teacher over all inputs."""
-        mutual = (self.cosines @ self.cosines.T) ** 2
-        np.fill_diagonal(mutual, 1.0)
-        return population_loss(link, strengths, self.norms, self.cosines**2, mutual)
+
+def flow_step(strengths: np.ndarray, link: EvenLink) -> float:
+    """Step of the integration: the fastest relaxation, of the first overlap, is 2 a K'(1)."""
+    return float(0.8 / (strengths[0] * link.activity))
 
 
 def population_flow(
@@ -33,39 +39,55 @@ def population_flow(
     dimension: int = 2,
     gradient_noise: float = 0.0,
     label_noise: float = 0.0,
-) -> FlowState:
-    """Integrate by Runge-Kutta; cosines of students outside the span of the features count as 0."""
-    state = (cosines.astype(float), np.full(len(cosines), float(initial_norm)))
-    # The fastest relaxation is that of the first overlap, 2 a K'(1).
-    count = max(1, int(np.ceil(time * strengths[0] * link.activity / 0.4)))
-    h = time / count
+    step: float | None = None,
+) -> FlowCourse:
+    """Integrate by Runge-Kutta from cosines of shape (starts, m, P).
+
+    Cosines of students outside the span of the features count as 0, as the kernel of a random pair
+    is of order d^(-k/2).
+    """
+    diagonal = np.arange(cosines.shape[1])
+
+    def fits(s: np.ndarray, n: np.ndarray) -> tuple[np.ndarray, ...]:
+        """What features and students pull, own and mutual, and the loss of each start."""
+        own, pulls = _kernels(link, s)
+        mutual, toward = _kernels(link, s @ s.swapaxes(1, 2))
+        mutual[:, diagonal, diagonal], toward[:, diagonal, diagonal] = 1.0, 0.0
+        found, others = own @ strengths, np.einsum("rij,rj->ri", mutual, n)
+        # 1/2 (sum a^2 - 2 sum n a K + sum n n K)
+        loss = 0.5 * (strengths @ strengths + np.sum(n * (others - 2 * found), axis=1))
+        return own, pulls, toward, found - others, loss
 
     def slope(s: np.ndarray, n: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        mutual, toward = _kernels(link, s @ s.T)
-        own, pulls = _kernels(link, s)
+        _, pulls, toward, excess, loss = fits(s, n)
         # ds/dt = P_perp (sum_p a_p K'(s_p) w_p - sum_{i != j} n_i K'(g_ij) v_i)
-        np.fill_diagonal(toward, 0.0)
-        np.fill_diagonal(mutual, link.kernel(np.array(1.0)))
-        force = strengths * pulls - (n * toward) @ s
-        found, others = own @ strengths, mutual @ n
-        loss = 0.5 * (strengths @ strengths - 2 * n @ found + n @ others)
-        kappa = gradient_noise * link.activity * (2 * loss + label_noise)
-        radial = np.einsum("jp,jp->j", force, s) + 0.5 * kappa * (dimension - 1)
+        force = strengths * pulls - (toward * n[:, None, :]) @ s
+        kappa = gradient_noise * link.activity * (2 * loss + label_noise)[:, None] * (dimension - 1)
+        radial = np.einsum("rjp,rjp->rj", force, s) + 0.5 * kappa
         # dn/dt = 4 n (sum_p a_p K(s_p) - sum_i n_i K(g_ij)) + kappa (d - 1) n
-        growth = 4 * (found - others) + kappa * (dimension - 1)
-        return force - radial[:, None] * s, n * growth
+        return force - radial[:, :, None] * s, n * (4 * excess + kappa)
 
-    for _ in range(count):
-        s, n = state
+    def row(t: float, s: np.ndarray, n: np.ndarray) -> tuple[float, float, np.ndarray, np.ndarray]:
+        own, *_, loss = fits(s, n)
+        shares = np.einsum("rj,rjp->rp", n, own).mean(axis=0) / strengths
+        return t, float(loss.mean()), shares, (s * s).max(axis=1).mean(axis=0)
+
+    s, n, t = cosines.astype(float), np.full(cosines.shape[:2], float(initial_norm)), 0.0
+    rows, full = [row(t, s, n)], flow_step(strengths, link) if step is None else step
+    while t < time * (1 - 1e-12):
+        h = min(full, time - t)
         k1 = slope(s, n)
         k2 = slope(s + h / 2 * k1[0], n + h / 2 * k1[1])
         k3 = slope(s + h / 2 * k2[0], n + h / 2 * k2[1])
         k4 = slope(s + h * k3[0], n + h * k3[1])
-        state = tuple(
+        s, n = (
             x + h / 6 * (w1 + 2 * w2 + 2 * w3 + w4)
-            for x, w1, w2, w3, w4 in zip(state, k1, k2, k3, k4, strict=True)
+            for x, w1, w2, w3, w4 in zip((s, n), k1, k2, k3, k4, strict=True)
         )
-    return FlowState(*state)
+        t += h
+        rows.append(row(t, s, n))
+    times, loss, captured, overlap = (np.array(column) for column in zip(*rows, strict=True))
+    return FlowCourse(times, loss, captured, overlap, s, n)
 
 
 def _kernels(link: EvenLink, cosines: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 
 from solvable.frame.points import Metrics
-from solvable.models.multi_index.emergence.flow import population_flow
+from solvable.models.multi_index.emergence.flow import flow_step, population_flow
 from solvable.models.multi_index.emergence.learner import captured, draw_student, train
 from solvable.models.multi_index.emergence.link import amplitudes, even_link
 from solvable.models.multi_index.emergence.parameters import EmergenceParameters
 from solvable.models.multi_index.emergence.theory import follow_features, match_students
 
-MOST_FLOW = 1e11
-"""Multiplications of a flow of all pairs that a replicate may take; a minute or two."""
+MOST_PAIRS = 1e9
+"""Pairs times stages that the flow of a replicate may take; a minute."""
 
 
 def draw_teacher(
@@ -68,10 +68,10 @@ def _theories(parameters: EmergenceParameters, cosines: np.ndarray) -> Metrics:
         "ode_captured": _listed(independent.captured[-1]),
         "ode_escape_time": _listed(independent.escape_times[0]),
     }
-    work = p.time * a[0] * link.activity * 20 * p.width * (p.width + p.features) * p.features
-    if work <= MOST_FLOW:
-        flow = population_flow(a, cosines, link, p.time, **common)
-        (found["flow_loss"],) = _listed([flow.loss(link, a)])
+    pairs = 4 * p.time / flow_step(a, link) * p.width * (p.width + p.features)
+    if pairs <= MOST_PAIRS:
+        flow = population_flow(a, cosines[None], link, p.time, **common)
+        found["flow_loss"] = _listed(flow.loss)[-1]
     return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from solvable.arrays import random_stream
 from solvable.errors import InvalidParameter
 from solvable.frame.points import Metrics
+from solvable.models.multi_index.emergence.flow import flow_step, population_flow
 from solvable.models.multi_index.emergence.link import amplitudes, even_link
 from solvable.models.multi_index.emergence.parameters import EmergenceParameters
 from solvable.models.multi_index.emergence.theory import (
@@ -32,15 +34,14 @@ def _starts(dimension: int, features: int, width: int, decay: float, link: str) 
     return match_students(overlaps, amplitudes(features, decay), even_link(link))
 
 
-@lru_cache(maxsize=64)
-def _courses(parameters: EmergenceParameters) -> Emergence:
-    """Courses of the features up to the time of the parameters."""
+def _independent(parameters: EmergenceParameters, starts: np.ndarray, time: float) -> Emergence:
+    """Courses of features that do not know of each other."""
     p = parameters
     return follow_features(
         amplitudes(p.features, p.decay),
-        _starts(p.dimension, p.features, p.width, p.decay, p.link),
+        starts,
         even_link(p.link),
-        p.time,
+        time,
         initial_norm=p.initial_norm,
         spare=max(0, p.width - p.features),
         dimension=p.dimension,
@@ -49,18 +50,72 @@ def _courses(parameters: EmergenceParameters) -> Emergence:
     )
 
 
-def _until(parameters: EmergenceParameters, time: float) -> Emergence:
-    """Courses beyond a time and most escapes, shared by the times of a study."""
+@lru_cache(maxsize=64)
+def _courses(parameters: EmergenceParameters) -> Emergence:
+    """Courses of independent features over the law of starts, up to the time of the parameters."""
+    p = parameters
+    starts = _starts(p.dimension, p.features, p.width, p.decay, p.link)
+    return _independent(p, starts, p.time)
+
+
+@dataclass(frozen=True)
+class Coupling:
+    """What pairs of students change of the means of independent features."""
+
+    times: np.ndarray
+    loss: np.ndarray
+    captured: np.ndarray
+    squared_overlap: np.ndarray
+
+
+@lru_cache(maxsize=64)
+def _coupling(parameters: EmergenceParameters) -> Coupling | None:
+    """Flow of all pairs less independent features, from common starts; None where it is too dear."""
+    p, link = parameters, even_link(parameters.link)
+    a = amplitudes(p.features, p.decay)
+    # 50 ns for a pair and a stage: some seconds
+    draws = int(min(48, 1e8 / (4 * p.time / flow_step(a, link) * p.width * (p.width + p.features))))
+    if draws < 4:
+        return None
+    rng = random_stream("emergence-in-sgd", "pairs")
+    squares = draw_overlaps(p.dimension, p.features, p.width, draws, rng)
+    flow = population_flow(
+        a,
+        np.sqrt(squares) * rng.choice([-1.0, 1.0], squares.shape),
+        link,
+        p.time,
+        initial_norm=p.initial_norm,
+        dimension=p.dimension,
+        gradient_noise=p.learning_rate / p.batch,
+        label_noise=p.noise,
+    )
+    alone = _independent(p, match_students(squares, a, link), p.time)
+    return Coupling(
+        flow.times,
+        flow.loss - np.interp(flow.times, alone.times, alone.loss),
+        flow.captured - _columns(flow.times, alone.times, alone.captured),
+        flow.squared_overlap - _columns(flow.times, alone.times, alone.squared_overlap),
+    )
+
+
+def _until(parameters: EmergenceParameters, time: float) -> EmergenceParameters:
+    """Parameters of a course up to a time, equal for the times of a study and for equal noise."""
+    p = parameters
+    free = {"time": time, "batch": 1, "learning_rate": p.learning_rate / p.batch}
+    return EmergenceParameters.model_construct(**{**dict(p), **free})
+
+
+def _lone_courses(parameters: EmergenceParameters, time: float) -> Emergence:
+    """Courses of independent features beyond a time and most escapes."""
     p, link = parameters, even_link(parameters.link)
     k = link.information_exponent
     typical = np.median(_starts(p.dimension, p.features, p.width, p.decay, p.link), axis=0)
     # T = 1 / (k (k - 2) mu_k^2 a s_0^(k - 2)) of a small start
     rates = k * (k - 2) * link.energies[k // 2] * amplitudes(p.features, p.decay)
-    slowest = np.max(1 / (rates * typical ** (k / 2 - 1))[typical > 0])
+    escaped = rates * typical ** (k / 2 - 1)
+    slowest = np.max(1 / escaped[escaped > 0])
     horizon = max(float(slowest), time)
-    horizon = 4.0 ** (np.ceil(np.log(horizon) / np.log(4)) + 1)
-    free = {"time": horizon, "batch": 1, "learning_rate": p.learning_rate / p.batch}
-    return _courses(EmergenceParameters.model_construct(**{**dict(p), **free}))
+    return _courses(_until(p, 4.0 ** (np.ceil(np.log(horizon) / np.log(4)) + 1)))
 
 
 def refuse_noise(parameters: EmergenceParameters) -> None:
@@ -83,11 +138,11 @@ def refuse_noise(parameters: EmergenceParameters) -> None:
         )
 
 
-def _displacement(parameters: EmergenceParameters, courses: Emergence) -> float:
+def _displacement(parameters: EmergenceParameters, courses: Emergence, time: float) -> float:
     """Deviation that noise gives to overlaps before they escape, over the start."""
     p = parameters
     starts = _starts(p.dimension, p.features, p.width, p.decay, p.link)
-    until = np.minimum(courses.escape_times, p.time)
+    until = np.minimum(courses.escape_times, time)
     spent = np.interp(until, courses.times, courses.diffusion)
     with np.errstate(divide="ignore", invalid="ignore"):
         shares = np.where(starts > 0, spent / starts, np.nan)
@@ -96,45 +151,57 @@ def _displacement(parameters: EmergenceParameters, courses: Emergence) -> float:
 
 
 def predict(parameters: EmergenceParameters) -> Metrics:
-    """Means over random starts of what independent features become."""
-    p = parameters
-    refuse_noise(p)
-    courses = _until(p, p.time)
-    moved = _displacement(p, courses)
+    """Means over random starts: of independent features, and what pairs of students change."""
+    (metrics,) = curve(parameters, np.array([parameters.time]))
+    moved = metrics["displacement"]
+    assert isinstance(moved, float)
     if moved > MOST_DIFFUSION:
-        factor = (moved / MOST_DIFFUSION) ** 2
+        p, factor = parameters, (moved / MOST_DIFFUSION) ** 2
         raise InvalidParameter(
             f"batch is {p.batch} at learning_rate = {p.learning_rate:g}: noise of the gradient moves "
             f"overlaps by {moved:.2g} of their start before features escape; predicted: up to "
             f"{MOST_DIFFUSION}. Set batch >= {int(np.ceil(p.batch * factor))}"
         )
-    return {**_at(p, courses, p.time), "displacement": moved}
-
-
-def _at(parameters: EmergenceParameters, courses: Emergence, time: float) -> Metrics:
-    a = amplitudes(parameters.features, parameters.decay)
-    median = np.median(courses.escape_times, axis=0)
-    loss = float(np.interp(time, courses.times, courses.loss))
-    return {
-        "loss": loss,
-        "captured": _interpolated(courses, courses.captured, time),
-        "squared_overlap": _interpolated(courses, courses.squared_overlap, time),
-        "escape_time": [float(t) if np.isfinite(t) else None for t in median],
-        "width_floor": float(0.5 * np.sum(a[parameters.width :] ** 2)),
-        "samples": float(time / parameters.learning_rate * parameters.batch),
-    }
-
-
-def _interpolated(courses: Emergence, values: np.ndarray, time: float) -> list[float | None]:
-    return [float(np.interp(time, courses.times, column)) for column in values.T]
+    return metrics
 
 
 def curve(parameters: EmergenceParameters, coordinates: np.ndarray) -> list[Metrics]:
     """Predictions along time from one integration."""
-    refuse_noise(parameters)
-    courses = _until(parameters, float(np.max(coordinates)))
-    moved = _displacement(parameters, courses)
-    return [{**_at(parameters, courses, float(t)), "displacement": moved} for t in coordinates]
+    p, latest = parameters, float(np.max(coordinates))
+    refuse_noise(p)
+    a, courses = amplitudes(p.features, p.decay), _lone_courses(p, latest)
+    # whole steps of the flow, in powers of two
+    step = flow_step(a, even_link(p.link))
+    pairs = _coupling(_until(p, step * 2.0 ** max(0.0, np.ceil(np.log2(latest / step)))))
+    lines = {}
+    for name in ("loss", "captured", "squared_overlap"):
+        lines[name] = _columns(coordinates, courses.times, getattr(courses, name))
+        if pairs is not None:
+            lines[name] = lines[name] + _columns(coordinates, pairs.times, getattr(pairs, name))
+    median = np.median(courses.escape_times, axis=0)
+    common: Metrics = {
+        "escape_time": [float(t) if np.isfinite(t) else None for t in median],
+        "width_floor": float(0.5 * np.sum(a[p.width :] ** 2)),
+        "coupling": float(pairs is not None),
+    }
+    return [
+        {
+            "loss": max(float(lines["loss"][place]), 0.0),
+            "captured": lines["captured"][place].tolist(),
+            "squared_overlap": np.clip(lines["squared_overlap"][place], 0, 1).tolist(),
+            **common,
+            "samples": float(time / p.learning_rate * p.batch),
+            "displacement": _displacement(p, courses, float(time)),
+        }
+        for place, time in enumerate(coordinates)
+    ]
+
+
+def _columns(times: np.ndarray, known: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Values of shape (T,) or (T, P) between the times at which they are known."""
+    if values.ndim == 1:
+        return np.asarray(np.interp(times, known, values))
+    return np.stack([np.interp(times, known, column) for column in values.T], axis=1)
 
 
 def chance(parameters: EmergenceParameters, prediction: Metrics) -> Metrics:

@@ -25,7 +25,7 @@ EMERGENCE = Reference(
 
 PRESETS = {
     "quick": Preset(
-        "Five features in 40 dimensions, one after another.",
+        "Five features in 40 dimensions, one after another; under a minute.",
         {
             "dimension": (40,),
             "features": (5,),
@@ -34,6 +34,43 @@ PRESETS = {
             "time": (1.0, 2.0, 3.0, 5.0, 8.0, 13.0, 20.0),
         },
         replicates=10,
+    ),
+    "links": Preset(
+        "A bounded link against h_4; a minute.",
+        {
+            "dimension": (32,),
+            "features": (4,),
+            "width": (16,),
+            "link": ("he4", "cosmix"),
+            "batch": (1600,),
+            "time": (2.0, 4.0, 8.0, 16.0),
+        },
+        replicates=10,
+    ),
+    "width": Preset(
+        "Networks of too few students keep a floor, and the best width grows with compute; two minutes.",
+        {
+            "dimension": (32,),
+            "features": (16,),
+            "decay": (0.8,),
+            "width": (4, 8, 16, 32),
+            "batch": (3200,),
+            "time": (2.0, 4.0, 8.0, 16.0, 32.0),
+        },
+        replicates=4,
+    ),
+    "paper": Preset(
+        "Twelve features in 96 dimensions at the paper's decay; ten minutes. Its own 1,024 features in "
+        "2,048 dimensions need the samples of d^3 and are predicted alone.",
+        {
+            "dimension": (96,),
+            "features": (12,),
+            "decay": (0.8,),
+            "width": (36,),
+            "batch": (6000,),
+            "time": (3.0, 6.0, 10.0, 16.0, 25.0, 40.0),
+        },
+        replicates=6,
     ),
 }
 
