@@ -17,6 +17,9 @@ from solvable.models.multi_index.hierarchy import hierarchical_thresholds as hie
 from solvable.models.multi_index.hierarchy import sequential_overlaps as sequential_overlaps
 from solvable.models.multi_index.overlaps import SpectralPrediction as SpectralPrediction
 from solvable.models.multi_index.overlaps import predict_spectral as predict_spectral
+from solvable.models.multi_index.recovery import RecoveryStep as RecoveryStep
+from solvable.models.multi_index.recovery import recovery_sequence as recovery_sequence
+from solvable.models.multi_index.recovery import weak_recovery as weak_recovery
 from solvable.models.quadratic.bayes import BayesOptimalState as BayesOptimalState
 from solvable.models.quadratic.bayes import bayes_optimal as bayes_optimal
 from solvable.models.quadratic.diagonal import DiagonalState as DiagonalState

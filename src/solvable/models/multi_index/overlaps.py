@@ -9,6 +9,7 @@ import numpy as np
 from solvable.errors import InvalidParameter
 from solvable.message_passing.channels import ConditionalMoments
 from solvable.operators.labels import LabelMap, label_function
+from solvable.spectra.drawn_spikes import draw_spikes
 from solvable.spectra.label_law import LabelLaw
 from solvable.spectra.label_weighted import (
     LabelWeightedSpectrum,
@@ -34,7 +35,7 @@ class SpectralPrediction:
     eigenvalues : ndarray of shape (p,)
         Their eigenvalues, at the end where each is, farthest from the bulk first.
     bulk_edges : tuple of float
-        Lower and upper edge of the bulk.
+        Smallest and largest eigenvalue with permuted labels, in the mean.
     recovered : ndarray of bool, shape (p,)
         Whether each eigenvector is out of the bulk in the limit of many dimensions.
     rotation : ndarray of shape (p, p)
@@ -200,19 +201,45 @@ def arranged(
     """Directions by distance from the bulk, and the overlap of each true one with their span."""
     own, at_upper = spectrum.squared_overlap, spectrum.at_upper_end
     recovered = np.where(at_upper, spectrum.upper.outlying, spectrum.lower.outlying)
-    low, high = spectrum.bulk_edges
-    distance = np.where(at_upper, spectrum.eigenvalues - high, low - spectrum.eigenvalues)
+    low, high = permuted_edges(law, samples / dimension, dimension)
+    places = spectrum.eigenvalues
+    distance = np.where(at_upper, places - high, low - places)
     order = np.argsort(-distance, kind="stable")
-    span = span_overlaps(law, samples, dimension)
+    eigenvalues = places[order]
+    p = law.n_directions
+    if p > dimension / 10:
+        # Many directions are noise for each other: matrices are drawn, fewer of large ones.
+        draws = int(np.clip(2.5e8 / dimension**3, 1, 24))
+        drawn = draw_spikes(
+            sample=_sample(law), heights=law.strengths, n_samples=samples,
+            n_features=dimension - p, background=None, draws=draws,
+        )  # fmt: skip
+        span, eigenvalues = drawn.squared_overlap, drawn.eigenvalues.mean(axis=0)
+    else:
+        span = span_overlaps(law, samples, dimension)
     return SpectralPrediction(
         squared_overlap=np.clip(rotation**2 @ span, 0.0, 1.0),
-        span_overlap=span[order],
+        span_overlap=np.clip(span, 0.0, 1.0)[order],
         individual_overlap=own[order],
-        eigenvalues=spectrum.eigenvalues[order],
+        eigenvalues=eigenvalues,
         bulk_edges=(low, high),
         recovered=recovered[order],
         rotation=rotation[:, order],
         parameters=bulk_parameters(spectrum)[order],
+    )
+
+
+def permuted_edges(law: LabelLaw, ratio: float, dimension: int) -> tuple[float, float]:
+    """Mean smallest and largest eigenvalue of the second moment with permuted labels."""
+    # Labels that tell nothing of one direction, and so of none
+    blind = LabelLaw(law.weights, law.probabilities, np.ones((law.weights.size, 1)))
+    spectrum = label_weighted_spectrum(blind, ratio=ratio, dimension=dimension)
+    return float(spectrum.lower.eigenvalues[0]), float(spectrum.upper.eigenvalues[0])
+
+
+def _sample(law: LabelLaw) -> WeightedSample:
+    return WeightedSample(
+        law.weights, law.probabilities, law.weights[:, None] ** 2 * law.second_moments
     )
 
 
@@ -235,9 +262,7 @@ def span_overlaps(
     p, strengths = law.n_directions, law.strengths
     least = 1e-9 * np.sqrt(law.weight_power)
     none = np.abs(strengths) <= least
-    sample = WeightedSample(
-        law.weights, law.probabilities, law.weights[:, None] ** 2 * law.second_moments
-    )
+    sample = _sample(law)
     kept = p if keep is None else keep
 
     def found(sign: float) -> np.ndarray:
