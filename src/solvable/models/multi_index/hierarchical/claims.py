@@ -113,7 +113,7 @@ CLAIMS = (
         "squared_overlap", "derived", within=0.08, entry="feature", scatter=overlap_scatter,
         because="0.08: single eigenvalues at the edge, whose ranking the theory takes in the mean.",
         where=near_threshold, power=0.5,
-        missing="every feature is far above its threshold; lower sample_ratio",
+        missing="no feature near its threshold has a predicted overlap beyond chance; lower sample_ratio",
     ),
     Agreement(
         "overlap-deflated", "A second pass on the residuals finds each feature as well as predicted.",

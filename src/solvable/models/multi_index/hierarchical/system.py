@@ -61,13 +61,13 @@ PRESETS = {
         replicates=4,
     ),
     "scaling": Preset(
-        "A hundred features at three decays: the exponents of the error; about five minutes.",
+        "A hundred features at three decays: the exponents of the error; three minutes.",
         {
             "dimension": (200,), "features": (100,), "readout": ("none",),
             "decay": (0.75, 1.0, 1.5),
             "sample_ratio": (8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0),
         },
-        replicates=2,
+        replicates=4,
     ),
     "noise-sensitivity": Preset(
         "A link of noise sensitivity exponent 2: the square of the label finds it; two minutes.",
