@@ -64,8 +64,8 @@ def weak_recovery(output: GaussianOutput, known: np.ndarray | None = None) -> Re
     -----
     A second: conditional means over cells of 2 million quasi-random samples, products of two
     halves of each cell, so that they are not biased; a threshold to about half a percent, five
-    given known directions. The supremum is the largest eigenvalue of :math:`M\mapsto E[GMG]`, which maps positive matrices to
-    positive ones and so has a positive eigenvector. What is below 0.002 counts as zero.
+    given known directions. The supremum is the largest eigenvalue of :math:`M\mapsto E[GMG]`, which
+    maps positive matrices to positive ones. What is below 0.002 counts as zero.
     arXiv:2405.15480 (note 3.1); ``tests/models/multi_index/test_recovery.py`` (closed forms,
     additive channels).
 
