@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from math import factorial
 from typing import Any
 
@@ -78,21 +79,19 @@ _GRAMMAR = (
 
 
 def _functions() -> dict[str, Callable[..., np.ndarray]]:
-    from scipy.special import erf, expit, ndtr
-
     return {
         "abs": np.abs,
         "cos": np.cos,
-        "erf": erf,
+        "erf": partial(_special, "erf"),
         "exp": np.exp,
-        "gelu": lambda t: t * ndtr(t),
+        "gelu": lambda t: t * _special("ndtr", t),
         "log": np.log,
         "max": np.maximum,
         "min": np.minimum,
         "relu": lambda t: np.maximum(t, 0.0),
-        "sigmoid": expit,
+        "sigmoid": partial(_special, "expit"),
         "sign": np.sign,
-        "silu": lambda t: t * expit(t),
+        "silu": lambda t: t * _special("expit", t),
         "sin": np.sin,
         "softplus": lambda t: np.logaddexp(t, 0.0),
         "sqrt": np.sqrt,
@@ -100,6 +99,13 @@ def _functions() -> dict[str, Callable[..., np.ndarray]]:
         "tan": np.tan,
         "tanh": np.tanh,
     }
+
+
+def _special(name: str, t: np.ndarray) -> np.ndarray:
+    """A function of SciPy, whose import takes longer than most formulas."""
+    from scipy import special
+
+    return np.asarray(getattr(special, name)(t))
 
 
 _OPERATORS: dict[type, Callable[[Any, Any], Any]] = {
@@ -214,8 +220,6 @@ def _breakpoints(reader: _Reader) -> tuple[float, ...]:
 
 def _roots(switches: list[Function]) -> tuple[float, ...]:
     """Where the switches change their sign or are zero."""
-    from scipy.optimize import brentq
-
     # Zero is a node: most kinks are there. Roots closer than a step of .007 may be missed.
     grid = np.linspace(-GAUSSIAN_RANGE, GAUSSIAN_RANGE, 4001)
     found: set[float] = set()
@@ -227,12 +231,14 @@ def _roots(switches: list[Function]) -> tuple[float, ...]:
             found |= {float(z) for z in (zeros if zeros.size < 50 else zeros[[0, -1]])}
             signs = np.sign(values)
             for place in np.flatnonzero(signs[:-1] * signs[1:] < 0):
-                found.add(
-                    brentq(
-                        lambda z, switch=switch: float(switch(np.array([z]))[0]),
-                        grid[place],
-                        grid[place + 1],
-                        xtol=1e-14,
-                    )
-                )
+                found.add(_bisected(switch, grid[place], grid[place + 1], signs[place]))
     return tuple(sorted(round(root, 14) + 0.0 for root in found))
+
+
+def _bisected(switch: Function, low: float, high: float, sign: float) -> float:
+    """Where a switch changes its sign, to rounding."""
+    for _ in range(50):
+        middle = (low + high) / 2
+        same = float(np.sign(switch(np.array([middle]))[0])) == sign
+        low, high = (middle, high) if same else (low, middle)
+    return float(high)

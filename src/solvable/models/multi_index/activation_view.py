@@ -28,7 +28,7 @@ def rows(found: Activations) -> list[dict[str, Any]]:
 
 def figures(found: Activations) -> list[Figure]:
     """Samples against noise, of the activations that have a threshold."""
-    noises = np.geomspace(1.0, 1e4, 25)
+    noises = np.logspace(-1, 4, 6)
     names = [row.name for row in found.rows if row.threshold_ratio]
     if not names or found.decay is not None:
         return []

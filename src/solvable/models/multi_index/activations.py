@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from math import inf, isfinite
 from typing import Any
 
@@ -11,6 +12,8 @@ from solvable.arrays import check_integer
 from solvable.errors import InvalidParameter
 from solvable.links import Link, make_link
 from solvable.message_passing.channels import AdditiveChannel
+from solvable.message_passing.evolution import StateEvolution
+from solvable.message_passing.outputs import GaussianOutput
 from solvable.models.multi_index.equal_directions import (
     EqualDirections,
     large_noise_information_ratio,
@@ -158,27 +161,48 @@ def _single(link: Link, found: LinkExponents, noise: float) -> Answer:
     if found.generative is None:
         return None, None, []
     if found.generative > 2:
-        power = found.generative / 2
-        return None, None, [
-            "No number of samples in proportion to d is enough for a first-order method: it takes of "
-            f"order d^{power:g}. By information a number in proportion to d is enough."
-        ]  # fmt: skip
+        bound, reason = _information_ratio(link, noise)
+        first = f"a first-order method takes of order d^{found.generative / 2:g} samples"
+        return None, bound, [_samples(None, bound, first), reason]
     ratio = float(AdditiveChannel((link,), (1.0,), noise).moments.weak_recovery_ratio[0])
     words = []
-    if not isfinite(ratio) and found.coefficient is not None:
-        ratio = large_noise_ratio(int(found.noise_sensitivity or 0), found.coefficient, noise)
-        words = [
-            "The noise is beyond what labels resolve: the threshold is that of its leading order."
-        ]
-    bound = large_noise_information_ratio(link, noise) if noise >= 1 else inf
-    if noise < 1:
-        words.append("By information: not told below a noise of 1.")
-        return ratio, None, words
-    words.append(
-        f"n = {format_number(ratio, 3)} d samples for a first-order method; by information about "
-        f"{format_number(min(bound, ratio), 3)} d (leading order at large noise)."
-    )
-    return ratio, min(bound, ratio), words
+    if found.coefficient is not None and found.noise_sensitivity is not None:
+        power = int(found.noise_sensitivity)
+        leading = large_noise_ratio(power, found.coefficient, noise)
+        if not isfinite(ratio):
+            ratio = leading
+            words = ["Labels of so much noise do not resolve it: the threshold is that law."]
+        elif found.decisive_power(noise) == power and not leading / 2 < ratio < 2 * leading:
+            words = ["At this noise that law has not set in."]
+    bound, reason = _information_ratio(link, noise)
+    if bound is not None:
+        bound = min(bound, ratio)
+    return ratio, bound, [*words, _samples(ratio, bound, "for a first-order method"), reason]
+
+
+def _samples(ratio: float | None, bound: float | None, what: str) -> str:
+    """The two thresholds in words."""
+    told = what if ratio is None else f"n = {format_number(ratio, 3)} d samples {what}"
+    if bound is None:
+        return f"{told[0].upper()}{told[1:]}." if ratio is None else f"{told}."
+    if ratio is not None and bound > 0.99 * ratio:
+        return f"{told}, and no method does with fewer."
+    least = f"any method could do with n = {format_number(bound, 3)} d"
+    return f"{told[0].upper() if ratio is None else told[0]}{told[1:]}; by information {least}."
+
+
+@lru_cache(maxsize=256)
+def _information_ratio(link: Link, noise: float) -> tuple[float | None, str]:
+    """Samples per dimension from which labels determine one direction, or why that is not told."""
+    output = GaussianOutput(lambda z: link(z[..., 0]), noise, breakpoints=link.breakpoints)
+    # Beyond, differences of labels are lost to rounding, and links of degree 8 follow their law.
+    exact = noise <= 1e8
+    try:
+        ratio = StateEvolution(output).information_threshold_ratio if exact else 0.0
+    except InvalidParameter as error:
+        return None, f"Not told by information: {error}"
+    # A first moment that is 0 by symmetry may come out as rounding, and the ratio as 0.
+    return ratio or large_noise_information_ratio(link, noise), ""
 
 
 def _equal(link: Link, found: LinkExponents, noise: float, directions: int) -> Answer:

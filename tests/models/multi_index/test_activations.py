@@ -1,0 +1,72 @@
+"""What activations cost: thresholds with and without time, and the words for them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from solvable.models.multi_index.activations import compare_activations
+
+
+def row(name, **options):
+    return compare_activations([name], **options).rows[0]
+
+
+def test_without_an_exponent_above_one_no_method_does_with_fewer():
+    for noise in (0.3, 30.0):
+        found = row("he2", noise=noise)
+        assert found.information_threshold_ratio == pytest.approx(found.threshold_ratio, rel=1e-4)
+        assert any("no method does with fewer" in words for words in found.words)
+
+
+@pytest.mark.parametrize(
+    ("name", "noise", "constant", "within"),
+    [
+        ("cosmix", 300.0, 2.433, 0.01),
+        ("he6", 1e5, 2.637, 0.01),
+        ("cosmix", 1e9, 2.433, 1e-3),
+        # E[m(y)^2] of it comes out as 3.5e-13 there, by rounding
+        ("he4", 10**3.5, 1.976, 0.02),
+    ],
+)
+def test_by_information_noise_costs_in_proportion(name, noise, constant, within):
+    found = row(name, noise=noise)
+    assert found.information_threshold_ratio == pytest.approx(constant * noise, rel=within)
+    assert found.threshold_ratio > 2 * found.information_threshold_ratio
+
+
+def test_a_nearly_cancelled_moment_decides_at_very_large_noise_alone():
+    mixed = "cos(z) - 1.12*cos(2*z)"
+    assert "up to a noise of about" in row(mixed, noise=10.0).words[1]
+    # (3.6) with c_2 = 1.7462 below the crossover, with c_1 = -4.2e-4 far above it
+    assert row(mixed, noise=1e4).threshold_ratio == pytest.approx(2 / 1.7462**2 * 1e8, rel=0.02)
+    assert row(mixed, noise=1e9).threshold_ratio == pytest.approx(1e9 / 4.199e-4**2, rel=0.02)
+
+
+def test_laws_that_have_not_set_in_are_named():
+    assert "At this noise that law has not set in." in row("he4", noise=1.0).words
+    assert "At this noise that law has not set in." not in row("cosmix", noise=10.0).words
+
+
+def test_many_directions_beyond_pairs_have_their_leading_order():
+    found = row("tanh", directions=100)
+    assert any("leading order" in words for words in found.words)
+    near = [row("tanh", directions=p).threshold_ratio / p**2 for p in (40, 100)]
+    assert near[0] == pytest.approx(near[1], rel=0.02)
+
+
+def test_features_of_a_power_law_have_a_tuple_of_thresholds():
+    found = compare_activations(["cosmix", "sign"], decay=1.0, directions=6)
+    cosmix, sign = found.rows
+    slopes = np.diff(np.log(cosmix.threshold_ratio)) / np.diff(np.log(np.arange(1, 7)))
+    assert slopes[-1] == pytest.approx(4, abs=0.15)
+    assert sign.threshold_ratio == (None,) * 6
+    assert cosmix.information_threshold_ratio is None
+    assert any("(n/d)^-0.25" in words for words in cosmix.words)
+
+
+def test_noise_zero_is_a_number_or_a_reason():
+    assert row("abs", noise=0).threshold_ratio == pytest.approx(0.5, rel=1e-4)
+    band = row("step(abs(z)-0.5)-step(abs(z)-1.6083105988156554)", noise=0)
+    assert band.information_threshold_ratio is None
+    assert any("singular" in words for words in band.words)
