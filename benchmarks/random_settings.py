@@ -3,9 +3,9 @@
     python benchmarks/random_settings.py --seed 20261125 > docs/random-settings.md
 
 Prints one table of every setting drawn, whatever it shows. Parameters are independent. Choices are
-uniform; numbers are uniform where the upper limit is less than ten times the lower, else uniform in
-their logarithm. Where a range starts at zero, the logarithm starts at one for whole numbers and at a
-hundredth of the default for others; zero itself, where allowed, is drawn half of the time for whole
+uniform, links among sixteen; numbers are uniform where the upper limit is less than ten times the
+lower, else uniform in their logarithm. Where a range starts at zero, the logarithm starts at one for
+whole numbers and at a hundredth of the default for others; zero itself, where allowed, is drawn half of the time for whole
 numbers (it means "never" or "by default") and a quarter for others. Whole numbers without an upper
 limit end at 10^9. What the system refuses is drawn again, and so is the published learner of
 sequential recovery, for which theory refuses, and, for the sake of time alone, what exceeds
@@ -44,9 +44,19 @@ MOST_COLUMNS = MOST_KERNEL_ROWS = 2_000
 ENTRIES = 3
 """Entries of a list metric that the table shows."""
 
+LINKS = (
+    "he2", "abs", "he4", "he3", "cosmix", "relu", "gelu", "tanh", "sin(z)", "cos(2*z)",
+    "z**2*exp(-z**2/2)", "step(abs(z) - 1)", "he2 + 0.5*he4", "max(z, 0.3*z)", "z + 0.4*he2", "sign",
+)  # fmt: skip
+"""What is drawn where a parameter is a link function, by name or formula."""
+
 
 def draw_value(field: FieldInfo, rng: np.random.Generator) -> Any:
     """One value of a parameter, from its whole range."""
+    if field.annotation is bool:
+        return bool(rng.integers(2))
+    if field.annotation is str:
+        return LINKS[rng.integers(len(LINKS))]
     if get_origin(field.annotation) is Literal:
         choices = get_args(field.annotation)
         return choices[rng.integers(len(choices))]
@@ -74,8 +84,9 @@ def too_dear(setting: Any, work: float) -> bool:
         return next((getattr(setting, name) for name in names if hasattr(setting, name)), 0)
 
     columns, rows = size("n_features_total", "n_inputs", "dimension"), size("n_samples", "samples")
-    rows = rows or round(getattr(setting, "sample_ratio", 0) * columns**2)
-    quadratic = hasattr(setting, "sample_ratio")
+    quadratic = ".quadratic." in type(setting).__module__
+    ratio = getattr(setting, "sample_ratio", 0)
+    rows = rows or round(ratio * columns ** (2 if quadratic else 1))
     products = (rows + size("test_samples")) * (columns**2 if quadratic else columns)
     kernel = min(rows, size("kernel_samples"))
     lifted = rows if getattr(setting, "lift", "none") != "none" else 0

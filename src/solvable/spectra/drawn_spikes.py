@@ -74,11 +74,12 @@ def draw_spikes(
     draws: int,
     room: float = 0.0,
     populations: Sequence[Population] = (),
+    between_edges: bool = False,
 ) -> DrawnSpikes:
     """Draws of the matrix of `predict_spikes`, and the directions that a learner ranks first.
 
-    ``n_features`` is that of the complement of the spikes, 0 or more; ``room`` as for
-    `predict_spikes`. Populations in place of heights and background take turns. O(draws D^3).
+    ``n_features`` is that of the complement of the spikes, 0 or more; ``room`` and ``between_edges`` as
+    for `predict_spikes`. Populations in place of heights and background take turns. O(draws D^3).
     """
     p, C, n = heights.size, n_features, round(n_samples)
     held = Background.empty(p) if background is None else background
@@ -133,6 +134,8 @@ def draw_spikes(
         far = np.maximum(far - margin, 0)
         inside = np.count_nonzero(far == 0) + p + C - values.size
         centre = (values[far == 0].sum() + others) / max(inside, 1)
+        if between_edges:
+            centre = edges.sum() / 2 + moved
         first = np.lexsort((-np.abs(values - centre), -far))[:p]
         eigenvalues[draw], components[draw] = values[first], vectors[:p, first]
     return DrawnSpikes(eigenvalues, components)

@@ -212,7 +212,7 @@ def arranged(
         draws = int(np.clip(2.5e8 / dimension**3, 1, 24))
         drawn = draw_spikes(
             sample=_sample(law), heights=law.strengths, n_samples=samples,
-            n_features=dimension - p, background=None, draws=draws,
+            n_features=dimension - p, background=None, draws=draws, between_edges=True,
         )  # fmt: skip
         span, eigenvalues = drawn.squared_overlap, drawn.eigenvalues.mean(axis=0)
     else:

@@ -46,7 +46,8 @@ def spectra(curves: Sequence[Curve]) -> list[Figure]:
     )
     shown = []
     for curve in curves:
-        first = np.nanmin(np.asarray(curve.points[-1].predicted("threshold_ratio"), dtype=float))
+        thresholds = np.asarray(curve.points[-1].predicted("threshold_ratio"), dtype=float)
+        first = np.min(thresholds[np.isfinite(thresholds)], initial=np.inf)
         # Before anything is found the farthest eigenvalues are of either end.
         points = tuple(p for p in curve.points if p.setting.sample_ratio >= 2 * first)
         if points and not curve.setting.deflation and not points[0].refused:

@@ -76,7 +76,7 @@ PRESETS = {
             "link": ("he2", "cosmix"), "label_map": ("tanh", "square"), "readout": ("none",),
             "sample_ratio": (4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0),
         },
-        replicates=4,
+        replicates=8,
     ),
     "links": Preset(
         "Links of every symmetry, both readouts; about three minutes.",
