@@ -4,11 +4,12 @@
 
 Prints one table of every setting drawn, whatever it shows. Parameters are independent. Choices are
 uniform, links among sixteen; numbers are uniform where the upper limit is less than ten times the
-lower, else uniform in their logarithm. Where a range starts at zero, the logarithm starts at one for
-whole numbers and at a hundredth of the default for others; zero itself, where allowed, is drawn half of the time for whole
-numbers (it means "never" or "by default") and a quarter for others. Whole numbers without an upper
-limit end at 10^9. What the system refuses is drawn again, and so is the published learner of
-sequential recovery, for which theory refuses, and, for the sake of time alone, what exceeds
+lower, else uniform in their logarithm. Where a range starts at zero, the logarithm starts at one
+for whole numbers and at a hundredth of the default for others; zero itself, where allowed, is drawn
+half of the time for whole numbers (it means "never" or "by default") and a quarter for others.
+Whole numbers without an upper limit end at 10^9. What the system refuses is drawn again, and so is
+the published learner of sequential recovery, for which theory refuses, and, for the sake of time
+alone, what exceeds
 
 * --work products of samples (test samples included) and features (d^2 for quadratic networks),
 * 2,000 inputs or features, and 2,000 samples with a kernel.
