@@ -11,6 +11,10 @@ from solvable.models.lofi.theory import predict_filter as predict_filter
 from solvable.models.lofi.width import WidthConvergence as WidthConvergence
 from solvable.models.lofi.width import fourth_moment_kernel as fourth_moment_kernel
 from solvable.models.lofi.width import width_convergence as width_convergence
+from solvable.models.multi_index.emergence.theory import SgdEmergence as SgdEmergence
+from solvable.models.multi_index.emergence.theory import SgdExponents as SgdExponents
+from solvable.models.multi_index.emergence.theory import sgd_emergence as sgd_emergence
+from solvable.models.multi_index.emergence.theory import sgd_exponents as sgd_exponents
 from solvable.models.multi_index.hierarchy import ScalingLaw as ScalingLaw
 from solvable.models.multi_index.hierarchy import hierarchical_law as hierarchical_law
 from solvable.models.multi_index.hierarchy import hierarchical_thresholds as hierarchical_thresholds

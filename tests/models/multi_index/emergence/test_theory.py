@@ -12,9 +12,9 @@ from solvable.models.multi_index.emergence.link import amplitudes, even_link, po
 from solvable.models.multi_index.emergence.parameters import EmergenceParameters
 from solvable.models.multi_index.emergence.theory import (
     draw_overlaps,
-    follow_features,
     match_students,
-    scaling_exponents,
+    sgd_emergence,
+    sgd_exponents,
 )
 
 LINKS = ("he4", "he6", "cosmix")
@@ -65,7 +65,7 @@ def closed_form(times, start, amplitude):
 
 def test_overlaps_of_the_fourth_polynomial_are_the_closed_form():
     a, starts = np.array([0.8, 0.5, 0.3]), np.array([[0.08, 0.02, 0.05]])
-    course = follow_features(a, starts, even_link("he4"), 60.0, initial_norm=0.01)
+    course = sgd_emergence(a, starts, 60.0, initial_norm=0.01)
     for place, amplitude in enumerate(a):
         expected = closed_form(course.times, starts[0, place], amplitude)
         np.testing.assert_allclose(course.squared_overlap[:, place], expected, atol=0.004)
@@ -85,11 +85,11 @@ def test_courses_solve_their_equations(name):
         growth = 4 * (a * link.kernel(y) - n) + noise * (d - 1)
         return np.concatenate([2 * a * link.pull(y) * (1 - y) - noise * (d * y - 1), n * growth])
 
-    course = follow_features(
+    course = sgd_emergence(
         a,
         starts,
-        link,
         20.0,
+        link=link,
         initial_norm=0.03,
         dimension=d,
         gradient_noise=kappa,
@@ -106,7 +106,7 @@ def test_courses_solve_their_equations(name):
 
 def test_a_small_start_escapes_at_the_inverse_of_its_rate():
     a, starts = np.array([1.0, 0.5]), np.array([[1e-5, 1e-5]])
-    course = follow_features(a, starts, even_link("he4"), 1e6, initial_norm=0.1, step=0.005)
+    course = sgd_emergence(a, starts, 1e6, initial_norm=0.1, step=0.005)
     np.testing.assert_allclose(course.escape_times[0], 1 / (8 * a * 1e-5), rtol=0.01)
 
 
@@ -142,9 +142,7 @@ def many_features(decay, features=20_000, start=0.02):
     """Loss of aligned norms, n = a K, of features with equal starts, and the time of the first."""
     a = amplitudes(features, decay)
     first = 1 / (8 * a[0] * start)
-    course = follow_features(
-        a, np.full((1, features), start), even_link("he4"), first * 1e3**decay, initial_norm=1e-8
-    )
+    course = sgd_emergence(a, np.full((1, features), start), first * 1e3**decay, initial_norm=1e-8)
     return a, first, course.times, 0.5 * np.sum(a**2 * (1 - course.squared_overlap**2) ** 2, axis=1)
 
 
@@ -155,13 +153,13 @@ def test_note_5_17_loss_against_time(decay, noted, within):
     _, first, times, loss = many_features(decay)
     slope = slope_between(times, loss, first * 10**decay, first * 1000**decay)
     assert slope == pytest.approx(noted, abs=within)
-    assert scaling_exponents(decay).time == pytest.approx(noted)
+    assert sgd_exponents(decay).time == pytest.approx(noted)
 
 
 @pytest.mark.parametrize("decay", [1.0, 1.4])
 def test_exponents_in_width_compute_and_samples(decay):
     a, first, times, loss = many_features(decay, 6_000)
-    exponents, ranks = scaling_exponents(decay), np.arange(1, a.size + 1)
+    exponents, ranks = sgd_exponents(decay), np.arange(1, a.size + 1)
     tail = 0.5 * np.cumsum((a**2)[::-1])[::-1]
     assert slope_between(ranks, tail, 10, 300) == pytest.approx(exponents.width, abs=0.04)
     # A width of m learns the first m features: the others stay. The best of all m at a compute m t.
@@ -182,9 +180,26 @@ def test_exponents_in_width_compute_and_samples(decay):
     )
 
 
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (([1.0, 0.5], [[0.1]], 5.0), r"\(1, 1\)"),
+        (([0.5, 1.0], [[0.1, 0.1]], 5.0), "descending"),
+        (([1.0], [[1.5]], 5.0), "from 0 to 1"),
+        (([1.0], [[0.5]], 0.0), "above 0"),
+    ],
+)
+def test_bad_arguments_of_the_courses_are_refused(arguments, words):
+    strengths, starts, horizon = arguments
+    with pytest.raises(InvalidParameter, match=words):
+        sgd_emergence(np.array(strengths), np.array(starts), horizon, initial_norm=0.1)
+    with pytest.raises(InvalidParameter, match="he4"):
+        sgd_emergence(np.ones(1), np.ones((1, 1)), 1.0, link="he2", initial_norm=0.1)
+
+
 def test_a_decay_without_power_law_is_refused():
     with pytest.raises(InvalidParameter, match=r"above 0\.5"):
-        scaling_exponents(0.5)
+        sgd_exponents(0.5)
 
 
 def loss_of(weights, link, a):
@@ -268,8 +283,8 @@ def test_noise_of_the_gradient_leaves_the_predicted_misalignment():
     for seed in range(12):
         student = train(start, parameters, random_stream("floor", seed))
         found.append(1 - float(student.squared_overlaps(1)[0, 0]))
-    course = follow_features(
-        np.ones(1), np.array([[1.0]]), even_link("he4"), 4.0, initial_norm=1.0, dimension=d,
+    course = sgd_emergence(
+        np.ones(1), np.array([[1.0]]), 4.0, initial_norm=1.0, dimension=d,
         gradient_noise=0.01 / 400, label_noise=4.0,
     )  # fmt: skip
     expected = 1 - course.squared_overlap[-1, 0]

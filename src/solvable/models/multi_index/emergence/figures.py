@@ -8,7 +8,7 @@ import numpy as np
 
 from solvable.frame.curves import Curve
 from solvable.frame.panels import Panel, Trace, grouped
-from solvable.models.multi_index.emergence.theory import scaling_exponents
+from solvable.models.multi_index.emergence.theory import sgd_exponents
 from solvable.plots.figure import Figure, Series
 
 
@@ -40,7 +40,7 @@ def frontier(curves: Sequence[Curve]) -> list[Figure]:
                 "students times steps m t / eta",
                 "loss",
                 series,
-                "Dashed: the exponent of the lower envelope for very many features, where one exists.",
+                "Dashed: exponent of the lower envelope for very many features; few end steeper.",
                 x_scale="log",
                 y_scale="log",
             )
@@ -59,7 +59,7 @@ def _guide(envelope: dict[str, list[np.ndarray]], decay: float) -> list[Series]:
     ends = np.exp(np.array([low, high]))
     middle = np.exp((low + high) / 2)
     best = min(np.interp(middle, *pair) for pair in zip(*envelope.values(), strict=True))
-    exponent = scaling_exponents(decay).compute
+    exponent = sgd_exponents(decay).compute
     return [
         Series(
             f"exponent {exponent:.2f}",

@@ -9,6 +9,7 @@ from math import exp, factorial, sqrt
 
 import numpy as np
 
+from solvable.errors import InvalidParameter, unknown_choice
 from solvable.hermite import gaussian_quadrature
 
 
@@ -110,6 +111,8 @@ def even_link(name: str) -> EvenLink:
         "he6": (_he6, (0.0, 0.0, 0.0, 1.0)),
         "cosmix": (_cosmix, _cosine_energies()[1]),
     }
+    if name not in links:
+        raise InvalidParameter(unknown_choice("link", name, sorted(links)))
     return EvenLink(name, *links[name])
 
 

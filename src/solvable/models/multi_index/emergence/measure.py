@@ -12,7 +12,7 @@ from solvable.models.multi_index.emergence.flow import flow_step, population_flo
 from solvable.models.multi_index.emergence.learner import captured, draw_student, train
 from solvable.models.multi_index.emergence.link import amplitudes, even_link
 from solvable.models.multi_index.emergence.parameters import EmergenceParameters
-from solvable.models.multi_index.emergence.theory import follow_features, match_students
+from solvable.models.multi_index.emergence.theory import match_students, sgd_emergence
 
 MOST_PAIRS = 1e9
 """Pairs times stages that the flow of a replicate may take; a minute."""
@@ -62,7 +62,7 @@ def _theories(parameters: EmergenceParameters, cosines: np.ndarray) -> Metrics:
     }
     starts = match_students(cosines[None] ** 2, a, link)
     spare = max(0, p.width - p.features)
-    independent = follow_features(a, starts, link, p.time, spare=spare, **common)
+    independent = sgd_emergence(a, starts, p.time, link=link, spare=spare, **common)
     found: Metrics = {
         "ode_loss": _listed(independent.loss)[-1],
         "ode_captured": _listed(independent.captured[-1]),

@@ -14,10 +14,10 @@ from solvable.models.multi_index.emergence.flow import flow_step, population_flo
 from solvable.models.multi_index.emergence.link import amplitudes, even_link
 from solvable.models.multi_index.emergence.parameters import EmergenceParameters
 from solvable.models.multi_index.emergence.theory import (
-    Emergence,
+    SgdEmergence,
     draw_overlaps,
-    follow_features,
     match_students,
+    sgd_emergence,
 )
 
 MOST_KICK = 0.3
@@ -34,14 +34,14 @@ def _starts(dimension: int, features: int, width: int, decay: float, link: str) 
     return match_students(overlaps, amplitudes(features, decay), even_link(link))
 
 
-def _independent(parameters: EmergenceParameters, starts: np.ndarray, time: float) -> Emergence:
+def _independent(parameters: EmergenceParameters, starts: np.ndarray, time: float) -> SgdEmergence:
     """Courses of features that do not know of each other."""
     p = parameters
-    return follow_features(
+    return sgd_emergence(
         amplitudes(p.features, p.decay),
         starts,
-        even_link(p.link),
         time,
+        link=p.link,
         initial_norm=p.initial_norm,
         spare=max(0, p.width - p.features),
         dimension=p.dimension,
@@ -51,7 +51,7 @@ def _independent(parameters: EmergenceParameters, starts: np.ndarray, time: floa
 
 
 @lru_cache(maxsize=64)
-def _courses(parameters: EmergenceParameters) -> Emergence:
+def _courses(parameters: EmergenceParameters) -> SgdEmergence:
     """Courses of independent features over the law of starts, up to the time of the parameters."""
     p = parameters
     starts = _starts(p.dimension, p.features, p.width, p.decay, p.link)
@@ -105,7 +105,7 @@ def _until(parameters: EmergenceParameters, time: float) -> EmergenceParameters:
     return EmergenceParameters.model_construct(**{**dict(p), **free})
 
 
-def _lone_courses(parameters: EmergenceParameters, time: float) -> Emergence:
+def _lone_courses(parameters: EmergenceParameters, time: float) -> SgdEmergence:
     """Courses of independent features beyond a time and most escapes."""
     p, link = parameters, even_link(parameters.link)
     k = link.information_exponent
@@ -138,7 +138,7 @@ def refuse_noise(parameters: EmergenceParameters) -> None:
         )
 
 
-def _displacement(parameters: EmergenceParameters, courses: Emergence, time: float) -> float:
+def _displacement(parameters: EmergenceParameters, courses: SgdEmergence, time: float) -> float:
     """Deviation that noise gives to overlaps before they escape, over the start."""
     p = parameters
     starts = _starts(p.dimension, p.features, p.width, p.decay, p.link)
