@@ -1,0 +1,110 @@
+"""Figures of single-index models: theory as lines, measurement as points."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from solvable.frame.curves import Curve
+from solvable.frame.panels import Panel, Trace, grouped
+from solvable.plots.figure import Figure, Marker, Series
+
+OVERLAP = Panel(
+    "overlap",
+    "What each estimator finds of the direction",
+    "squared overlap with the direction",
+    [Trace("squared_overlap", "")],
+    "Squared overlap of each estimator against samples per dimension. Dashed: the best that any "
+    "estimator can do. Vertical lines: samples from which algorithms, and from which any estimator, find "
+    "something.",
+    overlay=("estimator",),
+    y_range=(-0.02, 1.02),
+)
+
+
+def overlaps(curves: Sequence[Curve]) -> list[Figure]:
+    """All estimators of a channel on one picture, with the information-theoretic line."""
+    figures = []
+    for group in grouped(curves, OVERLAP.overlay):
+        for figure in OVERLAP(group.curves):
+            first = group.curves[0]
+            best = first.line("best_overlap")
+            extra = []
+            if np.isfinite(best).any():
+                extra.append(Series("best possible", first.grid, best, "dashed", colour=7))
+            figures.append(
+                replace(
+                    figure,
+                    name=f"overlap{group.suffix}" + figure.name.removeprefix("overlap"),
+                    title=f"{OVERLAP.title} ({group.words})" if group.words else OVERLAP.title,
+                    series=[*figure.series, *extra],
+                    markers=_thresholds(group.curves),
+                )
+            )
+    return figures
+
+
+def _thresholds(curves: Sequence[Curve]) -> list[Marker]:
+    """Lines at the thresholds of algorithms and of information."""
+    found: list[Marker] = []
+    for name, label in (
+        ("threshold_ratio", "algorithms"),
+        ("information_threshold_ratio", "information"),
+    ):
+        places = [
+            float(point.predicted(name))
+            for curve in curves
+            for point in curve.points[:1]
+            if not point.refused and point.prediction.get(name) is not None
+        ]
+        inside = [x for x in places if curves[0].grid[0] < x < curves[0].grid[-1]]
+        # The lowest of all estimators is that of the best of them.
+        if inside and min(inside) == min(places):
+            found.append(Marker(min(inside), label, len(found)))
+    if len(found) == 2 and abs(found[0].x - found[1].x) < 0.01 * found[0].x:
+        return [replace(found[0], label="algorithms and information")]
+    return found
+
+
+def spectral(*estimators: str) -> Callable[[Curve], bool]:
+    """Curves of estimators that have a spectrum."""
+    return lambda curve: curve.setting.estimator in estimators and not curve.setting.linear
+
+
+PANELS = (
+    overlaps,
+    Panel(
+        "spectrum",
+        "An eigenvalue leaves the bulk",
+        "eigenvalue",
+        [Trace("outlier", "outlier"), Trace("bulk_edge", "edge")],
+        "Of the best label map the outlier is at 1 and the edge falls away from it; of other maps the "
+        "outlier leaves the edge.",
+        when=spectral("optimal", "tanh", "square", "identity"),
+    ),
+    Panel(
+        "disc",
+        "Linearised message passing: an eigenvalue leaves a disc",
+        "modulus of eigenvalues",
+        [Trace("outlier", "outlier"), Trace("bulk_edge", "radius of the disc")],
+        "The outlier is n/d over that at threshold, the radius its square root.",
+        when=spectral("lamp"),
+        y_scale="log",
+    ),
+    Panel(
+        "good-start",
+        "What message passing keeps of a good start",
+        "squared overlap with the direction",
+        [
+            Trace("squared_overlap", "from what it finds"),
+            Trace("informed_overlap", "from near the truth"),
+        ],
+        "Where the two differ the samples hold the direction, and no efficient algorithm that is known "
+        "finds it.",
+        when=lambda curve: curve.setting.estimator == "amp",
+        markers={"threshold_ratio": "algorithms", "information_threshold_ratio": "information"},
+        y_range=(-0.02, 1.02),
+    ),
+)

@@ -1,0 +1,164 @@
+"""One replicate of a single-index model: draw, estimate the direction, score."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from solvable.errors import NotConverged
+from solvable.frame.points import Metrics
+from solvable.message_passing.loop import (
+    GaussianSensors,
+    MessagePassingResult,
+    Start,
+    message_passing,
+)
+from solvable.message_passing.outputs import additive_output
+from solvable.message_passing.posterior import Outputs, posterior_given
+from solvable.models.multi_index.overlaps import mapped_labels, optimal_map
+from solvable.models.multi_index.preprocessing import (
+    lamp_directions,
+    lamp_moduli,
+    scalar_directions,
+)
+from solvable.models.multi_index.single.parameters import SingleIndexParameters
+from solvable.models.multi_index.single.predict import INFORMED
+from solvable.models.multi_index.single.theory import optimal_overlap
+from solvable.models.multi_index.target import MultiIndexTarget
+from solvable.operators.labels import apply_label_map
+
+METRICS = ("squared_overlap", "informed_overlap", "outlier", "bulk_edge", "converged")
+"""Everything that a replicate may measure; None where an estimator has no such thing."""
+
+
+def draw_target(parameters: SingleIndexParameters, rng: np.random.Generator) -> MultiIndexTarget:
+    """Target with a direction of its own."""
+    return MultiIndexTarget(parameters.dimension, parameters.channel, int(rng.integers(2**31)))
+
+
+def draw_teacher(
+    parameters: SingleIndexParameters, rng: np.random.Generator
+) -> dict[str, np.ndarray]:
+    """Direction of the target of one replicate, stored with a study."""
+    return {"directions": draw_target(parameters, rng).directions}
+
+
+def measure(parameters: SingleIndexParameters, rng: np.random.Generator) -> Metrics:
+    """Metrics of one replicate."""
+    target = draw_target(parameters, rng)
+    X, y = target.sample(parameters.samples, rng)
+    direction = target.directions[:, 0]
+    empty: Metrics = dict.fromkeys(METRICS)
+    if parameters.estimator == "amp":
+        return empty | _message_passing(parameters, X, y, direction, rng)
+    if parameters.linear:
+        # w = sum_i m(y_i) x_i
+        found = X.T @ parameters.channel.moments.first_at(y)[:, 0]
+        return empty | {"squared_overlap": overlap(found, direction)}
+    if parameters.estimator == "lamp":
+        return empty | _lamp(parameters, X, y, direction, rng)
+    return empty | _spectral(parameters, X, y, direction, rng)
+
+
+def overlap(found: np.ndarray, direction: np.ndarray) -> float:
+    """Squared overlap of an estimate with the unit direction; 0 for none."""
+    return float((found @ direction) ** 2 / max(float(found @ found), 1e-300))
+
+
+def _spectral(
+    parameters: SingleIndexParameters,
+    X: np.ndarray,
+    y: np.ndarray,
+    direction: np.ndarray,
+    rng: np.random.Generator,
+) -> Metrics:
+    """Leading eigenpair at the end of the direction, and the edge that follows it."""
+    moments = parameters.channel.moments
+    if parameters.estimator == "optimal":
+        T, unit = optimal_map(moments.at(y)[:, 0]), 1.0
+    else:
+        T = apply_label_map(y, parameters.estimator)  # type: ignore[arg-type]
+        # Of (1/n) sum T x x^T; a direction of negative strength leaves the lower end.
+        strength = moments.probabilities @ (
+            mapped_labels(moments, parameters.estimator) * moments.second[:, 0]
+        )
+        unit = float(np.copysign(X.shape[1] / len(X), strength))
+    values, vectors = scalar_directions(X, np.sign(unit) * T, 2, rng=rng)
+    return {
+        "squared_overlap": overlap(vectors[:, 0], direction),
+        "outlier": unit * float(values[0]),
+        "bulk_edge": unit * float(values[1]),
+    }
+
+
+def _lamp(
+    parameters: SingleIndexParameters,
+    X: np.ndarray,
+    y: np.ndarray,
+    direction: np.ndarray,
+    rng: np.random.Generator,
+) -> Metrics:
+    """Eigenvalue of largest real part, and the middle one of the moduli that follow."""
+    G = parameters.channel.moments.at(y)[:, 0]
+    found = lamp_directions(X, G, 1, rng=rng)
+    outlier = float(found.eigenvalues[0])
+    # One label of large G has an eigenvalue of its own beyond the disc, and the outlier has its own.
+    moduli = lamp_moduli(X, G, min(6, len(X) - 2), rng=rng)
+    others = moduli[moduli < 0.999 * outlier] if outlier >= 0.999 * moduli[0] else moduli
+    return {
+        "squared_overlap": overlap(found.vectors[0, :, 0], direction),
+        "outlier": outlier,
+        "bulk_edge": float(np.median(others)) if others.size else None,
+    }
+
+
+def _message_passing(
+    parameters: SingleIndexParameters,
+    X: np.ndarray,
+    y: np.ndarray,
+    direction: np.ndarray,
+    rng: np.random.Generator,
+) -> Metrics:
+    """Bayes message passing from what a spectral estimator finds, and from near the truth."""
+    n, d = X.shape
+    sensors = GaussianSensors(X)
+    outputs = posterior_given(additive_output(parameters.channel), y)
+    nothing = Start.nothing(sensors, n)
+    start = nothing if parameters.linear else warm_start(parameters, X, y, rng)
+    truth = direction[:, None] * np.sqrt(d)
+    # An estimate that owes nothing to the samples, so that no message belongs to it
+    near = INFORMED * truth + np.sqrt(INFORMED * (1 - INFORMED)) * rng.standard_normal((d, 1))
+    informed = Start(near, np.array([[1 - INFORMED]]), np.zeros((n, 1)))
+    found, best = settled(sensors, outputs, start), settled(sensors, outputs, informed)
+    return {
+        "squared_overlap": None if found is None else overlap(found.estimate[:, 0], direction),
+        "informed_overlap": None if best is None else overlap(best.estimate[:, 0], direction),
+        "converged": float(found is not None),
+    }
+
+
+def warm_start(
+    parameters: SingleIndexParameters, X: np.ndarray, y: np.ndarray, rng: np.random.Generator
+) -> Start:
+    """Eigenvector of the best map of the label, with the messages of the linear fixed point it is."""
+    d = X.shape[1]
+    T = optimal_map(parameters.channel.moments.at(y)[:, 0])
+    vectors = scalar_directions(X, T, 1, rng=rng)[1]
+    # At the threshold nothing would be a fixed point too: message passing needs something to start.
+    q = max(optimal_overlap(parameters.channel.moments, len(X) / d), 0.02)
+    h = np.sqrt(q * d) * vectors
+    # g_old = T* (X h), V = 1 - q (note 2.7)
+    return Start(h, np.array([[1 - q]]), T[:, None] * (X @ h) / np.sqrt(d))
+
+
+def settled(
+    sensors: GaussianSensors, outputs: Outputs, start: Start
+) -> MessagePassingResult | None:
+    """Fixed point of message passing, more damped if it circles; None if it still does."""
+    for damping, steps in ((0.3, 300), (0.7, 600)):
+        try:
+            return message_passing(
+                sensors, outputs, start, damping=damping, max_steps=steps, tolerance=1e-3
+            )
+        except NotConverged:
+            continue
+    return None

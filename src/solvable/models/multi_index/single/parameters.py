@@ -1,0 +1,121 @@
+"""Parameters of the system `single-index`."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Literal
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from solvable.errors import InvalidParameter
+from solvable.frame.system import Parameters
+from solvable.links import make_link
+from solvable.message_passing.channels import AdditiveChannel
+from solvable.models.multi_index.overlaps import mapped_labels
+
+Estimator = Literal["optimal", "lamp", "tanh", "square", "identity", "amp"]
+
+
+class SingleIndexParameters(Parameters):
+    """Parameters of a single-index model and of the estimator of its direction."""
+
+    dimension: int = Field(400, ge=10, le=20_000)
+    """Number d of input coordinates."""
+    link: str = "abs"
+    """Link, by name (abs, he2, he4, cosmix, relu, tanh, ...) or a formula in z."""
+    noise: float = Field(0.1, ge=0, le=1e6)
+    """Variance Delta of the label noise."""
+    sample_ratio: float = Field(1.5, gt=0, le=1e5)
+    """Samples per coordinate, n/d."""
+    estimator: Estimator = "optimal"
+    """Eigenvector of the second moment weighted by the best map of the label, or by tanh, square (cut at
+    9) or identity of standardised labels; of linearised message passing; or Bayes message passing."""
+    standardised: bool = True
+    """Whether the link has mean 0 and variance 1."""
+
+    @model_validator(mode="after")
+    def _check(self) -> SingleIndexParameters:
+        if self.samples < 4:
+            raise ValueError(
+                f"sample_ratio is {self.sample_ratio:g}, so that there are {self.samples} samples; "
+                "allowed: at least 4 samples"
+            )
+        if self.samples * self.dimension > 5e8:
+            raise ValueError(
+                f"{self.samples} samples of {self.dimension} coordinates take "
+                f"{8e-9 * self.samples * self.dimension:.0f} GB; allowed: up to 4 GB. Lower "
+                "sample_ratio or dimension"
+            )
+        refused = _without_information(self.channel, self.estimator)
+        if refused:
+            raise ValueError(refused)
+        return self
+
+    @property
+    def samples(self) -> int:
+        """Number n of samples."""
+        return round(self.sample_ratio * self.dimension)
+
+    @property
+    def channel(self) -> AdditiveChannel:
+        """Channel of the labels."""
+        return _channel(self.link, self.noise, self.standardised)
+
+    @property
+    def linear(self) -> bool:
+        """Whether the best estimator is linear: a label tells the sign of the direction."""
+        return self.estimator in ("optimal", "amp") and tells_sign(self.channel)
+
+    @property
+    def place(self) -> str:
+        """Words for a place in a study."""
+        return (
+            f"n/d = {self.sample_ratio:.4g}, link {self.link}, noise {self.noise:g}, "
+            f"{self.estimator}"
+        )
+
+
+@lru_cache(maxsize=64)
+def _channel(link: str, noise: float, standardised: bool) -> AdditiveChannel:
+    """The same channel for the same numbers, which holds its conditional moments."""
+    return AdditiveChannel((make_link(link, standardised=standardised),), (1.0,), noise)
+
+
+@lru_cache(maxsize=64)
+def tells_sign(channel: AdditiveChannel) -> bool:
+    """Whether m(y) = E[z | y] is not 0."""
+    return bool(channel.links[0].parity != "even" and channel.moments.linear_information[0] > 1e-15)
+
+
+@lru_cache(maxsize=256)
+def _without_information(channel: AdditiveChannel, estimator: Estimator) -> str:
+    """Why an estimator has nothing to find at any sample size, or nothing."""
+    link = channel.links[0]
+    quadratic = bool(np.isfinite(channel.moments.weak_recovery_ratio[0]))
+    if estimator in ("optimal", "amp"):
+        if quadratic or tells_sign(channel):
+            return ""
+        return (
+            f"labels of the link {link.name!r} tell neither the sign nor the size of the direction "
+            "(generative exponent above 2): no number of samples in proportion to the dimension finds "
+            "it. Allowed: links with E[z | y] or E[z^2 - 1 | y] not 0"
+        )
+    if not quadratic:
+        other = "take estimator=optimal, which is linear there" if tells_sign(channel) else ""
+        return (
+            f"labels of the link {link.name!r} hold no second-order information, E[z^2 | y] = 1, for "
+            f"the estimator {estimator}; allowed: links with some{', or ' * bool(other)}{other}"
+        )
+    if estimator == "lamp":
+        return ""
+    try:
+        T = mapped_labels(channel.moments, estimator)
+    except InvalidParameter as error:
+        return str(error)
+    if np.abs(T).max() <= 1e-9:
+        return (
+            f"the label map {estimator} sends all labels of the link {link.name!r} to one value; "
+            "allowed: another estimator, or noise above 0"
+        )
+    return ""

@@ -1,0 +1,154 @@
+"""Prediction of the estimators of a single-index model at a size."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+
+from solvable.errors import InvalidParameter
+from solvable.frame.points import NO_PREDICTION, Metrics
+from solvable.message_passing.channels import AdditiveChannel
+from solvable.message_passing.evolution import StateEvolution
+from solvable.message_passing.outputs import additive_output
+from solvable.models.multi_index.overlaps import mapped_labels, optimal_map
+from solvable.models.multi_index.single.parameters import SingleIndexParameters
+from solvable.models.multi_index.single.theory import lamp_prediction
+from solvable.spectra.label_emergence import emergence_ratio
+from solvable.spectra.label_weighted import label_weighted_spectrum
+
+
+def predict(parameters: SingleIndexParameters) -> Metrics:
+    """Overlap, thresholds, and the place of the outlier where there is a spectrum."""
+    metrics, reason = _bounds(parameters)
+    if parameters.estimator == "amp":
+        found = _message_passing(parameters)
+    elif parameters.linear:
+        found = _linear(parameters)
+    elif parameters.estimator == "lamp":
+        found = _lamp(parameters)
+    else:
+        found = _spectral(parameters)
+    return metrics | found | ({NO_PREDICTION: reason} if reason else {})
+
+
+def _bounds(parameters: SingleIndexParameters) -> tuple[Metrics, str]:
+    """What bounds every estimator, and why that is not known where it is not."""
+    names = ("information_threshold_ratio", "best_overlap")
+    try:
+        evolution = state_evolution(parameters.channel)
+        values = (evolution.information_threshold_ratio, evolution.best_overlap(_ratio(parameters)))
+    except InvalidParameter as error:
+        if parameters.estimator == "amp":
+            raise
+        return dict.fromkeys(names), f"the information-theoretic limit is not known: {error}"
+    return dict(zip(names, values, strict=True)), ""
+
+
+@lru_cache(maxsize=32)
+def state_evolution(channel: AdditiveChannel) -> StateEvolution:
+    """State evolution of a channel, which holds its curve."""
+    return StateEvolution(additive_output(channel))
+
+
+def _ratio(parameters: SingleIndexParameters) -> float:
+    """Samples per dimension as they are drawn."""
+    return parameters.samples / parameters.dimension
+
+
+def _message_passing(parameters: SingleIndexParameters) -> Metrics:
+    evolution, ratio = state_evolution(parameters.channel), _ratio(parameters)
+    threshold = 0.0 if parameters.linear else evolution.threshold_ratio
+    near = [evolution.overlap(factor * ratio) for factor in (0.93, 1.07)]
+    return {
+        "squared_overlap": evolution.overlap(ratio),
+        "informed_overlap": evolution.overlap(ratio, start=INFORMED),
+        "threshold_ratio": threshold,
+        "outlier": None,
+        "bulk_edge": None,
+        # How far 7 % of the samples move the overlap: near a jump finite samples are far from the limit.
+        "steepness": near[1] - near[0],
+    }
+
+
+INFORMED = 0.95
+"""Overlap of the start that knows the direction."""
+
+
+def _linear(parameters: SingleIndexParameters) -> Metrics:
+    # rho^2 = alpha I_1 / (1 + alpha I_1), I_1 = E[m(y)^2]  (3.1)
+    information = _ratio(parameters) * float(parameters.channel.moments.linear_information[0])
+    return {
+        "squared_overlap": information / (1 + information),
+        "informed_overlap": None,
+        "threshold_ratio": 0.0,
+        "outlier": None,
+        "bulk_edge": None,
+        "steepness": None,
+    }
+
+
+def _spectral(parameters: SingleIndexParameters) -> Metrics:
+    """A scalar map: the spectrum of (1/n) sum T x x^T, or of (1/d) sum T* x x^T."""
+    moments = parameters.channel.moments
+    optimal = parameters.estimator == "optimal"
+    T = (
+        optimal_map(moments.second[:, 0])
+        if optimal
+        else mapped_labels(moments, parameters.estimator)
+    )
+    law, ratio = moments.law(T), _ratio(parameters)
+    spectrum = label_weighted_spectrum(law, ratio=ratio, dimension=parameters.dimension)
+    end = spectrum.upper if law.strengths[0] >= 0 else spectrum.lower
+    # The outlier of T* is at 1 with the factor 1/d (note 3.3).
+    unit = ratio if optimal else 1.0
+    return {
+        "squared_overlap": float(end.squared_overlap[0]),
+        "informed_overlap": None,
+        "threshold_ratio": _threshold(
+            parameters.channel, parameters.estimator, parameters.dimension
+        ),
+        "outlier": unit * float(end.eigenvalues[0]),
+        "bulk_edge": unit * float(end.following[0]),
+        "steepness": None,
+    }
+
+
+@lru_cache(maxsize=64)
+def _threshold(channel: AdditiveChannel, estimator: str, dimension: int) -> float | None:
+    """Samples per dimension from which an estimator finds the direction; None if none do."""
+    moments = channel.moments
+    if estimator in ("optimal", "lamp"):
+        found = float(moments.weak_recovery_ratio[0])
+    else:
+        # Labels without bounds have thresholds that depend on the dimension.
+        bounded = estimator in ("tanh", "square")
+        law = moments.law(mapped_labels(moments, estimator))
+        found = float(emergence_ratio(law, dimension=None if bounded else dimension)[0])
+    return found if np.isfinite(found) else None
+
+
+def _lamp(parameters: SingleIndexParameters) -> Metrics:
+    found = lamp_prediction(
+        parameters.channel.moments, sample_ratio=_ratio(parameters), dimension=parameters.dimension
+    )
+    return {
+        "squared_overlap": found.squared_overlap,
+        "informed_overlap": None,
+        "threshold_ratio": _threshold(parameters.channel, "lamp", parameters.dimension),
+        "outlier": found.outlier,
+        "bulk_edge": found.radius,
+        "steepness": None,
+    }
+
+
+def chance(parameters: SingleIndexParameters, prediction: Metrics) -> Metrics:
+    """Metrics of a random direction."""
+    return {
+        "squared_overlap": 1 / parameters.dimension,
+        "informed_overlap": None
+        if prediction.get("informed_overlap") is None
+        else 1 / parameters.dimension,
+        # A direction that is found nowhere leaves the edge as its eigenvalue.
+        "outlier": prediction.get("bulk_edge"),
+    }

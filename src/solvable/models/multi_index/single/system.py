@@ -1,0 +1,117 @@
+"""Single-index models: four estimators of one direction, and what no estimator can beat.
+
+A label depends on one direction of Gaussian inputs, through a link and noise. The best label map,
+linearised message passing, maps that do not know the channel, and Bayes message passing each find the
+direction from a definite number of samples on; so does an estimator of unlimited time.
+"""
+
+from __future__ import annotations
+
+from solvable.frame.curves import Axis
+from solvable.frame.system import Preset, Reference, System
+from solvable.models.multi_index.single.parameters import SingleIndexParameters
+
+NOISE_SENSITIVITY = Reference(
+    key="defilippis2026noise",
+    bibtex="""@article{defilippis2026noise,
+  title   = {A Noise Sensitivity Exponent Controls Large Statistical-to-Computational Gaps in Single-
+             and Multi-Index Models},
+  author  = {Defilippis, Leonardo and Krzakala, Florent and Loureiro, Bruno and Maillard, Antoine},
+  journal = {arXiv preprint arXiv:2603.17896},
+  year    = {2026}
+}""",
+)
+
+WEAK_LEARNABILITY = Reference(
+    key="troiani2025fundamental",
+    bibtex="""@inproceedings{troiani2025fundamental,
+  title     = {Fundamental computational limits of weak learnability in high-dimensional multi-index
+               models},
+  author    = {Troiani, Emanuele and Dandi, Yatin and Defilippis, Leonardo and Zdeborov{\\'a}, Lenka and
+               Loureiro, Bruno and Krzakala, Florent},
+  booktitle = {International Conference on Artificial Intelligence and Statistics},
+  note      = {arXiv:2405.15480},
+  year      = {2025}
+}""",
+)
+
+SPECTRAL_TRANSITIONS = Reference(
+    key="defilippis2025spectral",
+    bibtex="""@inproceedings{defilippis2025spectral,
+  title     = {Optimal spectral transitions in high-dimensional multi-index models},
+  author    = {Defilippis, Leonardo and Dandi, Yatin and Mergny, Pierre and Krzakala, Florent and
+               Loureiro, Bruno},
+  booktitle = {Advances in Neural Information Processing Systems},
+  note      = {arXiv:2502.02545},
+  year      = {2025}
+}""",
+)
+
+PRESETS = {
+    "quick": Preset(
+        "Five estimators of a noisy absolute value in 500 dimensions; under a minute.",
+        {
+            "dimension": (500,),
+            "estimator": ("optimal", "lamp", "tanh", "square", "amp"),
+            "sample_ratio": (0.25, 0.35, 0.7, 1.0, 1.4, 2.0, 3.0, 4.0),
+        },
+        replicates=12,
+    ),
+    "paper": Preset(
+        "Three links without noise and with, in 1,500 dimensions; about ten minutes.",
+        {
+            "dimension": (1_500,),
+            "link": ("abs", "cos(2*z)", "he4"),
+            "noise": (0.0, 0.25),
+            "estimator": ("optimal", "lamp", "tanh", "amp"),
+            "sample_ratio": (0.3, 0.6, 1.0, 1.5, 2.0, 3.0),
+        },
+        replicates=4,
+    ),
+    "gap": Preset(
+        "A link of noise sensitivity exponent 2 in much noise: information without algorithm; two "
+        "minutes.",
+        {
+            "dimension": (200,),
+            "link": ("cosmix",),
+            "noise": (8.0,),
+            "estimator": ("amp", "optimal"),
+            "sample_ratio": (12.0, 18.0, 24.0, 28.0, 32.0, 60.0, 90.0),
+        },
+        replicates=6,
+    ),
+    "signs": Preset(
+        "Links that tell the sign of the direction: the linear estimator and message passing; a "
+        "minute.",
+        {
+            "dimension": (500,),
+            "link": ("relu", "tanh"),
+            "estimator": ("optimal", "amp"),
+            "sample_ratio": (0.25, 0.5, 1.0, 2.0, 4.0),
+        },
+        replicates=6,
+    ),
+}
+
+system = System(
+    name="single-index",
+    title="Four estimators of one direction, and the least samples that any of them needs",
+    version="1",
+    parameters=SingleIndexParameters,
+    measure="measure:measure",
+    predict="predict:predict",
+    chance="predict:chance",
+    teacher="measure:draw_teacher",
+    axis=Axis(
+        "sample_ratio",
+        "samples per dimension n/d",
+        told=lambda setting: setting.place,
+        words={"link": "{}", "noise": "noise {:g}", "estimator": "{}"},
+        margin=1.2,
+        resolution=60,
+    ),
+    claims="claims:CLAIMS",
+    panels="figures:PANELS",
+    presets=PRESETS,
+    references=(NOISE_SENSITIVITY, WEAK_LEARNABILITY, SPECTRAL_TRANSITIONS),
+)

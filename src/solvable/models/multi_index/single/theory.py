@@ -1,0 +1,72 @@
+r"""Closed forms of the estimators of one direction: the best map of the label, and LAMP.
+
+With :math:`G(y)=E[z^2-1\mid y]` and the threshold :math:`\alpha_c=1/E[G^2]` of both.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from solvable.arrays import check_positive
+from solvable.message_passing.channels import ConditionalMoments
+from solvable.spectra.label_weighted import label_weighted_spectrum
+from solvable.spectra.roots import bracketed_root
+
+
+def optimal_overlap(moments: ConditionalMoments, sample_ratio: float) -> float:
+    """Squared overlap of the best spectral estimator in the limit of many dimensions."""
+    check_positive(sample_ratio=sample_ratio)
+    G, chance = moments.second[:, 0], moments.probabilities
+
+    def excess(q: float) -> float:
+        # 1 / alpha = (1 - q) E[G^2 / (1 + q G)]  (3.4)
+        return float(sample_ratio * (1 - q) * (chance @ (G**2 / (1 + q * G))) - 1)
+
+    return bracketed_root(excess, 0.0, 1 - 1e-12) if excess(0.0) > 0 else 0.0
+
+
+@dataclass(frozen=True)
+class LampPrediction:
+    r"""Spectrum of :math:`L=(XX^\top/d-I)\,\mathrm{diag}\,G(y)` and the overlap of its leading vector.
+
+    Attributes
+    ----------
+    squared_overlap : float
+        Of :math:`X^\top G\omega`; rounded as at the dimension, or sharp without one.
+    outlier : float
+        :math:`\alpha/\alpha_c`, the radius below the threshold.
+    radius : float
+        :math:`\sqrt{\alpha/\alpha_c}` of the disc of the other eigenvalues.
+    """
+
+    squared_overlap: float
+    outlier: float
+    radius: float
+
+
+def lamp_prediction(
+    moments: ConditionalMoments, *, sample_ratio: float, dimension: int | None = None
+) -> LampPrediction:
+    """Outlier, disc and overlap of linearised message passing."""
+    check_positive(sample_ratio=sample_ratio)
+    G, chance = moments.second[:, 0], moments.probabilities
+    threshold = float(moments.weak_recovery_ratio[0])
+    signal = sample_ratio / threshold
+    outlier, radius = max(signal, float(np.sqrt(signal))), float(np.sqrt(signal))
+    if dimension is None:
+        # rho^2 = (alpha - alpha_c) / (alpha + alpha_c^2 E[G^3])  (3.5)
+        cubed = float(chance @ G**3)
+        overlap = (sample_ratio - threshold) / (sample_ratio + threshold**2 * cubed)
+        return LampPrediction(max(overlap, 0.0), outlier, radius)
+    # L omega = theta omega is X^T diag(G / (theta + G)) X W / d = W: LAMP is that map of the label at its
+    # own outlier theta, and what rounds its overlap is what rounds that of the map.
+    law = moments.law(_lamp_map(G, max(signal, 1.0)))
+    spectrum = label_weighted_spectrum(law, ratio=sample_ratio, dimension=dimension)
+    return LampPrediction(float(spectrum.upper.squared_overlap[0]), outlier, radius)
+
+
+def _lamp_map(G: np.ndarray, theta: float) -> np.ndarray:
+    """Map G / (theta + G) of the label, cut from below as the best one is."""
+    return np.asarray(np.maximum(G / np.maximum(theta + G, 1e-300), -1e4))

@@ -1,0 +1,265 @@
+"""Acceptance checks of note 03 that concern one direction, and two that commute: 5.1-5.5, 5.7, 5.18."""
+
+import numpy as np
+import pytest
+from scipy.special import k0e, k1e
+
+from solvable.arrays import random_stream
+from solvable.links import make_link
+from solvable.message_passing import (
+    AdditiveChannel,
+    GaussianOutput,
+    StateEvolution,
+    posterior_given,
+)
+from solvable.models.multi_index.overlaps import optimal_map
+from solvable.models.multi_index.preprocessing import (
+    lamp_directions,
+    lamp_moduli,
+    matrix_directions,
+    scalar_directions,
+)
+from solvable.models.multi_index.single.measure import measure
+from solvable.models.multi_index.single.parameters import SingleIndexParameters
+from solvable.models.multi_index.single.predict import predict
+from solvable.models.multi_index.single.theory import lamp_prediction, optimal_overlap
+from solvable.spectra import label_weighted_spectrum
+
+
+def channel_of(formula, noise, *, standardised=False):
+    return AdditiveChannel((make_link(formula, standardised=standardised),), (1.0,), noise)
+
+
+ABS = channel_of("abs", 0.0)
+
+
+# 5.1 ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("formula", "noise", "standardised", "expected"),
+    [
+        ("abs", 0.0, False, 0.5),
+        ("abs", 0.1, False, 0.6043),
+        ("cos(2*z)", 0.05, False, 1.7558),
+        ("z**2", 0.5, False, 0.5780),
+        # The note has 1.0119, an integral that was cut at labels of 30: E[G^2] gains 2 % beyond.
+        ("he4", 0.25, True, 0.98813),
+    ],
+)
+def test_thresholds_of_links(formula, noise, standardised, expected):
+    channel = channel_of(formula, noise, standardised=standardised)
+    moments = channel.moments
+    assert moments.weak_recovery_ratio[0] == pytest.approx(expected, rel=1e-3)
+    assert abs(moments.probabilities @ moments.second[:, 0]) < 1e-6
+
+
+def supremum(probabilities, G):
+    """1 / sup ||E[G M G]||_F over positive M of unit norm: power iteration keeps M positive."""
+    M = np.eye(G.shape[-1]) + 0.1
+    for _ in range(500):
+        M = np.einsum("m,mab,bc,mcd->ad", probabilities, G, M / np.linalg.norm(M), G)
+    return 1 / np.linalg.norm(M)
+
+
+def test_threshold_of_a_product_of_two_directions():
+    # G_11 = G_22 = |y| K_1 / K_0 - 1, G_12 = y; density K_0(|y|) / pi
+    unit, share = np.polynomial.legendre.leggauss(400)
+    u = 4 * (unit + 1) / 2
+    y, weight = u**4, share * 2 * 4 * u**3
+    density = weight * k0e(y) * np.exp(-y) / np.pi
+    diagonal = y * k1e(y) / k0e(y) - 1
+    G = np.array(
+        [[[g, s * v], [s * v, g]] for s in (1, -1) for g, v in zip(diagonal, y, strict=True)]
+    )
+    chance = np.concatenate([density, density])
+    assert chance.sum() == pytest.approx(1, abs=1e-6)
+    assert np.abs(np.einsum("m,mab->ab", chance, G)).max() < 1e-6
+    assert supremum(chance, G) == pytest.approx(0.59375, rel=1e-3)
+
+
+def test_threshold_of_the_sign_of_a_product():
+    output = GaussianOutput(lambda z: np.sign(z[..., 0] * z[..., 1]), 0.0, 2, (0.0,))
+    found = posterior_given(output, np.array([1.0, -1.0]))(np.zeros((2, 2)), np.eye(2))
+    G = found.covariance + found.mean[:, :, None] * found.mean[:, None, :] - np.eye(2)
+    np.testing.assert_allclose(G[0], 2 / np.pi * np.array([[0, 1], [1, 0]]), atol=1e-6)
+    assert supremum(np.full(2, 0.5), G) == pytest.approx(np.pi**2 / 4, rel=1e-3)
+
+
+# 5.2, 5.3 -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ratio", [0.45, 0.6, 0.8, 1.0, 1.5, 2.0, 3.0, 20.0])
+def test_the_closed_form_of_the_best_map_is_that_of_its_spectrum(ratio):
+    # Bounded labels, so that the spectrum has a limit of many dimensions.
+    for formula in ("tanh(z**2)", "cos(2*z)", "cosmix"):
+        moments = channel_of(formula, 0.3, standardised=True).moments
+        law = moments.law(optimal_map(moments.second[:, 0]))
+        spectrum = label_weighted_spectrum(law, ratio=ratio).upper
+        expected = optimal_overlap(moments, ratio)
+        assert spectrum.sharp_squared_overlap[0] == pytest.approx(expected, abs=2e-6)
+        if expected:
+            assert ratio * spectrum.eigenvalues[0] == pytest.approx(1, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("ratio", "optimal", "lamp"),
+    [(0.6, 0.042, 0.038), (0.8, 0.135, 0.107), (1.0, 0.231, 0.167), (1.5, 0.457, 0.286),
+     (2.0, 0.639, 0.375), (3.0, 0.845, 0.500)],
+)  # fmt: skip
+def test_closed_forms_of_phase_retrieval(ratio, optimal, lamp):
+    assert optimal_overlap(ABS.moments, ratio) == pytest.approx(optimal, abs=6e-4)
+    assert lamp_prediction(ABS.moments, sample_ratio=ratio).squared_overlap == pytest.approx(
+        lamp, abs=6e-4
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ratio", [0.6, 0.8, 1.0, 1.5, 2.0, 3.0])
+def test_phase_retrieval_at_1500_dimensions(ratio):
+    tolerance = 0.03 if ratio >= 1 else 0.06
+    found = {}
+    for estimator in ("optimal", "lamp"):
+        parameters = SingleIndexParameters(
+            dimension=1_500, noise=0.0, estimator=estimator, sample_ratio=ratio
+        )
+        # One sample scatters by 0.04 at the threshold: twelve there for the stated tolerance.
+        seeds = range(4 if ratio > 1 else 12)
+        found[estimator] = [measure(parameters, random_stream("note 5.2", s)) for s in seeds]
+    overlaps = {name: np.mean([r["squared_overlap"] for r in rows]) for name, rows in found.items()}
+    assert overlaps["optimal"] == pytest.approx(optimal_overlap(ABS.moments, ratio), abs=tolerance)
+    exact = lamp_prediction(ABS.moments, sample_ratio=ratio).squared_overlap
+    # The note has 0.138 for 0.167 at a ratio of 1; 26 samples of this size gave 0.155(7).
+    values = [r["squared_overlap"] for r in found["lamp"]]
+    error = np.std(values, ddof=1) / np.sqrt(len(values))
+    assert overlaps["lamp"] == pytest.approx(exact, abs=tolerance + error)
+    # 5.3: the outlier of the best map is at one, with nothing fitted
+    if ratio >= 0.8:
+        assert np.mean([r["outlier"] for r in found["optimal"]]) == pytest.approx(1, abs=0.06)
+
+
+def test_weights_without_lower_bound_do_not_hide_the_upper_end():
+    """At 450 dimensions Lanczos resolves the lower end of -1e4 alone."""
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((1_125, 450))
+    T = optimal_map(ABS.moments.at(np.abs(X[:, 0]))[:, 0])
+    assert T.min() < -1e3
+    values, vectors = scalar_directions(X, T, 2, rng=rng)
+    exact, basis = np.linalg.eigh(X.T @ (T[:, None] * X) / 450)
+    np.testing.assert_allclose(values, exact[:-3:-1], rtol=1e-6)
+    assert abs(vectors[:, 0] @ basis[:, -1]) == pytest.approx(1, abs=1e-6)
+
+
+# 5.4 ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("formula", "noise", "standardised", "note"),
+    [("abs", 0.1, False, 0.457), ("cos(2*z)", 0.05, False, 0.711), ("he4", 0.25, True, None),
+     ("z**2", 0.5, False, 0.388)],
+)  # fmt: skip
+def test_other_channels_at_three_thresholds(formula, noise, standardised, note):
+    channel = channel_of(formula, noise, standardised=standardised)
+    ratio = 3 * channel.moments.weak_recovery_ratio[0]
+    expected = optimal_overlap(channel.moments, ratio)
+    if note is not None:
+        assert expected == pytest.approx(note, abs=0.002)
+    parameters = SingleIndexParameters(
+        dimension=1_200, link=formula, noise=noise, standardised=standardised, sample_ratio=ratio
+    )
+    found = [measure(parameters, random_stream("note 5.4", s))["squared_overlap"] for s in range(4)]
+    assert np.mean(found) == pytest.approx(expected, abs=0.04)
+
+
+# 5.5 ------------------------------------------------------------------------------------------
+
+
+def test_spectrum_of_linearised_message_passing():
+    channel = channel_of("abs", 0.1)
+    theory = lamp_prediction(channel.moments, sample_ratio=3.0)
+    assert theory.outlier == pytest.approx(4.96, abs=0.01)
+    assert theory.radius == pytest.approx(2.228, abs=1e-3)
+    outliers, radii = [], []
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        X = rng.standard_normal((1_500, 500))
+        y = channel.sample(X[:, :1], rng)
+        G = channel.moments.at(y)[:, 0]
+        outliers.append(lamp_directions(X, G, 1, rng=rng).eigenvalues[0])
+        moduli = lamp_moduli(X, G, 6, rng=rng)
+        assert moduli[0] == pytest.approx(outliers[-1], rel=1e-3)
+        radii.append(np.median(moduli[1:]))
+    assert np.mean(outliers) == pytest.approx(theory.outlier, rel=0.15)
+    assert np.mean(radii) == pytest.approx(theory.radius, rel=0.05)
+
+
+def test_an_eigenvector_of_linearised_message_passing_is_one_of_its_label_map():
+    """L omega = theta omega is X^T diag(G / (theta + G)) X W / d = W, to rounding."""
+    channel = channel_of("abs", 0.1)
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((800, 200))
+    G = channel.moments.at(channel.sample(X[:, :1], rng))[:, 0]
+    found = lamp_directions(X, G, 1, rng=rng)
+    theta, W = found.eigenvalues[0], found.vectors[0, :, 0]
+    mapped = X.T @ (G / (theta + G) * (X @ W)) / 200
+    np.testing.assert_allclose(mapped, W, atol=1e-5 * np.abs(W).max())
+
+
+# 5.6 ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("ratio", "expected"), [(0.8, 0.069), (1.2, 0.206), (2.0, 0.433)])
+def test_a_product_of_two_directions_splits_into_two_problems(ratio, expected):
+    d, found = 1_500, []
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        X = rng.standard_normal((round(ratio * d), d))
+        y = X[:, 0] * X[:, 1]
+        size = np.abs(y)
+        diagonal = size * k1e(size) / k0e(size) - 1
+        G = np.stack([np.stack([diagonal, y], 1), np.stack([y, diagonal], 1)], 1)
+        directions = matrix_directions(X, G, 2, rng=rng)
+        assert directions.basis is not None
+        along = np.zeros(d)
+        along[:2] = np.sqrt(0.5)
+        _, vectors = scalar_directions(X, optimal_map(diagonal + y), 1, rng=rng)
+        found.append((along @ vectors[:, 0]) ** 2)
+    assert np.mean(found) == pytest.approx(expected, abs=0.04)
+
+
+# 5.7 ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("ratio", "note"), [(1.0, 0.373), (3.0, None)])
+def test_the_linear_estimator_of_relu(ratio, note):
+    parameters = SingleIndexParameters(
+        dimension=2_000, link="relu", noise=0.1, standardised=False, sample_ratio=ratio
+    )
+    expected = predict(parameters)["squared_overlap"]
+    if note is not None:
+        assert expected == pytest.approx(note, abs=1e-3)
+    found = [measure(parameters, random_stream("5.7", s))["squared_overlap"] for s in range(2)]
+    assert np.mean(found) == pytest.approx(expected, abs=0.03)
+
+
+# 5.18 -----------------------------------------------------------------------------------------
+
+
+def test_state_evolution_of_phase_retrieval():
+    found = StateEvolution(GaussianOutput(lambda z: np.abs(z[..., 0]), 0.0, 1, (0.0,)))
+    assert found.overlap(0.45) == 0
+    assert found.overlap(1.0) == pytest.approx(0.476, abs=1e-3)
+    assert found.overlap(1.1) == pytest.approx(0.691, abs=1e-3)
+    assert found.overlap(1.12) < 0.8
+    assert found.overlap(1.13) == 1
+
+
+@pytest.mark.slow
+def test_message_passing_on_phase_retrieval_at_2000_dimensions():
+    parameters = SingleIndexParameters(
+        dimension=2_000, noise=0.0, estimator="amp", sample_ratio=1.0
+    )
+    found = [measure(parameters, random_stream("5.18", s))["squared_overlap"] for s in range(3)]
+    assert np.mean(found) == pytest.approx(0.476, abs=0.15)
