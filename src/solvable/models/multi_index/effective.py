@@ -168,7 +168,7 @@ class _Draw:
         self.channel, self.found, self.fit = channel, found, fit
         self.label_map, self.dimension = label_map, dimension
         p = channel.n_directions
-        self.rows = max(fit.rows(p), 30_000)
+        self.rows = min(max(fit.rows(p), 20_000), 40_000)
         self.latent, self.labels = _drawn(channel, self.rows, rng)
         self.noise = rng.standard_normal((self.rows, p))
         self.weights = np.interp(self.labels, *weights_of)

@@ -68,7 +68,7 @@ class SpectralPrediction:
         for chance in beyond:
             counts[1:] = counts[1:] * (1 - chance) + counts[:-1] * chance
             counts[0] *= 1 - chance
-        kept = sorted(int(k) for k in np.argsort(-counts)[:4] if counts[k] > 0.02)
+        kept = sorted(int(k) for k in np.argsort(-counts)[:3] if counts[k] > 0.05)
         return {k: float(counts[k] / counts[kept].sum()) for k in kept}
 
 
