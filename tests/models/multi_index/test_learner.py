@@ -240,3 +240,12 @@ def test_tensors_are_fitted_where_they_are():
     )
     np.testing.assert_allclose(here.components_, there.components_, atol=1e-8)
     np.testing.assert_allclose(here.predict(X), there.predict(torch.asarray(X)), atol=1e-7)
+
+
+def test_neurons_do_not_depend_on_the_units_of_inputs_that_are_not_whitened():
+    X, y = problem(n=1_500, d=6)
+    first, other = (
+        MultiIndexRegressor(2, whiten="none", linear=False, random_state=0).fit(scale * X, y)
+        for scale in (1.0, 40.0)
+    )
+    np.testing.assert_allclose(first.predict(X), other.predict(40 * X), atol=1e-6)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import chain
 from math import sqrt
 from typing import Any, Literal, TypeAlias
 
@@ -72,9 +73,14 @@ def fit_readout(
         )
     first_layer = None
     if kind == "relu":
-        # A_jk ~ N(0, 1/p'), b_j ~ N(0, 1): note 2.6.
+        # A_jk ~ N(0, 1/p'), b_j ~ N(0, 1) for coordinates of unit variance (note 2.6): those of inputs
+        # that are not white are brought to it by what the first block has.
+        blocks = iter(blocks)
+        start = next(blocks)
+        scale = np.std(start[0], axis=0)
         first_layer = rng.standard_normal((n_neurons, n_directions + 1))
-        first_layer[:, :-1] /= sqrt(max(n_directions, 1))
+        first_layer[:, :-1] /= sqrt(n_directions) * np.where(scale > 0, scale, 1.0)
+        blocks = chain([start], blocks)
     sums = ReadoutMoments(size, 1)
     for H, y in blocks:
         sums.add(readout_features(kind, H, first_layer), y[:, None])
