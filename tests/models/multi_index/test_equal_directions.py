@@ -11,6 +11,7 @@ from solvable.models.multi_index.equal_directions import (
     EqualDirections,
     information_ratio,
     information_threshold,
+    known_sum_ratio,
     pair_exponent,
 )
 
@@ -97,3 +98,43 @@ def test_a_label_of_the_sum_alone_tells_no_direction():
     model = EqualDirections(make_link("identity"), 4, 0.1)
     assert np.isinf(model.weak_recovery_ratio)
     assert np.isinf(model.leading_ratio)
+
+
+@pytest.mark.parametrize("name", ["tanh", "relu", "abs"])
+def test_two_directions_given_their_sum_agree_with_direct_integrals(name):
+    # z = (s +- v) / sqrt 2: E[v^2 - 1 | y, s] by integrals over v, at places of s
+    link, noise = make_link(name), 0.4
+    v = np.linspace(-8, 8, 1_601)
+    weight = np.exp(-(v**2) / 2)
+    y = np.linspace(-14, 18, 1_200)
+    s = np.linspace(-6, 6, 121)
+    total = np.exp(-(s**2) / 2)
+    power = 0.0
+    for place, chance in zip(s, total / total.sum(), strict=True):
+        clean = (link((place + v) / np.sqrt(2)) + link((place - v) / np.sqrt(2))) / np.sqrt(2)
+        joint = weight * np.exp(-((y[:, None] - clean) ** 2) / (2 * noise))
+        density = joint.sum(axis=1)
+        told = joint @ (v**2 - 1) / np.maximum(density, 1e-300)
+        power += chance * np.sum(density * told**2) / np.sum(density)
+    assert known_sum_ratio(link, 2, noise) == pytest.approx(1 / power, rel=2e-3)
+
+
+@pytest.mark.parametrize("name", ["relu", "tanh", "sigmoid", "sign"])
+def test_many_directions_given_their_sum_have_a_leading_order(name):
+    # r = sigma - mu_1 z is what is left of the link, v = noise + Var r of the label (derived):
+    # v p / c_1^2 with c_1, else p^2 / (E[r^2 (z^2 - 1)]^2 / (2 v^2) + E[r He_3]^2 / v)
+    link, p, noise = make_link(name), 100, 0.7
+    z, chance = link.nodes()
+    linear = link.hermite(1)[1]
+    r = link(z) - linear * z
+    v = noise + 1 - linear**2
+    c = chance @ (r * (z**2 - 1))
+    leading = v * p / c**2
+    if abs(c) < 1e-8:
+        square, cubic = chance @ (r**2 * (z**2 - 1)), chance @ (r * (z**3 - 3 * z))
+        leading = p**2 / (square**2 / (2 * v**2) + cubic**2 / v)
+    assert known_sum_ratio(link, p, noise) == pytest.approx(leading, rel=0.01)
+    model = EqualDirections(link, p, noise)
+    assert model.first_order_ratio == pytest.approx(known_sum_ratio(link, p, noise))
+    assert model.first_order_ratio < model.leading_ratio
+    assert model.information_ratio <= model.first_order_ratio

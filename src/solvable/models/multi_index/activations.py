@@ -176,7 +176,8 @@ def _single(link: Link, found: LinkExponents, noise: float) -> Answer:
             words = ["At this noise that law has not set in."]
     bound, reason = _information_ratio(link, noise)
     if bound is not None:
-        bound = min(bound, ratio)
+        # What both tell alike differs by quadrature.
+        bound = ratio if bound > 0.999 * ratio else bound
     return ratio, bound, [*words, _samples(ratio, bound, "for a first-order method"), reason]
 
 
@@ -208,15 +209,19 @@ def _information_ratio(link: Link, noise: float) -> tuple[float | None, str]:
 def _equal(link: Link, found: LinkExponents, noise: float, directions: int) -> Answer:
     """Many equal directions: the sum may be found before; each alone takes second moments."""
     model = EqualDirections(link, directions, noise)
-    ratio = model.weak_recovery_ratio if model.exact else model.leading_ratio
+    ratio = model.first_order_ratio
     words = []
     if found.generative == 1:
         words.append(
             "The sum of all directions is found at any number of samples in proportion to d; the "
-            "threshold is that of second moments of the label telling single directions beside it."
+            "threshold is that of telling single directions beside it."
         )
-    if not model.exact:
-        words.append("The threshold is that of leading order in the number of directions.")
+        alone = model.weak_recovery_ratio if model.exact else model.leading_ratio
+        if isfinite(alone) and alone > 1.01 * ratio:
+            words.append(
+                f"A method that leaves out the sum, as second moments of the label alone, takes "
+                f"n = {format_number(alone, 3)} d."
+            )
     if not isfinite(ratio):
         return None, None, [*words, _nothing_of_second_order()]
     bound = model.information_ratio
@@ -257,8 +262,8 @@ def _hierarchical(
 
 def _nothing_of_second_order() -> str:
     return (
-        "Second moments given the label are those of no label in every single direction: no number of "
-        "samples in proportion to d finds these."
+        "Given the label, every single direction has the variance that it has anyway: no number of "
+        "samples in proportion to d finds it from second moments."
     )
 
 

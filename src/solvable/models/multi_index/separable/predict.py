@@ -65,6 +65,7 @@ def _thresholds(parameters: SeparableParameters) -> Metrics:
         "threshold_ratio": _finite(ratio),
         "sum_threshold_ratio": _finite(sum_ratio),
         "optimal_threshold_ratio": _finite(model.weak_recovery_ratio),
+        "first_order_threshold_ratio": _finite(model.first_order_ratio),
         "leading_threshold_ratio": _finite(model.leading_ratio),
         "information_threshold_ratio": _finite(model.information_ratio),
         # Linear parts tell of pairs at the order 1/p whatever the exponent (note 3.5).
