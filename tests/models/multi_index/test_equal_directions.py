@@ -104,9 +104,9 @@ def test_a_label_of_the_sum_alone_tells_no_direction():
 def test_two_directions_given_their_sum_agree_with_direct_integrals(name):
     # z = (s +- v) / sqrt 2: E[v^2 - 1 | y, s] by integrals over v, at places of s
     link, noise = make_link(name), 0.4
-    v = np.linspace(-8, 8, 1_601)
+    v = np.linspace(-8, 8, 801)
     weight = np.exp(-(v**2) / 2)
-    y = np.linspace(-14, 18, 1_200)
+    y = np.linspace(-14, 18, 600)
     s = np.linspace(-6, 6, 121)
     total = np.exp(-(s**2) / 2)
     power = 0.0
@@ -117,6 +117,16 @@ def test_two_directions_given_their_sum_agree_with_direct_integrals(name):
         told = joint @ (v**2 - 1) / np.maximum(density, 1e-300)
         power += chance * np.sum(density * told**2) / np.sum(density)
     assert known_sum_ratio(link, 2, noise) == pytest.approx(1 / power, rel=2e-3)
+
+
+@pytest.mark.parametrize(("name", "directions"), [("relu", 4), ("tanh", 12), ("he3", 5)])
+def test_nothing_known_of_the_sum_leaves_moments_of_the_label(name, directions):
+    # Two transforms of the same: of label and an independent normal, and of the label with pairs
+    model = EqualDirections(make_link(name), directions, 0.3)
+    found = known_sum_ratio(model.link, directions, 0.3, 0.0)
+    assert found == pytest.approx(model.weak_recovery_ratio, rel=2e-3)
+    known = known_sum_ratio(model.link, directions, 0.3)
+    assert known < model.first_order_ratio < found
 
 
 @pytest.mark.parametrize("name", ["relu", "tanh", "sigmoid", "sign"])
@@ -135,6 +145,7 @@ def test_many_directions_given_their_sum_have_a_leading_order(name):
         leading = p**2 / (square**2 / (2 * v**2) + cubic**2 / v)
     assert known_sum_ratio(link, p, noise) == pytest.approx(leading, rel=0.01)
     model = EqualDirections(link, p, noise)
-    assert model.first_order_ratio == pytest.approx(known_sum_ratio(link, p, noise))
+    # The sum is found before, if not wholly.
+    assert 1 < model.first_order_ratio / known_sum_ratio(link, p, noise) < 1.03
     assert model.first_order_ratio < model.leading_ratio
     assert model.information_ratio <= model.first_order_ratio

@@ -79,10 +79,16 @@ class EqualDirections:
         alone = self.weak_recovery_ratio if self.exact else self.leading_ratio
         if self.link.parity == "even":
             return alone
-        known = known_sum_ratio(*self._standard)
-        # First moments find the sum: q / (1 - q) = alpha E[m(y)^2] (3.1), at least 3/4 here
-        share = float(self.link.hermite(1)[1] ** 2 / (self.link.correlation(1.0) + self.noise))
-        return min(known, alone) if known * share > 3 else alone
+        # First moments find the sum: q = alpha I / (1 + alpha I), I = E[E[s | y]^2] = p E[m_k^2] (3.1).
+        told = self.directions * float(self.channel.moments.linear_information[0])
+        if not told > 1e-12:
+            return alone
+        ratio = known_sum_ratio(*self._standard)
+        for _ in range(6):
+            overlap = ratio * told / (1 + ratio * told) if np.isfinite(ratio) else 1.0
+            # More samples tell more of the sum, and fewer are needed beside: one crossing.
+            ratio = float(np.sqrt(ratio * known_sum_ratio(*self._standard, overlap)))
+        return min(ratio, alone)
 
     @property
     def leading_ratio(self) -> float:
@@ -112,25 +118,30 @@ class EqualDirections:
 
 
 @lru_cache(maxsize=256)
-def known_sum_ratio(link: Link, directions: int, noise: float) -> float:
-    """Samples per dimension from which second moments, given label and sum, find single directions."""
-    z, chance = link.nodes(128)
+def known_sum_ratio(link: Link, directions: int, noise: float, overlap: float = 1.0) -> float:
+    """Samples per dimension from which label and (part of) the sum show directions beside it."""
+    z, chance = link.nodes(96)
     part = directions**-0.5 * link(z)
     reach = float(np.abs(part[np.abs(z) < 7]).max()) + 9 * np.sqrt(1 + noise)
     # Six cells to a deviation of the noise if memory allows, and 256 of the sum
     wanted = 2 * reach / (np.sqrt(noise) / 6) if noise else inf
-    cells = int(2 ** np.ceil(np.log2(np.clip(wanted, 512, 4_096))))
+    cells = int(2 ** np.ceil(np.log2(np.clip(wanted, 512, 2_048))))
     width = 2 * reach / cells
     t, u = (2 * np.pi * np.fft.fftfreq(n, step) for n, step in ((cells, width), (256, 20 / 256)))
-    of_label, of_sum = np.exp(1j * t[:, None] * part), np.exp(1j * np.outer(z, u) / directions**0.5)
+    of_label, of_sum = (
+        np.exp(1j * t[:, None] * part),
+        np.exp(1j * np.outer(z, u) * (overlap / directions) ** 0.5),
+    )
 
     def transform(power: np.ndarray) -> np.ndarray:
-        """E[g(z) exp(i t sigma(z) / sqrt p + i u z / sqrt p)]."""
+        """E[g(z) exp(i t sigma(z) / sqrt p + i u sqrt q z / sqrt p)]."""
         return np.asarray((of_label * (chance * power)) @ of_sum)
 
     one, first, second = transform(np.ones_like(z)), transform(z), transform(z**2 - 1)
-    damping = np.exp(-max(noise, (2 * width) ** 2) * t**2 / 2)[:, None]
-    # A - B given (y, s), times their density
+    # Known is sqrt q s + sqrt(1 - q) eta.
+    spread = max(noise, (2 * width) ** 2) * t[:, None] ** 2 + (1 - overlap) * u**2
+    damping = np.exp(-spread / 2)
+    # A - B given the label and that, times their density
     told = (second * one - first**2) * one ** (directions - 2)
     density, numerator = (np.fft.fft2(f * damping).real for f in (one**directions, told))
     inside = density > 1e-9 * density.max()
@@ -184,7 +195,7 @@ def information_threshold(gain: Callable[[np.ndarray], np.ndarray]) -> float:
     q = np.concatenate([np.geomspace(1e-4, 0.5, 400)[:-1], 1 - np.geomspace(0.5, 1e-9, 2_000)])
     told = gain(q)
     with np.errstate(divide="ignore"):
-        return float(np.min(np.where(told > 0, (-q - np.log1p(-q)) / told, inf)))
+        return float(np.min(np.where(told > 1e-12, (-q - np.log1p(-q)) / told, inf)))
 
 
 @lru_cache(maxsize=256)
