@@ -11,6 +11,7 @@ from solvable.arrays import check_positive
 from solvable.errors import InvalidParameter, NotConverged
 from solvable.links import Link, make_link
 from solvable.message_passing.channels import AdditiveChannel
+from solvable.models.multi_index.exponents import exponents_of
 from solvable.models.multi_index.overlaps import mapped_labels
 from solvable.operators.labels import LabelMap
 from solvable.spectra.label_emergence import emergence_ratio
@@ -201,18 +202,14 @@ def hierarchical_law(
 
 
 def _degree_two_power(link: Link) -> int:
-    """First power of a link that has a part of degree two, of the first four."""
-    z, chance = link.nodes()
-    values = link(z)
-    for power in (1, 2, 3, 4):
-        # c_beta = E[sigma^beta (z^2 - 1)]
-        size = float(chance @ np.abs(values) ** power)
-        if abs(float((chance * values**power) @ (z**2 - 1))) > 1e-8 * size:
-            return power
-    raise InvalidParameter(
-        f"no power up to four of the link {link.name!r} has a part of degree two, so that second "
-        "moments tell nothing of its features; allowed: links of noise sensitivity exponent 1 to 4."
-    )
+    """Noise sensitivity exponent of a link, where it has one."""
+    power = exponents_of(link).noise_sensitivity
+    if power is None or not np.isfinite(power):
+        raise InvalidParameter(
+            f"no power of the link {link.name!r} has a part of degree two, so that second moments tell "
+            "nothing of its features; allowed: links with a noise sensitivity exponent."
+        )
+    return int(power)
 
 
 def sequential_overlaps(
