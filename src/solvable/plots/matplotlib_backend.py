@@ -77,6 +77,12 @@ class MatplotlibCanvas:
         )
         self.axes.set(xscale=frame.x_scale, yscale=frame.y_scale)
         self.axes.set(xlim=frame.x_limits, ylim=frame.y_limits)
+        for axis, scale, limits in (
+            (self.axes.xaxis, frame.x_scale, frame.x_limits),
+            (self.axes.yaxis, frame.y_scale, frame.y_limits),
+        ):
+            if scale == "log" and limits[1] < 30 * limits[0]:
+                _label_short(axis)
         self.axes.set_xlabel(frame.x_label, parse_math=False)
         self.axes.set_ylabel(frame.y_label, parse_math=False)
         if not self._texts:
@@ -242,6 +248,15 @@ class MatplotlibCanvas:
                 AXES_HEIGHT / new_height,
             )
         )
+
+
+def _label_short(axis: Any) -> None:
+    """Label 1, 2 and 5 of each decade of a short logarithmic axis, as plain numbers."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    axis.set_major_locator(LogLocator(10, subs=(1.0, 2.0, 5.0)))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_minor_formatter(NullFormatter())
 
 
 def _symbol(style: Style) -> dict[str, Any]:
