@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from solvable.errors import InvalidParameter
-from solvable.models.multi_index.overlaps import predict_spectral
+from solvable.models.multi_index.equal_directions import EqualDirections
+from solvable.models.multi_index.overlaps import mapped_labels, predict_spectral
 from solvable.models.multi_index.target import MultiIndexTarget, power_law_channel
 from solvable.operators import apply_label_map
 from solvable.spectra import label_weighted_spectrum
@@ -72,3 +73,22 @@ def test_too_many_directions_are_refused():
     channel = power_law_channel("he2", features=5, decay=1.0, noise=0.5)
     with pytest.raises(InvalidParameter, match="allowed"):
         predict_spectral(channel.moments, sample_ratio=3, dimension=5)
+
+
+@pytest.mark.parametrize(("link", "features"), [("tanh", 5), ("relu", 4), ("sigmoid", 3)])
+@pytest.mark.parametrize("label_map", ["square", "tanh"])
+def test_equal_features_of_a_link_that_is_not_even_are_found_alike(link, features, label_map):
+    # The sum and the directions beside it, known by symmetry, against eigenvectors of ties
+    channel = power_law_channel(link, features=features, decay=0.0, noise=0.3)
+    found = predict_spectral(
+        channel.pair_moments, label_map=label_map, sample_ratio=150, dimension=120
+    )
+    # Overlaps with the span are means over drawn matrices of the edge, of each direction its own.
+    assert np.ptp(found.squared_overlap) < 0.02
+    assert found.rotation.T @ found.rotation == pytest.approx(np.eye(features), abs=1e-6)
+    equal = EqualDirections(channel.links[0], features, 0.3)
+    law = equal.law(mapped_labels(equal.channel.moments, label_map))
+    spectrum = label_weighted_spectrum(law, ratio=150, dimension=120)
+    assert np.sort(found.individual_overlap) == pytest.approx(
+        np.sort(spectrum.squared_overlap), abs=1e-3
+    )

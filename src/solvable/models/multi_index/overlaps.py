@@ -185,8 +185,12 @@ def _rotated(
             # Phi(lambda) / lambda less a multiple of the identity
             weight = T / (places[k] - T)
             matrix = np.einsum("m,mab->ab", chance * weight, moments.cross)
-            vectors = np.linalg.eigh(matrix)[1]
-            columns.append(vectors[:, np.argmax(np.abs(vectors.T @ rotation[:, k]))])
+            values, vectors = np.linalg.eigh(matrix)
+            part = vectors.T @ rotation[:, k]
+            # Of directions that are alike any basis is as good: the one at hand is kept.
+            level = values[np.argmax(np.abs(part))]
+            part[np.abs(values - level) > 1e-6 * np.abs(values).max()] = 0.0
+            columns.append(vectors @ (part / np.linalg.norm(part)))
         rotation = np.stack(columns, axis=1)
     return law, rotation, spectrum
 
