@@ -24,7 +24,7 @@ def activations(
     Gaussian inputs. A formula in z knows + - * / **, numbers, pi, e, abs, cos,
     erf, exp, gelu, heK, log, max, min, relu, sigmoid, sign, silu, sin, softplus,
     sqrt, step, tan and tanh; a bare name is a function of z, and cosmix, square
-    and identity are names too.
+    and identity are names too. One that starts with a minus comes last, after --.
 
     Parameters
     ----------

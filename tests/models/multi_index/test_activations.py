@@ -65,6 +65,13 @@ def test_features_of_a_power_law_have_a_tuple_of_thresholds():
     assert any("(n/d)^-0.25" in words for words in cosmix.words)
 
 
+def test_a_logarithm_has_a_reason_and_no_warning():
+    found = row("log(abs(z))", noise=0.01)
+    assert found.threshold_ratio == pytest.approx(0.535, abs=2e-3)
+    assert found.information_threshold_ratio is None
+    assert any("Not told by information" in words for words in found.words)
+
+
 def test_noise_zero_is_a_number_or_a_reason():
     assert row("abs", noise=0).threshold_ratio == pytest.approx(0.5, rel=1e-4)
     band = row("step(abs(z)-0.5)-step(abs(z)-1.6083105988156554)", noise=0)

@@ -8,6 +8,8 @@ from functools import lru_cache
 from math import inf, isfinite
 from typing import Any
 
+import numpy as np
+
 from solvable.arrays import check_integer
 from solvable.errors import InvalidParameter
 from solvable.links import Link, make_link
@@ -199,7 +201,8 @@ def _information_ratio(link: Link, noise: float) -> tuple[float | None, str]:
     # Beyond, differences of labels are lost to rounding, and links of degree 8 follow their law.
     exact = noise <= 1e8
     try:
-        ratio = StateEvolution(output).information_threshold_ratio if exact else 0.0
+        with np.errstate(all="ignore"):  # a link that is infinite at a node is refused by name
+            ratio = StateEvolution(output).information_threshold_ratio if exact else 0.0
     except InvalidParameter as error:
         return None, f"Not told by information: {error}"
     # A first moment that is 0 by symmetry may come out as rounding, and the ratio as 0.
