@@ -22,7 +22,7 @@ from solvable.arrays import check_positive
 from solvable.errors import InvalidParameter
 from solvable.message_passing.line import line_nodes
 from solvable.message_passing.outputs import REACH, GaussianOutput
-from solvable.message_passing.preimages import atoms, invert, monotone_branches
+from solvable.message_passing.preimages import atoms, invert, preimage_nodes
 from solvable.spectra.roots import bracketed_root
 
 MOST_LABELS = 20_000
@@ -136,14 +136,7 @@ def _cavity_means(q: float) -> list[tuple[np.ndarray, np.ndarray]]:
 def _noiseless(output: GaussianOutput, q: float) -> float:
     """Sum over z and the cavity mean given z; the label is g(z)."""
     V = 1 - q
-    ends = np.array([low for low, _ in monotone_branches(output)] + [REACH])
-    width = min(0.5, 2 * np.sqrt(V))
-    edges = np.unique(np.concatenate([ends, np.arange(-REACH, REACH, width)]))
-    edges = edges[np.concatenate([[True], np.diff(edges) > 1e-9])]
-    unit, share = np.polynomial.legendre.leggauss(8)
-    half = np.diff(edges)[:, None] / 2
-    z = (edges[:-1, None] + half * (unit + 1)).ravel()
-    weight = (half * share).ravel() * np.exp(-(z**2) / 2) / np.sqrt(2 * np.pi)
+    z, weight = preimage_nodes(output, min(0.5, 2 * np.sqrt(V)))
     # omega given z is N(q z, q (1 - q))
     zeta = np.linspace(-REACH, REACH, 71)
     chance = np.exp(-(zeta**2) / 2)
@@ -186,8 +179,8 @@ class StateEvolution:
     def first_information(self) -> float:
         r""":math:`E(0)=E[m(y)^2]`: what a label says of the direction by itself; 0 for even links."""
         value = label_information(self.output, 0.0)
-        # What is zero by symmetry is so to rounding only.
-        return value if value > 1e-9 * self._scale else 0.0
+        # What is zero by symmetry is so to rounding only, at the ends of preimages most of all.
+        return value if value > 1e-7 * self._scale else 0.0
 
     @cached_property
     def _scale(self) -> float:
@@ -200,7 +193,10 @@ class StateEvolution:
             return 0.0
         # alpha(0) = 1 / E'(0) with E(q) = q E[G^2] + O(q^2)
         small = 1e-6
-        slopes = [label_information(self.output, k * small) / (k * small) for k in (1, 2)]
+        rounding = label_information(self.output, 0.0)
+        slopes = [
+            (label_information(self.output, k * small) - rounding) / (k * small) for k in (1, 2)
+        ]
         slope = 2 * slopes[0] - slopes[1]
         return 1 / slope if slope > 1e-9 * self._scale else np.inf
 

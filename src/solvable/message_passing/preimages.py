@@ -9,6 +9,7 @@ from itertools import pairwise
 import numpy as np
 
 from solvable.errors import InvalidData, InvalidParameter
+from solvable.message_passing.channels import ConditionalMoments
 from solvable.message_passing.outputs import REACH, GaussianOutput, Posterior
 
 MOST_BRANCHES = 200
@@ -69,7 +70,8 @@ def invert(output: GaussianOutput, labels: np.ndarray) -> tuple[np.ndarray, np.n
         inside = 1e-9 * (high - low)
         ends = output.scalar(np.array([low + inside, high - inside]))
         rising = bool(ends[1] > ends[0])
-        hit = np.flatnonzero((labels >= ends.min()) & (labels <= ends.max()))
+        slack = 1e-12 * np.abs(ends).max()  # of rounding, at an extremum
+        hit = np.flatnonzero((labels >= ends.min() - slack) & (labels <= ends.max() + slack))
         if not hit.size:
             continue
         below, above = np.full(hit.size, low), np.full(hit.size, high)
@@ -122,3 +124,36 @@ def atoms(z: np.ndarray, logs: np.ndarray, omega: np.ndarray, V: float) -> Poste
     return Posterior(
         (omega + first)[..., None], np.maximum(second - first**2, 0.0)[..., None, None], evidence
     )
+
+
+def preimage_nodes(output: GaussianOutput, width: float) -> tuple[np.ndarray, np.ndarray]:
+    """Nodes of z with probabilities, dense where the number of preimages of the label changes."""
+    branches = monotone_branches(output)
+    ends = np.array([low for low, _ in branches[1:]])
+    # Beside an extremum, and at the other preimages of its label, moments have the slope of a root.
+    inside = 1e-9
+    levels = output.scalar(np.concatenate([ends - inside, ends + inside])) if ends.size else ends
+    z, logs = invert(output, levels)
+    special = np.concatenate([ends, z[np.isfinite(logs)]])
+    near = (special[:, None] + width * 2.0 ** -np.arange(11) * np.array([[[1]], [[-1]]])).ravel()
+    edges = np.concatenate([np.arange(-REACH, REACH, width), [REACH], special, near])
+    edges = np.unique(edges[np.abs(edges) <= REACH])
+    edges = edges[np.concatenate([[True], np.diff(edges) > 1e-8])]
+    unit, share = np.polynomial.legendre.leggauss(8)
+    half = np.diff(edges)[:, None] / 2
+    z = (edges[:-1, None] + half * (unit + 1)).ravel()
+    chance = (half * share).ravel() * np.exp(-(z**2) / 2)
+    return z, chance / chance.sum()
+
+
+def preimage_moments(output: GaussianOutput) -> ConditionalMoments:
+    """Conditional moments of a channel of one direction without noise, exact at every label."""
+    # Labels are those of nodes of z: E f(y) = E f(g(z)). Cells of labels would mix near an extremum,
+    # where they hold nodes of one preimage alone.
+    z, chance = preimage_nodes(output, 0.06)
+    y = output.scalar(z)
+    found = PreimagePosterior(output, y)(np.zeros((z.size, 1)), np.eye(1))
+    order = np.argsort(y)
+    first = found.mean[order]
+    second = found.covariance[order, :, 0] + first**2 - 1
+    return ConditionalMoments(y[order], chance[order], first, second)

@@ -10,6 +10,7 @@ from solvable.message_passing import (
     AdditiveChannel,
     GaussianOutput,
     StateEvolution,
+    additive_output,
     posterior_given,
 )
 from solvable.models.multi_index.overlaps import optimal_map
@@ -84,6 +85,32 @@ def test_threshold_of_the_sign_of_a_product():
     G = found.covariance + found.mean[:, :, None] * found.mean[:, None, :] - np.eye(2)
     np.testing.assert_allclose(G[0], 2 / np.pi * np.array([[0, 1], [1, 0]]), atol=1e-6)
     assert supremum(np.full(2, 0.5), G) == pytest.approx(np.pi**2 / 4, rel=1e-3)
+
+
+@pytest.mark.parametrize("formula", ["abs", "cos(2*z)", "he4", "z**2-0.1*z**4", "tanh(z)"])
+def test_channels_without_noise_have_the_moments_of_all_preimages(formula):
+    parameters = SingleIndexParameters(link=formula, noise=0.0, sample_ratio=2.0)
+    moments = parameters.moments
+    evolution = StateEvolution(additive_output(parameters.channel))
+    assert abs(moments.probabilities @ moments.second[:, 0]) < 1e-6
+    if evolution.first_information:
+        assert moments.linear_information[0] == pytest.approx(evolution.first_information, rel=1e-4)
+    else:
+        assert moments.weak_recovery_ratio[0] == pytest.approx(evolution.threshold_ratio, rel=1e-6)
+
+
+def test_a_link_of_many_preimages_is_found_as_predicted_without_noise():
+    # Cells of labels near an extremum of cos hold one preimage each: thresholds came out at 1.22.
+    parameters = SingleIndexParameters(
+        dimension=400, link="cos(2*z)", noise=0.0, standardised=False, sample_ratio=4.0
+    )
+    found = predict(parameters)
+    assert found["threshold_ratio"] == pytest.approx(1.6167, rel=1e-3)
+    values = [
+        measure(parameters, random_stream("preimages", s))["squared_overlap"] for s in range(8)
+    ]
+    error = np.std(values, ddof=1) / np.sqrt(8)
+    assert np.mean(values) == pytest.approx(found["squared_overlap"], abs=0.02 + 3 * error)
 
 
 # 5.2, 5.3 -------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from solvable.errors import NotConverged
+from solvable.errors import InvalidParameter, NotConverged
 from solvable.frame.points import Metrics
 from solvable.message_passing.loop import (
     GaussianSensors,
@@ -52,11 +52,29 @@ def measure(parameters: SingleIndexParameters, rng: np.random.Generator) -> Metr
         return empty | _message_passing(parameters, X, y, direction, rng)
     if parameters.linear:
         # w = sum_i m(y_i) x_i
-        found = X.T @ parameters.channel.moments.first_at(y)[:, 0]
+        found = X.T @ label_moments(parameters, y)[0]
         return empty | {"squared_overlap": overlap(found, direction)}
     if parameters.estimator == "lamp":
         return empty | _lamp(parameters, X, y, direction, rng)
     return empty | _spectral(parameters, X, y, direction, rng)
+
+
+def label_moments(
+    parameters: SingleIndexParameters, y: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """First moment m(y) and second moment G(y) at observed labels, (n,) each."""
+    moments = parameters.moments
+    if parameters.noise == 0:
+        # Near an extremum of the link cells of labels hold nodes of one preimage, whose moments are not
+        # those of all of them; the preimages themselves are exact, where there are finitely many.
+        try:
+            outputs = posterior_given(additive_output(parameters.channel), y)
+            found = outputs(np.zeros((len(y), 1)), np.eye(1))
+        except InvalidParameter:
+            return moments.first_at(y)[:, 0], moments.at(y)[:, 0]
+        mean = found.mean[:, 0]
+        return mean, found.covariance[:, 0, 0] + mean**2 - 1
+    return moments.first_at(y)[:, 0], moments.at(y)[:, 0]
 
 
 def overlap(found: np.ndarray, direction: np.ndarray) -> float:
@@ -72,9 +90,9 @@ def _spectral(
     rng: np.random.Generator,
 ) -> Metrics:
     """Leading eigenpair at the end of the direction, and the edge that follows it."""
-    moments = parameters.channel.moments
+    moments = parameters.moments
     if parameters.estimator == "optimal":
-        T, unit = optimal_map(moments.at(y)[:, 0]), 1.0
+        T, unit = optimal_map(label_moments(parameters, y)[1]), 1.0
     else:
         T = apply_label_map(y, parameters.estimator)  # type: ignore[arg-type]
         # Of (1/n) sum T x x^T; a direction of negative strength leaves the lower end.
@@ -98,7 +116,7 @@ def _lamp(
     rng: np.random.Generator,
 ) -> Metrics:
     """Eigenvalue of largest real part, and the middle one of the moduli that follow."""
-    G = parameters.channel.moments.at(y)[:, 0]
+    G = label_moments(parameters, y)[1]
     found = lamp_directions(X, G, 1, rng=rng)
     outlier = float(found.eigenvalues[0])
     # One label of large G has an eigenvalue of its own beyond the disc, and the outlier has its own.
@@ -141,10 +159,10 @@ def warm_start(
 ) -> Start:
     """Eigenvector of the best map of the label, with the messages of the linear fixed point it is."""
     d = X.shape[1]
-    T = optimal_map(parameters.channel.moments.at(y)[:, 0])
+    T = optimal_map(label_moments(parameters, y)[1])
     vectors = scalar_directions(X, T, 1, rng=rng)[1]
     # At the threshold nothing would be a fixed point too: message passing needs something to start.
-    q = max(optimal_overlap(parameters.channel.moments, len(X) / d), 0.02)
+    q = max(optimal_overlap(parameters.moments, len(X) / d), 0.02)
     h = np.sqrt(q * d) * vectors
     # g_old = T* (X h), V = 1 - q (note 2.7)
     return Start(h, np.array([[1 - q]]), T[:, None] * (X @ h) / np.sqrt(d))

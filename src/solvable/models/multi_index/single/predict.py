@@ -77,7 +77,7 @@ INFORMED = 0.95
 
 def _linear(parameters: SingleIndexParameters) -> Metrics:
     # rho^2 = alpha I_1 / (1 + alpha I_1), I_1 = E[m(y)^2]  (3.1)
-    information = _ratio(parameters) * float(parameters.channel.moments.linear_information[0])
+    information = _ratio(parameters) * float(parameters.moments.linear_information[0])
     return {
         "squared_overlap": information / (1 + information),
         "informed_overlap": None,
@@ -90,7 +90,7 @@ def _linear(parameters: SingleIndexParameters) -> Metrics:
 
 def _spectral(parameters: SingleIndexParameters) -> Metrics:
     """A scalar map: the spectrum of (1/n) sum T x x^T, or of (1/d) sum T* x x^T."""
-    moments = parameters.channel.moments
+    moments = parameters.moments
     optimal = parameters.estimator == "optimal"
     T = (
         optimal_map(moments.second[:, 0])
@@ -105,9 +105,7 @@ def _spectral(parameters: SingleIndexParameters) -> Metrics:
     return {
         "squared_overlap": float(end.squared_overlap[0]),
         "informed_overlap": None,
-        "threshold_ratio": _threshold(
-            parameters.channel, parameters.estimator, parameters.dimension
-        ),
+        "threshold_ratio": _threshold(parameters.model_copy(update={"sample_ratio": 1.0})),
         "outlier": unit * float(end.eigenvalues[0]),
         "bulk_edge": unit * float(end.following[0]),
         "steepness": None,
@@ -115,27 +113,27 @@ def _spectral(parameters: SingleIndexParameters) -> Metrics:
 
 
 @lru_cache(maxsize=64)
-def _threshold(channel: AdditiveChannel, estimator: str, dimension: int) -> float | None:
+def _threshold(parameters: SingleIndexParameters) -> float | None:
     """Samples per dimension from which an estimator finds the direction; None if none do."""
-    moments = channel.moments
+    moments, estimator = parameters.moments, parameters.estimator
     if estimator in ("optimal", "lamp"):
         found = float(moments.weak_recovery_ratio[0])
     else:
         # Labels without bounds have thresholds that depend on the dimension.
         bounded = estimator in ("tanh", "square")
         law = moments.law(mapped_labels(moments, estimator))
-        found = float(emergence_ratio(law, dimension=None if bounded else dimension)[0])
+        found = float(emergence_ratio(law, dimension=None if bounded else parameters.dimension)[0])
     return found if np.isfinite(found) else None
 
 
 def _lamp(parameters: SingleIndexParameters) -> Metrics:
     found = lamp_prediction(
-        parameters.channel.moments, sample_ratio=_ratio(parameters), dimension=parameters.dimension
+        parameters.moments, sample_ratio=_ratio(parameters), dimension=parameters.dimension
     )
     return {
         "squared_overlap": found.squared_overlap,
         "informed_overlap": None,
-        "threshold_ratio": _threshold(parameters.channel, "lamp", parameters.dimension),
+        "threshold_ratio": _threshold(parameters.model_copy(update={"sample_ratio": 1.0})),
         "outlier": found.outlier,
         "bulk_edge": found.radius,
         "steepness": None,

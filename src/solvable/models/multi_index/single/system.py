@@ -58,25 +58,25 @@ PRESETS = {
         replicates=12,
     ),
     "paper": Preset(
-        "Three links without noise and with, in 1,500 dimensions; about ten minutes.",
+        "Two links without noise and with, in 1,500 dimensions; about ten minutes.",
         {
             "dimension": (1_500,),
-            "link": ("abs", "cos(2*z)", "he4"),
+            "link": ("abs", "cos(2*z)"),
             "noise": (0.0, 0.25),
             "estimator": ("optimal", "lamp", "tanh", "amp"),
-            "sample_ratio": (0.3, 0.6, 1.0, 1.5, 2.0, 3.0),
+            "sample_ratio": (0.3, 0.6, 1.0, 1.5, 2.0, 3.0, 4.5),
         },
-        replicates=4,
+        replicates=3,
     ),
     "gap": Preset(
         "A link of noise sensitivity exponent 2 in much noise: information without algorithm; two "
         "minutes.",
         {
-            "dimension": (200,),
+            "dimension": (150,),
             "link": ("cosmix",),
-            "noise": (8.0,),
+            "noise": (14.0,),
             "estimator": ("amp", "optimal"),
-            "sample_ratio": (12.0, 18.0, 24.0, 28.0, 32.0, 60.0, 90.0),
+            "sample_ratio": (20.0, 30.0, 40.0, 45.0, 50.0, 260.0),
         },
         replicates=6,
     ),
