@@ -61,10 +61,11 @@ def test_bad_parameters_are_refused(values, words):
 @pytest.mark.parametrize(
     ("values", "words"),
     [
-        ({"batch": 40}, "batch >= "),
+        ({"batch": 40}, "may blow up"),
         ({"link": "he6", "dimension": 16, "batch": 3000}, "may blow up"),
         ({"link": "cosmix", "batch": 30}, "moves overlaps"),
         ({"noise": 60.0}, "moves overlaps"),
+        ({"noise": 99.0, "batch": 1, "link": "cosmix"}, "norms of students grow"),
         ({"width": 400}, "initial_norm <= 0.016"),
     ],
 )
@@ -215,6 +216,25 @@ def test_claims_about_settings_that_are_missing_say_so():
     statuses = {v.claim: v.status for v in system.verdicts(small)}
     assert statuses["escape-times"] == "not testable"
     assert statuses["exponent-of-the-loss"] == "not testable"
+
+
+def test_nothing_is_claimed_of_independent_features_where_many_students_share_one():
+    # Fifty students of one feature learn it together, a quarter sooner than one alone would.
+    setting = {
+        "dimension": 24,
+        "features": 1,
+        "width": 50,
+        "batch": 900,
+        "time": 5.0,
+        "initial_norm": 0.01,
+    }
+    wide = [point_of(setting | {"learning_rate": 0.02}, 3)]
+    times = np.array([m["escape_time"][0] / m["ode_escape_time"][0] for m in wide[0].metrics])
+    assert times.mean() < 0.95
+    reasons = {v.claim: (v.status, v.reason) for v in system.verdicts(wide)}
+    for claim in ("escape-times", "loss-of-independent-features"):
+        assert reasons[claim][0] == "not testable"
+        assert "7 width" in reasons[claim][1]
 
 
 def test_figures_show_theory_and_measurement(points):

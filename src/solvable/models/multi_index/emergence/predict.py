@@ -23,12 +23,14 @@ from solvable.models.multi_index.emergence.theory import (
 MOST_KICK = 0.3
 MOST_DIFFUSION = 0.15
 MOST_INITIAL = 0.1
+MOST_GROWTH = 0.5
 
 
 @lru_cache(maxsize=32)
 def _starts(dimension: int, features: int, width: int, decay: float, link: str) -> np.ndarray:
     """Squared overlaps from which the features are learned, for as many draws as are quick."""
-    draws = int(np.clip(1e6 / (width * features), 8, 512))
+    pairs = width * features
+    draws = int(np.clip(1e6 / pairs, max(1.0, min(8.0, 2e7 / pairs)), 512))
     rng = random_stream("emergence-in-sgd", "starts")
     overlaps = draw_overlaps(dimension, features, width, draws, rng)
     return match_students(overlaps, amplitudes(features, decay), even_link(link))
@@ -127,6 +129,14 @@ def refuse_noise(parameters: EmergenceParameters) -> None:
             f"initial_norm is {p.initial_norm:g}, so that the {p.width} students have a mean square of "
             f"{initial:.2g} before they learn; predicted: up to {MOST_INITIAL}. Set initial_norm <= "
             f"{np.sqrt(MOST_INITIAL / p.width):.2g}"
+        )
+    # dn/dt = kappa (d - 1) n against a relaxation of rate 4 a
+    growth = p.learning_rate / p.batch * link.activity * (1 + p.noise) * p.dimension
+    if growth > MOST_GROWTH:
+        raise InvalidParameter(
+            f"batch is {p.batch} at learning_rate = {p.learning_rate:g}: noise of the gradient makes the "
+            f"norms of students grow at a rate of {growth:.2g}; predicted: up to {MOST_GROWTH}. Set "
+            f"batch >= {int(np.ceil(p.batch * growth / MOST_GROWTH))}"
         )
     # Mean squares of errors are stable while eta / B (d E sigma'^4) / E sigma'^2 < 2
     kick = p.learning_rate / p.batch * p.dimension * link.kick
