@@ -13,6 +13,7 @@ from solvable.message_passing import (
     label_information,
     posterior_given,
 )
+from solvable.message_passing.evolution import state_evolution
 from solvable.message_passing.outputs import output_message
 
 
@@ -172,3 +173,16 @@ def test_a_label_without_second_order_information_is_never_found():
     assert found.threshold_ratio == np.inf
     assert found.overlap(50.0) == 0
     assert 0 < found.information_threshold_ratio < 50
+
+
+@pytest.mark.parametrize(("link", "noise"), [("cosmix", 1e4), ("he4", 10**3.5)])
+def test_thresholds_at_large_noise_are_not_lost_to_rounding(link, noise):
+    channel = AdditiveChannel((make_link(link),), (1.0,), noise)
+    evolution = state_evolution(channel)
+    # alpha = 2 noise^2 / c_2^2 for a noise sensitivity exponent of 2 (eq. 3.6), and more samples than
+    # information asks for (eq. 3.7, in proportion to the noise)
+    c_2 = {"cosmix": 1.7449381, "he4": 8.0}[link]
+    leading = 2 * noise**2 / c_2**2
+    within = 2e-3 if link == "cosmix" else 0.7  # He4 is far from its law there (note, trap 5)
+    assert evolution.threshold_ratio == pytest.approx(leading, rel=within)
+    assert 0 < evolution.information_threshold_ratio < evolution.threshold_ratio

@@ -11,75 +11,15 @@ import numpy as np
 
 from solvable.errors import InvalidParameter
 from solvable.links import Link
-from solvable.spectra.label_law import LabelLaw
+from solvable.message_passing.moments import ConditionalMoments
+from solvable.message_passing.outputs import GaussianOutput
+from solvable.message_passing.preimages import preimage_moments
 
 MOST_CROSS = 40
 """Directions up to which moments of pairs of coordinates are held, p^2 for each label."""
 
 SPLINE_ORDER = 8
 """Cells over which a label is spread before a Fourier transform; even."""
-
-
-@dataclass(frozen=True)
-class ConditionalMoments:
-    r"""Law of the label with the conditional moments of the latent coordinates.
-
-    .. math:: m(y)=E[z\mid y],\qquad G(y)=E[zz^\top-I\mid y],\qquad E_y[G]=0 .
-
-    Attributes
-    ----------
-    labels : ndarray of shape (m,)
-        :math:`y`, ascending.
-    probabilities : ndarray of shape (m,)
-        Their probabilities, above 0, sum 1.
-    first : ndarray of shape (m, p)
-        :math:`m_k(y)`.
-    second : ndarray of shape (m, p)
-        :math:`G_{kk}(y)`.
-    cross : ndarray of shape (m, p, p) or None
-        :math:`G(y)`; None where it is diagonal, or not asked for.
-    """
-
-    labels: np.ndarray
-    probabilities: np.ndarray
-    first: np.ndarray
-    second: np.ndarray
-    cross: np.ndarray | None = None
-
-    @property
-    def n_directions(self) -> int:
-        """Number p of latent coordinates."""
-        return int(self.second.shape[1])
-
-    @property
-    def linear_information(self) -> np.ndarray:
-        r""":math:`E[m_k(y)^2]`, shape (p,): 0 if a label tells no coordinate's sign."""
-        return np.asarray(self.probabilities @ self.first**2)
-
-    @property
-    def quadratic_information(self) -> np.ndarray:
-        r""":math:`E[G_{kk}(y)^2]`, shape (p,)."""
-        return np.asarray(self.probabilities @ self.second**2)
-
-    @property
-    def weak_recovery_ratio(self) -> np.ndarray:
-        """Samples per dimension from which second moments find each coordinate alone, shape (p,)."""
-        # alpha_c = 1 / E[G_kk^2] (3.2); what is zero by symmetry is so to rounding only.
-        power = self.quadratic_information
-        with np.errstate(divide="ignore"):
-            return np.asarray(1 / np.where(power > 1e-18, power, 0.0))
-
-    def law(self, weights: np.ndarray) -> LabelLaw:
-        """Law of a map of the label, given its value at each label."""
-        return LabelLaw(weights, self.probabilities, np.maximum(1 + self.second, 0.0))
-
-    def at(self, y: np.ndarray) -> np.ndarray:
-        """The diagonal of G at observed labels, shape (n, p)."""
-        return np.stack([np.interp(y, self.labels, column) for column in self.second.T], axis=1)
-
-    def first_at(self, y: np.ndarray) -> np.ndarray:
-        """M at observed labels, shape (n, p)."""
-        return np.stack([np.interp(y, self.labels, column) for column in self.first.T], axis=1)
 
 
 @dataclass(frozen=True)
@@ -139,7 +79,10 @@ class AdditiveChannel:
     def moments(self) -> ConditionalMoments:
         """Conditional moments of each coordinate alone."""
         if self.n_directions == 1 and self.noise == 0:
-            return _noiseless(self.links[0], self.amplitudes[0])
+            try:
+                return preimage_moments(additive_output(self))
+            except InvalidParameter:  # constant somewhere: labels of positive probability
+                return _cells(self.links[0], self.amplitudes[0])
         return _gathered(_Transforms(self), pairs=False)
 
     @cached_property
@@ -156,9 +99,44 @@ class AdditiveChannel:
         return _gathered(_Transforms(self), pairs=True)
 
 
-def _noiseless(link: Link, amplitude: float) -> ConditionalMoments:
+@dataclass(frozen=True)
+class _Clean:
+    """Labels without noise of an additive channel, in as many axes as asked for."""
+
+    channel: AdditiveChannel
+
+    def __call__(self, z: np.ndarray) -> np.ndarray:
+        parts = zip(self.channel.links, self.channel.amplitudes, strict=True)
+        return np.asarray(sum(a * link(z[..., k]) for k, (link, a) in enumerate(parts)))
+
+
+def additive_output(channel: AdditiveChannel) -> GaussianOutput:
+    """The channel of an additive label as message passing sees it.
+
+    Parameters
+    ----------
+    channel : AdditiveChannel
+        Of up to three directions.
+
+    Returns
+    -------
+    GaussianOutput
+        The same channel; equal channels give equal ones.
+
+    Examples
+    --------
+    >>> from solvable.links import make_link
+    >>> output = additive_output(AdditiveChannel((make_link("abs"),), (1.0,), 0.1))
+    >>> output.noise, output.breakpoints
+    (0.1, (0.0,))
+    """
+    points = sorted({point for link in channel.links for point in link.breakpoints})
+    return GaussianOutput(_Clean(channel), channel.noise, channel.n_directions, tuple(points))
+
+
+def _cells(link: Link, amplitude: float) -> ConditionalMoments:
     """One coordinate without noise: labels gathered in cells, those of positive probability alone."""
-    z, chance = link.fine_nodes()
+    z, chance = link.fine_nodes(panels=28_000)
     y = amplitude * link(z)
     # Values that differ by rounding are one value; the rest share cells of equal probability, and
     # more of them in the tails.

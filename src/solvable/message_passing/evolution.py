@@ -20,7 +20,9 @@ import numpy as np
 
 from solvable.arrays import check_positive
 from solvable.errors import InvalidParameter
+from solvable.message_passing.channels import AdditiveChannel, additive_output
 from solvable.message_passing.line import line_nodes
+from solvable.message_passing.moments import ConditionalMoments
 from solvable.message_passing.outputs import REACH, GaussianOutput
 from solvable.message_passing.preimages import atoms, invert, preimage_nodes
 from solvable.spectra.roots import bracketed_root
@@ -156,6 +158,9 @@ class StateEvolution:
     ----------
     output : GaussianOutput
         The channel.
+    moments : ConditionalMoments, optional
+        Conditional moments of the same channel where they are known, as for an additive one: at large
+        noise the threshold is lost to rounding without them.
 
     Notes
     -----
@@ -174,10 +179,14 @@ class StateEvolution:
     """
 
     output: GaussianOutput
+    moments: ConditionalMoments | None = None
 
     @cached_property
     def first_information(self) -> float:
         r""":math:`E(0)=E[m(y)^2]`: what a label says of the direction by itself; 0 for even links."""
+        if self.moments is not None:
+            exact = float(self.moments.linear_information[0])
+            return exact if exact > 1e-6 * self._scale else 0.0
         value = label_information(self.output, 0.0)
         # What is zero by symmetry is so to rounding only, at the ends of preimages most of all.
         return value if value > 1e-7 * self._scale else 0.0
@@ -192,6 +201,8 @@ class StateEvolution:
         if self.first_information:
             return 0.0
         # alpha(0) = 1 / E'(0) with E(q) = q E[G^2] + O(q^2)
+        if self.moments is not None:
+            return float(self.moments.weak_recovery_ratio[0])
         small = 1e-6
         rounding = label_information(self.output, 0.0)
         slopes = [
@@ -334,6 +345,17 @@ class StateEvolution:
 
 
 @lru_cache(maxsize=32)
-def state_evolution(output: GaussianOutput) -> StateEvolution:
-    """State evolution of a channel, kept as long as the channel is the same object."""
-    return StateEvolution(output)
+def state_evolution(channel: AdditiveChannel) -> StateEvolution:
+    """State evolution of a channel of one direction, which holds its curve.
+
+    Parameters
+    ----------
+    channel : AdditiveChannel
+        Of one direction.
+
+    Returns
+    -------
+    StateEvolution
+        The same object for the same channel.
+    """
+    return StateEvolution(additive_output(channel), channel.moments)

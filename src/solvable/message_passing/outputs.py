@@ -9,7 +9,6 @@ from typing import NamedTuple
 import numpy as np
 
 from solvable.errors import InvalidParameter
-from solvable.message_passing.channels import AdditiveChannel
 
 REACH = 7.0
 """Standard deviations of Gaussians that are integrated over; beyond is 3e-12 of the mass."""
@@ -64,41 +63,6 @@ class GaussianOutput:
         """Labels of directions (n, p)."""
         clean = np.asarray(self.function(z), dtype=np.float64)
         return clean + np.sqrt(self.noise) * rng.standard_normal(clean.shape)
-
-
-@dataclass(frozen=True)
-class _Clean:
-    """Labels without noise of an additive channel, in as many axes as asked for."""
-
-    channel: AdditiveChannel
-
-    def __call__(self, z: np.ndarray) -> np.ndarray:
-        parts = zip(self.channel.links, self.channel.amplitudes, strict=True)
-        return np.asarray(sum(a * link(z[..., k]) for k, (link, a) in enumerate(parts)))
-
-
-def additive_output(channel: AdditiveChannel) -> GaussianOutput:
-    """The channel of an additive label as message passing sees it.
-
-    Parameters
-    ----------
-    channel : AdditiveChannel
-        Of up to three directions.
-
-    Returns
-    -------
-    GaussianOutput
-        The same channel; equal channels give equal ones.
-
-    Examples
-    --------
-    >>> from solvable.links import make_link
-    >>> output = additive_output(AdditiveChannel((make_link("abs"),), (1.0,), 0.1))
-    >>> output.noise, output.breakpoints
-    (0.1, (0.0,))
-    """
-    points = sorted({point for link in channel.links for point in link.breakpoints})
-    return GaussianOutput(_Clean(channel), channel.noise, channel.n_directions, tuple(points))
 
 
 class Posterior(NamedTuple):

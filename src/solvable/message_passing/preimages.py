@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 
 from solvable.errors import InvalidData, InvalidParameter
-from solvable.message_passing.channels import ConditionalMoments
+from solvable.message_passing.moments import ConditionalMoments
 from solvable.message_passing.outputs import REACH, GaussianOutput, Posterior
 
 MOST_BRANCHES = 200

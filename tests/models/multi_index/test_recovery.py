@@ -7,8 +7,8 @@ import pytest
 
 from solvable.errors import InvalidParameter
 from solvable.links import make_link
-from solvable.message_passing.channels import AdditiveChannel
-from solvable.message_passing.outputs import GaussianOutput, additive_output
+from solvable.message_passing.channels import AdditiveChannel, additive_output
+from solvable.message_passing.outputs import GaussianOutput
 from solvable.models.multi_index.recovery import recovery_sequence, weak_recovery
 
 

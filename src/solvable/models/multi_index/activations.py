@@ -14,8 +14,7 @@ from solvable.arrays import check_integer
 from solvable.errors import InvalidParameter
 from solvable.links import Link, make_link
 from solvable.message_passing.channels import AdditiveChannel
-from solvable.message_passing.evolution import StateEvolution
-from solvable.message_passing.outputs import GaussianOutput
+from solvable.message_passing.evolution import state_evolution
 from solvable.models.multi_index.equal_directions import (
     EqualDirections,
     large_noise_information_ratio,
@@ -197,12 +196,12 @@ def _samples(ratio: float | None, bound: float | None, what: str) -> str:
 @lru_cache(maxsize=256)
 def _information_ratio(link: Link, noise: float) -> tuple[float | None, str]:
     """Samples per dimension from which labels determine one direction, or why that is not told."""
-    output = GaussianOutput(lambda z: link(z[..., 0]), noise, breakpoints=link.breakpoints)
     # Beyond, differences of labels are lost to rounding, and links of degree 8 follow their law.
     exact = noise <= 1e8
     try:
         with np.errstate(all="ignore"):  # a link that is infinite at a node is refused by name
-            ratio = StateEvolution(output).information_threshold_ratio if exact else 0.0
+            channel = AdditiveChannel((link,), (1.0,), noise)
+            ratio = state_evolution(channel).information_threshold_ratio if exact else 0.0
     except InvalidParameter as error:
         return None, f"Not told by information: {error}"
     # A first moment that is 0 by symmetry may come out as rounding, and the ratio as 0.

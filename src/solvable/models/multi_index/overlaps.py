@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from solvable.errors import InvalidParameter
-from solvable.message_passing.channels import ConditionalMoments
+from solvable.message_passing.moments import ConditionalMoments
 from solvable.operators.labels import LabelMap, label_function
 from solvable.spectra.drawn_spikes import draw_spikes
 from solvable.spectra.label_law import LabelLaw

@@ -10,7 +10,8 @@ import numpy as np
 from solvable.arrays import random_stream
 from solvable.errors import InvalidParameter
 from solvable.frame.points import NO_PREDICTION, Metrics
-from solvable.message_passing.channels import MOST_CROSS, AdditiveChannel, ConditionalMoments
+from solvable.message_passing.channels import MOST_CROSS, AdditiveChannel
+from solvable.message_passing.moments import ConditionalMoments
 from solvable.models.multi_index.effective import Fit, deflated, one_shot_risk
 from solvable.models.multi_index.hierarchical.parameters import (
     NEURONS,

@@ -6,13 +6,13 @@ import numpy as np
 
 from solvable.errors import InvalidParameter, NotConverged
 from solvable.frame.points import Metrics
+from solvable.message_passing.channels import additive_output
 from solvable.message_passing.loop import (
     GaussianSensors,
     MessagePassingResult,
     Start,
     message_passing,
 )
-from solvable.message_passing.outputs import additive_output
 from solvable.message_passing.posterior import Outputs, posterior_given
 from solvable.models.multi_index.overlaps import mapped_labels, optimal_map
 from solvable.models.multi_index.preprocessing import (

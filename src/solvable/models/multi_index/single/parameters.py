@@ -11,9 +11,8 @@ from pydantic import Field, model_validator
 from solvable.errors import InvalidParameter
 from solvable.frame.system import Parameters
 from solvable.links import make_link
-from solvable.message_passing.channels import AdditiveChannel, ConditionalMoments
-from solvable.message_passing.outputs import additive_output
-from solvable.message_passing.preimages import preimage_moments
+from solvable.message_passing.channels import AdditiveChannel
+from solvable.message_passing.moments import ConditionalMoments
 from solvable.models.multi_index.overlaps import mapped_labels
 
 Estimator = Literal["optimal", "lamp", "tanh", "square", "identity", "amp"]
@@ -67,7 +66,7 @@ class SingleIndexParameters(Parameters):
     @property
     def moments(self) -> ConditionalMoments:
         """Conditional moments of the channel."""
-        return _moments(self.channel)
+        return self.channel.moments
 
     @property
     def linear(self) -> bool:
@@ -90,29 +89,16 @@ def _channel(link: str, noise: float, standardised: bool) -> AdditiveChannel:
 
 
 @lru_cache(maxsize=64)
-def _moments(channel: AdditiveChannel) -> ConditionalMoments:
-    """Conditional moments, of all preimages of a label where there is no noise."""
-    if channel.noise:
-        return channel.moments
-    try:
-        return preimage_moments(additive_output(channel))
-    except InvalidParameter:  # constant on an interval, or of more turns than can be told apart
-        return channel.moments
-
-
-@lru_cache(maxsize=64)
 def tells_sign(channel: AdditiveChannel) -> bool:
     """Whether m(y) = E[z | y] is not 0."""
-    return bool(
-        channel.links[0].parity != "even" and _moments(channel).linear_information[0] > 1e-15
-    )
+    return bool(channel.links[0].parity != "even" and channel.moments.linear_information[0] > 1e-15)
 
 
 @lru_cache(maxsize=256)
 def _without_information(channel: AdditiveChannel, estimator: Estimator) -> str:
     """Why an estimator has nothing to find at any sample size, or nothing."""
     link = channel.links[0]
-    quadratic = bool(np.isfinite(_moments(channel).weak_recovery_ratio[0]))
+    quadratic = bool(np.isfinite(channel.moments.weak_recovery_ratio[0]))
     if estimator in ("optimal", "amp"):
         if quadratic or tells_sign(channel):
             return ""
@@ -130,7 +116,7 @@ def _without_information(channel: AdditiveChannel, estimator: Estimator) -> str:
     if estimator == "lamp":
         return ""
     try:
-        T = mapped_labels(_moments(channel), estimator)
+        T = mapped_labels(channel.moments, estimator)
     except InvalidParameter as error:
         return str(error)
     if np.abs(T).max() <= 1e-9:

@@ -8,9 +8,7 @@ import numpy as np
 
 from solvable.errors import InvalidParameter
 from solvable.frame.points import NO_PREDICTION, Metrics
-from solvable.message_passing.channels import AdditiveChannel
-from solvable.message_passing.evolution import StateEvolution
-from solvable.message_passing.outputs import additive_output
+from solvable.message_passing.evolution import state_evolution
 from solvable.models.multi_index.overlaps import mapped_labels, optimal_map
 from solvable.models.multi_index.single.parameters import SingleIndexParameters
 from solvable.models.multi_index.single.theory import lamp_prediction
@@ -43,12 +41,6 @@ def _bounds(parameters: SingleIndexParameters) -> tuple[Metrics, str]:
             raise
         return dict.fromkeys(names), f"the information-theoretic limit is not known: {error}"
     return dict(zip(names, values, strict=True)), ""
-
-
-@lru_cache(maxsize=32)
-def state_evolution(channel: AdditiveChannel) -> StateEvolution:
-    """State evolution of a channel, which holds its curve."""
-    return StateEvolution(additive_output(channel))
 
 
 def _ratio(parameters: SingleIndexParameters) -> float:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from solvable.arrays import check_positive
-from solvable.message_passing.channels import ConditionalMoments
+from solvable.message_passing.moments import ConditionalMoments
 from solvable.spectra.label_weighted import label_weighted_spectrum
 from solvable.spectra.roots import bracketed_root
 
