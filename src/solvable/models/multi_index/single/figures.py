@@ -18,7 +18,8 @@ OVERLAP = Panel(
     [Trace("squared_overlap", "")],
     "Squared overlap of each estimator against samples per dimension. Dashed: the best that any "
     "estimator can do. Vertical lines: samples from which algorithms, and from which any estimator, find "
-    "something.",
+    "something. Of message passing near its threshold: the mean of those samples on which it comes to "
+    "rest, where these are half or more.",
     overlay=("estimator",),
     y_range=(-0.02, 1.02),
 )
@@ -28,7 +29,7 @@ def overlaps(curves: Sequence[Curve]) -> list[Figure]:
     """All estimators of a channel on one picture, with the information-theoretic line."""
     figures = []
     for group in grouped(curves, OVERLAP.overlay):
-        for figure in OVERLAP(group.curves):
+        for figure in OVERLAP([_at_rest(curve) for curve in group.curves]):
             first = group.curves[0]
             best = first.line("best_overlap")
             extra = []
@@ -44,6 +45,16 @@ def overlaps(curves: Sequence[Curve]) -> list[Figure]:
                 )
             )
     return figures
+
+
+def _at_rest(curve: Curve) -> Curve:
+    """The curve with those replicates alone on which message passing came to rest, if half did."""
+    points = []
+    for point in curve.points:
+        settled = [m for m in point.metrics if m["squared_overlap"] is not None]
+        enough = 2 * len(settled) >= len(point.metrics)
+        points.append(replace(point, metrics=settled) if enough else point)
+    return replace(curve, points=tuple(points))
 
 
 def _thresholds(curves: Sequence[Curve]) -> list[Marker]:
