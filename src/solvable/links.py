@@ -23,6 +23,9 @@ NAMED_LINKS = {
 
 Parity = Literal["even", "odd", "none"]
 
+SMALLEST = 1e-60
+"""Size of a link below which, and above whose inverse, squares and their products lose digits."""
+
 HIGHEST_SERIES = 80
 """Degrees of the Hermite series of a correlation; what is left is put at the next one."""
 
@@ -205,6 +208,12 @@ def _moments(link: Link) -> tuple[float, float]:
                 raise InvalidParameter(
                     f"the link {link.name!r} is not finite at z = {place:.4g}; allowed: finite for "
                     f"|z| up to {GAUSSIAN_RANGE:g}."
+                )
+            size = float(np.abs(values[np.abs(z) < 3]).max())
+            if size and not SMALLEST < size < 1 / SMALLEST:
+                raise InvalidParameter(
+                    f"values of the link {link.name!r} reach {size:.3g}; allowed: between {SMALLEST:g} "
+                    f"and {1 / SMALLEST:g}. Multiply it by a number."
                 )
             mean = float(chance @ values)
             parts = chance * (values - mean) ** 2

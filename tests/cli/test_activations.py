@@ -122,3 +122,14 @@ def test_the_verb_shows_itself():
         assert np.all(np.diff(y) > 0)
         assert x[-1] == pytest.approx(1e4)
     assert package.activations_of("relu").figure_names == []
+
+
+def test_a_law_that_has_not_set_in_is_not_told():
+    (rare,) = package.activations_of("step(abs(z)-5)").rows
+    words = " ".join(rare.words)
+    # n/d is the same at noise 1 and 10,000: no power of the noise
+    assert package.activations_of("step(abs(z)-5)", noise=1e4).rows[
+        0
+    ].threshold_ratio < 1.1 * float(rare.threshold_ratio)
+    assert "no law of large noise has set in" in words
+    assert "noise^2" not in words

@@ -285,3 +285,8 @@ def test_text_that_a_terminal_lacks_is_replaced(solvable):
 )
 def test_settings_are_read_as_they_are_written(settings):
     assert parse_settings(format_settings(settings).split()) == settings
+
+
+def test_commas_inside_of_parentheses_are_part_of_a_value():
+    found = parse_settings(["link=max(z,0),min(z,1,abs(z))", "widths=[10,5],[20,5]"])
+    assert found == {"link": ["max(z,0)", "min(z,1,abs(z))"], "widths": [[10, 5], [20, 5]]}

@@ -78,10 +78,10 @@ def read_settings(system: System, words: Sequence[str] | None) -> dict[str, list
 
 
 def _parts(text: str) -> list[str]:
-    """Split at the commas that are outside of brackets."""
+    """Split at the commas that are outside of brackets and parentheses."""
     parts, depth = [""], 0
     for character in text:
-        depth += (character == "[") - (character == "]")
+        depth += (character in "[(") - (character in "])")
         if character == "," and depth == 0:
             parts.append("")
         else:

@@ -92,3 +92,10 @@ def test_equal_features_of_a_link_that_is_not_even_are_found_alike(link, feature
     assert np.sort(found.individual_overlap) == pytest.approx(
         np.sort(spectrum.squared_overlap), abs=1e-3
     )
+
+
+@pytest.mark.parametrize(("features", "dimension"), [(9, 20), (5, 150)])
+def test_features_that_are_alike_are_found_alike(features, dimension):
+    channel = power_law_channel("he2", features=features, decay=0.0, noise=0.2)
+    found = predict_spectral(channel.moments, sample_ratio=20, dimension=dimension)
+    assert np.ptp(found.squared_overlap) == pytest.approx(0, abs=1e-9)

@@ -148,7 +148,7 @@ def _row(link: Link, noise: float, directions: int, decay: float | None) -> Acti
     return Activation(
         link.name, found.parity, found.information, found.generative, found.noise_sensitivity,
         found.coefficient, threshold, information,
-        tuple(filter(None, (_nature(found), _sensitivity(found, noise), *words, told))),
+        tuple(filter(None, (_nature(found), _sensitivity(found, noise, threshold), *words, told))),
     )  # fmt: skip
 
 
@@ -285,7 +285,7 @@ def _nature(found: LinkExponents) -> str:
     return f"{symmetry}: the label tells moments of degree {degree} and above alone."
 
 
-def _sensitivity(found: LinkExponents, noise: float) -> str:
+def _sensitivity(found: LinkExponents, noise: float, threshold: Ratio) -> str:
     """What noise costs."""
     power, c = found.noise_sensitivity, found.coefficient
     gap = found.generative != 1
@@ -306,6 +306,12 @@ def _sensitivity(found: LinkExponents, noise: float) -> str:
     decisive = found.decisive_power(noise)
     if decisive is not None and decisive > power:
         until = _crossover(found, decisive)
+        leading = large_noise_ratio(decisive, found.moments[decisive - 1], noise)
+        if isinstance(threshold, float) and not leading / 2 < threshold < 2 * leading:
+            return (
+                "At this noise no law of large noise has set in; beyond a noise of about "
+                f"{format_number(until, 2)} samples grow as noise^{power:g}."
+            )
         return (
             f"c_1 = {format_number(found.moments[0], 2)} is close to 0: up to a noise of about "
             f"{format_number(until, 2)} samples grow as for an exponent of {decisive}, noise^{decisive}."

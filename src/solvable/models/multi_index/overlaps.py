@@ -213,7 +213,7 @@ def arranged(
     p = law.n_directions
     if p > dimension / 10:
         # Many directions are noise for each other: matrices are drawn, fewer of large ones.
-        draws = int(np.clip(2.5e8 / dimension**3, 1, 24))
+        draws = int(np.clip(2.5e8 / dimension**3, 1, 120))
         drawn = draw_spikes(
             sample=_sample(law), heights=law.strengths, n_samples=samples,
             n_features=dimension - p, background=None, draws=draws, between_edges=True,
@@ -221,6 +221,7 @@ def arranged(
         span, eigenvalues = drawn.squared_overlap, drawn.eigenvalues.mean(axis=0)
     else:
         span = span_overlaps(law, samples, dimension)
+    span = _even(span, law.strengths)
     return SpectralPrediction(
         squared_overlap=np.clip(rotation**2 @ span, 0.0, 1.0),
         span_overlap=np.clip(span, 0.0, 1.0)[order],
@@ -231,6 +232,13 @@ def arranged(
         rotation=rotation[:, order],
         parameters=bulk_parameters(spectrum)[order],
     )
+
+
+def _even(span: np.ndarray, strengths: np.ndarray) -> np.ndarray:
+    """Means over directions that are alike, whose predictions differ by draws alone."""
+    size = max(float(np.abs(strengths).max()), 1e-300)
+    group = np.unique(np.round(strengths / size, 9), return_inverse=True)[1]
+    return np.asarray((np.bincount(group, span) / np.bincount(group))[group])
 
 
 def permuted_edges(law: LabelLaw, ratio: float, dimension: int) -> tuple[float, float]:
