@@ -84,7 +84,7 @@ def draw_spikes(
     p, C, n = heights.size, n_features, round(n_samples)
     held = Background.empty(p) if background is None else background
     # Where most directions are spikes, those who rank take them for noise too.
-    size = p + C if p > C > 0 else C
+    size = p + C if p > C > 0 or between_edges else C
     edges, added = _edges(sample, heights, n_samples, size, background)
     all_edges = [
         _edges(sample, heights, n_samples, C, Background(one.levels(p), 0.0, np.zeros(p)))[0]
@@ -129,7 +129,8 @@ def draw_spikes(
             matrix[:p, p:] += joined
             matrix[p:, :p] += joined.T
         values, vectors, others = _eigenpairs(matrix, p, draw)
-        moved = _centre(values, edges) if p > C else 0.0
+        # Edges of permuted labels do not move with the spikes.
+        moved = _centre(values, edges) if p > C and not between_edges else 0.0
         far = np.maximum(values - moved - edges[1], edges[0] + moved - values)
         far = np.maximum(far - margin, 0)
         inside = np.count_nonzero(far == 0) + p + C - values.size

@@ -232,3 +232,20 @@ def test_figures_show_theory_and_measurement(points):
                 assert np.isfinite(series.y).all(), (figure.name, series.label)
     assert {name.split("-")[0] for name in names} == {"overlap", "subspace", "risk", "spectrum"}
     assert system.figures([]) == []
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        {"dimension": 4, "features": 3, "noise": 80.0, "link": "abs", "sample_ratio": 2_200.0},
+        {"dimension": 10, "features": 9, "noise": 0.2, "link": "he2", "sample_ratio": 20.0},
+    ],
+)
+def test_features_that_fill_nearly_all_directions(setting):
+    parameters = HierarchicalParameters(decay=0.0, readout="none", label_map="identity", **setting)
+    records = [system.measure(parameters, random_stream("full", seed)) for seed in range(24)]
+    # Features are alike: the mean over them, whose scatter is that of replicates
+    means = np.array([np.mean(record["squared_overlap"]) for record in records])
+    expected = float(np.mean(system.predict(parameters)["squared_overlap"]))
+    error = means.std(ddof=1) / np.sqrt(means.size)
+    assert means.mean() == pytest.approx(expected, abs=0.03 + 3 * error)
