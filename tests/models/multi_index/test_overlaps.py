@@ -7,6 +7,7 @@ import pytest
 
 from solvable.errors import InvalidParameter
 from solvable.models.multi_index.equal_directions import EqualDirections
+from solvable.models.multi_index.hierarchy import hierarchical_thresholds
 from solvable.models.multi_index.overlaps import mapped_labels, predict_spectral
 from solvable.models.multi_index.target import MultiIndexTarget, power_law_channel
 from solvable.operators import apply_label_map
@@ -99,3 +100,16 @@ def test_features_that_are_alike_are_found_alike(features, dimension):
     channel = power_law_channel("he2", features=features, decay=0.0, noise=0.2)
     found = predict_spectral(channel.moments, sample_ratio=20, dimension=dimension)
     assert np.ptp(found.squared_overlap) == pytest.approx(0, abs=1e-9)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ratio", [8, 16, 32, 64])
+def test_measured_overlaps_of_the_note(ratio):
+    # Check 5.10 at its size, of the centred map, 0.03 from 1.5 thresholds on
+    channel = power_law_channel("he2", features=16, decay=1.0, noise=0.5)
+    found = predict_spectral(channel.moments, sample_ratio=ratio, dimension=600)
+    mean, error = measured(channel, 600, ratio, "tanh", seeds=4)
+    above = ratio >= 1.5 * hierarchical_thresholds(channel, "tanh")
+    off = np.abs(found.squared_overlap - mean)[above]
+    assert above.sum() >= 2
+    assert (off < 0.03 + 2 * error[above]).all(), (off, error[above])
