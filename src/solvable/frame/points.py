@@ -27,6 +27,11 @@ def predicted_or_refused(predict: Callable[[Any], Metrics], parameters: Any) -> 
         return {NO_PREDICTION: " ".join(str(error).split())}
 
 
+def listed(values: Sequence[float] | np.ndarray) -> list[float | None]:
+    """Plain numbers of a metric, None where infinite or not a number."""
+    return [float(value) if np.isfinite(value) else None for value in values]
+
+
 @dataclass(frozen=True)
 class Point:
     """All replicates of a study at one setting of the parameters, beside the prediction there.

@@ -31,6 +31,16 @@ def label_function(label_map: LabelMap | str) -> Callable[[np.ndarray], Any]:
     return _MAPS[label_map]
 
 
+def map_of_law(y: np.ndarray, chance: np.ndarray, label_map: LabelMap | str) -> np.ndarray:
+    """Centred label map at labels of given probabilities, standardised by that law."""
+    mean = float(chance @ y)
+    deviation = float(np.sqrt(chance @ (y - mean) ** 2))
+    if deviation <= 1e-12 * max(1.0, abs(mean)):
+        raise InvalidData(f"all labels equal {mean:.6g}; labels must vary with the direction.")
+    T = np.asarray(label_function(label_map)((y - mean) / deviation), dtype=np.float64)
+    return np.asarray(T - chance @ T)
+
+
 def standardise(y: Array) -> tuple[np.ndarray, float, float]:
     r"""Labels with mean 0 and standard deviation 1.
 

@@ -138,7 +138,7 @@ def test_a_form_that_does_not_fit_is_refused():
 
 def test_unusable_maps_and_functions_are_refused():
     with pytest.raises(InvalidParameter, match="label_map"):
-        GaussianChannel(5).law("square")
+        GaussianChannel(5).law("cube")
     with pytest.raises(InvalidParameter, match="elementwise"):
         GaussianChannel(5, lambda s: s[:2]).law()
     with pytest.raises(InvalidParameter, match="elementwise"):

@@ -8,7 +8,7 @@ import numpy as np
 
 from solvable.arrays import random_stream
 from solvable.errors import InvalidParameter
-from solvable.frame.points import NO_PREDICTION, Metrics
+from solvable.frame.points import NO_PREDICTION, Metrics, listed
 from solvable.models.lofi.lift import activation_energies, predict_lifted_filter
 from solvable.models.lofi.parameters import NeuralLoFiParameters
 from solvable.models.lofi.subspace_channel import SubspaceChannel
@@ -33,14 +33,14 @@ def label_law(parameters: NeuralLoFiParameters) -> LabelLaw:
 def _thresholds(law_key: tuple[bytes, bytes, bytes], dimension: int) -> list[float | None]:
     weights, chance = (np.frombuffer(array) for array in law_key[:2])
     moments = np.frombuffer(law_key[2]).reshape(weights.size, -1)
-    return _listed(emergence_ratio(LabelLaw(weights, chance, moments), dimension=dimension))
+    return listed(emergence_ratio(LabelLaw(weights, chance, moments), dimension=dimension))
 
 
 def predict(parameters: NeuralLoFiParameters) -> Metrics:
     """What the target at hand has of the metrics of a replicate, and its thresholds."""
     law = label_law(parameters)
     # alpha_opt = 1 / E[(E[s^2 | T] - 1)^2], of the best map of the label
-    best: Metrics = {"weak_recovery_ratio": _listed(law.weak_recovery_ratio)}
+    best: Metrics = {"weak_recovery_ratio": listed(law.weak_recovery_ratio)}
     if parameters.lift != "none":
         return best | _lifted(parameters, law)
     # Laws are equal for all sample ratios of a curve, and thresholds take longer than the rest.
@@ -49,11 +49,6 @@ def predict(parameters: NeuralLoFiParameters) -> Metrics:
     thresholds: Metrics = {"emergence_ratio": _thresholds(key, parameters.n_inputs)}
     part = {"hidden": _hidden, "subspace": _subspace, "single-index": _single}[parameters.target]
     return best | thresholds | part(parameters, law)
-
-
-def _listed(values: np.ndarray) -> list[float | None]:
-    """Plain numbers, None where infinite or not a number."""
-    return [float(value) if np.isfinite(value) else None for value in values]
 
 
 def _single(parameters: NeuralLoFiParameters, law: LabelLaw) -> Metrics:
@@ -172,7 +167,7 @@ def _lifted(parameters: NeuralLoFiParameters, law: LabelLaw) -> Metrics:
         "bulk_edge": sign * lifted.next_eigenvalue,
         "squared_overlap": [lifted.squared_overlap],
         "subspace_overlap": lifted.squared_overlap,
-        "emergence_ratio": _listed(np.array([lifted.emergence_ratio])),
+        "emergence_ratio": listed(np.array([lifted.emergence_ratio])),
     }
 
 

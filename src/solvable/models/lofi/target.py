@@ -9,11 +9,11 @@ from functools import cached_property
 import numpy as np
 
 from solvable.arrays import check_integer, random_stream
-from solvable.errors import InvalidData, InvalidParameter, unknown_choice
+from solvable.errors import InvalidParameter, unknown_choice
 from solvable.hermite import gaussian_quadrature
 from solvable.models.lofi.parameters import NeuralLoFiParameters
 from solvable.models.lofi.subspace_channel import SubspaceChannel
-from solvable.operators.labels import LabelMap, apply_label_map
+from solvable.operators.labels import LabelMap, apply_label_map, map_of_law
 from solvable.spectra.label_law import LabelLaw
 from solvable.teachers.first_layer import freeze
 
@@ -202,27 +202,8 @@ class GaussianChannel:
             y = (y[:, None] + self.noise * moved).ravel()
             chance = (chance[:, None] * share).ravel()
             squares = np.repeat(squares, moved.size)
-        return _gathered(_mapped(y, chance, label_map), chance, squares)
-
-
-def _mapped(y: np.ndarray, chance: np.ndarray, label_map: LabelMap | str) -> np.ndarray:
-    """Label map with the standardisation of the law, not of equally likely draws."""
-    mean = float(chance @ y)
-    deviation = float(np.sqrt(chance @ (y - mean) ** 2))
-    if deviation <= 1e-12 * max(1.0, abs(mean)):
-        raise InvalidData(f"all labels equal {mean:.6g}; labels must vary with the direction.")
-    if isinstance(label_map, str) and label_map == "raw":
-        return y
-    maps: dict[str, Channel] = {
-        "identity": lambda z: z,
-        "tanh": np.tanh,
-        "clip": lambda z: np.clip(z, -2.0, 2.0),
-    }
-    if isinstance(label_map, str) and label_map not in maps:
-        raise InvalidParameter(unknown_choice("label_map", label_map, ["raw", *maps, "a function"]))
-    function = maps[label_map] if isinstance(label_map, str) else label_map
-    T = np.asarray(function((y - mean) / deviation), dtype=np.float64)
-    return np.asarray(T - chance @ T)
+        T = y if label_map == "raw" else map_of_law(y, chance, label_map)
+        return _gathered(T, chance, squares)
 
 
 def _gathered(T: np.ndarray, chance: np.ndarray, squares: np.ndarray) -> LabelLaw:

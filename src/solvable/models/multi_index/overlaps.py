@@ -8,7 +8,7 @@ import numpy as np
 
 from solvable.errors import InvalidParameter
 from solvable.message_passing.moments import ConditionalMoments
-from solvable.operators.labels import LabelMap, label_function
+from solvable.operators.labels import LabelMap, map_of_law
 from solvable.spectra.drawn_spikes import draw_spikes
 from solvable.spectra.label_law import LabelLaw
 from solvable.spectra.label_weighted import (
@@ -76,11 +76,7 @@ def mapped_labels(moments: ConditionalMoments, label_map: LabelMap | str) -> np.
     """Centred label map at every label of a channel, standardised by the law of the label."""
     if label_map == "optimal":
         return best_weights(moments)
-    chance, y = moments.probabilities, moments.labels
-    mean = float(chance @ y)
-    deviation = float(np.sqrt(chance @ (y - mean) ** 2))
-    T = np.asarray(label_function(label_map)((y - mean) / deviation), dtype=np.float64)
-    return np.asarray(T - chance @ T)
+    return map_of_law(moments.labels, moments.probabilities, label_map)
 
 
 def best_weights(moments: ConditionalMoments) -> np.ndarray:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from solvable.frame.points import Metrics
+from solvable.frame.points import Metrics, listed
 from solvable.models.multi_index.emergence.flow import flow_step, population_flow
 from solvable.models.multi_index.emergence.learner import captured, draw_student, train
 from solvable.models.multi_index.emergence.link import amplitudes, even_link
@@ -46,7 +46,7 @@ def measure(parameters: EmergenceParameters, rng: np.random.Generator) -> Metric
         "loss": student.loss(link, a),
         "captured": captured(student.weights, link, a).tolist(),
         "squared_overlap": student.squared_overlaps(a.size).max(axis=0).tolist(),
-        "escape_time": _listed(student.escape_times),
+        "escape_time": listed(student.escape_times),
     }
 
 
@@ -64,17 +64,12 @@ def _theories(parameters: EmergenceParameters, cosines: np.ndarray) -> Metrics:
     spare = max(0, p.width - p.features)
     independent = sgd_emergence(a, starts, p.time, link=link, spare=spare, **common)
     found: Metrics = {
-        "ode_loss": _listed(independent.loss)[-1],
-        "ode_captured": _listed(independent.captured[-1]),
-        "ode_escape_time": _listed(independent.escape_times[0]),
+        "ode_loss": listed(independent.loss)[-1],
+        "ode_captured": listed(independent.captured[-1]),
+        "ode_escape_time": listed(independent.escape_times[0]),
     }
     pairs = 4 * p.time / flow_step(a, link) * p.width * (p.width + p.features)
     if pairs <= MOST_PAIRS:
         flow = population_flow(a, cosines[None], link, p.time, **common)
-        found["flow_loss"] = _listed(flow.loss)[-1]
+        found["flow_loss"] = listed(flow.loss)[-1]
     return found
-
-
-def _listed(values: Sequence[float] | np.ndarray) -> list[float | None]:
-    """Plain numbers, None where infinite or not a number."""
-    return [float(value) if np.isfinite(value) else None for value in values]

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
 
 from solvable.arrays import random_stream
 from solvable.errors import InvalidParameter
-from solvable.frame.points import NO_PREDICTION, Metrics
+from solvable.frame.points import NO_PREDICTION, Metrics, listed
 from solvable.message_passing.channels import MOST_CROSS, AdditiveChannel
 from solvable.message_passing.moments import ConditionalMoments
 from solvable.models.multi_index.effective import Fit, deflated, one_shot_risk
@@ -117,14 +116,9 @@ def _thresholds(channel: AdditiveChannel, label_map: str, dimension: int) -> Met
         law = type(law)(T, moments.probabilities, np.maximum(1 + along, 0.0))
     bounded = label_map in ("tanh", "square")
     return {
-        "threshold_ratio": _listed(emergence_ratio(law, dimension=None if bounded else dimension)),
-        "optimal_threshold_ratio": _listed(moments.weak_recovery_ratio),
+        "threshold_ratio": listed(emergence_ratio(law, dimension=None if bounded else dimension)),
+        "optimal_threshold_ratio": listed(moments.weak_recovery_ratio),
     }
-
-
-def _listed(values: Sequence[float] | np.ndarray) -> list[float | None]:
-    """Plain numbers, None where infinite."""
-    return [float(value) if np.isfinite(value) else None for value in values]
 
 
 def chance(parameters: HierarchicalParameters, prediction: Metrics) -> Metrics:
