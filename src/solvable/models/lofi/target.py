@@ -202,8 +202,10 @@ class GaussianChannel:
             y = (y[:, None] + self.noise * moved).ravel()
             chance = (chance[:, None] * share).ravel()
             squares = np.repeat(squares, moved.size)
-        T = y if label_map == "raw" else map_of_law(y, chance, label_map)
-        return _gathered(T, chance, squares)
+        raw = label_map == "raw"
+        # Labels that do not vary are refused in either case.
+        T = map_of_law(y, chance, "identity" if raw else label_map)
+        return _gathered(y if raw else T, chance, squares)
 
 
 def _gathered(T: np.ndarray, chance: np.ndarray, squares: np.ndarray) -> LabelLaw:
