@@ -12,6 +12,7 @@ from solvable.message_passing import (
     StateEvolution,
     additive_output,
     message_passing,
+    messages_of,
     posterior_given,
 )
 
@@ -35,7 +36,7 @@ def test_linear_labels_give_ridge_regression(ratio):
     d, noise = 300, 0.4
     output, sensors, outputs, _ = problem("z", noise, d=d, ratio=ratio, seed=1)
     found = message_passing(
-        sensors, outputs, Start.nothing(sensors, round(ratio * d)), tolerance=1e-9
+        sensors, messages_of(outputs), Start.nothing(sensors, round(ratio * d)), tolerance=1e-9
     )
     X, y = sensors.inputs / np.sqrt(d), outputs.labels
     exact = np.linalg.solve(X.T @ X + noise * np.eye(d), X.T @ y)
@@ -54,7 +55,9 @@ def test_labels_that_tell_the_sign_follow_state_evolution(formula, noise, ratio)
     overlaps = []
     for seed in range(8):
         output, sensors, outputs, w = problem(formula, noise, d=400, ratio=ratio, seed=seed)
-        found = message_passing(sensors, outputs, Start.nothing(sensors, round(ratio * 400)))
+        found = message_passing(
+            sensors, messages_of(outputs), Start.nothing(sensors, round(ratio * 400))
+        )
         overlaps.append(overlap(found.estimate, w))
     error = np.std(overlaps, ddof=1) / np.sqrt(8)
     expected = StateEvolution(output).overlap(ratio)
@@ -64,7 +67,7 @@ def test_labels_that_tell_the_sign_follow_state_evolution(formula, noise, ratio)
 def test_the_first_step_from_nothing_is_the_linear_estimator():
     _, sensors, outputs, _ = problem("relu", 0.1, d=500, ratio=1.0, seed=3)
     first = message_passing(
-        sensors, outputs, Start.nothing(sensors, 500), damping=0.0, keep=True
+        sensors, messages_of(outputs), Start.nothing(sensors, 500), damping=0.0, keep=True
     ).history[0]
     # sum_i m(y_i) x_i
     labels = outputs(np.zeros((500, 1)), np.eye(1)).mean
@@ -82,7 +85,9 @@ def test_every_step_follows_state_evolution_from_an_informed_start():
     # An estimate that is a posterior mean of w at overlap q, of no memory of the samples
     h = q * w + np.sqrt(q * (1 - q)) * rng.standard_normal((d, 1))
     start = Start(h, np.array([[1 - q]]), np.zeros((round(ratio * d), 1)))
-    found = message_passing(sensors, outputs, start, damping=0.0, keep=True, tolerance=1e-3)
+    found = message_passing(
+        sensors, messages_of(outputs), start, damping=0.0, keep=True, tolerance=1e-3
+    )
     for step in range(4):
         precision = ratio * label_information(output, q)
         q = precision / (1 + precision)
@@ -93,7 +98,7 @@ def test_samples_without_information_end_at_nothing():
     _, sensors, outputs, _ = problem("abs", 0.5, d=300, ratio=0.2, seed=2)
     rng = np.random.default_rng(0)
     start = Start(0.3 * rng.standard_normal((300, 1)), np.array([[0.9]]), np.zeros((60, 1)))
-    found = message_passing(sensors, outputs, start)
+    found = message_passing(sensors, messages_of(outputs), start)
     assert np.mean(found.estimate**2) < 0.02
     assert found.variance[0, 0] > 0.95
 
@@ -102,7 +107,7 @@ def test_too_few_steps_are_told_from_divergence():
     _, sensors, outputs, w = problem("relu", 0.1, d=100, ratio=2.0, seed=0)
     start = Start.nothing(sensors, 200)
     with pytest.raises(NotConverged, match="did not settle in 3 steps") as caught:
-        message_passing(sensors, outputs, start, max_steps=3, tolerance=1e-12)
+        message_passing(sensors, messages_of(outputs), start, max_steps=3, tolerance=1e-12)
     assert caught.value.diagnostics["reason"] == "did not settle"
     assert len(caught.value.diagnostics["residuals"]) == 3
 
@@ -113,12 +118,12 @@ def test_too_few_steps_are_told_from_divergence():
 
     with pytest.raises(NotConverged, match="diverged") as caught:
         message_passing(
-            sensors, repelled, Start(0.1 * w, np.eye(1), np.zeros((200, 1))), damping=0.0,
+            sensors, messages_of(repelled), Start(0.1 * w, np.eye(1), np.zeros((200, 1))), damping=0.0,
             denoiser=lambda b, A: (5 * b, np.eye(1)),
         )  # fmt: skip
     assert caught.value.diagnostics["reason"] == "diverged"
     with pytest.raises(InvalidParameter, match="damping"):
-        message_passing(sensors, outputs, start, damping=1.0)
+        message_passing(sensors, messages_of(outputs), start, damping=1.0)
 
 
 def test_another_denoiser_finds_another_prior():
@@ -135,7 +140,10 @@ def test_another_denoiser_finds_another_prior():
         return mean, np.array([[np.mean(1 - mean**2)]])
 
     found = message_passing(
-        sensors, posterior_given(output, y), Start.nothing(sensors, len(y)), denoiser=signs
+        sensors,
+        messages_of(posterior_given(output, y)),
+        Start.nothing(sensors, len(y)),
+        denoiser=signs,
     )
     zeta = rng.standard_normal(200_000)
     V = 1.0

@@ -14,6 +14,7 @@ from solvable.message_passing import (
     additive_output,
     matrix_evolution,
     message_passing,
+    messages_of,
     posterior_given,
 )
 
@@ -56,7 +57,9 @@ def test_message_passing_in_two_directions_follows():
         q = 0.3
         h = q * w + np.sqrt(q * (1 - q)) * rng.standard_normal((d, 2))
         start = Start(h, (1 - q) * np.eye(2), np.zeros((len(y), 2)))
-        result = message_passing(sensors, posterior_given(PAIR, y), start, tolerance=1e-3)
+        result = message_passing(
+            sensors, messages_of(posterior_given(PAIR, y)), start, tolerance=1e-3
+        )
         found.append(np.trace(result.estimate.T @ w) / d / 2)
     assert np.mean(found) == pytest.approx(np.trace(expected) / 2, abs=0.06)
 

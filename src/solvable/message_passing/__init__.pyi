@@ -9,4 +9,5 @@ from solvable.message_passing.loop import message_passing as message_passing
 from solvable.message_passing.matrix_state import matrix_evolution as matrix_evolution
 from solvable.message_passing.moments import ConditionalMoments as ConditionalMoments
 from solvable.message_passing.outputs import GaussianOutput as GaussianOutput
+from solvable.message_passing.posterior import messages_of as messages_of
 from solvable.message_passing.posterior import posterior_given as posterior_given

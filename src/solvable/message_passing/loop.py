@@ -1,8 +1,11 @@
 r"""The loop of approximate message passing: channel outputs, prior denoiser, and sensors between them.
 
 .. math::
-    \omega=\mathcal A(h)-g_{\rm old}V,\quad g=V^{-1}(E[z\mid y,\omega,V]-\omega),\quad
-    A=-\tfrac1d\sum_i\partial_\omega g_i,\quad b=hA+\mathcal A^*(g),\quad (h,V)=\eta(b,A) .
+    \omega=\mathcal A(h)-g_{\rm old}V,\quad g=g_{\rm out}(y,\omega,V),\quad
+    A=-\langle\partial_\omega g\rangle,\quad b=hA+\mathcal A^*(g),\quad (h,V)=\eta(b,A) .
+
+The signal is p vectors or a matrix: what its precision is, and how it spreads over the samples, is
+known to the sensors alone.
 """
 
 from __future__ import annotations
@@ -14,25 +17,33 @@ from typing import Protocol
 import numpy as np
 
 from solvable.errors import InvalidParameter, NotConverged
-from solvable.message_passing.outputs import output_message
-from solvable.message_passing.posterior import Outputs
+from solvable.message_passing.outputs import Messages
 
 Denoiser = Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
-"""Prior mean (d, p) and variance (p, p) of the signal from b (d, p) and the precision A (p, p)."""
+"""Estimate of the signal and its variance (p, p) from b, shaped as it, and the precision A (p, p)."""
 
 
 class Sensors(Protocol):
     """What takes a signal to the samples and back."""
 
     @property
-    def size(self) -> int:
-        """Size d of the signal, by which precisions are averaged."""
+    def size(self) -> float:
+        """Dimension d, by which squared norms of signals are averaged."""
 
     def forward(self, signal: np.ndarray) -> np.ndarray:
-        """Samples (n, p) of a signal (d, p), of variance 1 for a signal of variance 1."""
+        """Samples (n, K) of a signal."""
 
     def adjoint(self, messages: np.ndarray) -> np.ndarray:
-        """The transpose, from (n, p) to (d, p)."""
+        """The transpose, from (n, K) to a signal, in the units in which b is measured."""
+
+    def cavity(self, variance: np.ndarray) -> np.ndarray:
+        """Covariance (K, K) of a sample's K values for a signal of this variance (p, p)."""
+
+    def precision(self, slope: np.ndarray) -> np.ndarray:
+        """Precision A (p, p) of the signal from the sum of the slopes (K, K) of messages."""
+
+    def weigh(self, signal: np.ndarray, precision: np.ndarray) -> np.ndarray:
+        """The signal times its precision."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +76,18 @@ class GaussianSensors:
         """The transpose."""
         return np.asarray(self.inputs.T @ messages) / np.sqrt(self.size)
 
+    def cavity(self, variance: np.ndarray) -> np.ndarray:
+        """That of the signal."""
+        return variance
+
+    def precision(self, slope: np.ndarray) -> np.ndarray:
+        """Mean slope of an entry."""
+        return -slope / self.size
+
+    def weigh(self, signal: np.ndarray, precision: np.ndarray) -> np.ndarray:
+        """The signal times its precision."""
+        return signal @ precision
+
 
 def gaussian_denoiser(b: np.ndarray, A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Posterior of entries that are standard Gaussian a priori."""
@@ -79,11 +102,11 @@ class Start:
 
     Parameters
     ----------
-    estimate : ndarray of shape (d, p)
+    estimate : ndarray of shape (d, p), or a matrix
         h.
     variance : ndarray of shape (p, p)
-        V.
-    messages : ndarray of shape (n, p)
+        V; (1, 1) for a matrix.
+    messages : ndarray of shape (n, K)
         g of the step that led to the estimate.
 
     Examples
@@ -97,7 +120,7 @@ class Start:
     messages: np.ndarray
 
     @classmethod
-    def nothing(cls, sensors: Sensors, samples: int, directions: int = 1) -> Start:
+    def nothing(cls, sensors: GaussianSensors, samples: int, directions: int = 1) -> Start:
         """The prior mean: the first step is then the best linear estimator."""
         return cls(
             np.zeros((sensors.size, directions)),
@@ -112,11 +135,11 @@ class MessagePassingResult:
 
     Attributes
     ----------
-    estimate : ndarray of shape (d, p)
-        Posterior mean h of the signal.
+    estimate : ndarray of shape (d, p), or a matrix
+        Estimate h of the signal.
     variance : ndarray of shape (p, p)
-        Its posterior variance V.
-    messages : ndarray of shape (n, p)
+        Its variance V.
+    messages : ndarray of shape (n, K)
         Last messages g.
     steps : int
         Steps that were made.
@@ -136,7 +159,7 @@ class MessagePassingResult:
 
 def message_passing(
     sensors: Sensors,
-    outputs: Outputs,
+    messages: Messages,
     start: Start,
     *,
     denoiser: Denoiser = gaussian_denoiser,
@@ -152,13 +175,14 @@ def message_passing(
     ----------
     sensors : Sensors
         :math:`\mathcal A` and its transpose, such as :class:`GaussianSensors`.
-    outputs : callable
-        Posterior of the channel given labels, of :func:`posterior_given`.
+    messages : callable
+        Messages of the channel given labels, of :func:`messages_of` for a posterior.
     start : Start
         Estimate, variance and messages before the first step. Messages that do not belong to the
         estimate cost the first steps half of its overlap.
     denoiser : callable
-        :math:`\eta`: mean and variance of the signal under its prior; Gaussian by default.
+        :math:`\eta`: estimate of the signal and its variance; by default the posterior of standard
+        Gaussian entries.
     damping : float
         Share of the old estimate, variance and messages that is kept in a step, at least 0 and below 1;
         without any, samples of a few thousand may circle around the fixed point.
@@ -189,19 +213,20 @@ def message_passing(
     Notes
     -----
     Two products with the sensors for each step. Precisions A are the empirical ones.
-    arXiv:2405.15480; backed by ``tests/message_passing/test_loop.py`` (state evolution, exact linear
-    regression).
+    arXiv:2405.15480, arXiv:2408.03733; backed by ``tests/message_passing/test_loop.py`` and
+    ``test_matrix_loop.py`` (state evolution, exact linear regression).
 
     Examples
     --------
     >>> from solvable.message_passing.outputs import GaussianOutput
-    >>> from solvable.message_passing.posterior import posterior_given
+    >>> from solvable.message_passing.posterior import messages_of, posterior_given
     >>> rng = np.random.default_rng(0)
     >>> X, w = rng.standard_normal((600, 200)), rng.standard_normal((200, 1))
     >>> channel = GaussianOutput(lambda z: z[..., 0], 0.5)
     >>> sensors = GaussianSensors(X)
     >>> y = channel.sample(sensors.forward(w), rng)
-    >>> found = message_passing(sensors, posterior_given(channel, y), Start.nothing(sensors, 600))
+    >>> messages = messages_of(posterior_given(channel, y))
+    >>> found = message_passing(sensors, messages, Start.nothing(sensors, 600))
     >>> ridge = np.linalg.solve(X.T @ X / 200 + 0.5 * np.eye(200), X.T @ y / 200**0.5)
     >>> round(float(np.corrcoef(ridge, found.estimate[:, 0])[0, 1]), 3)
     1.0
@@ -212,17 +237,18 @@ def message_passing(
     trace: list[tuple[float, float]] = []
     history: list[np.ndarray] = []
     for step in range(1, max_steps + 1):
-        omega = sensors.forward(h) - g @ V
-        new, slope = output_message(outputs(omega, V), omega, V)
-        A = -slope / sensors.size
-        b = h @ A + sensors.adjoint(new)
+        cavity = sensors.cavity(V)
+        omega = sensors.forward(h) - g @ cavity
+        new, slope = messages(omega, cavity)
+        A = sensors.precision(slope)
+        b = sensors.weigh(h, A) + sensors.adjoint(new)
         mean, variance = denoiser(b, _nonnegative(A))
         # The whole state is damped, after a step that is not: modes of the map that turn or alternate
         # then shrink, whereas messages damped inside of a step spoil the Onsager terms.
         g = (1 - damping) * new + damping * g
         mean = (1 - damping) * mean + damping * h
         variance = (1 - damping) * variance + damping * V
-        power = float(np.mean(mean**2))
+        power = float(np.sum(mean**2)) / (sensors.size * len(V))
         change = float(np.linalg.norm(mean - h)) / max(float(np.linalg.norm(mean)), 1e-300)
         h, V = mean, _floored(variance, least_variance)
         trace.append((change, float(np.trace(V)) / len(V)))

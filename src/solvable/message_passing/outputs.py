@@ -80,6 +80,10 @@ class Message(NamedTuple):
     slope: np.ndarray
 
 
+Messages = Callable[[np.ndarray, np.ndarray], Message]
+"""Messages of all samples from cavity means (n, p) and their covariance (p, p)."""
+
+
 def output_message(posterior: Posterior, omega: np.ndarray, variance: np.ndarray) -> Message:
     """Messages of a posterior."""
     inverse = np.linalg.inv(variance)

@@ -8,7 +8,13 @@ import numpy as np
 
 from solvable.errors import InvalidData
 from solvable.message_passing.line import LinePosterior
-from solvable.message_passing.outputs import GaussianOutput, Posterior
+from solvable.message_passing.outputs import (
+    GaussianOutput,
+    Message,
+    Messages,
+    Posterior,
+    output_message,
+)
 from solvable.message_passing.preimages import PreimagePosterior
 from solvable.message_passing.space import SpacePosterior
 
@@ -57,3 +63,36 @@ def posterior_given(output: GaussianOutput, labels: np.ndarray) -> Outputs:
     if output.n_directions > 1:
         return SpacePosterior(output, y)
     return LinePosterior(output, y) if output.noise else PreimagePosterior(output, y)
+
+
+def messages_of(posterior: Outputs) -> Messages:
+    r"""Messages of a posterior, for the loop.
+
+    .. math:: g=V^{-1}(E[z\mid y,\omega,V]-\omega)
+
+    Parameters
+    ----------
+    posterior : callable
+        Of :func:`posterior_given`.
+
+    Returns
+    -------
+    callable
+        From :math:`\omega` (n, p) and V (p, p) to messages (n, p) and the sum of their slopes.
+
+    Notes
+    -----
+    arXiv:2405.15480; ``tests/message_passing/test_posterior.py`` (finite differences).
+
+    Examples
+    --------
+    >>> linear = GaussianOutput(lambda z: z[..., 0], 0.5)
+    >>> messages = messages_of(posterior_given(linear, np.array([1.0])))
+    >>> messages(np.zeros((1, 1)), np.eye(1)).values.round(6)  # (y - omega) / (noise + V)
+    array([[0.666667]])
+    """
+
+    def given(omega: np.ndarray, V: np.ndarray) -> Message:
+        return output_message(posterior(omega, V), omega, V)
+
+    return given

@@ -13,7 +13,7 @@ from solvable.message_passing.loop import (
     Start,
     message_passing,
 )
-from solvable.message_passing.posterior import Outputs, posterior_given
+from solvable.message_passing.posterior import Outputs, messages_of, posterior_given
 from solvable.models.multi_index.overlaps import mapped_labels, optimal_map
 from solvable.models.multi_index.preprocessing import (
     lamp_directions,
@@ -175,7 +175,12 @@ def settled(
     for damping, steps in ((0.3, 300), (0.7, 600)):
         try:
             return message_passing(
-                sensors, outputs, start, damping=damping, max_steps=steps, tolerance=1e-3
+                sensors,
+                messages_of(outputs),
+                start,
+                damping=damping,
+                max_steps=steps,
+                tolerance=1e-3,
             )
         except NotConverged:
             continue

@@ -1,0 +1,84 @@
+"""Channels of matrix sensing: from the indices of a sample to its label, and back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from solvable.errors import InvalidParameter
+from solvable.message_passing.outputs import Message, Messages
+
+
+class MatrixChannel(Protocol):
+    """What state evolution and the loop ask of a channel of K indices."""
+
+    @property
+    def variances(self) -> np.ndarray:
+        """V of the K indices: index k of a signal of second moment Q has variance v_k Q."""
+
+    def information(self, error: np.ndarray) -> np.ndarray:
+        """Sum over indices of v_k E[g_k^2] at these errors E of the signal, cavity variance v_k E."""
+
+    def sample(self, indices: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Labels of indices (n, K)."""
+
+    def messages(self, labels: np.ndarray) -> Messages:
+        """Messages of the loop, given labels."""
+
+
+def bayes_message(values: np.ndarray) -> Message:
+    """Messages of posterior means, with slopes from their own second moments."""
+    # Of a Bayesian -E dg/domega = E g^2. The slope itself lets the loop diverge on finite samples,
+    # by factors of 10^18 and more (note 05, trap 3).
+    return Message(values, -values.T @ values)
+
+
+@dataclass(frozen=True)
+class GaussianIndices:
+    r"""Every index is seen with Gaussian noise, :math:`y_k=h_k+\sqrt{\Delta_k}\,\xi_k`.
+
+    Parameters
+    ----------
+    variances : ndarray of shape (K,)
+        v of the indices.
+    noises : ndarray of shape (K,)
+        Variances :math:`\Delta_k`, at least 0.
+
+    Raises
+    ------
+    InvalidParameter
+        If a noise is negative.
+
+    Examples
+    --------
+    >>> channel = GaussianIndices(np.array([2.0]), np.array([0.5]))
+    >>> channel.information(np.array([0.75]))  # v / (Delta + v E)
+    array([1.])
+    """
+
+    variances: np.ndarray
+    noises: np.ndarray
+
+    def __post_init__(self) -> None:
+        if not (np.isfinite(self.noises).all() and (self.noises >= 0).all()):
+            raise InvalidParameter(f"noise is {self.noises}; allowed: variances of at least 0.")
+
+    def information(self, error: np.ndarray) -> np.ndarray:
+        """Sum of v E[g^2], g = (y - omega) / (Delta + v E)."""
+        spread = self.noises + np.multiply.outer(np.asarray(error, dtype=float), self.variances)
+        with np.errstate(divide="ignore"):
+            return np.asarray((self.variances / spread).sum(axis=-1))
+
+    def sample(self, indices: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Labels (n, K)."""
+        return indices + np.sqrt(self.noises) * rng.standard_normal(indices.shape)
+
+    def messages(self, labels: np.ndarray) -> Messages:
+        """G = (y - omega) / (Delta + V)."""
+
+        def given(omega: np.ndarray, V: np.ndarray) -> Message:
+            return bayes_message((labels - omega) / (self.noises + np.diag(V)))
+
+        return given

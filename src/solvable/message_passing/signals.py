@@ -1,0 +1,116 @@
+"""Laws of signal matrices as state evolution and the loop see them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+
+from solvable.spectra.denoiser import denoised, denoising_error
+from solvable.spectra.free_convolution import SpectralLaw
+from solvable.spectra.measures import Measure
+from solvable.spectra.product_measure import MarchenkoPasturMeasure
+from solvable.spectra.wishart_errors import wishart_denoising_errors
+
+
+class Signal(Protocol):
+    """A law of matrices whose singular vectors are uniform."""
+
+    @property
+    def multiplicity(self) -> int:
+        """How often an entry occurs: 2 for symmetric matrices, 1 for rectangular ones."""
+
+    @property
+    def variance(self) -> float:
+        """Error per dimension of the prior mean."""
+
+    @property
+    def second_moment(self) -> float:
+        """Squared norm per dimension."""
+
+    def mmse(self, noise: np.ndarray) -> np.ndarray:
+        """Least error per dimension from S + sqrt(t) G, at these variances t."""
+
+    def denoise(self, observed: np.ndarray, noise: float) -> np.ndarray:
+        """Posterior mean of S from S + sqrt(t) G."""
+
+
+@dataclass(frozen=True)
+class SymmetricSignal:
+    r"""Symmetric matrices of a given spectrum, with uniform eigenvectors.
+
+    Parameters
+    ----------
+    spectrum : Measure
+        Law of the eigenvalues, such as :func:`~solvable.spectra.marchenko_pastur` of
+        :math:`\frac1{\sqrt{rd}}WW^\top`.
+
+    Notes
+    -----
+    arXiv:2408.03733, arXiv:2503.14121; ``tests/message_passing/test_signals.py`` (drawn matrices,
+    the error of each eigenvalue, limits).
+
+    Examples
+    --------
+    >>> from solvable.spectra import marchenko_pastur
+    >>> signal = SymmetricSignal(marchenko_pastur(0.5))
+    >>> signal.variance, signal.mmse(np.array([1.0])).round(5)
+    (1.0, array([0.39695]))
+    """
+
+    spectrum: Measure
+
+    multiplicity = 2
+
+    @cached_property
+    def mean(self) -> float:
+        """Mean eigenvalue, which a Bayesian knows."""
+        if isinstance(self.spectrum, MarchenkoPasturMeasure):
+            return float(self.spectrum.scale * np.sqrt(self.spectrum.width_ratio))
+        return float(self.spectrum.node_weights @ self.spectrum.nodes)
+
+    @cached_property
+    def variance(self) -> float:
+        """Variance of the spectrum."""
+        if isinstance(self.spectrum, MarchenkoPasturMeasure):
+            return float(self.spectrum.scale**2)
+        return float(self.spectrum.node_weights @ (self.spectrum.nodes - self.mean) ** 2)
+
+    @property
+    def second_moment(self) -> float:
+        """Second moment of the spectrum."""
+        return self.variance + self.mean**2
+
+    def mmse(self, noise: np.ndarray) -> np.ndarray:
+        """E(t) = t - (4 pi^2 / 3) t^2 int mu_t^3, of every entry."""
+        t = np.asarray(noise, dtype=np.float64)
+        if isinstance(self.spectrum, MarchenkoPasturMeasure):
+            scale = self.spectrum.scale**2
+            return scale * wishart_denoising_errors(self.spectrum.width_ratio, t / scale)
+        laws = [SpectralLaw(self.spectrum, noise=float(np.sqrt(value))) for value in t.ravel()]
+        return np.array([max(denoising_error(law), 0.0) for law in laws]).reshape(t.shape)
+
+    def prior_mean(self, size: int) -> np.ndarray:
+        """What is known without samples: a multiple of the identity."""
+        return self.mean * np.eye(size)
+
+    def denoise(self, observed: np.ndarray, noise: float) -> np.ndarray:
+        """Eigenvectors kept, each eigenvalue moved to lambda - 2 t h(lambda)."""
+        values, vectors = np.linalg.eigh(observed)
+        kept = denoised(SpectralLaw(self.spectrum, noise=float(np.sqrt(noise))), values)
+        return np.asarray((vectors * kept) @ vectors.T)
+
+
+def signal_denoiser(signal: Signal, least_noise: float = 1e-9):  # type: ignore[no-untyped-def]
+    """The signal's posterior mean and error from b and the precision of the loop."""
+
+    def denoiser(b: np.ndarray, A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        precision = min(max(float(A[0, 0]), 1e-300), 1 / least_noise)
+        # R = b / A = S + sqrt(1/A) G
+        noise = 1 / precision
+        error = float(signal.mmse(np.array([noise]))[0])
+        return signal.denoise(b / precision, noise), np.array([[error]])
+
+    return denoiser

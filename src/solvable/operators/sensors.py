@@ -1,0 +1,213 @@
+r"""Matrix-free sensors of symmetric matrices: pairs of tokens, of which rank one is a case, and GOE.
+
+An index of a sample is :math:`h_{ab}=(x_a^\top Sx_b-\delta_{ab}\,\mathrm{Tr}\,S)/\sqrt d`, of variance
+:math:`v_{ab}\,\mathrm{Tr}\,S^2/d` with :math:`v_{aa}=2` and :math:`v_{ab}=1`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from solvable.arrays import ArraySource, Source, to_numpy
+from solvable.errors import InvalidData
+
+CHUNK_ROWS = 4_096
+"""Rows of tokens that are multiplied at a time: a block and its product stay in cache."""
+
+
+class SymmetricSensors:
+    """What message passing asks of sensors of symmetric matrices, whatever their kind."""
+
+    size: int
+    """Dimension d of the matrix."""
+    n_samples: int
+    variances: np.ndarray
+    """v of the K indices of a sample."""
+
+    def cavity(self, variance: np.ndarray) -> np.ndarray:
+        """Covariance of the indices of a signal of this variance."""
+        # V = diag(v) E: an entry and its mirror image make a diagonal index vary twice as much
+        return np.asarray(np.diag(self.variances) * variance[0, 0])
+
+    def precision(self, slope: np.ndarray) -> np.ndarray:
+        """Precision of what all samples say of an entry, from the summed slopes of their messages."""
+        # q^ = -(2 / d^2) sum_mu sum_k v_k dg_k / domega_k  (alpha = n / d^2)
+        return np.array([[-2 * float(self.variances @ np.diag(slope)) / self.size**2]])
+
+    def weigh(self, signal: np.ndarray, precision: np.ndarray) -> np.ndarray:
+        """The signal times its precision."""
+        return np.asarray(precision[0, 0] * signal)
+
+
+def index_pairs(tokens: int) -> tuple[np.ndarray, np.ndarray]:
+    """Pairs a <= b of tokens in the order of the indices: (1, 1), (1, 2), ..., (2, 2), ..."""
+    first, second = np.triu_indices(tokens)
+    return first, second
+
+
+def index_variances(tokens: int) -> np.ndarray:
+    """V of each index: 2 on the diagonal, 1 off it."""
+    first, second = index_pairs(tokens)
+    return np.where(first == second, 2.0, 1.0)
+
+
+@dataclass(frozen=True)
+class TokenSensors(SymmetricSensors):
+    r"""Indices of all pairs of the T tokens of a sample; for T = 1 measurements of rank one.
+
+    Parameters
+    ----------
+    source : Source or ndarray
+        Tokens x of one sample after another, of shape (n T, d), with standard Gaussian entries.
+    tokens : int
+        T, at least 1.
+
+    Raises
+    ------
+    InvalidData
+        If the rows are no multiple of T.
+
+    Notes
+    -----
+    :math:`\Phi^{ab}=\frac{x_ax_b^\top+x_bx_a^\top}{2\sqrt d}-\delta_{ab}\frac{I}{\sqrt d}`; an
+    application costs :math:`2nTd^2` operations and :math:`O(nT^2+\text{chunk}\cdot d)` numbers beside
+    the tokens. Derived; ``tests/operators/test_sensors.py`` (explicit matrices, adjointness).
+
+    Examples
+    --------
+    >>> sensors = TokenSensors(np.eye(4), tokens=2)
+    >>> sensors.forward(np.diag([1.0, 2.0, 3.0, 4.0]))
+    array([[-4.5,  0. , -4. ],
+           [-3.5,  0. , -3. ]])
+    """
+
+    source: Source | np.ndarray
+    tokens: int = 1
+
+    def __post_init__(self) -> None:
+        if self.tokens < 1 or self._source.n_samples % self.tokens:
+            raise InvalidData(
+                f"{self._source.n_samples} rows are no samples of {self.tokens} tokens; allowed: a "
+                "multiple of the number of tokens."
+            )
+
+    @cached_property
+    def _source(self) -> Source:
+        return ArraySource(self.source) if isinstance(self.source, np.ndarray) else self.source
+
+    @property
+    def size(self) -> int:  # type: ignore[override]
+        """Dimension d."""
+        return int(self._source.n_columns)
+
+    @property
+    def n_samples(self) -> int:  # type: ignore[override]
+        """Samples n."""
+        return int(self._source.n_samples // self.tokens)
+
+    @cached_property
+    def variances(self) -> np.ndarray:  # type: ignore[override]
+        """V of the T (T + 1) / 2 indices."""
+        return index_variances(self.tokens)
+
+    def forward(self, signal: np.ndarray) -> np.ndarray:
+        """Indices (n, T (T + 1) / 2) of a symmetric matrix (d, d)."""
+        first, second = index_pairs(self.tokens)
+        found = np.empty((self.n_samples, first.size))
+        matrix = signal.astype(self._dtype, copy=False)
+        for rows, block in self._blocks():
+            product = (block.reshape(-1, self.size) @ matrix).reshape(block.shape)
+            for k, (a, b) in enumerate(zip(first, second, strict=True)):
+                found[rows, k] = np.einsum("ni,ni->n", product[:, a], block[:, b])
+        found[:, first == second] -= np.trace(signal)
+        return found / np.sqrt(self.size)
+
+    def adjoint(self, messages: np.ndarray) -> np.ndarray:
+        """Symmetric matrix 2/d of the sum of messages times their sensors."""
+        first, second = index_pairs(self.tokens)
+        total = np.zeros((self.size, self.size))
+        for rows, block in self._blocks():
+            # sum_ab g_ab (x_a x_b^T + x_b x_a^T) / 2 = X^T (G X), G the messages as a matrix
+            weighted = np.zeros_like(block)
+            for k, (a, b) in enumerate(zip(first, second, strict=True)):
+                share = messages[rows, k, None].astype(self._dtype, copy=False)
+                weighted[:, a] += share * block[:, b]
+            total += block.reshape(-1, self.size).T @ weighted.reshape(-1, self.size)
+        total = (total + total.T) / 2
+        total[np.diag_indices(self.size)] -= messages[:, first == second].sum()
+        return np.asarray(2 * total / self.size**1.5)
+
+    @property
+    def _dtype(self) -> np.dtype:
+        return np.dtype(np.float32 if str(self._source.dtype).endswith("float32") else np.float64)
+
+    def _blocks(self):  # type: ignore[no-untyped-def]
+        """Samples and their tokens (rows, T, d), a chunk at a time."""
+        T = self.tokens
+        for rows, block in self._source.chunks(max(1, CHUNK_ROWS // T) * T):
+            tokens = np.asarray(to_numpy(block), dtype=self._dtype)
+            yield slice(rows.start // T, rows.stop // T), tokens.reshape(-1, T, self.size)
+
+
+@dataclass(frozen=True)
+class GoeSensors(SymmetricSensors):
+    r"""Control: independent matrices of the GOE, of which each sample measures one.
+
+    Parameters
+    ----------
+    upper : ndarray of shape (n, d (d + 1) / 2)
+        Upper triangles of the matrices, of :func:`goe_sensors`; all are held.
+    size : int
+        Dimension d.
+
+    Notes
+    -----
+    The theory holds for these at smaller dimensions, as their noise is a semicircle from the start:
+    what differs between both kinds is the effect of measurements of rank one.
+    ``tests/operators/test_sensors.py``.
+
+    Examples
+    --------
+    >>> sensors = goe_sensors(5, 3, np.random.default_rng(0))
+    >>> sensors.forward(np.eye(3)).shape
+    (5, 1)
+    """
+
+    upper: np.ndarray
+    size: int
+
+    @property
+    def n_samples(self) -> int:  # type: ignore[override]
+        """Samples n."""
+        return len(self.upper)
+
+    @cached_property
+    def variances(self) -> np.ndarray:  # type: ignore[override]
+        """2, as for measurements of rank one."""
+        return np.array([2.0])
+
+    def forward(self, signal: np.ndarray) -> np.ndarray:
+        """Tr Phi S of a symmetric matrix, of shape (n, 1)."""
+        first, second = index_pairs(self.size)
+        # an entry off the diagonal counts with its mirror image
+        packed = signal[first, second] * np.where(first == second, 1.0, 2.0)
+        return np.asarray(self.upper @ packed.astype(self.upper.dtype), dtype=np.float64)[:, None]
+
+    def adjoint(self, messages: np.ndarray) -> np.ndarray:
+        """Symmetric matrix 2/d of the sum of messages times their sensors."""
+        first, second = index_pairs(self.size)
+        packed = messages[:, 0].astype(self.upper.dtype) @ self.upper
+        total = np.empty((self.size, self.size))
+        total[first, second] = total[second, first] = 2 * packed / self.size
+        return total
+
+
+def goe_sensors(samples: int, size: int, rng: np.random.Generator) -> GoeSensors:
+    """Matrices of the GOE, with entries of variance 1/d off the diagonal and 2/d on it."""
+    first, second = index_pairs(size)
+    upper = rng.standard_normal((samples, first.size), dtype=np.float32)
+    upper *= np.sqrt(np.where(first == second, 2.0, 1.0) / size).astype(np.float32)
+    return GoeSensors(upper, size)

@@ -1,0 +1,93 @@
+"""Denoising errors of Wishart matrices at many noises at once, by the cubic of their resolvent."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from solvable.arrays import check_positive
+
+NODES = 64
+"""Gauss nodes on each part of the support."""
+
+
+def wishart_denoising_errors(width_ratio: float, variances: np.ndarray) -> np.ndarray:
+    r"""Errors of :func:`denoising_error` for the law of :func:`marchenko_pastur`, vectorised.
+
+    .. math:: E(t)=t-\frac{4\pi^2}3t^2\int\mu_t(x)^3dx,\qquad
+              a\,t\,g^3-(t+az)\,g^2+\big(z+a-\tfrac1a\big)g-1=0,\quad a=\rho^{-1/2} .
+
+    Parameters
+    ----------
+    width_ratio : float
+        :math:`\rho`, above 0: the matrix is :math:`\frac1{\sqrt{rd}}WW^\top` with :math:`r=\rho d`.
+    variances : ndarray of any shape
+        Variances t of the semicircle, above 0.
+
+    Returns
+    -------
+    ndarray
+        E, of the same shape; to about 1e-9 of its value.
+
+    Raises
+    ------
+    InvalidParameter
+        If the ratio is not above 0.
+
+    Notes
+    -----
+    Source: arXiv:2408.03733. A hundred noises take a few milliseconds. Backed by
+    ``tests/spectra/test_wishart_errors.py`` (the general law, limits).
+
+    Examples
+    --------
+    >>> wishart_denoising_errors(0.5, np.array([1.0, 0.3])).round(5)
+    array([0.39695, 0.16889])
+    """
+    check_positive(width_ratio=width_ratio)
+    t = np.asarray(variances, dtype=np.float64).ravel()
+    a = width_ratio**-0.5
+    low, high = _supports(a, t)
+    node, weight = np.polynomial.legendre.leggauss(NODES)
+    angle = (node + 1) * np.pi / 2
+    middle, half = (low + high)[..., None] / 2, (high - low)[..., None] / 2
+    x = middle - half * np.cos(angle)
+    density = _imaginary_part(a, t[:, None, None], x) / np.pi
+    cubes = np.sum(density**3 * half * np.sin(angle) * weight, axis=(1, 2)) * np.pi / 2
+    return np.asarray((t - 4 * np.pi**2 / 3 * t**2 * cubes).reshape(np.shape(variances)))
+
+
+def _supports(a: float, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Ends of two parts of the support for each variance; they touch where it is in one piece."""
+    # Edges are the real critical points of z(g): -(1 - a g)^2 + g^2 + t g^2 (1 - a g)^2 = 0.
+    one = np.ones_like(t)
+    quartic = [a * a * t, -2 * a * t, 1 - a * a + t, 2 * a * one, -one]
+    companion = np.zeros((t.size, 4, 4))
+    companion[:, 0] = -np.stack(quartic[1:], axis=1) / quartic[0][:, None]
+    companion[:, [1, 2, 3], [0, 1, 2]] = 1.0
+    g = np.linalg.eigvals(companion)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        x = 1 / g + 1 / (a * (1 - a * g)) + t[:, None] * g
+    real = np.abs(g.imag) < 1e-9 * np.abs(g)
+    low = np.where(real, x.real, np.inf).min(axis=1)
+    high = np.where(real, x.real, -np.inf).max(axis=1)
+    # Two inner edges bound a gap, or are a complex pair whose real part is where one would open.
+    inner = np.sort(x.real, axis=1)[:, 1:3]
+    whole = ~real.all(axis=1)
+    joint = np.where(real, 0.0, x.real).sum(axis=1) / np.maximum((~real).sum(axis=1), 1)
+    inner[whole] = np.clip(joint, low, high)[whole, None]
+    return np.stack([low, inner[:, 1]], axis=1), np.stack([inner[:, 0], high], axis=1)
+
+
+def _imaginary_part(a: float, t: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """Im g inside the support, where the cubic has one real root and a pair."""
+    # g^3 - s g^2 + p g - q = 0
+    s, p, q = (t + a * x) / (a * t), (x + a - 1 / a) / (a * t), 1 / (a * t)
+    shift = s / 3
+    linear, constant = p - s * shift, -2 * shift**3 + p * shift - q
+    # y^3 + linear y + constant = 0 at g = y + shift, by Cardano
+    spread = np.sqrt(np.maximum(constant**2 / 4 + linear**3 / 27, 0.0))
+    cube = np.cbrt(-constant / 2 - np.copysign(spread, constant))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        other = np.where(cube == 0, 0.0, -linear / (3 * cube))
+    # of the pair: Im g = sqrt(3)/2 |u - v|
+    return np.asarray(np.sqrt(3) / 2 * np.abs(cube - other))

@@ -1,0 +1,34 @@
+"""Denoising errors of Wishart matrices: the general law, limits, drawn matrices."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from solvable.errors import InvalidParameter
+from solvable.spectra import SpectralLaw, denoising_error, marchenko_pastur
+from solvable.spectra.wishart_errors import wishart_denoising_errors
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.floats(-2, 1.5), st.floats(-5, 2.5))
+def test_equal_to_the_general_law(log_ratio, log_variance):
+    ratio, t = 10**log_ratio, 10**log_variance
+    exact = denoising_error(SpectralLaw(marchenko_pastur(ratio), noise=t**0.5))
+    assert wishart_denoising_errors(ratio, np.array(t)) == pytest.approx(exact, rel=2e-7)
+
+
+def test_limits():
+    # many units: entries are Gaussian and independent, E = t / (1 + t); much noise: nothing is seen
+    t = np.array([0.1, 1.0, 10.0])
+    assert wishart_denoising_errors(1e7, t) == pytest.approx(t / (1 + t), rel=1e-3)
+    assert wishart_denoising_errors(0.3, np.array([1e6])) == pytest.approx(1, rel=1e-5)
+    # little noise: the degrees of freedom of a matrix of rank rho d, 2 alpha_PR = 2 rho - rho^2
+    small = np.array([1e-8])
+    assert wishart_denoising_errors(0.3, small) / small == pytest.approx(0.6 - 0.09, rel=2e-3)
+    assert wishart_denoising_errors(0.5, np.ones((2, 3))).shape == (2, 3)
+
+
+def test_bad_ratio():
+    with pytest.raises(InvalidParameter, match="width_ratio"):
+        wishart_denoising_errors(0.0, np.ones(1))
