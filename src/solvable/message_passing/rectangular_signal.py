@@ -1,0 +1,61 @@
+"""A rectangular product of Gaussian matrices, as state evolution and the loop see it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from solvable.spectra.rectangular import (
+    RectangularLaw,
+    check_shape,
+    rectangular_denoise,
+    rectangular_mmse,
+)
+
+
+@dataclass(frozen=True)
+class RectangularSignal:
+    r"""The signal :math:`S=AB/\sqrt r/(dL)^{1/4}` of Gaussian factors, d x r and r x L.
+
+    Parameters
+    ----------
+    aspect : float
+        :math:`\beta=L/d\ge1`.
+    rank_ratio : float
+        :math:`\rho=r/d`, above 0; it may exceed 1.
+
+    Attributes
+    ----------
+    multiplicity : int
+        1: every entry is its own.
+    variance, second_moment : float
+        :math:`\frac1{\sqrt{dL}}E\|S\|_F^2=1`, around the prior mean 0 as well.
+
+    Examples
+    --------
+    >>> RectangularSignal(2.0, 0.2).mmse([0.1, 1.0]).round(5)
+    array([0.04267, 0.24817])
+    """
+
+    aspect: float
+    rank_ratio: float
+    multiplicity: int = 1
+    variance: float = 1.0
+    second_moment: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_shape(self.aspect, self.rank_ratio)
+
+    def mmse(self, noise: np.ndarray) -> np.ndarray:
+        """Error of the posterior mean at noise variances."""
+        return rectangular_mmse(noise, aspect=self.aspect, rank_ratio=self.rank_ratio)
+
+    def denoise(self, observed: np.ndarray, noise: float) -> np.ndarray:
+        """Posterior mean of the signal from its sum with noise of a variance."""
+        law = RectangularLaw(aspect=self.aspect, rank_ratio=self.rank_ratio, noise=noise)
+        return rectangular_denoise(observed, law)
+
+    def prior_mean(self, dimension: int) -> np.ndarray:
+        """The matrix that is 0."""
+        return np.zeros((dimension, round(self.aspect * dimension)))
