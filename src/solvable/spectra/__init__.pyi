@@ -29,9 +29,14 @@ from solvable.spectra.measures import Measure as Measure
 from solvable.spectra.measures import bin_tail as bin_tail
 from solvable.spectra.measures import discrete as discrete
 from solvable.spectra.measures import power_law as power_law
+from solvable.spectra.nuclear_norm import nuclear_norm_ratio as nuclear_norm_ratio
 from solvable.spectra.outliers import resolvent_outliers as resolvent_outliers
 from solvable.spectra.product_measure import MarchenkoPasturMeasure as MarchenkoPasturMeasure
 from solvable.spectra.product_measure import marchenko_pastur as marchenko_pastur
+from solvable.spectra.rectangular import RectangularLaw as RectangularLaw
+from solvable.spectra.rectangular import prior_free_denoise as prior_free_denoise
+from solvable.spectra.rectangular import rectangular_denoise as rectangular_denoise
+from solvable.spectra.rectangular import rectangular_mmse as rectangular_mmse
 from solvable.spectra.spiked import critical_profile as critical_profile
 from solvable.spectra.spiked import overlap_at_threshold as overlap_at_threshold
 from solvable.spectra.spiked import rounding_width as rounding_width

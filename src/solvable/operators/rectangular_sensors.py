@@ -1,0 +1,189 @@
+r"""Sensors of rectangular matrices: whole Gaussian token matrices, and their control of rank one.
+
+A sample is :math:`h=\sum_{ij}X_{ij}S_{ij}/(dL)^{1/4}`, of variance :math:`\|S\|_F^2/\sqrt{dL}`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from solvable.arrays import ArraySource, GeneratedSource, Source, to_numpy
+from solvable.errors import InvalidData
+
+CHUNK_NUMBERS = 2**24
+"""Entries of sensors that are multiplied at a time."""
+
+
+class RectangularSensors:
+    """What message passing asks of sensors of rectangular matrices, whatever their kind."""
+
+    shape: tuple[int, int]
+    """Rows d and columns L of the matrix."""
+    n_samples: int
+
+    @property
+    def size(self) -> float:
+        """The root of dL, by which squared norms are averaged."""
+        return float(np.sqrt(self.shape[0] * self.shape[1]))
+
+    def cavity(self, variance: np.ndarray) -> np.ndarray:
+        """That of the signal: V = E."""
+        return variance
+
+    def precision(self, slope: np.ndarray) -> np.ndarray:
+        """Precision of what all samples say of an entry, from the summed slopes of their messages."""
+        # q^ = -(1 / dL) sum_mu dg / domega  (alpha = n / dL)
+        return -slope / self.size**2
+
+    def weigh(self, signal: np.ndarray, precision: np.ndarray) -> np.ndarray:
+        """The signal times its precision."""
+        return np.asarray(precision[0, 0] * signal)
+
+
+@dataclass(frozen=True)
+class MatrixSensors(RectangularSensors):
+    r"""Sensors that are token matrices X of d x L independent standard Gaussian entries.
+
+    Parameters
+    ----------
+    source : Source or ndarray
+        X of one sample after another, each row by row: shape (n, d L). A generated source holds none.
+    shape : tuple of int
+        d and L.
+
+    Raises
+    ------
+    InvalidData
+        If the source has other than d L columns.
+
+    Notes
+    -----
+    A product costs 2 n d L operations, and memory of a chunk beside the source. Derived;
+    ``tests/operators/test_rectangular_sensors.py``.
+
+    Examples
+    --------
+    >>> sensors = MatrixSensors(np.eye(6)[:2], (2, 3))
+    >>> (sensors.forward(np.ones((2, 3))) * 6**0.25).ravel()
+    array([1., 1.])
+    """
+
+    source: Source | np.ndarray
+    shape: tuple[int, int]
+
+    def __post_init__(self) -> None:
+        if self._source.n_columns != self.shape[0] * self.shape[1]:
+            raise InvalidData(
+                f"the sensors have {self._source.n_columns} columns; allowed: "
+                f"{self.shape[0] * self.shape[1]}, the entries of a matrix of shape {self.shape}."
+            )
+
+    @cached_property
+    def _source(self) -> Source:
+        return ArraySource(self.source) if isinstance(self.source, np.ndarray) else self.source
+
+    @property
+    def n_samples(self) -> int:  # type: ignore[override]
+        """Samples n."""
+        return int(self._source.n_samples)
+
+    def forward(self, signal: np.ndarray) -> np.ndarray:
+        """Samples (n, 1) of a matrix (d, L)."""
+        found = np.empty((self.n_samples, 1))
+        for rows, block in self._blocks():
+            found[rows, 0] = block @ signal.ravel().astype(block.dtype)
+        return found / np.sqrt(self.size)
+
+    def adjoint(self, messages: np.ndarray) -> np.ndarray:
+        """Sum of messages times their sensors, over the root of dL."""
+        total = np.zeros(self.shape[0] * self.shape[1])
+        for rows, block in self._blocks():
+            total += messages[rows, 0].astype(block.dtype) @ block
+        return total.reshape(self.shape) / self.size**1.5
+
+    def _blocks(self) -> Iterator[tuple[slice, np.ndarray]]:
+        for rows, block in self._source.chunks(max(1, CHUNK_NUMBERS // self._source.n_columns)):
+            yield rows, to_numpy(block)
+
+
+def generated_sensors(samples: int, shape: tuple[int, int], seed: int) -> MatrixSensors:
+    """Sensors drawn again from a seed at each product, in single precision."""
+
+    def draw(rows: int, rng: np.random.Generator) -> np.ndarray:
+        return rng.standard_normal((rows, shape[0] * shape[1]), dtype=np.float32)
+
+    return MatrixSensors(GeneratedSource(draw, samples, shape[0] * shape[1], seed), shape)
+
+
+@dataclass(frozen=True)
+class BilinearSensors(RectangularSensors):
+    r"""Sensors of rank one, :math:`X=uv^\top` with standard Gaussian u and v.
+
+    Parameters
+    ----------
+    left : ndarray of shape (n, d)
+        u of each sample.
+    right : ndarray of shape (n, L)
+        v of each sample.
+
+    Raises
+    ------
+    InvalidData
+        If they are of different numbers of samples.
+
+    Notes
+    -----
+    A product costs as many operations as for dense sensors, and memory :math:`n(d+L)` in place of
+    :math:`ndL`. In high dimension both kinds tell as much of a matrix of high rank. Derived;
+    ``tests/operators/test_rectangular_sensors.py``.
+
+    Examples
+    --------
+    >>> sensors = BilinearSensors(np.eye(2), np.eye(2))
+    >>> (sensors.forward(np.array([[1.0, 2.0], [3.0, 4.0]])) * 2**0.5).ravel()
+    array([1., 4.])
+    """
+
+    left: np.ndarray
+    right: np.ndarray
+
+    def __post_init__(self) -> None:
+        if len(self.left) != len(self.right):
+            raise InvalidData(
+                f"{len(self.left)} vectors stand on the left and {len(self.right)} on the right; "
+                "allowed: one of each for every sample."
+            )
+
+    @property
+    def shape(self) -> tuple[int, int]:  # type: ignore[override]
+        """Rows d and columns L of the matrix."""
+        return self.left.shape[1], self.right.shape[1]
+
+    @property
+    def n_samples(self) -> int:  # type: ignore[override]
+        """Samples n."""
+        return len(self.left)
+
+    def forward(self, signal: np.ndarray) -> np.ndarray:
+        """Samples (n, 1) of a matrix (d, L)."""
+        found = np.empty((self.n_samples, 1))
+        matrix = signal.astype(self.left.dtype)
+        for rows in self._chunks():
+            found[rows, 0] = np.einsum("ni,ni->n", self.left[rows] @ matrix, self.right[rows])
+        return found / np.sqrt(self.size)
+
+    def adjoint(self, messages: np.ndarray) -> np.ndarray:
+        """Sum of messages times their sensors, over the root of dL."""
+        total = np.zeros(self.shape)
+        for rows in self._chunks():
+            total += (messages[rows].astype(self.left.dtype) * self.left[rows]).T @ self.right[rows]
+        return total / self.size**1.5
+
+    def _chunks(self) -> Iterator[slice]:
+        step = max(1, CHUNK_NUMBERS // sum(self.shape))
+        for start in range(0, self.n_samples, step):
+            yield slice(start, min(start + step, self.n_samples))
