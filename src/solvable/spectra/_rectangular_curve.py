@@ -16,6 +16,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -38,7 +39,7 @@ class Quartic:
         """k1, k2 and e."""
         return 1 - self.c + self.noise, 1 - self.aspect * self.c + self.noise, self.c * self.noise
 
-    def at(self, index: np.ndarray) -> Quartic:
+    def at(self, index: Any) -> Quartic:
         """The laws of some of the noises."""
         return Quartic(self.aspect, self.rank_ratio, self.noise[index])
 
