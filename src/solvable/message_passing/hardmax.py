@@ -1,0 +1,245 @@
+"""Posterior means of independent Gaussian indices of which the largest in every row is known."""
+
+# Of the T (T + 1) / 2 independent indices of a symmetric matrix only the largest of a row bound others.
+# Given those, all others are truncated normal variables by themselves: an integral over at most T
+# variables is left, done from the one that nothing bounds downwards. Two tokens are the signs of two
+# differences, whose truncated means are closed forms.
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+
+from solvable.errors import InvalidData
+from solvable.operators.sensors import index_pairs, index_variances
+
+POINTS = 64
+"""Points of the Sobol sequence, and as many antithetic ones, for each posterior."""
+
+CHUNK = 1_024
+"""Samples of one order that are integrated over together."""
+
+
+@dataclass(frozen=True)
+class Order:
+    """One outcome, and the samples that have it."""
+
+    choices: tuple[int, ...]
+    rows: np.ndarray
+    largest: tuple[int, ...]
+    """Indices that are the largest of a row, each after those that bound it."""
+    bounds: tuple[tuple[int, ...], ...]
+    """Of every index, the largest ones of its rows other than itself."""
+
+    @classmethod
+    def groups(cls, labels: np.ndarray, tokens: int) -> list[Order]:
+        """Samples by their outcome."""
+        if (
+            labels.ndim != 2
+            or labels.shape[1] != tokens
+            or not np.isin(labels, range(tokens)).all()
+        ):
+            raise InvalidData(
+                f"labels have shape {labels.shape}; allowed: (n, {tokens}) positions 0 to {tokens - 1}."
+            )
+        outcomes, which = np.unique(labels.astype(int), axis=0, return_inverse=True)
+        return [
+            cls.of(tuple(int(b) for b in outcome), np.flatnonzero(which.ravel() == number))
+            for number, outcome in enumerate(outcomes)
+        ]
+
+    @classmethod
+    def of(cls, choices: tuple[int, ...], rows: np.ndarray) -> Order:
+        """The order that an outcome tells."""
+        first, second = index_pairs(len(choices))
+        place = {
+            pair: k for k, pair in enumerate(zip(first.tolist(), second.tolist(), strict=True))
+        }
+        tops = [place[min(a, b), max(a, b)] for a, b in enumerate(choices)]
+        bounds = tuple(
+            tuple(sorted({tops[a], tops[b]} - {k}))
+            for k, (a, b) in enumerate(zip(first.tolist(), second.tolist(), strict=True))
+        )
+        largest: list[int] = []
+        waiting = sorted(set(tops))
+        while waiting:
+            ready = [k for k in waiting if set(bounds[k]) <= set(largest)]
+            if not ready:
+                raise InvalidData(
+                    f"tokens attend most to {list(choices)}, which no symmetric matrix of logits does: "
+                    "each would have to be above the next, around a cycle."
+                )
+            largest += ready
+            waiting = [k for k in waiting if k not in ready]
+        return cls(choices, rows, tuple(largest), bounds)
+
+
+def hardmax_messages(orders: list[Order], omega: np.ndarray, spread: np.ndarray) -> np.ndarray:
+    """G = (E[z | order] - omega) / spread of independent z ~ N(omega, spread), (n, K)."""
+    found = np.zeros_like(omega)
+    for order in orders:
+        uniform = _uniform(len(order.largest))
+        for start in range(0, order.rows.size, CHUNK):
+            rows = order.rows[start : start + CHUNK]
+            found[rows] = _shifts(order, omega[rows] / np.sqrt(spread), np.sqrt(spread), uniform)
+    return found / np.sqrt(spread)
+
+
+def _shifts(order: Order, mean: np.ndarray, scale: np.ndarray, uniform: np.ndarray) -> np.ndarray:
+    """Posterior means less prior ones, in prior standard deviations, of some samples of one order."""
+    tops = list(order.largest)
+    centre, width = np.zeros((len(mean), len(tops))), np.ones((len(mean), len(tops)))
+    for _ in range(2):
+        # Points where the posterior of the largest indices is, as the round before found it
+        shifts, share = _weighted(order, mean, scale, uniform, centre, width)
+        centre = np.einsum("nkp,np->nk", shifts[:, tops], share)
+        square = np.einsum("nkp,np->nk", (shifts[:, tops] - centre[..., None]) ** 2, share)
+        width = np.clip(1.1 * np.sqrt(square), 0.1, 1.0)
+    shifts, share = _weighted(order, mean, scale, uniform, centre, width)
+    return np.asarray(np.einsum("nkp,np->nk", shifts, share))
+
+
+def _weighted(
+    order: Order,
+    mean: np.ndarray,
+    scale: np.ndarray,
+    uniform: np.ndarray,
+    centre: np.ndarray,
+    width: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Shifts of all indices (n, K, points) at points around a centre, and weights of the points."""
+    from scipy.special import log_ndtr, ndtr, ndtri
+
+    n, points = len(mean), len(uniform)
+    weight = np.zeros((n, points))
+    places: dict[int, np.ndarray] = {}
+
+    def bound(k: int) -> np.ndarray | None:
+        over = [places[j] * scale[j] / scale[k] for j in order.bounds[k]]
+        return np.minimum.reduce(over) - mean[:, k, None] if over else None
+
+    shifts = np.empty((n, mean.shape[1], points))
+    for column, k in enumerate(order.largest):
+        u, top = uniform[:, column], bound(k)
+        m, c = centre[:, column, None], width[:, column, None]
+        if top is not None:
+            # below the bound, by inversion
+            weight += log_ndtr((top - m) / c)
+            u = np.maximum(u * ndtr((top - m) / c), 1e-300)
+        normal = ndtri(u)
+        shifts[:, k] = m + c * normal
+        weight += (normal**2 - shifts[:, k] ** 2) / 2
+        places[k] = mean[:, k, None] + shifts[:, k]
+    for k in set(range(mean.shape[1])) - set(order.largest):
+        top = bound(k)
+        assert top is not None
+        below = log_ndtr(top)
+        weight += below
+        shifts[:, k] = -np.exp(-(top**2) / 2 - below) / np.sqrt(2 * np.pi)
+    share = np.exp(weight - weight.max(axis=1, keepdims=True))
+    return shifts, share / share.sum(axis=1, keepdims=True)
+
+
+@cache
+def _uniform(columns: int, points: int = POINTS, seed: int = 0) -> np.ndarray:
+    """Scrambled Sobol points and their antithetic ones."""
+    from scipy.stats import qmc
+
+    half = qmc.Sobol(columns, seed=seed).random(points)
+    half = np.clip(half, 1e-12, 1 - 1e-12)
+    return np.concatenate([half, 1 - half])
+
+
+def pair_messages(orders: list[Order], omega: np.ndarray, spread: np.ndarray) -> np.ndarray:
+    """The same for two tokens, in closed form."""
+    # Signs of u = (z_11 - z_12, z_22 - z_12), g_u = Cov(u)^-1 (E[u | signs] - omega_u)
+    differences = np.array([[1.0, -1.0, 0.0], [0.0, -1.0, 1.0]])
+    covariance = (differences * spread) @ differences.T
+    signs = np.empty((len(omega), 2))
+    for order in orders:
+        signs[order.rows] = [1 if order.choices[0] == 0 else -1, 1 if order.choices[1] == 1 else -1]
+    scale = np.sqrt(np.diag(covariance))
+    found = _orthant(omega @ differences.T / scale, signs, covariance[0, 1] / scale.prod())[1]
+    # E[z | u] - omega = spread D^T g_u: g = D^T g_u
+    return np.asarray(
+        (found / scale) @ np.linalg.inv(covariance / np.outer(scale, scale)) @ differences
+    )
+
+
+def _orthant(x: np.ndarray, signs: np.ndarray, correlation: float) -> tuple[np.ndarray, np.ndarray]:
+    """Probability of signs of a correlated normal pair around x, and its mean shift given them."""
+    from scipy.special import ndtr
+
+    a, b = (signs * x).T
+    r = signs[:, 0] * signs[:, 1] * correlation
+    root = np.sqrt(1 - r**2)
+    # P(a, b; r) = Phi(a) Phi(b) + int_0^asin(r) exp(-(a^2 + b^2 - 2 a b sin t) / 2 cos^2 t) dt / 2 pi
+    nodes, weights = np.polynomial.legendre.leggauss(12)
+    angle = np.multiply.outer(np.arcsin(r) / 2, nodes + 1)
+    sine = np.sin(angle)
+    height = np.exp(-((a**2 + b**2)[:, None] - 2 * (a * b)[:, None] * sine) / (2 * (1 - sine**2)))
+    probability = ndtr(a) * ndtr(b) + np.arcsin(r) / 2 * (height @ weights) / (2 * np.pi)
+    # E[(w_1, w_2) 1] = phi(a) Phi((b - r a) / root) (1, r) + phi(b) Phi((a - r b) / root) (r, 1)
+    one, two = (
+        np.exp(-(p**2) / 2) / np.sqrt(2 * np.pi) * ndtr((q - r * p) / root)
+        for p, q in ((a, b), (b, a))
+    )
+    # An outcome beyond double precision: its mean is next to its nearest corner.
+    safe = np.maximum(probability, 1e-13)
+    shift = np.column_stack([one + r * two, r * one + two]) / safe[:, None]
+    unlikely = probability < 1e-13
+    shift[unlikely] = np.maximum(-np.column_stack([a, b])[unlikely], 0.0)
+    return np.maximum(probability, 0.0), signs * shift
+
+
+def pair_information(tokens: int, share: float) -> float:
+    """E sum v g^2 of two tokens, with prior variances v and the unseen share s of all variance."""
+    # Cavity means of variance (1 - s) / s (3, 1; 1, 3), on a grid that is fine near the boundaries
+    spread = np.sqrt(3 * (1 - share) / share)
+    reach, fine = 8.5 * spread, min(1.0, spread)
+    t = np.linspace(-1, 1, 161) * np.arcsinh(reach / fine)
+    x, step = fine * np.sinh(t), fine * np.cosh(t) * (t[1] - t[0])
+    first, second = (grid.ravel() for grid in np.meshgrid(x, x, indexing="ij"))
+    weights = np.multiply.outer(step, step).ravel() / (2 * np.pi * spread**2 * np.sqrt(8 / 9))
+    quadratic = first**2 + second**2 - 2 / 3 * first * second
+    weights *= np.exp(-quadratic / (2 * spread**2 * 8 / 9))
+    places = np.column_stack([first, second]) / np.sqrt(3)
+    inverse = np.array([[9.0, -3.0], [-3.0, 9.0]]) / 8
+    total = 0.0
+    for signs in ((1, 1), (1, -1), (-1, 1), (-1, -1)):
+        probability, shift = _orthant(places, np.broadcast_to(signs, places.shape), 1 / 3)
+        # g_u^T Sigma g_u in standard units
+        total += float(weights @ (probability * np.einsum("ni,ij,nj->n", shift, inverse, shift)))
+    return total
+
+
+def hardmax_information(tokens: int, share: float, samples: int = 2**12) -> float:
+    """The same for any number of tokens, by Sobol points for both means and labels."""
+    from scipy.special import ndtri
+    from scipy.stats import qmc
+
+    v = index_variances(tokens)
+    half = ndtri(np.clip(qmc.Sobol(2 * v.size, seed=1).random(samples), 1e-12, 1 - 1e-12))
+    # z of variance v / s, and its cavity mean (1 - s) z + sqrt(v (1 - s)) e
+    z = np.sqrt(v / share) * half[:, : v.size]
+    omega = (1 - share) * z + np.sqrt(v * (1 - share)) * half[:, v.size :]
+    first, second = index_pairs(tokens)
+    logits = np.empty((samples, tokens, tokens))
+    logits[:, first, second] = logits[:, second, first] = z
+    orders = Order.groups(logits.argmax(axis=2), tokens)
+    total = 0.0
+    for order in orders:
+        # Two sequences of their own: the error of a posterior mean does not add to its square.
+        one, two = (
+            _shifts(
+                order,
+                omega[order.rows] / np.sqrt(v),
+                np.sqrt(v),
+                _uniform(len(order.largest), POINTS, seed),
+            )
+            for seed in (2, 3)
+        )
+        total += float((one * two).sum())
+    return total / samples
