@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from solvable.message_passing.loop import Start, message_passing
+from solvable.message_passing.loop import Start, settle
 from solvable.message_passing.matrix_channels import GaussianIndices
 from solvable.message_passing.signal_evolution import signal_evolution
 from solvable.message_passing.signals import SymmetricSignal, signal_denoiser
@@ -22,9 +22,9 @@ def error(d, rho, noise, ratio, kind, seed):
     y = channel.sample(sensors.forward(S), rng)
     signal = SymmetricSignal(marchenko_pastur(r / d))
     start = Start(signal.prior_mean(d), np.array([[signal.variance]]), np.zeros((n, 1)))
-    found = message_passing(
-        sensors, channel.messages(y), start, denoiser=signal_denoiser(signal), damping=0.5,
-        tolerance=2.5e-3, least_variance=1e-6, max_steps=100,
+    found = settle(
+        sensors, channel.messages(y), start, denoiser=signal_denoiser(signal), tolerance=2.5e-3,
+        least_variance=1e-6,
     )  # fmt: skip
     return float(np.sum((found.estimate - S) ** 2)) / d
 
@@ -49,6 +49,11 @@ def test_few_measurements_of_rank_one_settle(ratio):
     scatter = np.std(found, ddof=1) / np.sqrt(8)
     line = expected(0.5, 0.25, ratio)
     assert line - 2 * scatter < np.mean(found) < 1.12 * line
+
+
+def test_exact_recovery_without_noise():
+    for kind in ("goe", "rank-one"):
+        assert error(40, 0.1, 0.0, 0.25, kind, 0) < 1e-4
 
 
 @pytest.mark.slow

@@ -10,9 +10,9 @@ known to the sensors alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -264,6 +264,26 @@ def message_passing(
     raise _failure(
         "did not settle", trace, "Damp the iteration, raise max_steps, or take a larger dimension."
     )
+
+
+def settle(
+    sensors: Sensors,
+    messages: Messages,
+    start: Start,
+    *,
+    schedule: Sequence[tuple[float, int]] = ((0.5, 100), (0.8, 300)),
+    **options: Any,
+) -> MessagePassingResult:
+    """Message passing, again with the next damping and number of steps where it circles."""
+    for damping, steps in schedule[:-1]:
+        try:
+            return message_passing(
+                sensors, messages, start, damping=damping, max_steps=steps, **options
+            )
+        except NotConverged:
+            continue
+    damping, steps = schedule[-1]
+    return message_passing(sensors, messages, start, damping=damping, max_steps=steps, **options)
 
 
 def _nonnegative(A: np.ndarray) -> np.ndarray:

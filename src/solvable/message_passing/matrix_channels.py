@@ -35,6 +35,16 @@ def bayes_message(values: np.ndarray) -> Message:
     return Message(values, -values.T @ values)
 
 
+def unbiased_message(values: np.ndarray, slopes: np.ndarray, variances: np.ndarray) -> Message:
+    """Messages scaled so that b / A is the signal plus noise of variance 1 / A, whatever V was."""
+    # b / A = S + c (S* - S) + noise with c = a / A, a = sum of -v dg/domega: only A = a is unbiased, and
+    # its noise has the variance E[v g^2] / a^2. Messages times a / E[v g^2] make that 1 / A. Where V is
+    # the true error all of this is 1; on finite samples it is what lets the loop settle.
+    a, power = -float(variances @ slopes), float(variances @ np.sum(values**2, axis=0))
+    scale = a / max(power, 1e-300)
+    return Message(scale * values, np.diag(scale * slopes))
+
+
 @dataclass(frozen=True)
 class GaussianIndices:
     r"""Every index is seen with Gaussian noise, :math:`y_k=h_k+\sqrt{\Delta_k}\,\xi_k`.
@@ -79,6 +89,8 @@ class GaussianIndices:
         """G = (y - omega) / (Delta + V)."""
 
         def given(omega: np.ndarray, V: np.ndarray) -> Message:
-            return bayes_message((labels - omega) / (self.noises + np.diag(V)))
+            spread = self.noises + np.diag(V)
+            slopes = -len(labels) / spread
+            return unbiased_message((labels - omega) / spread, slopes, self.variances)
 
         return given

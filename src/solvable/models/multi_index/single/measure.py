@@ -11,7 +11,7 @@ from solvable.message_passing.loop import (
     GaussianSensors,
     MessagePassingResult,
     Start,
-    message_passing,
+    settle,
 )
 from solvable.message_passing.posterior import Outputs, messages_of, posterior_given
 from solvable.models.multi_index.overlaps import mapped_labels, optimal_map
@@ -172,16 +172,8 @@ def settled(
     sensors: GaussianSensors, outputs: Outputs, start: Start
 ) -> MessagePassingResult | None:
     """Fixed point of message passing, more damped if it circles; None if it still does."""
-    for damping, steps in ((0.3, 300), (0.7, 600)):
-        try:
-            return message_passing(
-                sensors,
-                messages_of(outputs),
-                start,
-                damping=damping,
-                max_steps=steps,
-                tolerance=1e-3,
-            )
-        except NotConverged:
-            continue
-    return None
+    schedule = ((0.3, 300), (0.7, 600))
+    try:
+        return settle(sensors, messages_of(outputs), start, schedule=schedule, tolerance=1e-3)
+    except NotConverged:
+        return None
