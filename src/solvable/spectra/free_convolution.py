@@ -171,6 +171,14 @@ class SpectralLaw:
         r"""Integral :math:`\int\varphi\,d\mu_\delta` of a smooth function given at :attr:`x`."""
         return float(np.asarray(values) @ self.weights)
 
+    def typical_places(self, count: int) -> np.ndarray:
+        """Typical places of as many eigenvalues, descending: quantiles at (k - 1/2) / count."""
+        # From the masses between the nodes of the quadrature: to a few hundredths of the spacing of
+        # eigenvalues, and many times faster than exact ones.
+        mass = np.cumsum(self.weights) - self.weights / 2
+        levels = 1 - (np.arange(1, count + 1) - 0.5) / count
+        return np.interp(levels, mass, self.x)
+
     def preimage(self, x: np.ndarray | float) -> tuple[np.ndarray, np.ndarray]:
         """Point :math:`u+iv` of the curve over each finite place x; v is 0 outside the support."""
         places = np.asarray(x, dtype=np.float64)

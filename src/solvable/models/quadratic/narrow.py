@@ -135,8 +135,7 @@ def instability(state: NarrowState, dimension: int) -> float:
     # D_ij = (f_i - f_j) / (x_i - x_j) times that in S. A convex problem has D <= 1, hence at most
     # A / alpha. Across the jump of f at a cut inside the bulk <D^2> grows as log d, so that there are
     # as many minima as one likes, and eigenvalues at their typical places tell how far that is.
-    law, share = state.law, (np.arange(dimension) + 0.5) / dimension
-    x = np.interp(1 - share, np.cumsum(law.weights) - law.weights / 2, law.x)
+    x = state.law.typical_places(dimension)
     kept = min(round(state.rank_fraction * dimension), dimension)
     top, low = x[:kept], x[kept:]
     divided = (top[:, None] - state.threshold) / (top[:, None] - low)

@@ -328,12 +328,7 @@ def _eigenvalues(state: QuadraticState, dimension: int) -> list[float | None] | 
     """Typical places of all eigenvalues of the minimiser, descending; None for too many to list."""
     if dimension > 2_000:
         return None
-    law = state.law
-    # Quantiles from the masses between the nodes of the law's quadrature: to a few hundredths of
-    # the spacing of eigenvalues, and many times faster than exact ones.
-    mass = np.cumsum(law.weights) - law.weights / 2
-    levels = 1 - (np.arange(1, dimension + 1) - 0.5) / dimension
-    places = np.interp(levels, mass, law.x) - state.threshold
+    places = state.law.typical_places(dimension) - state.threshold
     return [float(place) for place in np.maximum(places, 0.0)]
 
 

@@ -1,0 +1,218 @@
+"""State evolution of a trained attention head: three scalars of its matrix, three of its channel."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+
+from solvable.errors import NotConverged
+from solvable.models.attention.single_head.outputs import (
+    Output,
+    forces,
+    inverses,
+    losses,
+    proximal,
+)
+from solvable.spectra.free_convolution import SpectralLaw
+from solvable.spectra.functionals import tail_rule
+from solvable.spectra.measures import Measure
+
+COARSE, FINE = 2_048, 16_384
+"""Points of a first solution, and of the one that is told: good to half a per cent, and to a tenth."""
+
+
+@lru_cache(maxsize=8)
+def gaussian_points(columns: int, count: int) -> np.ndarray:
+    """Scrambled Sobol points and their reflections, standard Gaussian: always the same."""
+    from scipy.special import ndtri
+    from scipy.stats import qmc
+
+    half = ndtri(qmc.Sobol(columns, seed=0).random(count // 2))
+    points = np.concatenate([half, -half])
+    points.setflags(write=False)
+    return points
+
+
+class Learned(NamedTuple):
+    """What is learned of a matrix: S = scale (S* + noise Z - threshold)_+."""
+
+    law: SpectralLaw
+    threshold: float
+    scale: float
+    overlap: float
+    """m, Tr S S* / d."""
+    norm: float
+    """q, Tr S^2 / d."""
+    response: float
+    """Sigma, of an output to its message."""
+
+
+class Seen(NamedTuple):
+    """What the samples say back: conjugates of norm, overlap and response."""
+
+    norm: float
+    overlap: float
+    response: float
+    growth: float
+    """Squared change of the messages to one of the outputs."""
+    train_error: float
+
+
+@dataclass
+class Evolution:
+    """The two maps, of a matrix to its samples and back, and their fixed point."""
+
+    output: Output
+    target: Measure
+    sample_ratio: float
+    noise: float
+    regularisation: float
+    thorough: bool = False
+    """Whether proximal steps start twice, and the better end counts."""
+    energy: float = field(init=False)
+    _messages: dict[int, np.ndarray] = field(init=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.energy = float(self.target.node_weights @ self.target.nodes**2)
+
+    def learn(self, conjugates: np.ndarray) -> Learned:
+        """The matrix that three logarithms of conjugates (norm, overlap, response) lead to."""
+        q_hat, m_hat, response_hat = np.exp(conjugates)
+        # note 5.2: eta = m^ / Sigma^, delta = sqrt(q^) / m^, epsilon = 2 lambda / m^
+        eta, delta, epsilon = (
+            m_hat / response_hat,
+            np.sqrt(q_hat) / m_hat,
+            2 * self.regularisation / m_hat,
+        )
+        law = SpectralLaw(self.target, noise=float(delta))
+        _, points, weights = tail_rule(law, np.array([epsilon]))
+        f = points.x - epsilon
+        # q = eta^2 <f^2>, m = eta <f (x - 2 delta^2 h)>, Sigma = 2 <f h> / Sigma^, delta^2 h = x - u
+        return Learned(
+            law=law,
+            threshold=float(epsilon),
+            scale=float(eta),
+            overlap=float(eta * weights @ (f * (2 * points.u - points.x))),
+            norm=float(eta**2 * weights @ f**2),
+            response=float(2 / response_hat * weights @ (f * (points.x - points.u)) / delta**2),
+        )
+
+    def indices(self, learned: Learned, count: int, noise: float) -> tuple[np.ndarray, np.ndarray]:
+        """Indices of the target with their noise, and of the learned matrix."""
+        points, k = gaussian_points(2 * self.output.size, count), self.output.size
+        m, q, total = learned.overlap, learned.norm, self.energy + noise / 2
+        seen = np.sqrt(total) * points[:, :k]
+        rest = np.sqrt(max(q - m**2 / total, 0.0))
+        return seen, m / total * seen + rest * points[:, k:]
+
+    def look(self, learned: Learned, count: int) -> Seen:
+        """What samples say to a learned matrix."""
+        output, variance = self.output, learned.response
+        seen, omega = self.indices(learned, count, self.noise)
+        labels = output.values(seen)
+        # The messages of the last look are near those of this one.
+        last = self._messages.get(count)
+        start = omega if last is None else omega + variance * last
+        s = proximal(output, labels, omega, variance, start)
+        if self.thorough:
+            s = _better(output, labels, omega, variance, s, proximal(output, labels, omega, variance, seen))
+        g = forces(output, s, labels)
+        self._messages[count] = g
+        curvature = output.hessian(s, labels, convex=False)
+        # s = omega + Sigma g(s): ds/domega = P = (1 + Sigma H)^-1, dg/domega = -H P
+        step = inverses(np.eye(output.size) + variance * curvature)
+        change = curvature @ step
+        cross = output.jacobian(s).transpose(0, 2, 1) @ output.jacobian(seen)
+        twice = 2 * self.sample_ratio
+        # q^ = 2 alpha E|g|^2, m^ = 2 alpha E tr dg/ds*, Sigma^ = -2 alpha E tr dg/domega
+        return Seen(
+            norm=twice * float(np.mean(np.sum(g**2, axis=1))),
+            overlap=twice * 2 * float(np.mean(np.einsum("nij,nji->n", step, cross))),
+            response=twice * float(np.mean(np.einsum("nii->n", change))),
+            growth=twice * float(np.mean(np.sum(change**2, axis=(1, 2)))),
+            train_error=float(np.mean(losses(output, s, labels))),
+        )
+
+    def fixed_point(
+        self, count: int, start: np.ndarray | None = None
+    ) -> tuple[np.ndarray, Learned, Seen, float]:
+        """Conjugates at which both maps agree, from those of a start; with what is left between them."""
+        if start is None:
+            half = 0.5 * self.energy
+            law = SpectralLaw(self.target, noise=1.0)
+            start = _logarithms(self.look(Learned(law, 0.0, 1.0, half, half, 1.0), count))
+        x, history = start, _History()
+        residual = np.inf
+        for _ in range(300):
+            learned = self.learn(x)
+            seen = self.look(learned, count)
+            image = _logarithms(seen)
+            residual = float(np.abs(image - x).max())
+            if residual < 1e-8:
+                return x, learned, seen, residual
+            x = history.next(x, image)
+        raise NotConverged(
+            "the state evolution of the attention head did not settle. Use a larger regularisation, or "
+            "a sample_ratio away from the interpolation threshold.",
+            {"residual": residual, "conjugates": np.exp(x).tolist()},
+        )
+
+    def solve(self, start: np.ndarray | None = None, count: int = FINE) -> tuple[np.ndarray, Learned, Seen, float]:
+        """The fixed point with better ends of proximal steps."""
+        if start is None and count > COARSE:
+            start = self.fixed_point(COARSE)[0]
+        found = self.fixed_point(count, start)
+        self.thorough = True
+        return self.fixed_point(count, found[0])
+
+
+def _logarithms(seen: Seen) -> np.ndarray:
+    values = np.array([seen.norm, seen.overlap, seen.response])
+    if not (np.isfinite(values) & (values > 0)).all():
+        raise NotConverged(
+            "the state evolution of the attention head left its domain: samples that say nothing, or a "
+            "loss so curved that it has no single minimum. Use a larger regularisation or a smaller "
+            "inverse_temperature.",
+            {"conjugates": values.tolist()},
+        )
+    return np.asarray(np.log(values))
+
+
+def _better(
+    output: Output,
+    labels: np.ndarray,
+    omega: np.ndarray,
+    variance: float,
+    first: np.ndarray,
+    second: np.ndarray,
+) -> np.ndarray:
+    """The lower one of two local minima of the proximal step."""
+    a, b = (
+        variance * losses(output, s, labels) + np.sum((s - omega) ** 2, axis=1) / 2
+        for s in (first, second)
+    )
+    return np.where((b < a - 1e-9)[:, None], second, first)
+
+
+class _History:
+    """Extrapolation through the last steps of a fixed-point iteration (Anderson), three unknowns."""
+
+    def __init__(self) -> None:
+        self.places: list[np.ndarray] = []
+        self.steps: list[np.ndarray] = []
+        self.made = 0
+
+    def next(self, x: np.ndarray, image: np.ndarray) -> np.ndarray:
+        """Where to go from a place and its image."""
+        step, self.made = image - x, self.made + 1
+        if self.steps and np.abs(step).max() > 2 * np.abs(self.steps[-1]).max():
+            self.places, self.steps = [], []
+        self.places, self.steps = [*self.places, x][-4:], [*self.steps, step][-4:]
+        if self.made < 4 or len(self.steps) < 2:
+            return np.asarray(x + np.clip(step, -1.0, 1.0))
+        change, moved = np.diff(self.steps, axis=0).T, np.diff(self.places, axis=0).T
+        share = np.linalg.lstsq(change, step, rcond=1e-10)[0]
+        return np.asarray(x + np.clip(step - (moved + change) @ share, -1.0, 1.0))

@@ -1,0 +1,192 @@
+"""Attention matrices of symmetric logits, and the proximal step of their squared loss."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+
+
+class Output(Protocol):
+    """What is seen of k independent indices of one variance: values, and the curvature of their loss."""
+
+    @property
+    def size(self) -> int:
+        """Number k of indices."""
+
+    def values(self, indices: np.ndarray) -> np.ndarray:
+        """Outputs (n, o) of indices (n, k)."""
+
+    def jacobian(self, indices: np.ndarray) -> np.ndarray:
+        """Their derivatives (n, o, k)."""
+
+    def hessian(self, indices: np.ndarray, labels: np.ndarray, *, convex: bool) -> np.ndarray:
+        """Second derivative (n, k, k) of |labels - values|^2, or a matrix above it that is positive."""
+
+
+@dataclass(frozen=True)
+class SoftmaxOutput:
+    """Row-wise softmax of the symmetric logits of T tokens, in coordinates that it depends on."""
+
+    tokens: int
+    inverse_temperature: float = 1.0
+
+    @property
+    def size(self) -> int:
+        """Number of contrasts, T (T + 1) / 2 - 1."""
+        return self.tokens * (self.tokens + 1) // 2 - 1
+
+    @cached_property
+    def pairs(self) -> tuple[np.ndarray, np.ndarray]:
+        """Tokens a <= b of each index."""
+        return np.triu_indices(self.tokens)
+
+    @cached_property
+    def variances(self) -> np.ndarray:
+        """v: 2 for a token with itself, 1 for two."""
+        return np.where(self.pairs[0] == self.pairs[1], 2.0, 1.0)
+
+    @cached_property
+    def contrasts(self) -> np.ndarray:
+        """Orthonormal columns C (K, k): h = sqrt(v) C s up to a shift of all logits, s = C^T h / sqrt(v)."""
+        # A shift of all logits alone changes no softmax; in h / sqrt(v) it is the direction 1 / sqrt(v),
+        # and what is orthogonal to it there is independent of it.
+        shift = 1 / np.sqrt(self.variances)
+        return np.asarray(np.linalg.svd(shift[None])[2][1:].T)
+
+    @cached_property
+    def _logits(self) -> np.ndarray:
+        """Derivative (T, T, k) of inverse temperature times logits in the contrasts."""
+        rows, columns = self.pairs
+        slope = np.zeros((self.tokens, self.tokens, self.size))
+        slope[rows, columns] = slope[columns, rows] = (
+            self.inverse_temperature * np.sqrt(self.variances)[:, None] * self.contrasts
+        )
+        return slope
+
+    def _softmax(self, indices: np.ndarray) -> np.ndarray:
+        T = self.tokens
+        logits = (indices @ self._logits.reshape(T * T, -1).T).reshape(-1, T, T)
+        weights = np.exp(logits - logits.max(axis=2, keepdims=True))
+        return np.asarray(weights / weights.sum(axis=2, keepdims=True))
+
+    def values(self, indices: np.ndarray) -> np.ndarray:
+        """Attention matrices, rows one after another."""
+        return self._softmax(indices).reshape(len(indices), -1)
+
+    def _centred(self, p: np.ndarray) -> np.ndarray:
+        """Derivatives of logits less their mean under each row, (n, T, T, k)."""
+        mean = np.einsum("nab,abk->nak", p, self._logits)
+        return np.asarray(self._logits[None] - mean[:, :, None, :])
+
+    def jacobian(self, indices: np.ndarray) -> np.ndarray:
+        """Derivatives of the entries."""
+        p = self._softmax(indices)
+        slope = p[..., None] * self._centred(p)
+        return slope.reshape(len(p), -1, self.size)
+
+    def hessian(self, indices: np.ndarray, labels: np.ndarray, *, convex: bool) -> np.ndarray:
+        """Second derivative of the squared loss."""
+        # 2 sum_ab p (p + e - <e>_a) l l^T with e = p - y and centred slopes l of logits; each term is
+        # positive where its weight is
+        p = self._softmax(indices)
+        error = p - labels.reshape(p.shape)
+        weights = 2 * p * (p + error - np.sum(p * error, axis=2, keepdims=True))
+        if convex:
+            weights = np.maximum(weights, 0.0)
+        slope = self._centred(p).reshape(len(p), -1, self.size)
+        return np.asarray(slope.transpose(0, 2, 1) @ (weights.reshape(len(p), -1, 1) * slope))
+
+
+def losses(output: Output, indices: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """Squared errors |y - sigma(s)|^2."""
+    return np.asarray(np.sum((labels - output.values(indices)) ** 2, axis=1))
+
+
+def forces(output: Output, indices: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """Messages g: minus the derivative of the squared error."""
+    error = labels - output.values(indices)
+    return np.asarray(2 * np.einsum("nok,no->nk", output.jacobian(indices), error))
+
+
+def proximal(
+    output: Output,
+    labels: np.ndarray,
+    omega: np.ndarray,
+    variance: float,
+    start: np.ndarray | None = None,
+) -> np.ndarray:
+    """Minimisers of V |y - sigma(s)|^2 + |s - omega|^2 / 2 by damped Newton steps, from omega."""
+    s = np.array(omega if start is None else start)
+    active = np.arange(len(s))
+    for _ in range(60):
+        here, y, centre = s[active], labels[active], omega[active]
+        gradient = here - centre - variance * forces(output, here, y)
+        wrong = np.linalg.norm(gradient, axis=1) > 1e-9 * (1 + np.linalg.norm(here, axis=1))
+        if not wrong.any():
+            break
+        active, here, y, centre, gradient = (
+            part[wrong] for part in (active, here, y, centre, gradient)
+        )
+        s[active] = _stepped(output, y, centre, variance, here, gradient)
+    return s
+
+
+def _stepped(
+    output: Output,
+    labels: np.ndarray,
+    omega: np.ndarray,
+    variance: float,
+    s: np.ndarray,
+    gradient: np.ndarray,
+) -> np.ndarray:
+    """A Newton step where it lowers the objective, else one of the convexified Hessian, halved."""
+
+    def objective(place: np.ndarray, chosen: np.ndarray) -> np.ndarray:
+        near = np.sum((place - omega[chosen]) ** 2, axis=1) / 2
+        return np.asarray(variance * losses(output, place, labels[chosen]) + near)
+
+    everything = np.arange(len(s))
+    before = objective(s, everything)
+    unit = np.eye(s.shape[1])
+    step = -_solve(unit + variance * output.hessian(s, labels, convex=False), gradient)
+    moved = s + step
+    # The rounding of two equal objectives is no rise.
+    slack = 1e-13 * (1 + np.abs(before))
+    falls = np.einsum("nk,nk->n", step, gradient)
+    bad = (falls >= 0) | ~(objective(moved, everything) <= before + 1e-4 * falls + slack)
+    left = np.flatnonzero(bad)
+    if left.size == 0:
+        return moved
+    curved = unit + variance * output.hessian(s[left], labels[left], convex=True)
+    step = -_solve(curved, gradient[left])
+    length = np.ones(left.size)
+    for _ in range(30):
+        moved[left] = s[left] + length[:, None] * step
+        falls = length * np.einsum("nk,nk->n", step, gradient[left])
+        rising = objective(moved[left], left) > before[left] + 1e-4 * falls + slack[left]
+        if not rising.any():
+            break
+        length = np.where(rising, length / 2, length)
+    return moved
+
+
+def inverses(matrices: np.ndarray) -> np.ndarray:
+    """Inverses of small symmetric matrices."""
+    if matrices.shape[1] != 2:
+        return np.asarray(np.linalg.inv(matrices))
+    a, b, c = matrices[:, 0, 0], matrices[:, 0, 1], matrices[:, 1, 1]
+    turned = np.stack([np.stack([c, -b], axis=1), np.stack([-b, a], axis=1)], axis=1)
+    return np.asarray(turned / (a * c - b**2)[:, None, None])
+
+
+def _solve(matrices: np.ndarray, vectors: np.ndarray) -> np.ndarray:
+    """Solutions of small systems, those of two unknowns by Cramer's rule."""
+    if vectors.shape[1] == 2:
+        a, b, c = matrices[:, 0, 0], matrices[:, 0, 1], matrices[:, 1, 1]
+        x, y = vectors.T
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.asarray(np.stack([c * x - b * y, a * y - b * x], axis=1) / (a * c - b**2)[:, None])
+    return np.asarray(np.linalg.solve(matrices, vectors[..., None])[..., 0])
