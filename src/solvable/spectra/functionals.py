@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from solvable.arrays import Array, namespace
 from solvable.errors import InvalidData
 from solvable.spectra._biane import Points
 from solvable.spectra._panels import PANEL_NODES
@@ -187,3 +188,24 @@ def tail_ends(law: SpectralLaw, threshold: float) -> np.ndarray:
 
 def _cut_angles(law: SpectralLaw, thresholds: np.ndarray, component: np.ndarray) -> np.ndarray:
     return law.angles(component, law.preimage(thresholds)[0])
+
+
+def energy_above(moments: TruncatedMoments) -> float:
+    """Energy of the noisy target above the threshold, less that of the threshold itself."""
+    # int_b (x^2 - b^2) mu_delta = J - b d_2 J, with d_2 J = -2 int_b (x - b) mu_delta
+    return float(moments.second[0] + 2 * moments.threshold[0] * moments.first[0])
+
+
+def thresholded_error(energy: float, moments: TruncatedMoments) -> float:
+    """Error of the soft-thresholded noisy target, at least 0."""
+    # R = Q* + 4 delta^2 A - int_b (x^2 - b^2) mu_delta, the second equation of 2505.17958
+    return max(float(energy + 4 * moments.noise**2 * moments.slope[0] - energy_above(moments)), 0.0)
+
+
+def degrees_of_freedom(strengths: Array, shrunk: Array) -> float:
+    """Divergence of the soft threshold of eigenvalues, descending, over symmetric matrices."""
+    # df = #{f_i > 0} + sum_{i<j} (f_i - f_j) / (nu_i - nu_j), f = nu - b where above 0 (derived). Two
+    # kept eigenvalues contribute exactly one, so that equal ones need no guard.
+    kept = shrunk.shape[0]
+    gaps = strengths[:kept, None] - strengths[None, kept:]
+    return kept * (kept + 1) / 2 + float(namespace(gaps).sum(shrunk[:, None] / gaps))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, cast
 
 import numpy as np
 
@@ -275,3 +275,21 @@ def bin_tail(strengths: np.ndarray, *, heads: int, ratio: float = 1.06) -> Discr
         np.concatenate([values[: ends[0]], means]),
         np.concatenate([np.ones(ends[0]), counts.astype(np.float64)]),
     )
+
+
+def as_measure(target: Measure | np.ndarray) -> Measure:
+    """Target spectrum as a measure, from eigenvalues of equal weight where it is none."""
+    given = isinstance(target, np.ndarray | Sequence)
+    measure = discrete(np.asarray(target)) if given else cast("Measure", target)
+    ends = measure.pieces
+    if ends[0, 0] < -1e-10 * np.abs(ends).max():
+        raise InvalidData(
+            f"the target has an eigenvalue {ends[0, 0]:.4g}; allowed: at least 0, as the network is "
+            "a sum of squares. Shift the spectrum or drop its negative part."
+        )
+    return measure
+
+
+def second_moment(target: Measure) -> float:
+    """Energy Q* of the target."""
+    return float(target.node_weights @ np.square(target.nodes))

@@ -57,15 +57,6 @@ from solvable.models.quadratic.theory import QuadraticState as QuadraticState
 from solvable.models.quadratic.theory import quadratic_curve as quadratic_curve
 from solvable.models.quadratic.theory import solve_quadratic as solve_quadratic
 from solvable.models.quadratic.theory import state_at as state_at
-from solvable.models.quadratic.thresholds import InterpolationThreshold as InterpolationThreshold
-from solvable.models.quadratic.thresholds import (
-    bayes_perfect_recovery_threshold as bayes_perfect_recovery_threshold,
-)
-from solvable.models.quadratic.thresholds import flow_recovery_threshold as flow_recovery_threshold
-from solvable.models.quadratic.thresholds import interpolation_threshold as interpolation_threshold
-from solvable.models.quadratic.thresholds import (
-    perfect_recovery_threshold as perfect_recovery_threshold,
-)
 from solvable.models.sequential.background import QuadraticBackground as QuadraticBackground
 from solvable.models.sequential.background import quadratic_background as quadratic_background
 from solvable.models.sequential.draws import LatentSample as LatentSample
@@ -100,3 +91,12 @@ from solvable.models.sequential.scaling import unrecovered_tail as unrecovered_t
 from solvable.models.sequential.scaling import weight_scale as weight_scale
 from solvable.models.sequential.theory import SequentialPrediction as SequentialPrediction
 from solvable.models.sequential.theory import predict_sequential as predict_sequential
+from solvable.spectra.thresholds import InterpolationThreshold as InterpolationThreshold
+from solvable.spectra.thresholds import (
+    bayes_perfect_recovery_threshold as bayes_perfect_recovery_threshold,
+)
+from solvable.spectra.thresholds import flow_recovery_threshold as flow_recovery_threshold
+from solvable.spectra.thresholds import interpolation_threshold as interpolation_threshold
+from solvable.spectra.thresholds import (
+    perfect_recovery_threshold as perfect_recovery_threshold,
+)

@@ -6,9 +6,9 @@ import pytest
 from solvable.errors import InvalidParameter
 from solvable.models.quadratic.bayes import bayes_optimal
 from solvable.models.quadratic.errors import optimal_regularisation
-from solvable.models.quadratic.thresholds import bayes_perfect_recovery_threshold
 from solvable.spectra.measures import discrete, power_law
 from solvable.spectra.product_measure import marchenko_pastur
+from solvable.spectra.thresholds import bayes_perfect_recovery_threshold
 
 
 def test_best_denoiser_of_matrices_has_this_error():

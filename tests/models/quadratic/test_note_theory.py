@@ -7,11 +7,11 @@ from scipy.optimize import brentq
 from solvable.models.quadratic.bayes import bayes_optimal
 from solvable.models.quadratic.errors import decompose_error, exact_feature_errors
 from solvable.models.quadratic.theory import quadratic_curve, solve_quadratic
-from solvable.models.quadratic.thresholds import interpolation_threshold, perfect_recovery_threshold
 from solvable.spectra.free_convolution import SpectralLaw
 from solvable.spectra.functionals import truncated_moments
 from solvable.spectra.measures import power_law
 from solvable.spectra.product_measure import marchenko_pastur
+from solvable.spectra.thresholds import interpolation_threshold, perfect_recovery_threshold
 
 
 def power_law_state(dimension, exponent, samples, label_noise, regularisation):

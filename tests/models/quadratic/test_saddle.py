@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
 from solvable.errors import InvalidData
-from solvable.models.quadratic.saddle import SaddleProblem, as_measure, saddle_objective
+from solvable.models.quadratic.saddle import SaddleProblem, saddle_objective
 from solvable.models.quadratic.theory import solve_quadratic
-from solvable.spectra.measures import discrete, power_law
+from solvable.spectra.measures import as_measure, discrete, power_law
 from solvable.spectra.product_measure import marchenko_pastur
 
 

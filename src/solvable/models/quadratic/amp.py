@@ -10,6 +10,7 @@ import numpy as np
 from solvable.arrays import Array, namespace
 from solvable.models.quadratic.sensing import Sensing
 from solvable.models.quadratic.solvers import QuadraticSolution, certified, positive_part
+from solvable.spectra.functionals import degrees_of_freedom
 
 
 class _State(NamedTuple):
@@ -51,15 +52,6 @@ class _Extrapolation:
             parts = [part - w * (new - old) for part, new, old in columns]
             freedom -= float(w) * (image.freedom - before.freedom)
         return _State(parts[0], parts[1], parts[2], freedom)
-
-
-def degrees_of_freedom(strengths: Array, shrunk: Array) -> float:
-    """Divergence of the soft threshold of eigenvalues, descending, over symmetric matrices."""
-    # df = #{f_i > 0} + sum_{i<j} (f_i - f_j) / (nu_i - nu_j), f = nu - b where above 0 (derived). Two
-    # kept eigenvalues contribute exactly one, so that equal ones need no guard.
-    kept = shrunk.shape[0]
-    gaps = strengths[:kept, None] - strengths[None, kept:]
-    return kept * (kept + 1) / 2 + float(namespace(gaps).sum(shrunk[:, None] / gaps))
 
 
 def solve_amp(

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from solvable.errors import InvalidParameter, NotConverged
-from solvable.models.quadratic.saddle import LEAST_NOISE, as_measure, check_problem
+from solvable.models.quadratic.saddle import LEAST_NOISE, check_problem
 from solvable.spectra.denoiser import denoising_error
 from solvable.spectra.free_convolution import SpectralLaw
-from solvable.spectra.measures import Measure
+from solvable.spectra.measures import Measure, as_measure
 from solvable.spectra.roots import bracketed_root
 
 
@@ -69,7 +69,7 @@ def bayes_optimal(
     ------
     InvalidParameter
         If a parameter is out of range, or the target is recovered exactly
-        (:func:`~solvable.models.quadratic.thresholds.bayes_perfect_recovery_threshold`).
+        (:func:`~solvable.spectra.thresholds.bayes_perfect_recovery_threshold`).
 
     Notes
     -----

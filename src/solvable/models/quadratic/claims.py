@@ -15,7 +15,7 @@ from solvable.models.quadratic.predict import (
     measure_of,
     state_of,
 )
-from solvable.models.quadratic.saddle import second_moment
+from solvable.spectra.measures import second_moment
 
 
 def shape_effect(setting: QuadraticParameters) -> float:

@@ -6,9 +6,9 @@ import numpy as np
 
 from solvable.arrays import random_stream
 from solvable.models.quadratic.parameters import QuadraticParameters
-from solvable.models.quadratic.saddle import second_moment
 from solvable.models.quadratic.theory import QuadraticState
 from solvable.spectra.denoiser import denoising_error, feature_errors
+from solvable.spectra.measures import second_moment
 
 DRAWN = 300
 """Largest dimension at which matrices are drawn; beyond it an integral is as good."""

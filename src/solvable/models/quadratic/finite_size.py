@@ -18,12 +18,11 @@ from typing import NamedTuple
 import numpy as np
 
 from solvable.models.quadratic.narrow import NarrowState, width_cut
-from solvable.models.quadratic.saddle import second_moment
 from solvable.models.quadratic.sample_shape import Gain, SampleShape, rank_slopes, sample_shape
 from solvable.models.quadratic.theory import QuadraticState
 from solvable.spectra.free_convolution import SpectralLaw
 from solvable.spectra.functionals import tail_rule
-from solvable.spectra.measures import Measure
+from solvable.spectra.measures import Measure, second_moment
 from solvable.spectra.product_measure import MarchenkoPasturMeasure
 
 

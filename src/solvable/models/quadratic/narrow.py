@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from solvable.errors import InvalidParameter, NotConverged
-from solvable.models.quadratic.saddle import as_measure, check_problem, second_moment
+from solvable.models.quadratic.saddle import check_problem
 from solvable.models.quadratic.theory import solve_quadratic
 from solvable.spectra.free_convolution import SpectralLaw
 from solvable.spectra.functionals import tail_rule, truncated_moments
-from solvable.spectra.measures import Measure
+from solvable.spectra.measures import Measure, as_measure, second_moment
 from solvable.spectra.roots import bracketed_root
 
 

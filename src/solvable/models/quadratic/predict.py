@@ -14,19 +14,18 @@ from solvable.models.quadratic.errors import decompose_error
 from solvable.models.quadratic.finite_size import finite_sizes, unreachable
 from solvable.models.quadratic.parameters import QuadraticParameters
 from solvable.models.quadratic.phases import PhasePoint, quadratic_phase
-from solvable.models.quadratic.saddle import second_moment, thresholded_error
 from solvable.models.quadratic.spectral_phase import spectral_phase
 from solvable.models.quadratic.theory import QuadraticState, quadratic_curve, solve_quadratic
-from solvable.models.quadratic.thresholds import (
+from solvable.spectra.denoiser import denoising_error, feature_errors
+from solvable.spectra.free_convolution import SpectralLaw
+from solvable.spectra.functionals import thresholded_error, truncated_moments
+from solvable.spectra.measures import Measure, power_law, second_moment
+from solvable.spectra.product_measure import marchenko_pastur
+from solvable.spectra.thresholds import (
     bayes_perfect_recovery_threshold,
     interpolation_threshold,
     perfect_recovery_threshold,
 )
-from solvable.spectra.denoiser import denoising_error, feature_errors
-from solvable.spectra.free_convolution import SpectralLaw
-from solvable.spectra.functionals import truncated_moments
-from solvable.spectra.measures import Measure, power_law
-from solvable.spectra.product_measure import marchenko_pastur
 
 
 def predict(parameters: QuadraticParameters) -> Metrics:

@@ -2,16 +2,20 @@ r"""The scalar saddle point of a quadratic network: its objective, and the one s
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import cast
 
 import numpy as np
 
-from solvable.errors import InvalidData, InvalidParameter, NotConverged
+from solvable.errors import InvalidParameter, NotConverged
 from solvable.spectra.free_convolution import SpectralLaw
-from solvable.spectra.functionals import TruncatedMoments, truncated_moments, truncated_moments_near
-from solvable.spectra.measures import Measure, discrete
+from solvable.spectra.functionals import (
+    TruncatedMoments,
+    energy_above,
+    thresholded_error,
+    truncated_moments,
+    truncated_moments_near,
+)
+from solvable.spectra.measures import Measure, as_measure, second_moment
 
 LEAST_NOISE = 1e-11
 """Effective noise, relative to the largest eigenvalue, below which recovery counts as perfect."""
@@ -19,19 +23,6 @@ LEAST_NOISE = 1e-11
 
 class PerfectRecovery(Exception):
     """The error vanishes: there is no effective noise left to solve for."""
-
-
-def as_measure(target: Measure | np.ndarray) -> Measure:
-    """Target spectrum as a measure, from eigenvalues of equal weight where it is none."""
-    given = isinstance(target, np.ndarray | Sequence)
-    measure = discrete(np.asarray(target)) if given else cast("Measure", target)
-    ends = measure.pieces
-    if ends[0, 0] < -1e-10 * np.abs(ends).max():
-        raise InvalidData(
-            f"the target has an eigenvalue {ends[0, 0]:.4g}; allowed: at least 0, as the network is "
-            "a sum of squares. Shift the spectrum or drop its negative part."
-        )
-    return measure
 
 
 def check_problem(*, sample_ratio: float, label_noise: float, regularisation: float) -> None:
@@ -48,23 +39,6 @@ def check_not_negative(**values: float) -> None:
     for name, value in values.items():
         if not 0 <= value < np.inf:
             raise InvalidParameter(f"{name} is {value}; allowed: a finite number of at least 0.")
-
-
-def second_moment(target: Measure) -> float:
-    """Energy Q* of the target."""
-    return float(target.node_weights @ np.square(target.nodes))
-
-
-def energy_above(moments: TruncatedMoments) -> float:
-    """Energy of the noisy target above the threshold, less that of the threshold itself."""
-    # int_b (x^2 - b^2) mu_delta = J - b d_2 J, with d_2 J = -2 int_b (x - b) mu_delta
-    return float(moments.second[0] + 2 * moments.threshold[0] * moments.first[0])
-
-
-def thresholded_error(energy: float, moments: TruncatedMoments) -> float:
-    """Error of the soft-thresholded noisy target, at least 0."""
-    # R = Q* + 4 delta^2 A - int_b (x^2 - b^2) mu_delta, the second equation of 2505.17958
-    return max(float(energy + 4 * moments.noise**2 * moments.slope[0] - energy_above(moments)), 0.0)
 
 
 def saddle_objective(

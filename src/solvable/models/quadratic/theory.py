@@ -12,15 +12,11 @@ from solvable.models.quadratic.saddle import (
     PerfectRecovery,
     SaddlePoint,
     SaddleProblem,
-    as_measure,
     check_problem,
-    energy_above,
-    second_moment,
-    thresholded_error,
 )
 from solvable.spectra.free_convolution import SpectralLaw
-from solvable.spectra.functionals import truncated_moments
-from solvable.spectra.measures import Measure
+from solvable.spectra.functionals import energy_above, thresholded_error, truncated_moments
+from solvable.spectra.measures import Measure, as_measure, second_moment
 
 
 @dataclass(frozen=True)

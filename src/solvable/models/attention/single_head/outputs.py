@@ -50,7 +50,7 @@ class SoftmaxOutput:
 
     @cached_property
     def contrasts(self) -> np.ndarray:
-        """Orthonormal columns C (K, k): h = sqrt(v) C s up to a shift of all logits, s = C^T h / sqrt(v)."""
+        """Orthonormal columns C (K, k): s = C^T h / sqrt(v), and h = sqrt(v) C s up to a shift."""
         # A shift of all logits alone changes no softmax; in h / sqrt(v) it is the direction 1 / sqrt(v),
         # and what is orthogonal to it there is independent of it.
         shift = 1 / np.sqrt(self.variances)
@@ -188,5 +188,7 @@ def _solve(matrices: np.ndarray, vectors: np.ndarray) -> np.ndarray:
         a, b, c = matrices[:, 0, 0], matrices[:, 0, 1], matrices[:, 1, 1]
         x, y = vectors.T
         with np.errstate(divide="ignore", invalid="ignore"):
-            return np.asarray(np.stack([c * x - b * y, a * y - b * x], axis=1) / (a * c - b**2)[:, None])
+            return np.asarray(
+                np.stack([c * x - b * y, a * y - b * x], axis=1) / (a * c - b**2)[:, None]
+            )
     return np.asarray(np.linalg.solve(matrices, vectors[..., None])[..., 0])

@@ -5,13 +5,13 @@ import pytest
 
 from solvable.errors import InvalidParameter
 from solvable.models.quadratic.theory import quadratic_curve, solve_quadratic
-from solvable.models.quadratic.thresholds import (
+from solvable.spectra.measures import discrete
+from solvable.spectra.product_measure import marchenko_pastur
+from solvable.spectra.thresholds import (
     flow_recovery_threshold,
     interpolation_threshold,
     perfect_recovery_threshold,
 )
-from solvable.spectra.measures import discrete
-from solvable.spectra.product_measure import marchenko_pastur
 
 
 @pytest.mark.parametrize(

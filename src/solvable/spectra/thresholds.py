@@ -1,4 +1,4 @@
-r"""Thresholds of quadratic networks: interpolation of noisy labels, perfect recovery without noise."""
+r"""Thresholds of least trace: interpolation of noisy labels, perfect recovery without noise."""
 
 from __future__ import annotations
 
@@ -6,16 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from solvable.arrays import check_real
 from solvable.errors import InvalidParameter, NotConverged
-from solvable.models.quadratic.saddle import (
-    as_measure,
-    check_problem,
-    second_moment,
-    thresholded_error,
-)
 from solvable.spectra.free_convolution import SpectralLaw
-from solvable.spectra.functionals import TruncatedMoments, truncated_moments
-from solvable.spectra.measures import Measure
+from solvable.spectra.functionals import TruncatedMoments, thresholded_error, truncated_moments
+from solvable.spectra.measures import Measure, as_measure, second_moment
 from solvable.spectra.roots import bracketed_root
 
 
@@ -70,7 +65,7 @@ def interpolation_threshold(
     :func:`~solvable.spectra.denoiser.denoised`, :math:`J-\frac\delta2\partial_1J
     =\int_0^\infty xf(x)\mu_\delta(dx)` is above 0, close to :math:`Q^\star` at small noise, and
     :math:`\frac4{3\pi}\delta\int s\mu^\star(ds)+\frac{Q^\star}2` at large, whose root starts the
-    search. Backed by ``tests/models/quadratic/test_thresholds.py``.
+    search. Backed by ``tests/spectra/test_thresholds.py``.
 
     Examples
     --------
@@ -79,7 +74,7 @@ def interpolation_threshold(
     >>> round(peak.sample_ratio, 4), round(peak.matrix_error, 2)
     (0.2758, 5.71)
     """
-    check_problem(sample_ratio=1.0, label_noise=label_noise, regularisation=0.0)
+    check_real("label_noise", label_noise, 0.0)
     measure = as_measure(target)
     energy = second_moment(measure)
     if label_noise == 0:
@@ -155,7 +150,7 @@ def perfect_recovery_threshold(rank_fraction: float) -> float:
     Notes
     -----
     Depends on the rank of the target alone. Derived; backed by
-    ``tests/models/quadratic/test_thresholds.py`` (error of the saddle point, known values).
+    ``tests/spectra/test_thresholds.py`` (error of the saddle point, known values).
 
     Examples
     --------

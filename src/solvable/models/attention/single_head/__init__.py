@@ -1,0 +1,1 @@
+"""A single attention head with tied weights, trained on attention matrices."""

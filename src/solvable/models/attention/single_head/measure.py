@@ -1,0 +1,104 @@
+"""One replicate of an attention head: draw the target and its samples, train, compare."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from solvable.errors import InvalidParameter
+from solvable.frame.points import Metrics
+from solvable.models.attention.single_head.learner import contrasts_of, train_head
+from solvable.models.attention.single_head.outputs import SoftmaxOutput
+from solvable.models.attention.single_head.parameters import SingleHeadParameters
+from solvable.operators.sensors import TokenSensors
+
+METRICS = (
+    "matrix_error", "test_error", "noisy_test_error", "train_error", "rank_fraction", "overlap",
+    "norm", "eigenvalues", "gradient", "iterations",
+)  # fmt: skip
+"""What a replicate says."""
+
+FRESH = 8_000
+"""Samples on which a trained head is tested, good to a hundredth."""
+
+
+def draw_teacher(
+    parameters: SingleHeadParameters, rng: np.random.Generator
+) -> Mapping[str, np.ndarray]:
+    """Factor of the target S* = factor factor^T, the first thing that is drawn."""
+    d, r = parameters.dimension, parameters.rank
+    # S* = W W^T / sqrt(r d)
+    return {"factor": rng.standard_normal((d, r)) / (r * d) ** 0.25}
+
+
+def draw_samples(
+    parameters: SingleHeadParameters, matrix: np.ndarray, count: int, rng: np.random.Generator
+) -> tuple[TokenSensors, np.ndarray, np.ndarray]:
+    """Tokens of samples, and their attention matrices without noise and with."""
+    T, output = parameters.tokens, parameters.output
+    sensors = TokenSensors(rng.standard_normal((count * T, parameters.dimension)), T)
+    s = contrasts_of(output, sensors, matrix)
+    # variance v Delta / 2 of an index, Delta / 2 of each contrast
+    noisy = s + np.sqrt(parameters.noise / 2) * rng.standard_normal(s.shape)
+    return sensors, output.values(s), output.values(noisy)
+
+
+def measure(parameters: SingleHeadParameters, rng: np.random.Generator) -> Metrics:
+    """Metrics of one replicate."""
+    _check_size(parameters)
+    d, output = parameters.dimension, parameters.output
+    factor = draw_teacher(parameters, rng)["factor"]
+    target = factor @ factor.T
+    sensors, _, labels = draw_samples(parameters, target, parameters.n_samples, rng)
+    found = train_head(
+        sensors,
+        labels,
+        output,
+        regularisation=parameters.regularisation,
+        width=parameters.width,
+        seed=int(rng.integers(2**31)),
+    )
+    matrix = found.matrix
+    clean, noisy = _fresh_errors(parameters, target, matrix, output, rng)
+    values = np.zeros(d)
+    kept = np.linalg.svd(found.factor, compute_uv=False) ** 2
+    values[: kept.size] = kept
+    return {
+        "matrix_error": float(np.sum((matrix - target) ** 2) / d),
+        "test_error": clean,
+        "noisy_test_error": noisy,
+        "train_error": found.train_error,
+        # Columns that the penalty drives to zero only shrink geometrically.
+        "rank_fraction": float(np.mean(values > 1e-4 * max(float(values[0]), 1e-12))),
+        "overlap": float(np.sum(matrix * target) / d),
+        "norm": float(np.sum(matrix**2) / d),
+        "eigenvalues": [float(value) for value in values],
+        "gradient": found.gradient,
+        "iterations": float(found.iterations),
+    }
+
+
+def _fresh_errors(
+    parameters: SingleHeadParameters,
+    target: np.ndarray,
+    matrix: np.ndarray,
+    output: SoftmaxOutput,
+    rng: np.random.Generator,
+) -> tuple[float, float]:
+    """Mean squared errors on fresh samples, to labels without and with noise."""
+    sensors, clean, noisy = draw_samples(parameters, target, FRESH, rng)
+    told = output.values(contrasts_of(output, sensors, matrix))
+    return tuple(float(np.mean(np.sum((y - told) ** 2, axis=1))) for y in (clean, noisy))  # type: ignore[return-value]
+
+
+def _check_size(parameters: SingleHeadParameters) -> None:
+    """Refuse what would train for an hour, or does not fit."""
+    d = parameters.dimension
+    work = parameters.n_samples * parameters.tokens * d**2
+    if work > 1e10:
+        raise InvalidParameter(
+            f"{parameters.n_samples} samples of {parameters.tokens} tokens in {d} dimensions take "
+            f"{work:.1g} products an iteration; allowed for a measurement: up to 1e+10. Lower "
+            "sample_ratio, tokens or dimension; `solvable theory` goes further."
+        )

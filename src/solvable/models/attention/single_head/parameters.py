@@ -1,0 +1,92 @@
+"""Parameters of the system `single-head-attention`."""
+
+from __future__ import annotations
+
+from pydantic import Field, model_validator
+
+from solvable.frame.curves import Axis
+from solvable.frame.system import Parameters
+from solvable.models.attention.single_head.outputs import SoftmaxOutput
+
+
+class SingleHeadParameters(Parameters):
+    """Parameters of an attention head with tied keys and queries, and of the head it learns from."""
+
+    dimension: int = Field(60, ge=20, le=10_000)
+    """Number d of coordinates of a token; beyond a few hundred for `solvable theory` alone."""
+    sample_ratio: float = Field(0.3, ge=0.02, le=20)
+    """Samples per squared dimension, n/d^2; a sample is a sequence of tokens and its attention matrix."""
+    noise: float = Field(0.4, ge=0, le=10)
+    """Variance Delta of the noise of diagonal logits; half of it off the diagonal, inside the softmax."""
+    tokens: int = Field(2, ge=2, le=6)
+    """Number T of tokens of a sample; one alone would attend to itself and tell nothing."""
+    rank_ratio: float = Field(0.3, gt=0, le=10)
+    """Rank of the target's weights over d."""
+    width_ratio: float = Field(1.0, gt=0, le=10)
+    """Width p of the trained weights over d; from the learned rank on it does not matter."""
+    regularisation: float = Field(0.02, ge=1e-4, le=10)
+    """Penalty of Tr S; weight decay times the square root of width over d."""
+    inverse_temperature: float = Field(1.0, ge=0.1, le=3)
+    """Inverse temperature beta of the softmax, of target and trained head."""
+
+    @model_validator(mode="after")
+    def _check(self) -> SingleHeadParameters:
+        if self.n_samples < self.dimension:
+            raise ValueError(
+                f"sample_ratio is {self.sample_ratio:g}, so that there are {self.n_samples} samples in "
+                f"{self.dimension} dimensions; allowed: at least as many. Set sample_ratio >= "
+                f"{1 / self.dimension:.2g}"
+            )
+        return self
+
+    @property
+    def n_samples(self) -> int:
+        """Number n of samples."""
+        return round(self.sample_ratio * self.dimension**2)
+
+    @property
+    def ratio(self) -> float:
+        """Samples per squared dimension, of a whole number of samples."""
+        return self.n_samples / self.dimension**2
+
+    @property
+    def rank(self) -> int:
+        """Columns r of the target's weights."""
+        return max(1, round(self.rank_ratio * self.dimension))
+
+    @property
+    def width(self) -> int:
+        """Columns p of the trained weights."""
+        return max(1, round(self.width_ratio * self.dimension))
+
+    @property
+    def output(self) -> SoftmaxOutput:
+        """Attention matrix of a sample."""
+        return SoftmaxOutput(self.tokens, self.inverse_temperature)
+
+
+def _told(setting: SingleHeadParameters) -> str:
+    """Words for a place in the study."""
+    return (
+        f"n/d^2 = {setting.ratio:.3g}, d = {setting.dimension}, {setting.tokens} tokens, rank ratio "
+        f"{setting.rank_ratio:g}, noise {setting.noise:g}, regularisation {setting.regularisation:g}"
+    )
+
+
+AXIS = Axis(
+    "sample_ratio",
+    "samples per squared dimension n/d²",
+    value=lambda setting: setting.ratio,
+    told=_told,
+    words={
+        "dimension": "d = {}",
+        "tokens": "{} tokens",
+        "rank_ratio": "rank ratio {:g}",
+        "width_ratio": "width ratio {:g}",
+        "noise": "noise {:g}",
+        "regularisation": "regularisation {:.3g}",
+        "inverse_temperature": "inverse temperature {:g}",
+    },
+    margin=1.15,
+    resolution=20,
+)
