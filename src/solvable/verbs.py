@@ -245,6 +245,9 @@ def diagnose_weights(
     /,
     *,
     initial: str | Path | None = None,
+    heads: int | None = None,
+    pairs: Sequence[tuple[str, str]] = (),
+    inputs_first: bool = False,
     seed: int = 0,
     workers: int | None = None,
     progress: Progress | None = None,
@@ -257,6 +260,13 @@ def diagnose_weights(
         ``.safetensors``, ``.npz`` or ``.npy``; nothing in it is ever executed.
     initial : path, optional
         The weights before training, under the same names.
+    heads : int, optional
+        Attention heads in each pair of query and key; default what the metadata of the file or
+        ``config.json`` beside it say.
+    pairs : sequence of (str, str)
+        Names of queries and their keys; default what the names in the file tell.
+    inputs_first : bool
+        Whether the arrays of ``pairs`` are (inputs, outputs).
     seed : int
         Of the bootstraps.
     workers : int, optional
@@ -267,12 +277,12 @@ def diagnose_weights(
     Returns
     -------
     Diagnosed
-        One row per array; what is done so far after Ctrl-C.
+        One row per array, and one per attention head; what is done so far after Ctrl-C.
 
     Raises
     ------
     InvalidData
-        If a file cannot be read or holds no array.
+        If a file cannot be read or holds no array, or a pair is not there or does not multiply.
 
     Examples
     --------
@@ -283,11 +293,15 @@ def diagnose_weights(
     ...     solvable.diagnose_weights(path, workers=1).matrices[0].phase
     'random-like'
     """
+    from solvable.diagnose.attention.file import AttentionRequest
     from solvable.diagnose.file import diagnose_whole
     from solvable.study.dispatch import count_workers
 
     lanes = count_workers(workers)
-    return diagnose_whole(Path(path), initial=initial, seed=seed, workers=lanes, progress=progress)
+    request = AttentionRequest(heads, tuple((str(q), str(k)) for q, k in pairs), inputs_first)
+    return diagnose_whole(
+        Path(path), initial=initial, seed=seed, workers=lanes, request=request, progress=progress
+    )
 
 
 def forecast_curve(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from solvable.cli.settings import Flag
 
 if TYPE_CHECKING:
+    from solvable.diagnose.attention.file import AttentionRequest
     from solvable.diagnose.diagnosis import Diagnosed
     from solvable.diagnose.report import DiagnoseFiles
 
@@ -19,6 +20,9 @@ def diagnose(
     /,
     *,
     initial: Path | None = None,
+    heads: int | None = None,
+    pair: list[tuple[str, str]] | None = None,
+    inputs_first: Flag = False,
     seed: int = 0,
     workers: int | None = None,
     output: Path | None = None,
@@ -31,6 +35,8 @@ def diagnose(
       solvable diagnose model.safetensors
       solvable diagnose model.safetensors --initial before.safetensors
       solvable diagnose weights.npz --output diagnosis --json > rows.json
+      solvable diagnose gpt.safetensors --heads 12
+      solvable diagnose weights.npz --pair W_Q W_K --heads 8
 
     WEIGHTS is a .safetensors, .npz or .npy file; nothing in it is ever executed.
     Save scikit-learn's coefs_ with numpy.savez, a state dict of torch with
@@ -39,6 +45,10 @@ def diagnose(
     law is tested before it is believed. Told are the phase with its lead over
     the runner-up, noise, shrinkage, learned features with intervals, tail
     exponent, and what pruning would keep. No data are needed.
+
+    Where names say query and key, the product query^T key of each attention head
+    is a matrix of its own: which of its directions were learned, and is there
+    noise of the start or noise that a penalty has cut?
 
     The output directory holds report.html and result.json. Exit status 1 if no
     matrix could be fitted.
@@ -49,6 +59,12 @@ def diagnose(
         File of weights.
     initial
         The weights before training, under the same names: what has changed?
+    heads
+        Attention heads. [default: from the file, or config.json beside it]
+    pair
+        Names of a query and its key instead of those that names tell; repeatable.
+    inputs_first
+        Arrays of --pair are (inputs, outputs), as in GPT-2; torch is the reverse.
     seed
         Of the bootstraps.
     workers
@@ -62,6 +78,7 @@ def diagnose(
     """
     from solvable.arrays import check_integer
     from solvable.cli.terminal import note, progress_bar, status_line, write_json
+    from solvable.diagnose.attention.file import AttentionRequest, attention_in
     from solvable.diagnose.file import count_matrices, stored_arrays, useful_workers
     from solvable.diagnose.report import DIRECTORY, content_of, fingerprint_of, write_files
     from solvable.diagnose.words import counted
@@ -74,7 +91,10 @@ def diagnose(
         arrays = stored_arrays(weights)
         if initial is not None:
             stored_arrays(initial)
-        fingerprint = fingerprint_of(weights, initial, seed)
+        request = AttentionRequest(heads, tuple(pair or ()), inputs_first)
+        attention = attention_in(weights, arrays, request)
+        asked = f" {request} {attention.heads}" if attention.pairs else ""
+        fingerprint = fingerprint_of(weights, initial, seed, asked)
     directory = output or DIRECTORY.default(weights.name, fingerprint)
     with DIRECTORY.reserved(directory, fingerprint):
         if not quiet:
@@ -82,10 +102,17 @@ def diagnose(
             note(f"{weights.name}: {matrices}, {counted(useful_workers(arrays, lanes), 'worker')}")
         with progress_bar(shown=not quiet) as show:
             found = diagnose_weights(
-                weights, initial=initial, seed=seed, workers=lanes, progress=show
+                weights,
+                initial=initial,
+                heads=heads,
+                pairs=pair or (),
+                inputs_first=inputs_first,
+                seed=seed,
+                workers=lanes,
+                progress=show,
             )
         content = content_of(
-            found, command=_command(weights, initial, seed), fingerprint=fingerprint
+            found, command=_command(weights, initial, seed, request), fingerprint=fingerprint
         )
         with status_line("writing report", shown=not quiet):
             files = write_files(found, content, directory)
@@ -96,15 +123,37 @@ def diagnose(
     if not found.complete:
         raise KeyboardInterrupt
     # 1: the file was read, and no matrix in it could be fitted.
-    return 0 if found.fitted else 1
+    return 0 if found.fitted or any(row.fitted for row in found.heads) else 1
 
 
-def _command(weights: Path, initial: Path | None, seed: int) -> str:
+def _command(weights: Path, initial: Path | None, seed: int, request: AttentionRequest) -> str:
     """Words that repeat what was done; only what differs from the defaults is spelled out."""
     words = ["solvable", "diagnose", str(weights)]
     words += ["--initial", str(initial)] if initial else []
+    words += ["--heads", str(request.heads)] if request.heads is not None else []
+    for query, key in request.pairs:
+        words += ["--pair", query, key]
+    words += ["--inputs-first"] if request.inputs_first else []
     words += ["--seed", str(seed)] if seed else []
     return shlex.join(words)
+
+
+def _tell_attention(found: Diagnosed) -> None:
+    from solvable.cli.terminal import write, write_prose
+    from solvable.diagnose.attention import words
+    from solvable.plots.tables import window
+
+    sentences = words.sentences(found)
+    if not sentences:
+        return
+    write("")
+    write_prose(words.QUESTION, style="bold")
+    if found.heads:
+        table = words.head_table(found)
+        write("", table if window(sys.stdout) else table.to_text(), "")
+        write_prose(words.legend(), style="dim")
+        write("")
+    write_prose(*(f"- {said}" if len(sentences) > 1 else said for said in sentences))
 
 
 def _tell(found: Diagnosed, files: DiagnoseFiles) -> None:
@@ -124,6 +173,7 @@ def _tell(found: Diagnosed, files: DiagnoseFiles) -> None:
     write("")
     write_prose("What did the matrices learn?", style="bold")
     write_prose(words.headline(found), *(f"- {meaning}" for meaning in words.meanings(found)))
+    _tell_attention(found)
     for title, sentences in words.sections(found):
         write("")
         write_prose(title, style="bold")

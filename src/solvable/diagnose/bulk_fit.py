@@ -90,12 +90,15 @@ def fit_bulk(
     *,
     level: float = 0.01,
     tolerance: float = 0.0,
+    least: int = MINIMUM_COUNT,
+    outliers: int = 0,
     seed: int = 0,
 ) -> BulkFit:
     """Noise, shrinkage and outliers of a matrix from all its singular values."""
     # Derived from arXiv:2505.17958, S ~ (S* + delta Z - b)_+ in its rectangular form: singular
     # values y = (x - b)_+, x of a signal of low rank plus noise of variance delta^2 / q. The level
-    # is the probability of calling pure noise an outlier; values up to the tolerance are zeros.
+    # is the probability of calling pure noise an outlier; values up to the tolerance are zeros. So
+    # many outliers are taken out from the start; with less than ``least`` values left there is no bulk.
     if not 0 < level < 0.5:
         raise InvalidParameter(
             f"level is {level}; allowed: above 0 and below 0.5, for example 0.01."
@@ -104,7 +107,9 @@ def fit_bulk(
     y = check_spectrum(values, shape)
     y = np.where(y <= tolerance, 0.0, y)
     zeros = int((y == 0).sum())
-    outliers, scale, shift, cut, found, simulated = _settle(y, q, zeros, level, seed)
+    outliers, scale, shift, cut, found, simulated = _settle(
+        y, q, zeros, level, least, seed, outliers
+    )
     covariance = simulated.spread(p - outliers)
     law = RectangularNoise(p / q)
     noise = scale * np.sqrt(q / (q - outliers))
@@ -130,18 +135,18 @@ def fit_bulk(
 
 
 def _settle(
-    y: np.ndarray, q: int, zeros: int, level: float, seed: int
+    y: np.ndarray, q: int, zeros: int, level: float, least: int, seed: int, outliers: int
 ) -> tuple[int, float, float, float, float, Replicates]:
     """Number of outliers that stays, with scale, shift, cut, distance and simulated noise."""
     # Values beyond the Tracy-Widom quantile of the noise left are taken out until their number
     # stays.
-    p, outliers = y.size, 0
+    p = y.size
     for _ in range(p):
         bulk = y[: p - outliers]
-        if bulk.size - zeros < MINIMUM_COUNT or outliers > p // 2:
+        if bulk.size - zeros < least or outliers > p // 2:
             raise InvalidData(
                 f"{bulk.size - zeros} of {p} singular values are left for a bulk and {outliers} lie "
-                f"beyond it; at least {MINIMUM_COUNT} and half of them are needed. There is no bulk."
+                f"beyond it; at least {least} and half of them are needed. There is no bulk."
             )
         ratio = (p - outliers) / (q - outliers)
         scale, shift = maximise(bulk, RectangularNoise(ratio), always=zeros > 0)
@@ -201,6 +206,8 @@ def fit_symmetric(
     semidefinite: bool | None = None,
     level: float = 0.01,
     tolerance: float = 0.0,
+    least: int = 15,
+    outliers: int = 0,
     seed: int = 0,
 ) -> SymmetricFit:
     """Noise, shrinkage and features of a symmetric matrix from all its eigenvalues."""
@@ -219,7 +226,7 @@ def fit_symmetric(
                 f"an eigenvalue of {y[0]:.6g} is below zero; pass semidefinite=False."
             )
         y = np.where(y <= tolerance, 0.0, y)
-    return _fit_symmetric(y, semidefinite, level, seed)
+    return _fit_symmetric(y, semidefinite, level, least, seed, outliers)
 
 
 def _check_eigenvalues(values: np.ndarray) -> np.ndarray:
@@ -235,18 +242,19 @@ def _check_eigenvalues(values: np.ndarray) -> np.ndarray:
     return y
 
 
-def _fit_symmetric(y: np.ndarray, semidefinite: bool, level: float, seed: int) -> SymmetricFit:
+def _fit_symmetric(
+    y: np.ndarray, semidefinite: bool, level: float, least: int, seed: int, outliers: int
+) -> SymmetricFit:
     # Derived from arXiv:2505.17958: with K outliers taken out, the d - K others are y = (x - b)_+
     # for x of the semicircle of delta sqrt(1 - K/d).
     d, law = y.size, SymmetricNoise()
     # Fewer positive values than elsewhere are enough: the zeros are data as well.
-    least = 15
     zeros = int((y == 0).sum()) if semidefinite else 0
     if semidefinite and zeros == 0:
         raise InvalidData(
             "no eigenvalue is zero, so that no threshold has cut the noise; there is no bulk."
         )
-    low = high = 0
+    low, high = 0, outliers
     for _ in range(d):
         bulk = y[low : d - high]
         if bulk.size - zeros < least or low + high > d // 2:

@@ -244,6 +244,9 @@ def replicates(
     for _ in range(draws):
         x = law.draw(size, rng)
         y = np.sort(x) if signed else np.sort(np.clip(x - share, 0, None))
+        if not signed and not y.any():
+            distances.append(float(size))
+            continue
         try:
             scale, shift = maximise(
                 y, law, always=not signed and bool((y == 0).any()), signed=signed

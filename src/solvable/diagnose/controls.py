@@ -62,7 +62,7 @@ def _beyond(
 ) -> int:
     """Values beyond what one control reaches; those found are taken out and no longer widen it."""
     rng = random_stream(seed, "signs", str(axes))
-    rest = _cosines(np.asarray(matrix, dtype=np.float32), axes)
+    rest = cosines(np.asarray(matrix, dtype=np.float32), axes)
     passed = 0
     while passed < tops.size:
         reach = _reach(rest, rng, symmetric, level, diagonal=bool(axes))
@@ -70,13 +70,14 @@ def _beyond(
         if not beyond or passed + beyond == tops.size:
             return passed + beyond
         found = vectors(passed + beyond)[:, passed:].astype(np.float32)
-        found = _cosines(found, tuple(axis for axis in axes if axis == 0))
+        found = cosines(found, tuple(axis for axis in axes if axis == 0))
         rest = rest - found @ (found.T @ rest)
         passed += beyond
     return passed
 
 
-def _cosines(matrix: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
+def cosines(matrix: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
+    """Cosine transform along some axes; nothing along none."""
     from scipy.fft import dct
 
     for axis in axes:
@@ -98,23 +99,30 @@ def _reach(
     draws = int(np.clip(6_000 // p, 2, 24))
     tops = np.empty(draws)
     for k in range(draws):
-        signed = _flipped(matrix, rng, symmetric)
+        signed = flipped(matrix, rng, symmetric)
         if symmetric and not diagonal:
             # One large entry of the diagonal is a feature of a symmetric matrix: an axis.
             np.fill_diagonal(signed, 0.0)
         tops[k] = _largest(signed, rng)
-    mean, root_p, root_q = float(tops.mean()), p**0.5, q**0.5
-    # Mean -1.2065 and standard deviation 1.2680 are those of the Tracy-Widom law; its unit,
-    # relative to the edge, is the least that a control varies by.
+    root_p, root_q = p**0.5, q**0.5
+    # The unit of the Tracy-Widom law, relative to the edge, is the least that a control varies by.
     unit = 0.5 * p ** (-2 / 3)
     if not symmetric:
         unit = (1 / root_p + 1 / root_q) ** (1 / 3) / (2 * (root_p + root_q))
+    return top_quantile(tops, level, unit)
+
+
+def top_quantile(tops: np.ndarray, level: float, unit: float) -> float:
+    """Quantile of largest values from a few draws of them, which vary by ``unit`` at least."""
+    # Mean -1.2065 and standard deviation 1.2680 are those of the Tracy-Widom law.
+    mean = float(tops.mean())
     spread = max(float(tops.std(ddof=1)) / 1.2680, unit * mean)
     margin = tracy_widom_quantile(1 - level) + 1.2065
-    return mean + margin * spread * (1 + 1 / draws) ** 0.5
+    return mean + margin * spread * (1 + 1 / tops.size) ** 0.5
 
 
-def _flipped(matrix: np.ndarray, rng: np.random.Generator, symmetric: bool) -> np.ndarray:
+def flipped(matrix: np.ndarray, rng: np.random.Generator, symmetric: bool) -> np.ndarray:
+    """A matrix under random signs of its entries; the same on both sides if symmetric."""
     bits = np.unpackbits(rng.integers(0, 256, -(-matrix.size // 8), dtype=np.uint8))
     signs = bits[: matrix.size].reshape(matrix.shape).astype(np.float32)
     signs *= 2

@@ -232,6 +232,98 @@ class MatrixDiagnosis:
         return row
 
 
+# Phases of the product of query and key of an attention head.
+RANDOM = "random-like"  # a product of independent factors, with nothing beyond it
+SPIKES = "product+spikes"  # directions beyond a product of independent factors, which is the rest
+THRESHOLDED = "thresholded"  # zeros, a bulk of noise that a penalty has cut, and what is beyond it
+LOW_RANK = "low rank"  # so many zeros that nothing is left to tell noise from learned directions
+SPREAD = "spread"  # no product of independent factors, though no direction stands out
+NO_LAW = "no law"  # directions stand out, and the rest is no product of independent factors either
+
+
+@dataclass(frozen=True, eq=False)
+class HeadDiagnosis:
+    """The product query^T key of one attention head as one matrix.
+
+    Parameters
+    ----------
+    name : str
+        What the names of query and key share, and the number of the head.
+    pair : str
+        What the names share.
+    query, key : str
+        Names of the arrays in the file.
+    head : int or None
+        Number of the head, from 0; None where the arrays have not been taken apart.
+    shape : tuple of int
+        Sides of the product: inputs of the query, inputs of the key.
+    width : int
+        Dimensions of the head: the product has no larger rank.
+    phase : str
+        ``"random-like"``, ``"product+spikes"``, ``"thresholded"``, ``"low rank"``, ``"spread"``,
+        ``"no law"`` or ``"not fitted"``.
+    reason : str
+        Why this phase, or why nothing was fitted.
+    rank : int
+        Singular values that are not zero.
+    learned : int or None
+        Of them those that stand out of what noise reaches: all that can be told where a law is left
+        for the rest, at least so many where none is (``"spread"``, ``"no law"``); None where it
+        cannot be told.
+    noise : Estimate or None
+        Root of the longer side times the standard deviation of an entry of the noise.
+    threshold : Estimate or None
+        By which a penalty has lowered all values; None where the law has none.
+    features : tuple of Feature
+        Learned directions with the strengths behind them, strongest first; empty where no law is
+        left to tell strengths.
+    symmetry : float or None
+        ``Tr(M M) / Tr(M^T M)``: 1 for symmetric products, -1 for antisymmetric ones, near 0 for
+        neither; None where the sides differ.
+    tied : bool
+        Whether the product is symmetric with no eigenvalue below zero.
+    p_value : float or None
+        Probability of a fit as bad as that of the law to what is not learned, if the law is true.
+    rest_symmetry : float or None
+        Symmetry of what is not learned, in standard deviations of that of independent factors.
+    values : ndarray or None
+        Singular values that are not zero, descending.
+    expected : ndarray or None
+        What the law expects without anything learned, descending.
+    """
+
+    name: str
+    pair: str
+    query: str
+    key: str
+    head: int | None
+    shape: tuple[int, ...]
+    width: int
+    phase: str
+    reason: str
+    rank: int = 0
+    learned: int | None = None
+    noise: Estimate | None = None
+    threshold: Estimate | None = None
+    features: tuple[Feature, ...] = ()
+    symmetry: float | None = None
+    tied: bool = False
+    p_value: float | None = None
+    rest_symmetry: float | None = None
+    values: np.ndarray | None = None
+    expected: np.ndarray | None = None
+
+    @property
+    def fitted(self) -> bool:
+        """Whether the head was looked at."""
+        return self.phase != NOT_FITTED
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain lists, numbers and words, for JSON."""
+        row: dict[str, Any] = _plain(self)
+        return row
+
+
 def _plain(value: Any) -> Any:
     if is_dataclass(value) and not isinstance(value, type):
         return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
@@ -257,6 +349,8 @@ class Diagnosed(Shown, view="solvable.diagnose.view"):
     seconds: float = 0.0  # what it took
     n_arrays: int = 0  # arrays in the file: more than rows if it was interrupted
     versions: Mapping[str, str] = field(default_factory=dict)  # of what it was computed with
+    heads: tuple[HeadDiagnosis, ...] = ()  # attention heads, query^T key of each
+    attention: tuple[str, ...] = ()  # what of the attention was not looked at, and why
 
     @property
     def complete(self) -> bool:

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from solvable.arrays import check_integer
-from solvable.diagnose.diagnosis import NOT_FITTED, Diagnosed, MatrixDiagnosis
+from solvable.diagnose.attention.file import AttentionRequest, attention_in, each_head
+from solvable.diagnose.diagnosis import NOT_FITTED, Diagnosed, HeadDiagnosis, MatrixDiagnosis
 from solvable.diagnose.matrix import diagnose_matrix
 from solvable.diagnose.weights import StoredArray, iter_weights
 from solvable.errors import InvalidData, MemoryLimitExceeded
@@ -146,10 +147,13 @@ def diagnose_whole(
     initial: str | Path | None = None,
     seed: int = 0,
     workers: int = 1,
+    request: AttentionRequest | None = None,
     progress: Callable[[int, int, float | None], Any] | None = None,
 ) -> Diagnosed:
-    """Diagnose all arrays; what was done is kept if the user interrupts."""
+    """Diagnose all arrays, then all heads; what was done is kept if the user interrupts."""
     arrays = stored_arrays(path)
+    attention = attention_in(path, arrays, request or AttentionRequest())
+    heads: list[HeadDiagnosis] = []
     # Sums over the arrays so far: their number may be in the thousands.
     matrices = np.cumsum([len(array.shape) > 1 for array in arrays])
     costs = np.cumsum([_cost(array.shape) for array in arrays])
@@ -163,6 +167,8 @@ def diagnose_whole(
                 spent, whole = float(costs[len(rows) - 1]), float(costs[-1])
                 left = (time.monotonic() - started) * (whole - spent) / spent if spent else None
                 progress(int(matrices[len(rows) - 1]), int(matrices[-1]), left)
+        for head in each_head(attention, workers=min(lanes, len(attention.pairs) or 1), seed=seed):
+            heads.append(head)
     except KeyboardInterrupt:
         if not any(row.fitted for row in rows):
             raise
@@ -174,6 +180,8 @@ def diagnose_whole(
         seconds=time.monotonic() - started,
         n_arrays=len(arrays),
         versions={name: version(name) for name in ("solvable", "numpy", "scipy")},
+        heads=tuple(heads),
+        attention=attention.remarks,
     )
 
 

@@ -99,7 +99,7 @@ def diagnose_matrix(
     stored = str(weights.dtype) if dtype is None else dtype
     shape = tuple(weights.shape)
     # Threads that wait for each other cost more than they bring at these sizes.
-    with _blas().limit(limits=1):
+    with blas().limit(limits=1):
         try:
             spectrum = read_spectrum(weights, precision, tied=tied)
         except InvalidData as error:
@@ -122,7 +122,7 @@ def diagnose_matrix(
 
 
 @cache
-def _blas() -> Any:
+def blas() -> Any:
     """What sets the threads; looking for the loaded libraries takes as long as a small matrix."""
     import scipy.linalg  # noqa: F401  has a BLAS of its own, which must be there to be found
     from threadpoolctl import ThreadpoolController

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from solvable.diagnose import tables, words
+from solvable.diagnose.attention import words as attention
+from solvable.diagnose.attention.figures import head_figure, overview
 from solvable.diagnose.diagnosis import Curve, Diagnosed, Estimate, Feature, MatrixDiagnosis
 from solvable.diagnose.figures import spectrum_figure
 from solvable.diagnose.noise import RectangularNoise
@@ -43,9 +45,9 @@ class DiagnoseFiles(NamedTuple):
         return {name: str(path) for name, path in self._asdict().items()}
 
 
-def fingerprint_of(weights: Path, initial: Path | None, seed: int) -> str:
+def fingerprint_of(weights: Path, initial: Path | None, seed: int, attention: str = "") -> str:
     """Fingerprint of the files and the request."""
-    total = hashlib.sha256(f"{FORMAT} {seed}".encode())
+    total = hashlib.sha256(f"{FORMAT} {seed}{attention}".encode())
     for path in (weights, initial):
         if path is None:
             continue
@@ -74,6 +76,8 @@ def content_of(found: Diagnosed, *, command: str, fingerprint: str) -> dict[str,
         "phases": {phase.name: len(rows) for phase, rows in words.counts(found)},
         "not_fitted": len(found.refused),
         "matrices": [row.to_dict() for row in found.matrices],
+        "heads": [row.to_dict() for row in found.heads],
+        "attention": attention.sentences(found),
         "vectors": [{"name": row.name, "shape": list(row.shape)} for row in found.vectors],
     }
 
@@ -115,6 +119,8 @@ def _html(found: Diagnosed, command: str) -> str:
         phases=words.counts(found),
         all_phases=words.PHASES,
         cards=matrix_cards(found),
+        attention=attention,
+        head_pictures=head_pictures(found),
         sketches=sketches(),
         command=command,
     )
@@ -141,6 +147,21 @@ def matrix_cards(found: Diagnosed) -> list[Card]:
             remarks = [*words.remarks(row), figure.caption]
             shown.append(Card(anchor, row, picture, tables.facts(row), remarks))
     return shown
+
+
+def head_pictures(found: Diagnosed) -> list[tuple[str, str]]:
+    """Captions and pictures of the heads: all of them at once, and those with most to see."""
+    if not any(row.fitted for row in found.heads):
+        return []
+    whole = overview(found.heads)
+    pictures = [(whole.caption, small_picture(whole, label=whole.title))]
+    for row in attention.outstanding(found.heads)[:11]:
+        figure = head_figure(row)
+        label = f"Singular values of {row.name}: {row.phase}"
+        pictures.append(
+            (f"{row.name}: {row.phase}. {row.reason}", small_picture(figure, label=label))
+        )
+    return pictures
 
 
 def sketches() -> dict[str, str]:

@@ -7,6 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from solvable.diagnose import words
+from solvable.diagnose.attention.figures import head_figure
+from solvable.diagnose.attention.words import head_table
 from solvable.diagnose.diagnosis import Diagnosed, Estimate, MatrixDiagnosis
 from solvable.diagnose.figures import spectrum_figure
 from solvable.diagnose.tables import matrix_table
@@ -20,8 +22,9 @@ def line(found: Diagnosed) -> str:
 
 
 def tables(found: Diagnosed) -> list[Table]:
-    """One row per matrix."""
-    return [matrix_table(found)[0]] if found.matrices else []
+    """One row per matrix, and one per attention head or layer."""
+    shown = [matrix_table(found)[0]] if found.matrices else []
+    return [*shown, head_table(found)] if found.heads else shown
 
 
 def rows(found: Diagnosed) -> list[dict[str, Any]]:
@@ -58,6 +61,9 @@ def _ends(name: str, estimate: Estimate | None) -> dict[str, float | None]:
 
 
 def figures(found: Diagnosed) -> Iterator[Figure]:
-    """The spectrum of each fitted matrix under its law, by the name of the matrix."""
+    """The spectrum of each fitted matrix and head under its law, by its name."""
     for row in found.fitted:
         yield replace(spectrum_figure(row), name=row.name)
+    for head in found.heads:
+        if head.fitted:
+            yield head_figure(head)

@@ -105,7 +105,23 @@ def iter_weights(path: str | Path) -> Iterator[StoredArray]:
     yield from kind(path)
 
 
+def stored_metadata(path: Path) -> dict[str, str]:
+    """What a safetensors file says of itself in words; nothing for other files."""
+    if path.suffix.lower() != ".safetensors":
+        return {}
+    said = _header(path)[0].get("__metadata__")
+    return {str(k): str(v) for k, v in said.items()} if isinstance(said, dict) else {}
+
+
 def _safetensors(path: Path) -> Iterator[StoredArray]:
+    header, length, total = _header(path)
+    for name, entry in header.items():
+        if name != "__metadata__":
+            yield _described(path, name, entry, 8 + length, total)
+
+
+def _header(path: Path) -> tuple[dict[str, Any], int, int]:
+    """Table of a safetensors file, its length and that of the file."""
     total = path.stat().st_size
     with path.open("rb") as stream:
         length = int.from_bytes(stream.read(8), "little")
@@ -121,9 +137,7 @@ def _safetensors(path: Path) -> Iterator[StoredArray]:
         raise InvalidData(f"{path} has a damaged safetensors header ({error}).") from error
     if not isinstance(header, dict):
         raise InvalidData(f"{path} has a damaged safetensors header: no table of arrays.")
-    for name, entry in header.items():
-        if name != "__metadata__":
-            yield _described(path, name, entry, 8 + length, total)
+    return header, length, total
 
 
 def _described(path: Path, name: str, entry: Any, offset: int, total: int) -> StoredArray:

@@ -1,0 +1,166 @@
+"""The product of two factors of a head: its singular values, and those under random signs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from solvable.arrays import random_stream
+from solvable.diagnose.controls import CONTROLS, cosines, flipped, top_quantile
+
+
+@dataclass(frozen=True, eq=False)
+class Factors:
+    """Query and key of one head; the product is query^T key, of rank h at most."""
+
+    query: np.ndarray  # (h, d): a row per dimension of the head
+    key: np.ndarray  # (h, D), or the query itself if tied
+    tied: bool = False  # whether the product is symmetric with no eigenvalue below zero
+
+    @property
+    def width(self) -> int:
+        """Dimensions of the head."""
+        return self.query.shape[0]
+
+    @property
+    def sides(self) -> tuple[int, int]:
+        """Sides of the product, d and D."""
+        return self.query.shape[1], self.key.shape[1]
+
+
+@dataclass(frozen=True, eq=False)
+class Product:
+    """Singular value decomposition of query^T key, without forming it."""
+
+    values: np.ndarray  # (h,): descending; zeros exact
+    left: np.ndarray  # (d, h): singular vectors on the side of the query, as columns
+    right: np.ndarray  # (D, h): on the side of the key
+
+    @property
+    def rank(self) -> int:
+        """Singular values that are not zero."""
+        return int((self.values > 0).sum())
+
+
+def product_of(query: np.ndarray, key: np.ndarray, precision: float) -> tuple[Factors, Product]:
+    """Decompose query^T key; tied where that is symmetric and has no eigenvalue below zero."""
+    left, first = np.linalg.qr(query.T)
+    right, second = np.linalg.qr(key.T)
+    small_left, values, small_right = np.linalg.svd(first @ second.T)
+    left, right = left @ small_left, right @ small_right.T
+    # What single precision cannot tell from zero: weight decay takes values towards zero only.
+    longer = max(query.shape[1], key.shape[1])
+    values = np.where(values <= 2.0**-23 * longer * values[0], 0.0, values)
+    # Tr M = sum_i s_i u_i.v_i reaches sum_i s_i only where u_i = v_i for all i.
+    rounding, trace = max(1e-10, (8 * precision) ** 2), 0.0
+    if query.shape[1] == key.shape[1]:
+        trace = float(np.einsum("ij,ij->", query, key))
+    tied = trace >= (1 - rounding) * float(values.sum()) > 0
+    if tied and not np.array_equal(query, key):
+        # Other factors of the same product, which are equal.
+        query = key = np.sqrt(values)[:, None] * left.T
+    # Rotations of the head change nothing in the product. Along axes of no preference rows are of
+    # equal size, also where a direction was learned in one dimension of the head.
+    turn = _no_axes(values.size)
+    one = turn @ query
+    return Factors(one, one if tied else turn @ key, tied), Product(values, left, right)
+
+
+def _no_axes(width: int) -> np.ndarray:
+    """A rotation that is none in particular."""
+    mixed = random_stream(0, "head axes").standard_normal((width, width))
+    return np.asarray(np.linalg.qr(mixed)[0])
+
+
+def product_values(query: np.ndarray, key: np.ndarray) -> np.ndarray:
+    """Singular values of query^T key that are not zero for its shape alone, descending."""
+    first = np.asarray(np.linalg.qr(query.T, mode="r"))
+    second = first if key is query else np.asarray(np.linalg.qr(key.T, mode="r"))
+    return np.asarray(np.linalg.svd(first @ second.T, compute_uv=False))
+
+
+def symmetry_of(query: np.ndarray, key: np.ndarray) -> float:
+    """Tr(M M) / Tr(M^T M): 1 for symmetric products, -1 for antisymmetric ones."""
+    if query.shape[1] != key.shape[1]:
+        return 0.0
+    mixed = key @ query.T
+    return float((mixed * mixed.T).sum() / ((query @ query.T) * (key @ key.T)).sum())
+
+
+def without(factors: Factors, product: Product, count: int) -> Factors:
+    """Factors of the product less its largest values, of a width that is as much less."""
+    if not count:
+        return factors
+    left, right = product.left[:, :count], product.right[:, :count]
+    # (1 - u u^T) M (1 - v v^T) = M - s u v^T, and u lies in the rows of the query.
+    query = factors.query - (factors.query @ left) @ left.T
+    key = factors.key - (factors.key @ right) @ right.T
+    # Dimensions of the head that the query has lost are left out of both. The others are taken along
+    # axes of no preference: along singular vectors the rows would be of unequal size.
+    left_over = factors.width - count
+    kept = np.linalg.svd(query, full_matrices=False)[0][:, :left_over]
+    axes = kept @ _no_axes(left_over)
+    query, key = axes.T @ query, axes.T @ key
+    return Factors(query, query if factors.tied else key, factors.tied)
+
+
+@dataclass(frozen=True, eq=False)
+class Signed:
+    """Products under random signs of both factors."""
+
+    values: np.ndarray  # (draws, h): singular values, descending
+    symmetry: np.ndarray  # (draws,)
+
+
+def signed(factors: Factors, axes: tuple[int, ...], draws: int, seed: int) -> Signed:
+    """Products under random signs of the factors, or of their cosines along some axes."""
+    rng = random_stream(seed, "head signs", str(axes))
+    query = cosines(np.asarray(factors.query, dtype=np.float32), axes)
+    key = query if factors.tied else cosines(np.asarray(factors.key, dtype=np.float32), axes)
+    values, symmetry = np.empty((draws, factors.width)), np.ones(draws)
+    for k in range(draws):
+        one = flipped(query, rng, False)
+        other = one if factors.tied else flipped(key, rng, False)
+        values[k] = product_values(one, other)
+        if not factors.tied:
+            symmetry[k] = symmetry_of(one, other)
+    return Signed(values, symmetry)
+
+
+def beyond_signs(
+    factors: Factors, product: Product, *, level: float = 0.01, seed: int = 0
+) -> tuple[int, str]:
+    """How many of the largest values no control reaches, and the control that stopped the count."""
+    # Independent entries that are as likely negative keep their law under random signs, whatever
+    # the sizes of rows and columns; signs of cosines keep correlations. As for one matrix
+    # (controls.py), with signs of both factors.
+    count, stopped = product.rank, ""
+    for axes, name in CONTROLS:
+        passed = _beyond(factors, product, count, axes, level / 5 if axes else level, seed)
+        if passed < count:
+            count, stopped = passed, name
+        if not count:
+            break
+    return count, stopped
+
+
+def _beyond(
+    factors: Factors,
+    product: Product,
+    most: int,
+    axes: tuple[int, ...],
+    level: float,
+    seed: int,
+) -> int:
+    """Values beyond what one control reaches; those found are taken out and no longer widen it."""
+    passed, draws = 0, 40
+    while passed < most:
+        rest = without(factors, product, passed)
+        tops = signed(rest, axes, draws, seed).values[:, 0]
+        # A largest value varies by a thousandth at least.
+        beyond = int((product.values[passed:most] > top_quantile(tops, level, 1e-3)).sum())
+        if not beyond:
+            break
+        passed += beyond
+    return passed

@@ -1,0 +1,62 @@
+"""Figures of attention heads: singular values in order, beside those of what is not learned."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from solvable.diagnose.diagnosis import HeadDiagnosis
+from solvable.plots.figure import Figure, Series
+
+
+def head_figure(row: HeadDiagnosis) -> Figure:
+    """Singular values of query^T key in order, and those that noise alone would have."""
+    values = np.zeros(0) if row.values is None else np.asarray(row.values)
+    learned = row.learned or 0
+    order = np.arange(1, values.size + 1, dtype=float)
+    series = []
+    if row.expected is not None and row.expected.size:
+        # What is left stands behind what was learned.
+        expected = np.asarray(row.expected)[: max(values.size - learned, 1)]
+        places = learned + 1.0 + np.arange(expected.size)
+        series.append(Series("what the law expects of the rest", places, expected, colour=1))
+    if learned < values.size:
+        rest = slice(learned, None)
+        series.append(Series("the rest", order[rest], values[rest], kind="points", colour=0))
+    if learned:
+        series.append(
+            Series("stand out", order[:learned], values[:learned], kind="points", colour=2)
+        )
+    return Figure(
+        name=row.name,
+        title=f"{row.name}: {row.phase}",
+        x_label="number in order",
+        y_label="singular value",
+        series=series,
+        caption=row.reason,
+    )
+
+
+def overview(heads: Sequence[HeadDiagnosis]) -> Figure:
+    """Learned directions of every head by layer."""
+    layers = list(dict.fromkeys(row.pair for row in heads))
+    numbers = {name: number for number, name in enumerate(layers)}
+    sizes = {name: sum(row.pair == name for row in heads) for name in layers}
+    rows = [row for row in heads if row.learned is not None]
+    # Heads of a layer beside each other.
+    places = [
+        numbers[row.pair] + 0.7 * (((row.head or 0) + 0.5) / sizes[row.pair] - 0.5) for row in rows
+    ]
+    counts = [float(row.learned or 0) for row in rows]
+    return Figure(
+        name="attention heads",
+        title="Learned directions of every attention head",
+        x_label="layer, its heads beside each other",
+        y_label="directions that stand out",
+        series=[Series("heads", np.array(places), np.array(counts), kind="points", colour=2)],
+        caption=(
+            f"Directions that stand out, from {min(counts, default=0):.0f} to "
+            f"{max(counts, default=0):.0f}: a point for each head, by layer."
+        ),
+    )

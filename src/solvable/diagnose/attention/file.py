@@ -1,0 +1,185 @@
+"""Diagnoses of the attention heads of a file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from solvable.arrays import check_integer
+from solvable.diagnose.attention.law import diagnose_head
+from solvable.diagnose.attention.pairs import (
+    AttentionPair,
+    Heads,
+    asked_pairs,
+    check_heads,
+    heads_of,
+    named_pairs,
+)
+from solvable.diagnose.diagnosis import NOT_FITTED, HeadDiagnosis
+from solvable.diagnose.matrix import blas
+from solvable.diagnose.weights import StoredArray, iter_weights
+from solvable.errors import InvalidData, MemoryLimitExceeded
+
+
+@dataclass(frozen=True)
+class AttentionRequest:
+    """What of the attention of a file is to be looked at."""
+
+    heads: int | None = None  # as asked; None reads it from the file
+    pairs: tuple[tuple[str, str], ...] = ()  # names of arrays; empty takes those that names tell
+    inputs_first: bool = False  # whether a row of the arrays of ``pairs`` belongs to an input
+
+    def __str__(self) -> str:
+        return f"{self.heads} {self.pairs} {self.inputs_first}"
+
+
+@dataclass(frozen=True)
+class Attention:
+    """Pairs of query and key in a file, and how many heads they have."""
+
+    pairs: tuple[AttentionPair, ...]
+    heads: Heads
+    remarks: tuple[str, ...]  # what is not looked at, and why
+
+
+def attention_in(path: Path, arrays: Sequence[StoredArray], request: AttentionRequest) -> Attention:
+    """Find the pairs and their heads; raises for what was asked and is not there."""
+    check_heads(request.heads)
+    heads = heads_of(path, request.heads)
+    if request.pairs:
+        pairs = asked_pairs(arrays, request.pairs, request.inputs_first)
+        for pair in pairs:
+            pair.check(heads)
+        return Attention(tuple(pairs), heads, ())
+    pairs, alone = named_pairs(arrays)
+    remarks = [f"A query or key without its other: {name}." for name in alone[:4]]
+    if len(alone) > len(remarks):
+        remarks.append(f"And {len(alone) - len(remarks)} more without their other.")
+    if not pairs:
+        if request.heads is not None:
+            raise InvalidData(
+                f"--heads is {request.heads}, and no names in {path.name} say query and key; name "
+                "two arrays with --pair."
+            )
+        return Attention((), heads, tuple(remarks))
+    if heads.number is None:
+        remarks.append(
+            f"{len(pairs)} pairs of query and key were found by their names, and neither the file nor "
+            "a config.json beside it says how many heads they have: pass --heads."
+        )
+        return Attention((), heads, tuple(remarks))
+    if request.heads is not None:
+        faults = []
+        for pair in pairs:
+            try:
+                pair.check(heads)
+            except InvalidData as error:
+                faults.append(error)
+        if len(faults) == len(pairs):
+            raise faults[0]
+    return Attention(tuple(pairs), heads, tuple(remarks))
+
+
+def diagnose_heads(
+    path: str | Path,
+    *,
+    heads: int | None = None,
+    pairs: Sequence[tuple[str, str]] = (),
+    inputs_first: bool = False,
+    workers: int = 1,
+    seed: int = 0,
+) -> Iterator[HeadDiagnosis]:
+    r"""Diagnose the product of query and key of each attention head of a file.
+
+    For each head the singular values of :math:`M = W_Q^\top W_K`, of rank at most the width of the
+    head, are compared with two laws: a product of independent factors, as before training, and
+    :math:`(S_0 + \delta Z - b)_+`, what a penalty on both factors leaves of learned directions and
+    noise.
+
+    Parameters
+    ----------
+    path : str or Path
+        ``.safetensors``, ``.npz`` or ``.npy``.
+    heads : int, optional
+        Number of heads; by default that of the metadata of the file or of ``config.json`` beside it.
+    pairs : sequence of (str, str)
+        Names of queries and their keys; by default what the names in the file tell.
+    inputs_first : bool
+        Whether the arrays of ``pairs`` are (inputs, outputs), as in GPT-2 and flax, and not (outputs,
+        inputs), as in PyTorch. Arrays that names tell are turned by their names.
+    workers : int
+        Processes; the result does not depend on their number.
+    seed : int
+        Of the random signs and the simulated noise.
+
+    Yields
+    ------
+    HeadDiagnosis
+        One per head in the order of the file; what cannot be fitted says why.
+
+    Raises
+    ------
+    InvalidData
+        If the file cannot be read, or ``pairs`` are not there or do not multiply.
+    InvalidParameter
+        If ``heads`` or ``workers`` is below 1.
+
+    Notes
+    -----
+    Biases and rotary positions are not part of the product: with rotations it is that of tokens at
+    the same place. Time: 0.15 s for a head of width 32 and 384 inputs. Source: arXiv:2509.24914 for
+    the threshold; random signs from arXiv:2012.02985; backed by
+    ``tests/diagnose/test_attention_law.py``.
+
+    Examples
+    --------
+    >>> import tempfile, numpy
+    >>> rng = numpy.random.default_rng(0)
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     numpy.savez(f"{directory}/w.npz", q=rng.normal(size=(32, 64)), k=rng.normal(size=(32, 64)))
+    ...     rows = list(diagnose_heads(f"{directory}/w.npz", heads=2, pairs=[("q", "k")]))
+    >>> [(row.name, row.phase, row.learned) for row in rows]
+    [('q, k head 0', 'random-like', 0), ('q, k head 1', 'random-like', 0)]
+    """
+    check_integer("workers", workers, 1)
+    check_integer("seed", seed, 0)
+    asked = tuple((str(query), str(key)) for query, key in pairs)
+    request = AttentionRequest(heads, asked, inputs_first)
+    attention = attention_in(Path(path), list(iter_weights(path)), request)
+    yield from each_head(attention, workers=workers, seed=seed)
+
+
+def each_head(attention: Attention, *, workers: int = 1, seed: int = 0) -> Iterator[HeadDiagnosis]:
+    """Rows of all heads, a task for each pair."""
+    tasks = ((pair, attention.heads, seed) for pair in attention.pairs)
+    if workers == 1:
+        found: Any = (_of_pair(*task) for task in tasks)
+    else:
+        from joblib import Parallel, delayed
+
+        run = Parallel(n_jobs=workers, return_as="generator", pre_dispatch=2 * workers)
+        found = run(delayed(_of_pair)(*task) for task in tasks)
+    for rows in found:
+        yield from rows
+
+
+def _of_pair(pair: AttentionPair, heads: Heads, seed: int) -> list[HeadDiagnosis]:
+    blank = HeadDiagnosis(
+        pair.name, pair.name, pair.query.name, pair.key.name, None, (), 0, NOT_FITTED, ""
+    )
+    try:
+        factors = pair.factors(heads)
+    except (InvalidData, MemoryLimitExceeded) as error:
+        return [replace(blank, reason=str(error))]
+    precision = max(pair.query.precision, pair.key.precision)
+    rows = []
+    # Threads that wait for each other cost more than they bring at these sizes.
+    with blas().limit(limits=1):
+        for number, (query, key) in enumerate(factors):
+            shape = (query.shape[1], key.shape[1])
+            name = f"{pair.name} head {number}"
+            head = replace(blank, name=name, head=number, shape=shape, width=query.shape[0])
+            rows.append(diagnose_head(head, query, key, precision=precision, seed=seed))
+    return rows

@@ -1,0 +1,268 @@
+"""Which arrays of a file are query and key, and where the heads are in them."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from solvable.diagnose.weights import StoredArray, stored_metadata
+from solvable.errors import InvalidData, InvalidParameter
+
+# Names of a query and of the key beside it, as whole words of the name of an array.
+NAMES = {
+    "query": "key", "q_proj": "k_proj", "q_lin": "k_lin", "to_q": "to_k", "wq": "wk", "w_q": "w_k",
+    "q": "k", "query_proj": "key_proj", "linear_q": "linear_k", "q_proj_weight": "k_proj_weight",
+}  # fmt: skip
+
+# Names of arrays that hold query, key and value one after the other, and of those that hold them
+# head by head.
+FUSED = ("c_attn", "in_proj_weight", "qkv", "wqkv", "qkv_proj")
+BY_HEAD = ("query_key_value",)
+
+# Layers that store (inputs, outputs): Conv1D of GPT-2, Dense of flax and Keras. All others store
+# (outputs, inputs), as Linear of torch.
+INPUTS_FIRST = ("c_attn", "kernel")
+
+HEADS = ("num_attention_heads", "n_head", "n_heads", "num_heads")
+KEY_HEADS = ("num_key_value_heads", "n_kv_heads")
+
+
+@dataclass(frozen=True)
+class AttentionPair:
+    """A query and a key of one layer."""
+
+    name: str  # what their names share
+    query: StoredArray
+    key: StoredArray  # the same array where query, key and value are stored as one
+    layout: str = ""  # "", or how one array holds the three: "in a row" or "by head"
+    inputs_first: bool = False  # whether a row belongs to an input
+
+    def factors(self, heads: Heads) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Query and key of each head, (h, d) and (h, D)."""
+        query = self.query.read()
+        return self._of_heads(query, query if self.key is self.query else self.key.read(), heads)
+
+    def check(self, heads: Heads) -> None:
+        """Raise where the shapes alone say that there is no product."""
+        query, key = (
+            np.broadcast_to(np.float32(0), stored.shape) for stored in (self.query, self.key)
+        )
+        self._of_heads(query, key, heads)
+
+    def _of_heads(
+        self, query: np.ndarray, key: np.ndarray, heads: Heads
+    ) -> list[tuple[np.ndarray, np.ndarray]]:
+        for stored, array in ((self.query, query), (self.key, key)):
+            if array.ndim != 2 or not array.size:
+                raise InvalidData(
+                    f"{stored.name} has the shape {array.shape}; a query or key has two axes, outputs "
+                    "and inputs."
+                )
+            if array.dtype.kind not in "fiub":
+                raise InvalidData(f"{stored.name}: its type {array.dtype} is not of real numbers.")
+        if self.inputs_first:
+            query, key = query.T, key.T
+        if self.layout:
+            return _taken_apart(self, query, heads)
+        return _pairs(self, query, key, heads)
+
+
+@dataclass(frozen=True)
+class Heads:
+    """Number of heads, and where it is from."""
+
+    number: int | None = None  # of queries
+    keys: int | None = None  # of keys, where they are fewer and the file says so
+    source: str = ""
+
+
+def _pairs(
+    pair: AttentionPair, query: np.ndarray, key: np.ndarray, heads: Heads
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    number = heads.number or 1
+    width, left = divmod(query.shape[0], number)
+    sizes = f"{query.shape[0]} x {query.shape[1]} and {key.shape[0]} x {key.shape[1]}"
+    if left or not width:
+        raise InvalidData(
+            f"{pair.name}: {number} heads do not divide the {query.shape[0]} outputs of "
+            f"{pair.query.name}; pass the right --heads."
+        )
+    # Keys may be shared by as many queries each (grouped-query attention).
+    shared, left = divmod(key.shape[0], width)
+    if left or not shared or number % shared or (shared != number and number == 1):
+        raise InvalidData(
+            f"{pair.name}: query and key do not multiply: they are {sizes} (outputs x inputs), "
+            f"with {number} heads of {width}."
+        )
+    group = number // shared
+    return [
+        (
+            query[k * width : (k + 1) * width],
+            key[(k // group) * width : (k // group + 1) * width],
+        )
+        for k in range(number)
+    ]
+
+
+def _taken_apart(
+    pair: AttentionPair, whole: np.ndarray, heads: Heads
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    rows, left = divmod(whole.shape[0], 3)
+    number = heads.number or 1
+    if left or (heads.keys or number) != number:
+        raise InvalidData(
+            f"{pair.query.name} has {whole.shape[0]} outputs, which are not those of a query, a key "
+            "and a value of equal size; store query and key apart and pass --pair."
+        )
+    if pair.layout == "in a row":
+        return _pairs(pair, whole[:rows], whole[rows : 2 * rows], heads)
+    width, left = divmod(rows, number)
+    if left:
+        raise InvalidData(
+            f"{pair.name}: {number} heads do not divide the {rows} outputs of a query in "
+            f"{pair.query.name}; pass the right --heads."
+        )
+    parts = whole.reshape(number, 3, width, whole.shape[1])
+    return [(parts[k, 0], parts[k, 1]) for k in range(number)]
+
+
+def named_pairs(arrays: Sequence[StoredArray]) -> tuple[list[AttentionPair], list[str]]:
+    """Pairs by their names, and queries without a key or keys without a query."""
+    by_name = {stored.name: stored for stored in arrays if len(stored.shape) > 1}
+    pairs, alone = [], []
+    for name, stored in by_name.items():
+        layout = _layout(name)
+        if layout:
+            pairs.append(AttentionPair(_shared(name), stored, stored, layout, _inputs_first(name)))
+            continue
+        other = _counterpart(name, NAMES)
+        if other is None:
+            back = _counterpart(name, {key: query for query, key in NAMES.items()})
+            if back is not None and back not in by_name and _layer(name) > 0:
+                alone.append(f"{name} (no {back})")
+        elif other in by_name:
+            pair = AttentionPair(_shared(name), stored, by_name[other], "", _inputs_first(name))
+            pairs.append(pair)
+        elif _layer(name) > 0:
+            alone.append(f"{name} (no {other})")
+    return pairs, alone
+
+
+def _words(name: str) -> list[str]:
+    """Parts of a name with what is between them, "a.q.weight" as a . q . weight."""
+    return re.split(r"([./:])", name)
+
+
+def _counterpart(name: str, names: dict[str, str]) -> str | None:
+    """Name of the key of a query, by the last word that is one."""
+    words = _words(name)
+    for place in reversed(range(0, len(words), 2)):
+        other = names.get(words[place].lower())
+        if other is not None:
+            shown = other.upper() if words[place].isupper() else other
+            if words[place][:1].isupper() and not words[place].isupper():
+                shown = other[:1].upper() + other[1:]
+            return "".join([*words[:place], shown, *words[place + 1 :]])
+    return None
+
+
+def _layer(name: str) -> int:
+    """How many words stand before the last: a lone array named "k" is no attention."""
+    return (len(_words(name)) - 1) // 2
+
+
+def _layout(name: str) -> str:
+    words = [word.lower() for word in _words(name)[::2]]
+    if any(word in BY_HEAD for word in words):
+        return "by head"
+    return "in a row" if any(word in FUSED for word in words) else ""
+
+
+def _inputs_first(name: str) -> bool:
+    return any(word.lower() in INPUTS_FIRST for word in _words(name)[::2])
+
+
+def _shared(name: str) -> str:
+    """What a query shares with its key: the words before the one that tells them apart."""
+    words = _words(name)
+    known = {*NAMES, *FUSED, *BY_HEAD}
+    for place in reversed(range(0, len(words), 2)):
+        if words[place].lower() in known:
+            return "".join(words[:place]).rstrip("./:") or name
+    return name
+
+
+def asked_pairs(
+    arrays: Sequence[StoredArray], asked: Sequence[tuple[str, str]], inputs_first: bool
+) -> list[AttentionPair]:
+    """Pairs by the names that a user gives."""
+    by_name = {stored.name: stored for stored in arrays}
+    pairs = []
+    for names in asked:
+        for name in names:
+            if name not in by_name:
+                raise InvalidData(
+                    f"--pair: there is no array {name!r}; the file has {_some(list(by_name))}."
+                )
+        query, key = (by_name[name] for name in names)
+        first = inputs_first or all(_inputs_first(name) for name in names)
+        pair = AttentionPair(_common(*names), query, key, "", first)
+        pairs.append(pair)
+    return pairs
+
+
+def _some(names: Sequence[str]) -> str:
+    most = 4
+    shown = ", ".join(names[:most])
+    return shown + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
+def _common(query: str, key: str) -> str:
+    shared = _shared(query)
+    return shared if shared != query and key.startswith(shared) else f"{query}, {key}"
+
+
+def heads_of(path: Path, number: int | None) -> Heads:
+    """Number of heads: as asked, or by the file, or by config.json beside it."""
+    if number is not None:
+        return Heads(number, None, "--heads")
+    for source, table in _tables(path):
+        found = _number(table, HEADS)
+        if found:
+            return Heads(found, _number(table, KEY_HEADS), source)
+    return Heads()
+
+
+def _tables(path: Path) -> Iterator[tuple[str, dict[str, object]]]:
+    yield path.name, dict(stored_metadata(path))
+    beside = path.with_name("config.json")
+    largest = 10_000_000
+    try:
+        if beside.is_file() and beside.stat().st_size < largest:
+            table = json.loads(beside.read_bytes())
+            if isinstance(table, dict):
+                yield beside.name, table
+    except (OSError, ValueError, RecursionError):
+        # What belongs to another program may be anything.
+        return
+
+
+def _number(table: dict[str, object], names: Sequence[str]) -> int | None:
+    for name in names:
+        value = table.get(name)
+        if isinstance(value, str) and re.fullmatch(r"\d{1,6}", value):
+            value = int(value)
+        if type(value) is int and 0 < value < 10**6:
+            return value
+    return None
+
+
+def check_heads(number: int | None) -> None:
+    """Raise for a number of heads that is none."""
+    if number is not None and number < 1:
+        raise InvalidParameter(f"--heads is {number}; allowed: whole numbers from 1.")

@@ -1,0 +1,215 @@
+"""Attention heads in plain words and as a table."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from solvable.diagnose.diagnosis import (
+    LOW_RANK,
+    NO_LAW,
+    RANDOM,
+    SPIKES,
+    SPREAD,
+    THRESHOLDED,
+    Diagnosed,
+    HeadDiagnosis,
+)
+from solvable.diagnose.tables import estimate_text, probability_text
+from solvable.diagnose.words import counted, listed
+from solvable.plots import tables
+from solvable.plots.numbers import MISSING, format_number
+from solvable.plots.tables import Table
+
+QUESTION = "What did the attention heads learn?"
+
+SINGLE = 24  # heads up to which a terminal shows each; of more, a row per layer
+
+
+@dataclass(frozen=True)
+class HeadPhase:
+    """A kind of product of query and key."""
+
+    name: str
+    means: str  # what it says of the head
+
+
+PHASES = (
+    HeadPhase(
+        RANDOM,
+        "query and key are a product of independent factors, as before training: nothing learned is "
+        "seen",
+    ),
+    HeadPhase(
+        SPIKES,
+        "directions stand out of a product of independent factors, which is the noise of the start; "
+        "the strength of a direction includes what the dimensions of the head that hold it had at the "
+        "start",
+    ),
+    HeadPhase(
+        THRESHOLDED,
+        "a penalty has lowered all values by a threshold and cut the weakest to zero; what is beyond "
+        "the bulk that is left of the noise was learned",
+    ),
+    HeadPhase(
+        LOW_RANK,
+        "most dimensions of the head are unused, and the values that are left are too few to tell "
+        "noise from learned directions",
+    ),
+    HeadPhase(
+        SPREAD,
+        "query and key are not independent, so that something was learned, but it is spread over many "
+        "directions and none stands out: no law tells noise from it, and no strengths are given",
+    ),
+    HeadPhase(
+        NO_LAW,
+        "the directions counted stand out of independent factors; the others are related as well and "
+        "follow neither law, so that the count is a least one, and neither noise nor strengths are given",
+    ),
+)
+
+
+def counts(heads: Sequence[HeadDiagnosis]) -> list[tuple[HeadPhase, tuple[HeadDiagnosis, ...]]]:
+    """Phases that occur, with their heads."""
+    pairs = [(phase, tuple(row for row in heads if row.phase == phase.name)) for phase in PHASES]
+    return [(phase, rows) for phase, rows in pairs if rows]
+
+
+def sentences(found: Diagnosed) -> list[str]:
+    """What the heads learned."""
+    heads = found.heads
+    if not heads:
+        return list(found.attention)
+    fitted = [row for row in heads if row.fitted]
+    parts = [f"{len(rows)} {phase.name}" for phase, rows in counts(heads)]
+    if len(fitted) < len(heads):
+        parts.append(f"{len(heads) - len(fitted)} not fitted")
+    lines = [f"Of {counted(len(heads), 'head')}: {', '.join(parts)}."]
+    lines += [f"{phase.name} ({_which(rows)}): {phase.means}." for phase, rows in counts(heads)]
+    full = [row for row in fitted if row.rank == row.width]
+    if full and all(row.phase in (SPREAD, NO_LAW) for row in full):
+        lines.append(
+            f"{'All' if len(full) == len(heads) else len(full)} of them use every dimension of the "
+            "head: a threshold would leave some unused, so its law, noise and strengths of the "
+            "penalty, does not apply."
+        )
+    lines += _largest(fitted)
+    reasons: dict[str, list[str]] = {}
+    for row in heads:
+        if not row.fitted:
+            reasons.setdefault(row.reason, []).append(row.name)
+    lines += [f"{listed(names)}: {reason}" for reason, names in reasons.items()]
+    return lines + list(found.attention)
+
+
+def _which(rows: Sequence[HeadDiagnosis]) -> str:
+    if len(rows) <= 3:
+        return listed([row.name for row in rows])
+    layers = len({row.pair for row in rows})
+    return f"in {counted(layers, 'layer')}"
+
+
+def _largest(heads: Sequence[HeadDiagnosis]) -> list[str]:
+    parts = [
+        f"{row.name} ({learned_text(row)} of {row.width} directions, the largest {_beyond(row):.1f} "
+        f"times what noise would have; symmetry {symmetry_text(row)})"
+        for row in outstanding(heads)[:3]
+    ]
+    return [f"What stands out most: {'; '.join(parts)}."] if parts else []
+
+
+def outstanding(heads: Sequence[HeadDiagnosis]) -> list[HeadDiagnosis]:
+    """Heads with learned directions, those first whose largest stands out most."""
+    rows = [row for row in heads if row.learned and _beyond(row)]
+    return sorted(rows, key=_beyond, reverse=True)
+
+
+def _beyond(row: HeadDiagnosis) -> float:
+    """Largest value over the largest that is expected of what is left."""
+    if row.values is None or row.expected is None or not len(row.expected):
+        return 0.0
+    return float(row.values[0] / row.expected[0])
+
+
+def learned_text(row: HeadDiagnosis) -> str:
+    """Number of learned directions; at least so many where no law fits the rest."""
+    if row.learned is None:
+        return MISSING
+    return f"≥{row.learned}" if row.phase in (SPREAD, NO_LAW) else str(row.learned)
+
+
+def symmetry_text(row: HeadDiagnosis) -> str:
+    """Symmetry of the product."""
+    return MISSING if row.symmetry is None else f"{row.symmetry:.2f}"
+
+
+def largest_text(row: HeadDiagnosis) -> str:
+    """Largest singular value as it is in the file."""
+    return MISSING if row.values is None else format_number(float(row.values[0]), 3)
+
+
+def head_table(found: Diagnosed) -> Table:
+    """A row per head, or per layer where they are many."""
+    return _by_head(found.heads) if len(found.heads) <= SINGLE else _by_layer(found.heads)
+
+
+def _by_head(heads: Sequence[HeadDiagnosis]) -> Table:
+    names = ("rank", "learned", "largest", "noise", "threshold", "strongest", "symmetry", "p")
+    table = Table(
+        tables.Column("head", wrap=False),
+        tables.Column("phase", wrap=False),
+        *(tables.Column(name, right=True, wrap=False) for name in names),
+    )
+    for row in heads:
+        table.add(row.name, row.phase, *cells(row), style="" if row.fitted else "dim")
+    return table
+
+
+def cells(row: HeadDiagnosis) -> list[str]:
+    """Numbers of a head as text."""
+    return [
+        f"{row.rank} of {row.width}" if row.fitted else MISSING,
+        learned_text(row),
+        largest_text(row),
+        estimate_text(row.noise, interval=False),
+        estimate_text(row.threshold, interval=False),
+        estimate_text(row.features[0].strength if row.features else None),
+        symmetry_text(row),
+        probability_text(row.p_value),
+    ]
+
+
+def _by_layer(heads: Sequence[HeadDiagnosis]) -> Table:
+    table = Table(
+        tables.Column("layer", wrap=False),
+        tables.Column("phases"),
+        tables.Column("learned in each head"),
+        tables.Column("largest in each head"),
+        tables.Column("symmetry", wrap=False),
+    )
+    layers: dict[str, list[HeadDiagnosis]] = {}
+    for row in heads:
+        layers.setdefault(row.pair, []).append(row)
+    for name, rows in layers.items():
+        phases = Counter(row.phase for row in rows)
+        symmetries = [row.symmetry for row in rows if row.symmetry is not None]
+        ends = f"{min(symmetries):.2f} to {max(symmetries):.2f}" if symmetries else MISSING
+        table.add(
+            name,
+            ", ".join(f"{number} {phase}" for phase, number in phases.most_common()),
+            " ".join(learned_text(row) for row in rows),
+            " ".join(largest_text(row) for row in rows),
+            ends,
+        )
+    return table
+
+
+def legend() -> str:
+    """What the columns of either table mean."""
+    return (
+        "query^T key of each head as one matrix. rank: singular values that are not zero; learned: "
+        "those beyond what noise reaches, ≥ where no law is left for the others; largest: as stored; "
+        "strongest: without noise and threshold; symmetry: 1 for symmetric products, -1 for "
+        "antisymmetric ones; p: of the law of what is not learned. Every head is in the report."
+    )
