@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from solvable.arrays import ArraySource, random_stream
-from solvable.models.quadratic.finite_size import _functionals, _mass, finite_size, unreachable
+from solvable.models.quadratic.finite_size import _functionals, finite_size, unreachable
 from solvable.models.quadratic.measure import minimise
 from solvable.models.quadratic.narrow import solve_narrow
 from solvable.models.quadratic.saddle import saddle_objective
@@ -14,6 +14,7 @@ from solvable.models.quadratic.sample_shape import rank_slopes, sample_shape
 from solvable.models.quadratic.sensing import GaussianSensing, SampleSensing
 from solvable.models.quadratic.target import QuadraticTarget
 from solvable.models.quadratic.theory import solve_quadratic
+from solvable.spectra.excess_mass import excess_mass
 from solvable.spectra.free_convolution import SpectralLaw
 from solvable.spectra.functionals import truncated_moments
 from solvable.spectra.measures import power_law
@@ -23,7 +24,7 @@ from solvable.spectra.product_measure import marchenko_pastur
 def mass_at(law, place):
     """Mass above a place, times d, that the limit lacks."""
     u, height = law.preimage(place)
-    return float(_mass(law, np.atleast_1d(u + 1j * height))[0])
+    return float(excess_mass(law, np.atleast_1d(u + 1j * height))[0])
 
 
 def gaussian_matrices(rng, count, d):

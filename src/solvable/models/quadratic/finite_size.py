@@ -20,9 +20,10 @@ import numpy as np
 from solvable.models.quadratic.narrow import NarrowState, width_cut
 from solvable.models.quadratic.sample_shape import Gain, SampleShape, rank_slopes, sample_shape
 from solvable.models.quadratic.theory import QuadraticState
+from solvable.spectra.excess_mass import excess_mass
 from solvable.spectra.free_convolution import SpectralLaw
 from solvable.spectra.functionals import tail_rule
-from solvable.spectra.measures import Measure, second_moment
+from solvable.spectra.measures import second_moment
 from solvable.spectra.product_measure import MarchenkoPasturMeasure
 
 
@@ -70,7 +71,7 @@ class _Functionals:
         density, first = float(height) / (np.pi * law.variance), 2 * float(u) - b
         alpha = density * first / law.variance
         penalty = 4 * b * (alpha + density * (b - float(u)) / law.variance)
-        mass = float(_mass(law, np.atleast_1d(u + 1j * height))[0])
+        mass = float(excess_mass(law, np.atleast_1d(u + 1j * height))[0])
         ratio, labels, before, gaussian, _ = place.numbers
         gaussian = gaussian * penalty / before + before / b * mass
         gain = 0.0
@@ -185,7 +186,7 @@ def _functionals(
     """Functionals of what is learned above a cut, the threshold if none is given."""
     _, points, weights = tail_rule(law, np.array([threshold if cut is None else cut]))
     rise = points.x - threshold
-    excess = _mass(law, points.u + 1j * points.height)
+    excess = excess_mass(law, points.u + 1j * points.height)
     # Weights without the density: an integral over x alone.
     lengths = weights * np.pi * law.variance / points.height
     return _Functionals(
@@ -197,33 +198,3 @@ def _functionals(
         excess=float(2 * lengths @ (excess * rise)),
         shape=sample_shape(law, threshold, cut) if samples else None,
     )
-
-
-def _mass(law: SpectralLaw, z: np.ndarray) -> np.ndarray:
-    """Mass above a place, times d, that the limit lacks."""
-    # T(x) = arg(dz/du) / 2 pi along z = u + delta^2 g(u)
-    target = law.target
-    mass = np.angle(1 + law.variance * _resolvent_slope(target, z)) / (2 * np.pi)
-    if isinstance(target, MarchenkoPasturMeasure):
-        mass = mass + _random_mass(target, z)
-    return np.asarray(mass)
-
-
-def _resolvent_slope(target: Measure, z: np.ndarray) -> np.ndarray:
-    if isinstance(target, MarchenkoPasturMeasure):
-        return np.asarray(target.resolvent(z)[1])
-    slope = np.empty(z.shape, dtype=np.complex128)
-    for start in range(0, z.size, 2_000):
-        block = z[start : start + 2_000, None] - target.nodes
-        slope[start : start + 2_000] = -(1 / block**2) @ target.node_weights
-    return slope
-
-
-def _random_mass(target: MarchenkoPasturMeasure, z: np.ndarray) -> np.ndarray:
-    """The same for the random matrix of a Marchenko-Pastur target, seen through the noise."""
-    # Its spectrum has a quarter of an eigenvalue too many at either edge, and half of one too few
-    # spread between them by the arcsine law.
-    low, high = target.bulk
-    root = np.sqrt(z - low) * np.sqrt(z - high)
-    ends = np.log(z - low) + np.log(z - high)
-    return np.asarray(np.imag(ends / 4 - np.log((z - (low + high) / 2 + root) / 2) / 2) / np.pi)

@@ -1,0 +1,39 @@
+"""Mass of the spectrum of target plus noise that the limit lacks, to first order in 1/d."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from solvable.spectra.free_convolution import SpectralLaw
+from solvable.spectra.measures import Measure
+from solvable.spectra.product_measure import MarchenkoPasturMeasure
+
+
+def excess_mass(law: SpectralLaw, z: np.ndarray) -> np.ndarray:
+    """Mass above a place, times d, that the limit lacks."""
+    # T(x) = arg(dz/du) / 2 pi along z = u + delta^2 g(u)
+    target = law.target
+    mass = np.angle(1 + law.variance * _resolvent_slope(target, z)) / (2 * np.pi)
+    if isinstance(target, MarchenkoPasturMeasure):
+        mass = mass + _random_mass(target, z)
+    return np.asarray(mass)
+
+
+def _resolvent_slope(target: Measure, z: np.ndarray) -> np.ndarray:
+    if isinstance(target, MarchenkoPasturMeasure):
+        return np.asarray(target.resolvent(z)[1])
+    slope = np.empty(z.shape, dtype=np.complex128)
+    for start in range(0, z.size, 2_000):
+        block = z[start : start + 2_000, None] - target.nodes
+        slope[start : start + 2_000] = -(1 / block**2) @ target.node_weights
+    return slope
+
+
+def _random_mass(target: MarchenkoPasturMeasure, z: np.ndarray) -> np.ndarray:
+    """The same for the random matrix of a Marchenko-Pastur target, seen through the noise."""
+    # Its spectrum has a quarter of an eigenvalue too many at either edge, and half of one too few
+    # spread between them by the arcsine law.
+    low, high = target.bulk
+    root = np.sqrt(z - low) * np.sqrt(z - high)
+    ends = np.log(z - low) + np.log(z - high)
+    return np.asarray(np.imag(ends / 4 - np.log((z - (low + high) / 2 + root) / 2) / 2) / np.pi)
