@@ -11,7 +11,7 @@ from solvable.message_passing.finite_size import (
     first_order,
     token_shape,
 )
-from solvable.message_passing.loop import Start, message_passing
+from solvable.message_passing.loop import Start, settle
 from solvable.message_passing.matrix_channels import GaussianIndices
 from solvable.message_passing.signal_evolution import signal_evolution
 from solvable.message_passing.signals import SymmetricSignal, signal_denoiser
@@ -89,9 +89,9 @@ def ratios(signal, channel, rho, ratio, d, tokens, runs):
         start = Start(
             signal.prior_mean(d), np.array([[1.0]]), np.zeros((n, channel.variances.size))
         )
-        estimate = message_passing(
+        estimate = settle(
             sensors, channel.messages(labels), start, denoiser=signal_denoiser(signal),
-            damping=0.8, tolerance=5e-3, least_variance=1e-6,
+            schedule=((0.5, 40), (0.85, 200)), tolerance=4e-3, least_variance=1e-6,
         ).estimate  # fmt: skip
         found.append(np.sum((estimate - S) ** 2) / d)
     return np.array(found)

@@ -14,7 +14,7 @@ import numpy as np
 
 from solvable.errors import InvalidData, InvalidParameter
 from solvable.message_passing.hardmax import Order, hardmax_messages, pair_messages
-from solvable.message_passing.matrix_channels import bayes_message
+from solvable.message_passing.matrix_channels import bayes_message, unbiased_message
 from solvable.message_passing.outputs import Message, Messages
 from solvable.operators.sensors import index_pairs, index_variances
 
@@ -132,7 +132,8 @@ class SoftmaxAttention(_Attention):
             inverse = np.linalg.inv(V + np.diag(self.variances * self.noise / 2))
             shift = inverse.sum(axis=0)
             inverse = inverse - np.outer(shift, shift) / shift.sum()
-            return bayes_message((seen - omega) @ inverse)
+            slopes = -len(seen) * np.diag(inverse)
+            return unbiased_message((seen - omega) @ inverse, slopes, self.variances)
 
         return given
 
