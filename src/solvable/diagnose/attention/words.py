@@ -44,8 +44,7 @@ PHASES = (
     HeadPhase(
         SPIKES,
         "directions stand out of a product of independent factors, which is the noise of the start; "
-        "the strength of a direction includes what the dimensions of the head that hold it had at the "
-        "start",
+        "their strengths include what the dimensions of the head that hold them had at the start",
     ),
     HeadPhase(
         THRESHOLDED,
