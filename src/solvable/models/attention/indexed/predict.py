@@ -1,0 +1,47 @@
+"""Prediction of the Bayes estimate of attention weights at a size."""
+
+from __future__ import annotations
+
+from solvable.frame.points import NO_PREDICTION, Metrics
+from solvable.message_passing.finite_size import LARGEST, error_at_dimension, token_shape
+from solvable.message_passing.signal_evolution import signal_evolution
+from solvable.models.attention.indexed.parameters import IndexedParameters
+from solvable.models.attention.indexed.theory import bayes_test_error, recovery_ratio
+
+
+def predict(parameters: IndexedParameters) -> Metrics:
+    """Errors in so many dimensions, that of the limit, and where the weights are recovered."""
+    d, threshold = parameters.dimension, recovery_ratio(parameters)
+    ratio = parameters.samples / d**2
+    limit = float(signal_evolution(parameters.signal, parameters.channel, ratio).error)
+    shape = token_shape(parameters.tokens, parameters.activation != "linear")
+    error = error_at_dimension(parameters.signal, parameters.channel, ratio, d, shape)
+    reason = ""
+    if error is None:
+        reason = (
+            f"in {d} dimensions the first order in 1/d is more than {LARGEST:.0%} of the error; "
+            "predicted below that. Raise dimension, rank_ratio or noise, or leave recovery_ratio."
+        )
+    elif threshold is not None and ratio > threshold > ratio * (1 - MARGIN / d):
+        error = None
+        reason = (
+            f"sample_ratio is within {MARGIN / d:.0%} of recovery_ratio = {threshold:.4g}, a "
+            f"transition that {d} dimensions blur. Raise dimension or sample_ratio."
+        )
+    return {
+        "matrix_error": error,
+        "test_error": None if error is None else bayes_test_error(parameters, error),
+        "limit_error": limit,
+        "recovery_ratio": threshold,
+        **({NO_PREDICTION: reason} if reason else {}),
+    }
+
+
+MARGIN = 20.0
+"""Distance from perfect recovery, times d, within which nothing is predicted."""
+
+
+def chance(parameters: IndexedParameters, prediction: Metrics) -> Metrics:
+    """Metrics of the prior mean."""
+    variance = parameters.signal.variance
+    return {"matrix_error": variance, "test_error": bayes_test_error(parameters, variance)}

@@ -1,0 +1,91 @@
+"""Attention-indexed models: what samples of attention tell of the weights behind it.
+
+A label is the attention matrix of T tokens, softmax or hardmax of each row of their logits, which one
+matrix of large rank gives. Bayes message passing estimates that matrix; state evolution says how well,
+and without noise from how many samples exactly.
+"""
+
+from __future__ import annotations
+
+from solvable.frame.curves import Axis
+from solvable.frame.system import Preset, Reference, System
+from solvable.models.attention.indexed.parameters import IndexedParameters
+
+ATTENTION_INDEXED = Reference(
+    key="boncoraglio2025bayes",
+    bibtex="""@inproceedings{boncoraglio2025bayes,
+  title     = {Bayes optimal learning of attention-indexed models},
+  author    = {Boncoraglio, Fabrizio and Troiani, Emanuele and Erba, Vittorio and Zdeborov{\\'a}, Lenka},
+  booktitle = {Advances in Neural Information Processing Systems},
+  note      = {arXiv:2506.01582},
+  year      = {2025}
+}""",
+)
+
+PRESETS = {
+    "quick": Preset(
+        "Softmax and hardmax of two tokens in 90 dimensions; under a minute.",
+        {
+            "dimension": (90,),
+            "activation": ("softmax", "hardmax"),
+            "sample_ratio": (0.07, 0.14, 0.3),
+        },
+        replicates=8,
+    ),
+    "paper": Preset(
+        "Two and three tokens, three activations, with and without noise, in 200 dimensions.",
+        {
+            "dimension": (200,),
+            "activation": ("softmax", "linear"),
+            "tokens": (2, 3),
+            "noise": (0.0, 0.5),
+            "sample_ratio": (0.02, 0.04, 0.07, 0.12, 0.2, 0.35),
+        },
+        replicates=2,
+    ),
+    "hardmax": Preset(
+        "Hardmax of two and three tokens in 100 dimensions.",
+        {
+            "dimension": (100,),
+            "activation": ("hardmax",),
+            "tokens": (2, 3),
+            "noise": (0.0, 0.5),
+            "sample_ratio": (0.1, 0.3, 0.6),
+        },
+        replicates=3,
+    ),
+    "dimensions": Preset(
+        "One setting in 40 to 100 dimensions: the error comes down to its limit as 1/d.",
+        {
+            "dimension": (40, 60, 100),
+            "tokens": (3,),
+            "activation": ("linear",),
+            "noise": (0.25,),
+            "sample_ratio": (0.1, 0.2),
+        },
+        replicates=16,
+    ),
+}
+
+system = System(
+    name="attention-indexed",
+    title="What samples of attention tell of the weights behind it",
+    version="1",
+    parameters=IndexedParameters,
+    measure="measure:measure",
+    predict="predict:predict",
+    chance="predict:chance",
+    teacher="measure:draw_teacher",
+    axis=Axis(
+        "sample_ratio",
+        "samples per squared dimension n/d^2",
+        told=lambda setting: setting.place,
+        words={"activation": "{}", "tokens": "T = {}", "noise": "noise {:g}"},
+        margin=1.1,
+        resolution=40,
+    ),
+    claims="claims:CLAIMS",
+    panels="figures:PANELS",
+    presets=PRESETS,
+    references=(ATTENTION_INDEXED,),
+)

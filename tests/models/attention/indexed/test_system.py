@@ -1,0 +1,197 @@
+"""The system `attention-indexed`: parameters, one replicate, prediction, claims, figures."""
+
+import json
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+import pytest
+from pydantic import ValidationError
+
+from solvable.arrays import random_stream
+from solvable.frame.points import NO_PREDICTION, Point, predicted_or_refused
+from solvable.models.attention.indexed.claims import CLAIMS
+from solvable.models.attention.indexed.measure import draw_weights
+from solvable.models.attention.indexed.parameters import IndexedParameters
+from solvable.models.attention.indexed.system import PRESETS, system
+from solvable.models.attention.indexed.theory import bayes_test_error
+
+KEYS = {"matrix_error", "test_error", "limit_error", "recovery_ratio"}
+
+
+def record_of(setting, seed=0):
+    return system.measure(IndexedParameters(**setting), random_stream("one", seed))
+
+
+def point_of(setting, seeds):
+    parameters = IndexedParameters(**setting)
+    return Point(
+        parameters.model_dump(),
+        [record_of(setting, seed) for seed in range(seeds)],
+        predicted_or_refused(system.predict, parameters),
+    )
+
+
+@pytest.fixture(scope="module")
+def points():
+    small = {"dimension": 40, "rank_ratio": 0.1, "activation": "linear", "tokens": 1, "noise": 0.25}
+    chosen = [
+        ({"dimension": 60, "sample_ratio": 0.13}, 10),
+        ({"dimension": 60, "sample_ratio": 0.35}, 2),
+        ({"dimension": 60, "sample_ratio": 0.3, "activation": "hardmax"}, 8),
+        (small | {"sample_ratio": 0.3}, 12),
+    ]
+    return [point_of(*each) for each in chosen]
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"tokens": 1}, "no information"),
+        ({"tokens": 1, "activation": "hardmax"}, "no information"),
+        ({"tokens": 4, "activation": "hardmax"}, "2 or 3"),
+        ({"noise": -1.0}, "greater than or equal to 0"),
+        ({"sample_ratio": 1e-4, "dimension": 50}, "at least 4"),
+        ({"sample_ratio": 10.0, "dimension": 600}, "2 GB"),
+        ({"activation": "relu"}, "Input should be"),
+        ({"samples": 10}, "Extra inputs"),
+    ],
+)
+def test_bad_parameters_are_refused(values, words):
+    with pytest.raises(ValidationError, match=words):
+        IndexedParameters(**values)
+
+
+def test_every_parameter_says_what_it_means():
+    for name, field in IndexedParameters.model_fields.items():
+        assert field.description, name
+
+
+@pytest.mark.parametrize("name", sorted(PRESETS))
+def test_presets_are_valid_at_every_point(name):
+    grid = PRESETS[name].grid
+    for values in product(*grid.values()):
+        IndexedParameters(**dict(zip(grid, values, strict=True)))
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.4])
+@pytest.mark.parametrize(
+    ("activation", "tokens"), [("linear", 1), ("linear", 3), ("softmax", 3), ("hardmax", 2)]
+)
+def test_metrics_are_plain_and_named_alike(activation, tokens, noise):
+    setting = {
+        "dimension": 40, "sample_ratio": 0.12, "activation": activation, "tokens": tokens, "noise": noise,
+    }  # fmt: skip
+    record, prediction = record_of(setting), system.predict(IndexedParameters(**setting))
+    assert set(record) == {"matrix_error", "test_error", "converged"}
+    assert set(prediction) - {NO_PREDICTION} == KEYS
+    for metrics in (record, prediction):
+        assert json.loads(json.dumps(metrics, allow_nan=False)) == metrics
+    assert record == record_of(setting)
+    assert record != record_of(setting, 1)
+    assert (prediction["recovery_ratio"] is None) == (noise > 0 or activation == "hardmax")
+
+
+def test_the_teacher_is_what_was_measured():
+    parameters = IndexedParameters(dimension=30, sample_ratio=0.1)
+    arrays = system.teacher(parameters, random_stream("one", 0))
+    np.testing.assert_array_equal(
+        arrays["weights"], draw_weights(parameters, random_stream("one", 0))
+    )
+
+
+@pytest.mark.parametrize(("activation", "tokens"), [("softmax", 2), ("softmax", 4), ("hardmax", 3)])
+def test_test_error_of_drawn_indices(activation, tokens):
+    """The mean label of accepted cavity draws, against the closed way over pairs of draws."""
+    parameters = IndexedParameters(activation=activation, tokens=tokens, dimension=100)
+    channel, Q, error = parameters.channel, parameters.signal.second_moment, 0.4
+    rng, v = np.random.default_rng(3), parameters.channel.variances
+    omega = np.sqrt(v * (Q - error)) * rng.standard_normal((3_000, v.size))
+
+    def attention():
+        h = omega + np.sqrt(v * error) * rng.standard_normal(omega.shape)
+        if activation == "softmax":
+            return channel.attention(h)
+        return np.eye(tokens)[channel.choices(h)]
+
+    draws, mean = 100, 0.0
+    for _ in range(draws):
+        mean = mean + attention() / draws
+    each = np.sum((attention() - mean) ** 2, axis=(1, 2)) / (1 + 1 / draws)
+    found = bayes_test_error(parameters, error)
+    assert found == pytest.approx(each.mean(), abs=4 * each.std() / 3_000**0.5)
+    assert bayes_test_error(parameters, 0.0) == pytest.approx(0, abs=1e-12)
+
+
+def test_hardmax_of_two_tokens_is_an_angle():
+    pair = IndexedParameters(activation="hardmax", dimension=100)
+    # nothing known of a row: one of two, each with error 1/2
+    assert bayes_test_error(pair, pair.signal.second_moment) == pytest.approx(1.0)
+
+
+def test_near_recovery_nothing_is_predicted_and_beyond_it_the_limit():
+    near = IndexedParameters(dimension=60, sample_ratio=0.2)
+    found = system.predict(near)
+    assert found["matrix_error"] is None
+    assert "recovery_ratio" in found[NO_PREDICTION]
+    beyond = system.predict(IndexedParameters(dimension=100, sample_ratio=0.5))
+    assert beyond["matrix_error"] == beyond["test_error"] == 0
+    tiny = system.predict(IndexedParameters(dimension=20, sample_ratio=0.175))
+    assert "first order" in tiny[NO_PREDICTION]
+
+
+def test_more_tokens_and_fewer_logits_hidden_tell_more():
+    def error(**setting):
+        return system.predict(IndexedParameters(sample_ratio=0.06, noise=0.2, **setting))[
+            "matrix_error"
+        ]
+
+    assert error(tokens=3) < error(tokens=2)
+    assert error(activation="linear") < error() < error(activation="hardmax")
+
+
+@pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.name)
+def test_claims_find_their_points(claim, points):
+    verdict = claim.verdict(system.settled(points))
+    assert verdict.status == "holds", verdict.reason
+    nothing = claim.verdict([])
+    assert nothing.status == "not testable"
+    assert len(nothing.reason) > 20
+
+
+@pytest.mark.parametrize(
+    ("claim", "metric", "factor"),
+    [
+        ("error-of-weights", "matrix_error", 1.4),
+        ("error-of-attention", "test_error", 0.7),
+        ("recovery-without-noise", "matrix_error", 0.5),
+    ],
+)
+def test_claims_fail_on_records_that_contradict_them(claim, metric, factor, points):
+    (row,) = [each for each in CLAIMS if each.name == claim]
+    moved = [
+        Point(
+            point.parameters,
+            [record | {metric: factor * record[metric]} for record in point.metrics],
+            point.prediction,
+        )
+        for point in points
+    ]
+    assert row.verdict(system.settled(moved)).status == "fails"
+
+
+def test_no_claim_holds_of_the_prior_mean(points):
+    for row in system.power(points):
+        assert row.chance != "holds", row.claim
+
+
+def test_figures(points):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(system, "axis", replace(system.axis, resolution=6))
+        figures = system.figures(points)
+    names = [one.name for one in figures]
+    assert len(names) == len(set(names))
+    assert {name.split("-")[0] for name in names} == {"error", "attention"}
+    for figure in figures:
+        assert figure.caption
+    assert system.figures([]) == []
