@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
+from solvable import diagnose_weights
 from solvable.diagnose import diagnose_heads
 from solvable.diagnose.attention.pairs import Heads, heads_of, named_pairs
 from solvable.diagnose.weights import iter_weights
@@ -187,3 +188,26 @@ def test_workers_change_nothing(tmp_path, factors):
     plain = [row.to_dict() for row in diagnose_heads(path, heads=HEADS)]
     assert plain == [row.to_dict() for row in diagnose_heads(path, heads=HEADS, workers=2)]
     assert json.loads(json.dumps(plain, allow_nan=False)) == plain
+
+
+def test_heads_that_are_done_are_kept(tmp_path, factors):
+    path = tmp_path / "w.npz"
+    kinds = dict(zip(("query", "key"), factors, strict=True))
+    np.savez(path, **{f"{k}.{name}.weight": one for k in "abc" for name, one in kinds.items()})
+    seen = []
+
+    def stop(done, total, _left):
+        seen.append((done, total))
+        if done == 8:
+            raise KeyboardInterrupt
+
+    found = diagnose_weights(path, heads=HEADS, workers=1, progress=stop)
+    # Six matrices and three pairs: it ends when the second pair is done.
+    assert seen == [(done, 9) for done in range(1, 9)]
+    assert not found.complete
+    assert {row.pair for row in found.heads} == {"a", "b"}
+    assert "interrupted after 6 of 6 arrays and 4 attention heads" in str(found)
+    whole = diagnose_weights(path, heads=HEADS, workers=1)
+    assert whole.complete
+    assert len(whole.heads) == 6
+    assert len(whole.figure("c head 1").axes) == 1

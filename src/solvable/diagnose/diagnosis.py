@@ -351,11 +351,12 @@ class Diagnosed(Shown, view="solvable.diagnose.view"):
     versions: Mapping[str, str] = field(default_factory=dict)  # of what it was computed with
     heads: tuple[HeadDiagnosis, ...] = ()  # attention heads, query^T key of each
     attention: tuple[str, ...] = ()  # what of the attention was not looked at, and why
+    interrupted: bool = False  # by the user
 
     @property
     def complete(self) -> bool:
-        """Whether every array was looked at."""
-        return len(self.rows) >= self.n_arrays
+        """Whether every array and every head was looked at."""
+        return len(self.rows) >= self.n_arrays and not self.interrupted
 
     @property
     def vectors(self) -> tuple[MatrixDiagnosis, ...]:

@@ -158,6 +158,7 @@ def diagnose_whole(
     matrices = np.cumsum([len(array.shape) > 1 for array in arrays])
     costs = np.cumsum([_cost(array.shape) for array in arrays])
     lanes = useful_workers(arrays, workers)
+    total, interrupted = int(matrices[-1]) + len(attention.pairs), False
     rows: list[MatrixDiagnosis] = []
     started = time.monotonic()
     try:
@@ -166,12 +167,17 @@ def diagnose_whole(
             if progress is not None:
                 spent, whole = float(costs[len(rows) - 1]), float(costs[-1])
                 left = (time.monotonic() - started) * (whole - spent) / spent if spent else None
-                progress(int(matrices[len(rows) - 1]), int(matrices[-1]), left)
+                progress(int(matrices[len(rows) - 1]), total, left)
         for head in each_head(attention, workers=min(lanes, len(attention.pairs) or 1), seed=seed):
+            if progress is not None and heads and head.pair != heads[-1].pair:
+                progress(int(matrices[-1]) + len({row.pair for row in heads}), total, None)
             heads.append(head)
+        if progress is not None and heads:
+            progress(total, total, None)
     except KeyboardInterrupt:
         if not any(row.fitted for row in rows):
             raise
+        interrupted = True
     return Diagnosed(
         path.name,
         tuple(rows),
@@ -182,6 +188,7 @@ def diagnose_whole(
         versions={name: version(name) for name in ("solvable", "numpy", "scipy")},
         heads=tuple(heads),
         attention=attention.remarks,
+        interrupted=interrupted,
     )
 
 

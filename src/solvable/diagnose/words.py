@@ -120,6 +120,7 @@ def subject(found: Diagnosed) -> str:
         text += f" and {counted(len(found.vectors), 'vector')}"
     if not found.complete:
         text += f"; interrupted after {len(found.rows)} of {found.n_arrays} arrays"
+        text += f" and {counted(len(found.heads), 'attention head')}" if found.heads else ""
     return text
 
 
