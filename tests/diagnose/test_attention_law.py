@@ -224,6 +224,33 @@ def test_few_directions_are_not_told_from_noise(rng):
     assert (row.phase, row.rank, row.learned) == ("low rank", 4, None)
 
 
+@pytest.mark.parametrize("both", [True, False])
+def test_dimensions_without_use_are_no_learning(rng, both):
+    # Dimensions that were pruned leave zeros, and no threshold was there.
+    for seed in range(4):
+        query, key = rng.standard_normal((2, 32, 128))
+        query[20:] = 0
+        if both:
+            key[20:] = 0
+        row = diagnosed(query, key, seed)
+        assert (row.phase, row.rank, row.learned) == ("random-like", 20, 0), row.reason
+        assert "the law of a threshold is refuted" in row.reason.lower()
+
+
+@pytest.mark.parametrize(("mantissa", "precision"), [(13, 2.0**-10), (16, 2.0**-7)])
+def test_rounding_of_the_file_makes_no_rank(rng, mantissa, precision):
+    query, key, rank = thresholded_head(rng, 96, 24, [3.5, 2.5], 1.6, tied=False)
+    # The nearest numbers of half precision and of bfloat16, by their last bits.
+    step = np.uint32(1 << mantissa)
+    rounded = [
+        ((one.view(np.uint32) + step // 2) & ~(step - np.uint32(1))).view(np.float32)
+        for one in (query, key)
+    ]
+    blank = HeadDiagnosis("head", "layer", "q", "k", 0, (), 24, NOT_FITTED, "")
+    row = diagnose_head(blank, *rounded, precision=precision)
+    assert (row.phase, row.rank, row.learned) == ("thresholded", rank, 2)
+
+
 def test_the_unit_of_the_file_is_carried_through(rng):
     query, key, _ = thresholded_head(rng, 128, 32, [3.5], 1.6, tied=False)
     plain, scaled = diagnosed(query, key), diagnosed(1e-9 * query, 1e5 * key)

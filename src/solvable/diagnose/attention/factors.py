@@ -49,9 +49,10 @@ def product_of(query: np.ndarray, key: np.ndarray, precision: float) -> tuple[Fa
     right, second = np.linalg.qr(key.T)
     small_left, values, small_right = np.linalg.svd(first @ second.T)
     left, right = left @ small_left, right @ small_right.T
-    # What single precision cannot tell from zero: weight decay takes values towards zero only.
-    longer = max(query.shape[1], key.shape[1])
-    values = np.where(values <= 2.0**-23 * longer * values[0], 0.0, values)
+    # What single precision cannot tell from zero, as weight decay takes values towards zero only; and
+    # what rounding of both factors makes of zeros.
+    vanishing = max(2.0**-23 * max(query.shape[1], key.shape[1]), precision**2)
+    values = np.where(values <= vanishing * values[0], 0.0, values)
     # Tr M = sum_i s_i u_i.v_i reaches sum_i s_i only where u_i = v_i for all i.
     rounding, trace = max(1e-10, (8 * precision) ** 2), 0.0
     if query.shape[1] == key.shape[1]:
@@ -86,6 +87,18 @@ def symmetry_of(query: np.ndarray, key: np.ndarray) -> float:
         return 0.0
     mixed = key @ query.T
     return float((mixed * mixed.T).sum() / ((query @ query.T) * (key @ key.T)).sum())
+
+
+def used(factors: Factors, rank: int) -> Factors:
+    """Factors of the same product without the dimensions of the head that are unused."""
+    for factor in (factors.query, factors.key):
+        axes, sizes, _ = np.linalg.svd(factor, full_matrices=False)
+        if rank < factors.width and (sizes > 1e-5 * sizes[0]).sum() == rank:
+            kept = axes[:, :rank] @ _no_axes(rank)
+            query = kept.T @ factors.query
+            key = query if factors.tied else kept.T @ factors.key
+            return Factors(query, key, factors.tied)
+    return factors
 
 
 def without(factors: Factors, product: Product, count: int) -> Factors:

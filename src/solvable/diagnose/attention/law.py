@@ -15,6 +15,7 @@ from solvable.diagnose.attention.factors import (
     product_values,
     signed,
     symmetry_of,
+    used,
     without,
 )
 from solvable.diagnose.bulk_fit import BulkFit, fit_bulk, fit_symmetric
@@ -170,6 +171,7 @@ def _of_product(
     row: HeadDiagnosis, factors: Factors, product: Product, unit: float, note: str, seed: int
 ) -> HeadDiagnosis:
     """The row by the other law: independent factors, with directions beyond them."""
+    factors = used(factors, product.rank)
     count, stopped = beyond_signs(factors, product, seed=seed)
     if row.rank - count < LEAST:
         reason = f"{count} of {row.rank} values are larger than those under random signs, "
