@@ -1,0 +1,1 @@
+"""Matrices from linear measurements: symmetric ones, and regression on sequences."""

@@ -1,0 +1,1 @@
+"""Matrix sensing: symmetric matrices of high rank from noisy measurements."""

@@ -1,0 +1,146 @@
+"""One replicate of matrix sensing: draw a signal, measure it, estimate it by message passing."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from solvable.errors import InvalidParameter, NotConverged
+from solvable.frame.points import Metrics
+from solvable.message_passing.loop import MessagePassingResult, Start, settle
+from solvable.message_passing.signals import SymmetricSignal, signal_denoiser
+from solvable.models.sensing.matrix.parameters import MatrixSensingParameters
+from solvable.models.sensing.matrix.predict import GROUPS, group_means
+from solvable.models.sensing.matrix.theory import NuclearNormSignal, divergence_of, soft
+from solvable.operators.sensors import GoeSensors, TokenSensors, goe_sensors
+
+METRICS = (
+    "matrix_error", "test_error", "train_error", "rank_fraction", "eigenvalues", "converged",
+)  # fmt: skip
+"""What a replicate says; None where message passing did not settle."""
+
+MOST_NUMBERS = 5e8
+"""Numbers of the sensors that are held."""
+
+
+def draw_signal(parameters: MatrixSensingParameters, rng: np.random.Generator) -> np.ndarray:
+    """Symmetric matrix of the given spectrum."""
+    d = parameters.dimension
+    if parameters.signal == "power-law":
+        # Haar vectors: of Gaussian sensors no direction is special, but for rank one a basis could be
+        basis, triangle = np.linalg.qr(rng.standard_normal((d, d)))
+        basis *= np.sign(np.diag(triangle))
+        return np.asarray((basis * np.sort(_strengths(parameters))[::-1]) @ basis.T)
+    W = rng.standard_normal((d, parameters.rank))
+    return np.asarray(W @ W.T / np.sqrt(parameters.rank * d))
+
+
+def _strengths(parameters: MatrixSensingParameters) -> np.ndarray:
+    d = parameters.dimension
+    return np.asarray(np.sqrt(d) * np.arange(1, d + 1) ** -parameters.exponent)
+
+
+def draw_teacher(
+    parameters: MatrixSensingParameters, rng: np.random.Generator
+) -> dict[str, np.ndarray]:
+    """Signal of one replicate, the first thing that is drawn."""
+    _check_size(parameters)
+    return {"signal": draw_signal(parameters, rng)}
+
+
+def measure(parameters: MatrixSensingParameters, rng: np.random.Generator) -> Metrics:
+    """Metrics of one replicate."""
+    _check_size(parameters)
+    signal = draw_signal(parameters, rng)
+    sensors = draw_sensors(parameters, rng)
+    y = parameters.channel.sample(sensors.forward(signal), rng)
+    try:
+        found = estimate(parameters, sensors, y)
+    except NotConverged:
+        return dict.fromkeys(METRICS) | {"converged": 0.0}
+    return score(parameters, signal, sensors, y, found.estimate) | {"converged": 1.0}
+
+
+def draw_sensors(
+    parameters: MatrixSensingParameters, rng: np.random.Generator
+) -> TokenSensors | GoeSensors:
+    """Sensors of one replicate."""
+    n, d = parameters.samples, parameters.dimension
+    if parameters.sensors == "goe":
+        return goe_sensors(n, d, rng)
+    dtype = np.float32 if n * d > 2e7 else np.float64
+    return TokenSensors(rng.standard_normal((n, d), dtype=dtype))
+
+
+def estimate(
+    parameters: MatrixSensingParameters, sensors: TokenSensors | GoeSensors, y: np.ndarray
+) -> MessagePassingResult:
+    """Fixed point of message passing, which for the nuclear norm is the minimiser."""
+    law, d, n = parameters.law, parameters.dimension, parameters.samples
+    silent = np.zeros((n, 1))
+    variance = np.array([[law.variance]])
+    if isinstance(law, SymmetricSignal):
+        start, denoiser = Start(law.prior_mean(d), variance, silent), signal_denoiser(law)
+    else:
+        start, denoiser = Start(np.zeros((d, d)), variance, silent), shrinking(law)
+    return settle(
+        sensors, parameters.channel.messages(y), start, denoiser=denoiser, tolerance=2e-3,
+        least_variance=1e-7,
+    )  # fmt: skip
+
+
+def shrinking(law: NuclearNormSignal):  # type: ignore[no-untyped-def]
+    """Soft threshold of the best cut, with the variance that its divergence stands for."""
+
+    def denoiser(b: np.ndarray, A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        noise = float(np.clip(1 / max(A[0, 0], 1e-300), 1e-9, 1e9))
+        values, vectors = np.linalg.eigh(b * noise)
+        shrunk = soft(values, law.best(_rounded(noise)).cut)
+        # V = t df: the Onsager term of a separable function of eigenvalues
+        variance = noise * divergence_of(values, shrunk)
+        return (vectors * shrunk) @ vectors.T, np.array([[variance]])
+
+    return denoiser
+
+
+def _rounded(noise: float) -> float:
+    """Noise on a grid of 1 %, on which the best threshold hardly changes and is looked up."""
+    return float(np.exp(np.round(np.log(noise), 2)))
+
+
+def score(
+    parameters: MatrixSensingParameters,
+    signal: np.ndarray,
+    sensors: TokenSensors | GoeSensors,
+    y: np.ndarray,
+    found: np.ndarray,
+) -> Metrics:
+    """What an estimate is worth."""
+    d = parameters.dimension
+    error = float(np.sum((found - signal) ** 2)) / d
+    values = np.linalg.eigvalsh(found)[::-1]
+    top = max(float(np.abs(values).max()), 1e-300)
+    return {
+        "matrix_error": error,
+        # E over x of (Tr Phi (S* - S))^2 = 2 |S* - S|^2 / d, for either kind of sensors
+        "test_error": 2 * error,
+        "train_error": float(np.mean((y - sensors.forward(found)) ** 2)),
+        "rank_fraction": float(np.mean(np.abs(values) > 1e-9 * top))
+        if parameters.estimator == "nuclear-norm"
+        else None,
+        "eigenvalues": group_means(values, GROUPS) if d >= 4 * GROUPS else None,
+    }
+
+
+def _check_size(parameters: MatrixSensingParameters) -> None:
+    n, d = parameters.samples, parameters.dimension
+    if d > 600:
+        raise InvalidParameter(
+            f"dimension is {d}; allowed for a measurement: up to 600. `solvable theory` goes further."
+        )
+    numbers = n * (d * (d + 1) / 2 if parameters.sensors == "goe" else d)
+    if numbers > MOST_NUMBERS:
+        remedy = " or take sensors=rank-one" if parameters.sensors == "goe" else ""
+        raise InvalidParameter(
+            f"the sensors hold {numbers:.2g} numbers; allowed: up to {MOST_NUMBERS:.0e}. Lower "
+            f"sample_ratio or dimension{remedy}; `solvable theory` goes further."
+        )

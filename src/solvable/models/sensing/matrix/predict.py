@@ -1,0 +1,131 @@
+"""Prediction of matrix sensing: state evolution at the drawn rank, and the thresholds of recovery."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+
+from solvable.frame.points import Metrics
+from solvable.message_passing.signal_evolution import signal_evolution
+from solvable.message_passing.signals import SymmetricSignal
+from solvable.models.sensing.matrix.parameters import MatrixSensingParameters
+from solvable.models.sensing.matrix.theory import NuclearNormSignal
+from solvable.spectra.denoiser import denoised
+from solvable.spectra.free_convolution import SpectralLaw
+from solvable.spectra.thresholds import perfect_recovery_threshold
+
+GROUPS = 8
+"""Groups of equally many eigenvalues, from the largest, whose means are told."""
+
+
+def predict(parameters: MatrixSensingParameters) -> Metrics:
+    """Errors, typical eigenvalues and thresholds."""
+    return curve(parameters, np.array([parameters.ratio]))[0]
+
+
+def curve(parameters: MatrixSensingParameters, ratios: np.ndarray) -> list[Metrics]:
+    """Predictions along a line of sample ratios, all solved at once."""
+    found = signal_evolution(parameters.law, parameters.channel, ratios)
+    bayes = found
+    if parameters.estimator != "bayes":
+        bayes = signal_evolution(
+            SymmetricSignal(parameters.spectrum), parameters.channel, ratios
+        )
+    limits = _limits(parameters.model_copy(update={"sample_ratio": 1.0, "noise": 0.0}))
+    return [
+        {
+            **_point(parameters, float(error), float(noise), float(ratio)),
+            "bayes_matrix_error": float(best),
+            **limits,
+        }
+        for error, noise, ratio, best in zip(
+            found.error, found.noise, ratios, bayes.error, strict=True
+        )
+    ]
+
+
+def _point(parameters: MatrixSensingParameters, error: float, noise: float, ratio: float) -> Metrics:
+    """What follows from the error and the effective noise at one place."""
+    delta, recovered = parameters.noise, noise == 0
+    freedom, kept = _freedom(parameters, error, noise)
+    # y - A(S) = (y - omega) (1 - df / n): over V / (Delta + 2 V) for a Bayesian, whose V is E
+    left = 1 - freedom / (2 * ratio) if not recovered else 0.0
+    return {
+        "matrix_error": error,
+        "test_error": 2 * error,
+        "train_error": (delta + 2 * error) * left**2,
+        "rank_fraction": kept,
+        "eigenvalues": _eigenvalues(parameters, noise),
+        "effective_noise": noise,
+    }
+
+
+def _freedom(
+    parameters: MatrixSensingParameters, error: float, noise: float
+) -> tuple[float, float | None]:
+    """Degrees of freedom over d^2 / 2, and the share of eigenvalues that are not 0."""
+    if noise == 0:
+        if parameters.estimator == "bayes":
+            return 0.0, None
+        whole = parameters.signal == "power-law"
+        return 0.0, 1.0 if whole else min(1.0, parameters.rank / parameters.dimension)
+    law = parameters.law
+    if isinstance(law, NuclearNormSignal):
+        best = law.best(noise)
+        return best.divergence, best.kept
+    return error / noise, None
+
+
+def _eigenvalues(parameters: MatrixSensingParameters, noise: float) -> list[float] | None:
+    """Means of eigenvalues of the estimate over groups of equally many."""
+    if parameters.dimension < 4 * GROUPS:
+        return None
+    signal = parameters.law
+    law = SpectralLaw(parameters.spectrum, noise=float(np.sqrt(max(noise, 1e-9 * signal.variance))))
+    mass = (np.cumsum(law.weights) - law.weights / 2) / law.weights.sum()
+    levels = (np.arange(50 * GROUPS) + 0.5) / (50 * GROUPS)
+    places = np.interp(levels, mass, law.x)
+    if isinstance(signal, NuclearNormSignal):
+        cut = signal.best(noise).cut if noise else 0.0
+        values = np.sign(places) * np.maximum(np.abs(places) - cut, 0.0)
+    else:
+        values = np.maximum.accumulate(denoised(law, places))
+    return group_means(values[::-1], GROUPS)
+
+
+def group_means(values: np.ndarray, groups: int) -> list[float]:
+    """Means over groups of equally many of the values, as they come."""
+    total = np.concatenate([[0.0], np.cumsum(values)])
+    places = np.linspace(0, values.size, groups + 1)
+    sums = np.interp(places, np.arange(values.size + 1), total)
+    return [float(mean) for mean in np.diff(sums) * groups / values.size]
+
+
+@lru_cache(maxsize=256)
+def _limits(parameters: MatrixSensingParameters) -> Metrics:
+    """Sample ratios from which a signal is found exactly when nothing is added to labels."""
+    rank = parameters.rank / parameters.dimension
+    if parameters.signal == "power-law" or rank >= 1:
+        # as many measurements as entries; a Bayesian knows the spectrum, of d numbers in d^2 / 2
+        return {"recovery_ratio": 0.5, "bayes_recovery_ratio": 0.5}
+    best = rank - rank**2 / 2
+    norm = perfect_recovery_threshold(rank, sides=2)
+    return {
+        "recovery_ratio": best if parameters.estimator == "bayes" else norm,
+        "bayes_recovery_ratio": best,
+    }
+
+
+def chance(parameters: MatrixSensingParameters, prediction: Metrics) -> Metrics:
+    """Metrics of what is known without a measurement: the mean of the spectrum, or nothing."""
+    law = parameters.law
+    error = law.variance
+    mean = law.mean if isinstance(law, SymmetricSignal) else 0.0
+    return {
+        "matrix_error": error,
+        "test_error": 2 * error,
+        "train_error": parameters.noise + 2 * error,
+        "rank_fraction": None if prediction.get("rank_fraction") is None else 0.0,
+        "eigenvalues": [mean] * GROUPS if prediction.get("eigenvalues") is not None else None,
+    }

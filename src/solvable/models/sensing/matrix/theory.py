@@ -1,0 +1,145 @@
+"""The nuclear norm at its best penalty, as a denoiser that state evolution can use."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from solvable.spectra.free_convolution import SpectralLaw
+from solvable.spectra.functionals import tail_rule
+from solvable.spectra.measures import Measure
+from solvable.spectra.roots import bracketed_root
+
+
+class BestThreshold(NamedTuple):
+    """Soft threshold of least error at a noise, that error, and the share of eigenvalues it keeps."""
+
+    cut: float
+    error: float
+    kept: float
+    divergence: float
+
+
+@dataclass(frozen=True)
+class NuclearNormSignal:
+    r"""Symmetric matrices as the nuclear norm estimates them: eigenvalues soft thresholded.
+
+    .. math:: E(t)=\min_b\int\mu_t(dx)\,\big[f_b(x)^2-2f_b(x)\xi(x)\big]+Q,\qquad
+              f_b(x)=\mathrm{sign}(x)(|x|-b)_+,\quad \xi(x)=2u-x .
+
+    Parameters
+    ----------
+    spectrum : Measure
+        Law of the eigenvalues, which the estimator does not know.
+
+    Examples
+    --------
+    >>> from solvable.spectra import marchenko_pastur
+    >>> NuclearNormSignal(marchenko_pastur(0.2)).mmse(np.array([0.3])).round(3)  # Bayes: .102
+    array([0.232])
+    """
+
+    spectrum: Measure
+    _known: dict[float, BestThreshold] = field(default_factory=dict, compare=False, repr=False)
+
+    multiplicity = 2
+
+    @property
+    def second_moment(self) -> float:
+        """Q."""
+        return float(self.spectrum.node_weights @ self.spectrum.nodes**2)
+
+    @property
+    def variance(self) -> float:
+        """Error of the estimate 0."""
+        return self.second_moment
+
+    def mmse(self, noise: np.ndarray) -> np.ndarray:
+        """Least error of a soft threshold at these variances."""
+        t = np.asarray(noise, dtype=np.float64)
+        return np.array([self.best(value).error for value in t.ravel()]).reshape(t.shape)
+
+    def best(self, variance: float) -> BestThreshold:
+        """Threshold of least error at a variance."""
+        if variance not in self._known:
+            if len(self._known) > 4_096:
+                self._known.clear()
+            self._known[variance] = self._search(float(variance))
+        return self._known[variance]
+
+    def _search(self, variance: float) -> BestThreshold:
+        law = SpectralLaw(self.spectrum, noise=float(np.sqrt(variance)))
+        low, high = law.edges[0, 0], law.edges[-1, 1]
+        top = max(abs(low), abs(high))
+        grid = np.concatenate([[0.0], np.geomspace(0.01, 1.0, 14)]) * top
+        slopes, errors, _ = _cut_errors(law, grid)
+        k = int(np.argmin(errors))
+        cut = float(grid[k])
+        left, right = (k, k + 1) if slopes[k] < 0 else (k - 1, k)
+        if 0 <= left and right < grid.size and slopes[left] < 0 < slopes[right]:
+            cut = bracketed_root(
+                lambda b: float(_cut_errors(law, np.array([b]))[0][0]), grid[left], grid[right],
+                absolute=1e-8 * top, relative=1e-8, ends=(slopes[left], slopes[right]),
+            )  # fmt: skip
+        _, errors, kept = _cut_errors(law, np.array([cut]))
+        error = float(self.second_moment + errors[0])
+        return BestThreshold(cut, max(error, 0.0), float(kept[0]), _divergence(law, cut))
+
+    def denoise(self, observed: np.ndarray, noise: float) -> np.ndarray:
+        """Eigenvalues soft thresholded."""
+        values, vectors = np.linalg.eigh(observed)
+        return np.asarray((vectors * soft(values, self.best(noise).cut)) @ vectors.T)
+
+
+def soft(values: np.ndarray, cut: float) -> np.ndarray:
+    """Values moved towards 0 by the cut, or to it."""
+    return np.asarray(np.sign(values) * np.maximum(np.abs(values) - cut, 0.0))
+
+
+def _cut_errors(law: SpectralLaw, cuts: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Half of the derivative of the error in b, the error less Q, and the mass beyond the cuts."""
+    slope, error, mass = np.zeros(cuts.size), np.zeros(cuts.size), np.zeros(cuts.size)
+    xi = 2 * law.u - law.x
+    for sign in (1.0, -1.0):
+        index, points, weights = tail_rule(law, sign * cuts)
+        b = cuts[index]
+        x, best = sign * points.x, sign * (2 * points.u - points.x)
+        parts = (weights * (b - x + best), weights * (x - b) * (x - b - 2 * best), weights)
+        above = [np.bincount(index, weights=part, minlength=cuts.size) for part in parts]
+        if sign < 0:
+            # What lies below -b is everything less what lies above it.
+            whole = -law.x[:, None] - cuts
+            low = -xi[:, None]
+            every = (low - whole, whole * (whole - 2 * low), np.ones_like(whole))
+            above = [law.weights @ full - part for full, part in zip(every, above, strict=True)]
+        slope, error, mass = slope + above[0], error + above[1], mass + above[2]
+    return slope, error, mass
+
+
+def _divergence(law: SpectralLaw, cut: float) -> float:
+    """Divergence of the soft threshold over the degrees of freedom d^2 / 2."""
+    # (2 / d^2) sum_{i<j} (f_i - f_j) / (l_i - l_j) = 2 int mu f h
+    total = 0.0
+    for sign in (1.0, -1.0):
+        _, points, weights = tail_rule(law, np.array([sign * cut]))
+        pull = (points.x - points.u) / law.variance
+        value = weights @ ((points.x - sign * cut) * pull)
+        if sign < 0:
+            value = law.weights @ ((law.x + cut) * (law.x - law.u) / law.variance) - value
+        total += 2 * float(value)
+    return total
+
+
+def divergence_of(values: np.ndarray, shrunk: np.ndarray) -> float:
+    """Divergence of a function of eigenvalues over symmetric matrices, over d^2 / 2."""
+    gaps = values[:, None] - values
+    np.fill_diagonal(gaps, 1.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        slopes = (shrunk[:, None] - shrunk) / gaps
+    # f'(l_i) = 1 where it is kept; equal eigenvalues count with the slope there
+    kept = (shrunk != 0).astype(float)
+    slopes = np.where(np.isfinite(slopes), slopes, kept[:, None])
+    np.fill_diagonal(slopes, 2 * kept)
+    return float(slopes.sum()) / values.size**2
