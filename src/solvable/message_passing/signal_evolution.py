@@ -109,7 +109,7 @@ def signal_evolution(
         raise InvalidParameter("the labels carry no information; no sample ratio is enough.")
     top = -np.log(signal.multiplicity * ratios * most)
     grid = np.linspace(np.log(LEAST_NOISE * scale), max(top.max(), np.log(scale)) + 1e-6, SCAN)
-    values = log_ratio(grid)
+    values = _scanned(log_ratio, grid, target.max())
     start = _first_crossing(values, target)
     below = start < 0
     found = _closed(log_ratio, target, (grid, values), np.maximum(start, 0), below)
@@ -130,10 +130,25 @@ SCAN = 48
 """Noises at which a curve is scanned for its first crossing."""
 
 
+def _scanned(
+    log_ratio: Callable[[np.ndarray], np.ndarray], grid: np.ndarray, most: float
+) -> np.ndarray:
+    """The curve on the grid, from above down to where even the largest ratio is crossed."""
+    values = np.full(grid.size, -np.inf)
+    block = 8
+    for stop in range(grid.size, 0, -block):
+        part = slice(max(stop - block, 0), stop)
+        values[part] = log_ratio(grid[part])
+        if (values[part][1:-2] >= most).any():
+            values[: part.start] = np.nan
+            break
+    return values
+
+
 def _first_crossing(values: np.ndarray, target: np.ndarray) -> np.ndarray:
     """Last place of the scan at which the ratio is still enough, for each; -1 for none."""
     # alpha(t) is small at large t: the first crossing from there is where the iteration ends.
-    enough = values >= target[:, None]
+    enough = values >= target[:, None]  # NaN where nothing was looked for
     last = values.size - 1 - np.argmax(enough[:, ::-1], axis=1)
     return np.where(enough.any(axis=1), np.minimum(last, values.size - 2), -1)
 

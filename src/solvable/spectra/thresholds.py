@@ -3,6 +3,7 @@ r"""Thresholds of least trace: interpolation of noisy labels, perfect recovery w
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -124,18 +125,20 @@ def interpolation_threshold(
     )
 
 
-def perfect_recovery_threshold(rank_fraction: float) -> float:
-    r"""Sample ratio above which the noiseless, barely regularised network finds the target.
+def perfect_recovery_threshold(rank_fraction: float, *, sides: Literal[1, 2] = 1) -> float:
+    r"""Sample ratio above which the least trace, or nuclear norm, finds a positive matrix exactly.
 
-    With :math:`a\in(0,2)` from :math:`\kappa^\star a=(1-\kappa^\star)\int_a^2(x-a)\mu_{sc}(dx)`,
+    With :math:`a\in(0,2)` from :math:`\kappa^\star a=s(1-\kappa^\star)\int_a^2(x-a)\mu_{sc}(dx)`,
 
     .. math:: \alpha_{PR}=\kappa^\star-\frac{\kappa^{\star2}}2
-              +\frac{(1-\kappa^\star)^2}2\int_a^2x(x-a)\,\mu_{sc}(dx).
+              +s\frac{(1-\kappa^\star)^2}2\int_a^2x(x-a)\,\mu_{sc}(dx).
 
     Parameters
     ----------
     rank_fraction : float
         :math:`\kappa^\star`, rank of the target over d, in (0, 1].
+    sides : {1, 2}
+        s: 1 among positive matrices (the trace), 2 among symmetric ones (the nuclear norm).
 
     Returns
     -------
@@ -163,11 +166,11 @@ def perfect_recovery_threshold(rank_fraction: float) -> float:
 
     def balance(cut: float) -> float:
         mean = _semicircle_above(cut, 1) - cut * _semicircle_above(cut, 0)
-        return kappa * cut - (1 - kappa) * mean
+        return kappa * cut - sides * (1 - kappa) * mean
 
     cut = bracketed_root(balance, 0.0, 2.0, absolute=1e-15)
     rest = _semicircle_above(cut, 2) - cut * _semicircle_above(cut, 1)
-    return kappa - kappa**2 / 2 + (1 - kappa) ** 2 / 2 * rest
+    return kappa - kappa**2 / 2 + sides * (1 - kappa) ** 2 / 2 * rest
 
 
 def bayes_perfect_recovery_threshold(rank_fraction: float) -> float:

@@ -118,13 +118,14 @@ def score(
     d = parameters.dimension
     error = float(np.sum((found - signal) ** 2)) / d
     values = np.linalg.eigvalsh(found)[::-1]
+    # A damped fixed point leaves 2e-3 of the steps before it.
     top = max(float(np.abs(values).max()), 1e-300)
     return {
         "matrix_error": error,
         # E over x of (Tr Phi (S* - S))^2 = 2 |S* - S|^2 / d, for either kind of sensors
         "test_error": 2 * error,
         "train_error": float(np.mean((y - sensors.forward(found)) ** 2)),
-        "rank_fraction": float(np.mean(np.abs(values) > 1e-9 * top))
+        "rank_fraction": float(np.mean(np.abs(values) > 5e-3 * top))
         if parameters.estimator == "nuclear-norm"
         else None,
         "eigenvalues": group_means(values, GROUPS) if d >= 4 * GROUPS else None,

@@ -32,7 +32,7 @@ class MatrixSensingParameters(Parameters):
     signal: Literal["wishart", "power-law"] = "wishart"
     """Spectrum of the signal: that of W W^T, or eigenvalues sqrt(d) i^-exponent."""
     exponent: float = Field(1.0, gt=0.5, le=10)
-    """Exponent of the eigenvalues of a power-law signal, not scaled: second moment sum i^(-2 exponent)."""
+    """Exponent of a power-law signal, not scaled: its second moment is the sum of i^(-2 exponent)."""
     estimator: Literal["bayes", "nuclear-norm"] = "bayes"
     """Bayes message passing that knows the spectrum, or least squares with the best penalty of the
     nuclear norm, which knows nothing; without noise the least nuclear norm that fits."""

@@ -29,9 +29,7 @@ def curve(parameters: MatrixSensingParameters, ratios: np.ndarray) -> list[Metri
     found = signal_evolution(parameters.law, parameters.channel, ratios)
     bayes = found
     if parameters.estimator != "bayes":
-        bayes = signal_evolution(
-            SymmetricSignal(parameters.spectrum), parameters.channel, ratios
-        )
+        bayes = signal_evolution(SymmetricSignal(parameters.spectrum), parameters.channel, ratios)
     limits = _limits(parameters.model_copy(update={"sample_ratio": 1.0, "noise": 0.0}))
     return [
         {
@@ -45,7 +43,9 @@ def curve(parameters: MatrixSensingParameters, ratios: np.ndarray) -> list[Metri
     ]
 
 
-def _point(parameters: MatrixSensingParameters, error: float, noise: float, ratio: float) -> Metrics:
+def _point(
+    parameters: MatrixSensingParameters, error: float, noise: float, ratio: float
+) -> Metrics:
     """What follows from the error and the effective noise at one place."""
     delta, recovered = parameters.noise, noise == 0
     freedom, kept = _freedom(parameters, error, noise)
@@ -77,7 +77,7 @@ def _freedom(
     return error / noise, None
 
 
-def _eigenvalues(parameters: MatrixSensingParameters, noise: float) -> list[float] | None:
+def _eigenvalues(parameters: MatrixSensingParameters, noise: float) -> list[float | None] | None:
     """Means of eigenvalues of the estimate over groups of equally many."""
     if parameters.dimension < 4 * GROUPS:
         return None
@@ -94,7 +94,7 @@ def _eigenvalues(parameters: MatrixSensingParameters, noise: float) -> list[floa
     return group_means(values[::-1], GROUPS)
 
 
-def group_means(values: np.ndarray, groups: int) -> list[float]:
+def group_means(values: np.ndarray, groups: int) -> list[float | None]:
     """Means over groups of equally many of the values, as they come."""
     total = np.concatenate([[0.0], np.cumsum(values)])
     places = np.linspace(0, values.size, groups + 1)
