@@ -9,71 +9,61 @@ import numpy as np
 from solvable.frame.agreement import Agreement, Cell
 from solvable.frame.claims import Claim, Finding, NotTestable
 from solvable.frame.points import Point
+from solvable.models.sensing.matrix.predict import at_dimension
 
 SENSING = "arXiv:2503.14121, arXiv:2408.03733"
 
 
-def tails(cell: Cell) -> float:
-    """What few measurements of rank one add to the limit, over it; 0 for Gaussian ones."""
+def growth(cell: Cell) -> float:
+    """What this size adds to the limit, over it; of the nuclear norm as of Bayes message passing."""
     setting = cell.setting
-    return 0.0 if setting.sensors == "goe" else 2 / (setting.ratio * setting.dimension)
+    bayes = setting.model_copy(update={"estimator": "bayes"})
+    error = at_dimension(bayes, setting.ratio)
+    limit = float(cell.point.predicted("bayes_matrix_error"))
+    return float("inf") if error is None else error / max(limit, 1e-300) - 1
 
 
-def at_size(estimator: str) -> Callable[[Cell], bool]:
-    """Cells of an estimator at sizes near the limit, with something left to learn."""
-
-    def chosen(cell: Cell) -> bool:
-        setting = cell.setting
-        settled = setting.estimator == estimator and tails(cell) < 0.05
-        # Fewer dimensions have spectra of their own; at recovery a percent of samples is everything.
-        near = setting.ratio / cell.predicted("recovery_ratio")
-        steep = setting.noise < 0.05 * cell.predicted("bayes_matrix_error") and near > 0.8
-        return settled and setting.dimension >= 30 and cell.expected > 1e-4 and not steep
-
-    return chosen
+def at_size(cell: Cell) -> bool:
+    """Cells near enough to the limit, with something left to learn."""
+    setting = cell.setting
+    if float(cell.point.predicted("matrix_error")) < 1e-3 or growth(cell) > 0.3:
+        return False
+    # Without noise a per cent of the samples is everything next to recovery.
+    near = setting.ratio / float(cell.point.predicted("recovery_ratio"))
+    quiet = setting.noise < 0.05 * float(cell.point.predicted("matrix_error"))
+    return setting.dimension >= 20 and not (quiet and near > 0.8)
 
 
-def close(cell: Cell) -> float:
-    """Five per cent, and what a finite size adds."""
-    return 0.05 + tails(cell) + 1 / cell.setting.dimension
+def of(estimator: str) -> Callable[[Cell], bool]:
+    """Such cells of one estimator."""
+    return lambda cell: cell.setting.estimator == estimator and at_size(cell)
 
 
 def recovery(points: Sequence[Point]) -> Finding | NotTestable:
-    """Share of the prior error that is left beyond recovery without noise."""
+    """Fall of the error across recovery without noise, of samples on which message passing settled."""
     name = "matrix_error"
-    beyond = [
-        point
-        for point in points
-        if point.setting.noise == 0
-        and not point.refused
-        and point.setting.ratio > 1.15 * float(point.predicted("recovery_ratio"))
-        and np.isfinite(point.values(name)).all()
-    ]
-    below = [
-        point
-        for point in points
-        if point.setting.noise == 0
-        and not point.refused
-        and point.setting.ratio < 0.85 * float(point.predicted("recovery_ratio"))
-        and np.isfinite(point.values(name)).all()
-    ]
-    if not (beyond and below):
+    sides: dict[bool, list[Point]] = {False: [], True: []}
+    for point in points:
+        told = point.setting.noise == 0 and not point.refused
+        if told and np.isfinite(point.values(name)).sum() * 2 >= max(point.replicates, 4):
+            place = point.setting.ratio / float(point.predicted("recovery_ratio"))
+            if not 0.85 < place < 1.15:
+                sides[place > 1].append(point)
+    if not (sides[False] and sides[True]):
         return NotTestable(
             "no points without noise on both sides of the recovery threshold; run with --preset recovery"
         )
-
-    def mean(which: Sequence[Point], value: Callable[[Point], float]) -> float:
-        return float(np.mean([value(point) for point in which]))
-
-    measured = mean(below, lambda p: float(p.mean(name))) - mean(
-        beyond, lambda p: float(p.mean(name))
+    means, theory, squares = [], [], 0.0
+    for side in sides.values():
+        values = [point.values(name)[np.isfinite(point.values(name))] for point in side]
+        means.append(np.mean([one.mean() for one in values]))
+        theory.append(np.mean([float(point.predicted(name)) for point in side]))
+        squares += sum(one.var(ddof=1) / one.size for one in values) / len(side) ** 2
+    measured, expected = float(means[0] - means[1]), float(theory[0] - theory[1])
+    error = float(np.sqrt(squares))
+    return Finding(
+        measured, expected, 0.1 * expected + 2.6 * error, error, sides[False][0].replicates
     )
-    expected = mean(below, lambda p: float(p.predicted(name))) - mean(
-        beyond, lambda p: float(p.predicted(name))
-    )
-    errors = [float(p.standard_error(name)) / len(side) for side in (below, beyond) for p in side]
-    error = float(np.linalg.norm(errors))
-    return Finding(measured, expected, 0.1 * expected + 2.6 * error, error, below[0].replicates)
 
 
 def lead(points: Sequence[Point]) -> Finding | NotTestable:
@@ -104,44 +94,44 @@ CLAIMS = (
     Agreement(
         "error-of-bayes",
         "Message passing reaches the error of state evolution, the least of any algorithm that is known.",
-        "matrix_error", SENSING, within=close, relative=True,
-        because="Five per cent, 1/d, and 2/(n/d) for measurements of rank one, whose noise has tails.",
-        where=at_size("bayes"), power=0.3,
-        missing="needs estimator=bayes, dimension 30, and 40 measurements of rank one a coordinate, away "
-        "from recovery without noise",
+        "matrix_error", f"{SENSING}; first order in 1/d derived", relative=True, power=0.2,
+        expected="finite_size_matrix_error", within=lambda cell: 0.04 + growth(cell) ** 2,
+        because="Four per cent, and the square of what the first order in 1/d adds.", where=of("bayes"),
+        missing="needs estimator=bayes, dimension 20 and a first order in 1/d below 0.3, away from "
+        "recovery without noise",
     ),
     Agreement(
         "error-of-nuclear-norm",
         "The best penalty of the nuclear norm has the error of the best soft threshold.",
-        "matrix_error", "derived from arXiv:2408.03733", within=close, relative=True,
-        because="As for message passing.", where=at_size("nuclear-norm"), power=0.3,
-        missing="needs estimator=nuclear-norm, dimension 30, and 40 measurements of rank one for each "
-        "coordinate, away from recovery without noise",
+        "matrix_error", "derived from arXiv:2408.03733", relative=True, power=0.4,
+        within=lambda cell: 0.04 + 1.5 * growth(cell),
+        because="The limit alone is predicted: one and a half times what 1/d adds for a Bayesian.",
+        where=of("nuclear-norm"),
+        missing="needs estimator=nuclear-norm, dimension 20, a first order in 1/d below 0.3, away from "
+        "recovery without noise",
     ),
     Agreement(
         "train-error",
         "What is left of the labels is what the degrees of freedom of the estimate leave.",
-        "train_error", "derived", within=lambda cell: 0.08 + 2 * tails(cell) + 2 / cell.setting.dimension,
-        relative=True, because="Five per cent of the degrees of freedom, and terms of order 1/d.",
-        where=lambda cell: at_size(cell.setting.estimator)(cell) and cell.setting.noise > 0, power=0.5,
-        missing="needs noise, dimension 30, and 40 measurements of rank one for each coordinate",
+        "train_error", "derived", within=lambda cell: 0.08 + 2 * growth(cell), relative=True, power=0.5,
+        because="The limit alone is predicted: twice what 1/d adds to the error.",
+        where=lambda cell: at_size(cell) and cell.setting.noise > 0,
+        missing="needs noise, dimension 20 and a first order in 1/d below 0.3",
     ),
     Agreement(
         "rank-of-nuclear-norm",
         "The share of eigenvalues that the nuclear norm keeps is that beyond the best threshold.",
-        "rank_fraction", "derived", within=lambda cell: 0.04 + 1 / cell.setting.dimension + tails(cell),
+        "rank_fraction", "derived", within=lambda cell: 0.03 + 1 / cell.setting.dimension, power=0.3,
         because="An eigenvalue more or less, and the flat optimum of the penalty.",
-        where=lambda cell: at_size("nuclear-norm")(cell), power=0.3,
-        missing="needs estimator=nuclear-norm at 30 dimensions or more",
+        where=of("nuclear-norm"), missing="needs estimator=nuclear-norm at 20 dimensions or more",
     ),
     Agreement(
         "spectrum-of-the-estimate",
         "Eigenvalues of the estimate, in eight groups from the largest, are those of the denoised law.",
         "eigenvalues", SENSING, entry="group", power=0.3,
-        within=lambda cell: 0.06 + 0.06 * abs(cell.expected) + tails(cell),
-        because="Six per cent, and the scatter of few eigenvalues.",
-        where=lambda cell: at_size_of_list(cell),
-        missing="needs dimension 32, and 40 measurements of rank one for each coordinate",
+        within=lambda cell: 0.05 + (0.05 + growth(cell) / 2) * abs(cell.expected),
+        because="Five per cent, half of what 1/d adds to the error, and the scatter of few eigenvalues.",
+        where=at_size, missing="needs dimension 32 and a first order in 1/d below 0.3",
     ),
     Claim(
         "recovery-without-noise",
@@ -155,10 +145,3 @@ CLAIMS = (
     ),
 )
 # fmt: on
-
-
-def at_size_of_list(cell: Cell) -> bool:
-    """As for errors, read at the error of the point."""
-    setting = cell.setting
-    error = float(cell.point.predicted("matrix_error"))
-    return tails(cell) < 0.05 and setting.dimension >= 32 and error > 1e-4

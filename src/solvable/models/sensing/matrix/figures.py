@@ -13,9 +13,11 @@ PANELS = (
         "error per dimension E",
         [
             Trace("matrix_error", "estimate"),
+            Trace("finite_size_matrix_error", "at this dimension", measured=False, dashed=True),
             Trace("bayes_matrix_error", "Bayes-optimal", measured=False, dashed=True),
         ],
-        "Error of the estimated matrix against measurements per squared dimension. The vertical line is "
+        "Error of the estimated matrix against measurements per squared dimension; dashed what a finite "
+        "dimension adds, and the best that any estimator can do in the limit. The vertical line is "
         "where the estimator finds the signal exactly when nothing is added to its labels.",
         markers=MARKERS,
     ),

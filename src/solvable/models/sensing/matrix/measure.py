@@ -56,7 +56,11 @@ def measure(parameters: MatrixSensingParameters, rng: np.random.Generator) -> Me
     try:
         found = estimate(parameters, sensors, y)
     except NotConverged:
-        return dict.fromkeys(METRICS) | {"converged": 0.0}
+        blank: Metrics = dict.fromkeys(METRICS)
+        groups: list[float | None] | None = None
+        if parameters.dimension >= 4 * GROUPS:
+            groups = [None] * GROUPS
+        return blank | {"eigenvalues": groups, "converged": 0.0}
     return score(parameters, signal, sensors, y, found.estimate) | {"converged": 1.0}
 
 

@@ -6,7 +6,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from solvable.frame.points import Metrics
+from solvable.frame.points import NO_PREDICTION, Metrics
+from solvable.message_passing.finite_size import error_at_dimension, token_shape
 from solvable.message_passing.signal_evolution import signal_evolution
 from solvable.message_passing.signals import SymmetricSignal
 from solvable.models.sensing.matrix.parameters import MatrixSensingParameters
@@ -21,7 +22,24 @@ GROUPS = 8
 
 def predict(parameters: MatrixSensingParameters) -> Metrics:
     """Errors, typical eigenvalues and thresholds."""
-    return curve(parameters, np.array([parameters.ratio]))[0]
+    found = curve(parameters, np.array([parameters.ratio]))[0]
+    lost = parameters.estimator == "bayes" and found["finite_size_matrix_error"] is None
+    return found | ({NO_PREDICTION: TOO_SMALL} if lost else {})
+
+
+TOO_SMALL = (
+    "no finite_size_matrix_error, as what this dimension adds to the limit in first order of 1/d is more "
+    "than a third of it. Raise dimension or sample_ratio, or take sensors=goe."
+)
+
+
+def at_dimension(parameters: MatrixSensingParameters, ratio: float) -> float | None:
+    """Error with its first order in 1/d; None where that is large, and for the nuclear norm."""
+    law = parameters.law
+    if not isinstance(law, SymmetricSignal):
+        return None
+    shape = token_shape(1) if parameters.sensors == "rank-one" else None
+    return error_at_dimension(law, parameters.channel, ratio, parameters.dimension, shape)
 
 
 def curve(parameters: MatrixSensingParameters, ratios: np.ndarray) -> list[Metrics]:
@@ -30,17 +48,38 @@ def curve(parameters: MatrixSensingParameters, ratios: np.ndarray) -> list[Metri
     bayes = found
     if parameters.estimator != "bayes":
         bayes = signal_evolution(SymmetricSignal(parameters.spectrum), parameters.channel, ratios)
+    finite = _along(parameters, found.error, ratios)
     limits = _limits(parameters.model_copy(update={"sample_ratio": 1.0, "noise": 0.0}))
     return [
         {
             **_point(parameters, float(error), float(noise), float(ratio)),
+            "finite_size_matrix_error": size,
             "bayes_matrix_error": float(best),
             **limits,
         }
-        for error, noise, ratio, best in zip(
-            found.error, found.noise, ratios, bayes.error, strict=True
+        for error, noise, ratio, best, size in zip(
+            found.error, found.noise, ratios, bayes.error, finite, strict=True
         )
     ]
+
+
+def _along(
+    parameters: MatrixSensingParameters, errors: np.ndarray, ratios: np.ndarray
+) -> list[float | None]:
+    """Errors at the dimension along a line: of a long one at twelve places, with its growth between."""
+    if parameters.estimator != "bayes":
+        return [None] * ratios.size
+    if ratios.size <= 12:
+        return [at_dimension(parameters, float(ratio)) for ratio in ratios]
+    order = np.argsort(ratios)
+    chosen = order[np.unique(np.linspace(0, ratios.size - 1, 12).astype(int))]
+    known = [at_dimension(parameters, float(ratios[k])) for k in chosen]
+    growth = [
+        np.nan if e is None else e / max(errors[k], 1e-300)
+        for k, e in zip(chosen, known, strict=True)
+    ]
+    between = np.interp(np.log(ratios), np.log(ratios[chosen]), growth)
+    return [None if np.isnan(g) else float(g * e) for g, e in zip(between, errors, strict=True)]
 
 
 def _point(
@@ -124,6 +163,7 @@ def chance(parameters: MatrixSensingParameters, prediction: Metrics) -> Metrics:
     mean = law.mean if isinstance(law, SymmetricSignal) else 0.0
     return {
         "matrix_error": error,
+        "finite_size_matrix_error": error,
         "test_error": 2 * error,
         "train_error": parameters.noise + 2 * error,
         "rank_fraction": None if prediction.get("rank_fraction") is None else 0.0,

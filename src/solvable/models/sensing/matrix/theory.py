@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from solvable.spectra.denoiser import denoising_error
 from solvable.spectra.free_convolution import SpectralLaw
 from solvable.spectra.functionals import tail_rule
 from solvable.spectra.measures import Measure
@@ -26,7 +27,7 @@ class BestThreshold(NamedTuple):
 class NuclearNormSignal:
     r"""Symmetric matrices as the nuclear norm estimates them: eigenvalues soft thresholded.
 
-    .. math:: E(t)=\min_b\int\mu_t(dx)\,\big[f_b(x)^2-2f_b(x)\xi(x)\big]+Q,\qquad
+    .. math:: E(t)=\mathrm{mmse}(t)+\min_b\int\mu_t(dx)\,\big[f_b(x)-\xi(x)\big]^2,\qquad
               f_b(x)=\mathrm{sign}(x)(|x|-b)_+,\quad \xi(x)=2u-x .
 
     Parameters
@@ -38,7 +39,7 @@ class NuclearNormSignal:
     --------
     >>> from solvable.spectra import marchenko_pastur
     >>> NuclearNormSignal(marchenko_pastur(0.2)).mmse(np.array([0.3])).round(3)  # Bayes: .102
-    array([0.232])
+    array([0.129])
     """
 
     spectrum: Measure
@@ -71,9 +72,8 @@ class NuclearNormSignal:
 
     def _search(self, variance: float) -> BestThreshold:
         law = SpectralLaw(self.spectrum, noise=float(np.sqrt(variance)))
-        low, high = law.edges[0, 0], law.edges[-1, 1]
-        top = max(abs(low), abs(high))
-        grid = np.concatenate([[0.0], np.geomspace(0.02, 1.0, 9)]) * top
+        # The noise reaches +-2 sqrt(t): no cut far beyond it is best.
+        grid = np.linspace(0.0, 3.0, 10) * law.noise
         slopes, errors, _ = _cut_errors(law, grid)
         k = int(np.argmin(errors))
         cut = float(grid[k])
@@ -82,11 +82,11 @@ class NuclearNormSignal:
             # the error hardly depends on the cut: a part in 1e5 is one in 1e10 of it
             cut = bracketed_root(
                 lambda b: float(_cut_errors(law, np.array([b]))[0][0]), grid[left], grid[right],
-                absolute=1e-5 * top, ends=(slopes[left], slopes[right]),
+                absolute=1e-5 * law.noise, ends=(slopes[left], slopes[right]),
             )  # fmt: skip
         _, errors, kept = _cut_errors(law, np.array([cut]))
-        error = float(self.second_moment + errors[0])
-        return BestThreshold(cut, max(error, 0.0), float(kept[0]), _divergence(law, cut))
+        error = float(denoising_error(law) + errors[0])
+        return BestThreshold(cut, error, float(kept[0]), _divergence(law, cut))
 
     def denoise(self, observed: np.ndarray, noise: float) -> np.ndarray:
         """Eigenvalues soft thresholded."""
@@ -100,23 +100,30 @@ def soft(values: np.ndarray, cut: float) -> np.ndarray:
 
 
 def _cut_errors(law: SpectralLaw, cuts: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Half of the derivative of the error in b, the error less Q, and the mass beyond the cuts."""
-    slope, error, mass = np.zeros(cuts.size), np.zeros(cuts.size), np.zeros(cuts.size)
+    """Half of the error's derivative in b, the error beyond Bayes, and the mass beyond the cuts."""
+    # int (f_b - xi)^2, which is xi^2 between the cuts: no difference of large numbers at little noise
+    slope, mass = np.zeros(cuts.size), np.zeros(cuts.size)
     xi = 2 * law.u - law.x
+    error = np.full(cuts.size, float(law.weights @ xi**2))
     for sign in (1.0, -1.0):
         index, points, weights = tail_rule(law, sign * cuts)
-        b = cuts[index]
-        x, best = sign * points.x, sign * (2 * points.u - points.x)
-        parts = (weights * (b - x + best), weights * (x - b) * (x - b - 2 * best), weights)
-        above = [np.bincount(index, weights=part, minlength=cuts.size) for part in parts]
+        rise = sign * points.x - cuts[index]
+        above = [
+            np.bincount(index, weights=weights * part, minlength=cuts.size)
+            for part in _parts(rise, sign * (2 * points.u - points.x))
+        ]
         if sign < 0:
             # What lies below -b is everything less what lies above it.
-            whole = -law.x[:, None] - cuts
-            low = -xi[:, None]
-            every = (low - whole, whole * (whole - 2 * low), np.ones_like(whole))
+            every = _parts(-law.x[:, None] - cuts, -xi[:, None])
             above = [law.weights @ full - part for full, part in zip(every, above, strict=True)]
         slope, error, mass = slope + above[0], error + above[1], mass + above[2]
-    return slope, error, mass
+    return slope, np.asarray(error), mass
+
+
+def _parts(rise: np.ndarray, best: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """What a kept eigenvalue adds to slope, error and mass."""
+    shifted = rise - best
+    return -shifted, shifted**2 - best**2, np.ones_like(shifted)
 
 
 def _divergence(law: SpectralLaw, cut: float) -> float:

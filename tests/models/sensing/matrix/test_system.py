@@ -1,0 +1,221 @@
+"""The system `matrix-sensing`: parameters, one replicate, prediction, claims, figures."""
+
+import json
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+import pytest
+from pydantic import ValidationError
+
+from solvable.arrays import random_stream
+from solvable.errors import InvalidParameter
+from solvable.frame.points import NO_PREDICTION, Point, predicted_or_refused
+from solvable.models.quadratic.bayes import bayes_optimal
+from solvable.models.sensing.matrix.claims import CLAIMS
+from solvable.models.sensing.matrix.measure import METRICS, draw_signal
+from solvable.models.sensing.matrix.parameters import MatrixSensingParameters
+from solvable.models.sensing.matrix.predict import curve
+from solvable.models.sensing.matrix.system import PRESETS, system
+from solvable.models.sensing.matrix.theory import NuclearNormSignal, divergence_of, soft
+from solvable.spectra import marchenko_pastur
+from solvable.spectra.thresholds import perfect_recovery_threshold
+
+KEYS = {"matrix_error", "test_error", "train_error", "rank_fraction", "recovery_ratio"}
+
+
+def record_of(setting, seed=0):
+    return system.measure(MatrixSensingParameters(**setting), random_stream("one", seed))
+
+
+def point_of(setting, seeds):
+    parameters = MatrixSensingParameters(**setting)
+    records = [record_of(setting, seed) for seed in range(seeds)]
+    return Point(parameters.model_dump(), records, predicted_or_refused(system.predict, parameters))
+
+
+@pytest.fixture(scope="module")
+def points():
+    base = {"dimension": 48, "sensors": "goe", "noise": 0.25}
+    chosen = [
+        base | {"estimator": estimator, "sample_ratio": ratio}
+        for estimator in ("bayes", "nuclear-norm")
+        for ratio in (0.4, 0.9)
+    ]
+    quiet = {"dimension": 40, "sensors": "goe", "noise": 0.0, "rank_ratio": 0.2}
+    chosen += [quiet | {"sample_ratio": ratio} for ratio in (0.1, 0.25)]
+    return [point_of(setting, 10) for setting in chosen]
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"sample_ratio": 1e-6}, "less than one measurement"),
+        ({"noise": -0.1}, "greater than or equal to 0"),
+        ({"rank_ratio": 0.0}, "greater than 0"),
+        ({"exponent": 0.5}, "greater than 0.5"),
+        ({"estimator": "ridge"}, "Input should be"),
+        ({"samples": 10}, "Extra inputs"),
+    ],
+)
+def test_bad_parameters_are_refused(values, words):
+    with pytest.raises(ValidationError, match=words):
+        MatrixSensingParameters(**values)
+
+
+def test_what_does_not_fit_is_refused_before_it_is_drawn():
+    for values, words in (
+        ({"dimension": 900}, "up to 600"),
+        ({"dimension": 500, "sensors": "goe"}, "rank-one"),
+        ({"dimension": 600, "sample_ratio": 4.0}, "solvable theory"),
+    ):
+        with pytest.raises(InvalidParameter, match=words):
+            record_of(values)
+        assert system.predict(MatrixSensingParameters(**values))["matrix_error"] > 0
+
+
+@pytest.mark.parametrize("name", sorted(PRESETS))
+def test_presets_are_valid_at_every_point(name):
+    grid = PRESETS[name].grid
+    for values in product(*grid.values()):
+        MatrixSensingParameters(**dict(zip(grid, values, strict=True)))
+
+
+@pytest.mark.parametrize("estimator", ["bayes", "nuclear-norm"])
+@pytest.mark.parametrize("signal", ["wishart", "power-law"])
+@pytest.mark.parametrize("sensors", ["goe", "rank-one"])
+def test_metrics_are_plain_and_named_alike(estimator, signal, sensors):
+    setting = {
+        "dimension": 34, "estimator": estimator, "signal": signal, "sensors": sensors,
+        "sample_ratio": 0.6,
+    }  # fmt: skip
+    record, prediction = record_of(setting), system.predict(MatrixSensingParameters(**setting))
+    assert set(record) == set(METRICS)
+    assert set(prediction) >= KEYS
+    for metrics in (record, prediction):
+        assert json.loads(json.dumps(metrics, allow_nan=False)) == metrics
+    measured = {key for key, value in record.items() if value is not None}
+    assert measured - {"converged"} <= {k for k, value in prediction.items() if value is not None}
+    assert record == record_of(setting)
+    assert record != record_of(setting, 1)
+
+
+def test_the_teacher_is_the_signal_that_was_measured():
+    for signal in ("wishart", "power-law"):
+        parameters = MatrixSensingParameters(dimension=12, signal=signal)
+        arrays = system.teacher(parameters, random_stream("one", 0))
+        drawn = draw_signal(parameters, random_stream("one", 0))
+        np.testing.assert_array_equal(arrays["signal"], drawn)
+    # note 1.1: eigenvalues sqrt(d) i^-gamma
+    assert np.linalg.eigvalsh(drawn)[::-1][:3] == pytest.approx(12**0.5 / np.array([1, 2, 3]))
+
+
+def test_the_line_of_theory_is_its_points_and_that_of_the_quadratic_network():
+    parameters = MatrixSensingParameters(dimension=80, rank_ratio=0.3, noise=0.1)
+    ratios = np.geomspace(0.1, 1.0, 25)
+    line = curve(parameters, ratios)
+    for k in (0, 11, 24):
+        place = parameters.model_copy(update={"sample_ratio": round(ratios[k] * 6400) / 6400})
+        here = system.predict(place)
+        assert here["matrix_error"] == pytest.approx(line[k]["matrix_error"], rel=5e-3)
+        assert here["finite_size_matrix_error"] == pytest.approx(
+            line[k]["finite_size_matrix_error"], rel=1e-2
+        )
+        other = bayes_optimal(marchenko_pastur(0.3), sample_ratio=place.ratio, label_noise=0.1)
+        assert here["matrix_error"] == pytest.approx(other.matrix_error, rel=1e-7)
+
+
+def test_published_value_by_the_name_that_others_script_against():
+    """Note check 5, through the system."""
+    setting = MatrixSensingParameters(dimension=100_000, sample_ratio=0.1895984, noise=0.25)
+    assert system.predict(setting)["matrix_error"] == pytest.approx(0.541486, abs=2e-6)
+
+
+def test_soft_threshold_of_drawn_matrices():
+    rng = np.random.default_rng(0)
+    d, t = 300, 0.3
+    best = NuclearNormSignal(marchenko_pastur(0.2)).best(t)
+    errors, freedoms = [], []
+    for _ in range(2):
+        W, G = rng.standard_normal((d, d // 5)), rng.standard_normal((d, d))
+        S = W @ W.T / np.sqrt(d * (d // 5))
+        values, vectors = np.linalg.eigh(S + np.sqrt(t) * (G + G.T) / np.sqrt(2 * d))
+        cuts = best.cut * np.array([0.85, 1.0, 1.15])
+        errors.append(
+            [np.sum(((vectors * soft(values, b)) @ vectors.T - S) ** 2) / d for b in cuts]
+        )
+        freedoms.append(divergence_of(values, soft(values, best.cut)))
+    below, here, above = np.mean(errors, axis=0)
+    assert here == pytest.approx(best.error, rel=0.02)
+    assert here < below
+    assert here < above
+    assert np.mean(freedoms) == pytest.approx(best.divergence, rel=0.02)
+
+
+def test_recovery_by_the_nuclear_norm_is_where_little_noise_is_lost():
+    for rank in (0.1, 0.4):
+        t = np.array([1e-8])
+        slope = NuclearNormSignal(marchenko_pastur(rank)).mmse(t) / t
+        # E = 2 alpha t without noise
+        assert slope / 2 == pytest.approx(perfect_recovery_threshold(rank, sides=2), rel=1e-3)
+        assert perfect_recovery_threshold(rank, sides=2) > perfect_recovery_threshold(rank)
+
+
+@pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.name)
+def test_claims_find_their_points(claim, points):
+    verdict = claim.verdict(system.settled(points))
+    assert verdict.status in ("holds", "not testable"), verdict.reason
+    nothing = claim.verdict([])
+    assert nothing.status == "not testable"
+    assert len(nothing.reason) > 20
+
+
+def shifted(points, name, by):
+    moved = []
+    for point in points:
+        metrics = [
+            one | {name: None if one[name] is None else by(one[name], point)}
+            for one in point.metrics
+        ]
+        moved.append(Point(point.parameters, metrics, point.prediction))
+    return moved
+
+
+@pytest.mark.parametrize(
+    ("claim", "metric", "by"),
+    [
+        ("error-of-bayes", "matrix_error", lambda v, p: 1.5 * v),
+        ("error-of-nuclear-norm", "matrix_error", lambda v, p: 1.6 * v),
+        ("train-error", "train_error", lambda v, p: 2 * v),
+        ("rank-of-nuclear-norm", "rank_fraction", lambda v, p: 1.4 * v),
+        ("spectrum-of-the-estimate", "eigenvalues", lambda v, p: [1.5 * x if x else x for x in v]),
+        ("recovery-without-noise", "matrix_error", lambda v, p: 0.5),
+        (
+            "bayes-beats-nuclear-norm", "matrix_error",
+            lambda v, p: v + 0.1 * (p.parameters["estimator"] == "bayes"),
+        ),
+    ],
+)  # fmt: skip
+def test_claims_fail_on_records_that_contradict_them(claim, metric, by, points):
+    (one,) = [each for each in CLAIMS if each.name == claim]
+    assert one.verdict(system.settled(shifted(points, metric, by))).status == "fails"
+
+
+def test_no_claim_holds_of_what_is_known_without_measurements(points):
+    for row in system.power(points):
+        assert row.chance != "holds", row.claim
+
+
+def test_a_size_too_small_for_the_first_order_says_so():
+    found = system.predict(MatrixSensingParameters(dimension=10, sample_ratio=0.3))
+    assert found["finite_size_matrix_error"] is None
+    assert "first order" in found[NO_PREDICTION]
+
+
+def test_figures(points):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(system, "axis", replace(system.axis, resolution=6))
+        figures = system.figures(points)
+    names = {one.name.split("-")[0] for one in figures}
+    assert names == {"error", "spectrum", "train", "rank"}
+    assert all(figure.caption for figure in figures)
