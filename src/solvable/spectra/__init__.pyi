@@ -3,6 +3,7 @@ from solvable.spectra.anisotropic import Outlier as Outlier
 from solvable.spectra.anisotropic import direction_profile as direction_profile
 from solvable.spectra.denoiser import denoised as denoised
 from solvable.spectra.denoiser import denoising_error as denoising_error
+from solvable.spectra.denoiser import empirical_denoised as empirical_denoised
 from solvable.spectra.denoiser import feature_errors as feature_errors
 from solvable.spectra.denoiser import overlaps as overlaps
 from solvable.spectra.density import SpectralDensity as SpectralDensity

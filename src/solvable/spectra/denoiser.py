@@ -78,6 +78,48 @@ def denoised(law: SpectralLaw, x: np.ndarray | float) -> np.ndarray:
     return np.asarray(2 * law.preimage(places)[0] - places)
 
 
+def empirical_denoised(eigenvalues: np.ndarray, noise: float) -> np.ndarray:
+    r"""The same denoiser from observed eigenvalues alone, without a law of the target.
+
+    .. math:: f(x)=x-2\delta^2\,\frac1d\sum_j\frac{x-\lambda_j}{(x-\lambda_j)^2+\eta^2},
+              \qquad\eta=\delta\,d^{-1/2} .
+
+    Parameters
+    ----------
+    eigenvalues : ndarray of shape (d,)
+        :math:`\lambda`, of :math:`S^\star+\delta Z`.
+    noise : float
+        :math:`\delta`, above 0.
+
+    Returns
+    -------
+    ndarray of shape (d,)
+        Denoised eigenvalues.
+
+    Notes
+    -----
+    At d = 300 the error is within 4 % of that with the law known. Derived from arXiv:2408.03733;
+    ``tests/spectra/test_denoiser.py`` (drawn matrices).
+
+    Examples
+    --------
+    >>> empirical_denoised(np.array([-1.0, 0.0, 1.0]), 1.0).round(3)  # nothing to see: shrinks
+    array([-0.192,  0.   ,  0.192])
+    """
+    values = np.asarray(eigenvalues, dtype=np.float64)
+    hilbert = smoothed_hilbert(values, values, noise**2 / values.size)
+    return np.asarray(values - 2 * noise**2 * hilbert)
+
+
+def smoothed_hilbert(places: np.ndarray, eigenvalues: np.ndarray, square: float) -> np.ndarray:
+    """Hilbert transform of eigenvalues smoothed over a width of this square, in blocks."""
+    found = np.empty(places.size)
+    for start in range(0, places.size, 1_000):
+        gaps = places[start : start + 1_000, None] - eigenvalues
+        found[start : start + 1_000] = np.mean(gaps / (gaps**2 + square), axis=1)
+    return found
+
+
 def denoising_error(law: SpectralLaw) -> float:
     r"""Error :math:`\frac1d\|f(M)-S^\star\|_F^2=\delta^2-\frac{4\pi^2}3\delta^4\int\mu_\delta^3`.
 

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from solvable.errors import InvalidParameter, NotConverged
-from solvable.models.quadratic.saddle import LEAST_NOISE, check_problem
-from solvable.spectra.denoiser import denoising_error
+from solvable.errors import InvalidParameter
+from solvable.message_passing.matrix_channels import GaussianIndices
+from solvable.message_passing.signal_evolution import signal_evolution
+from solvable.message_passing.signals import SymmetricSignal
+from solvable.models.quadratic.saddle import check_problem
 from solvable.spectra.free_convolution import SpectralLaw
 from solvable.spectra.measures import Measure, as_measure
-from solvable.spectra.roots import bracketed_root
 
 
 @dataclass(frozen=True)
@@ -73,8 +74,8 @@ def bayes_optimal(
 
     Notes
     -----
-    The error increases with the noise, so that the fixed-point map goes down from the variance of
-    the spectrum to the largest root; it is closed by a bracketed search. Noise of variance
+    By :func:`~solvable.message_passing.signal_evolution`, of which it is the case of one index with
+    Gaussian noise. Noise of variance
     :math:`\sigma^2` inside the activation of a target :math:`\frac1{\sqrt{p^\star d}}WW^\top` counts
     as :math:`\Delta=2\sigma^2(2+\sigma^2)`, over :math:`\kappa^\star` for
     :math:`\frac1{p^\star}WW^\top`. Source: arXiv:2408.03733. Backed by
@@ -89,43 +90,21 @@ def bayes_optimal(
     """
     check_problem(sample_ratio=sample_ratio, label_noise=label_noise, regularisation=0.0)
     measure = as_measure(target)
-    mean = float(measure.node_weights @ measure.nodes)
-    variance = float(measure.node_weights @ np.square(measure.nodes - mean))
-    laws: dict[float, tuple[SpectralLaw, float]] = {}
-
-    def gap(log_noise: float) -> float:
-        law = SpectralLaw(measure, noise=float(np.exp(log_noise)))
-        error = max(denoising_error(law), 0.0)
-        laws[log_noise] = (law, error)
-        with np.errstate(divide="ignore"):
-            return float(np.log((error + label_noise / 2) / (2 * sample_ratio * law.variance)))
-
-    if variance + label_noise == 0:
-        raise _perfect(sample_ratio)
-    top = np.log((variance + label_noise / 2) / (2 * sample_ratio)) / 2
-    least = LEAST_NOISE * float(np.abs(measure.pieces).max())
-    floor = np.sqrt(label_noise / (4 * sample_ratio))
-    bottom = float(np.log(max(floor, least)))
-    # Downwards, so that the first change of sign is at the largest root.
-    step = np.clip((top - bottom) / 12, 1e-9, 0.5)
-    high = low = float(top)
-    above = below = gap(low)
-    while below < 0:
-        if low - 2.0 < bottom and floor <= least:
-            raise _perfect(sample_ratio)
-        # Far below, only the absence of a root is left to be seen.
-        high, low = low, low - (step if top - low < 6 else 2.0)
-        above, below = below, gap(low)
-    root = low
-    if low < high:
-        root = bracketed_root(gap, low, high, absolute=1e-13, ends=(below, above))
-    law, error = laws[root]
-    residual = error + label_noise / 2 - 2 * sample_ratio * law.variance
-    if abs(residual) > 1e-8 * (variance + label_noise):
-        raise NotConverged(
-            "the Bayes-optimal noise did not settle.",
-            {"effective_noise": law.noise, "residual": residual},
+    sensing = GaussianIndices(np.array([2.0]), np.array([float(label_noise)]))
+    signal = SymmetricSignal(measure)
+    # A measurement of a known matrix, a multiple of the identity, is its noise.
+    known = signal.variance <= 1e-14 * signal.second_moment
+    error, variance = 0.0, label_noise / (4 * sample_ratio)
+    if not known:
+        state = signal_evolution(signal, sensing, sample_ratio)
+        error, variance = float(state.error), float(state.noise)
+    if variance == 0:
+        raise InvalidParameter(
+            f"at sample_ratio {sample_ratio} without label noise the best estimator finds the target "
+            "exactly, and no effective noise is left. Use a smaller sample ratio or some label noise."
         )
+    law = SpectralLaw(measure, noise=float(np.sqrt(variance)))
+    residual = error + label_noise / 2 - 2 * sample_ratio * law.variance
     return BayesOptimalState(
         sample_ratio=float(sample_ratio),
         label_noise=float(label_noise),
@@ -134,11 +113,4 @@ def bayes_optimal(
         test_error=2 * error + label_noise,
         residual=residual,
         law=law,
-    )
-
-
-def _perfect(sample_ratio: float) -> InvalidParameter:
-    return InvalidParameter(
-        f"at sample_ratio {sample_ratio} without label noise the best estimator finds the target "
-        "exactly, and no effective noise is left. Use a smaller sample ratio or some label noise."
     )

@@ -7,7 +7,12 @@ import numpy as np
 from solvable.arrays import random_stream
 from solvable.models.quadratic.parameters import QuadraticParameters
 from solvable.models.quadratic.theory import QuadraticState
-from solvable.spectra.denoiser import denoising_error, feature_errors
+from solvable.spectra.denoiser import (
+    denoising_error,
+    empirical_denoised,
+    feature_errors,
+    smoothed_hilbert,
+)
 from solvable.spectra.measures import second_moment
 
 DRAWN = 300
@@ -56,7 +61,7 @@ def _drawn(parameters: QuadraticParameters, state: QuadraticState) -> float:
             excess[np.diag_indices(d)] = 28 * m**2
             noise *= np.sqrt(1 + excess / (d * state.test_error))
         values, vectors = np.linalg.eigh(np.diag(strengths) + np.sqrt(t) * noise)
-        kept = np.maximum(values - 2 * t * _hilbert(values, values, t / d), 0)
+        kept = np.maximum(empirical_denoised(values, np.sqrt(t)), 0)
         # Tr (f(M) - S*)^2 / d
         cross = (vectors**2).T @ strengths
         found.append(float(np.sum(kept**2 - 2 * kept * cross) + np.sum(strengths**2)) / d)
@@ -82,17 +87,8 @@ def _integral(state: QuadraticState, dimension: int) -> float:
         return denoising_error(law)
     mass = np.cumsum(law.weights) - law.weights / 2
     places = np.interp((np.arange(4_000) + 0.5) / 4_000, mass, law.x)
-    hilbert = _hilbert(law.x, places, law.variance / dimension)
+    hilbert = smoothed_hilbert(law.x, places, law.variance / dimension)
     kept = np.maximum(law.x - 2 * law.variance * hilbert, 0)
     # Q* - 2 f E_xx + f^2; d eigenvalues tell h_eta to a variance of 1 / (2 d eta)^2 (GOE, derived).
     error = second_moment(law.target) + law.weights @ (kept**2 - 2 * kept * (2 * law.u - law.x))
     return float(error + law.variance / dimension * (law.weights @ (kept > 0)))
-
-
-def _hilbert(places: np.ndarray, eigenvalues: np.ndarray, square: float) -> np.ndarray:
-    """Hilbert transform smoothed over a width of this square, in blocks."""
-    found = np.empty(places.size)
-    for start in range(0, places.size, 1_000):
-        gaps = places[start : start + 1_000, None] - eigenvalues
-        found[start : start + 1_000] = np.mean(gaps / (gaps**2 + square), axis=1)
-    return found

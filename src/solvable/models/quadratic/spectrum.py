@@ -9,7 +9,7 @@ import numpy as np
 from solvable.arrays import Array, namespace
 from solvable.models.quadratic.amp import degrees_of_freedom
 from solvable.models.quadratic.solvers import QuadraticSolution
-from solvable.spectra.denoiser import denoised
+from solvable.spectra.denoiser import denoised, empirical_denoised
 from solvable.spectra.free_convolution import SpectralLaw
 
 
@@ -50,10 +50,10 @@ class SpectralEstimate:
         if target is not None:
             law = SpectralLaw(np.asarray(target, dtype=np.float64), noise=self.noise)
             return self._rebuilt(np.maximum(denoised(law, self.eigenvalues), 0))
-        width = max(self.noise / np.sqrt(len(self.eigenvalues)), np.finfo(float).tiny)
-        gaps = self.eigenvalues[:, None] - self.eigenvalues[None, :]
-        hilbert = np.mean(gaps / (gaps**2 + width**2), axis=1)
-        return self._rebuilt(np.maximum(self.eigenvalues - 2 * self.noise**2 * hilbert, 0))
+        kept = empirical_denoised(
+            np.asarray(self.eigenvalues), max(self.noise, np.finfo(float).tiny)
+        )
+        return self._rebuilt(np.maximum(kept, 0))
 
     def features(self) -> tuple[np.ndarray, np.ndarray]:
         """Strengths of the features that stand out of the noise, strongest first, and their overlaps."""
