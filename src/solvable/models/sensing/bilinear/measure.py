@@ -1,0 +1,113 @@
+"""One replicate of bilinear sequence regression: draw, pass messages, fit ridge, score."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from solvable.errors import NotConverged
+from solvable.frame.points import Metrics
+from solvable.message_passing.loop import Start, message_passing
+from solvable.message_passing.signals import signal_denoiser
+from solvable.models.sensing.bilinear.parameters import HELD, BilinearParameters
+from solvable.models.sensing.bilinear.predict import channel_of, signal_of
+from solvable.operators.rectangular_sensors import (
+    BilinearSensors,
+    MatrixSensors,
+    RectangularSensors,
+    generated_sensors,
+)
+
+TEST_SAMPLES = 2_000
+"""Fresh samples on which an estimate is scored, fewer of large matrices."""
+
+
+def draw_weights(parameters: BilinearParameters, rng: np.random.Generator) -> np.ndarray:
+    """S = A B / sqrt(r) / (d L)^(1/4), the first thing that is drawn."""
+    (d, L), r = parameters.shape, parameters.rank
+    left, right = rng.standard_normal((d, r)), rng.standard_normal((r, L))
+    return np.asarray(left @ right / np.sqrt(r) / (d * L) ** 0.25)
+
+
+def draw_teacher(
+    parameters: BilinearParameters, rng: np.random.Generator
+) -> dict[str, np.ndarray]:
+    """Weights of one replicate, stored with a study."""
+    return {"weights": draw_weights(parameters, rng)}
+
+
+def draw_sensors(
+    parameters: BilinearParameters, samples: int, rng: np.random.Generator
+) -> RectangularSensors:
+    """Samples of the kind that is asked for."""
+    d, L = parameters.shape
+    if parameters.sensors == "rank-one":
+        draws = (rng.standard_normal((samples, size), dtype=np.float32) for size in (d, L))
+        return BilinearSensors(*draws)
+    if samples * d * L <= HELD:
+        return MatrixSensors(rng.standard_normal((samples, d * L), dtype=np.float32), (d, L))
+    return generated_sensors(samples, (d, L), int(rng.integers(2**31)))
+
+
+def measure(parameters: BilinearParameters, rng: np.random.Generator) -> Metrics:
+    """Metrics of one replicate."""
+    S = draw_weights(parameters, rng)
+    sensors, channel = draw_sensors(parameters, parameters.samples, rng), channel_of(parameters)
+    y = channel.sample(sensors.forward(S), rng)
+    d, L = parameters.shape
+    fresh = draw_sensors(parameters, min(TEST_SAMPLES, max(100, round(2e7 / (d * L)))), rng)
+    clean = fresh.forward(S)
+    noisy = channel.sample(clean, rng)
+    found = estimate(parameters, sensors, y)
+    ridge = ridge_estimate(sensors, y, parameters.noise)
+    metrics: Metrics = {
+        "matrix_error": None,
+        "test_error": None,
+        "noisy_test_error": None,
+        "ridge_error": float(np.sum((ridge - S) ** 2)) / sensors.size,
+        "converged": float(found is not None),
+    }
+    if found is None:
+        return metrics
+    answers = fresh.forward(found)
+    return metrics | {
+        "matrix_error": float(np.sum((found - S) ** 2)) / sensors.size,
+        "test_error": float(np.mean((answers - clean) ** 2)),
+        "noisy_test_error": float(np.mean((answers - noisy) ** 2)),
+    }
+
+
+def estimate(
+    parameters: BilinearParameters, sensors: RectangularSensors, y: np.ndarray
+) -> np.ndarray | None:
+    """Fixed point of Bayes message passing, more damped if it circles; None if it still does."""
+    signal = signal_of(parameters)
+    nothing = np.zeros(parameters.shape)
+    start = Start(nothing, np.eye(1), np.zeros_like(y))
+    messages, denoiser = channel_of(parameters).messages(y), signal_denoiser(signal)
+    for damping, steps in ((0.4, 150), (0.7, 300), (0.9, 1_000)):
+        try:
+            return message_passing(
+                sensors, messages, start, denoiser=denoiser, damping=damping, max_steps=steps,
+                tolerance=1e-3 * (1 - damping), least_variance=1e-6,
+            ).estimate  # fmt: skip
+        except NotConverged:
+            continue
+    return None
+
+
+def ridge_estimate(sensors: RectangularSensors, y: np.ndarray, noise: float) -> np.ndarray:
+    """Ridge on all entries at its best penalty, the noise, by conjugate gradients."""
+    # The posterior mean of independent entries, S = A* (A A* + Delta)^-1 y; without noise the solution
+    # of least norm. A residual of 1e-4 is far below what is left to learn.
+    c, residual = np.zeros_like(y), y.copy()
+    direction, square = residual, float(np.sum(residual**2))
+    aim = 1e-8 * square
+    for _ in range(200):
+        if square <= aim:
+            break
+        image = sensors.forward(sensors.adjoint(direction)) + noise * direction
+        step = square / float(np.sum(direction * image))
+        c, residual = c + step * direction, residual - step * image
+        square, before = float(np.sum(residual**2)), square
+        direction = residual + square / before * direction
+    return sensors.adjoint(c)

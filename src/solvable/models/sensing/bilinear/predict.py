@@ -1,0 +1,101 @@
+"""Prediction for bilinear sequence regression: the Bayes-optimal error, thresholds, and ridge."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+
+from solvable.frame.points import NO_PREDICTION, Metrics
+from solvable.message_passing.matrix_channels import GaussianIndices
+from solvable.message_passing.rectangular_signal import RectangularSignal
+from solvable.message_passing.signal_evolution import signal_evolution
+from solvable.models.sensing.bilinear.parameters import BilinearParameters
+from solvable.spectra.nuclear_norm import nuclear_norm_ratio
+
+
+def channel_of(parameters: BilinearParameters) -> GaussianIndices:
+    """One index for each sample, of variance 1, seen in noise."""
+    return GaussianIndices(np.array([1.0]), np.array([parameters.noise]))
+
+
+def signal_of(parameters: BilinearParameters) -> RectangularSignal:
+    """The law of the weights at the sides and the rank that are drawn."""
+    d, L = parameters.shape
+    return RectangularSignal(L / d, parameters.rank / d)
+
+
+def recovery_ratio(aspect: float, rank_ratio: float) -> float:
+    """Samples n/(dL) from which the matrix is recovered where labels have no noise."""
+    # 2410.18858: its degrees of freedom, r (d + L - r) of dL
+    rho = min(rank_ratio, 1.0)
+    return rho * (1 + aspect - rho) / aspect
+
+
+def ridge_error(sample_ratio: np.ndarray | float, noise: float) -> np.ndarray:
+    """Error of ridge regression on all dL entries at its best penalty, the noise."""
+    # E = x / (1 + x), x = (Delta + E) / alpha: E^2 + (alpha + Delta - 1) E - Delta = 0
+    alpha = np.asarray(sample_ratio, dtype=float)
+    half = (alpha + noise - 1) / 2
+    root = np.sqrt(half**2 + noise)
+    # of two equal forms the one that subtracts nothing
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(half > 0, noise / (half + root), root - half)
+
+
+@lru_cache(maxsize=256)
+def thresholds(signal: RectangularSignal) -> Metrics:
+    """Samples from which labels without noise are enough, for any method and for the nuclear norm."""
+    shape = {"aspect": signal.aspect, "rank_ratio": signal.rank_ratio}
+    return {
+        "recovery_ratio": recovery_ratio(**shape),
+        "nuclear_norm_ratio": nuclear_norm_ratio(**shape),
+    }
+
+
+def curve(parameters: BilinearParameters, coordinates: np.ndarray) -> list[Metrics]:
+    """Predictions at sample ratios, all at once."""
+    alpha = np.asarray(coordinates, dtype=float)
+    signal = signal_of(parameters)
+    # At 1 % more and fewer samples: how steep the curve is
+    near = alpha * np.array([[1.0], [0.99], [1.01]])
+    error, above, below = signal_evolution(signal, channel_of(parameters), near).error
+    ridge = ridge_error(alpha, parameters.noise)
+    steep = (above - below) / (0.02 * np.maximum(error, 1e-300))
+    return [
+        {
+            "matrix_error": float(E),
+            "test_error": float(E),
+            "noisy_test_error": float(E + parameters.noise),
+            "ridge_error": float(R),
+            **thresholds(signal),
+            "steepness": float(s) if E > 0 else (0.0 if a == 0 else None),
+        }
+        for E, R, s, a in zip(error, ridge, steep, above, strict=True)
+    ]
+
+
+def predict(parameters: BilinearParameters) -> Metrics:
+    """State evolution at the sides, rank and number of samples that are drawn."""
+    d, L = parameters.shape
+    found = curve(parameters, np.array([parameters.samples / (d * L)]))[0]
+    reason = unsettled(parameters, found)
+    if reason:
+        own = ("matrix_error", "test_error", "noisy_test_error", "steepness")
+        found |= dict.fromkeys(own) | {NO_PREDICTION: reason}
+    return found
+
+
+def unsettled(parameters: BilinearParameters, found: Metrics) -> str:
+    """Why a finite size is far from the limit, or nothing."""
+    return ""
+
+
+def chance(parameters: BilinearParameters, prediction: Metrics) -> Metrics:
+    """Metrics of an estimate that is 0."""
+    return {
+        "matrix_error": 1.0,
+        "test_error": 1.0,
+        "noisy_test_error": 1.0 + parameters.noise,
+        "ridge_error": 1.0,
+    }
