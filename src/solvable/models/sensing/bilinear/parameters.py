@@ -49,8 +49,8 @@ class BilinearParameters(Parameters):
         most = 2e9 if self.sensors == "dense" else 2e11
         if n * d * L > most:
             raise ValueError(
-                f"{n} samples of {d} x {L} weights are {n * d * L:.2g} products in a step; allowed: up to "
-                f"{most:.0e} for {self.sensors} sensors. Lower dimension, aspect or sample_ratio"
+                f"{n} samples of {d} x {L} weights are {n * d * L:.2g} products in a step; allowed: up "
+                f"to {most:.0e} for {self.sensors} sensors. Lower dimension, aspect or sample_ratio"
                 + (", or take sensors=rank-one" if self.sensors == "dense" else "")
             )
         if self.sensors == "rank-one" and n * (d + L) > 5e8:

@@ -13,6 +13,9 @@ from solvable.message_passing.signal_evolution import signal_evolution
 from solvable.models.sensing.bilinear.parameters import BilinearParameters
 from solvable.spectra.nuclear_norm import nuclear_norm_ratio
 
+STEEPEST = 3.0
+"""Factor by which the error may change where a size is still near the limit."""
+
 
 def channel_of(parameters: BilinearParameters) -> GaussianIndices:
     """One index for each sample, of variance 1, seen in noise."""
@@ -88,7 +91,20 @@ def predict(parameters: BilinearParameters) -> Metrics:
 
 def unsettled(parameters: BilinearParameters, found: Metrics) -> str:
     """Why a finite size is far from the limit, or nothing."""
-    return ""
+    d, L = parameters.shape
+    alpha = parameters.samples / (d * L)
+    # What a drawn matrix asks for differs by as much as its squared norm does, (2 / (r d))^(1/2).
+    width = min(0.5, (2 / (parameters.rank * d)) ** 0.5)
+    sides = alpha * np.array([1 - width, 1 + width])
+    above, below = signal_evolution(signal_of(parameters), channel_of(parameters), sides).error
+    if above + 1e-3 <= STEEPEST * (below + 1e-3):
+        return ""
+    return (
+        f"near recovery, at {parameters.samples} samples, the error falls from {above:.2g} to "
+        f"{below:.2g} within the {100 * width:.0f} % by which a matrix of rank {parameters.rank} and "
+        f"{d} rows differs from the limit. Raise dimension or noise, or move sample_ratio away from "
+        f"{found['recovery_ratio']:.3g}."
+    )
 
 
 def chance(parameters: BilinearParameters, prediction: Metrics) -> Metrics:
