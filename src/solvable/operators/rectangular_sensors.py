@@ -11,7 +11,7 @@ from functools import cached_property
 
 import numpy as np
 
-from solvable.arrays import ArraySource, GeneratedSource, Source, to_numpy
+from solvable.arrays import ArraySource, Source, random_stream, to_numpy
 from solvable.errors import InvalidData
 
 CHUNK_NUMBERS = 2**24
@@ -110,13 +110,32 @@ class MatrixSensors(RectangularSensors):
             yield rows, to_numpy(block)
 
 
+@dataclass(frozen=True)
+class DrawnRows:
+    """Rows of standard Gaussian numbers in single precision, drawn again at each reading."""
+
+    n_samples: int
+    n_columns: int
+    seed: int
+
+    dtype = np.dtype(np.float32)
+
+    def chunks(self, rows: int) -> Iterator[tuple[slice, np.ndarray]]:
+        """Blocks whose rows depend on the seed alone, whatever is asked for at a time."""
+        # The blocks of GeneratedSource are of 4,096 rows: 650 MB at d = L = 200.
+        step = max(1, CHUNK_NUMBERS // self.n_columns)
+        for start in range(0, self.n_samples, step):
+            stop = min(start + step, self.n_samples)
+            rng = random_stream(self.seed, "sensors", start)
+            yield (
+                slice(start, stop),
+                rng.standard_normal((stop - start, self.n_columns), dtype=np.float32),
+            )
+
+
 def generated_sensors(samples: int, shape: tuple[int, int], seed: int) -> MatrixSensors:
-    """Sensors drawn again from a seed at each product, in single precision."""
-
-    def draw(rows: int, rng: np.random.Generator) -> np.ndarray:
-        return rng.standard_normal((rows, shape[0] * shape[1]), dtype=np.float32)
-
-    return MatrixSensors(GeneratedSource(draw, samples, shape[0] * shape[1], seed), shape)
+    """Sensors drawn again from a seed at each product."""
+    return MatrixSensors(DrawnRows(samples, shape[0] * shape[1], seed), shape)
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,8 @@ PANELS = (
             Trace("ridge_error", "ridge on all entries", dashed=True),
         ],
         "Error per entry of the weights against samples per entry. Message passing (points) is on the "
-        "line of the best that is possible; ridge regression does not know the rank. Vertical lines, of "
-        "labels without noise: from where the matrix is found exactly, and where the nuclear norm finds it.",
+        "line of the best that is possible; ridge regression does not know the rank. Vertical lines: "
+        "from where labels without noise give the matrix exactly, at all and by its nuclear norm.",
         markers=THRESHOLDS,
         y_range=(-0.02, 1.02),
     ),

@@ -13,9 +13,7 @@ from solvable.message_passing.signals import signal_denoiser
 from solvable.models.sensing.bilinear.parameters import HELD, BilinearParameters
 from solvable.models.sensing.bilinear.predict import channel_of, signal_of
 from solvable.operators.rectangular_sensors import (
-    BilinearSensors,
     MatrixSensors,
-    RectangularSensors,
     generated_sensors,
 )
 
@@ -37,12 +35,9 @@ def draw_teacher(parameters: BilinearParameters, rng: np.random.Generator) -> di
 
 def draw_sensors(
     parameters: BilinearParameters, samples: int, rng: np.random.Generator
-) -> RectangularSensors:
-    """Samples of the kind that is asked for."""
+) -> MatrixSensors:
+    """Sequences of tokens, held or drawn again at each product."""
     d, L = parameters.shape
-    if parameters.sensors == "rank-one":
-        draws = (rng.standard_normal((samples, size), dtype=np.float32) for size in (d, L))
-        return BilinearSensors(*draws)
     if samples * d * L <= HELD:
         return MatrixSensors(rng.standard_normal((samples, d * L), dtype=np.float32), (d, L))
     return generated_sensors(samples, (d, L), int(rng.integers(2**31)))
@@ -64,6 +59,7 @@ def measure(parameters: BilinearParameters, rng: np.random.Generator) -> Metrics
         "test_error": None,
         "noisy_test_error": None,
         "ridge_error": float(np.sum((ridge - S) ** 2)) / sensors.size,
+        "power": float(np.sum(S**2)) / sensors.size,
         "converged": float(found is not None),
     }
     if found is None:
@@ -77,7 +73,7 @@ def measure(parameters: BilinearParameters, rng: np.random.Generator) -> Metrics
 
 
 def estimate(
-    parameters: BilinearParameters, sensors: RectangularSensors, y: np.ndarray
+    parameters: BilinearParameters, sensors: MatrixSensors, y: np.ndarray
 ) -> np.ndarray | None:
     """Fixed point of Bayes message passing, more damped if it circles; None if it still does."""
     signal = signal_of(parameters)
@@ -110,7 +106,7 @@ def linear_messages(y: np.ndarray, noise: float) -> Messages:
     return given
 
 
-def ridge_estimate(sensors: RectangularSensors, y: np.ndarray, noise: float) -> np.ndarray:
+def ridge_estimate(sensors: MatrixSensors, y: np.ndarray, noise: float) -> np.ndarray:
     """Ridge on all entries at its best penalty, the noise, by conjugate gradients."""
     # The posterior mean of independent entries, S = A* (A A* + Delta)^-1 y; without noise the solution
     # of least norm. A residual of 1e-4 is far below what is left to learn.

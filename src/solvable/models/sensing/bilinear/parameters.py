@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import Field, field_validator, model_validator
 
 from solvable.frame.system import Parameters
 
 HELD = 2e8
-"""Numbers of dense sensors that are held, in single precision; more are drawn again at each product."""
+"""Numbers of sensors that are held, in single precision; more are drawn again at each product."""
 
 
 class BilinearParameters(Parameters):
     """Sequences of tokens, the matrix that weighs them, and its samples."""
 
-    dimension: int = Field(60, ge=10, le=1_000)
+    dimension: int = Field(60, ge=10, le=400)
     """Shorter side d of the matrix of weights."""
     aspect: float = Field(1.0, ge=1, le=100)
     """Longer side over the shorter, L/d."""
@@ -25,8 +25,6 @@ class BilinearParameters(Parameters):
     """Samples over the entries of the matrix, n/(d L)."""
     noise: float = Field(0.1, ge=0, le=1e4)
     """Variance Delta of the label noise; the labels themselves have variance 1."""
-    sensors: Literal["dense", "rank-one"] = "dense"
-    """Samples: d x L matrices of Gaussian tokens, or products u v^T of two Gaussian vectors."""
 
     @field_validator("aspect", mode="before")
     @classmethod
@@ -46,17 +44,10 @@ class BilinearParameters(Parameters):
                 f"sample_ratio is {self.sample_ratio:g}, so that there are {n} samples of a {d} x {L} "
                 "matrix; allowed: at least 10 samples"
             )
-        most = 2e9 if self.sensors == "dense" else 2e11
-        if n * d * L > most:
+        if n * d * L > 2e9:
             raise ValueError(
                 f"{n} samples of {d} x {L} weights are {n * d * L:.2g} products in a step; allowed: up "
-                f"to {most:.0e} for {self.sensors} sensors. Lower dimension, aspect or sample_ratio"
-                + (", or take sensors=rank-one" if self.sensors == "dense" else "")
-            )
-        if self.sensors == "rank-one" and n * (d + L) > 5e8:
-            raise ValueError(
-                f"{n} samples of {d + L} numbers take {4e-9 * n * (d + L):.0f} GB; allowed: up to 2 GB. "
-                "Lower dimension, aspect or sample_ratio"
+                "to 2e+09. Lower dimension, aspect or sample_ratio"
             )
         return self
 
@@ -79,6 +70,6 @@ class BilinearParameters(Parameters):
     def place(self) -> str:
         """Words for a place in a study."""
         return (
-            f"n/(dL) = {self.sample_ratio:.4g}, L/d = {self.aspect:g}, r/d = {self.rank_ratio:g}, "
-            f"noise {self.noise:g}"
+            f"n/(dL) = {self.sample_ratio:.4g}, d = {self.dimension}, L/d = {self.aspect:g}, "
+            f"r/d = {self.rank_ratio:g}, noise {self.noise:g}"
         )

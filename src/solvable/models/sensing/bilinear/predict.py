@@ -60,22 +60,36 @@ def curve(parameters: BilinearParameters, coordinates: np.ndarray) -> list[Metri
     """Predictions at sample ratios, all at once."""
     alpha = np.asarray(coordinates, dtype=float)
     signal = signal_of(parameters)
-    # At 1 % more and fewer samples: how steep the curve is
+    # At 1 % more and fewer samples, and more and less noise: how steep the curve is
     near = alpha * np.array([[1.0], [0.99], [1.01]])
-    error, above, below = signal_evolution(signal, channel_of(parameters), near).error
+    error, *sides = signal_evolution(signal, channel_of(parameters), near).error
+    steep = _slope(sides[::-1])
+    noises = [parameters.noise * factor for factor in (1.01, 0.99)]
+    channels = [GaussianIndices(np.array([1.0]), np.array([noise])) for noise in noises]
+    response = 1 - _slope([signal_evolution(signal, each, alpha).error for each in channels])
     ridge = ridge_error(alpha, parameters.noise)
-    steep = (above - below) / (0.02 * np.maximum(error, 1e-300))
+    ridge_response = 1 - _slope([ridge_error(alpha, noise) for noise in noises])
+    shared = {"power": 1.0, **thresholds(signal)}
     return [
         {
             "matrix_error": float(E),
             "test_error": float(E),
             "noisy_test_error": float(E + parameters.noise),
             "ridge_error": float(R),
-            **thresholds(signal),
-            "steepness": float(s) if E > 0 else (0.0 if a == 0 else None),
+            "steepness": float(max(-s, 0.0)),
+            "power_response": float(k),
+            "ridge_power_response": float(k_ridge),
+            **shared,
         }
-        for E, R, s, a in zip(error, ridge, steep, above, strict=True)
+        for E, R, s, k, k_ridge in zip(error, ridge, steep, response, ridge_response, strict=True)
     ]
+
+
+def _slope(sides: list[np.ndarray]) -> np.ndarray:
+    """Logarithmic slope of an error between 1 % above and below; 0 where it vanishes."""
+    more, less = (np.asarray(side) for side in sides)
+    known = (more > 0) & (less > 0)
+    return np.where(known, np.log(np.where(known, more / np.where(known, less, 1), 1)) / 0.02, 0.0)
 
 
 def predict(parameters: BilinearParameters) -> Metrics:
@@ -84,7 +98,7 @@ def predict(parameters: BilinearParameters) -> Metrics:
     found = curve(parameters, np.array([parameters.samples / (d * L)]))[0]
     reason = unsettled(parameters, found)
     if reason:
-        own = ("matrix_error", "test_error", "noisy_test_error", "steepness")
+        own = ("matrix_error", "test_error", "noisy_test_error", "steepness", "power_response")
         found |= dict.fromkeys(own) | {NO_PREDICTION: reason}
     return found
 

@@ -1,0 +1,175 @@
+"""The system `bilinear-sequence`: parameters, one replicate, prediction, claims, figures."""
+
+import json
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+import pytest
+from pydantic import ValidationError
+
+from solvable.arrays import random_stream
+from solvable.frame.points import NO_PREDICTION, Point
+from solvable.models.sensing.bilinear import measure as module
+from solvable.models.sensing.bilinear.claims import CLAIMS
+from solvable.models.sensing.bilinear.measure import draw_weights, ridge_estimate
+from solvable.models.sensing.bilinear.parameters import BilinearParameters
+from solvable.models.sensing.bilinear.system import PRESETS, system
+from solvable.operators.rectangular_sensors import MatrixSensors
+
+
+def record_of(setting, seed=0):
+    return system.measure(BilinearParameters(**setting), random_stream("one", seed))
+
+
+def point_of(setting, seeds):
+    parameters = BilinearParameters(**setting)
+    records = [record_of(setting, seed) for seed in range(seeds)]
+    return Point(parameters.model_dump(), records, system.predict(parameters))
+
+
+@pytest.fixture(scope="module")
+def points():
+    chosen = [
+        {"noise": 0.1, "sample_ratio": 0.25},
+        {"noise": 0.1, "sample_ratio": 0.6},
+        {"noise": 0.0, "sample_ratio": 0.2},
+        {"noise": 0.0, "sample_ratio": 0.5},
+    ]
+    return [point_of({"dimension": 30} | setting, 8) for setting in chosen]
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"aspect": 0.5}, "longer side of the matrix over the shorter"),
+        ({"rank_ratio": 0.0}, "greater than 0"),
+        ({"noise": -0.1}, "greater than or equal to 0"),
+        ({"sample_ratio": 1e-4}, "at least 10 samples"),
+        ({"dimension": 400}, "products in a step"),
+        ({"rank": 3}, "Extra inputs"),
+    ],
+)
+def test_bad_parameters_are_refused(values, words):
+    with pytest.raises(ValidationError, match=words):
+        BilinearParameters(**values)
+
+
+def test_every_parameter_says_what_it_means():
+    for name, field in BilinearParameters.model_fields.items():
+        assert field.description, name
+
+
+@pytest.mark.parametrize("name", sorted(PRESETS))
+def test_presets_are_valid_at_every_point(name):
+    grid = PRESETS[name].grid
+    for values in product(*grid.values()):
+        BilinearParameters(**dict(zip(grid, values, strict=True)))
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        {},
+        {"aspect": 2.5, "rank_ratio": 3.0},
+        {"noise": 0.0, "sample_ratio": 1.5},
+        {"rank_ratio": 0.01, "sample_ratio": 0.2},
+        {"noise": 50.0, "sample_ratio": 0.05},
+    ],
+)
+def test_metrics_are_plain_and_named_alike(setting):
+    setting = {"dimension": 20} | setting
+    record, prediction = record_of(setting), system.predict(BilinearParameters(**setting))
+    assert set(record) - {"converged"} <= set(prediction)
+    assert {"recovery_ratio", "nuclear_norm_ratio"} <= set(prediction)
+    for metrics in (record, prediction):
+        assert json.loads(json.dumps(metrics, allow_nan=False)) == metrics
+    assert record == record_of(setting)
+    assert record != record_of(setting, 1)
+    assert record["converged"] == 1
+    assert record["test_error"] == pytest.approx(record["matrix_error"], rel=0.3, abs=1e-5)
+
+
+def test_the_teacher_is_what_is_measured():
+    parameters = BilinearParameters(dimension=12, aspect=1.5, rank_ratio=0.5)
+    S = system.teacher(parameters, random_stream("one", 0))["weights"]
+    np.testing.assert_array_equal(S, draw_weights(parameters, random_stream("one", 0)))
+    assert S.shape == (12, 18)
+    assert np.linalg.matrix_rank(S) == 6
+    norms = [
+        np.sum(draw_weights(parameters, random_stream("norm", i)) ** 2) / 216**0.5
+        for i in range(60)
+    ]
+    assert np.mean(norms) == pytest.approx(1.0, abs=0.1)
+
+
+def test_sensors_that_are_drawn_again_give_the_same_kind_of_error(monkeypatch):
+    setting = {"dimension": 10, "sample_ratio": 0.8}
+    held = np.mean([record_of(setting, i)["matrix_error"] for i in range(6)])
+    monkeypatch.setattr(module, "HELD", 0)
+    drawn = np.mean([record_of(setting, i)["matrix_error"] for i in range(6)])
+    assert drawn == pytest.approx(held, rel=0.25)
+
+
+@pytest.mark.parametrize("noise", [0.3, 0.0])
+def test_ridge_is_the_minimum(noise):
+    rng = np.random.default_rng(0)
+    n, shape = 40, (6, 10)
+    X, y = rng.standard_normal((n, 60)), rng.standard_normal((n, 1))
+    A = X / 60**0.25
+    # posterior of entries of variance 1 / sqrt(dL)
+    explicit = A.T @ np.linalg.solve(A @ A.T + noise * 60**0.5 * np.eye(n), y)
+    found = ridge_estimate(MatrixSensors(X, shape), y, noise)
+    assert np.allclose(found.ravel(), explicit[:, 0], atol=2e-3 * np.abs(explicit).max())
+
+
+def test_a_size_near_recovery_has_no_prediction():
+    near = BilinearParameters(dimension=40, noise=0.0, sample_ratio=0.35)
+    found = system.predict(near)
+    assert found["matrix_error"] is None
+    assert found["ridge_error"] == pytest.approx(0.65)
+    assert "Raise dimension or noise" in found[NO_PREDICTION]
+    for other in ({"sample_ratio": 0.5}, {"sample_ratio": 0.2}, {"noise": 0.1}):
+        settled = system.predict(near.model_copy(update=other))
+        assert settled["matrix_error"] is not None
+
+
+def test_claims_hold_and_can_fail(points):
+    verdicts = {v.claim: v for v in system.verdicts(points)}
+    for name, verdict in verdicts.items():
+        assert verdict.status in ("holds", "not testable"), (name, verdict.reason)
+    assert verdicts["recovery-before-the-nuclear-norm"].status == "holds"
+    assert sum(verdict.status == "holds" for verdict in verdicts.values()) >= 2
+    for row in system.power(points):
+        assert row.chance != "holds", row.claim
+    for claim in CLAIMS:
+        nothing = claim.verdict([])
+        assert nothing.status == "not testable"
+        assert len(nothing.reason) > 20
+
+
+@pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.name)
+def test_claims_fail_on_records_that_contradict_them(claim, points):
+    names = ("matrix_error", "test_error", "ridge_error")
+    moved = [
+        replace(
+            point,
+            metrics=[
+                one | {name: 0.5 + 0.3 * one[name] * (name == "ridge_error") for name in names}
+                for one in point.metrics
+            ],
+        )
+        for point in points
+    ]
+    assert claim.verdict(system.settled(moved)).status == "fails"
+
+
+def test_figures_show_both_lines_and_thresholds(points):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(system, "axis", replace(system.axis, resolution=6))
+        figures = system.figures(points)
+    first = figures[0]
+    assert {series.kind for series in first.series} == {"line", "dashed", "points"}
+    assert any("nuclear" in marker.label for figure in figures for marker in figure.markers)
+    assert len({figure.name for figure in figures}) == len(figures)
+    assert all(figure.caption for figure in figures)
