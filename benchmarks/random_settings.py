@@ -89,6 +89,8 @@ def too_dear(setting: Any, work: float) -> bool:
     ratio = getattr(setting, "sample_ratio", 0)
     rows = rows or round(ratio * columns ** (2 if quadratic else 1))
     products = (rows + size("test_samples")) * (columns**2 if quadratic else columns)
+    if hasattr(setting, "shape"):  # sensors of matrices that are not square
+        products = rows * math.prod(setting.shape)
     kernel = min(rows, size("kernel_samples"))
     lifted = rows if getattr(setting, "lift", "none") != "none" else 0
     return products > work or columns > MOST_COLUMNS or max(kernel, lifted) > MOST_KERNEL_ROWS
