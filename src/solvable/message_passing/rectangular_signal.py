@@ -57,9 +57,10 @@ class RectangularSignal:
         if noise > 1e9:
             return np.zeros_like(observed)
         law = RectangularLaw(aspect=self.aspect, rank_ratio=self.rank_ratio, noise=noise)
-        # No signal is beyond the edge; few samples put singular values there, which the law would all
-        # but keep and message passing would follow.
-        edge = law.edges[-1, 1]
+        # A signal of few rows or factors reaches beyond the edge, noise of few samples far beyond it: the
+        # law would all but keep that, and message passing follow it.
+        fewest = min(observed.shape[0], max(1.0, self.rank_ratio * observed.shape[0]))
+        edge = law.edges[-1, 1] * (1 + 2 * fewest ** (-2 / 3))
         return shrink(observed, lambda s: law.denoised(np.minimum(s, edge)))
 
     def prior_mean(self, dimension: int) -> np.ndarray:

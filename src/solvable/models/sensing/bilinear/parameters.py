@@ -8,7 +8,7 @@ from pydantic import Field, field_validator, model_validator
 
 from solvable.frame.system import Parameters
 
-HELD = 2e8
+HELD = 3e8
 """Numbers of sensors that are held, in single precision; more are drawn again at each product."""
 
 
