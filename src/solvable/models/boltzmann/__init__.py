@@ -1,0 +1,1 @@
+"""Restricted Boltzmann machines of a few hidden units: likelihood, learners, theory, dynamics."""

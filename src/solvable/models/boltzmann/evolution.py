@@ -1,0 +1,139 @@
+"""State evolution of a Boltzmann machine of sign units: overlap, norm and stability of its maximum."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from solvable.spectra.roots import bracketed_root
+
+LARGEST_COUPLING = 0.9999
+"""V above which a sample may take either sign: the prox has two branches, the maximum many rivals."""
+
+
+@dataclass(frozen=True)
+class UnitState:
+    """Fixed point of state evolution of one unit on one spike (covariance convention), or on none."""
+
+    spike: float
+    m: float  # w . w* / d
+    q: float  # |w|^2 / d
+    V: float
+    slope: float  # alpha E[g']
+    signal: float  # alpha E[u g]
+    power: float  # alpha E[g^2]
+    replicon: float  # alpha V^2 E[g'^2]
+
+    @property
+    def overlap(self) -> float:
+        """Cosine of weights and spike; 0 for a unit without weights."""
+        return self.m / float(np.sqrt(self.q)) if self.q > 0 else 0.0
+
+    @property
+    def stable(self) -> bool:
+        """Whether the maximum is the only one nearby."""
+        return self.replicon < 1 and self.V < LARGEST_COUPLING
+
+
+def bulk_edge(sample_ratio: float) -> float:
+    """Upper edge of the sample covariance of noise of variance 1."""
+    return (1 + sample_ratio**-0.5) ** 2
+
+
+def outlier(spike: float, sample_ratio: float) -> float:
+    """Eigenvalue of the sample covariance that a spike makes; the edge below its threshold."""
+    if spike**2 * sample_ratio <= 1:
+        return bulk_edge(sample_ratio)
+    # (1 + lambda) (1 + 1 / (alpha lambda))
+    return (1 + spike) * (1 + 1 / (sample_ratio * spike))
+
+
+def component_overlap(spike: float, sample_ratio: float) -> float:
+    """Cosine of the leading principal component with a spike in the limit; 0 below threshold."""
+    # zeta^2 = (1 - 1 / (alpha lambda^2)) / (1 + 1 / (alpha lambda))
+    share = (1 - 1 / (sample_ratio * spike**2)) / (1 + 1 / (sample_ratio * spike))
+    return float(np.sqrt(max(share, 0.0)))
+
+
+def unit_state(
+    spike: float, sample_ratio: float, weight_decay: float = 0.0, *, partner: bool = False
+) -> UnitState:
+    """Fixed point of one unit of signs; spike 0 for a unit that only has noise to learn.
+
+    With a partner, of one of two units of equal weights, which tanh Q_12 = tanh q keeps smaller.
+    """
+    alpha, c = sample_ratio, 1 + weight_decay
+    if c >= (outlier(spike, alpha) if spike else bulk_edge(alpha)):
+        return _without_weights(spike, alpha, c)
+    ratio = np.sqrt(spike)
+    m, q, V = (1.0 if spike else 0.0), 1.0 + spike, 0.3 / c
+    for _ in range(3_000):
+        slope, signal, power, square = _expectations(ratio * m, q, V)
+        slope, signal, power = alpha * slope, alpha * signal, alpha * power
+        room = alpha * (c + np.tanh(q) * partner) - slope
+        new_V = min(1 / room, LARGEST_COUPLING) if room > 0 else LARGEST_COUPLING
+        # m = V sqrt(lambda) alpha E[u g], q = V^2 (lambda alpha^2 E[u g]^2 + alpha E[g^2])
+        new_m, new_q = new_V * ratio * signal, new_V**2 * ((ratio * signal) ** 2 + power)
+        change = abs(new_V - V) + (abs(new_m - m) + abs(new_q - q)) / max(new_q, 1e-300)
+        m, q, V = new_m, new_q, new_V
+        if change < 1e-11:
+            break
+    return UnitState(spike, m, q, V, slope, signal, power, alpha * V**2 * square)
+
+
+def _without_weights(spike: float, alpha: float, c: float) -> UnitState:
+    """The unit whose weights decay to 0: no eigenvalue of the sample covariance exceeds 1 + l."""
+    # V (alpha c - alpha / (1 - V)) = 1, the smaller root
+    half = (alpha * (c - 1) + 1) / 2
+    V = (half - np.sqrt(max(half**2 - alpha * c, 0.0))) / (alpha * c)
+    # of alpha c V^2 - (alpha c + 1 - alpha) V + 1 = 0
+    slope = 1 / (1 - V)
+    return UnitState(spike, 0.0, 0.0, V, alpha * slope, 0.0, 0.0, alpha * (V * slope) ** 2)
+
+
+def _expectations(mean: float, q: float, V: float) -> tuple[float, float, float, float]:
+    """E[g'], E[u g], E[g^2] and E[g'^2] at omega = mean u + sqrt(q) xi."""
+    z, density, _ = nodes(mean, q, V)
+    g = np.tanh(z)
+    curvature = 1 - g * g
+    slope = curvature / (1 - V * curvature)
+    return (
+        float(density @ slope),
+        float(density @ g),
+        float(density @ (g * g)),
+        float(density @ (slope * slope)),
+    )
+
+
+def nodes(mean: float, q: float, V: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Nodes z = omega + V tanh z, their weights for omega ~ N(mean, q), and omega."""
+    # Integrated over z, where all is smooth however near V is to 1: d omega = (1 - V tanh' z) dz
+    reach = abs(mean) + 8.5 * np.sqrt(q)
+    last = min(reach / (1 - V), reach + V)
+    z = np.linspace(-last, last, 1_001)
+    g = np.tanh(z)
+    omega = z - V * g
+    density = np.exp(-((omega - mean) ** 2) / (2 * q)) * (1 - V * (1 - g * g))
+    return z, density / density.sum(), omega
+
+
+def bayes_overlap(spike: float, sample_ratio: float) -> float:
+    """Cosine with the spike of the posterior mean: signs on both sides, everything known; a bound."""
+    if spike**2 * sample_ratio <= 1:
+        return 0.0
+    nodes, weights = np.polynomial.hermite_e.hermegauss(101)
+    weights = weights / weights.sum()
+
+    def found(s: float) -> float:
+        # F(s) = E tanh(s + sqrt(s) Z)
+        return float(weights @ np.tanh(s + np.sqrt(s) * nodes))
+
+    # q_w = F(lambda alpha q_u), q_u = F(lambda q_w); F is concave, so there is one root above 0
+    def excess(q: float) -> float:
+        return found(spike * sample_ratio * found(spike * q)) - q
+
+    ends = (excess(1e-6), excess(1.0))
+    if ends[1] >= 0:  # rounding: everything is found
+        return 1.0
+    return float(np.sqrt(bracketed_root(excess, 1e-6, 1.0, ends=ends))) if ends[0] > 0 else 0.0

@@ -1,0 +1,197 @@
+"""Maximum of the likelihood of a Boltzmann machine: message passing, gradient ascent, stability."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from solvable.models.boltzmann.evolution import LARGEST_COUPLING
+from solvable.models.boltzmann.likelihood import (
+    Units,
+    coupling_moment,
+    couplings_given,
+    field_variance,
+    gradient,
+)
+
+NOTHING = 1e-8
+"""Squared norm per dimension below which weights have decayed to 0."""
+
+
+@dataclass(frozen=True)
+class Maximum:
+    """A stationary point of the likelihood with weight decay, and whether it was reached."""
+
+    weights: np.ndarray  # (d, k)
+    replicon: float  # NaN where the couplings of message passing do not exist
+    residual: float  # norm of the gradient over that of the weights
+    iterations: int
+    settled: bool
+
+    @property
+    def norm(self) -> float:
+        """|W|^2 / d."""
+        return float(np.sum(self.weights**2) / len(self.weights))
+
+    @property
+    def stable(self) -> bool:
+        """Whether the search came to rest where small changes of a sample die out."""
+        return self.settled and self.replicon < 1
+
+
+def principal_directions(X: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
+    """Leading right singular vectors of X, shape (d, count)."""
+    n, d = X.shape
+    if min(n, d) <= 400 or count >= min(n, d) // 2:
+        if d <= n:
+            return np.linalg.eigh(X.T @ X)[1][:, : -count - 1 : -1]
+        values, left = np.linalg.eigh(X @ X.T)
+        kept = slice(None, -count - 1, -1)
+        return np.asarray(X.T @ left[:, kept] / np.sqrt(np.maximum(values[kept], 1e-300)))
+    from scipy.sparse.linalg import LinearOperator, eigsh
+
+    moment = LinearOperator((d, d), matvec=lambda v: X.T @ (X @ v), dtype=X.dtype)
+    vectors = eigsh(moment, count, tol=1e-6, v0=rng.standard_normal(d))[1]
+    return np.asarray(vectors[:, ::-1])
+
+
+def message_passing(
+    X: np.ndarray,
+    start: np.ndarray,
+    weight_decay: float,
+    *,
+    max_steps: int = 300,
+    tolerance: float = 1e-8,
+    damping: float = 0.0,
+) -> Maximum:
+    """AMP-RBM for units of signs: fixed points are stationary points of the likelihood."""
+    (n, d), k = X.shape, start.shape[1]
+    ratio, W, V = n / d, start, np.eye(k) * 0.3 / (1 + weight_decay)
+    g, z, Q = np.zeros((n, k)), None, start.T @ start / d
+    change, step = np.inf, 0
+    for step in range(1, max_steps + 1):
+        # omega = X W / sqrt(d) - g V, z = omega + V g(z)
+        omega = X @ W / np.sqrt(d) - g @ V
+        z = _prox(omega, V, omega if z is None else z)
+        g = np.tanh(z)
+        # b = (1/d) sum g', Gamma = X^T g / sqrt(d) - W b, W = Gamma V
+        b = responses(z, V, "rademacher").sum(axis=0) / d
+        gamma = X.T @ g / np.sqrt(d) - W @ b
+        new_V = _clipped(couplings_given(gamma.T @ gamma / d, b, ratio, weight_decay, Q))
+        new = gamma @ new_V
+        change = float(np.linalg.norm(new - W) / max(float(np.linalg.norm(new)), 1e-300))
+        kept = damping if step > 1 else 0.0
+        W, V = (1 - kept) * new + kept * W, (1 - kept) * new_V + kept * V
+        Q = W.T @ W / d
+        if change < tolerance or np.trace(Q) < NOTHING:
+            break
+    return _maximum(X, W, weight_decay, step, change < tolerance)
+
+
+def _prox(omega: np.ndarray, V: np.ndarray, z: np.ndarray) -> np.ndarray:
+    """The z that solves z = omega + V tanh z for every sample, by Newton's method."""
+    k, identity = len(V), np.eye(len(V))
+    for _ in range(100):
+        g = np.tanh(z)
+        residual = z - omega - g @ V
+        e = 1 - g * g
+        if k == 1:
+            move = residual / (1 - V * e)
+        else:
+            slopes = identity - V * e[:, None, :]
+            move = np.linalg.solve(slopes, residual[:, :, None])[:, :, 0]
+        z = z - move
+        if np.abs(move).max() < 1e-12 * (1 + np.abs(z).max()):
+            break
+    return z
+
+
+def responses(z: np.ndarray, V: np.ndarray, units: Units) -> np.ndarray:
+    """Slopes dg/d omega = (1 - e V)^-1 e of each sample, shape (n, k, k); e is the curvature of eta_1."""
+    e, k = field_variance(z, units), len(V)
+    if k == 1:
+        return np.asarray((e / (1 - V * e))[:, :, None])
+    identity = np.eye(k)
+    return np.linalg.solve(identity - e[:, :, None] * V, e[:, :, None] * identity)
+
+
+def _clipped(V: np.ndarray) -> np.ndarray:
+    """V between 0 and 1, where every sample has one answer."""
+    if not np.isfinite(V).all():
+        return np.eye(len(V)) * 0.5
+    values, vectors = np.linalg.eigh(V)
+    # A V that is negative came through infinity.
+    values = np.where(values > 0, np.minimum(values, 0.995), 0.995)
+    return np.asarray((vectors * values) @ vectors.T)
+
+
+def ascend(
+    X: np.ndarray,
+    start: np.ndarray,
+    weight_decay: float,
+    *,
+    rate: float = 1.0,
+    max_steps: int = 2_000,
+    tolerance: float = 1e-6,
+) -> Maximum:
+    """Gradient ascent for units of signs; `rate` in (0, 1] in units of 1 / (1 + l).
+
+    The penalty of overlaps between units is taken implicitly: a plain step turns two units of large
+    norm about each other for ever.
+    """
+    (n, d), W = X.shape, start
+    k, residual, steps = start.shape[1], np.inf, 0
+    nothing, Q = np.zeros((k, k)), start.T @ start / d
+    while steps < max_steps:
+        steps += 1
+        gamma = X.T @ np.tanh(X @ W / np.sqrt(d)) * (np.sqrt(d) / n)
+        V = couplings_given(gamma.T @ gamma / d, nothing, 1.0, weight_decay, Q)
+        if not np.isfinite(V).all():
+            V = np.linalg.inv(coupling_moment(Q, "rademacher") + weight_decay * np.eye(k))
+        new = gamma @ V
+        residual = float(np.linalg.norm(new - W) / max(float(np.linalg.norm(W)), 1e-300))
+        W = W + rate * (new - W)
+        Q = W.T @ W / d
+        if residual < tolerance or np.trace(Q) < NOTHING:
+            break
+    return _maximum(X, W, weight_decay, steps, residual < tolerance)
+
+
+def _maximum(
+    X: np.ndarray, W: np.ndarray, weight_decay: float, iterations: int, settled: bool
+) -> Maximum:
+    """What was reached, with its gradient and stability."""
+    if np.sum(W**2) < NOTHING * len(W):
+        W, settled, residual = np.zeros_like(W), True, 0.0
+    else:
+        slope = gradient(X, W, "rademacher", weight_decay)
+        residual = float(np.linalg.norm(slope) / np.linalg.norm(W))
+    replicon = replicon_of(X, W, "rademacher", weight_decay)
+    return Maximum(W, replicon, residual, iterations, settled)
+
+
+def replicon_of(X: np.ndarray, W: np.ndarray, units: Units, weight_decay: float) -> float:
+    """Growth of a small change of samples in a step of message passing at W; NaN beyond all bounds.
+
+    Its couplings V = (alpha (H + l) - b(V))^-1 are the limit of an iteration whose rate it is.
+    """
+    (n, d), k = X.shape, W.shape[1]
+    z = X @ W / np.sqrt(d)
+    H = coupling_moment(W.T @ W / d, units) + weight_decay * np.eye(k)
+    V, change = np.zeros((k, k)), np.inf
+    for _ in range(2_000):
+        room = n / d * H - responses(z, V, units).sum(axis=0) / d
+        if np.linalg.matrix_rank(room) < k:
+            return float("nan")
+        new = np.linalg.inv(room)
+        values = np.linalg.eigvalsh((new + new.T) / 2)
+        if values[0] <= 0 or values[-1] >= LARGEST_COUPLING:
+            return float("nan")
+        change, V = float(np.abs(new - V).max()), (new + new.T) / 2
+        if change < 1e-10:
+            break
+    # alpha E[(V g') x (V g')] acts on changes of covariances between units
+    VG = V @ responses(z, V, units)
+    square = np.einsum("nab,ncd->acbd", VG, VG).reshape(k * k, k * k) / d
+    return float(np.abs(np.linalg.eigvals(square)).max())

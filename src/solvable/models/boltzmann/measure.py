@@ -1,0 +1,116 @@
+"""One replicate of a Boltzmann machine on spiked data: draw, fit, score."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from solvable.frame.points import Metrics, listed
+from solvable.models.boltzmann.maximum import (
+    Maximum,
+    ascend,
+    message_passing,
+    principal_directions,
+)
+from solvable.models.boltzmann.parameters import BoltzmannParameters
+from solvable.models.boltzmann.predict import RATE, START
+
+
+def draw_directions(parameters: BoltzmannParameters, rng: np.random.Generator) -> np.ndarray:
+    """Directions w* of signs, orthogonal up to what d leaves over, shape (d, r)."""
+    d, r = parameters.dimension, len(parameters.strengths)
+    # Every pattern of relative signs as often as any other
+    patterns = (np.arange(d)[:, None] >> np.arange(r)) & 1
+    signs = 1.0 - 2.0 * rng.permutation(patterns)
+    return np.asarray(signs * rng.choice([-1.0, 1.0], (d, 1)))
+
+
+def draw_teacher(
+    parameters: BoltzmannParameters, rng: np.random.Generator
+) -> dict[str, np.ndarray]:
+    """Directions of the spikes of one replicate, stored with a study."""
+    return {"directions": draw_directions(parameters, rng)}
+
+
+def draw_samples(
+    parameters: BoltzmannParameters, directions: np.ndarray, rng: np.random.Generator
+) -> np.ndarray:
+    """Samples in units of the background, shape (n, d)."""
+    n, (d, r) = parameters.samples, directions.shape
+    # x = W* Lambda^(1/2) u / sqrt(d) + z
+    X = rng.standard_normal((n, d))
+    signs = rng.choice([-1.0, 1.0], (n, r))
+    X += (signs * np.sqrt(parameters.strengths)) @ (directions.T / np.sqrt(d))
+    return X
+
+
+def measure(parameters: BoltzmannParameters, rng: np.random.Generator) -> Metrics:
+    """Metrics of one replicate; no overlap and norm where the fit is not at a stable maximum."""
+    directions = draw_directions(parameters, rng)
+    X = draw_samples(parameters, directions, rng)
+    k = parameters.hidden_units
+    components = principal_directions(X, max(k, 1), rng)
+    shared: Metrics = {"pca_overlap": listed(span_overlap(components, directions))}
+    if parameters.steps:
+        W = _some_steps(parameters, X, directions, rng)
+        norm = float(np.sum(W**2) / len(W))
+        return shared | {
+            "overlap": listed(span_overlap(W, directions)),
+            "norm": norm,
+            "replicon": None,
+            "converged": None,
+        }
+    found = fit(parameters, X, components, rng)
+    overlap = span_overlap(found.weights, directions) * (1.0 if found.stable else np.nan)
+    return shared | {
+        "overlap": listed(overlap),
+        "norm": found.norm if found.stable else None,
+        "replicon": found.replicon if np.isfinite(found.replicon) else None,
+        "converged": float(found.stable),
+    }
+
+
+def fit(
+    parameters: BoltzmannParameters,
+    X: np.ndarray,
+    components: np.ndarray,
+    rng: np.random.Generator,
+) -> Maximum:
+    """The maximum that the algorithm finds."""
+    d, decay = X.shape[1], parameters.weight_decay
+    if parameters.algorithm == "gradient":
+        start = 0.1 * rng.standard_normal((d, parameters.hidden_units))
+        return ascend(X, start, decay)
+    found = message_passing(X, components * np.sqrt(d), decay)
+    if not found.settled:
+        found = message_passing(X, components * np.sqrt(d), decay, damping=0.5)
+    return found
+
+
+def _some_steps(
+    parameters: BoltzmannParameters,
+    X: np.ndarray,
+    directions: np.ndarray,
+    rng: np.random.Generator,
+) -> np.ndarray:
+    """Weights after some steps from a start of exactly the stated norm and overlap."""
+    m, q = START
+    basis = np.linalg.qr(directions)[0] * np.sqrt(len(directions))
+    truth = directions[:, int(np.argmax(parameters.strengths))]
+    free = rng.standard_normal(len(truth))
+    free -= basis @ (basis.T @ free) / len(truth)
+    free *= np.sqrt((q - m**2) * len(truth) / (free @ free))
+    start = (m * truth + free)[:, None]
+    found = ascend(
+        X, start, parameters.weight_decay, rate=RATE, max_steps=parameters.steps, tolerance=0.0
+    )
+    return found.weights
+
+
+def span_overlap(W: np.ndarray, directions: np.ndarray) -> np.ndarray:
+    """Cosine of each direction with the span of the weights; NaN without weights."""
+    left, sizes, _ = np.linalg.svd(W, full_matrices=False)
+    # What is a thirtieth of the largest is the difference of two units that share a direction.
+    kept = left[:, sizes > sizes[0] / 30] if sizes[0] > 0 else left[:, :0]
+    if not kept.size:
+        return np.full(directions.shape[1], np.nan)
+    return np.asarray(np.linalg.norm(kept.T @ directions, axis=0) / np.sqrt(len(W)))

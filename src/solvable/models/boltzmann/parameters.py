@@ -1,0 +1,74 @@
+"""Parameters of the system `boltzmann-machine`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from solvable.frame.system import Parameters
+
+Algorithm = Literal["amp", "gradient"]
+
+Strength = Annotated[float, Field(gt=0, le=1000)]
+
+
+class BoltzmannParameters(Parameters):
+    """Parameters of spiked data and of the machine that is fitted to them."""
+
+    dimension: int = Field(1000, ge=100, le=20_000)
+    """Number d of visible units."""
+    sample_ratio: float = Field(2.0, gt=0, le=100)
+    """Samples per visible unit, n/d."""
+    noise: float = Field(1.0, gt=0, le=1000)
+    """Variance of the background of the data; the machine sees them over its square root, so that only
+    the ratio of spike and noise matters."""
+    spike: Strength | Annotated[tuple[Strength, ...], Field(min_length=1, max_length=4)] = 2.0
+    """Variance that a latent sign adds along its direction (a covariance), a number or a list."""
+    hidden_units: int = Field(1, ge=1, le=4)
+    """Number k of hidden units, which are signs."""
+    weight_decay: float = Field(0.0, ge=0, le=100)
+    """Decay l of the penalty n l |W|^2 / (2 d)."""
+    algorithm: Algorithm = "amp"
+    """Message passing from the principal components, or gradient ascent from a small random start."""
+    steps: int = Field(0, ge=0, le=40)
+    """Steps of gradient ascent, from weights of norm 1 and overlap 0.2 with the largest spike; 0: until
+    the gradient vanishes."""
+
+    @model_validator(mode="after")
+    def _check(self) -> BoltzmannParameters:
+        if self.samples < 10:
+            raise ValueError(
+                f"sample_ratio is {self.sample_ratio:g}, so that there are {self.samples} samples; "
+                "allowed: at least 10 samples"
+            )
+        if self.samples * self.dimension > 2.5e8:
+            raise ValueError(
+                f"{self.samples} samples of {self.dimension} numbers take "
+                f"{8e-9 * self.samples * self.dimension:.1f} GB; allowed: up to 2 GB. Lower "
+                "sample_ratio or dimension"
+            )
+        if self.steps and (self.algorithm != "gradient" or self.hidden_units > 1):
+            raise ValueError(
+                f"steps is {self.steps} with algorithm={self.algorithm} and "
+                f"hidden_units={self.hidden_units}; allowed: 0, or algorithm=gradient with "
+                "hidden_units=1"
+            )
+        return self
+
+    @property
+    def samples(self) -> int:
+        """Number n of samples."""
+        return round(self.sample_ratio * self.dimension)
+
+    @property
+    def strengths(self) -> tuple[float, ...]:
+        """Spikes in units of the background, as the machine sees them."""
+        spikes = self.spike if isinstance(self.spike, tuple) else (self.spike,)
+        return tuple(spike / self.noise for spike in spikes)
+
+    @property
+    def place(self) -> str:
+        """Words for a place in a study."""
+        spikes = ", ".join(f"{strength:.3g}" for strength in self.strengths)
+        return f"n/d = {self.sample_ratio:.4g}, spike {spikes}, weight decay {self.weight_decay:g}"

@@ -1,0 +1,213 @@
+"""Prediction of a Boltzmann machine of sign units on spiked data, at a size."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import combinations
+
+import numpy as np
+
+from solvable.frame.points import NO_PREDICTION, Metrics, listed
+from solvable.models.boltzmann.components import drawn_components
+from solvable.models.boltzmann.dynamics import ascent_path
+from solvable.models.boltzmann.evolution import (
+    LARGEST_COUPLING,
+    UnitState,
+    bayes_overlap,
+    bulk_edge,
+    component_overlap,
+    outlier,
+    unit_state,
+)
+from solvable.models.boltzmann.pairs import apart_growth, shared_state
+from solvable.models.boltzmann.parameters import BoltzmannParameters
+
+START = (0.2, 1.0)
+"""m = w . w* / d and q = |w|^2 / d at which a given number of steps starts."""
+
+RATE = 0.5
+"""Rate of those steps, in units of 1 / (1 + l)."""
+
+
+@dataclass(frozen=True)
+class Phase:
+    """What the units do: found directions, numbers, and why there are none."""
+
+    units: tuple[UnitState, ...] = ()  # in the order of the spikes that they found
+    spikes: tuple[int, ...] = ()
+    norm: float | None = None
+    replicon: float | None = None
+    reason: str = ""
+
+
+def predict(parameters: BoltzmannParameters) -> Metrics:
+    """Overlaps, norm and stability; with them principal components and the Bayes-optimal line."""
+    ratio = parameters.samples / parameters.dimension
+    strengths = parameters.strengths
+    drawn = _components(parameters, parameters.hidden_units)
+    metrics: Metrics = {
+        "pca_overlap": listed(drawn.mean(axis=0)),
+        "bayes_overlap": [bayes_overlap(strength, ratio) for strength in strengths],
+        "threshold_ratio": [strength**-2 for strength in strengths],
+    }
+    if parameters.steps:
+        return metrics | _steps(parameters, ratio)
+    phase = phase_of(strengths, ratio, parameters.hidden_units, parameters.weight_decay)
+    overlap: list[float | None] = [None] * len(strengths)
+    reason, norm = _too_near(phase, parameters, ratio), phase.norm
+    if not reason and not phase.reason:
+        overlap, reason = _overlaps(phase, parameters, ratio)
+    norm, reason = None if reason else norm, reason or phase.reason
+    found: Metrics = {
+        "overlap": overlap,
+        "norm": norm,
+        "replicon": phase.replicon,
+        "converged": None if norm is None else 1.0,
+    }
+    return metrics | found | ({NO_PREDICTION: reason} if reason else {})
+
+
+def _components(parameters: BoltzmannParameters, count: int) -> np.ndarray:
+    return drawn_components(parameters.strengths, parameters.samples, parameters.dimension, count)
+
+
+@lru_cache(maxsize=1024)
+def phase_of(
+    strengths: tuple[float, ...], ratio: float, hidden_units: int, weight_decay: float
+) -> Phase:
+    """Whether units learn a spike each, or two of them one, and whether that is stable."""
+    order = np.argsort(strengths)[::-1]
+    found = tuple(int(spike) for spike in order[:hidden_units])
+    units = tuple(unit_state(strengths[spike], ratio, weight_decay) for spike in found)
+    spare = hidden_units - len(units)
+    everyone = units + (unit_state(0.0, ratio, weight_decay),) * spare
+    replicon: float | None = max(unit.replicon for unit in everyone)
+    apart = all(unit.stable for unit in everyone)
+    growth = max(
+        (apart_growth(one, two, ratio) for one, two in combinations(everyone, 2)), default=0.0
+    )
+    if all(unit.q == 0 for unit in everyone):
+        return Phase(norm=0.0, replicon=replicon, reason=(
+            f"weight decay {weight_decay:g} leaves no weights: no eigenvalue of the sample covariance "
+            "exceeds 1 + weight_decay. Lower weight_decay below "
+            f"{outlier(max(strengths), ratio) - 1:.3g}."
+        ))  # fmt: skip
+    if hidden_units == 2:
+        second = strengths[order[1]] if len(order) > 1 else 0.0
+        shared = shared_state(strengths[order[0]], ratio, weight_decay, second)
+        if shared.stable and (not apart or growth > 1):
+            return Phase((shared.unit,), found[:1], 2 * shared.unit.q, shared.replicon)
+        if shared.stable or (apart and growth > 0.7):
+            return Phase(reason=(
+                f"two units may learn a spike each, or share one, and which depends on the start "
+                f"(a mixture grows by {growth:.2g} in a step; predicted: up to 0.7, or above 1). "
+                "Change weight_decay."
+            ))  # fmt: skip
+    if not apart:
+        if any(unit.V >= LARGEST_COUPLING for unit in everyone):
+            replicon = None  # message passing has no answer at all
+        return Phase(replicon=replicon, reason=_unstable(everyone, ratio, weight_decay))
+    if growth > 0.7:
+        return Phase(reason=(
+            f"units may share directions (a mixture grows by {growth:.2g} in a step; predicted: up to "
+            "0.7). Lower weight_decay or hidden_units."
+        ))  # fmt: skip
+    return Phase(units, found, sum(unit.q for unit in units), replicon)
+
+
+def _unstable(units: tuple[UnitState, ...], ratio: float, weight_decay: float) -> str:
+    """Why the likelihood has many maxima."""
+    edge = bulk_edge(ratio) - 1
+    hint = "Raise sample_ratio or spike" + (
+        f", or set weight_decay near {edge:.3g}." if edge <= 100 else "."
+    )
+    if any(unit.spike == 0 for unit in units):
+        hint = f"Lower hidden_units, or set weight_decay above {edge:.3g}."
+    return (
+        "unstable: the likelihood has many maxima (a small change grows in a step of message passing; "
+        f"see replicon, which is predicted below 1). {hint}"
+    )
+
+
+def _too_near(phase: Phase, parameters: BoltzmannParameters, ratio: float) -> str:
+    """Why samples of this size differ in what the limit says, or nothing."""
+    d, c = parameters.dimension, 1 + parameters.weight_decay
+    if phase.reason and phase.norm is None:
+        return ""
+    replicon = phase.replicon or 0.0
+    # Simulated, d = 100 to 1,000: so near the instability some samples are beyond it.
+    limit = 1 - 3 * d ** (-1 / 3)
+    if replicon > limit:
+        return (
+            f"unstable in some samples: a small change grows by {replicon:.2g} in a step of message "
+            f"passing (predicted at {d} dimensions: up to {max(limit, 0):.2g}). Raise dimension, "
+            "sample_ratio or spike."
+        )
+    learnt = sorted(parameters.strengths)[::-1][: parameters.hidden_units]
+    places = [outlier(strength, ratio) for strength in learnt]
+    places += [bulk_edge(ratio)] * (parameters.hidden_units > len(places))
+    # An eigenvalue s of the sample covariance scatters by s (2 / n)^(1/2).
+    scatter = np.sqrt(2 / parameters.samples)
+    if parameters.weight_decay and any(abs(s - c) < 2.5 * scatter * s for s in places):
+        return (
+            f"weight decay {parameters.weight_decay:g} leaves weights in some samples and none in "
+            f"others (an eigenvalue of the sample covariance is near 1 + weight_decay: "
+            f"{min(places, key=lambda s: abs(s - c)):.3g}). Change weight_decay, or raise dimension."
+        )
+    return ""
+
+
+def _overlaps(
+    phase: Phase, parameters: BoltzmannParameters, ratio: float
+) -> tuple[list[float | None], str]:
+    """Overlaps at the dimension: those of the limit, rounded as principal components are."""
+    strengths, d = parameters.strengths, parameters.dimension
+    drawn = _components(parameters, len(phase.spikes))
+    overlap: list[float | None] = [None] * len(strengths)
+    for spike, unit in zip(phase.spikes, phase.units, strict=True):
+        limit = component_overlap(strengths[spike], ratio)
+        if unit.q > 0:
+            overlap[spike] = min(unit.overlap * float(drawn[:, spike].mean()) / limit, 1.0)
+    others = [spike for spike in range(len(strengths)) if spike not in phase.spikes]
+    if others:
+        least = drawn[:, list(phase.spikes)].min(axis=1)
+        if (drawn[:, others].max(axis=1) > least).any():
+            return [None] * len(strengths), (
+                "spikes are so alike at this dimension that fewer units may learn either. Raise "
+                "dimension or hidden_units."
+            )
+    for spike in others:
+        # m_b is pushed by noise of the samples and shrunk or kept by what the unit answers
+        chance = 0.0
+        for unit in phase.units:
+            growth = unit.V * strengths[spike] * unit.slope
+            variance = (1 - unit.overlap**2) * (1 + strengths[spike]) / d
+            chance += variance / (1 - growth) ** 2
+        overlap[spike] = float(np.sqrt(2 / np.pi * chance))
+    return overlap, ""
+
+
+def _steps(parameters: BoltzmannParameters, ratio: float) -> Metrics:
+    """Overlap and norm after a given number of steps."""
+    strengths = parameters.strengths
+    largest = int(np.argmax(strengths))
+    path = _path(strengths[largest], ratio, parameters.weight_decay, parameters.steps)
+    overlap: list[float | None] = [None] * len(strengths)
+    overlap[largest] = float(path[0])
+    return {"overlap": overlap, "norm": float(path[1]), "replicon": None, "converged": None}
+
+
+@lru_cache(maxsize=1024)
+def _path(spike: float, ratio: float, weight_decay: float, steps: int) -> tuple[float, float]:
+    m, q = START
+    path = ascent_path(spike, ratio, steps, m=m, q=q, rate=RATE, weight_decay=weight_decay)
+    return float(path.overlap[-1]), float(path.q[-1])
+
+
+def chance(parameters: BoltzmannParameters, prediction: Metrics) -> Metrics:
+    """Metrics of weights without direction."""
+    count = min(parameters.hidden_units, len(parameters.strengths))
+    random = float(np.sqrt(count / parameters.dimension))
+    overlap: list[float | None] = [random] * len(parameters.strengths)
+    return {"overlap": overlap, "pca_overlap": overlap, "norm": START[1]}
