@@ -22,9 +22,10 @@ def drawn_components(
     # They reach (n d / (sqrt(n) + sqrt(d))^2)^(1/3) blocks deep where they are at the edge (Airy).
     depth = (n * d / (np.sqrt(n) + np.sqrt(d)) ** 2) ** (1 / 3)
     blocks = min(round(7 * depth + 10), min(n, d) // r)
-    rng = random_stream("principal components", r)
     found = np.empty((draws, r))
     for draw in range(draws):
+        # The same numbers at every size, so that lines are smooth
+        rng = random_stream("principal components", r, draw)
         vectors = _leading(_chain(spikes, n, d, blocks, rng), components)
         found[draw] = np.linalg.norm(vectors[:r], axis=1)
     return found
@@ -35,20 +36,18 @@ def _chain(
 ) -> np.ndarray:
     """Lower bands of X^T X in the basis of the chain, shape (2 r, blocks r)."""
     r = len(spikes)
+    common, start, rest = rng.standard_normal((3, r, r))
+    normals = rng.standard_normal((blocks, 2, r, r))
     # R of a Gaussian matrix of N rows: chi_(N - i) on the diagonal, normal above it (Bartlett)
     depth = r * np.arange(blocks)[:, None] + np.arange(r)
-    R = np.triu(rng.standard_normal((blocks, r, r)), 1)
-    L = np.tril(rng.standard_normal((blocks, r, r)), -1)
-    places = np.arange(r)
-    R[:, places, places] = np.sqrt(rng.chisquare(np.maximum(n - depth, 1)))
-    L[:, places, places] = np.sqrt(rng.chisquare(np.maximum(d - r - depth, 1)))
+    R = _triangles(np.swapaxes(normals[:, 0], 1, 2), n - depth)
+    L = np.swapaxes(_triangles(normals[:, 1], d - r - depth), 1, 2)
     # The first block holds the spikes: U Lambda^(1/2) + Z, with U^T U / n = 1 up to n^(-1/2)
-    common = np.sqrt(n) * rng.standard_normal((r, r))
-    U = np.linalg.cholesky(n * np.eye(r) + np.tril(common, -1) + np.tril(common, -1).T).T
-    first = U * np.sqrt(spikes) + rng.standard_normal((r, r))
-    rest = np.triu(rng.standard_normal((r, r)), 1)
-    rest[places, places] = np.sqrt(rng.chisquare(np.maximum(n - r - places, 1)))
-    R[0] = np.linalg.cholesky(first.T @ first + rest.T @ rest).T
+    correlations = np.sqrt(n) * (np.tril(common, -1) + np.tril(common, -1).T)
+    U = np.linalg.cholesky(n * np.eye(r) + correlations).T
+    first = U * np.sqrt(spikes) + start
+    below = _triangles(rest[None], n - r - np.arange(r)[None])[0]
+    R[0] = np.linalg.cholesky(first.T @ first + below.T @ below).T
     diagonal = np.swapaxes(R, 1, 2) @ R
     diagonal[1:] += np.swapaxes(L[:-1], 1, 2) @ L[:-1]
     beside = np.swapaxes(np.swapaxes(R[:-1], 1, 2) @ L[:-1], 1, 2)
@@ -59,6 +58,17 @@ def _chain(
                 bands[row - column, column::r] = diagonal[:, row, column]
             bands[r + row - column, column : (blocks - 1) * r : r] = beside[:, row, column]
     return bands
+
+
+def _triangles(normals: np.ndarray, degrees: np.ndarray) -> np.ndarray:
+    """Upper triangles with chi on the diagonal, from normal numbers of shape (blocks, r, r)."""
+    places, kept = np.arange(normals.shape[1]), np.maximum(degrees, 1)
+    triangles = np.triu(normals, 1)
+    # chi^2 = k (1 - 2 / (9 k) + z (2 / (9 k))^(1/2))^3 (Wilson and Hilferty)
+    share = 2 / (9 * kept)
+    root = np.maximum(1 - share + normals[:, places, places] * np.sqrt(share), 0)
+    triangles[:, places, places] = np.sqrt(kept * root**3)
+    return triangles
 
 
 def _leading(bands: np.ndarray, count: int) -> np.ndarray:

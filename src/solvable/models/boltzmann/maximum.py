@@ -61,7 +61,7 @@ def message_passing(
     start: np.ndarray,
     weight_decay: float,
     *,
-    max_steps: int = 300,
+    max_steps: int = 200,
     tolerance: float = 1e-8,
     damping: float = 0.0,
 ) -> Maximum:
@@ -69,7 +69,7 @@ def message_passing(
     (n, d), k = X.shape, start.shape[1]
     ratio, W, V = n / d, start, np.eye(k) * 0.3 / (1 + weight_decay)
     g, z, Q = np.zeros((n, k)), None, start.T @ start / d
-    change, step = np.inf, 0
+    change, step, beyond = np.inf, 0, 0
     for step in range(1, max_steps + 1):
         # omega = X W / sqrt(d) - g V, z = omega + V g(z)
         omega = X @ W / np.sqrt(d) - g @ V
@@ -78,13 +78,15 @@ def message_passing(
         # b = (1/d) sum g', Gamma = X^T g / sqrt(d) - W b, W = Gamma V
         b = responses(z, V, "rademacher").sum(axis=0) / d
         gamma = X.T @ g / np.sqrt(d) - W @ b
-        new_V = _clipped(couplings_given(gamma.T @ gamma / d, b, ratio, weight_decay, Q))
+        found = couplings_given(gamma.T @ gamma / d, b, ratio, weight_decay, Q)
+        new_V = _clipped(found)
+        beyond = beyond + 1 if not np.array_equal(found, new_V) else 0
         new = gamma @ new_V
         change = float(np.linalg.norm(new - W) / max(float(np.linalg.norm(new)), 1e-300))
         kept = damping if step > 1 else 0.0
         W, V = (1 - kept) * new + kept * W, (1 - kept) * new_V + kept * V
         Q = W.T @ W / d
-        if change < tolerance or np.trace(Q) < NOTHING:
+        if change < tolerance or np.trace(Q) < NOTHING or beyond == 50:
             break
     return _maximum(X, W, weight_decay, step, change < tolerance)
 
@@ -121,6 +123,8 @@ def _clipped(V: np.ndarray) -> np.ndarray:
     if not np.isfinite(V).all():
         return np.eye(len(V)) * 0.5
     values, vectors = np.linalg.eigh(V)
+    if values[0] > 0 and values[-1] < 0.995:
+        return V
     # A V that is negative came through infinity.
     values = np.where(values > 0, np.minimum(values, 0.995), 0.995)
     return np.asarray((vectors * values) @ vectors.T)

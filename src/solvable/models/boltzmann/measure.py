@@ -79,9 +79,9 @@ def fit(
     d, decay = X.shape[1], parameters.weight_decay
     if parameters.algorithm == "gradient":
         start = 0.1 * rng.standard_normal((d, parameters.hidden_units))
-        return ascend(X, start, decay)
+        return ascend(X, start, decay, max_steps=1_000)
     found = message_passing(X, components * np.sqrt(d), decay)
-    if not found.settled:
+    if not found.settled and np.isfinite(found.replicon):
         found = message_passing(X, components * np.sqrt(d), decay, damping=0.5)
     return found
 

@@ -24,10 +24,11 @@ class SharedState:
         return max(self.replicon, self.growth) < 1 and max(self.V, self.unit.V) < LARGEST_COUPLING
 
 
-def apart_growth(one: UnitState, two: UnitState, sample_ratio: float) -> float:
-    """Largest growth, in a step of state evolution, of what two units on two spikes have in common.
+def apart_growth(one: UnitState, two: UnitState, sample_ratio: float) -> tuple[float, float]:
+    """Growth, in a step of state evolution, of what two units on two spikes have in common.
 
-    Linear in M_12, M_21, Q_12 and V_12; below 1 they stay apart.
+    Linear in M_12, M_21, Q_12 and V_12. First that of sharing directions, then that of turning within the
+    plane of both, which leaves its overlaps alone; below 1 the units stay apart.
     """
     alpha = sample_ratio
     V1, V2 = one.V, two.V
@@ -53,12 +54,12 @@ def apart_growth(one: UnitState, two: UnitState, sample_ratio: float) -> float:
         new_V = -V1 * V2 * (alpha * new_Q - slope)
         return [V1 * to12 + new_V * own2, V2 * to21 + new_V * own1, new_Q, new_V]
 
-    return _growth(np.column_stack([step(*row) for row in np.eye(4)]))
-
-
-def _growth(matrix: np.ndarray) -> float:
-    """Largest real eigenvalue: a negative one is an oscillation of the algorithm alone."""
-    return float(np.linalg.eigvals(matrix).real.max())
+    # A negative eigenvalue is an oscillation of the algorithm alone.
+    values, vectors = np.linalg.eig(np.column_stack([step(*row) for row in np.eye(4)]))
+    mixed, joined = np.abs(vectors[:2]).max(axis=0), np.abs(vectors[2])
+    turning = joined < 0.3 * mixed
+    growths = [values.real[kind].max(initial=0.0) for kind in (~turning, turning)]
+    return float(growths[0]), float(growths[1])
 
 
 def shared_state(
@@ -99,5 +100,6 @@ def shared_state(
         width = own**2 + state.power
         new_kappa = state.V * V * (own * signal + common) + new_nu * state.V * width
         rows.append([V * signal + new_nu * own, new_kappa, new_nu])
-    growth = max(_growth(np.array(rows).T), V * second * alpha * float(density @ G))
+    growth = np.linalg.eigvals(np.array(rows)).real.max()
+    growth = max(float(growth), V * second * alpha * float(density @ G))
     return SharedState(state, V, max(state.replicon, replicon), growth)

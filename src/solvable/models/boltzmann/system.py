@@ -60,7 +60,7 @@ PRESETS = {
         replicates=8,
     ),
     "paper": Preset(
-        "Two spikes and two hidden units in 2,000 dimensions, equal spikes and unequal ones; ten minutes.",
+        "Two units and two spikes, equal or not, in 2,000 dimensions; ten minutes.",
         {
             "dimension": (2_000,),
             "spike": ((1.4, 1.4), (2.8, 1.4)),
