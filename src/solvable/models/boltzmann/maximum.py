@@ -16,7 +16,7 @@ from solvable.models.boltzmann.likelihood import (
 )
 
 NOTHING = 1e-8
-"""Squared norm per dimension below which weights have decayed to 0."""
+"""Share of the squared norm of the start, or of 1, below which weights have decayed to 0."""
 
 
 @dataclass(frozen=True)
@@ -88,6 +88,7 @@ def message_passing(
         Q = W.T @ W / d
         if change < tolerance or np.trace(Q) < NOTHING or beyond == 50:
             break
+    W = np.zeros_like(W) if np.trace(Q) < NOTHING else W
     return _maximum(X, W, weight_decay, step, change < tolerance)
 
 
@@ -147,6 +148,7 @@ def ascend(
     (n, d), W = X.shape, start
     k, residual, steps = start.shape[1], np.inf, 0
     nothing, Q = np.zeros((k, k)), start.T @ start / d
+    least = NOTHING * min(1.0, float(np.trace(Q)))
     while steps < max_steps:
         steps += 1
         gamma = X.T @ np.tanh(X @ W / np.sqrt(d)) * (np.sqrt(d) / n)
@@ -157,8 +159,9 @@ def ascend(
         residual = float(np.linalg.norm(new - W) / max(float(np.linalg.norm(W)), 1e-300))
         W = W + rate * (new - W)
         Q = W.T @ W / d
-        if residual < tolerance or np.trace(Q) < NOTHING:
+        if residual < tolerance or np.trace(Q) < least:
             break
+    W = np.zeros_like(W) if np.trace(Q) < least else W
     return _maximum(X, W, weight_decay, steps, residual < tolerance)
 
 
@@ -166,8 +169,8 @@ def _maximum(
     X: np.ndarray, W: np.ndarray, weight_decay: float, iterations: int, settled: bool
 ) -> Maximum:
     """What was reached, with its gradient and stability."""
-    if np.sum(W**2) < NOTHING * len(W):
-        W, settled, residual = np.zeros_like(W), True, 0.0
+    if not W.any():
+        settled, residual = True, 0.0
     else:
         slope = gradient(X, W, "rademacher", weight_decay)
         residual = float(np.linalg.norm(slope) / np.linalg.norm(W))

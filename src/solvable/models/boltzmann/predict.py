@@ -39,6 +39,7 @@ class Phase:
     norm: float | None = None
     replicon: float | None = None
     reason: str = ""
+    shared: bool = False  # two units have one direction
 
 
 def predict(parameters: BoltzmannParameters) -> Metrics:
@@ -61,15 +62,18 @@ def predict(parameters: BoltzmannParameters) -> Metrics:
     norm, reason = None if reason else norm, reason or phase.reason
     found: Metrics = {
         "overlap": overlap,
-        "norm": norm,
-        "replicon": phase.replicon,
+        "norm": None if norm is None else float(norm),
+        "replicon": None if phase.replicon is None else float(phase.replicon),
         "converged": None if norm is None else 1.0,
     }
     return metrics | found | ({NO_PREDICTION: reason} if reason else {})
 
 
 def _components(parameters: BoltzmannParameters, count: int) -> np.ndarray:
-    return drawn_components(parameters.strengths, parameters.samples, parameters.dimension, count)
+    size = (parameters.strengths, parameters.samples, parameters.dimension, count)
+    drawn = drawn_components(*size)
+    # Near the threshold, and where spikes are alike, samples differ much.
+    return drawn_components(*size, draws=400) if drawn.std(axis=0).max() > 0.12 else drawn
 
 
 @lru_cache(maxsize=1024)
@@ -98,7 +102,7 @@ def phase_of(
         second = strengths[order[1]] if len(order) > 1 else 0.0
         shared = shared_state(strengths[order[0]], ratio, weight_decay, second)
         if shared.stable and (not apart or max(growth, turning) > 1):
-            return Phase((shared.unit,), found[:1], 2 * shared.unit.q, shared.replicon)
+            return Phase((shared.unit,), found[:1], 2 * shared.unit.q, shared.replicon, shared=True)
         if shared.stable or (apart and mixed):
             return Phase(reason=(
                 f"two units may learn a spike each, or share one, and which depends on the start "
@@ -147,7 +151,10 @@ def _too_near(phase: Phase, parameters: BoltzmannParameters, ratio: float) -> st
         )
     learnt = sorted(parameters.strengths)[::-1][: parameters.hidden_units]
     places = [outlier(strength, ratio) for strength in learnt]
-    places += [bulk_edge(ratio)] * (parameters.hidden_units > len(places))
+    if phase.shared:
+        places = places[:1]
+    elif parameters.hidden_units > len(places):
+        places.append(bulk_edge(ratio))
     # An eigenvalue s of the sample covariance scatters by s (2 / n)^(1/2).
     scatter = np.sqrt(2 / parameters.samples)
     if parameters.weight_decay and any(abs(s - c) < 2.5 * scatter * s for s in places):
@@ -169,7 +176,8 @@ def _overlaps(
     for spike, unit in zip(phase.spikes, phase.units, strict=True):
         limit = component_overlap(strengths[spike], ratio)
         if unit.q > 0:
-            overlap[spike] = min(unit.overlap * float(drawn[:, spike].mean()) / limit, 1.0)
+            rounding = float(drawn[:, spike].mean()) / limit
+            overlap[spike] = min(float(unit.overlap) * rounding, 1.0)
     others = [spike for spike in range(len(strengths)) if spike not in phase.spikes]
     if others:
         least = drawn[:, list(phase.spikes)].min(axis=1)

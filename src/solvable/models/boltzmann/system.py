@@ -71,7 +71,7 @@ PRESETS = {
         replicates=2,
     ),
     "dynamics": Preset(
-        "Gradient ascent on its way, against dynamical mean field in 1,000 dimensions; two minutes.",
+        "Gradient ascent on its way, against dynamical mean field in 1,000 dimensions; half a minute.",
         {
             "dimension": (1_000,),
             "spike": (1.5,),

@@ -1,0 +1,233 @@
+"""The system `boltzmann-machine`: parameters, one replicate, prediction, claims, figures."""
+
+import json
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+import pytest
+from pydantic import ValidationError
+
+from solvable.arrays import random_stream
+from solvable.frame.points import NO_PREDICTION, Point
+from solvable.models.boltzmann.claims import CLAIMS
+from solvable.models.boltzmann.measure import draw_directions, span_overlap
+from solvable.models.boltzmann.parameters import BoltzmannParameters
+from solvable.models.boltzmann.system import PRESETS, system
+
+KEYS = {"overlap", "norm", "replicon", "pca_overlap", "converged"}
+
+
+def record_of(setting, seed=0):
+    return system.measure(BoltzmannParameters(**setting), random_stream("one", seed))
+
+
+def predicted(**setting):
+    return system.predict(BoltzmannParameters(**setting))
+
+
+def point_of(setting, seeds):
+    parameters = BoltzmannParameters(**setting)
+    metrics = [record_of(setting, seed) for seed in range(seeds)]
+    return Point(parameters.model_dump(), metrics, system.predict(parameters))
+
+
+@pytest.fixture(scope="module")
+def points():
+    base = {"dimension": 300, "spike": 2.2}
+    chosen = [
+        base | {"sample_ratio": ratio, "algorithm": algorithm}
+        for ratio in (2.5, 5.0)
+        for algorithm in ("amp", "gradient")
+    ]
+    chosen += [base | {"sample_ratio": 2.5, "weight_decay": 1.0}]
+    chosen += [base | {"algorithm": "gradient", "steps": steps} for steps in (2, 8)]
+    return [point_of(setting, 10) for setting in chosen]
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"noise": 0.0}, "greater than 0"),
+        ({"spike": 0.0}, "greater than 0"),
+        ({"spike": [2.0, -1.0]}, "greater than 0"),
+        ({"spike": []}, "at least 1"),
+        ({"spike": [1.0] * 5}, "at most 4"),
+        ({"hidden_units": 5}, "less than or equal to 4"),
+        ({"weight_decay": -0.1}, "greater than or equal to 0"),
+        ({"algorithm": "cd"}, "amp"),
+        ({"sample_ratio": 0.01, "dimension": 100}, "at least 10 samples"),
+        ({"sample_ratio": 90, "dimension": 10_000}, "up to 2 GB"),
+        ({"steps": 5}, "algorithm=gradient"),
+        ({"steps": 5, "algorithm": "gradient", "hidden_units": 2}, "hidden_units=1"),
+        ({"samples": 10}, "Extra inputs"),
+    ],
+)
+def test_bad_parameters_are_refused(values, words):
+    with pytest.raises(ValidationError, match=words):
+        BoltzmannParameters(**values)
+
+
+def test_every_parameter_says_what_it_means():
+    for name, field in BoltzmannParameters.model_fields.items():
+        assert field.description, name
+
+
+@pytest.mark.parametrize("name", sorted(PRESETS))
+def test_presets_are_valid_at_every_point(name):
+    grid = PRESETS[name].grid
+    for values in product(*grid.values()):
+        BoltzmannParameters(**dict(zip(grid, values, strict=True)))
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        {},
+        {"algorithm": "gradient"},
+        {"algorithm": "gradient", "steps": 3},
+        {"spike": [4.0, 2.0], "hidden_units": 2},
+        {"spike": [4.0, 2.0]},
+        {"hidden_units": 2},
+        {"weight_decay": 8.0},
+        {"hidden_units": 3, "weight_decay": 1.0, "spike": [3.0, 1.0]},
+        {"sample_ratio": 0.3},
+    ],
+)
+def test_metrics_are_plain_and_named_alike(setting):
+    setting = {"dimension": 100} | setting
+    record, prediction = record_of(setting), predicted(**setting)
+    assert set(record) == KEYS
+    assert set(prediction) >= KEYS
+    for metrics in (record, prediction):
+        assert json.loads(json.dumps(metrics, allow_nan=False)) == metrics
+        for name in ("overlap", "pca_overlap"):
+            assert len(metrics[name]) == len(np.atleast_1d(setting.get("spike", 2.0)))
+    assert record == record_of(setting)
+    assert record != record_of(setting, 1)
+
+
+def test_only_the_ratio_of_spike_and_noise_matters():
+    one = predicted(spike=[6.0, 3.0], noise=3.0, hidden_units=2)
+    two = predicted(spike=[2.0, 1.0], noise=1.0, hidden_units=2)
+    assert one == two
+    assert record_of({"spike": 4.0, "noise": 2.0, "dimension": 100}) == record_of(
+        {"dimension": 100}
+    )
+
+
+def test_the_teacher_is_the_target_that_was_measured():
+    parameters = BoltzmannParameters(dimension=128, spike=[2.0, 1.0])
+    arrays = system.teacher(parameters, random_stream("one", 0))
+    directions = draw_directions(parameters, random_stream("one", 0))
+    np.testing.assert_array_equal(arrays["directions"], directions)
+    np.testing.assert_array_equal(directions.T @ directions, 128 * np.eye(2))
+
+
+def test_an_unstable_machine_is_said_to_be_so_and_has_no_number():
+    for setting in ({"spike": 1.0}, {"sample_ratio": 0.8}, {"hidden_units": 2}):
+        found = predicted(**setting)
+        assert found["overlap"] == [None]
+        assert found["norm"] is None
+        assert found["replicon"] is None or found["replicon"] > 1
+        assert found[NO_PREDICTION].startswith("unstable")
+        assert found["pca_overlap"][0] > 0.3
+    # Trap 17: the algorithm does not come to rest either, and says so.
+    record = record_of({"spike": 1.0, "dimension": 400})
+    assert (record["converged"], record["overlap"], record["norm"]) == (0.0, [None], None)
+
+
+def test_weight_decay_restores_what_is_unstable():
+    found = predicted(spike=1.1, weight_decay=1.6, dimension=2_000)
+    assert found["overlap"][0] > 0.6
+    assert found["replicon"] < 0.6
+    assert predicted(weight_decay=1.4, hidden_units=2)["overlap"][0] > 0.8
+
+
+def test_too_much_weight_decay_leaves_nothing():
+    found = predicted(weight_decay=6.0)
+    assert found["overlap"] == [None]
+    assert found["norm"] == 0
+    assert "leaves no weights" in found[NO_PREDICTION]
+    record = record_of({"weight_decay": 6.0, "dimension": 200})
+    assert (record["norm"], record["overlap"], record["converged"]) == (0, [None], 1)
+    near = predicted(weight_decay=2.7, dimension=300)
+    assert near["norm"] is None
+    assert "in some samples and none in others" in near[NO_PREDICTION]
+
+
+def test_spikes_beyond_the_units_are_found_by_chance_alone():
+    setting = {"spike": [4.0, 1.0], "dimension": 300, "sample_ratio": 3.0}
+    point = point_of(setting, 12)
+    expected, measured = point.predicted("overlap"), point.mean("overlap")
+    assert expected[0] > 0.9
+    assert expected[1] < 0.1
+    assert measured[1] == pytest.approx(expected[1], abs=3.5 * point.standard_error("overlap")[1])
+    alike = predicted(spike=[2.0, 1.99], dimension=300)
+    assert alike["overlap"] == [None, None]
+    assert "alike" in alike[NO_PREDICTION]
+    assert None not in predicted(spike=[2.5, 2.49], hidden_units=2, sample_ratio=3.0)["overlap"]
+
+
+def test_overlaps_are_with_the_span_of_the_weights():
+    rng = np.random.default_rng(0)
+    basis = np.linalg.qr(rng.standard_normal((64, 3)))[0] * 8
+    W = basis[:, :2] @ np.array([[1.0, 0.4], [-0.3, 2.0]])
+    np.testing.assert_allclose(span_overlap(W, basis), [1, 1, 0], atol=1e-12)
+    # Two units of one direction, up to what iterations leave
+    same = basis[:, [0, 0]] + 1e-5 * basis[:, [1, 2]]
+    np.testing.assert_allclose(span_overlap(same, basis), [1, 0, 0], atol=1e-4)
+    assert np.isnan(span_overlap(np.zeros((64, 2)), basis)).all()
+
+
+@pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.name)
+def test_claims_find_their_points(claim, points):
+    verdict = claim.verdict(system.settled(points))
+    assert verdict.status == "holds", verdict.reason
+    nothing = claim.verdict([])
+    assert nothing.status == "not testable"
+    assert len(nothing.reason) > 20
+
+
+@pytest.mark.parametrize(
+    ("claim", "metric", "factor"),
+    [
+        ("overlap", "overlap", 0.9),
+        ("norm", "norm", 1.15),
+        ("stability", "replicon", 2.0),
+        ("principal-components", "pca_overlap", 0.85),
+        ("lead-over-principal-components", "overlap", 0.97),
+        ("overlap-on-the-way", "overlap", 0.7),
+        ("norm-on-the-way", "norm", 1.2),
+    ],
+)
+def test_claims_fail_on_records_that_contradict_them(claim, metric, factor, points):
+    def moved(value):
+        return None if value is None else (np.asarray(value) * factor).tolist()
+
+    shifted = [
+        replace(point, metrics=[one | {metric: moved(one[metric])} for one in point.metrics])
+        for point in points
+        if point.metrics[0][metric] is not None
+    ]
+    (row,) = [each for each in CLAIMS if each.name == claim]
+    assert row.verdict(system.settled(shifted)).status == "fails"
+
+
+def test_no_claim_holds_of_a_random_direction(points):
+    for row in system.power(points):
+        assert row.chance != "holds", row.claim
+
+
+def test_figures_tell_machine_and_components_apart(points):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(system, "axis", replace(system.axis, resolution=5))
+        figures = system.figures(points[:4])
+    names = [figure.name for figure in figures]
+    assert len(names) == len(set(names)) == 6
+    for figure in figures:
+        assert figure.caption
+        if figure.name.startswith("overlap"):
+            colours = {series.label.split(",")[0]: series.colour for series in figure.series}
+            assert colours == {"machine": 0, "components": 1, "Bayes": 0}
+    assert system.figures([]) == []
