@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from solvable.spectra.free_convolution import SpectralLaw
+from solvable.spectra.functionals import tail_rule
 from solvable.spectra.measures import Measure
 from solvable.spectra.product_measure import MarchenkoPasturMeasure
 
@@ -37,3 +38,12 @@ def _random_mass(target: MarchenkoPasturMeasure, z: np.ndarray) -> np.ndarray:
     root = np.sqrt(z - low) * np.sqrt(z - high)
     ends = np.log(z - low) + np.log(z - high)
     return np.asarray(np.imag(ends / 4 - np.log((z - (low + high) / 2 + root) / 2) / 2) / np.pi)
+
+
+def excess_moment(law: SpectralLaw, threshold: float, cut: float | None = None) -> float:
+    """First order in 1/d, times d, of the truncated second moment J(delta, b)."""
+    _, points, weights = tail_rule(law, np.array([threshold if cut is None else cut]))
+    # J_1 = 2 int_b (x - b) T(x) dx; weights without the density are an integral over x alone
+    lengths = weights * np.pi * law.variance / points.height
+    mass = excess_mass(law, points.u + 1j * points.height)
+    return float(2 * lengths @ (mass * (points.x - threshold)))

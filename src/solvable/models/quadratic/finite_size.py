@@ -20,7 +20,7 @@ import numpy as np
 from solvable.models.quadratic.narrow import NarrowState, width_cut
 from solvable.models.quadratic.sample_shape import Gain, SampleShape, rank_slopes, sample_shape
 from solvable.models.quadratic.theory import QuadraticState
-from solvable.spectra.excess_mass import excess_mass
+from solvable.spectra.excess_mass import excess_mass, excess_moment
 from solvable.spectra.free_convolution import SpectralLaw
 from solvable.spectra.functionals import tail_rule
 from solvable.spectra.measures import second_moment
@@ -186,15 +186,12 @@ def _functionals(
     """Functionals of what is learned above a cut, the threshold if none is given."""
     _, points, weights = tail_rule(law, np.array([threshold if cut is None else cut]))
     rise = points.x - threshold
-    excess = excess_mass(law, points.u + 1j * points.height)
-    # Weights without the density: an integral over x alone.
-    lengths = weights * np.pi * law.variance / points.height
     return _Functionals(
         law=law,
         threshold=threshold,
         slope=float(weights @ ((points.x - points.u) / law.variance * rise)),
         first=float(weights @ rise),
         second=float(weights @ rise**2),
-        excess=float(2 * lengths @ (excess * rise)),
+        excess=excess_moment(law, threshold, cut),
         shape=sample_shape(law, threshold, cut) if samples else None,
     )

@@ -1,0 +1,331 @@
+"""First corrections in 1/d to the limit of a trained attention head."""
+
+# As for the quadratic network all follow from the minimum Phi of the objective over d^2, by its derivatives:
+# of lambda, Tr S / d; of sources h_m, h_q that add -h_m m / 2 + h_q q / 4 to the objective, the overlap m
+# and the norm q. Two things are missing from the limit. The mean spectrum of S* + delta Z has another d-th
+# part, by which J + J_1/d takes the place of J. And a sample is no Gaussian matrix: exchanging one by one
+# (Lindeberg), each changes Phi d^2 by the mean of min_z |y - sigma(z)|^2 + C(z), the cost C being dual to
+#
+#     W(g) = g omega + g V g / 2 + w_3(g) + w_4(g)
+#
+# with indices that are not Gaussian, leverages V that differ, and the third and fourth order of a change
+# that is no small part of M (all derived; at one linear token they are the closed forms of
+# `quadratic.sample_shape`). Their mean is taken over drawn samples of a drawn target. The limit is a curve in
+# (q^, m^, Sigma^, lambda), of which sample_ratio and sources are functions: derivatives along it are exact.
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+
+from solvable.models.attention.single_head.evolution import Evolution, Learned, gaussian_points
+from solvable.models.attention.single_head.outputs import (
+    Output,
+    SoftmaxOutput,
+    forces,
+    inverses,
+    losses,
+    proximal,
+)
+from solvable.models.attention.single_head.theory import SingleHeadState, fresh_error
+from solvable.spectra.excess_mass import excess_moment
+from solvable.spectra.functionals import tail_rule
+
+STEP = 0.02
+"""Of central differences, in logarithms."""
+
+
+@dataclass(frozen=True)
+class FiniteSize:
+    """What the first order in 1/d adds to a prediction, times d, and how shapes change test errors."""
+
+    overlap: float
+    norm: float
+    energy: float
+    train_error: float
+    trace: float
+    test_shape: float
+    noisy_test_shape: float
+
+    @property
+    def matrix_error(self) -> float:
+        """Of E = Q - 2 m + q."""
+        return self.energy - 2 * self.overlap + self.norm
+
+
+class _Drawn(NamedTuple):
+    """A target, noise of its dimension, and samples: the same at every place."""
+
+    target: np.ndarray
+    noise: np.ndarray
+    tokens: np.ndarray
+    indices: np.ndarray
+    label_noise: np.ndarray
+
+
+class _Place(NamedTuple):
+    """A solution of the limit: where it is, and what is added to Phi there, times d."""
+
+    coordinates: np.ndarray
+    """sample_ratio, h_m, h_q and the logarithm of lambda."""
+    gaussian: float
+    shape: float
+    test_shapes: tuple[float, float]
+
+
+@lru_cache(maxsize=4)
+def _drawn(rank: int, size: int, output: SoftmaxOutput, samples: int) -> _Drawn:
+    # one fixed draw, so that a prediction is a function of its parameters
+    rng = np.random.default_rng(20_261)
+    W = rng.standard_normal((size, rank))
+    Z = rng.standard_normal((size, size))
+    target = W @ W.T / np.sqrt(rank * size)
+    tokens = rng.standard_normal((samples, output.tokens, size))
+    return _Drawn(
+        target=target,
+        noise=(Z + Z.T) / np.sqrt(2 * size),
+        tokens=tokens,
+        indices=_contrasts(output, tokens @ target @ tokens.transpose(0, 2, 1), target),
+        label_noise=rng.standard_normal((samples, output.size)),
+    )
+
+
+def _contrasts(output: SoftmaxOutput, products: np.ndarray, matrix: np.ndarray) -> np.ndarray:
+    """Indices of samples in contrasts, from x_a^T S x_b."""
+    rows, columns = output.pairs
+    h = products[:, rows, columns] - np.where(rows == columns, np.trace(matrix), 0.0)
+    return np.asarray(h / np.sqrt(len(matrix) * output.variances) @ output.contrasts)
+
+
+def finite_size(
+    evolution: Evolution, state: SingleHeadState, rank_ratio: float, *, size: int, samples: int
+) -> FiniteSize:
+    """First order in 1/d of a state of a Wishart target, from samples of this many dimensions."""
+    order = _Order(evolution, rank_ratio, size, samples)
+    x = np.append(state.conjugates, np.log(evolution.regularisation))
+    here = order.at(x)
+    ends = [(order.at(x - step), order.at(x + step)) for step in STEP * np.eye(4)]
+    moved = np.array([b.coordinates - a.coordinates for a, b in ends])
+    change = np.array([[b.gaussian - a.gaussian, b.shape - a.shape] for a, b in ends])
+    # The gain of a sample is itself one order off its mean: sources and lambda at fixed sample_ratio.
+    slopes = np.linalg.solve(moved, change).sum(axis=1)
+    trace = slopes[3] / evolution.regularisation
+    total = here.gaussian + here.shape
+    return FiniteSize(
+        overlap=float(-2 * slopes[1]),
+        norm=float(4 * slopes[2]),
+        energy=1.0,  # E Tr S*^2 / d = 1 + r/d + 1/d
+        train_error=float((total - slopes[3]) / evolution.sample_ratio),
+        trace=float(trace),
+        test_shape=here.test_shapes[0],
+        noisy_test_shape=here.test_shapes[1],
+    )
+
+
+def test_errors(
+    evolution: Evolution, state: SingleHeadState, extra: FiniteSize, dimension: int
+) -> tuple[float, float]:
+    """Errors on fresh samples at a dimension, to labels without noise and with."""
+    moved = replace(evolution)
+    moved.energy += extra.energy / dimension
+    learned = Learned(
+        state.law, state.threshold, state.scale, state.overlap + extra.overlap / dimension,
+        state.norm + extra.norm / dimension, state.response,
+    )  # fmt: skip
+    clean, noisy = (fresh_error(moved, learned, noise) for noise in (0.0, evolution.noise))
+    return clean + extra.test_shape / dimension, noisy + extra.noisy_test_shape / dimension
+
+
+@dataclass
+class _Order:
+    evolution: Evolution
+    rank_ratio: float
+    size: int
+    samples: int
+
+    def at(self, place: np.ndarray) -> _Place:
+        """The solution of these logarithms of (q^, m^, Sigma^, lambda)."""
+        conjugates, regularisation = place[:3], float(np.exp(place[3]))
+        one = replace(self.evolution, sample_ratio=1.0, regularisation=regularisation)
+        learned = one.learn(conjugates)
+        count = 4_096
+        seen = one.look(learned, count)
+        q_hat, m_hat, response_hat = np.exp(conjugates)
+        alpha = q_hat / seen.norm
+        sources = (m_hat - alpha * seen.overlap, response_hat - alpha * seen.response)
+        # -(m^^2 / 4 Sigma^) J_1, and Tr S*^2 / d + 1/d
+        gaussian = -(m_hat**2) / (4 * response_hat) * excess_moment(learned.law, learned.threshold)
+        gaussian += alpha * _by_energy(one, learned, count)
+        gain, tests = self._gain(one, learned, conjugates, count)
+        return _Place(
+            np.array([alpha, *sources, place[3]]), float(gaussian), alpha * gain, tests
+        )
+
+    def _gain(
+        self, one: Evolution, learned: Learned, conjugates: np.ndarray, count: int
+    ) -> tuple[float, tuple[float, float]]:
+        """What one more sample adds over a Gaussian one, and to test errors, times d."""
+        output: SoftmaxOutput = one.output  # type: ignore[assignment]
+        d, k = self.size, output.size
+        drawn = _drawn(max(1, round(self.rank_ratio * d)), d, output, self.samples)
+        functions = _learned_functions(drawn, learned)
+        rotated = drawn.tokens @ functions.vectors
+
+        def products(values: np.ndarray) -> np.ndarray:
+            return np.asarray((rotated * values) @ rotated.transpose(0, 2, 1))
+
+        kept = functions.kept * learned.scale
+        omega = _contrasts(output, products(kept), np.diag(kept))
+        target, omega, noise = _whitened(
+            drawn.indices, omega, drawn.label_noise, one.energy, learned
+        )
+        labels = output.values(target + np.sqrt(one.noise / 2) * noise)
+        unit = np.eye(output.tokens)
+        s = proximal(output, labels, omega, learned.response)
+        g = forces(output, s, labels)
+        curvature = output.hessian(s, labels, convex=False)
+        bend = curvature @ inverses(np.eye(k) + learned.response * curvature)
+        turn = output.contrasts / np.sqrt(output.variances)[:, None]
+        forms = _forms(output, g @ turn.T)
+        # V g = 2 Sigma (Gamma R + R Gamma) / d <D> beside its mean, R = X diag(rho) X^T - Tr rho: to first
+        # order in x x^T - 1 the row sums rho of D tell all leverages
+        uneven = products(functions.rows) - functions.rows.sum() * unit
+        pulled = _pairs(output, (uneven @ forms + forms @ uneven)) @ turn
+        scale = 2 * learned.response / (d * functions.mean_divided)
+        pulled = pulled * scale
+        third, cubic, fourth = _orders(learned, conjugates, d)
+        squares = forms @ forms
+        cubes = squares @ forms
+        tilt = products(functions.tilts) - functions.tilts.sum() * unit
+        w = _leverages(rotated, forms, functions.divided, learned.response)
+        w -= np.sum(g**2, axis=1) * learned.response / 2
+        w += third * np.einsum("nii->n", cubes) + cubic * np.einsum("nab,nab->n", cubes, tilt)
+        w += fourth * np.sum(squares**2, axis=(1, 2))
+        slope = pulled + 3 * third * (_pairs(output, squares) @ turn)
+        gains = losses(output, s, labels) + np.sum((s - omega) ** 2, axis=1) / 2 / learned.response
+        gains += np.einsum("ni,nij,nj->n", slope, bend, slope) / 2 - w
+        clean, noisy = (
+            float(np.mean(np.sum((output.values(y) - output.values(omega)) ** 2, axis=1)))
+            for y in (target, target + np.sqrt(one.noise / 2) * noise)
+        )
+        tests = (
+            d * (clean - fresh_error(one, learned, 0.0, count)),
+            d * (noisy - fresh_error(one, learned, one.noise, count)),
+        )
+        return d * (float(gains.mean()) - _envelope(one, learned, count)), tests
+
+
+class _Functions(NamedTuple):
+    """Functions of the eigenvalues of a drawn target in noise."""
+
+    vectors: np.ndarray
+    kept: np.ndarray
+    divided: np.ndarray
+    """D."""
+    rows: np.ndarray
+    """Row sums of D_ij = (f_i - f_j) / (y_i - y_j), f = (y - epsilon)_+, over d."""
+    mean_divided: float
+    tilts: np.ndarray
+    """Sums over j, k of the divided differences of 2 f at i, j, k."""
+
+
+def _learned_functions(drawn: _Drawn, learned: Learned) -> _Functions:
+    y, vectors = np.linalg.eigh(drawn.target + learned.law.noise * drawn.noise)
+    d, kept = y.size, np.maximum(y - learned.threshold, 0.0)
+    gaps = y[:, None] - y[None]
+    np.fill_diagonal(gaps, 1.0)
+    divided = (kept[:, None] - kept[None]) / gaps
+    np.fill_diagonal(divided, (kept > 0).astype(float))
+    rows = divided.sum(axis=1)
+    # sum_jk f[i, j, k] = sum_k (sum_j D_ij - sum_j D_jk) / (y_i - y_k), and at k = i what the same
+    # difference is for j in place of k
+    differences = (rows[:, None] - rows[None]) / gaps
+    np.fill_diagonal(differences, 0.0)
+    same = (np.diag(divided)[:, None] - divided) / gaps
+    np.fill_diagonal(same, 0.0)
+    tilts = 2 * (differences.sum(axis=1) + same.sum(axis=1))
+    return _Functions(vectors, kept, divided, rows / d, float(rows.mean() / d), tilts)
+
+
+def _leverages(
+    rotated: np.ndarray, forms: np.ndarray, divided: np.ndarray, response: float
+) -> np.ndarray:
+    """The quadratic order of W, g V g / 2."""
+    # g V g = <P, D P> 2 / d Sigma^ with P = X^T Gamma X / sqrt(d), in units of its mean
+    off = divided - np.diag(np.diag(divided))
+    mean = float(off.sum())
+    found = np.empty(len(forms))
+    for start in range(0, len(forms), 1_024):
+        rows = slice(start, start + 1_024)
+        P = rotated[rows].transpose(0, 2, 1) @ (forms[rows] @ rotated[rows])
+        found[rows] = (P**2).reshape(len(P), -1) @ off.ravel()
+    # E P_ij^2 = tr Gamma^2 off the diagonal = sum v g^2 / 2
+    return found * response / mean
+
+
+def _forms(output: SoftmaxOutput, messages: np.ndarray) -> np.ndarray:
+    """Symmetric matrices Gamma with sum of messages times sensors = X^T Gamma X / sqrt(d)."""
+    rows, columns = output.pairs
+    forms = np.zeros((len(messages), output.tokens, output.tokens))
+    forms[:, rows, columns] += messages / 2
+    forms[:, columns, rows] += messages / 2
+    return forms
+
+
+def _pairs(output: SoftmaxOutput, matrices: np.ndarray) -> np.ndarray:
+    """Entries a <= b."""
+    rows, columns = output.pairs
+    return np.asarray(matrices[:, rows, columns])
+
+
+def _orders(learned: Learned, conjugates: np.ndarray, d: int) -> tuple[float, float, float]:
+    """Factors of tr Gamma^3, of its change with tokens, and of tr Gamma^4 in W."""
+    _, points, weights = tail_rule(learned.law, np.array([learned.threshold]))
+    t = learned.law.variance
+    # Tr (M + theta - b)_+^2 changes by sum theta^p tau_p, tau_p = int 2 (x - b) Im g^p dx / p pi
+    g = (points.x - points.u) / t + 1j * points.height / t
+    phases = weights * t / points.height * 2 * (points.x - learned.threshold)
+    third, fourth = (float(phases @ np.imag(g**p)) / p for p in (3, 4))
+    m_hat, response_hat = np.exp(conjugates[1:])
+    # W = (d m^^2 / 4 Sigma^) times that, of theta = 2 Gamma / (d^(3/2) m^) x x^T
+    unit, front = 2 / (d**1.5 * m_hat), d * m_hat**2 / (4 * response_hat)
+    return front * unit**3 * d**3 * third, front * unit**3, front * unit**4 * d**4 * fourth
+
+
+def _whitened(
+    target: np.ndarray, omega: np.ndarray, noise: np.ndarray, energy: float, learned: Learned
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Indices with exactly the covariance of the limit: all that differs is their shape."""
+    k = target.shape[1]
+    joint = np.concatenate([target, omega, noise], axis=1)
+    joint = joint - joint.mean(axis=0)
+    m, q = learned.overlap, learned.norm
+    wanted = np.kron(np.array([[energy, m, 0.0], [m, q, 0.0], [0.0, 0.0, 1.0]]), np.eye(k))
+    found = np.linalg.cholesky(joint.T @ joint / len(joint))
+    joint = joint @ np.linalg.inv(found).T @ np.linalg.cholesky(wanted).T
+    return joint[:, :k], joint[:, k : 2 * k], joint[:, 2 * k :]
+
+
+def _envelope(one: Evolution, learned: Learned, count: int, excess: float = 0.0) -> float:
+    """Mean of min_z |y - sigma(z)|^2 + |z - omega|^2 / 2 Sigma over Gaussian indices."""
+    output: Output = one.output
+    points, k = gaussian_points(2 * output.size, count), output.size
+    points = points @ np.linalg.inv(np.linalg.cholesky(points.T @ points / count)).T
+    total = (one.energy + one.noise / 2) * (1 + excess)
+    seen = np.sqrt(total) * points[:, :k]
+    rest = np.sqrt(max(learned.norm - learned.overlap**2 / total, 0.0))
+    omega = learned.overlap / total * seen + rest * points[:, k:]
+    labels = output.values(seen)
+    s = proximal(output, labels, omega, learned.response)
+    near = np.sum((s - omega) ** 2, axis=1) / 2 / learned.response
+    return float(np.mean(losses(output, s, labels) + near))
+
+
+def _by_energy(one: Evolution, learned: Learned, count: int) -> float:
+    """Derivative of the envelope in the variance of what is seen."""
+    step = 0.01
+    low, high = (_envelope(one, learned, count, sign * step) for sign in (-1, 1))
+    return (high - low) / (2 * step * (one.energy + one.noise / 2))
