@@ -1,17 +1,20 @@
 """First corrections in 1/d to the limit of a trained attention head."""
 
-# As for the quadratic network all follow from the minimum Phi of the objective over d^2, by its derivatives:
-# of lambda, Tr S / d; of sources h_m, h_q that add -h_m m / 2 + h_q q / 4 to the objective, the overlap m
-# and the norm q. Two things are missing from the limit. The mean spectrum of S* + delta Z has another d-th
-# part, by which J + J_1/d takes the place of J. And a sample is no Gaussian matrix: exchanging one by one
-# (Lindeberg), each changes Phi d^2 by the mean of min_z |y - sigma(z)|^2 + C(z), the cost C being dual to
+# As for the quadratic network all follow from the minimum Phi of the objective over d^2, by its
+# derivatives: of lambda, Tr S / d; of sources h_m, h_q that add -h_m m / 2 + h_q q / 4 to the
+# objective, the overlap m and the norm q. Two things are missing from the limit. The mean spectrum of
+# S* + delta Z has another d-th part, by which J + J_1/d takes the place of J. And a sample is no
+# Gaussian matrix: exchanging one by one (Lindeberg), each changes Phi d^2 by the mean of min_z |y -
+# sigma(z)|^2 + C(z), where C is dual to
 #
 #     W(g) = g omega + g V g / 2 + w_3(g) + w_4(g)
 #
-# with indices that are not Gaussian, leverages V that differ, and the third and fourth order of a change
-# that is no small part of M (all derived; at one linear token they are the closed forms of
-# `quadratic.sample_shape`). Their mean is taken over drawn samples of a drawn target. The limit is a curve in
-# (q^, m^, Sigma^, lambda), of which sample_ratio and sources are functions: derivatives along it are exact.
+# with indices that are not Gaussian, leverages V that differ, and the third and fourth order of a
+# change that is no small part of M (all derived; at one linear token they are the closed forms of
+# `quadratic.sample_shape`). The mean of what is first order in W is taken over drawn samples of a
+# drawn target, that of what is second over Gaussian forms. The limit is a surface over (q^, m^,
+# Sigma^, lambda), of which sample_ratio and sources are functions: derivatives along it need no fixed
+# point.
 
 from __future__ import annotations
 
@@ -21,6 +24,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from solvable.arrays import random_stream
 from solvable.models.attention.single_head.evolution import Evolution, Learned, gaussian_points
 from solvable.models.attention.single_head.outputs import (
     Output,
@@ -36,6 +40,9 @@ from solvable.spectra.functionals import tail_rule
 
 STEP = 0.02
 """Of central differences, in logarithms."""
+
+DRAWS = 4
+"""Targets that are drawn: what they scatter by is a fifth of a first order."""
 
 
 @dataclass(frozen=True)
@@ -76,10 +83,10 @@ class _Place(NamedTuple):
     test_shapes: tuple[float, float]
 
 
-@lru_cache(maxsize=4)
-def _drawn(rank: int, size: int, output: SoftmaxOutput, samples: int) -> _Drawn:
-    # one fixed draw, so that a prediction is a function of its parameters
-    rng = np.random.default_rng(20_261)
+@lru_cache(maxsize=8)
+def _drawn(rank: int, size: int, output: SoftmaxOutput, samples: int, number: int) -> _Drawn:
+    # always the same, so that a prediction is a function of its parameters
+    rng = random_stream(number, "finite size of a head")
     W = rng.standard_normal((size, rank))
     Z = rng.standard_normal((size, size))
     target = W @ W.T / np.sqrt(rank * size)
@@ -104,6 +111,8 @@ def finite_size(
     evolution: Evolution, state: SingleHeadState, rank_ratio: float, *, size: int, samples: int
 ) -> FiniteSize:
     """First order in 1/d of a state of a Wishart target, from samples of this many dimensions."""
+    if state.rank_fraction == 0:
+        return FiniteSize(0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0)
     order = _Order(evolution, rank_ratio, size, samples)
     x = np.append(state.conjugates, np.log(evolution.regularisation))
     here = order.at(x)
@@ -136,7 +145,10 @@ def test_errors(
         state.norm + extra.norm / dimension, state.response,
     )  # fmt: skip
     clean, noisy = (fresh_error(moved, learned, noise) for noise in (0.0, evolution.noise))
-    return clean + extra.test_shape / dimension, noisy + extra.noisy_test_shape / dimension
+    return (
+        float(clean + extra.test_shape / dimension),
+        float(noisy + extra.noisy_test_shape / dimension),
+    )
 
 
 @dataclass
@@ -159,18 +171,25 @@ class _Order:
         # -(m^^2 / 4 Sigma^) J_1, and Tr S*^2 / d + 1/d
         gaussian = -(m_hat**2) / (4 * response_hat) * excess_moment(learned.law, learned.threshold)
         gaussian += alpha * _by_energy(one, learned, count)
-        gain, tests = self._gain(one, learned, conjugates, count)
-        return _Place(
-            np.array([alpha, *sources, place[3]]), float(gaussian), alpha * gain, tests
+        parts = np.mean(
+            [self._gain(one, learned, conjugates, number) for number in range(DRAWS)], axis=0
         )
+        third = _orders(learned, conjugates, self.size)[0]
+        gaussian_gain = _envelope(one, learned, count) - _second_order(
+            one, learned, third, self.size, DRAWS * self.samples
+        )
+        clean, noisy = (fresh_error(one, learned, noise, count) for noise in (0.0, one.noise))
+        gain, *tests = self.size * (parts - [gaussian_gain, clean, noisy])
+        coordinates = np.array([alpha, *sources, place[3]])
+        return _Place(coordinates, float(gaussian), float(alpha * gain), (tests[0], tests[1]))
 
     def _gain(
-        self, one: Evolution, learned: Learned, conjugates: np.ndarray, count: int
-    ) -> tuple[float, tuple[float, float]]:
-        """What one more sample adds over a Gaussian one, and to test errors, times d."""
+        self, one: Evolution, learned: Learned, conjugates: np.ndarray, number: int
+    ) -> tuple[float, float, float]:
+        """Mean gain of a sample to first order in W, and errors on fresh samples."""
         output: SoftmaxOutput = one.output  # type: ignore[assignment]
-        d, k = self.size, output.size
-        drawn = _drawn(max(1, round(self.rank_ratio * d)), d, output, self.samples)
+        d = self.size
+        drawn = _drawn(max(1, round(self.rank_ratio * d)), d, output, self.samples, number)
         functions = _learned_functions(drawn, learned)
         rotated = drawn.tokens @ functions.vectors
 
@@ -186,16 +205,8 @@ class _Order:
         unit = np.eye(output.tokens)
         s = proximal(output, labels, omega, learned.response)
         g = forces(output, s, labels)
-        curvature = output.hessian(s, labels, convex=False)
-        bend = curvature @ inverses(np.eye(k) + learned.response * curvature)
         turn = output.contrasts / np.sqrt(output.variances)[:, None]
         forms = _forms(output, g @ turn.T)
-        # V g = 2 Sigma (Gamma R + R Gamma) / d <D> beside its mean, R = X diag(rho) X^T - Tr rho: to first
-        # order in x x^T - 1 the row sums rho of D tell all leverages
-        uneven = products(functions.rows) - functions.rows.sum() * unit
-        pulled = _pairs(output, (uneven @ forms + forms @ uneven)) @ turn
-        scale = 2 * learned.response / (d * functions.mean_divided)
-        pulled = pulled * scale
         third, cubic, fourth = _orders(learned, conjugates, d)
         squares = forms @ forms
         cubes = squares @ forms
@@ -204,18 +215,14 @@ class _Order:
         w -= np.sum(g**2, axis=1) * learned.response / 2
         w += third * np.einsum("nii->n", cubes) + cubic * np.einsum("nab,nab->n", cubes, tilt)
         w += fourth * np.sum(squares**2, axis=(1, 2))
-        slope = pulled + 3 * third * (_pairs(output, squares) @ turn)
-        gains = losses(output, s, labels) + np.sum((s - omega) ** 2, axis=1) / 2 / learned.response
-        gains += np.einsum("ni,nij,nj->n", slope, bend, slope) / 2 - w
+        gains = (
+            losses(output, s, labels) + np.sum((s - omega) ** 2, axis=1) / 2 / learned.response - w
+        )
         clean, noisy = (
             float(np.mean(np.sum((output.values(y) - output.values(omega)) ** 2, axis=1)))
             for y in (target, target + np.sqrt(one.noise / 2) * noise)
         )
-        tests = (
-            d * (clean - fresh_error(one, learned, 0.0, count)),
-            d * (noisy - fresh_error(one, learned, one.noise, count)),
-        )
-        return d * (float(gains.mean()) - _envelope(one, learned, count)), tests
+        return float(gains.mean()), clean, noisy
 
 
 class _Functions(NamedTuple):
@@ -224,17 +231,14 @@ class _Functions(NamedTuple):
     vectors: np.ndarray
     kept: np.ndarray
     divided: np.ndarray
-    """D."""
-    rows: np.ndarray
-    """Row sums of D_ij = (f_i - f_j) / (y_i - y_j), f = (y - epsilon)_+, over d."""
-    mean_divided: float
+    """D_ij = (f_i - f_j) / (y_i - y_j), f = (y - epsilon)_+."""
     tilts: np.ndarray
     """Sums over j, k of the divided differences of 2 f at i, j, k."""
 
 
 def _learned_functions(drawn: _Drawn, learned: Learned) -> _Functions:
     y, vectors = np.linalg.eigh(drawn.target + learned.law.noise * drawn.noise)
-    d, kept = y.size, np.maximum(y - learned.threshold, 0.0)
+    kept = np.maximum(y - learned.threshold, 0.0)
     gaps = y[:, None] - y[None]
     np.fill_diagonal(gaps, 1.0)
     divided = (kept[:, None] - kept[None]) / gaps
@@ -247,7 +251,7 @@ def _learned_functions(drawn: _Drawn, learned: Learned) -> _Functions:
     same = (np.diag(divided)[:, None] - divided) / gaps
     np.fill_diagonal(same, 0.0)
     tilts = 2 * (differences.sum(axis=1) + same.sum(axis=1))
-    return _Functions(vectors, kept, divided, rows / d, float(rows.mean() / d), tilts)
+    return _Functions(vectors, kept, divided, tilts)
 
 
 def _leverages(
@@ -264,6 +268,57 @@ def _leverages(
         found[rows] = (P**2).reshape(len(P), -1) @ off.ravel()
     # E P_ij^2 = tr Gamma^2 off the diagonal = sum v g^2 / 2
     return found * response / mean
+
+
+def _second_order(one: Evolution, learned: Learned, third: float, d: int, samples: int) -> float:
+    """Mean of half the squared slope of W - g omega - Sigma g^2 / 2 in the curvature of the envelope."""
+    output: SoftmaxOutput = one.output  # type: ignore[assignment]
+    k, root = output.size, np.sqrt(output.variances)
+    x = learned.law.typical_places(400)
+    f, (u, _) = np.maximum(x - learned.threshold, 0.0), learned.law.preimage(x)
+    gaps = x[:, None] - x[None]
+    np.fill_diagonal(gaps, 1.0)
+    divided = (f[:, None] - f[None]) / gaps
+    np.fill_diagonal(divided, (f > 0).astype(float))
+    rows = divided.mean(axis=1)
+    # x^T S* x, x^T S x and x^T rho x of two tokens, less their means, are Gaussian to this order
+    m, q = learned.overlap, learned.norm
+    with_target, with_learned = np.mean(rows * (2 * u - x)), learned.scale * np.mean(rows * f)
+    joint = np.array(
+        [
+            [one.energy, m, with_target],
+            [m, q, with_learned],
+            [with_target, with_learned, np.mean(rows**2)],
+        ]
+    )
+    values, vectors = np.linalg.eigh(joint)
+    draws = _second_draws(output, samples)
+    factor = vectors * np.sqrt(np.maximum(values, 0.0))
+    three = np.einsum("ij,jnk->ink", factor @ vectors.T, draws[0])
+    target, omega = three[0] @ output.contrasts, three[1] @ output.contrasts
+    labels = output.values(target + np.sqrt(one.noise / 2) * draws[1])
+    s = proximal(output, labels, omega, learned.response)
+    g = forces(output, s, labels)
+    curvature = output.hessian(s, labels, convex=False)
+    bend = curvature @ inverses(np.eye(k) + learned.response * curvature)
+    turn = output.contrasts / root[:, None]
+    forms = _forms(output, g @ turn.T)
+    # V g = 2 Sigma (Gamma R + R Gamma) / d <D> beside its mean, R = X diag(rho) X^T - Tr rho: to first
+    # order in x x^T - 1 the row sums rho of D tell all leverages
+    uneven = np.sqrt(d) * _forms(output, 2 * three[2] * root)
+    uneven[:, range(output.tokens), range(output.tokens)] /= 2
+    turned = uneven @ forms
+    pulled = _pairs(output, turned + turned.transpose(0, 2, 1)) @ turn
+    pulled *= 2 * learned.response / (d * rows.mean())
+    slope = pulled + 3 * third * (_pairs(output, forms @ forms) @ turn)
+    return float(np.mean(np.einsum("ni,nij,nj->n", slope, bend, slope)) / 2)
+
+
+@lru_cache(maxsize=4)
+def _second_draws(output: SoftmaxOutput, samples: int) -> tuple[np.ndarray, np.ndarray]:
+    rng = random_stream(0, "second order of a head")
+    indices = rng.standard_normal((3, samples, output.variances.size))
+    return indices, rng.standard_normal((samples, output.size))
 
 
 def _forms(output: SoftmaxOutput, messages: np.ndarray) -> np.ndarray:

@@ -69,8 +69,8 @@ def measure(parameters: SingleHeadParameters, rng: np.random.Generator) -> Metri
         "test_error": clean,
         "noisy_test_error": noisy,
         "train_error": found.train_error,
-        # Columns that the penalty drives to zero only shrink geometrically.
-        "rank_fraction": float(np.mean(values > 1e-4 * max(float(values[0]), 1e-12))),
+        # Columns that the penalty drives to zero only shrink geometrically; the target's are of order 1.
+        "rank_fraction": float(np.mean(values > 1e-4 * max(float(values[0]), 0.1))),
         "overlap": float(np.sum(matrix * target) / d),
         "norm": float(np.sum(matrix**2) / d),
         "eigenvalues": [float(value) for value in values],

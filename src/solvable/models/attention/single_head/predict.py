@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
 from solvable.frame.points import NO_PREDICTION, Metrics
+from solvable.models.attention.single_head.evolution import Evolution, Learned
+from solvable.models.attention.single_head.finite_size import FiniteSize, finite_size, test_errors
+from solvable.models.attention.single_head.outputs import SoftmaxOutput
 from solvable.models.attention.single_head.parameters import SingleHeadParameters
-from solvable.models.attention.single_head.theory import SingleHeadState, solve_single_head
-from solvable.spectra.product_measure import MarchenkoPasturMeasure, marchenko_pastur
+from solvable.models.attention.single_head.theory import SingleHeadState, fresh_error, solve_output
+from solvable.spectra.measures import second_moment
+from solvable.spectra.product_measure import marchenko_pastur
 from solvable.spectra.thresholds import interpolation_threshold, perfect_recovery_threshold
+
+SIZED = ("matrix_error", "test_error", "noisy_test_error", "train_error", "overlap", "norm")
+"""What is told at a dimension as well."""
 
 TOLD = (
     "matrix_error", "test_error", "noisy_test_error", "train_error", "rank_fraction", "overlap",
@@ -21,43 +29,33 @@ TOLD = (
 
 def predict(parameters: SingleHeadParameters) -> Metrics:
     """Predicted metrics of a parameter set, under the names of the measured ones and more."""
-    return _metrics(parameters, state_of(parameters))
+    state = state_of(parameters)
+    orders = _orders(_key(parameters)) if not _refusal(parameters, state) else None
+    return _metrics(parameters, state, orders)
 
 
 def curve(parameters: SingleHeadParameters, ratios: np.ndarray) -> list[Metrics]:
     """The same along a curve of sample ratios, each of which starts the search of the next."""
-    found, start = [], None
-    for ratio in ratios:
-        place = parameters.model_copy(update={"sample_ratio": float(ratio)})
-        state = _solved(place, float(ratio), start)
-        start = state.conjugates
-        found.append(_metrics(place, state))
-    return found
+    states: list[SingleHeadState] = []
+    places = [parameters.model_copy(update={"sample_ratio": float(r)}) for r in ratios]
+    for place in places:
+        start = states[-1].conjugates if states else None
+        # a line needs fewer points than a number
+        states.append(solve_output(_evolution(_key(place)), start, 4_096))
+    # Lines are drawn of the limit: what a dimension adds is told at the points.
+    return [_metrics(place, state, None) for place, state in zip(places, states, strict=True)]
 
 
 def state_of(parameters: SingleHeadParameters) -> SingleHeadState:
     """The fixed point of a parameter set."""
-    return _state(
-        parameters.rank / parameters.dimension,
-        parameters.ratio,
-        parameters.noise,
-        parameters.regularisation,
-        parameters.tokens,
-        parameters.inverse_temperature,
-    )
-
-
-def measure_of(parameters: SingleHeadParameters) -> MarchenkoPasturMeasure:
-    """Law of the target's eigenvalues."""
-    return marchenko_pastur(parameters.rank / parameters.dimension)
+    return _state(_key(parameters))
 
 
 def chance(parameters: SingleHeadParameters, prediction: Metrics) -> Metrics:
     """Metrics of a head that learned nothing: it attends to all tokens alike."""
-    state = state_of(parameters)
     nothing = _nothing(parameters)
     return {
-        "matrix_error": float(state.law.target.node_weights @ state.law.target.nodes**2),
+        "matrix_error": second_moment(state_of(parameters).law.target),
         "test_error": nothing[0],
         "noisy_test_error": nothing[1],
         "train_error": nothing[1],
@@ -70,26 +68,27 @@ def chance(parameters: SingleHeadParameters, prediction: Metrics) -> Metrics:
 
 def _nothing(parameters: SingleHeadParameters) -> tuple[float, float]:
     """Mean squared distance of attention matrices from uniform ones, without noise and with."""
-    from solvable.models.attention.single_head.evolution import Evolution, Learned
-    from solvable.models.attention.single_head.theory import fresh_error
-
-    target = measure_of(parameters)
-    evolution = Evolution(
-        parameters.output, target, parameters.ratio, parameters.noise, parameters.regularisation
-    )
-    law = state_of(parameters).law
-    zero = Learned(law, 0.0, 0.0, 0.0, 0.0, 0.0)
+    evolution = _evolution(_key(parameters))
+    zero = Learned(state_of(parameters).law, 0.0, 0.0, 0.0, 0.0, 0.0)
     clean, noisy = (fresh_error(evolution, zero, noise) for noise in (0.0, parameters.noise))
     return clean, noisy
 
 
-def _metrics(parameters: SingleHeadParameters, state: SingleHeadState) -> Metrics:
+def _metrics(
+    parameters: SingleHeadParameters, state: SingleHeadState, orders: FiniteSize | None
+) -> Metrics:
     d, contrasts = parameters.dimension, parameters.output.size
     told: Metrics = {name: float(getattr(state, name)) for name in TOLD}
-    told["eigenvalues"] = state.eigenvalues(d).tolist() if d <= 2_000 else None
+    told["eigenvalues"] = None
+    if d <= 2_000:
+        told["eigenvalues"] = [float(value) for value in state.eigenvalues(d)]
+    told |= dict.fromkeys(f"finite_size_{name}" for name in SIZED)
     reason = _refusal(parameters, state)
     if reason:
         told = dict.fromkeys(told)
+    elif orders is not None:
+        sizes, reason = _at_this_size(parameters, state, orders)
+        told |= sizes
     return {
         **told,
         "replicon": state.replicon,
@@ -97,6 +96,30 @@ def _metrics(parameters: SingleHeadParameters, state: SingleHeadState) -> Metric
         **_thresholds(parameters.rank / d, parameters.noise, contrasts),
         **({NO_PREDICTION: reason} if reason else {}),
     }
+
+
+def _at_this_size(
+    parameters: SingleHeadParameters, state: SingleHeadState, orders: FiniteSize
+) -> tuple[Metrics, str]:
+    """The limit with its first order in 1/d, and why some is missing."""
+    d = parameters.dimension
+    clean, noisy = test_errors(_evolution(_key(parameters)), state, orders, d)
+    found: Metrics = {"finite_size_test_error": clean, "finite_size_noisy_test_error": noisy}
+    for name in ("matrix_error", "train_error", "overlap", "norm"):
+        found[f"finite_size_{name}"] = getattr(state, name) + getattr(orders, name) / d
+    beyond = []
+    for name in SIZED:
+        limit, value = getattr(state, name), found[f"finite_size_{name}"]
+        assert isinstance(value, float)
+        # An expansion whose first order is a third of the limit says nothing.
+        if not abs(value - limit) <= abs(limit) / 3:
+            beyond.append(f"{name} {value - limit:+.2g} on {limit:.2g}")
+            found[f"finite_size_{name}"] = None
+    reason = (
+        f"what this dimension adds to the limit, {', '.join(beyond)}, is more than a third of it, so "
+        "that no expansion holds. Raise dimension, sample_ratio or regularisation."
+    )
+    return found, reason if beyond and state.rank_fraction > 0 else ""
 
 
 def _refusal(parameters: SingleHeadParameters, state: SingleHeadState) -> str:
@@ -137,34 +160,37 @@ def _interpolation(rank_ratio: float, noise: float) -> float:
     return peak.sample_ratio
 
 
+class Key(NamedTuple):
+    """What the limit depends on."""
+
+    rank_ratio: float
+    sample_ratio: float
+    noise: float
+    regularisation: float
+    tokens: int
+    inverse_temperature: float
+
+
+def _key(parameters: SingleHeadParameters) -> Key:
+    return Key(
+        parameters.rank / parameters.dimension, parameters.ratio, parameters.noise,
+        parameters.regularisation, parameters.tokens, parameters.inverse_temperature,
+    )  # fmt: skip
+
+
+def _evolution(key: Key) -> Evolution:
+    output = SoftmaxOutput(key.tokens, key.inverse_temperature)
+    target = marchenko_pastur(key.rank_ratio)
+    return Evolution(output, target, key.sample_ratio, key.noise, key.regularisation)
+
+
 @lru_cache(maxsize=1024)
-def _state(
-    rank_ratio: float,
-    ratio: float,
-    noise: float,
-    regularisation: float,
-    tokens: int,
-    inverse_temperature: float,
-) -> SingleHeadState:
-    return solve_single_head(
-        marchenko_pastur(rank_ratio),
-        sample_ratio=ratio,
-        noise=noise,
-        regularisation=regularisation,
-        tokens=tokens,
-        inverse_temperature=inverse_temperature,
-    )
+def _state(key: Key) -> SingleHeadState:
+    return solve_output(_evolution(key))
 
 
-def _solved(
-    parameters: SingleHeadParameters, ratio: float, start: np.ndarray | None
-) -> SingleHeadState:
-    return solve_single_head(
-        measure_of(parameters),
-        sample_ratio=ratio,
-        noise=parameters.noise,
-        regularisation=parameters.regularisation,
-        tokens=parameters.tokens,
-        inverse_temperature=parameters.inverse_temperature,
-        start=start,
-    )
+@lru_cache(maxsize=1024)
+def _orders(key: Key) -> FiniteSize:
+    # Samples of 60 dimensions are near enough to the limit for a first order, and cheap.
+    samples = 2_048 if key.tokens == 2 else 1_024
+    return finite_size(_evolution(key), _state(key), key.rank_ratio, size=60, samples=samples)

@@ -1,0 +1,72 @@
+"""First order in 1/d of a trained head."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import pytest
+
+from solvable.arrays import random_stream
+from solvable.models.attention.single_head.evolution import Evolution
+from solvable.models.attention.single_head.finite_size import finite_size
+from solvable.models.attention.single_head.measure import measure
+from solvable.models.attention.single_head.parameters import SingleHeadParameters
+from solvable.models.attention.single_head.predict import predict
+from solvable.models.attention.single_head.theory import solve_output
+from solvable.models.quadratic.finite_size import finite_sizes
+from solvable.models.quadratic.theory import solve_quadratic
+from solvable.spectra.product_measure import marchenko_pastur
+
+
+@dataclass(frozen=True)
+class Linear:
+    """One token whose logit is seen itself."""
+
+    size: int = 1
+    tokens: int = 1
+    variances: np.ndarray = field(default_factory=lambda: np.array([2.0]), compare=False)
+    contrasts: np.ndarray = field(default_factory=lambda: np.ones((1, 1)), compare=False)
+    pairs: tuple = field(default=(np.array([0]), np.array([0])), compare=False)
+
+    def values(self, s):
+        return np.sqrt(2) * s
+
+    def jacobian(self, s):
+        return np.full((len(s), 1, 1), np.sqrt(2))
+
+    def hessian(self, s, y, *, convex):
+        return np.full((len(s), 1, 1), 4.0)
+
+
+@pytest.mark.parametrize(
+    ("alpha", "rho", "noise", "penalty"),
+    [(0.5, 0.5, 0.5, 0.1), (0.3, 1.0, 1.0, 0.2), (1.0, 0.3, 0.5, 0.05)],
+)
+def test_one_linear_token_has_the_closed_forms_of_the_quadratic_network(alpha, rho, noise, penalty):
+    target = marchenko_pastur(rho)
+    known = solve_quadratic(target, sample_ratio=alpha, label_noise=noise, regularisation=penalty)
+    _, expected = finite_sizes(known)
+    evolution = Evolution(Linear(), target, alpha, noise, penalty)
+    found = finite_size(evolution, solve_output(evolution), rho, size=60, samples=4_096)
+    # Four drawn targets leave a fifth of the first order of the error.
+    assert found.matrix_error == pytest.approx(expected.matrix_error, rel=0.25)
+    # What is left of the training error's is small against the error's.
+    assert found.train_error == pytest.approx(expected.train_error, abs=0.15)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "setting",
+    [
+        {"dimension": 40, "sample_ratio": 0.4, "rank_ratio": 0.7, "regularisation": 0.05, "noise": 0.8},
+        {"dimension": 40, "sample_ratio": 0.2, "tokens": 3, "regularisation": 0.05, "noise": 0.3},
+    ],
+)  # fmt: skip
+def test_trained_heads_are_where_the_first_order_says(setting):
+    parameters = SingleHeadParameters(**setting)
+    told = predict(parameters)
+    records = [measure(parameters, random_stream("finite", seed)) for seed in range(16)]
+    for name in ("matrix_error", "test_error", "train_error"):
+        values = np.array([record[name] for record in records])
+        error = values.std(ddof=1) / 4
+        expected = told[f"finite_size_{name}"]
+        assert abs(values.mean() - expected) < 0.05 * expected + 3 * error, name

@@ -1,0 +1,177 @@
+"""The system `single-head-attention`: parameters, one replicate, prediction, claims, figures."""
+
+import json
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+import pytest
+from pydantic import ValidationError
+
+from solvable.arrays import random_stream
+from solvable.errors import InvalidParameter
+from solvable.frame.points import NO_PREDICTION, Point
+from solvable.models.attention.single_head.claims import CLAIMS
+from solvable.models.attention.single_head.measure import METRICS
+from solvable.models.attention.single_head.parameters import SingleHeadParameters
+from solvable.models.attention.single_head.predict import chance
+from solvable.models.attention.single_head.system import PRESETS, system
+
+KEYS = {
+    "matrix_error", "test_error", "noisy_test_error", "train_error", "rank_fraction",
+    "recovery_ratio", "interpolation_ratio", "overlap", "norm", "eigenvalues", "replicon", "stability",
+}  # fmt: skip
+
+
+def record_of(setting, seed=0):
+    return system.measure(SingleHeadParameters(**setting), random_stream("head", seed))
+
+
+def point_of(setting, seeds):
+    parameters = SingleHeadParameters(**setting)
+    records = [record_of(setting, seed) for seed in range(seeds)]
+    return Point(parameters.model_dump(), records, system.predict(parameters))
+
+
+@pytest.fixture(scope="module")
+def points():
+    noisy = {"dimension": 60, "noise": 0.5, "rank_ratio": 0.4, "regularisation": 0.05}
+    exact = {"dimension": 40, "noise": 0.0, "rank_ratio": 0.15, "regularisation": 1e-3}
+    return [
+        *(point_of(noisy | {"sample_ratio": ratio}, 8) for ratio in (0.3, 0.5)),
+        point_of(exact | {"sample_ratio": 0.2}, 3),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"tokens": 1}, "greater than or equal to 2"),
+        ({"sample_ratio": 0.03, "dimension": 30}, "sample_ratio >= 0.033"),
+        ({"noise": -0.1}, "greater than or equal to 0"),
+        ({"rank_ratio": 0.0}, "greater than 0"),
+        ({"regularisation": 0.0}, "greater than or equal to 0.0001"),
+        ({"temperature": 1.0}, "Extra inputs"),
+    ],
+)
+def test_bad_parameters_are_refused(values, words):
+    with pytest.raises(ValidationError, match=words):
+        SingleHeadParameters(**values)
+
+
+def test_a_measurement_that_takes_an_hour_is_refused():
+    with pytest.raises(InvalidParameter, match="solvable theory"):
+        record_of({"dimension": 1_000})
+
+
+def test_every_parameter_says_what_it_means():
+    for name, field in SingleHeadParameters.model_fields.items():
+        assert field.description, name
+
+
+@pytest.mark.parametrize("name", sorted(PRESETS))
+def test_presets_are_valid_at_every_point(name):
+    grid = PRESETS[name].grid
+    for values in product(*grid.values()):
+        SingleHeadParameters(**dict(zip(grid, values, strict=True)))
+
+
+def test_metrics_are_plain_named_alike_and_repeat():
+    setting = {"dimension": 24, "sample_ratio": 0.3, "regularisation": 0.05}
+    record, prediction = record_of(setting), system.predict(SingleHeadParameters(**setting))
+    assert set(record) == set(METRICS)
+    assert set(prediction) >= KEYS
+    for metrics in (record, prediction):
+        assert json.loads(json.dumps(metrics, allow_nan=False)) == metrics
+    assert set(record) - {"gradient", "iterations"} <= set(prediction)
+    assert record == record_of(setting)
+    assert record != record_of(setting, 1)
+
+
+def test_the_teacher_is_the_target_that_was_measured():
+    parameters = SingleHeadParameters(
+        dimension=30, sample_ratio=3.0, noise=0.0, regularisation=1e-4
+    )
+    factor = system.teacher(parameters, random_stream("head", 0))["factor"]
+    record = system.measure(parameters, random_stream("head", 0))
+    assert record["norm"] == pytest.approx(np.sum((factor @ factor.T) ** 2) / 30, rel=0.01)
+
+
+def test_a_narrow_head_and_a_cold_one_have_no_prediction():
+    narrow = system.predict(SingleHeadParameters(width_ratio=0.2))
+    assert narrow["matrix_error"] is narrow["train_error"] is narrow["finite_size_overlap"] is None
+    assert "width_ratio >=" in narrow[NO_PREDICTION]
+    assert narrow["interpolation_ratio"] > 0
+    cold = system.predict(
+        SingleHeadParameters(inverse_temperature=3.0, noise=4.0, regularisation=0.001)
+    )
+    assert cold["stability"] == "unstable"
+    assert cold["matrix_error"] is None
+    assert cold[NO_PREDICTION].startswith("unstable")
+
+
+def test_what_learns_nothing_is_told_so():
+    setting = {"dimension": 30, "regularisation": 2.0}
+    found, record = system.predict(SingleHeadParameters(**setting)), record_of(setting)
+    assert found["rank_fraction"] == found["norm"] == 0
+    assert record["rank_fraction"] == 0
+    nothing = chance(SingleHeadParameters(**setting), found)
+    for name in ("test_error", "noisy_test_error", "train_error"):
+        assert record[name] == pytest.approx(nothing[name], rel=0.15)
+        assert found[name] == pytest.approx(nothing[name], rel=1e-6)
+
+
+@pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.name)
+def test_claims_find_their_points(claim, points):
+    verdict = claim.verdict(system.settled(points), system.axis)
+    assert verdict.status == "holds", verdict.reason
+    assert np.isfinite(verdict.measured)
+    nothing = claim.verdict([], system.axis)
+    assert nothing.status == "not testable"
+    assert len(nothing.reason) > 20
+
+
+@pytest.mark.parametrize(
+    ("claim", "metric", "factor"),
+    [
+        ("test-error", "test_error", 1.5),
+        ("train-error", "train_error", 0.6),
+        ("matrix-error", "matrix_error", 1.5),
+        ("rank", "rank_fraction", 0.6),
+    ],
+)
+def test_claims_fail_on_records_that_contradict_them(claim, metric, factor, points):
+    moved = [
+        replace(p, metrics=[record | {metric: factor * record[metric]} for record in p.metrics])
+        for p in points
+    ]
+    (row,) = [row for row in CLAIMS if row.name == claim]
+    assert row.verdict(system.settled(moved), system.axis).status == "fails"
+
+
+def test_perfect_recovery_fails_where_something_is_left(points):
+    left = [{**record, "matrix_error": 0.1} for record in points[-1].metrics]
+    (row,) = [row for row in CLAIMS if row.name == "perfect-recovery"]
+    points = system.settled([replace(points[-1], metrics=left)])
+    assert row.verdict(points, system.axis).status == "fails"
+
+
+def test_no_claim_holds_of_a_head_that_learned_nothing(points):
+    for row in system.power(points):
+        assert row.chance != "holds", row.claim
+
+
+def test_figures_show_errors_and_learned_spectra(points):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(system, "axis", replace(system.axis, resolution=4))
+        figures = system.figures(points[:2])
+    names = [figure.name for figure in figures]
+    assert len(names) == len(set(names))
+    assert {name.split("-ratio")[0] for name in names} == {
+        "error", "test-error", "train-error", "rank", "spectrum",
+    }  # fmt: skip
+    for figure in figures:
+        assert figure.caption
+    (error,) = [figure for figure in figures if figure.name == "error"]
+    assert any("first order" in series.label for series in error.series)
+    assert system.figures([]) == []
