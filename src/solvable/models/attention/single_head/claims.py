@@ -8,7 +8,7 @@ from solvable.frame.agreement import Agreement, Cell
 from solvable.frame.points import Point
 
 SOURCE = "arXiv:2509.24914; first order in 1/d derived"
-ORDERS = "Twice the square of the first order in 1/d, a third of it for what is drawn, and 2/d."
+ORDERS = "Twice the square of the first order in 1/d, half of it for what is drawn, and 2/d."
 SAMPLES = (
     "no point is stable, wide enough and has a first order in 1/d below a quarter of the limit; raise "
     "dimension, sample_ratio or regularisation"
@@ -30,7 +30,7 @@ def _expands(cell: Cell) -> bool:
 
 def _next_order(cell: Cell, name: str) -> float:
     order = _first_order(cell, name)
-    return (2 * order**2 + order / 3 + 2 / cell.setting.dimension) * abs(cell.predicted(name))
+    return (2 * order**2 + order / 2 + 2 / cell.setting.dimension) * abs(cell.predicted(name))
 
 
 def _spectral_distance(point: Point) -> np.ndarray:
