@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from solvable.errors import InvalidParameter
-from solvable.spectra import SpectralLaw, denoising_error, marchenko_pastur
-from solvable.spectra.wishart_errors import wishart_denoising_errors
+from solvable.spectra import SpectralLaw, denoised, denoising_error, marchenko_pastur
+from solvable.spectra.wishart_errors import wishart_denoised, wishart_denoising_errors
 
 
 @settings(max_examples=25, deadline=None)
@@ -27,6 +27,18 @@ def test_limits():
     small = np.array([1e-8])
     assert wishart_denoising_errors(0.3, small) / small == pytest.approx(0.6 - 0.09, rel=2e-3)
     assert wishart_denoising_errors(0.5, np.ones((2, 3))).shape == (2, 3)
+
+
+@pytest.mark.parametrize(("ratio", "t"), [(0.5, 1.0), (1.0, 0.01), (3.0, 0.1), (0.05, 20.0)])
+def test_denoised_eigenvalues_are_those_of_the_general_law(ratio, t):
+    law = SpectralLaw(marchenko_pastur(ratio), noise=t**0.5)
+    low, high = law.edges[0, 0], law.edges[-1, 1]
+    x = np.linspace(low, high, 50)
+    assert wishart_denoised(ratio, t, x) == pytest.approx(denoised(law, x), abs=1e-10)
+    beyond = wishart_denoised(ratio, t, np.array([low - 1, high + 1]))
+    assert beyond == pytest.approx(denoised(law, np.array([low, high])), abs=1e-6)
+    # a null space of its own has a bulk of its own
+    assert wishart_denoised(0.2, 0.01, x) is None
 
 
 def test_bad_ratio():

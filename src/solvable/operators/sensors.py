@@ -14,7 +14,7 @@ import numpy as np
 from solvable.arrays import ArraySource, Source, to_numpy
 from solvable.errors import InvalidData
 
-CHUNK_ROWS = 4_096
+CHUNK_ROWS = 1_024
 """Rows of tokens that are multiplied at a time: a block and its product stay in cache."""
 
 
@@ -131,10 +131,13 @@ class TokenSensors(SymmetricSensors):
         total = np.zeros((self.size, self.size))
         for rows, block in self._blocks():
             # sum_ab g_ab (x_a x_b^T + x_b x_a^T) / 2 = X^T (G X), G the messages as a matrix
+            shares = messages[rows].astype(self._dtype, copy=False)
+            if self.tokens == 1:
+                total += block[:, 0].T @ (shares * block[:, 0])
+                continue
             weighted = np.zeros_like(block)
             for k, (a, b) in enumerate(zip(first, second, strict=True)):
-                share = messages[rows, k, None].astype(self._dtype, copy=False)
-                weighted[:, a] += share * block[:, b]
+                weighted[:, a] += shares[:, k, None] * block[:, b]
             total += block.reshape(-1, self.size).T @ weighted.reshape(-1, self.size)
         total = (total + total.T) / 2
         total[np.diag_indices(self.size)] -= messages[:, first == second].sum()

@@ -78,8 +78,24 @@ def _supports(a: float, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.stack([low, inner[:, 1]], axis=1), np.stack([inner[:, 0], high], axis=1)
 
 
+def wishart_denoised(width_ratio: float, variance: float, x: np.ndarray) -> np.ndarray | None:
+    """Denoised eigenvalues x - 2 t Re g(x), those beyond the edges cut; None where the law has a gap."""
+    a, t = width_ratio**-0.5, float(variance)
+    low, high = _supports(a, np.array([t]))
+    if low[0, 1] > high[0, 0]:
+        return None
+    inside = np.clip(x, low[0, 0], high[0, 1])
+    real = _resolvent(a, np.array(t), inside)[0]
+    return np.asarray(inside - 2 * t * real)
+
+
 def _imaginary_part(a: float, t: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """Im g inside the support, where the cubic has one real root and a pair."""
+    """Im g inside the support."""
+    return _resolvent(a, t, x)[1]
+
+
+def _resolvent(a: float, t: np.ndarray, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Real and imaginary part of g inside the support, where the cubic has a pair of roots."""
     # g^3 - s g^2 + p g - q = 0
     s, p, q = (t + a * x) / (a * t), (x + a - 1 / a) / (a * t), 1 / (a * t)
     shift = s / 3
@@ -89,5 +105,5 @@ def _imaginary_part(a: float, t: np.ndarray, x: np.ndarray) -> np.ndarray:
     cube = np.cbrt(-constant / 2 - np.copysign(spread, constant))
     with np.errstate(divide="ignore", invalid="ignore"):
         other = np.where(cube == 0, 0.0, -linear / (3 * cube))
-    # of the pair: Im g = sqrt(3)/2 |u - v|
-    return np.asarray(np.sqrt(3) / 2 * np.abs(cube - other))
+    # of the pair: Re g = shift - (u + v) / 2, Im g = sqrt(3)/2 |u - v|
+    return shift - (cube + other) / 2, np.asarray(np.sqrt(3) / 2 * np.abs(cube - other))
