@@ -71,17 +71,14 @@ def recovery(points: Sequence[Point]) -> Finding | NotTestable:
             "replicates each; set noise=0 and vary sample_ratio"
         )
 
-    def mean(which: Sequence[Point], *, predicted: bool) -> float:
-        name = "matrix_error"
-        return float(np.mean([p.predicted(name) if predicted else p.mean(name) for p in which]))
-
-    measured = mean(below, predicted=False) - mean(between, predicted=False)
-    expected = mean(below, predicted=True) - mean(between, predicted=True)
-    errors = [
-        float(point.standard_error("matrix_error")) / len(side)
-        for side in (below, between)
-        for point in side
-    ]
+    sides = [[MATRIX(point) for point in side] for side in (below, between)]
+    measured = float(np.subtract(*[np.mean([v.mean() for v in side]) for side in sides]))
+    expected = float(
+        np.subtract(
+            *[np.mean([p.predicted("matrix_error") for p in side]) for side in (below, between)]
+        )
+    )
+    errors = [v.std(ddof=1) / v.size**0.5 / len(side) for side in sides for v in side]
     error = float(np.linalg.norm(errors))
     return Finding(measured, expected, 0.03 * expected + 2.6 * error, error, below[0].replicates)
 
