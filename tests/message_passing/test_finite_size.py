@@ -91,7 +91,7 @@ def ratios(signal, channel, rho, ratio, d, tokens, runs):
         )
         estimate = settle(
             sensors, channel.messages(labels), start, denoiser=signal_denoiser(signal),
-            schedule=((0.5, 40), (0.85, 200)), tolerance=4e-3, least_variance=1e-6,
+            schedule=((0.5, 150), (0.85, 300)), tolerance=5e-4, circling=0.02, least_variance=1e-6,
         ).estimate  # fmt: skip
         found.append(np.sum((estimate - S) ** 2) / d)
     return np.array(found)

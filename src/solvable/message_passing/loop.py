@@ -167,6 +167,7 @@ def message_passing(
     tolerance: float = 1e-4,
     max_steps: int = 300,
     least_variance: float = 1e-3,
+    circling: float = 0.0,
     keep: bool = False,
 ) -> MessagePassingResult:
     r"""Run approximate message passing to its fixed point.
@@ -193,6 +194,9 @@ def message_passing(
     least_variance : float
         Eigenvalues of V are not let below: perfect recovery would divide by 0. An estimate there
         counts as converged.
+    circling : float
+        Relative change per step up to which an estimate that alternates between two counts as one,
+        and is at rest when every other step agrees to ``tolerance``.
     keep : bool
         Whether to keep the estimate after every step.
 
@@ -236,6 +240,7 @@ def message_passing(
     h, V, g = start.estimate, start.variance, start.messages
     trace: list[tuple[float, float]] = []
     history: list[np.ndarray] = []
+    before = h
     for step in range(1, max_steps + 1):
         cavity = sensors.cavity(V)
         omega = sensors.forward(h) - g @ cavity
@@ -249,7 +254,12 @@ def message_passing(
         mean = (1 - damping) * mean + damping * h
         variance = (1 - damping) * variance + damping * V
         power = float(np.sum(mean**2)) / (sensors.size * len(V))
-        change = float(np.linalg.norm(mean - h)) / max(float(np.linalg.norm(mean)), 1e-300)
+        norm = max(float(np.linalg.norm(mean)), 1e-300)
+        change = float(np.linalg.norm(mean - h)) / norm
+        if change <= circling:
+            # Eigenvalues that come and go at an edge alternate for ever; drift goes on in both steps.
+            change = min(change, float(np.linalg.norm(mean - before)) / (2 * norm))
+        before = h
         h, V = mean, _floored(variance, least_variance)
         trace.append((change, float(np.trace(V)) / len(V)))
         if keep:

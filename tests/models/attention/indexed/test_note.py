@@ -107,7 +107,10 @@ def test_a_softmax_curve_takes_less_than_two_seconds():
         start = time.process_time()
         parameters = IndexedParameters(rank_ratio=rank)
         found = signal_evolution(parameters.signal, parameters.channel, np.linspace(0.01, 0.4, 60))
-        tests = [bayes_test_error(parameters, float(error)) for error in found.error]
+        tests = [
+            bayes_test_error(parameters, float(error), float(noise))
+            for error, noise in zip(found.error, found.noise, strict=True)
+        ]
         spent = time.process_time() - start
     assert spent < 2
     assert tests[0] > tests[10] > tests[-1] == 0

@@ -57,10 +57,10 @@ def settled(
         np.zeros((sensors.n_samples, K)),
     )
     try:
-        # Isolated eigenvalues come and go at the edges of the law: steps stay at some 1e-3 of the norm
+        # Near perfect recovery steps are small long before the end is near
         return settle(
             sensors, messages, start, denoiser=signal_denoiser(signal, 1e-6),
-            schedule=((0.5, 40), (0.85, 200)), tolerance=4e-3, least_variance=1e-6,
+            schedule=((0.5, 150), (0.85, 300)), tolerance=5e-4, circling=0.02, least_variance=1e-6,
         )  # fmt: skip
     except NotConverged:
         return None
