@@ -25,8 +25,8 @@ def predict(parameters: IndexedParameters) -> Metrics:
     elif parameters.tokens * parameters.samples < FEWEST * d and 0 < float(limit.error) < 0.9:
         error = None
         reason = (
-            f"{parameters.samples} samples of {parameters.tokens} tokens are less than {FEWEST:g} tokens a "
-            "dimension: their noise is no semicircle, and message passing finds up to 30 % less than "
+            f"{parameters.samples} samples of {parameters.tokens} tokens are less than {FEWEST:g} tokens "
+            "a dimension: their noise is no semicircle, and message passing finds up to 30 % less than "
             "predicted. Raise dimension or sample_ratio."
         )
     elif threshold is not None and abs(ratio / threshold - 1) < MARGIN / d:
