@@ -47,10 +47,9 @@ PRESETS = {
         replicates=8,
     ),
     "paper": Preset(
-        "Two ranks and two aspects at 100 rows, with noise and without; a quarter of an hour.",
+        "Two ranks of a square matrix of 100 rows, with noise and without; three minutes.",
         {
             "dimension": (100,),
-            "aspect": (1.0, 2.0),
             "rank_ratio": (0.2, 1.0),
             "noise": (0.0, 0.1),
             "sample_ratio": (0.1, 0.2, 0.3, 0.45, 0.6),
