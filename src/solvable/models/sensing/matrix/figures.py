@@ -6,20 +6,35 @@ from solvable.frame.panels import Panel, Trace
 
 MARKERS = {"recovery_ratio": "recovery without noise"}
 
+CAPTION = (
+    "Error of the estimated matrix against measurements per squared dimension. The vertical line is "
+    "where the estimator finds the signal exactly when nothing is added to its labels. "
+)
+
 PANELS = (
     Panel(
         "error",
         "What measurements tell of a matrix",
         "error per dimension E",
         [
-            Trace("matrix_error", "estimate"),
+            Trace("matrix_error", "message passing"),
             Trace("finite_size_matrix_error", "at this dimension", measured=False, dashed=True),
+        ],
+        CAPTION + "Dashed: with what a finite dimension adds, in first order.",
+        markers=MARKERS,
+        when=lambda curve: curve.setting.estimator == "bayes",
+    ),
+    Panel(
+        "error-of-nuclear-norm",
+        "What the nuclear norm makes of measurements",
+        "error per dimension E",
+        [
+            Trace("matrix_error", "nuclear norm"),
             Trace("bayes_matrix_error", "Bayes-optimal", measured=False, dashed=True),
         ],
-        "Error of the estimated matrix against measurements per squared dimension; dashed what a finite "
-        "dimension adds, and the best that any estimator can do in the limit. The vertical line is "
-        "where the estimator finds the signal exactly when nothing is added to its labels.",
+        CAPTION + "Dashed: the best that any estimator can do in the limit.",
         markers=MARKERS,
+        when=lambda curve: curve.setting.estimator == "nuclear-norm",
     ),
     Panel(
         "spectrum",
