@@ -33,13 +33,14 @@ PRESETS = {
         replicates=8,
     ),
     "paper": Preset(
-        "Two and three tokens, three activations, with and without noise, in 200 dimensions.",
+        "Two and three tokens, softmax and bare logits, with and without noise, in 160 dimensions; ten "
+        "minutes.",
         {
-            "dimension": (200,),
+            "dimension": (160,),
             "activation": ("softmax", "linear"),
             "tokens": (2, 3),
             "noise": (0.0, 0.5),
-            "sample_ratio": (0.02, 0.04, 0.07, 0.12, 0.2, 0.35),
+            "sample_ratio": (0.03, 0.07, 0.15),
         },
         replicates=2,
     ),
