@@ -57,10 +57,20 @@ class RectangularSignal:
         if noise > 1e9:
             return np.zeros_like(observed)
         law = RectangularLaw(aspect=self.aspect, rank_ratio=self.rank_ratio, noise=noise)
-        # A signal of few rows or factors reaches beyond the edge, noise of few samples far beyond it: the
-        # law would all but keep that, and message passing follow it.
-        fewest = min(observed.shape[0], max(1.0, self.rank_ratio * observed.shape[0]))
-        edge = law.edges[-1, 1] * (1 + 2 * fewest ** (-2 / 3))
+        # Beyond the edge no signal is: the law would all but keep noise that few samples, or a noise a
+        # few per cent off, put there, and message passing follow it. A signal of few rows or factors is
+        # larger by chance (Tracy-Widom, 2.5 deviations): (1 + m) S + sqrt(t) Z has an edge that grows
+        # with it only where it is not noise's.
+        d = observed.shape[0]
+        factors = min(max(1.0, self.rank_ratio * d), d)
+        larger = 1 + 2.5 * d**-0.5 * factors ** (-1 / 6)
+        least = max(noise / larger**2, 1e-11)
+        edge = (
+            larger
+            * RectangularLaw(aspect=self.aspect, rank_ratio=self.rank_ratio, noise=least).edges[
+                -1, 1
+            ]
+        )
         return shrink(observed, lambda s: law.denoised(np.minimum(s, edge)))
 
     def prior_mean(self, dimension: int) -> np.ndarray:

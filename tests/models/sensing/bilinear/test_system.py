@@ -123,6 +123,35 @@ def test_ridge_is_the_minimum(noise):
     assert np.allclose(found.ravel(), explicit[:, 0], atol=2e-3 * np.abs(explicit).max())
 
 
+@pytest.mark.parametrize(
+    "setting",
+    [
+        {
+            "dimension": 18,
+            "aspect": 1.87,
+            "rank_ratio": 0.004,
+            "sample_ratio": 1.8,
+            "noise": 1460.0,
+        },
+        {"dimension": 20, "rank_ratio": 0.1, "sample_ratio": 0.5, "noise": 50.0},
+    ],
+)
+def test_noise_beyond_the_edge_is_not_followed(setting):
+    # a drawn setting whose error was 2.0 +- 1.1, where nothing can be seen; that of nothing is `power`
+    runs = [record_of(setting, seed) for seed in range(6)]
+    excess = np.mean([run["matrix_error"] / run["power"] for run in runs])
+    assert excess == pytest.approx(1.0, abs=0.12)
+
+
+def test_a_large_drawn_signal_is_not_cut():
+    """Without noise beyond recovery S is found exactly, also where its largest value is over the edge."""
+    for seed in range(4):
+        assert (
+            record_of({"dimension": 30, "noise": 0.0, "sample_ratio": 0.7}, seed)["matrix_error"]
+            < 1e-3
+        )
+
+
 def test_a_size_near_recovery_has_no_prediction():
     near = BilinearParameters(dimension=40, noise=0.0, sample_ratio=0.35)
     found = system.predict(near)
