@@ -33,27 +33,16 @@ PRESETS = {
         replicates=8,
     ),
     "paper": Preset(
-        "Two and three tokens, softmax and bare logits, with and without noise, in 160 dimensions; ten "
+        "Two and three tokens, softmax and bare logits, with and without noise, in 140 dimensions; five "
         "minutes.",
         {
-            "dimension": (160,),
+            "dimension": (140,),
             "activation": ("softmax", "linear"),
             "tokens": (2, 3),
             "noise": (0.0, 0.5),
             "sample_ratio": (0.03, 0.07, 0.15),
         },
         replicates=2,
-    ),
-    "hardmax": Preset(
-        "Hardmax of two and three tokens in 100 dimensions.",
-        {
-            "dimension": (100,),
-            "activation": ("hardmax",),
-            "tokens": (2, 3),
-            "noise": (0.0, 0.5),
-            "sample_ratio": (0.1, 0.3, 0.6),
-        },
-        replicates=3,
     ),
     "dimensions": Preset(
         "One setting in 40 to 100 dimensions: the error comes down to its limit as 1/d.",
