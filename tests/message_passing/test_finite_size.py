@@ -44,8 +44,21 @@ def test_denoiser_of_drawn_matrices(rho, noise):
 
 
 def test_a_known_matrix_has_no_first_order():
-    law = SpectralLaw(discrete(np.array([2.0])), noise=0.8)
-    assert _denoiser(law) == pytest.approx(0, abs=1e-2)
+    for noise in (0.8, 30.0):
+        law = SpectralLaw(discrete(np.array([2.0])), noise=noise)
+        assert _denoiser(law) == pytest.approx(0, abs=1e-6 * noise**2)
+
+
+@pytest.mark.parametrize("rho", [0.2, 3.0])
+def test_little_known(rho):
+    """The prior's own error, E |S - sqrt(rho)|^2 / d = 1 + 1/d, is where any noise ends."""
+    for noise in (30.0, 90.0):
+        law = SpectralLaw(marchenko_pastur(rho), noise=noise)
+        assert _denoiser(law) == pytest.approx(1, abs=0.01)
+    signal, channel = SymmetricSignal(marchenko_pastur(rho)), linear(400.0)
+    for ratio in (1e-7, 1e-5, 1e-3, 1e-1):
+        error = error_at_dimension(signal, channel, ratio, 60, token_shape(1))
+        assert error == pytest.approx(1 + 1 / 60, abs=0.01)
 
 
 def test_shapes_of_tokens():

@@ -21,8 +21,10 @@ from solvable.message_passing.matrix_channels import MatrixChannel
 from solvable.message_passing.signal_evolution import signal_evolution
 from solvable.message_passing.signals import SymmetricSignal
 from solvable.operators.sensors import index_pairs
+from solvable.spectra._panels import PANEL_NODES
 from solvable.spectra.excess_mass import excess_mass
 from solvable.spectra.free_convolution import SpectralLaw
+from solvable.spectra.product_measure import MarchenkoPasturMeasure
 
 
 @dataclass(frozen=True)
@@ -96,6 +98,10 @@ def first_order(
     E, t = float(state.error), float(state.noise)
     if E == 0:
         return FirstOrder(0.0, 0.0, 0.0, 0.0)
+    if t > 1e4 * signal.variance:
+        # Nothing is known: a random matrix varies by 1/d more than its law, a given spectrum does not
+        own = float(isinstance(signal.spectrum, MarchenkoPasturMeasure))
+        return FirstOrder(E, own, 0.0, -1e-4)
     step = 1e-3
 
     def information(error: float) -> float:
@@ -138,6 +144,9 @@ def error_at_dimension(
     if abs(grown) > LARGEST:
         return None
     missing = grown / order.response
+    if abs(missing) > LARGEST:
+        # samples that tell next to nothing: many more of them make no difference
+        return order.error * (1 + grown)
     return float(signal_evolution(signal, channel, sample_ratio * np.exp(missing)).error)
 
 
@@ -152,12 +161,13 @@ def _denoiser(law: SpectralLaw) -> float:
     t, density = law.variance, law.height / (np.pi * law.variance)
     slopes = float(law.weights @ (1 / law.points.slope))  # int mu du
     mass = excess_mass(law, law.u + 1j * law.height)
-    total = 0.0
-    for low, high in law.edges:
-        inside = (law.x >= low) & (law.x <= high)
-        squares = np.concatenate([[0.0], density[inside] ** 2, [0.0]])
-        heights = np.pad(mass[inside], 1, mode="edge")
-        total += float(np.sum((heights[1:] + heights[:-1]) / 2 * np.diff(squares)))
+    # d(mu^2) on each panel of the quadrature, by the derivative of the polynomial through its nodes
+    nodes, weights = np.polynomial.legendre.leggauss(PANEL_NODES)
+    powers = np.polynomial.legendre.legvander(nodes, PANEL_NODES - 1)
+    basis = np.polynomial.legendre.legder(np.eye(PANEL_NODES), axis=0)
+    slope = np.polynomial.legendre.legval(nodes, basis).T @ np.linalg.inv(powers)
+    squares = density.reshape(-1, PANEL_NODES) ** 2 @ slope.T
+    total = float(np.sum(weights * mass.reshape(squares.shape) * squares))
     return t - 4 * t * (1 - slopes) - 4 * np.pi**2 * t**2 * total
 
 

@@ -42,7 +42,7 @@ PRESETS = {
             "noise": (0.0, 0.5),
             "sample_ratio": (0.03, 0.07, 0.15),
         },
-        replicates=2,
+        replicates=5,
     ),
     "dimensions": Preset(
         "One setting in 40 to 100 dimensions: the error comes down to its limit as 1/d.",
