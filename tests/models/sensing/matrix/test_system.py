@@ -36,7 +36,7 @@ def point_of(setting, seeds):
 
 @pytest.fixture(scope="module")
 def points():
-    base = {"dimension": 48, "sensors": "goe", "noise": 0.25}
+    base = {"dimension": 40, "sensors": "goe", "noise": 0.25}
     chosen = [
         base | {"estimator": estimator, "sample_ratio": ratio}
         for estimator in ("bayes", "nuclear-norm")
@@ -44,7 +44,7 @@ def points():
     ]
     quiet = {"dimension": 40, "sensors": "goe", "noise": 0.0, "rank_ratio": 0.2}
     chosen += [quiet | {"sample_ratio": ratio} for ratio in (0.1, 0.25)]
-    return [point_of(setting, 10) for setting in chosen]
+    return [point_of(setting, 8) for setting in chosen]
 
 
 @pytest.mark.parametrize(
@@ -214,7 +214,7 @@ def test_a_size_too_small_for_the_first_order_says_so():
 
 def test_figures(points):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(system, "axis", replace(system.axis, resolution=6))
+        patch.setattr(system, "axis", replace(system.axis, resolution=4))
         figures = system.figures(points)
     names = {one.name.split("-")[0] for one in figures}
     assert names == {"error", "spectrum", "train", "rank"}
