@@ -54,7 +54,7 @@ PRESETS = {
             "noise": (0.0, 0.1),
             "sample_ratio": (0.1, 0.2, 0.3, 0.45, 0.6),
         },
-        replicates=3,
+        replicates=4,
     ),
 }
 
