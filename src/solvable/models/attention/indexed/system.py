@@ -33,16 +33,14 @@ PRESETS = {
         replicates=8,
     ),
     "paper": Preset(
-        "Two and three tokens, softmax and bare logits, with and without noise, in 140 dimensions; five "
-        "minutes.",
+        "Softmax of two and three tokens, with and without noise, in 140 dimensions; some minutes.",
         {
             "dimension": (140,),
-            "activation": ("softmax", "linear"),
             "tokens": (2, 3),
             "noise": (0.0, 0.5),
             "sample_ratio": (0.03, 0.07, 0.15),
         },
-        replicates=5,
+        replicates=6,
     ),
     "dimensions": Preset(
         "One setting in 40 to 100 dimensions: the error comes down to its limit as 1/d.",
