@@ -29,7 +29,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from multiprocessing.connection import Connection
-from typing import Any, Literal, get_args, get_origin
+from typing import Annotated, Any, Literal, get_args, get_origin
 
 import numpy as np
 from gemm import one_thread
@@ -61,6 +61,12 @@ def draw_value(field: FieldInfo, rng: np.random.Generator) -> Any:
     if get_origin(field.annotation) is Literal:
         choices = get_args(field.annotation)
         return choices[rng.integers(len(choices))]
+    if any(get_origin(kind) is Annotated for kind in get_args(field.annotation)):
+        # A number, or a list of them
+        one = FieldInfo.from_annotation(get_args(field.annotation)[0])
+        one.default = field.default
+        values = [draw_value(one, rng) for _ in range(rng.integers(1, 4))]
+        return values[0] if len(values) == 1 else tuple(values)
     bounds: dict[str, float] = {}
     for limit in field.metadata:
         bounds |= {
@@ -125,7 +131,9 @@ def draw_settings(system: Any, count: int, work: float, seed: int) -> Iterator[t
 
 def study(system: str, setting: dict[str, Any], replicates: int) -> tuple[list[str], list[Any]]:
     """Lines of measured and predicted numbers, and the verdicts."""
-    found = solvable.run(system, preset=None, seeds=replicates, workers=1, **setting)
+    # A list that is one value is a grid of one.
+    grid = {name: [v] if isinstance(v, tuple) else v for name, v in setting.items()}
+    found = solvable.run(system, preset=None, seeds=replicates, workers=1, **grid)
     if not found.points:
         raise RuntimeError(found.failures[0].error)
     point, lines = found.points[0], []

@@ -109,7 +109,8 @@ def test_20_principal_components_and_weight_decay():
     found = {}
     for spike in (0.4, 1.2, 2.0):
         rows = []
-        for seed in range(3):
+        # Below threshold three samples scatter: .04 each, around .06
+        for seed in range(12 if spike < 1 else 3):
             X, directions, rng = drawn(1_000, spike, seed)
             rows.append(overlap(principal_directions(X, 1, rng), directions))
         found[spike] = np.mean(rows)

@@ -169,6 +169,20 @@ def test_spikes_beyond_the_units_are_found_by_chance_alone():
     assert None not in predicted(spike=[2.5, 2.49], hidden_units=2, sample_ratio=3.0)["overlap"]
 
 
+def test_a_random_start_may_end_at_the_weaker_spike():
+    setting = {"spike": [2.2, 2.6], "dimension": 200, "sample_ratio": 10.0, "algorithm": "gradient"}
+    found = predicted(**setting)
+    assert found["overlap"] == [None, None]
+    assert "weaker spike" in found[NO_PREDICTION]
+    best = [int(np.argmax(record_of(setting, seed)["overlap"])) for seed in range(24)]
+    assert 0 < np.mean(best) < 1
+    # From the principal components, or where the weaker spike does not hold it, the larger is found.
+    assert predicted(**setting | {"algorithm": "amp"})["overlap"][1] > 0.9
+    far = setting | {"spike": [0.5, 2.6]}
+    assert predicted(**far)["overlap"][1] > 0.9
+    assert all(record_of(far, seed)["overlap"][1] > 0.9 for seed in range(12))
+
+
 def test_overlaps_are_with_the_span_of_the_weights():
     rng = np.random.default_rng(0)
     basis = np.linalg.qr(rng.standard_normal((64, 3)))[0] * 8

@@ -46,7 +46,7 @@ def predict(parameters: BoltzmannParameters) -> Metrics:
     """Overlaps, norm and stability; with them principal components and the Bayes-optimal line."""
     ratio = parameters.samples / parameters.dimension
     strengths = parameters.strengths
-    drawn = _components(parameters, parameters.hidden_units)
+    drawn = _components(strengths, parameters, parameters.hidden_units)
     metrics: Metrics = {
         "pca_overlap": listed(drawn.mean(axis=0)),
         "bayes_overlap": [bayes_overlap(strength, ratio) for strength in strengths],
@@ -69,8 +69,10 @@ def predict(parameters: BoltzmannParameters) -> Metrics:
     return metrics | found | ({NO_PREDICTION: reason} if reason else {})
 
 
-def _components(parameters: BoltzmannParameters, count: int) -> np.ndarray:
-    size = (parameters.strengths, parameters.samples, parameters.dimension, count)
+def _components(
+    strengths: tuple[float, ...], parameters: BoltzmannParameters, count: int
+) -> np.ndarray:
+    size = (strengths, parameters.samples, parameters.dimension, count)
     drawn = drawn_components(*size)
     # Near the threshold, and where spikes are alike, samples differ much.
     return drawn_components(*size, draws=400) if drawn.std(axis=0).max() > 0.12 else drawn
@@ -171,20 +173,27 @@ def _overlaps(
 ) -> tuple[list[float | None], str]:
     """Overlaps at the dimension: those of the limit, rounded as principal components are."""
     strengths, d = parameters.strengths, parameters.dimension
-    drawn = _components(parameters, len(phase.spikes))
     overlap: list[float | None] = [None] * len(strengths)
     for spike, unit in zip(phase.spikes, phase.units, strict=True):
         limit = component_overlap(strengths[spike], ratio)
         if unit.q > 0:
-            rounding = float(drawn[:, spike].mean()) / limit
+            # Of the spike alone: components mix alike spikes, signs tell them apart.
+            alone = _components(strengths[spike : spike + 1], parameters, 1)
+            rounding = float(alone.mean()) / limit
             overlap[spike] = min(float(unit.overlap) * rounding, 1.0)
     others = [spike for spike in range(len(strengths)) if spike not in phase.spikes]
     if others:
+        drawn = _components(strengths, parameters, len(phase.spikes))
         least = drawn[:, list(phase.spikes)].min(axis=1)
         if (drawn[:, others].max(axis=1) > least).any():
             return [None] * len(strengths), (
                 "spikes are so alike at this dimension that fewer units may learn either. Raise "
                 "dimension or hidden_units."
+            )
+        if parameters.algorithm == "gradient" and _trapped(phase, parameters, ratio, others):
+            return [None] * len(strengths), (
+                "gradient ascent from a random start may learn a weaker spike and stay there. Set "
+                "algorithm=amp, which starts at the principal components, or raise hidden_units."
             )
     for spike in others:
         # m_b is pushed by noise of the samples and shrunk or kept by what the unit answers
@@ -195,6 +204,20 @@ def _overlaps(
             chance += variance / (1 - growth) ** 2
         overlap[spike] = float(np.sqrt(2 / np.pi * chance))
     return overlap, ""
+
+
+def _trapped(
+    phase: Phase, parameters: BoltzmannParameters, ratio: float, others: list[int]
+) -> bool:
+    """Whether a unit that has learnt one of the other spikes would not leave it for a found one."""
+    weakest = min(unit.spike for unit in phase.units)
+    for spike in others:
+        unit = unit_state(
+            parameters.strengths[spike], ratio, parameters.weight_decay, partner=phase.shared
+        )
+        if unit.V * weakest * unit.slope < 1:
+            return True
+    return False
 
 
 def _steps(parameters: BoltzmannParameters, ratio: float) -> Metrics:
