@@ -107,8 +107,9 @@ def _freedom(
     if noise == 0:
         if parameters.estimator == "bayes":
             return 0.0, None
+        # Of a power law the eigenvalues that count as kept depend on what counts as zero.
         whole = parameters.signal == "power-law"
-        return 0.0, 1.0 if whole else min(1.0, parameters.rank / parameters.dimension)
+        return 0.0, None if whole else min(1.0, parameters.rank / parameters.dimension)
     law = parameters.law
     if isinstance(law, NuclearNormSignal):
         best = law.best(noise)
