@@ -47,7 +47,7 @@ PRESETS = {
         replicates=8,
     ),
     "paper": Preset(
-        "Two ranks of a square matrix of 100 rows, with noise and without; three minutes.",
+        "Two ranks of a square matrix of 100 rows, with noise and without; two minutes.",
         {
             "dimension": (100,),
             "rank_ratio": (0.2, 1.0),
