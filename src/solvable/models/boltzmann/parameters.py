@@ -46,7 +46,7 @@ class BoltzmannParameters(Parameters):
             numbers = []
         if not 1 <= len(numbers) <= 4 or not all(0 < number <= 1000 for number in numbers):
             raise ValueError(
-                "allowed: a number above 0 and up to 1000, or a list of one to four of them, such as [2,1]"
+                "allowed: a number above 0 and up to 1000, or a list of one to four, such as [2,1]"
             )
         return tuple(numbers) if listed else numbers[0]
 
