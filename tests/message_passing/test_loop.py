@@ -15,6 +15,7 @@ from solvable.message_passing import (
     messages_of,
     posterior_given,
 )
+from solvable.message_passing.loop import gaussian_denoiser
 
 
 def problem(formula, noise, *, d, ratio, seed, **options):
@@ -151,3 +152,26 @@ def test_another_denoiser_finds_another_prior():
         precision = ratio / (noise + V)
         V = 1 - np.mean(np.tanh(precision + np.sqrt(precision) * zeta) ** 2)
     assert np.mean((found.estimate - w) ** 2) == pytest.approx(V, abs=0.04)
+
+
+def test_an_estimate_that_alternates_is_at_rest_if_that_is_allowed():
+    """A denoiser that flips a coordinate by 1 % for ever, as an eigenvalue at an edge does."""
+    _, sensors, outputs, _ = problem("z", 0.5, d=100, ratio=9.0, seed=8)
+    messages = messages_of(outputs)
+    flips = iter(range(10_000))
+
+    def flipping(b, A):
+        mean, variance = gaussian_denoiser(b, A)
+        mean = mean.copy()
+        mean[0] += 0.1 * (-1) ** next(flips)
+        return mean, variance
+
+    start = Start.nothing(sensors, 900)
+    options = {"denoiser": flipping, "max_steps": 80}
+    with pytest.raises(NotConverged, match="settle"):
+        message_passing(sensors, messages, start, **options)
+    with pytest.raises(NotConverged, match="settle"):
+        message_passing(sensors, messages, start, circling=1e-4, **options)
+    found = message_passing(sensors, messages, start, circling=0.05, **options)
+    plain = message_passing(sensors, messages, start)
+    assert np.linalg.norm(found.estimate - plain.estimate) < 0.05 * np.linalg.norm(plain.estimate)
