@@ -44,7 +44,7 @@ CLAIMS = (
         "overlap",
         "The maximum of the likelihood has the predicted overlap with each spike that it learns.",
         "overlap", EVOLUTION, within=0.02, scatter=scatter, where=at_rest, entry="spike",
-        because="Terms of order 1/d, and the mean over 64 drawn samples that rounds the transition.",
+        because="Terms of order 1/d, and the mean over drawn samples that rounds the transition.",
         missing="no stable machine is predicted to learn a spike; raise sample_ratio or spike",
     ),
     Agreement(
@@ -68,7 +68,7 @@ CLAIMS = (
         "The leading principal components have the predicted overlap, near their threshold too.",
         "pca_overlap", "Baik, Ben Arous and Peche 2005; finite sizes derived", within=0.03,
         scatter=scatter, where=lambda cell: cell.expected > 0.2, entry="spike",
-        because="The mean over 64 drawn samples.",
+        because="The mean over 24 to 400 drawn samples.",
         missing="no spike is above the threshold of principal components; raise sample_ratio or spike",
     ),
     Agreement(

@@ -73,9 +73,10 @@ def _components(
     strengths: tuple[float, ...], parameters: BoltzmannParameters, count: int
 ) -> np.ndarray:
     size = (strengths, parameters.samples, parameters.dimension, count)
-    drawn = drawn_components(*size)
+    drawn = drawn_components(*size, draws=24)
+    scatter = float(drawn.std(axis=0).max())
     # Near the threshold, and where spikes are alike, samples differ much.
-    return drawn_components(*size, draws=400) if drawn.std(axis=0).max() > 0.12 else drawn
+    return drawn if scatter < 0.04 else drawn_components(*size, draws=400 if scatter > 0.12 else 96)
 
 
 @lru_cache(maxsize=1024)
