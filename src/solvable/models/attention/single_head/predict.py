@@ -114,7 +114,9 @@ def _at_this_size(
         # An expansion whose first order is a third of the limit says nothing.
         if not abs(value - limit) <= abs(limit) / 3:
             beyond.append(f"{name} {value - limit:+.2g} on {limit:.2g}")
-            found[f"finite_size_{name}"] = None
+    # An expansion that fails for one number is not trusted with the others.
+    if beyond:
+        found = dict.fromkeys(found)
     reason = (
         f"what this dimension adds to the limit, {', '.join(beyond)}, is more than a third of it, so "
         "that no expansion holds. Raise dimension, sample_ratio or regularisation."
