@@ -18,7 +18,7 @@ from solvable.models.attention.indexed.parameters import IndexedParameters
 from solvable.models.attention.indexed.system import PRESETS, system
 from solvable.models.attention.indexed.theory import bayes_test_error
 
-KEYS = {"matrix_error", "test_error", "limit_error", "recovery_ratio"}
+KEYS = {"matrix_error", "test_error", "finite_size_matrix_error", "recovery_ratio"}
 
 
 def record_of(setting, seed=0):
@@ -86,7 +86,7 @@ def test_metrics_are_plain_and_named_alike(activation, tokens, noise):
     }  # fmt: skip
     record, prediction = record_of(setting), system.predict(IndexedParameters(**setting))
     assert set(record) == {"matrix_error", "test_error", "converged"}
-    assert set(prediction) - {NO_PREDICTION} == KEYS
+    assert set(prediction) - {NO_PREDICTION} == KEYS | {"finite_size_test_error"}
     for metrics in (record, prediction):
         assert json.loads(json.dumps(metrics, allow_nan=False)) == metrics
     assert record == record_of(setting)
@@ -158,7 +158,7 @@ def test_hardmax_of_two_tokens_is_an_angle():
 def test_near_recovery_nothing_is_predicted_and_beyond_it_the_limit():
     near = IndexedParameters(dimension=60, sample_ratio=0.2)
     found = system.predict(near)
-    assert found["matrix_error"] is None
+    assert found["finite_size_matrix_error"] is None
     assert "recovery_ratio" in found[NO_PREDICTION]
     beyond = system.predict(IndexedParameters(dimension=100, sample_ratio=0.5))
     assert beyond["matrix_error"] == beyond["test_error"] == 0
@@ -167,11 +167,11 @@ def test_near_recovery_nothing_is_predicted_and_beyond_it_the_limit():
     few = system.predict(
         IndexedParameters(dimension=40, sample_ratio=0.0144, rank_ratio=0.2, tokens=4, noise=0.3)
     )
-    assert few["matrix_error"] is few["test_error"] is None
+    assert few["finite_size_matrix_error"] is few["finite_size_test_error"] is None
     assert "tokens a dimension" in few[NO_PREDICTION]
     narrow = system.predict(IndexedParameters(dimension=60, rank_ratio=0.1, noise=0.4))
-    assert narrow["matrix_error"] > narrow["limit_error"]
-    assert narrow["test_error"] is None
+    assert narrow["finite_size_matrix_error"] > narrow["matrix_error"]
+    assert narrow["finite_size_test_error"] is None
     assert "kurtosis" in narrow[NO_PREDICTION]
 
 

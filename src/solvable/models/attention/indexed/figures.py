@@ -10,8 +10,8 @@ PANELS = (
         "What samples tell of the weights of attention",
         "error of the weights per dimension",
         [
-            Trace("matrix_error", ""),
-            Trace("limit_error", "d to infinity", measured=False, dashed=True),
+            Trace("matrix_error", "", theory="finite_size_matrix_error"),
+            Trace("matrix_error", "d to infinity", measured=False, dashed=True),
         ],
         "Error E of message passing against samples over d^2; 1 is that of the prior mean. Dashed: the "
         "limit of state evolution. Vertical lines: perfect recovery without noise.",
@@ -22,7 +22,7 @@ PANELS = (
         "attention",
         "How well attention is predicted",
         "error of attention matrices",
-        [Trace("test_error", "")],
+        [Trace("test_error", "", theory="finite_size_test_error")],
         "Squared error of the mean attention matrix of fresh samples, without their noise.",
         overlay=("tokens",),
     ),

@@ -10,7 +10,7 @@ from solvable.models.attention.indexed.theory import bayes_test_error, peakednes
 
 
 def predict(parameters: IndexedParameters) -> Metrics:
-    """Errors in so many dimensions, that of the limit, and where the weights are recovered."""
+    """Errors of the limit and in so many dimensions, and where the weights are recovered."""
     d, threshold = parameters.dimension, recovery_ratio(parameters)
     ratio = parameters.samples / d**2
     limit = signal_evolution(parameters.signal, parameters.channel, ratio)
@@ -44,9 +44,10 @@ def predict(parameters: IndexedParameters) -> Metrics:
             f"{PEAKED:g}. Raise dimension or rank_ratio."
         )
     return {
-        "matrix_error": error,
-        "test_error": test,
-        "limit_error": float(limit.error),
+        "matrix_error": float(limit.error),
+        "test_error": bayes_test_error(parameters, float(limit.error), float(limit.noise)),
+        "finite_size_matrix_error": error,
+        "finite_size_test_error": test,
         "recovery_ratio": threshold,
         **({NO_PREDICTION: reason} if reason else {}),
     }
@@ -66,4 +67,10 @@ MARGIN = 6.0
 def chance(parameters: IndexedParameters, prediction: Metrics) -> Metrics:
     """Metrics of the prior mean."""
     variance = parameters.signal.variance
-    return {"matrix_error": variance, "test_error": bayes_test_error(parameters, variance, 1e6)}
+    test = bayes_test_error(parameters, variance, 1e6)
+    return {
+        "matrix_error": variance,
+        "test_error": test,
+        "finite_size_matrix_error": variance,
+        "finite_size_test_error": test,
+    }
