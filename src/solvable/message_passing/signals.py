@@ -12,7 +12,11 @@ from solvable.spectra.denoiser import denoised, denoising_error
 from solvable.spectra.free_convolution import SpectralLaw
 from solvable.spectra.measures import Measure
 from solvable.spectra.product_measure import MarchenkoPasturMeasure
-from solvable.spectra.wishart_errors import wishart_denoised, wishart_denoising_errors
+from solvable.spectra.wishart_errors import (
+    largest_by_chance,
+    wishart_denoised,
+    wishart_denoising_errors,
+)
 
 
 class Signal(Protocol):
@@ -107,17 +111,21 @@ class SymmetricSignal:
         return rebuilt(vectors, self.denoised(values, noise))
 
     def denoised(self, values: np.ndarray, noise: float) -> np.ndarray:
-        """Best eigenvalues for the eigenvectors at these."""
-        # Beyond the edges no signal can be: few measurements of rank one put eigenvalues there, which
-        # the law would all but keep, and message passing would follow them (at d = 60, 9 samples a
-        # coordinate, 1 run of 6 settles; cut at the edges 6 of 6, 3 % above the limit).
-        if isinstance(self.spectrum, MarchenkoPasturMeasure):
-            scale, ratio = self.spectrum.scale, self.spectrum.width_ratio
-            found = wishart_denoised(ratio, noise / scale**2, values / scale)
-            if found is not None:
-                return scale * found
-        law = SpectralLaw(self.spectrum, noise=float(np.sqrt(noise)))
-        return denoised(law, np.clip(values, law.edges[0, 0], law.edges[-1, 1]))
+        """Best eigenvalues for the eigenvectors at these, all d of them."""
+        spectrum = self.spectrum
+        if not isinstance(spectrum, MarchenkoPasturMeasure):
+            law = SpectralLaw(spectrum, noise=float(np.sqrt(noise)))
+            # Eigenvalues beyond the edges are noise that message passing must not follow.
+            return denoised(law, np.clip(values, law.edges[0, 0], law.edges[-1, 1]))
+        scale, ratio = spectrum.scale, spectrum.width_ratio
+        found = wishart_denoised(ratio, noise / scale**2, values / scale, values.size)
+        if found is not None:
+            return scale * found
+        law = SpectralLaw(spectrum, noise=float(np.sqrt(noise)))
+        # A law with a gap: the same room for a signal that is larger by chance.
+        room = 1 + largest_by_chance(ratio, values.size)
+        larger = SpectralLaw(spectrum, noise=float(np.sqrt(noise)) / room)
+        return denoised(law, np.clip(values, law.edges[0, 0], room * larger.edges[-1, 1]))
 
 
 def rebuilt(vectors: np.ndarray, values: np.ndarray) -> np.ndarray:
