@@ -9,7 +9,7 @@ from solvable.frame.points import Metrics
 from solvable.message_passing.loop import MessagePassingResult, Start, settle
 from solvable.message_passing.signals import SymmetricSignal, signal_denoiser
 from solvable.models.sensing.matrix.parameters import MatrixSensingParameters
-from solvable.models.sensing.matrix.predict import GROUPS, group_means
+from solvable.models.sensing.matrix.predict import GROUPS, group_means, law_of
 from solvable.models.sensing.matrix.theory import NuclearNormSignal, divergence_of, soft
 from solvable.operators.sensors import GoeSensors, TokenSensors, goe_sensors
 
@@ -79,7 +79,7 @@ def estimate(
     parameters: MatrixSensingParameters, sensors: TokenSensors | GoeSensors, y: np.ndarray
 ) -> MessagePassingResult:
     """Fixed point of message passing, which for the nuclear norm is the minimiser."""
-    law, d, n = parameters.law, parameters.dimension, parameters.samples
+    law, d, n = law_of(parameters), parameters.dimension, parameters.samples
     silent = np.zeros((n, 1))
     variance = np.array([[law.variance]])
     if isinstance(law, SymmetricSignal):

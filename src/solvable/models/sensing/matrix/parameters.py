@@ -10,8 +10,6 @@ from pydantic import Field, model_validator
 
 from solvable.frame.system import Parameters
 from solvable.message_passing.matrix_channels import GaussianIndices
-from solvable.message_passing.signals import SymmetricSignal
-from solvable.models.sensing.matrix.theory import NuclearNormSignal
 from solvable.spectra.measures import Measure, bin_tail, discrete
 from solvable.spectra.product_measure import marchenko_pastur
 
@@ -67,12 +65,6 @@ class MatrixSensingParameters(Parameters):
         if self.signal == "power-law":
             return _power_law(self.dimension, self.exponent)
         return marchenko_pastur(self.rank / self.dimension)
-
-    @property
-    def law(self) -> SymmetricSignal | NuclearNormSignal:
-        """The signal as the estimator sees it."""
-        kind = SymmetricSignal if self.estimator == "bayes" else NuclearNormSignal
-        return kind(self.spectrum)
 
     @property
     def channel(self) -> GaussianIndices:

@@ -20,6 +20,13 @@ GROUPS = 8
 """Groups of equally many eigenvalues, from the largest, whose means are told."""
 
 
+@lru_cache(maxsize=64)
+def law_of(parameters: MatrixSensingParameters) -> SymmetricSignal | NuclearNormSignal:
+    """The signal as the estimator sees it."""
+    kind = SymmetricSignal if parameters.estimator == "bayes" else NuclearNormSignal
+    return kind(parameters.spectrum)
+
+
 def predict(parameters: MatrixSensingParameters) -> Metrics:
     """Errors, typical eigenvalues and thresholds."""
     found = curve(parameters, np.array([parameters.ratio]))[0]
@@ -35,7 +42,7 @@ TOO_SMALL = (
 
 def at_dimension(parameters: MatrixSensingParameters, ratio: float) -> float | None:
     """Error with its first order in 1/d; None where that is large, and for the nuclear norm."""
-    law = parameters.law
+    law = law_of(parameters)
     if not isinstance(law, SymmetricSignal):
         return None
     shape = token_shape(1) if parameters.sensors == "rank-one" else None
@@ -44,7 +51,7 @@ def at_dimension(parameters: MatrixSensingParameters, ratio: float) -> float | N
 
 def curve(parameters: MatrixSensingParameters, ratios: np.ndarray) -> list[Metrics]:
     """Predictions along a line of sample ratios, all solved at once."""
-    found = signal_evolution(parameters.law, parameters.channel, ratios)
+    found = signal_evolution(law_of(parameters), parameters.channel, ratios)
     bayes = found
     if parameters.estimator != "bayes":
         bayes = signal_evolution(SymmetricSignal(parameters.spectrum), parameters.channel, ratios)
@@ -110,7 +117,7 @@ def _freedom(
         # Of a power law the eigenvalues that count as kept depend on what counts as zero.
         whole = parameters.signal == "power-law"
         return 0.0, None if whole else min(1.0, parameters.rank / parameters.dimension)
-    law = parameters.law
+    law = law_of(parameters)
     if isinstance(law, NuclearNormSignal):
         best = law.best(noise)
         return best.divergence, best.kept
@@ -121,7 +128,7 @@ def _eigenvalues(parameters: MatrixSensingParameters, noise: float) -> list[floa
     """Means of eigenvalues of the estimate over groups of equally many."""
     if parameters.dimension < 4 * GROUPS:
         return None
-    signal = parameters.law
+    signal = law_of(parameters)
     law = SpectralLaw(parameters.spectrum, noise=float(np.sqrt(max(noise, 1e-9 * signal.variance))))
     mass = (np.cumsum(law.weights) - law.weights / 2) / law.weights.sum()
     levels = (np.arange(50 * GROUPS) + 0.5) / (50 * GROUPS)
@@ -159,7 +166,7 @@ def _limits(parameters: MatrixSensingParameters) -> Metrics:
 
 def chance(parameters: MatrixSensingParameters, prediction: Metrics) -> Metrics:
     """Metrics of what is known without a measurement: the mean of the spectrum, or nothing."""
-    law = parameters.law
+    law = law_of(parameters)
     error = law.variance
     mean = law.mean if isinstance(law, SymmetricSignal) else 0.0
     return {
