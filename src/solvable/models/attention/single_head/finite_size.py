@@ -261,11 +261,17 @@ def _leverages(
     # g V g = <P, D P> 2 / d Sigma^ with P = X^T Gamma X / sqrt(d), in units of its mean
     off = divided - np.diag(np.diag(divided))
     mean = float(off.sum())
-    found = np.empty(len(forms))
+    found, T = np.empty(len(forms)), forms.shape[1]
     for start in range(0, len(forms), 1_024):
         rows = slice(start, start + 1_024)
-        P = rotated[rows].transpose(0, 2, 1) @ (forms[rows] @ rotated[rows])
-        found[rows] = (P**2).reshape(len(P), -1) @ off.ravel()
+        x = rotated[rows]
+        # sum_ij D_ij P_ij^2 = sum Gamma_ab Gamma_ce <x_a x_c, D x_b x_e>
+        pairs = (x[:, :, None] * x[:, None]).reshape(-1, T * T, x.shape[2])
+        inner = (pairs @ off) @ pairs.transpose(0, 2, 1)
+        gamma = forms[rows]
+        found[rows] = np.einsum(
+            "nab,nce,nacbe->n", gamma, gamma, inner.reshape(-1, T, T, T, T), optimize=True
+        )
     # E P_ij^2 = tr Gamma^2 off the diagonal = sum v g^2 / 2
     return found * response / mean
 
