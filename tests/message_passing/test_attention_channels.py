@@ -35,7 +35,7 @@ CHANNELS = [
     SoftmaxAttention(2, 0.0),
     SoftmaxAttention(4, 0.6),
     HardmaxAttention(2, 0.3, Q),
-    HardmaxAttention(3, 0.0, Q),
+    pytest.param(HardmaxAttention(3, 0.0, Q), marks=pytest.mark.slow),
     SignOfIndex(0.4, Q),
 ]
 

@@ -97,6 +97,7 @@ def test_responses_are_derivatives_by_integration_by_parts(tokens, beta, noise):
     assert seen.response == pytest.approx(-2 * 0.3 * D1, rel=0.02)
 
 
+@pytest.mark.slow
 def test_noiseless_heads_recover_beyond_the_threshold_whatever_the_tokens():
     for tokens in (2, 3):
         k = tokens * (tokens + 1) // 2 - 1
