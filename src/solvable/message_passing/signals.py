@@ -8,6 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
+from solvable.message_passing.loop import Denoiser
 from solvable.spectra.denoiser import denoised, denoising_error
 from solvable.spectra.free_convolution import SpectralLaw
 from solvable.spectra.measures import Measure
@@ -140,7 +141,7 @@ def rebuilt(vectors: np.ndarray, values: np.ndarray) -> np.ndarray:
     return total
 
 
-def signal_denoiser(signal: Signal, least_noise: float = 1e-9):  # type: ignore[no-untyped-def]
+def signal_denoiser(signal: Signal, least_noise: float = 1e-9) -> Denoiser:
     """The signal's posterior mean and error from b and the precision of the loop."""
 
     def denoiser(b: np.ndarray, A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -6,6 +6,7 @@ An index of a sample is :math:`h_{ab}=(x_a^\top Sx_b-\delta_{ab}\,\mathrm{Tr}\,S
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -147,7 +148,7 @@ class TokenSensors(SymmetricSensors):
     def _dtype(self) -> np.dtype:
         return np.dtype(np.float32 if str(self._source.dtype).endswith("float32") else np.float64)
 
-    def _blocks(self):  # type: ignore[no-untyped-def]
+    def _blocks(self) -> Iterator[tuple[slice, np.ndarray]]:
         """Samples and their tokens (rows, T, d), a chunk at a time."""
         T = self.tokens
         for rows, block in self._source.chunks(max(1, CHUNK_ROWS // T) * T):

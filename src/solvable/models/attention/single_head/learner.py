@@ -8,8 +8,8 @@ import numpy as np
 
 from solvable.arrays import random_stream
 from solvable.errors import NotConverged
-from solvable.message_passing.loop import Start, message_passing
-from solvable.message_passing.outputs import Message
+from solvable.message_passing.loop import Denoiser, Start, message_passing
+from solvable.message_passing.outputs import Message, Messages
 from solvable.models.attention.single_head.outputs import (
     SoftmaxOutput,
     forces,
@@ -125,7 +125,7 @@ def pass_messages(
     return result.estimate
 
 
-def head_messages(output: SoftmaxOutput, labels: np.ndarray):  # type: ignore[no-untyped-def]
+def head_messages(output: SoftmaxOutput, labels: np.ndarray) -> Messages:
     """Messages of the least loss, with their true slopes."""
 
     def given(omega: np.ndarray, cavity: np.ndarray) -> Message:
@@ -143,7 +143,7 @@ def head_messages(output: SoftmaxOutput, labels: np.ndarray):  # type: ignore[no
     return given
 
 
-def soft_thresholder(regularisation: float):  # type: ignore[no-untyped-def]
+def soft_thresholder(regularisation: float) -> Denoiser:
     """Denoiser S = (b - 2 lambda)_+ / A of the loop, with its divergence."""
 
     def denoiser(b: np.ndarray, A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -6,7 +6,7 @@ import numpy as np
 
 from solvable.errors import InvalidParameter, NotConverged
 from solvable.frame.points import Metrics
-from solvable.message_passing.loop import MessagePassingResult, Start, settle
+from solvable.message_passing.loop import Denoiser, MessagePassingResult, Start, settle
 from solvable.message_passing.signals import SymmetricSignal, signal_denoiser
 from solvable.models.sensing.matrix.parameters import MatrixSensingParameters
 from solvable.models.sensing.matrix.predict import GROUPS, group_means, law_of
@@ -92,7 +92,7 @@ def estimate(
     )  # fmt: skip
 
 
-def shrinking(law: NuclearNormSignal):  # type: ignore[no-untyped-def]
+def shrinking(law: NuclearNormSignal) -> Denoiser:
     """Soft threshold of the best cut, with the variance that its divergence stands for."""
 
     def denoiser(b: np.ndarray, A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
