@@ -50,6 +50,11 @@ def test_recovery_without_noise_is_a_limit():
     assert (found.error[2:] == 0).all()
     near = signal_evolution(signal, sensing(1e-7), 3 * threshold)
     assert 0 < float(near.error) < 1e-6
+    # E = c t and t = (Delta + 2 E) / 4 alpha, c the degrees of freedom over d^2 / 2
+    for noise in (1e-8, 1e-10, 1e-14):
+        tiny = signal_evolution(signal, sensing(noise), 3 * threshold)
+        expected = noise / (12 * threshold - 4 * threshold)
+        assert float(tiny.noise) == pytest.approx(expected, rel=1e-4)
 
 
 def test_general_spectra_and_multiples_of_the_identity():

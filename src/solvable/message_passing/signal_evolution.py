@@ -113,8 +113,9 @@ def signal_evolution(
     start = _first_crossing(values, target)
     below = start < 0
     found = _closed(log_ratio, target, (grid, values), np.maximum(start, 0), below)
-    noise = np.where(below, 0.0, np.exp(found))
-    error = np.where(below, 0.0, signal.mmse(np.exp(found)))
+    noise, error = np.exp(found), signal.mmse(np.exp(found))
+    if below.any():
+        noise[below], error[below] = _far_below(signal, channel, ratios[below], noise[below])
     residual = np.where(below, 0.0, np.abs(np.expm1(log_ratio(found) - target)))
     if (residual > 1e-7).any():
         worst = int(np.argmax(residual))
@@ -128,6 +129,19 @@ def signal_evolution(
 
 SCAN = 48
 """Noises at which a curve is scanned for its first crossing."""
+
+
+def _far_below(
+    signal: Signal, channel: MatrixChannel, ratios: np.ndarray, start: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Noise and error below the scan, where they are in proportion; 0 where the noise falls for ever."""
+    share = float(signal.mmse(start[:1])[0] / start[0])
+    noise, before = start, start
+    for _ in range(300):
+        before = noise
+        noise = 1 / (signal.multiplicity * ratios * channel.information(share * before))
+    noise = np.where(noise < (1 - 1e-6) * before, 0.0, noise)
+    return noise, share * noise
 
 
 def _scanned(
