@@ -92,7 +92,7 @@ def test_all_names_resolve_and_are_sorted(package):
 
 VERBS = {
     "run", "theory_of", "load", "learn_features", "diagnose_weights", "forecast_curve",
-    "activations_of",
+    "activations_of", "scale_network",
 }  # fmt: skip
 
 

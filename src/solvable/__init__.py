@@ -5,6 +5,7 @@ One verb per command, each returning what the command prints:
 - ``run``, ``theory_of``, ``load``: a solvable model measured, predicted, and read back.
 - ``learn_features``, ``diagnose_weights``, ``forecast_curve``: the tools for real data.
 - ``activations_of``: how noise-sensitive activation functions are.
+- ``scale_network``: how data, width and depth must scale for a network to learn a target.
 
 The parts load on first use, so that ``import solvable`` costs next to nothing:
 
@@ -12,7 +13,7 @@ The parts load on first use, so that ``import solvable`` costs next to nothing:
   scikit-learn's conventions; ``theory``: predictions as plain functions.
 - ``models``: a folder per family of solvable models; ``systems``: what one's own is made from.
 - ``study``: a system over a grid, its verdicts and report; ``plots``: figures as plain data.
-- ``learn``, ``diagnose``, ``forecast``: the tools for real data; ``data``: what they are given.
+- ``learn``, ``diagnose``, ``forecast``, ``scale``: the tools for real data; ``data``: what they get.
 - ``spectra``: laws of random matrices; ``operators``: matrix-free operators built from data.
 - ``networks``, ``fitting``, ``teachers``, ``frame``, ``hermite``, ``arrays``, ``errors``, ``memory``,
   ``paths``, ``numpy_files``: what these are built from.
@@ -51,6 +52,7 @@ __all__ = [
     "operators",
     "paths",
     "plots",
+    "scale",
     "spectra",
     "study",
     "systems",

@@ -4,6 +4,7 @@ from solvable.verbs import diagnose_weights as diagnose_weights
 from solvable.verbs import forecast_curve as forecast_curve
 from solvable.verbs import learn_features as learn_features
 from solvable.verbs import run as run
+from solvable.verbs import scale_network as scale_network
 from solvable.verbs import theory_of as theory_of
 
 __version__: str

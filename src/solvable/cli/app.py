@@ -17,6 +17,7 @@ from solvable.cli.list import list_systems
 from solvable.cli.predict import predict
 from solvable.cli.report import report
 from solvable.cli.run import run
+from solvable.cli.scale import scale
 from solvable.cli.settings import read_option
 from solvable.cli.theory import theory
 from solvable.cli.verify import verify
@@ -37,6 +38,7 @@ For example:
   solvable predict MODEL new.csv          what does the model say of new rows?
   solvable forecast curve.csv             a learning curve, extrapolated
   solvable diagnose model.safetensors     what did my weight matrices learn?
+  solvable scale --layers erf:1 --target he3  how must data and width scale?
   solvable activations relu gelu he4      how noise-sensitive are activations?
 
 Exit status: 0 success; 1 a claim or a task failed; 2 bad input, one line says
@@ -53,6 +55,7 @@ _COMMANDS: dict[str, Callable[..., int]] = {
     "predict": predict,
     "forecast": forecast,
     "diagnose": diagnose,
+    "scale": scale,
     "activations": activations,
     "cite": cite,
 }

@@ -1,0 +1,136 @@
+"""What a scaling argument has to know of an activation: which powers of a feature it makes."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from math import comb
+from typing import Literal
+
+from solvable.errors import InvalidParameter, unknown_choice
+
+Growth = Literal["bounded", "homogeneous", "polynomial"]
+
+ODD = ("erf", "tanh", "sigmoid")
+HOMOGENEOUS = ("relu", "leaky-relu", "gelu", "silu", "softplus")
+HIGHEST_POWER = 9
+
+
+@dataclass(frozen=True)
+class Activation:
+    """Powers p of a feature that an activation makes, and its growth at large strength.
+
+    Parameters
+    ----------
+    name : str
+        As the user wrote it.
+    growth : str
+        "bounded": strengths of neurons stay of order one at most; "homogeneous": the response to a strong
+        feature         grows with its strength; "polynomial": like the highest power.
+    parity : str
+        Powers at small strength: "odd", "one-or-even" (z/2 plus an even function, as of ReLU), "any".
+    degree : int or None
+        Highest power of a polynomial.
+    """
+
+    name: str
+    growth: Growth
+    parity: Literal["odd", "one-or-even", "any"]
+    degree: int | None = None
+
+    def makes(self, power: int) -> bool:
+        """Whether the power has a coefficient, the noise of the other directions averaged."""
+        if power < 1 or (self.degree is not None and power > self.degree):
+            return False
+        if self.parity == "odd":
+            return power % 2 == 1
+        return power == 1 or power % 2 == 0 or self.parity == "any"
+
+    def least_power(self, source: int, degree: int) -> int | None:
+        """Least power of He_source that contains He_degree; None where none does."""
+        if source == degree and self.makes(1):
+            return 1
+        # He_j^2 has the even degrees up to 2j; He_j^p every degree of the parity of jp up to jp
+        # from p = 3 on.
+        for power in range(2, HIGHEST_POWER + 1):
+            if (
+                self.makes(power)
+                and power * source >= degree
+                and (power * source - degree) % 2 == 0
+            ):
+                return power
+        return None
+
+    def largest_power(self, source: int, degree: int) -> int | None:
+        """Power of the strength in the response to a strong feature; None where strengths are bounded."""
+        if self.growth == "bounded" or self.least_power(source, degree) is None:
+            return None
+        if self.growth == "homogeneous" or self.degree is None:
+            return 1
+        fitting = [
+            power
+            for power in range(1, self.degree + 1)
+            if self.least_power(source, degree) is not None
+            and power * source >= degree
+            and (power * source - degree) % 2 == 0
+            and (power > 1 or source == degree)
+        ]
+        return max(fitting, default=None)
+
+    def products(self, degree: int, sources: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
+        """Least products of features (degrees, ascending) that the kernel turns into He_degree."""
+        found: list[tuple[int, ...]] = []
+        for size in range(1, degree + 2):
+            if self.makes(size):
+                for held in _multisets(sources, size):
+                    if _contains(held, degree) and not any(_part(less, held) for less in found):
+                        found.append(held)
+        return tuple(found)
+
+
+def find_activation(name: str) -> Activation:
+    """The activation of a name such as ``erf``, ``relu``, ``poly2`` (any polynomial of degree 2)."""
+    plain = str(name).strip().lower().replace("_", "-")
+    if plain in ODD:
+        return Activation(plain, "bounded", "odd")
+    if plain in HOMOGENEOUS:
+        return Activation(plain, "homogeneous", "one-or-even")
+    if plain in ("linear", "identity"):
+        return Activation(plain, "polynomial", "any", 1)
+    if match := re.fullmatch(r"poly([1-9])", plain):
+        return Activation(plain, "polynomial", "any", int(match[1]))
+    allowed = [*ODD, *HOMOGENEOUS, "linear", "poly2", "poly3"]
+    raise InvalidParameter(
+        unknown_choice("activation", name, allowed) + " poly2 to poly9 are degrees."
+    )
+
+
+def _multisets(sources: tuple[int, ...], size: int) -> list[tuple[int, ...]]:
+    if size == 0:
+        return [()]
+    if comb(size + len(sources) - 1, size) > 5_000:
+        raise InvalidParameter(
+            "a target of so high a degree has too many products of features; allowed: degrees up "
+            "to 9."
+        )
+    return [
+        (source, *rest)
+        for i, source in enumerate(sources)
+        for rest in _multisets(sources[i:], size - 1)
+    ]
+
+
+def _contains(factors: tuple[int, ...], degree: int) -> bool:
+    """Whether a product of Hermite polynomials has a component along He_degree."""
+    if len(factors) == 1:
+        return factors[0] == degree
+    if (sum(factors) - degree) % 2 or sum(factors) < degree:
+        return False
+    # Hermite polynomials couple like angular momenta: no factor beyond the sum of the others and
+    # the result.
+    return 2 * max(factors) <= sum(factors) + degree
+
+
+def _part(less: tuple[int, ...], more: tuple[int, ...]) -> bool:
+    """Whether a product uses each feature at most as often as another."""
+    return all(less.count(source) <= more.count(source) for source in less)

@@ -1,0 +1,281 @@
+r"""Patterns of feature learning, layer by layer, as tropical programs.
+
+A pattern says of each hidden layer whether its pre-activations stay as in the prior (GP), have one
+direction
+amplified in all neurons (GFL, gain D), or have M neurons with a mean of strength mu along a
+feature (Sp; Mag where
+all neurons have it). Its energy is the sum of what the layers cost and of the alignment term
+chi/lambda(target).
+Below, exponents: lambda_l(k) is that of the eigenvalue of He_k in the kernel after layer l
+(arXiv:2512.04165, claims i-iii).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+from typing import Literal
+
+from solvable.errors import InvalidParameter
+from solvable.scale.forms import LinearForm
+from solvable.scale.network import Layer, Network
+from solvable.scale.tropical import Monomial, Program
+
+Kind = Literal["GP", "GFL", "Sp", "Mag"]
+
+ZERO = LinearForm.of(0)
+
+
+@dataclass(frozen=True)
+class LayerPattern:
+    """What one layer does: its kind, and the degree of the feature it is about."""
+
+    kind: Kind
+    feature: int | None = None
+
+    def __str__(self) -> str:
+        return self.kind if self.feature is None else f"{self.kind}({self.feature})"
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A pattern of a whole network, and one program for each way in which it reaches the target."""
+
+    name: str
+    layers: tuple[LayerPattern, ...]
+    programs: tuple[Program, ...]
+
+
+@dataclass(frozen=True)
+class _Route:
+    """One way to an eigenvalue: its exponent, and the layers whose pattern it uses."""
+
+    exponent: Monomial
+    layers: frozenset[int]
+
+
+Spectrum = dict[int, tuple[_Route, ...]]
+
+
+def network_candidates(network: Network) -> tuple[Candidate, ...]:
+    """All patterns by which a network can align with its target, with their programs."""
+    reachable = _spectra(network, tuple(LayerPattern("GP") for _ in network.layers), ())
+    if network.degree not in reachable[-1]:
+        made = ", ".join(f"He{k}" for k in sorted(reachable[-1])) or "none"
+        activations = ", ".join(layer.activation.name for layer in network.layers)
+        raise InvalidParameter(
+            f"the target He{network.degree} cannot be represented by layers {activations}; "
+            "degrees that they make of "
+            f"one direction: {made}. Take another activation, or one more layer."
+        )
+    found = []
+    for layers in product(*_choices(network, reachable)):
+        programs = tuple(dict.fromkeys(_programs(network, layers)))
+        if programs:
+            found.append(Candidate("-".join(map(str, layers)), layers, programs))
+    return tuple(found)
+
+
+def _choices(network: Network, reachable: list[Spectrum]) -> list[list[LayerPattern]]:
+    """Patterns of each layer, for the features that its pre-activations hold."""
+    found = []
+    for spectrum in reachable[:-1]:
+        rows = [LayerPattern("GP")]
+        for degree in sorted(spectrum):
+            rows += [LayerPattern(kind, degree) for kind in ("GFL", "Sp", "Mag")]
+        found.append(rows)
+    return found
+
+
+def _programs(network: Network, layers: tuple[LayerPattern, ...]) -> Iterator[Program]:
+    """One program for each choice of growth and of routes that uses every learned layer."""
+    learned = frozenset(i for i, pattern in enumerate(layers, 1) if pattern.kind != "GP")
+    strong = [
+        (False, True) if pattern.kind == "Sp" and layer.activation.growth != "bounded" else (False,)
+        for layer, pattern in zip(network.layers, layers, strict=True)
+    ]
+    for growth in product(*strong):
+        spectra = _spectra(network, layers, growth)
+        costs = [
+            spectra[number - 1].get(layers[number - 1].feature or 0, ())
+            for number in sorted(learned)
+        ]
+        for ends in product(spectra[-1].get(network.degree, ()), *costs):
+            by_layer = dict(zip(sorted(learned), ends[1:], strict=True))
+            if _used(ends[0], by_layer, layers) == learned:
+                yield _program(network, layers, growth, ends[0], by_layer)
+
+
+def _used(
+    end: _Route, costs: dict[int, _Route], layers: tuple[LayerPattern, ...]
+) -> frozenset[int]:
+    """Layers on which the alignment rests, directly or through what a later layer's neurons see."""
+    used, waiting = set(), set(end.layers)
+    while waiting:
+        number = waiting.pop()
+        used.add(number)
+        # The gain of a layer multiplies a route that is in the alignment already.
+        if layers[number - 1].kind in ("Sp", "Mag"):
+            waiting |= costs[number].layers - used
+    return frozenset(used)
+
+
+def _program(
+    network: Network,
+    layers: tuple[LayerPattern, ...],
+    growth: tuple[bool, ...],
+    end: _Route,
+    costs: dict[int, _Route],
+) -> Program:
+    """E = max over layers of their cost and chi - lambda_{L-1}(target), with bounds on M, mu, D."""
+    terms, constraints = [], []
+    for number, route in costs.items():
+        layer, pattern = network.layers[number - 1], layers[number - 1]
+        term, bounds = _layer_cost(number, layer, pattern, growth[number - 1], route)
+        terms.append(term)
+        constraints += bounds
+    alignment = Monomial(network.chi, meaning="alignment with the target")
+    terms.append(alignment.times(end.exponent, -1))
+    return Program(tuple(terms), tuple(constraints))
+
+
+def _layer_cost(
+    number: int, layer: Layer, pattern: LayerPattern, strong: bool, route: _Route
+) -> tuple[Monomial, list[Monomial]]:
+    neurons, strength, gain = f"M{number}", f"mu{number}", f"D{number}"
+    if pattern.kind == "GFL":
+        # N_l D, with D >= 1 and the amplified eigenvalue at most of order one.
+        cost = Monomial.of(
+            layer.width, {gain: 1}, f"amplifying He{pattern.feature} in layer {number}"
+        )
+        bounds = [
+            Monomial.of(0, {gain: -1}, f"layer {number} amplifies", box=True),
+            Monomial.of(0, {gain: 1}, f"layer {number} amplifies up to order one", box=True).times(
+                route.exponent
+            ),
+        ]
+        return cost, bounds
+    # M mu^2 <Phi, K_{l-1}^-1, Phi>
+    text = "specialised neurons" if pattern.kind == "Sp" else "the magnetisation"
+    powers = {strength: 2} | ({neurons: 1} if pattern.kind == "Sp" else {})
+    size = ZERO if pattern.kind == "Sp" else layer.width
+    cost = Monomial.of(size, powers, f"{text} of layer {number}").times(route.exponent, -1)
+    sign = -1 if strong else 1
+    says = "at least" if strong else "at most"
+    bounds = [Monomial.of(0, {strength: sign}, f"strength of layer {number} {says} one")]
+    if pattern.kind == "Sp":
+        bounds += [
+            Monomial.of(0, {neurons: -1}, f"at least one neuron in layer {number}", box=True),
+            Monomial.of(
+                -layer.width, {neurons: 1}, f"at most all neurons of layer {number}", box=True
+            ),
+        ]
+    return cost, bounds
+
+
+def _spectra(
+    network: Network, layers: tuple[LayerPattern, ...], growth: tuple[bool, ...]
+) -> list[Spectrum]:
+    """Routes to the eigenvalues of each He_k: of the input, then after each layer."""
+    reach = [layer.reach for layer in network.layers]
+    first: Spectrum = {}
+    for degree, exponent in network.inputs:
+        # A patch holds a power of the input's dimensions: its linear eigenvalue is S^-1.
+        patch = reach[0].number
+        scaled = reach[0] * exponent.constant if exponent.number is not None else None
+        if scaled is None and patch is not None:
+            scaled = exponent * patch
+        if scaled is None:
+            raise InvalidParameter(
+                "the patch and the input exponents are both symbols; give one of them a number."
+            )
+        if degree <= network.degree:
+            first[degree] = (_Route(Monomial(scaled), frozenset()),)
+    spectra = [first]
+    for number, (layer, pattern) in enumerate(zip(network.layers, layers, strict=True), 1):
+        positions = _difference(reach[number - 1], reach[0])
+        after = LinearForm.of(1) if number == len(reach) else reach[number]
+        shared = ZERO if layer.pool else _difference(after, layer.reach)
+        strong = bool(growth) and growth[number - 1]
+        spectra.append(
+            _after_layer(
+                number, layer, pattern, strong, spectra[-1], positions, shared, network.degree
+            )
+        )
+    return spectra
+
+
+def _difference(wide: LinearForm, narrow: LinearForm) -> LinearForm:
+    """Exponent of how many narrow patches a wide one holds; zero where it is no wider."""
+    held = wide - narrow
+    return ZERO if held.number is not None and held.number < 0 else held
+
+
+def _after_layer(
+    number: int,
+    layer: Layer,
+    pattern: LayerPattern,
+    strong: bool,
+    before: Spectrum,
+    positions: LinearForm,
+    shared: LinearForm,
+    highest: int,
+) -> Spectrum:
+    """Eigenvalues after the activation: products of features, lazy or amplified, and a spike."""
+    weight = Monomial(-shared)
+    after: Spectrum = {}
+    for degree in range(1, highest + 1):
+        routes: list[_Route] = []
+        for factors in layer.activation.products(degree, tuple(sorted(before))):
+            routes += _lazy(number, pattern, factors, before, positions)
+        if pattern.kind in ("Sp", "Mag") and pattern.feature is not None:
+            routes += _spike(number, layer, pattern, strong, degree, positions)
+        # Each patch has its own readout: the kernel of a sum over d^s patches weighs each d^-s.
+        held = [_Route(weight.times(route.exponent), route.layers) for route in routes]
+        if held:
+            after[degree] = tuple(dict.fromkeys(held))
+    return after
+
+
+def _lazy(
+    number: int,
+    pattern: LayerPattern,
+    factors: tuple[int, ...],
+    before: Spectrum,
+    positions: LinearForm,
+) -> Iterator[_Route]:
+    """Claims ii and iii: a product of features has the product of their eigenvalues, gains included."""
+    distinct = tuple(dict.fromkeys(factors))
+    for routes in product(*(before[source] for source in distinct)):
+        exponent, layers = Monomial(ZERO), frozenset[int]()
+        for source, route in zip(distinct, routes, strict=True):
+            exponent = exponent.times(route.exponent, factors.count(source))
+            layers |= route.layers
+        yield _Route(exponent, layers)
+        if pattern.kind == "GFL" and pattern.feature in distinct:
+            times = factors.count(pattern.feature or 0)
+            # One direction is amplified, a sum over patches; its powers overlap little with sums
+            # of powers.
+            gain = Monomial.of(positions * (1 - times), {f"D{number}": times})
+            yield _Route(exponent.times(gain), layers | {number})
+
+
+def _spike(
+    number: int,
+    layer: Layer,
+    pattern: LayerPattern,
+    strong: bool,
+    degree: int,
+    positions: LinearForm,
+) -> Iterator[_Route]:
+    """Claim i: M neurons of strength mu put the spike (M/N) mu^(2p) on the p-th power."""
+    activation, source = layer.activation, pattern.feature or 0
+    least = activation.least_power(source, degree)
+    if least is None:
+        return
+    power = activation.largest_power(source, degree) if strong else least
+    powers = {f"mu{number}": 2 * (power or 0)}
+    fraction = ZERO if pattern.kind == "Mag" else -layer.width
+    powers |= {} if pattern.kind == "Mag" else {f"M{number}": 1}
+    yield _Route(Monomial.of(fraction + positions * (1 - least), powers), frozenset({number}))

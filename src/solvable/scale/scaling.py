@@ -1,0 +1,381 @@
+"""The answer of a scaling argument: sample exponent, closed form, winning patterns, what binds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from solvable.errors import InvalidParameter
+from solvable.scale.forms import LinearForm, maximum, never_below, without_dominated
+from solvable.scale.network import Attention, Description, Network
+from solvable.scale.own import attention_candidates, own_candidates
+from solvable.scale.patterns import Candidate, LayerPattern, network_candidates
+from solvable.scale.tropical import Minimum, Monomial, closed_form, minimise
+
+Interval = tuple[Fraction | None, Fraction | None]
+
+KINDS = {
+    "GP": "lazy",
+    "GFL": "magnified",
+    "Sp": "specialised",
+    "Mag": "magnetised",
+}
+
+
+@dataclass(frozen=True)
+class LearnedLayer:
+    """What one layer does in a winning pattern.
+
+    Parameters
+    ----------
+    kind : str
+        "lazy", "magnified" (all neurons, one direction amplified), "specialised" (some) or "magnetised"
+        (all neurons, a little).
+    feature : int or None
+        Degree of the feature it is about.
+    neurons, strength, gain : tuple or None
+        Least and largest exponent among all optima; None where the pattern has none, an end None
+        where it is open.
+    """
+
+    kind: str
+    feature: int | None = None
+    neurons: Interval | None = None
+    strength: Interval | None = None
+    gain: Interval | None = None
+
+
+@dataclass(frozen=True)
+class Winner:
+    """A pattern that attains the least energy.
+
+    Parameters
+    ----------
+    name : str
+        Its name, such as "GP-Sp(1)".
+    forms : tuple of LinearForm
+        Its energy exponent is the largest of these.
+    layers : tuple of LearnedLayer
+        What each layer does.
+    free : dict of str to tuple
+        Optimal exponents of free sizes, as intervals.
+    binding : tuple of (Monomial, Fraction)
+        Terms and constraints that hold the minimum, with their weights in the dual.
+    """
+
+    name: str
+    forms: tuple[LinearForm, ...]
+    layers: tuple[LearnedLayer, ...]
+    free: dict[str, Interval]
+    binding: tuple[tuple[Monomial, Fraction], ...]
+
+
+@dataclass(frozen=True)
+class Scaling:
+    r"""How many samples a network needs to learn its target: :math:`P\sim d^{\kappa + E}`.
+
+    Parameters
+    ----------
+    network : Network, Attention or OwnMonomials
+        What was asked.
+    exponent : Fraction or None
+        Of the number of samples, that of kappa included; None while symbols have no values.
+    closed_form : str
+        Exponent in the sizes, as "P ~ d^max((n+1)/2, (n+3)/4)"; that of the winning pattern, or of
+        the least of all while symbols have no values.
+    winners : tuple of Winner
+        Patterns of least energy.
+    table : tuple of (str, tuple of LinearForm)
+        Energies of all patterns, the largest of the forms each.
+    point : dict of str to Fraction
+        Value of each symbol.
+    warnings : tuple of str
+        Where the argument leaves its range.
+    """
+
+    network: Description
+    exponent: Fraction | None
+    closed_form: str
+    winners: tuple[Winner, ...]
+    table: tuple[tuple[str, tuple[LinearForm, ...]], ...]
+    point: dict[str, Fraction]
+    warnings: tuple[str, ...]
+
+    @property
+    def ties(self) -> tuple[str, ...]:
+        """Names of the patterns that tie; none if one wins alone."""
+        names = tuple(winner.name for winner in self.winners)
+        return names if len(names) > 1 else ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """What ``solvable scale --json`` prints; exponents are rational strings."""
+        return {
+            "exponent": None if self.exponent is None else str(self.exponent),
+            "closed_form": self.closed_form,
+            "patterns": [_winner_dict(winner, self.point) for winner in self.winners],
+            "ties": list(self.ties),
+            "warnings": list(self.warnings),
+            "table": [{"name": name, "energy": maximum(forms)} for name, forms in self.table],
+            "point": {name: str(value) for name, value in self.point.items()},
+        }
+
+
+def candidates(network: Description) -> tuple[Candidate, ...]:
+    """Every pattern of a network, an attention block or of own terms, with its programs."""
+    if isinstance(network, Network):
+        return network_candidates(network)
+    if isinstance(network, Attention):
+        return attention_candidates(network)
+    return own_candidates(network)
+
+
+def energy_forms(
+    network: Description, *, boxes: bool = True
+) -> tuple[tuple[str, tuple[LinearForm, ...]], ...]:
+    """Energies of all patterns: E is the least over the rows of the largest of their forms.
+
+    Without ``boxes`` the bounds on numbers of neurons and gains are left out, as in tables of the
+    literature.
+    """
+    return _table(candidates(network), boxes=boxes)
+
+
+def scaling_of(network: Description, at: Mapping[str, Fraction] | None = None) -> Scaling:
+    r"""How data must scale for a network to learn its target.
+
+    The posterior leaves the prior's alignment only from :math:`P^* = 2\kappa E/k` samples on, E
+    the energy of the cheapest
+    pattern; to leading exponents each pattern is a tropical program, solved exactly.
+
+    Parameters
+    ----------
+    network : Network, Attention or OwnMonomials
+        From :func:`read_network` or :func:`network_of_flags`.
+    at : mapping of str to Fraction, optional
+        Values of symbols.
+
+    Returns
+    -------
+    Scaling
+        Exponent, closed form, winning patterns with ties, warnings.
+
+    Raises
+    ------
+    InvalidParameter
+        A target that the network cannot represent, a program without a minimum, sizes out of range.
+
+    Notes
+    -----
+    arXiv:2512.04165, eqs. 9-12 with its claims i-iii; numbers and strengths of specialised neurons
+    are both free, which
+    below width d gives smaller energies than the patterns of the paper
+    (tests/models/scaling/test_tail.py).
+
+    Examples
+    --------
+    >>> from solvable.scale import network_of_flags, scaling_of
+    >>> found = scaling_of(network_of_flags("erf:1,erf:2", "he3"))
+    >>> str(found.exponent), found.closed_form
+    ('1', 'P ~ d^max((n1+1)/2, (n1+3)/4)')
+    """
+    given = network.at(dict(at or {}))
+    model, point = given.symbolic()
+    _check_values(at or {}, network.symbols)
+    if given.symbols:
+        return _symbolic(given)
+    rows = candidates(model)
+    values, winners = [], []
+    for candidate in rows:
+        solved = [(minimise_value(program, point), program) for program in candidate.programs]
+        held = [(value, program) for value, program in solved if value is not None]
+        if held:
+            values.append((min(value for value, _ in held), candidate, held))
+    if not values:
+        raise InvalidParameter(
+            "no pattern meets its constraints: the bounds contradict each other at these sizes. "
+            "Check at_most_one and the "
+            "exponents of the sizes."
+        )
+    least = min(value for value, _, _ in values)
+    for value, candidate, held in values:
+        if value == least:
+            programs = [program for at_program, program in held if at_program == least]
+            winner = _winner(candidate, programs, point)
+            if winner is not None:
+                winners.append(winner)
+    winners.sort(
+        key=lambda winner: (len(winner.forms), sum(layer.kind != "lazy" for layer in winner.layers))
+    )
+    table = _table(rows)
+    forms = without_dominated(form + model.kappa for form in winners[0].forms)
+    return Scaling(
+        given,
+        least + given.kappa.constant,
+        f"P ~ d^{_power(forms)}",
+        tuple(winners),
+        table,
+        point,
+        _warnings(given, winners),
+    )
+
+
+def minimise_value(program: Any, point: Mapping[str, Fraction]) -> Fraction | None:
+    """The minimum of a program at sizes, without where it is attained."""
+    found = minimise(program, point, faces=False)
+    return None if found is None else found.value
+
+
+def _check_values(at: Mapping[str, Fraction], symbols: Iterable[str]) -> None:
+    known = tuple(symbols)
+    for name in at:
+        if name not in known:
+            listed = ", ".join(known) or "none: every size has a number"
+            raise InvalidParameter(
+                f"{name} is given a value, but is no symbol of the network; symbols: {listed}."
+            )
+
+
+def _symbolic(network: Description) -> Scaling:
+    """The answer while symbols have no values: all patterns that win somewhere."""
+    rows = _table(candidates(network))
+    kept: list[tuple[LinearForm, ...]] = []
+    for _, forms in rows:
+        shifted = without_dominated(form + network.kappa for form in forms)
+        if not any(_never_above(held, shifted) for held in kept):
+            kept = [held for held in kept if not _never_above(shifted, held)] + [shifted]
+    texts = [_power(forms) for forms in sorted(kept)]
+    text = texts[0] if len(texts) == 1 else f"min({', '.join(texts)})"
+    return Scaling(network, None, f"P ~ d^{text}", (), rows, {}, _warnings(network, ()))
+
+
+def _table(
+    rows: Iterable[Candidate], *, boxes: bool = True
+) -> tuple[tuple[str, tuple[LinearForm, ...]], ...]:
+    """Closed forms of each pattern; several rows where its routes win at different sizes."""
+    found: list[tuple[str, tuple[LinearForm, ...]]] = []
+    for candidate in rows:
+        kept: list[tuple[LinearForm, ...]] = []
+        for program in candidate.programs:
+            forms = without_dominated(closed_form(program if boxes else program.unboxed()))
+            if not any(_never_above(held, forms) for held in kept):
+                kept = [held for held in kept if not _never_above(forms, held)] + [forms]
+        found += [(candidate.name, forms) for forms in kept]
+    return tuple(found)
+
+
+def _never_above(lower: tuple[LinearForm, ...], upper: tuple[LinearForm, ...]) -> bool:
+    """Whether one maximum is nowhere above another: each of its forms is below one of the other's."""
+    return all(any(never_below(high, low) for high in upper) for low in lower)
+
+
+def _power(forms: tuple[LinearForm, ...]) -> str:
+    """What follows d^: brackets around a sum."""
+    text = maximum(forms)
+    return f"({text})" if len(forms) == 1 and any(sign in text for sign in "+-*/") else text
+
+
+def _winner(
+    candidate: Candidate, programs: list[Any], point: Mapping[str, Fraction]
+) -> Winner | None:
+    """Optimal sizes over all routes of a pattern; None where its gain is 1: it is another one."""
+    optima: list[Minimum] = [found for found in (minimise(p, point) for p in programs) if found]
+    free: dict[str, Interval] = {}
+    for optimum in optima:
+        for name, (low, high) in optimum.intervals.items():
+            old = free.get(name, (low, high))
+            free[name] = (
+                None if low is None or old[0] is None else min(low, old[0]),
+                None if high is None or old[1] is None else max(high, old[1]),
+            )
+    if any(
+        name.startswith("D") and high == 0 for name, (_, high) in free.items() if candidate.layers
+    ):
+        return None
+    layers = tuple(_learned(i, pattern, free) for i, pattern in enumerate(candidate.layers, 1))
+    forms = without_dominated(closed_form(programs[0]))
+    return Winner(candidate.name, forms, layers, free, optima[0].weights)
+
+
+def _learned(number: int, pattern: LayerPattern, free: dict[str, Interval]) -> LearnedLayer:
+    return LearnedLayer(
+        KINDS[pattern.kind],
+        pattern.feature,
+        free.get(f"M{number}"),
+        free.get(f"mu{number}"),
+        free.get(f"D{number}"),
+    )
+
+
+def _warnings(network: Description, winners: Iterable[Winner]) -> tuple[str, ...]:
+    """Where the argument leaves its range."""
+    found = []
+    if isinstance(network, Network):
+        for number, layer in enumerate(network.layers, 1):
+            gap = layer.width - layer.reach
+            if gap.number is not None and gap.number < 0:
+                found.append(
+                    f"Layer {number} has d^{layer.width} neurons for inputs of d^{layer.reach}: "
+                    "its kernel fluctuates, and "
+                    "exponents below that width are those of the patterns, not of a theorem."
+                )
+        if network.mean_field or (network.readout.number or 0) > 0:
+            found.append(
+                "With a mean-field readout the posterior may over-fit; the bound on samples can "
+                "then be vacuous: take kappa "
+                "as an effective ridge."
+            )
+    if network.kappa.number is not None and network.kappa.number < 0:
+        found.append(
+            "kappa falls with d: the posterior may over-fit, and the bound be vacuous; take an "
+            "effective ridge."
+        )
+    listed = list(winners)
+    if len(listed) > 1:
+        names = ", ".join(winner.name for winner in listed)
+        found.append(f"Patterns tie in exponents: {names}. Prefactors decide; see --numbers.")
+    if listed and listed[0].binding:
+        meanings = [
+            term.meaning for term, _ in listed[0].binding if term.meaning.startswith("at least one")
+        ]
+        found += [f"The bound binds: {meaning}." for meaning in meanings]
+    for winner in listed[:1]:
+        last = winner.layers[-1] if winner.layers else None
+        degree = network.degree if isinstance(network, Network) else None
+        if (
+            last
+            and last.kind in ("specialised", "magnetised")
+            and last.feature != degree
+            and degree
+        ):
+            found.append(
+                f"Neurons of the last layer learn He{last.feature}, from which the activation "
+                f"makes He{degree}: they align with "
+                "the target, and carry other degrees too, which cost samples beyond the onset."
+            )
+    return tuple(found)
+
+
+def _winner_dict(winner: Winner, point: Mapping[str, Fraction]) -> dict[str, Any]:
+    def ends(interval: Interval | None) -> list[str | None] | None:
+        return None if interval is None else [None if end is None else str(end) for end in interval]
+
+    return {
+        "name": winner.name,
+        "energy": str(max(form(point) for form in winner.forms)),
+        "closed_form": maximum(winner.forms),
+        "layers": [
+            {
+                "layer": number,
+                "kind": layer.kind,
+                "feature": None if layer.feature is None else f"He{layer.feature}",
+                "neurons": ends(layer.neurons),
+                "strength": ends(layer.strength),
+                "gain": ends(layer.gain),
+            }
+            for number, layer in enumerate(winner.layers, 1)
+        ],
+        "free": {name: ends(interval) for name, interval in sorted(winner.free.items())},
+        "binds": [{"what": term.meaning, "weight": str(weight)} for term, weight in winner.binding],
+    }

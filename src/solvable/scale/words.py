@@ -1,0 +1,136 @@
+"""What a scaling argument says, in words and tables."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from solvable.plots.tables import Table
+from solvable.scale.forms import LinearForm, maximum
+from solvable.scale.network import Attention, Description, Network
+from solvable.scale.scaling import Interval, LearnedLayer, Scaling, Winner
+from solvable.scale.tropical import Monomial
+
+
+def subject(network: Description) -> str:
+    """The network in one line."""
+    if isinstance(network, Network):
+        layers = ", ".join(
+            f"{layer.activation.name} of width {power('d', layer.width)}"
+            + (f" on patches of {power('d', layer.patch)}" if layer.patch is not None else "")
+            + (", pooled" if layer.pool else "")
+            for layer in network.layers
+        )
+        readout = (
+            "mean-field"
+            if network.mean_field
+            else "standard"
+            if network.readout.number == 0
+            else ""
+        )
+        readout = readout or f"chi = {power('d', network.readout)}"
+        ridge = power("d", network.kappa)
+        return f"{layers}; readout {readout}; target He{network.degree}; kappa {ridge}"
+    if isinstance(network, Attention):
+        heads, context = power("d", network.heads), power("d", network.context)
+        return f"attention of {heads} heads over {context} tokens; cubic target"
+    return f"own terms, {len(network.patterns)} patterns"
+
+
+def headline(found: Scaling) -> str:
+    """The sample exponent in one sentence."""
+    if found.exponent is None:
+        return f"Samples needed: {found.closed_form}. For the winning patterns give values by --at."
+    if found.point:
+        where = ", ".join(f"{name} = {value}" for name, value in sorted(found.point.items()))
+        exponent = _bracket(found.exponent)
+        return f"Samples needed: P ~ d^{exponent}; near here {found.closed_form} ({where})."
+    return f"Samples needed: P ~ d^{_bracket(found.exponent)}."
+
+
+def layer_sentences(winner: Winner) -> list[str]:
+    """What each layer does in a winning pattern."""
+    return [f"Layer {number}: {_layer(layer)}." for number, layer in enumerate(winner.layers, 1)]
+
+
+def _layer(layer: LearnedLayer) -> str:
+    feature = f"He{layer.feature}" if layer.feature is not None else "the feature"
+    if layer.kind == "lazy":
+        return "lazy, its neurons stay as in the prior"
+    if layer.kind == "magnified":
+        return f"all neurons magnified, the variance along {feature} grows by {_size(layer.gain)}"
+    if layer.kind == "magnetised":
+        return f"all neurons magnetised along {feature}, each by {_size(layer.strength)}"
+    return f"{_size(layer.neurons)} neurons specialise on {feature} with strength {_size(layer.strength)}"
+
+
+def _size(interval: Interval | None) -> str:
+    low, high = interval or (None, None)
+    if low is not None and low == high:
+        return "of order 1" if low == 0 else f"d^{_bracket(low)}"
+    return f"d^x, x from {'-infinity' if low is None else low} to {'infinity' if high is None else high}"
+
+
+def binding_sentences(winner: Winner) -> list[str]:
+    """Which terms and which bounds hold the energy where it is."""
+    terms = [(term, weight) for term, weight in winner.binding if not term.box and term.meaning]
+    text = " and ".join(f"{weight} of {term.meaning} ({monomial(term)})" for term, weight in terms)
+    found = [f"The energy is held by {text}."] if text else []
+    found += [f"Bound that binds: {term.meaning}." for term, _ in winner.binding if term.box]
+    return found
+
+
+def monomial(term: Monomial) -> str:
+    """A term as a product of powers: ``M1*d``, ``N1/M1``."""
+    factors = [
+        (name[:1].upper() + name[1:] if name[:1] == "n" else f"d^{name}", value)
+        for name, value in term.constant.coefficients
+    ]
+    factors += [("d", term.constant.constant)] if term.constant.constant else []
+    factors += list(term.powers)
+    above = [_factor(name, value) for name, value in factors if value > 0]
+    below = [_factor(name, -value) for name, value in factors if value < 0]
+    return "*".join(above or ["1"]) + "".join(f"/{factor}" for factor in below)
+
+
+def _factor(name: str, value: Fraction) -> str:
+    return name if value == 1 else f"{name}^{_bracket(value)}"
+
+
+def power(base: str, form: LinearForm) -> str:
+    """``d^(n1/2+1)``, with 1 for the exponent 0."""
+    if form.number == 0:
+        return "1"
+    return base if form.number == 1 else f"{base}^{_bracket(form)}"
+
+
+def _bracket(value: LinearForm | Fraction) -> str:
+    text = str(value)
+    return f"({text})" if any(sign in text for sign in "+-*/") else text
+
+
+def symbolic_table(found: Scaling, boxed: dict[str, list[str]]) -> Table:
+    """Every pattern with its energy exponent, with and without bounds on how many and how much."""
+    table = Table("pattern", "energy exponent", "without bounds on numbers and gains")
+    for name, forms in found.table:
+        table.add(name, maximum(forms), " or ".join(boxed.get(name, [])))
+    return table
+
+
+def pattern_table(found: Scaling) -> Table:
+    """The winning patterns, what is learned in each, one row a layer."""
+    table = Table("pattern", "energy", "what is learned")
+    for winner in found.winners:
+        learned = [
+            text
+            for text, layer in zip(layer_sentences(winner), winner.layers, strict=True)
+            if layer.kind != "lazy"
+        ]
+        if not winner.layers:
+            learned = [
+                f"{name} {_size(interval)}" for name, interval in sorted(winner.free.items())
+            ]
+        said = "; ".join(text.rstrip(".") for text in learned)
+        table.add(
+            winner.name, maximum(winner.forms), said or "nothing: the kernel of the prior is enough"
+        )
+    return table
