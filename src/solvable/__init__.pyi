@@ -1,10 +1,10 @@
+from solvable.scale.asking import scale_network as scale_network
 from solvable.study.results import load as load
 from solvable.verbs import activations_of as activations_of
 from solvable.verbs import diagnose_weights as diagnose_weights
 from solvable.verbs import forecast_curve as forecast_curve
 from solvable.verbs import learn_features as learn_features
 from solvable.verbs import run as run
-from solvable.verbs import scale_network as scale_network
 from solvable.verbs import theory_of as theory_of
 
 __version__: str

@@ -1,0 +1,58 @@
+"""One question, one answer: the verb behind ``solvable scale``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from solvable.scale.reading import describe, values_of
+from solvable.scale.scaling import Scaling, scaling_of
+
+
+def scale_network(
+    source: str | Path | Mapping[str, Any] | None = None,
+    /,
+    *,
+    layers: str | None = None,
+    target: str | None = None,
+    readout: str | None = None,
+    kappa: str | None = None,
+    at: Mapping[str, Any] | None = None,
+) -> Scaling:
+    """How data must scale for a network to learn a target: ``solvable scale``.
+
+    Parameters
+    ----------
+    source : path or mapping, optional
+        A TOML or JSON file, or a mapping of the same shape; or give ``layers`` and ``target``.
+    layers : str, optional
+        Hidden layers, as in ``"erf:1,erf:n2:1/2"``: activation, width and patch, as exponents of d.
+    target : str, optional
+        ``"heK"`` or ``"parityK"``.
+    readout : str, optional
+        "standard" (the default), "mean-field", or the exponent of chi.
+    kappa : str, optional
+        Exponent of the ridge; default 0.
+    at : mapping of str to number, optional
+        Values of symbols; text such as "3/2" is read exactly.
+
+    Returns
+    -------
+    Scaling
+        Exponent of the number of samples, closed form, winning patterns, ties and warnings.
+
+    Raises
+    ------
+    InvalidParameter
+        If a description is not understood, or the network cannot represent the target.
+
+    Examples
+    --------
+    >>> import solvable
+    >>> found = solvable.scale_network(layers="erf:n", target="he3", at={"n": 3})
+    >>> str(found.exponent), found.closed_form
+    ('2', 'P ~ d^max((n+1)/2, (n+3)/4)')
+    """
+    described = describe(source, layers=layers, target=target, readout=readout, kappa=kappa)
+    return scaling_of(described, values_of(at or {}))
