@@ -3,6 +3,7 @@ from solvable.fitting.baselines import RandomFeatureRidge as RandomFeatureRidge
 from solvable.models.boltzmann.learner import BoltzmannMachine as BoltzmannMachine
 from solvable.models.multi_index.learner import MultiIndexRegressor as MultiIndexRegressor
 from solvable.models.quadratic.learner import QuadraticNetRegressor as QuadraticNetRegressor
+from solvable.models.scaling.learner import LangevinEnsemble as LangevinEnsemble
 from solvable.models.sequential.learner import (
     LayerwiseSpectralRegressor as LayerwiseSpectralRegressor,
 )
