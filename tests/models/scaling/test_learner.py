@@ -235,7 +235,9 @@ def test_tensors_are_worked_on_where_they_are():
     torch = pytest.importorskip("torch")
     X, y, theta = problem(50, 3, 2, 8, 11)
     host = Posterior(X, y, 0.3, 0.4, "erf").gradient(theta)[0]
-    there = Posterior(*map(torch.as_tensor, (X, y)), 0.3, 0.4, "erf").gradient(torch.as_tensor(theta))
+    there = Posterior(*map(torch.as_tensor, (X, y)), 0.3, 0.4, "erf").gradient(
+        torch.as_tensor(theta)
+    )
     np.testing.assert_allclose(there[0].numpy(), host, rtol=1e-9)
     model = LangevinEnsemble(2, width=20, kappa=0.3, steps=400, random_state=0)
     tensors = torch.as_tensor(X, dtype=torch.float32), torch.as_tensor(y)

@@ -1,4 +1,4 @@
-"""Langevin dynamics of many two-layer networks at once, in variables of which the prior has unit variance.
+"""Langevin dynamics of many two-layer networks at once, in variables of unit prior variance.
 
 With v = sqrt(d) w and b = sqrt(N chi) a / sigma_a, so that f = (sigma_a / sqrt(N chi)) sum_i b_i
 sigma(v_i.x / sqrt(d)), minus the logarithm of the posterior is
@@ -102,7 +102,7 @@ class Posterior:
         return int(self.X.shape[1])
 
     def outputs(self, theta: Array, X: Array | None = None) -> Array:
-        """f of each network at each sample, shape (samples, networks)."""
+        """F of each network at each sample, shape (samples, networks)."""
         X = self.X if X is None else X
         xp = namespace(X)
         parts = [

@@ -30,9 +30,7 @@ from solvable.models.scaling.dynamics import (
     effective_samples,
     run_langevin,
 )
-
-READOUTS = ("standard", "mean-field")
-"""Scalings of the readout: prior variance 1 / N, or 1 / N^2."""
+from solvable.models.scaling.large_deviation import READOUTS, readout_scale
 
 
 class LangevinEnsemble(RegressorMixin, BaseEstimator):
@@ -101,8 +99,8 @@ class LangevinEnsemble(RegressorMixin, BaseEstimator):
     -----
     arXiv:2512.04165; scaled variables of note 4.2. A step takes :math:`4PNd` operations per network and
     about ten times :math:`PN` entries. Arrays of another library (a torch tensor, on a GPU or not) are
-    worked on where they are; NumPy arrays in float32 by NumPy, where a core is as fast as torch. Backed by
-    ``tests/models/scaling/test_learner.py``.
+    worked on where they are; NumPy arrays in float32 by NumPy, which is as fast as torch on a core.
+    Backed by ``tests/models/scaling/test_learner.py``.
 
     Examples
     --------
@@ -149,8 +147,10 @@ class LangevinEnsemble(RegressorMixin, BaseEstimator):
         self._place(X, y)
         rows, labels = self._standardised(X), (y - self.label_mean_) / self.label_scale_
         stream = random_stream(seed_from(self.random_state), "langevin")
-        d, scale = int(rows.shape[1]), readout_scale(self.readout, self.width)
-        scale *= sqrt(self.readout_variance)
+        d = int(rows.shape[1])
+        # a_i ~ N(0, sigma_a^2 / (N chi))
+        chi = readout_scale(self.readout, self.width)
+        scale = sqrt(self.readout_variance / (self.width * chi))
         if start is None:
             shape = (self.networks, self.width, d + 1)
             theta = as_on(stream.standard_normal(shape, dtype=np.float32), rows)
@@ -278,9 +278,3 @@ class LangevinEnsemble(RegressorMixin, BaseEstimator):
         if return_std:
             return mean, self.label_scale_ * xp.std(outputs, axis=1)
         return mean
-
-
-def readout_scale(readout: str, width: int) -> float:
-    """Prior standard deviation of a readout weight, for sigma_a = 1."""
-    # a_i ~ N(0, sigma_a^2 / (N chi)), chi = 1 or N
-    return 1 / sqrt(width) if readout == "standard" else 1 / width
