@@ -147,7 +147,7 @@ def _read(node: ast.expr) -> LinearForm:
                 return LinearForm(value)
         raise ValueError
     if isinstance(node, ast.Name):
-        if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", node.id):
+        if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", node.id) or node.id in ("inf", "nan"):
             raise ValueError
         return LinearForm.symbol(node.id)
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.USub, ast.UAdd)):

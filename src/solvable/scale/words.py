@@ -28,7 +28,7 @@ def subject(network: Description) -> str:
             else ""
         )
         readout = readout or f"chi = {power('d', network.readout)}"
-        ridge = power("d", network.kappa)
+        ridge = "of order 1" if network.kappa.number == 0 else power("d", network.kappa)
         return f"{layers}; readout {readout}; target He{network.degree}; kappa {ridge}"
     if isinstance(network, Attention):
         heads, context = power("d", network.heads), power("d", network.context)
