@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from html import escape
 
 import numpy as np
@@ -92,6 +93,14 @@ class SmallCanvas:
             if height > 0 and np.isfinite(top)
         ]
         self.parts.append(f'<path class="bars" fill="{style.colour}" d="{"".join(path)}"/>')
+
+    def region(
+        self, polygons: Sequence[np.ndarray], *, label: str, style: Style, hatched: bool
+    ) -> None:
+        """Leave regions out: no small picture has any."""
+
+    def text(self, x: float, y: float, text: str) -> None:
+        """Leave texts out: there is no room for them."""
 
     def marker(self, x: float, label: str, *, colour: str, row: int) -> None:
         """Draw a dashed vertical line with its name as a hint."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -35,6 +36,7 @@ class LegendEntry:
     line: Literal["solid", "dashed"] | None = None
     symbol: bool = False
     patch: bool = False
+    hatched: bool = False
 
     @property
     def group(self) -> str:
@@ -77,6 +79,16 @@ class Canvas(Protocol):
         self, edges: np.ndarray, heights: np.ndarray, *, label: str, style: Style
     ) -> None:
         """Draw bars between the edges."""
+        ...
+
+    def region(
+        self, polygons: Sequence[np.ndarray], *, label: str, style: Style, hatched: bool
+    ) -> None:
+        """Fill polygons with a pale colour, or hatch them over what is there."""
+        ...
+
+    def text(self, x: float, y: float, text: str) -> None:
+        """Write short lines of text around a point."""
         ...
 
     def marker(self, x: float, label: str, *, colour: str, row: int) -> None:

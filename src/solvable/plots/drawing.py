@@ -13,7 +13,7 @@ import numpy as np
 
 from solvable.errors import InvalidParameter, unknown_choice
 from solvable.plots.canvas import Canvas, Frame
-from solvable.plots.figure import Figure, Marker, Series
+from solvable.plots.figure import Figure, Marker, Region, Series
 from solvable.plots.layout import (
     Limits,
     Scale,
@@ -56,7 +56,8 @@ def draw(figure: Figure, canvas: Canvas) -> None:
                 f"figure {figure.name!r}: {unknown_choice(name, scale, get_args(Scale))}"
             )
     series = paired(figure.series)
-    numbers = [item.colour for item in series] + [marker.colour for marker in figure.markers]
+    drawn: list[Series | Marker | Region] = [*series, *figure.markers, *figure.regions]
+    numbers = [part.colour for part in drawn]
     count = 1 + max(numbers, default=-1)
     curves = [_curve(item, figure, style(item.colour, count)) for item in series]
     x_limits, markers, outside = _x_axis(figure, curves)
@@ -75,16 +76,22 @@ def draw(figure: Figure, canvas: Canvas) -> None:
             overhang=flags.overhang,
         )
     )
+    for region in figure.regions:
+        look = style(region.colour, count)
+        canvas.region(region.polygons, label=region.label, style=look, hatched=region.hatched)
     # Histograms lie under curves and curves under points, whatever the order they were given in.
     layers = ("histogram", "line", "dashed", "points")
     for curve in sorted(curves, key=lambda curve: layers.index(curve.series.kind)):
         _draw_curve(curve, canvas, figure.y_scale, y_limits)
+    for region in figure.regions:
+        if region.mark and region.at is not None:
+            canvas.text(*region.at, region.mark)
     for marker, row in zip(markers, flags.rows, strict=True):
         colour = style(marker.colour, count).colour
         canvas.marker(float(marker.x), marker.label, colour=colour, row=row)
-    entries = legend_entries(series, count)
+    entries = legend_entries(series, count, figure.regions)
     canvas.legend(entries, beside=len(entries) > 4)  # more would take many rows below the axes
-    for text in _notes(curves, outside, flags.note):
+    for text in _notes(figure, curves, outside, flags.note):
         canvas.note(text)
 
 
@@ -120,9 +127,16 @@ def _curve(series: Series, figure: Figure, look: Style) -> _Curve:
     return _Curve(series, look, x, y, error, hidden)
 
 
+def _corners(figure: Figure, axis: int) -> np.ndarray:
+    """Coordinates of all corners of the regions along an axis."""
+    return np.concatenate([part[:, axis] for region in figure.regions for part in region.polygons])
+
+
 def _x_axis(figure: Figure, curves: list[_Curve]) -> tuple[Limits, list[Marker], list[Marker]]:
     """Limits of the horizontal axis, the markers that fit into it, and the rest."""
     scale = figure.x_scale
+    if figure.regions:
+        return padded_limits(_corners(figure, 0), scale, padding=0.0), list(figure.markers), []
     values = np.concatenate(
         [curve.x if curve.is_histogram else curve.x[np.isfinite(curve.y)] for curve in curves]
         + [np.empty(0)]
@@ -152,6 +166,8 @@ def _y_limits(figure: Figure, curves: list[_Curve]) -> Limits:
                 "increasing order, positive on a logarithmic axis. Leave it out to fit the data."
             )
         return low, high
+    if figure.regions:
+        return padded_limits(_corners(figure, 1), scale, padding=0.0)
     values = [np.empty(0)]
     for curve in curves:
         spread = np.nan_to_num(curve.error)
@@ -206,9 +222,9 @@ def _draw_curve(curve: _Curve, canvas: Canvas, y_scale: Scale, y_limits: Limits)
         )
 
 
-def _notes(curves: list[_Curve], outside: list[Marker], flags: str) -> list[str]:
+def _notes(figure: Figure, curves: list[_Curve], outside: list[Marker], flags: str) -> list[str]:
     notes = [flags] if flags else []
-    if not any(np.isfinite(curve.y).any() for curve in curves):
+    if not figure.regions and not any(np.isfinite(curve.y).any() for curve in curves):
         notes.append("No values to show.")
     hidden = sum(curve.hidden for curve in curves)
     if hidden:

@@ -64,6 +64,37 @@ class Marker:
 
 
 @dataclass(frozen=True)
+class Region:
+    """A filled part of a figure, such as a phase, or a hatched one, such as where a theory ends.
+
+    Parameters
+    ----------
+    label : str
+        Name in the legend; empty for none.
+    polygons : sequence of array of float, shape (corners, 2)
+        Polygons that together are the region.
+    colour : int
+        As in :class:`Series`; it is drawn pale.
+    hatched : bool
+        Whether lines are drawn over what is there instead of a filling.
+    mark : str
+        Text inside it.
+    at : tuple of float, optional
+        Middle of this text.
+    """
+
+    label: str
+    polygons: Sequence[np.ndarray]
+    colour: int = 0
+    hatched: bool = False
+    mark: str = ""
+    at: tuple[float, float] | None = None
+
+    def __post_init__(self) -> None:
+        _keep_printable(self, "label")
+
+
+@dataclass(frozen=True)
 class Figure:
     """A neutral description of a figure, drawn by more than one back end.
 
@@ -83,6 +114,8 @@ class Figure:
         Axis scales.
     y_range : tuple of float, optional
         Limits of the vertical axis.
+    regions : sequence of Region
+        Filled parts below everything else; the axes then end where these do.
     """
 
     name: str
@@ -95,6 +128,7 @@ class Figure:
     x_scale: Literal["linear", "log"] = "linear"
     y_scale: Literal["linear", "log"] = "linear"
     y_range: tuple[float, float] | None = None
+    regions: Sequence[Region] = field(default_factory=tuple)
 
     def __post_init__(self) -> None:
         _keep_printable(self, "title", "x_label", "y_label", "caption")

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Literal
 
 from solvable.plots.canvas import LegendEntry
-from solvable.plots.figure import Series
+from solvable.plots.figure import Region, Series
 from solvable.plots.palette import style
 
 
@@ -27,9 +27,16 @@ def paired(series: Sequence[Series]) -> list[Series]:
     ]
 
 
-def legend_entries(series: Sequence[Series], count: int = 0) -> list[LegendEntry]:
+def legend_entries(
+    series: Sequence[Series], count: int = 0, regions: Sequence[Region] = ()
+) -> list[LegendEntry]:
     """Entries in the order of the series; a curve and points of one label and colour share one."""
-    found: dict[str, LegendEntry] = {}
+    patches = [
+        LegendEntry(part.label, style(part.colour, count), patch=True, hatched=part.hatched)
+        for part in regions
+        if part.label
+    ]
+    found: dict[str, LegendEntry] = {entry.group: entry for entry in patches}
     shared = False
     for item in series:
         if not item.label:

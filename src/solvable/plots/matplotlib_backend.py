@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from solvable.plots.canvas import Frame, LegendEntry
 from solvable.plots.drawing import draw
 from solvable.plots.figure import Figure
-from solvable.plots.palette import NEUTRAL, Style
+from solvable.plots.palette import NEUTRAL, Style, pale
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as MatplotlibFigure
@@ -49,6 +50,7 @@ SETTINGS = {
     "grid.linewidth": 0.6,
     "legend.fontsize": 8.0,
     "legend.frameon": False,
+    "hatch.linewidth": 0.6,
     "svg.fonttype": "path",  # looks the same where the font is missing
     "svg.hashsalt": "solvable",  # the same identifiers at each call
     "pdf.fonttype": 42,  # text that can be searched and edited
@@ -147,6 +149,28 @@ class MatplotlibCanvas:
             alpha=0.35,
         )
         self.axes.stairs(heights, edges, baseline=baseline, color=style.colour, linewidth=0.8)
+
+    def region(
+        self, polygons: Sequence[np.ndarray], *, label: str, style: Style, hatched: bool
+    ) -> None:
+        """Fill polygons, or hatch them."""
+        from matplotlib.patches import Polygon
+
+        for corners in polygons:
+            # A border of the same colour closes the seams between polygons of one region.
+            look: dict[str, Any] = {"color": pale(style.colour), "linewidth": 0.4, "zorder": 0.8}
+            if hatched:
+                look = {"fill": False, "linewidth": 0, "edgecolor": "#9A9A9A", "hatch": "////"}
+            self.axes.add_patch(Polygon(corners, **({"zorder": 2.0} | look)))
+
+    def text(self, x: float, y: float, text: str) -> None:
+        """Write centred text with a pale rim, so that it can be read over lines."""
+        from matplotlib.patheffects import withStroke
+
+        note = self.axes.text(
+            x, y, text, ha="center", va="center", fontsize=8.5, zorder=4, parse_math=False
+        )
+        note.set_path_effects([withStroke(linewidth=2.2, foreground="white")])
 
     def marker(self, x: float, label: str, *, colour: str, row: int) -> None:
         """Draw a vertical line with its label above the axes."""
@@ -275,6 +299,10 @@ def _handle(entry: LegendEntry) -> Any:
     from matplotlib.patches import Patch
 
     colour = entry.style.colour
+    if entry.hatched:
+        return Patch(
+            facecolor="white", edgecolor="#9A9A9A", hatch="//////", linewidth=0, label=entry.label
+        )
     if entry.patch:
         return Patch(facecolor=colour, edgecolor=colour, alpha=0.45, label=entry.label)
     linestyle: Any = {None: "none", "solid": "solid", "dashed": (0, (4, 2))}[entry.line]

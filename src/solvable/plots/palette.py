@@ -57,6 +57,13 @@ def style(number: int, count: int = 0) -> Style:
     return Style(_along_scale(number % count / (count - 1)), symbol)
 
 
+def pale(colour: str) -> str:
+    """The colour mixed with white: dark text, and a hatching, can be read on it."""
+    return "#" + "".join(
+        f"{255 - round(0.32 * (255 - int(colour[i : i + 2], 16))):02X}" for i in (1, 3, 5)
+    )
+
+
 def _along_scale(place: float) -> str:
     """Colour at a place between 0 and 1, linear between the anchors."""
     left = min(int(place * (len(SCALE) - 1)), len(SCALE) - 2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from html import escape
 from typing import Any
 
@@ -11,7 +12,7 @@ import numpy as np
 from solvable.plots.canvas import Frame, LegendEntry
 from solvable.plots.drawing import draw
 from solvable.plots.figure import Figure
-from solvable.plots.palette import NEUTRAL, Style
+from solvable.plots.palette import NEUTRAL, Style, pale
 
 AXES_HEIGHT = 380
 ROW_HEIGHT = 17
@@ -20,6 +21,16 @@ LEFT, RIGHT, TOP, BOTTOM = 76, 24, 34, 56
 
 INK = "#222222"
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
+
+
+HATCHING = {
+    "shape": "/",
+    "fgcolor": "#9A9A9A",
+    "bgcolor": "rgba(0,0,0,0)",
+    "size": 7,
+    "solidity": 0.15,
+}
+"""Of parts in which something does not hold."""
 
 
 class PlotlyCanvas:
@@ -179,6 +190,38 @@ class PlotlyCanvas:
             ),
         )
 
+    def region(
+        self, polygons: Sequence[np.ndarray], *, label: str, style: Style, hatched: bool
+    ) -> None:
+        """Fill polygons, or hatch them; pointing at a filled one reads its label."""
+        for corners in polygons:
+            around = np.vstack([corners, corners[:1]])
+            look: dict[str, Any] = {
+                "fillcolor": pale(style.colour),
+                "line": {"width": 0.5, "color": pale(style.colour)},
+                "hoveron": "fills",
+                "hoverinfo": "text",
+                "text": _text(label),
+            }
+            if hatched:
+                look = {"fillpattern": HATCHING, "line": {"width": 0}, "hoverinfo": "skip"}
+            self._trace(
+                "Scatter",
+                label,
+                style,
+                x=around[:, 0],
+                y=around[:, 1],
+                mode="lines",
+                fill="toself",
+                **look,
+            )
+
+    def text(self, x: float, y: float, text: str) -> None:
+        """Write centred text."""
+        self.figure.add_annotation(
+            text=_text(text).replace("\n", "<br>"), x=x, y=y, showarrow=False, font={"size": 12.5}
+        )
+
     def marker(self, x: float, label: str, *, colour: str, row: int) -> None:
         """Draw a vertical line with its label above the axes."""
         line = {"color": colour, "width": 1.2, "dash": "dot"}
@@ -242,7 +285,9 @@ class PlotlyCanvas:
         marker = _symbol(entry.style)
         if entry.patch:
             outline = {"color": colour, "width": 0.8}
-            marker = {"color": _faint(colour, 0.4), "symbol": "square", "size": 12, "line": outline}
+            fill = "rgba(0,0,0,0)" if entry.hatched else _faint(colour, 0.4)
+            symbol = "square-cross" if entry.hatched else "square"
+            marker = {"color": fill, "symbol": symbol, "size": 12, "line": outline}
         mode = "+".join(
             name
             for name, shown in (("lines", entry.line), ("markers", entry.symbol or entry.patch))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -72,6 +73,16 @@ class RecordingCanvas:
     ) -> None:
         """Keep bars."""
         self._keep("histogram", edges=edges, heights=heights, label=label, style=style)
+
+    def region(
+        self, polygons: Sequence[np.ndarray], *, label: str, style: Style, hatched: bool
+    ) -> None:
+        """Keep a region."""
+        self._keep("region", polygons=polygons, label=label, style=style, hatched=hatched)
+
+    def text(self, x: float, y: float, text: str) -> None:
+        """Keep a text inside the axes."""
+        self._keep("text", x=x, y=y, text=text)
 
     def marker(self, x: float, label: str, *, colour: str, row: int) -> None:
         """Keep a vertical line."""

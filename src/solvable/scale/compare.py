@@ -1,0 +1,216 @@
+"""Which of several networks needs the fewest samples, at given sizes or exactly where among them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from solvable.errors import InvalidParameter
+from solvable.scale.forms import LinearForm
+from solvable.scale.network import Description, Network
+from solvable.scale.phases import PhaseDiagram, PhaseLine, listed, phase_diagram, phase_line
+from solvable.scale.scaling import Scaling, scaling_of
+from solvable.scale.sizes import Ends, sample_forms, validity
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Sample exponents of several networks, and which of them is the least where.
+
+    Parameters
+    ----------
+    titles : tuple of str
+        Names of the networks, all different.
+    found : tuple of Scaling
+        What is known of each.
+    phases : PhaseDiagram, PhaseLine or None
+        Cells whose ``names`` are the networks that win; None where all sizes have numbers.
+    warnings : tuple of str
+        What makes the comparison less fair.
+    """
+
+    titles: tuple[str, ...]
+    found: tuple[Scaling, ...]
+    phases: PhaseDiagram | PhaseLine | None
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def winners(self) -> tuple[str, ...]:
+        """Networks of the least exponent; none while sizes have no numbers."""
+        if self.phases is not None:
+            return ()
+        least = min(self._exponents)
+        rows = zip(self.titles, self._exponents, strict=True)
+        return tuple(title for title, exponent in rows if exponent == least)
+
+    @property
+    def _exponents(self) -> tuple[Fraction, ...]:
+        return tuple(row.exponent for row in self.found if row.exponent is not None)
+
+    def sentences(self) -> list[str]:
+        """Who wins where, in words."""
+        if self.phases is None:
+            return [self._at_a_point()]
+        if isinstance(self.phases, PhaseLine):
+            return _along(self.phases)
+        return _over(self.phases)
+
+    def _at_a_point(self) -> str:
+        winners = self.winners
+        if len(winners) == len(self.titles):
+            return f"All need d^({self._exponents[0]}) samples: exponents do not decide."
+        others = [exponent for exponent in self._exponents if exponent > min(self._exponents)]
+        lead = min(others) - min(self._exponents)
+        return (
+            f"{listed(winners)} {'wins' if len(winners) == 1 else 'tie'} with d^({min(self._exponents)}) "
+            f"samples, fewer than the next by d^({lead})."
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything for JSON, fractions as text."""
+        return {
+            "networks": [
+                {"name": title, **row.to_dict()}
+                for title, row in zip(self.titles, self.found, strict=True)
+            ],
+            "winners": list(self.winners),
+            "phases": None if self.phases is None else self.phases.to_dict(),
+            "sentences": self.sentences(),
+            "warnings": list(self.warnings),
+        }
+
+
+def compare(
+    networks: Sequence[Description],
+    *,
+    at: Mapping[str, Fraction] | None = None,
+    box: Ends | None = None,
+) -> Comparison:
+    """Compare networks by the samples they need, over the one or two symbols of their sizes.
+
+    Parameters
+    ----------
+    networks : sequence of Network, Attention or OwnMonomials
+        At least two. Symbols of the same name are the same size.
+    at : mapping of str to Fraction, optional
+        Values of symbols; up to two may stay free.
+    box : mapping of str to (Fraction, Fraction), optional
+        Ends of the ranges of free symbols, 0 to 4 unless said otherwise.
+
+    Returns
+    -------
+    Comparison
+        Exponents, winners, and exact cells if symbols are free.
+
+    Raises
+    ------
+    InvalidParameter
+        If fewer than two networks are given, or more than two symbols are free.
+
+    Examples
+    --------
+    >>> from solvable.scale.network import network_of_flags
+    >>> wide, deep = network_of_flags("erf:n", "he3"), network_of_flags("erf:2,erf:2", "he3")
+    >>> compare([wide, deep], box={"n": (1, 7)}).sentences()[-1]
+    'For n from 2 to 7, network (2) wins: samples d^(3/2).'
+    """
+    if len(networks) < 2:
+        raise InvalidParameter(
+            f"{len(networks)} network is given; allowed: at least two to compare. Name another one."
+        )
+    known = sorted({symbol for network in networks for symbol in network.symbols})
+    fixed = dict(at or {})
+    for name in (*fixed, *(box or {})):
+        if name not in known:
+            raise InvalidParameter(
+                f"{name} is no symbol of the networks; allowed: "
+                f"{', '.join(known) or 'none, all sizes have numbers'}."
+            )
+    free = [name for name in known if name not in fixed]
+    if len(free) > 2:
+        raise InvalidParameter(
+            f"sizes {', '.join(free)} have no numbers; allowed: up to two, the axes of the comparison. "
+            "Give the others values with --at."
+        )
+    titles = _titles(networks)
+    held = [
+        network.at({k: v for k, v in fixed.items() if k in network.symbols}) for network in networks
+    ]
+    found = tuple(scaling_of(network) for network in held)
+    rows = [
+        (title, forms)
+        for title, network in zip(titles, held, strict=True)
+        for _, forms in sample_forms(network)
+    ]
+    phases: PhaseDiagram | PhaseLine | None = None
+    if len(free) == 1:
+        phases = phase_line(rows, free[0], box=box)
+    elif free:
+        phases = phase_diagram(rows, *free, box=box, limits=_limits(titles, held))
+    return Comparison(titles, found, phases, _warnings(networks))
+
+
+def _limits(titles: Sequence[str], networks: Sequence[Description]) -> list[tuple[str, LinearForm]]:
+    """Limits of validity of all networks, those of the same sizes once."""
+    found: dict[LinearForm, str] = {}
+    for title, network in zip(titles, networks, strict=True):
+        for name, form in validity(network):
+            if form.symbols:
+                found.setdefault(form, f"{title}: {name}")
+    return [(name, form) for form, name in found.items()]
+
+
+def _titles(networks: Sequence[Description]) -> tuple[str, ...]:
+    """Names of the networks; those that occur twice have numbers."""
+    names = [network.title for network in networks]
+    return tuple(
+        name if names.count(name) == 1 else f"{name} ({names[: i + 1].count(name)})"
+        for i, name in enumerate(names)
+    )
+
+
+def _warnings(networks: Sequence[Description]) -> tuple[str, ...]:
+    targets = {
+        f"He{row.degree}{' over patches' if row.layers[0].patch is not None else ''}"
+        if isinstance(row, Network)
+        else row.title
+        for row in networks
+    }
+    if len(targets) == 1:
+        return ()
+    return (f"The networks learn different targets: {', '.join(sorted(targets))}.",)
+
+
+def _along(line: PhaseLine) -> list[str]:
+    """Who wins between which values of the symbol."""
+    found = []
+    for cell in line.cells:
+        (low,), (high,) = min(cell.pieces[0]), max(cell.pieces[0])
+        wins = "wins" if len(cell.names) == 1 else "tie"
+        found.append(
+            f"For {line.x} from {low} to {high}, {listed(cell.names)} {wins}: samples d^({cell.form})."
+        )
+    return found
+
+
+def _over(diagram: PhaseDiagram) -> list[str]:
+    """Who wins at all, and the borders between winners."""
+    found = []
+    for names in dict.fromkeys(cell.names for cell in diagram.cells):
+        cells = [cell for cell in diagram.cells if cell.names == names]
+        share = 100 * sum((cell.area for cell in cells), Fraction(0)) / diagram.area
+        exponents = listed(list(dict.fromkeys(f"d^({cell.form})" for cell in cells)))
+        wins = "wins" if len(names) == 1 else "tie"
+        found.append(
+            f"{listed(names)} {wins} in {float(share):.3g} % of the range: samples {exponents}."
+        )
+    borders = []
+    for edge in diagram.edges:
+        first, second = (diagram.cells[i].names for i in edge.cells)
+        if first != second:
+            borders.append(
+                f"{edge.equation} ({edge.powers}) between {listed(first)} and {listed(second)}"
+            )
+    return found + [f"Border: {text}." for text in dict.fromkeys(borders)]

@@ -1,0 +1,247 @@
+"""What to change to need fewer samples: every change is computed, and told only if it saves."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from solvable.errors import InvalidParameter
+from solvable.scale.activations import find_activation
+from solvable.scale.forms import LinearForm
+from solvable.scale.network import Attention, Description, Layer, Network
+from solvable.scale.phases import Candidates, PhaseLine, phase_line
+from solvable.scale.scaling import scaling_of
+from solvable.scale.sizes import sample_forms
+
+ONE = LinearForm.of(1)
+MOST_LAYERS = 2  # of the architectures that are tried: a third hidden layer costs seconds each
+
+
+@dataclass(frozen=True)
+class Suggestion:
+    """A change and what it saves."""
+
+    saves: Fraction  # exponent of the factor of samples
+    text: str
+
+
+@dataclass(frozen=True)
+class _Size:
+    """A size that may be made smaller or larger."""
+
+    symbol: str
+    least: Fraction  # below it the theory does not hold
+    smaller: str  # "Narrow layer 2: d^{0} fewer neurons"
+    larger: str
+    unit: str  # "a width of"
+
+
+def suggestions(network: Description) -> tuple[str, ...]:
+    """What to change in a network to need fewer samples, the largest saving first.
+
+    Parameters
+    ----------
+    network : Network, Attention or OwnMonomials
+        All its sizes have numbers.
+
+    Returns
+    -------
+    tuple of str
+        Sentences; none if nothing saves, or while sizes have no numbers. Other activations and depths
+        are tried up to two hidden layers.
+
+    Examples
+    --------
+    >>> from solvable.scale.network import network_of_flags
+    >>> for sentence in suggestions(network_of_flags("erf:2", "he3")):
+    ...     print(sentence)
+    Add a layer of d erf neurons after layer 1: exponent 1 instead of 3/2.
+    Narrow layer 1: d^x fewer neurons save d^(x/2) samples, down to d neurons: exponent 1 instead of 3/2.
+    Use poly3 in all layers: exponent 5/4 instead of 3/2.
+    """
+    if network.symbols:
+        return ()
+    found = [*_sizes(network), *_ridge(network)]
+    if isinstance(network, Network):
+        found += [*_architectures(network), *_patches(network)]
+    rows = sorted(
+        {row.text: row for row in found if row.saves > 0}.values(),
+        key=lambda row: (-row.saves, row.text),
+    )
+    return tuple(row.text for row in rows)
+
+
+def _sizes(network: Description) -> Iterator[Suggestion]:
+    """Slopes and breakpoints along each width."""
+    model, point = network.symbolic()
+    rows = sample_forms(model)
+    for size in _sizes_of(network, point):
+        yield from _along(rows, size, point)
+
+
+def _sizes_of(network: Description, point: dict[str, Fraction]) -> Iterator[_Size]:
+    for symbol in point:
+        if isinstance(network, Network):
+            number = int(symbol[1:] or 1)
+            reach = network.layers[number - 1].reach.constant
+            less = f"Narrow layer {number}: d^x fewer neurons"
+            yield _Size(symbol, reach, less, f"Widen layer {number}: d^x more neurons", "neurons")
+        elif isinstance(network, Attention):
+            words = {"h": ("heads", "Take fewer heads", "Take more heads")}
+            unit, less, more = words.get(
+                symbol, ("tokens", "Shorten the context", "Lengthen the context")
+            )
+            zero = Fraction(0)
+            yield _Size(symbol, zero, f"{less}: d^x fewer {unit}", f"{more}: d^x more {unit}", unit)
+        else:
+            name = next(name for name, _ in network.sizes if name.lower() == symbol)
+            yield _Size(
+                symbol,
+                Fraction(0),
+                f"Make {name} smaller: d^x less",
+                f"Make {name} larger: d^x more",
+                "",
+            )
+
+
+def _along(rows: Candidates, size: _Size, point: dict[str, Fraction]) -> Iterator[Suggestion]:
+    """Savings on both sides of the value that a size has."""
+    if not any(size.symbol in form.symbols for _, forms in rows for form in forms):
+        return
+    here = point[size.symbol]
+    ranges = [(here, here + 4, size.larger, "up to")]
+    if size.least < here:
+        ranges.append((size.least, here, size.smaller, "down to"))
+    for low, high, words, until in ranges:
+        line = phase_line(rows, size.symbol, box={size.symbol: (low, high)}, point=point)
+        yield from _least(line, here, size, words, until)
+
+
+def _least(
+    line: PhaseLine, here: Fraction, size: _Size, words: str, until: str
+) -> Iterator[Suggestion]:
+    """How far to go, and what each step on the way saves."""
+    places = sorted(
+        {line.box[0][0], *line.breakpoints, line.box[0][1]}, key=lambda place: abs(place - here)
+    )
+    # Of equal places, the nearest.
+    best = min(places, key=line.at)
+    now, then = line.at(here), line.at(best)
+    if then >= now:
+        return
+    slopes = []
+    for first, second in itertools.pairwise(places):
+        if abs(second - here) <= abs(best - here):
+            slopes.append((line.at(first) - line.at(second)) / abs(second - first))
+    end = f"{until} {_size(best)}{' ' if size.unit else ''}{size.unit}"
+    total = f"exponent {then} instead of {now}"
+    if len(set(slopes)) == 1:
+        text = f"{words} save {_power(slopes[0])} samples, {end}: {total}."
+    else:
+        start = next(place for place, slope in zip(places, slopes, strict=False) if slope > 0)
+        begins = f", which begins to save at {_size(start)}" if start != here else ""
+        text = f"{words.partition(':')[0]} {end}{begins}: {total}."
+    yield Suggestion(now - then, text)
+
+
+def _size(exponent: Fraction) -> str:
+    """Write d to a number, d itself without it."""
+    if exponent in (0, 1):
+        return "d" if exponent else "O(1)"
+    return f"d^({exponent})" if exponent.denominator > 1 else f"d^{exponent}"
+
+
+def _power(slope: Fraction) -> str:
+    """d^x to the power of a slope."""
+    text = str(LinearForm.of(0, {"x": slope}))
+    return f"d^({text})" if text != "x" else "d^x"
+
+
+def _ridge(network: Description) -> Iterator[Suggestion]:
+    kappa = network.kappa.constant
+    if kappa > 0:
+        yield Suggestion(
+            kappa,
+            "Lower the ridge: d^x less of it saves d^x samples, down to order one: "
+            f"{_size(kappa)} fewer.",
+        )
+
+
+def _architectures(network: Network) -> Iterator[Suggestion]:
+    """Another readout, other activations, one layer less or more, weights that are shared."""
+    now = scaling_of(network).exponent
+    if now is None or len(network.layers) > MOST_LAYERS:
+        return
+    tried: list[tuple[str, Network]] = []
+    if network.mean_field or network.readout.constant > 0:
+        standard = replace(network, mean_field=False, readout=LinearForm.of(0))
+        tried.append(("Use the standard readout instead of this one", standard))
+    tried += [*_other_activations(network), *_other_depths(network), *_shared(network)]
+    for words, variant in tried:
+        try:
+            exponent = scaling_of(variant).exponent
+        except InvalidParameter:  # the variant cannot represent the target
+            continue
+        if exponent is not None:
+            yield Suggestion(now - exponent, f"{words}: exponent {exponent} instead of {now}.")
+
+
+def _other_activations(network: Network) -> Iterator[tuple[str, Network]]:
+    for name in ("erf", "relu", f"poly{max(network.degree, 2)}"):
+        other = find_activation(name)
+        kinds = {(layer.activation.growth, layer.activation.parity) for layer in network.layers}
+        if kinds != {(other.growth, other.parity)}:
+            layers = tuple(replace(layer, activation=other) for layer in network.layers)
+            yield f"Use {name} in all layers", replace(network, layers=layers)
+
+
+def _other_depths(network: Network) -> Iterator[tuple[str, Network]]:
+    layers = network.layers
+    if len(layers) > 1:
+        for i in range(len(layers)):
+            rest = layers[:i] + layers[i + 1 :]
+            yield f"Drop layer {i + 1}", replace(network, layers=rest)
+    if len(layers) < MOST_LAYERS:
+        more = (*layers, Layer(ONE, layers[-1].activation))
+        words = f"Add a layer of d {layers[-1].activation.name} neurons after layer {len(layers)}"
+        yield words, replace(network, layers=more)
+
+
+def _shared(network: Network) -> Iterator[tuple[str, Network]]:
+    first = network.layers[0]
+    if first.patch is None:
+        half = LinearForm.of(Fraction(1, 2))
+        layers = (replace(first, patch=half), *network.layers[1:])
+        target = f"a sum of He{network.degree} over patches of d^(1/2) inputs"
+        words = f"If the target is {target}, share weights"
+        yield words, replace(network, layers=layers)
+
+
+def _patches(network: Network) -> Iterator[Suggestion]:
+    """Slopes and breakpoints along the size of the patches."""
+    first = network.layers[0]
+    if first.patch is None:
+        return
+    here = first.patch.constant
+    rows = sample_forms(
+        replace(network, layers=(replace(first, patch=LinearForm.symbol("s")), *network.layers[1:]))
+    )
+    size = _Size(
+        "s",
+        Fraction(0),
+        "Take smaller patches, if the target is a sum over them: d^x fewer inputs",
+        "Take larger patches, if the target is a sum over them: d^x more inputs",
+        "inputs",
+    )
+    widest = network.layers[1].reach.constant if len(network.layers) > 1 else Fraction(1)
+    if not any("s" in form.symbols for _, forms in rows for form in forms):
+        return
+    for low, high, words, until in (
+        (Fraction(0), here, size.smaller, "down to"),
+        (here, widest, size.larger, "up to"),
+    ):
+        if low < high:
+            line = phase_line(rows, "s", box={"s": (low, high)})
+            yield from _least(line, here, size, words, until)
