@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from solvable.plots.figure import Region
 from solvable.plots.matplotlib_backend import draw_matplotlib, settings
+from solvable.plots.palette import pale
 from solvable.plots.plotly_backend import draw_plotly
 from solvable.plots.recording_backend import record
 from solvable.systems.base import Figure, Marker, Series
@@ -256,3 +258,59 @@ def test_drawing_leaves_no_window_behind() -> None:
     draw_matplotlib(Figure("f", "t", "x", "y", [Series("a", [1, 2], [1, 2])]))
     pyplot = sys.modules.get("matplotlib.pyplot")
     assert pyplot is None or not pyplot.get_fignums()
+
+
+def region_figure() -> Figure:
+    """Two filled triangles, a hatched one over them, and marks inside."""
+    lower = np.array([[0.0, 0.0], [4.0, 0.0], [0.0, 2.0]])
+    upper = np.array([[4.0, 0.0], [4.0, 2.0], [0.0, 2.0]])
+    regions = [
+        Region("A: lazy <b>", [lower], 0, mark="A\n<i>", at=(1.0, 0.5)),
+        Region("B: specialised", [upper], 1, mark="B", at=(3.0, 1.5)),
+        Region("hatched: narrow", [lower / 2], -1, hatched=True),
+    ]
+    border = Series("", [0.0, 4.0], [2.0, 0.0], colour=-1)
+    return Figure("regions", "Phases", "n1", "n2", [border], regions=regions)
+
+
+def test_regions_set_the_limits_and_stand_in_the_legend() -> None:
+    canvas = record(region_figure())
+    frame = canvas.named("begin")[0]["frame"]
+    np.testing.assert_allclose([frame.x_limits, frame.y_limits], [[0, 4], [0, 2]], atol=1e-8)
+    entries = canvas.named("legend")[0]["entries"]
+    assert [(entry.label, entry.patch, entry.hatched) for entry in entries] == [
+        ("A: lazy <b>", True, False),
+        ("B: specialised", True, False),
+        ("hatched: narrow", True, True),
+    ]
+    # Filled below, lines over them, marks on top.
+    names = [call.name for call in canvas.calls]
+    assert names.index("region") < names.index("line") < names.index("text")
+    assert canvas.named("note") == []
+
+
+def test_matplotlib_fills_and_hatches_regions() -> None:
+    (axes,) = draw_matplotlib(region_figure()).axes
+    patches = axes.patches
+    assert [patch.get_fill() for patch in patches] == [True, True, False]
+    assert [patch.get_hatch() for patch in patches] == [None, None, "////"]
+    assert patches[0].get_facecolor() != patches[1].get_facecolor()
+    np.testing.assert_allclose(patches[1].get_xy()[:3], [[4, 0], [4, 2], [0, 2]])
+    assert [text.get_text() for text in axes.texts if text.get_text() in ("A\n<i>", "B")] == [
+        "A\n<i>",
+        "B",
+    ]
+
+
+def test_plotly_fills_regions_and_reads_their_names() -> None:
+    drawn = draw_plotly(region_figure())
+    filled = [trace for trace in drawn.data if trace.fill == "toself"]
+    assert [trace.text for trace in filled] == ["A: lazy &lt;b&gt;", "B: specialised", None]
+    assert filled[2].fillpattern.shape == "/"
+    np.testing.assert_array_equal(array(filled[0].x), [0, 4, 0, 0])
+    assert [label.text for label in drawn.layout.annotations][:2] == ["A<br>&lt;i&gt;", "B"]
+
+
+def test_a_pale_colour_is_lighter_in_every_part() -> None:
+    assert pale("#000000") == "#ADADAD"
+    assert pale("#FFFFFF") == "#FFFFFF"

@@ -13,6 +13,7 @@ from solvable.scale.network import Description, Network
 from solvable.scale.phases import PhaseDiagram, PhaseLine, listed, phase_diagram, phase_line
 from solvable.scale.scaling import Scaling, scaling_of
 from solvable.scale.sizes import Ends, sample_forms, validity
+from solvable.scale.words import power
 
 
 @dataclass(frozen=True)
@@ -60,12 +61,12 @@ class Comparison:
     def _at_a_point(self) -> str:
         winners = self.winners
         if len(winners) == len(self.titles):
-            return f"All need d^({self._exponents[0]}) samples: exponents do not decide."
+            return f"All need {_samples(self._exponents[0])}: exponents do not decide."
         others = [exponent for exponent in self._exponents if exponent > min(self._exponents)]
         lead = min(others) - min(self._exponents)
         return (
-            f"{listed(winners)} {'wins' if len(winners) == 1 else 'tie'} with d^({min(self._exponents)}) "
-            f"samples, fewer than the next by d^({lead})."
+            f"{listed(winners)} {'wins' if len(winners) == 1 else 'tie'} with "
+            f"{_samples(min(self._exponents))}, fewer than the next by {power('d', LinearForm.of(lead))}."
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -111,10 +112,10 @@ def compare(
 
     Examples
     --------
-    >>> from solvable.scale.network import network_of_flags
+    >>> from solvable.scale.reading import network_of_flags
     >>> wide, deep = network_of_flags("erf:n", "he3"), network_of_flags("erf:2,erf:2", "he3")
     >>> compare([wide, deep], box={"n": (1, 7)}).sentences()[-1]
-    'For n from 2 to 7, network (2) wins: samples d^(3/2).'
+    'For n from 2 to 7, network (2) wins: d^(3/2) samples.'
     """
     if len(networks) < 2:
         raise InvalidParameter(
@@ -183,6 +184,11 @@ def _warnings(networks: Sequence[Description]) -> tuple[str, ...]:
     return (f"The networks learn different targets: {', '.join(sorted(targets))}.",)
 
 
+def _samples(exponent: LinearForm | Fraction) -> str:
+    form = exponent if isinstance(exponent, LinearForm) else LinearForm.of(exponent)
+    return f"{power('d', form)} samples"
+
+
 def _along(line: PhaseLine) -> list[str]:
     """Who wins between which values of the symbol."""
     found = []
@@ -190,7 +196,7 @@ def _along(line: PhaseLine) -> list[str]:
         (low,), (high,) = min(cell.pieces[0]), max(cell.pieces[0])
         wins = "wins" if len(cell.names) == 1 else "tie"
         found.append(
-            f"For {line.x} from {low} to {high}, {listed(cell.names)} {wins}: samples d^({cell.form})."
+            f"For {line.x} from {low} to {high}, {listed(cell.names)} {wins}: {_samples(cell.form)}."
         )
     return found
 
@@ -201,10 +207,10 @@ def _over(diagram: PhaseDiagram) -> list[str]:
     for names in dict.fromkeys(cell.names for cell in diagram.cells):
         cells = [cell for cell in diagram.cells if cell.names == names]
         share = 100 * sum((cell.area for cell in cells), Fraction(0)) / diagram.area
-        exponents = listed(list(dict.fromkeys(f"d^({cell.form})" for cell in cells)))
+        exponents = listed(list(dict.fromkeys(power("d", cell.form) for cell in cells)))
         wins = "wins" if len(names) == 1 else "tie"
         found.append(
-            f"{listed(names)} {wins} in {float(share):.3g} % of the range: samples {exponents}."
+            f"{listed(names)} {wins} in {float(share):.3g} % of the range: {exponents} samples."
         )
     borders = []
     for edge in diagram.edges:

@@ -11,6 +11,7 @@ import numpy as np
 from solvable.plots.figure import Figure, Region, Series
 from solvable.scale.phases import Cell, Limit, PhaseDiagram, listed
 from solvable.scale.polygons import Point, Polygon, area, centroid, clip, line_through, sides
+from solvable.scale.words import power
 
 SIZE = (5.2, 3.5)  # inches of the axes
 LINE, CHARACTER = 0.155, 0.075  # inches: height of a line of a mark, width of one of its characters
@@ -30,7 +31,7 @@ def phase_figure(diagram: PhaseDiagram, *, title: str = "", quantity: str = "sam
     for number, cell in enumerate(diagram.cells):
         text, place = _label(mark(number), cell, diagram)
         small += [] if place else [mark(number)]
-        label = f"{mark(number)}: {quantity} d^{_exponent(cell)}, {listed(cell.names, 3)}"
+        label = f"{mark(number)}: {quantity} {power('d', cell.form)}, {listed(cell.names, 3)}"
         polygons = [_array(piece) for piece in cell.pieces]
         regions.append(Region(label, polygons, forms.index(cell.form), mark=text, at=place))
     outside = [_array(limit.outside) for limit in diagram.limits]
@@ -64,11 +65,6 @@ def _edges(diagram: PhaseDiagram) -> list[Series]:
         _broken("", parts[True], "line"),
         _broken("", parts[False], "dashed"),
     ]
-
-
-def _exponent(cell: Cell) -> str:
-    text = str(cell.form)
-    return text if cell.form.number is not None and "/" not in text else f"({text.strip('()')})"
 
 
 def _label(

@@ -14,6 +14,7 @@ from solvable.scale.network import Attention, Description, Layer, Network
 from solvable.scale.phases import Candidates, PhaseLine, phase_line
 from solvable.scale.scaling import scaling_of
 from solvable.scale.sizes import sample_forms
+from solvable.scale.words import power
 
 ONE = LinearForm.of(1)
 MOST_LAYERS = 2  # of the architectures that are tried: a third hidden layer costs seconds each
@@ -54,7 +55,7 @@ def suggestions(network: Description) -> tuple[str, ...]:
 
     Examples
     --------
-    >>> from solvable.scale.network import network_of_flags
+    >>> from solvable.scale.reading import network_of_flags
     >>> for sentence in suggestions(network_of_flags("erf:2", "he3")):
     ...     print(sentence)
     Add a layer of d erf neurons after layer 1: exponent 1 instead of 3/2.
@@ -138,7 +139,7 @@ def _least(
     end = f"{until} {_size(best)}{' ' if size.unit else ''}{size.unit}"
     total = f"exponent {then} instead of {now}"
     if len(set(slopes)) == 1:
-        text = f"{words} save {_power(slopes[0])} samples, {end}: {total}."
+        text = f"{words} save {power('d', LinearForm.of(0, {'x': slopes[0]}))} samples, {end}: {total}."
     else:
         start = next(place for place, slope in zip(places, slopes, strict=False) if slope > 0)
         begins = f", which begins to save at {_size(start)}" if start != here else ""
@@ -147,16 +148,7 @@ def _least(
 
 
 def _size(exponent: Fraction) -> str:
-    """Write d to a number, d itself without it."""
-    if exponent in (0, 1):
-        return "d" if exponent else "O(1)"
-    return f"d^({exponent})" if exponent.denominator > 1 else f"d^{exponent}"
-
-
-def _power(slope: Fraction) -> str:
-    """d^x to the power of a slope."""
-    text = str(LinearForm.of(0, {"x": slope}))
-    return f"d^({text})" if text != "x" else "d^x"
+    return "O(1)" if exponent == 0 else power("d", LinearForm.of(exponent))
 
 
 def _ridge(network: Description) -> Iterator[Suggestion]:
@@ -231,8 +223,8 @@ def _patches(network: Network) -> Iterator[Suggestion]:
     size = _Size(
         "s",
         Fraction(0),
-        "Take smaller patches, if the target is a sum over them: d^x fewer inputs",
-        "Take larger patches, if the target is a sum over them: d^x more inputs",
+        "If the target is a sum over smaller patches, take them: d^x fewer inputs",
+        "If the target is a sum over larger patches, take them: d^x more inputs",
         "inputs",
     )
     widest = network.layers[1].reach.constant if len(network.layers) > 1 else Fraction(1)
