@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
 
 from solvable.cli.settings import Flag
 
 if TYPE_CHECKING:
+    from solvable.scale.prefactors import Numbers, Tie
     from solvable.scale.scaling import Scaling
+
+Sizes = Annotated[list[str] | None, Parameter(consume_multiple=True, negative=())]
 
 
 def scale(
@@ -21,6 +26,7 @@ def scale(
     kappa: str | None = None,
     at: str | None = None,
     symbolic: Flag = False,
+    numbers: Sizes = None,
     json: Flag = False,
 ) -> int:
     """Tell how data must scale with width and depth for a network to learn a target.
@@ -61,27 +67,36 @@ def scale(
         Values of symbols, as in n1=1,n2=3/2.
     symbolic
         List all patterns with their closed forms.
+    numbers
+        Sizes, as in d=100 N=500 kappa=0.5: prefactors, not only exponents. Layers of
+        which no width is given have that power of d.
     json
         Print {"exponent", "closed_form", "patterns", "ties", "warnings", "table",
         "point"}: the exponent of the number of samples, that of kappa included, is
-        a rational string, null while symbols have no values.
+        a rational string, null while symbols have no values; with prefactors also
+        "tie_break" where exponents tie, and "numbers" at the sizes given.
     """
     from solvable.cli.terminal import write_json
+    from solvable.scale.given_sizes import read_sizes_words
+    from solvable.scale.prefactors import numbers_of, tie_of
     from solvable.scale.reading import describe, read_assignments
     from solvable.scale.scaling import scaling_of
 
     described = describe(network, layers=layers, target=target, readout=readout, kappa=kappa)
     found = scaling_of(described, read_assignments(at))
+    sums = None if numbers is None else numbers_of(found.network, read_sizes_words(numbers))
+    tie = tie_of(found) if sums is None else None
     if json:
-        write_json(found.to_dict())
+        more = {"tie_break": tie} | ({} if sums is None else {"numbers": sums})
+        write_json(found.to_dict() | {name: row and row.to_dict() for name, row in more.items()})
         return 0
-    _tell(found, symbolic=symbolic)
+    _tell(found, symbolic=symbolic, tie=tie, sums=sums)
     return 0
 
 
-def _tell(found: Scaling, *, symbolic: bool) -> None:
+def _tell(found: Scaling, *, symbolic: bool, tie: Tie | None, sums: Numbers | None) -> None:
     from solvable.cli.terminal import write, write_prose, write_title
-    from solvable.scale import words
+    from solvable.scale import number_words, words
     from solvable.scale.forms import maximum
     from solvable.scale.scaling import energy_forms
 
@@ -90,7 +105,11 @@ def _tell(found: Scaling, *, symbolic: bool) -> None:
     write_prose(words.headline(found), style="bold")
     if found.winners:
         write("", words.pattern_table(found))
-        first = found.winners[0]
+        if tie is not None:
+            write("")
+            write_prose(number_words.tie_sentence(tie))
+        order = {} if tie is None else {row.name: at for at, row in enumerate(tie.patterns)}
+        first = min(found.winners, key=lambda winner: order.get(winner.name, 0))
         write("")
         write_prose(f"What the layers do ({first.name})", style="bold")
         write_prose(
@@ -101,7 +120,11 @@ def _tell(found: Scaling, *, symbolic: bool) -> None:
         for name, forms in energy_forms(found.network, boxes=False):
             unboxed.setdefault(name, []).append(maximum(forms))
         write("", words.symbolic_table(found, unboxed))
-    if found.warnings:
+    if sums is not None:
+        write("", number_words.number_table(sums))
+        write("")
+        write_prose(*number_words.number_sentences(sums))
+    if warnings := found.warnings + (() if sums is None else sums.warnings):
         write("")
         write_prose("Warnings", style="bold")
-        write_prose(*(f"- {said}" for said in found.warnings))
+        write_prose(*(f"- {said}" for said in warnings))

@@ -2,6 +2,11 @@ from solvable.scale.network import Attention as Attention
 from solvable.scale.network import Layer as Layer
 from solvable.scale.network import Network as Network
 from solvable.scale.network import OwnMonomials as OwnMonomials
+from solvable.scale.prefactors import Numbers as Numbers
+from solvable.scale.prefactors import Tie as Tie
+from solvable.scale.prefactors import break_tie as break_tie
+from solvable.scale.prefactors import numbers_of as numbers_of
+from solvable.scale.random_energy import cross_entropy_samples as cross_entropy_samples
 from solvable.scale.reading import network_of_flags as network_of_flags
 from solvable.scale.reading import read_network as read_network
 from solvable.scale.scaling import Scaling as Scaling

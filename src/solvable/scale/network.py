@@ -64,6 +64,8 @@ class Network:
         Whether chi is the last width.
     title : str
         How it is named.
+    parity : bool
+        Whether the target is the parity of ``degree`` bits; exponents are those of He_degree.
     """
 
     layers: tuple[Layer, ...]
@@ -73,6 +75,7 @@ class Network:
     inputs: tuple[tuple[int, LinearForm], ...] = ((1, LinearForm.of(-1)),)
     mean_field: bool = False
     title: str = "network"
+    parity: bool = False
 
     def __post_init__(self) -> None:
         if not self.layers:

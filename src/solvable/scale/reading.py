@@ -183,7 +183,8 @@ def _read(content: dict[str, Any], title: str) -> Description:
         )
     layers = tuple(_layer(row, number) for number, row in enumerate(rows, 1))
     readout, mean_field = _readout(content.get("readout", "standard"))
-    return Network(layers, _degree(content), kappa, readout, _inputs(content), mean_field, title)
+    degree, parity = _target(content)
+    return Network(layers, degree, kappa, readout, _inputs(content), mean_field, title, parity)
 
 
 def _layer(row: object, number: int) -> Layer:
@@ -205,7 +206,8 @@ def _layer(row: object, number: int) -> Layer:
     return Layer(width, find_activation(str(row["act"])), patch, pool)
 
 
-def _degree(content: Mapping[str, Any]) -> int:
+def _target(content: Mapping[str, Any]) -> tuple[int, bool]:
+    """Degree, and whether it is that of a parity."""
     target = content.get("target")
     if isinstance(target, str):
         target = target_of(target)
@@ -218,7 +220,7 @@ def _degree(content: Mapping[str, Any]) -> int:
         raise InvalidParameter(
             f"target degree is {degree!r}; allowed: integers from 1 to {HIGHEST_DEGREE}."
         )
-    return degree
+    return degree, "parity" in target
 
 
 def _readout(value: object) -> tuple[LinearForm, bool]:
@@ -284,7 +286,7 @@ def _own(content: Mapping[str, Any], kappa: LinearForm, title: str) -> OwnMonomi
 
 
 def _cubic(content: Mapping[str, Any]) -> None:
-    if "target" in content and _degree(content) != 3:
+    if "target" in content and _target(content)[0] != 3:
         raise InvalidParameter(
             f"an attention block has target {content['target']!r}; allowed: {{ hermite = 3 }}, "
             "the cubic form of three "

@@ -29,7 +29,8 @@ def subject(network: Description) -> str:
         )
         readout = readout or f"chi = {power('d', network.readout)}"
         ridge = "of order 1" if network.kappa.number == 0 else power("d", network.kappa)
-        return f"{layers}; readout {readout}; target He{network.degree}; kappa {ridge}"
+        target = f"parity of {network.degree} bits" if network.parity else f"He{network.degree}"
+        return f"{layers}; readout {readout}; target {target}; kappa {ridge}"
     if isinstance(network, Attention):
         heads, context = power("d", network.heads), power("d", network.context)
         return f"attention of {heads} heads over {context} tokens; cubic target"

@@ -1,0 +1,139 @@
+"""What kernels of untrained layers hold of a Hermite polynomial of one direction, at finite dimension."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from math import exp, lgamma, log
+
+import numpy as np
+
+from solvable.hermite import gaussian_quadrature
+from solvable.models.scaling.overlap import hermite_modes, profile
+
+LARGEST_DIMENSION = 3_000.0
+"""Beyond it the terms of the Hermite polynomial cancel to too few digits."""
+
+
+@lru_cache(maxsize=64)
+def mode_moments(
+    activation: str, degrees: tuple[int, ...], dimension: float, gain: float = 1.0
+) -> np.ndarray:
+    r"""Moments :math:`E[c_i c_j]` of the overlaps of neurons of the prior, shape (degrees, degrees).
+
+    The component of a neuron along the target has the variance ``gain`` times that of the prior, 1/d.
+    """
+    z, chance = gaussian_quadrature(32)
+    r, share = perpendicular_law(dimension)
+    u = np.sqrt(gain / dimension) * z
+    modes = hermite_modes(activation, degrees, u[:, None], r[None, :])
+    return np.asarray(np.einsum("aij,bij,i,j->ab", modes, modes, chance, share))
+
+
+def perpendicular_law(dimension: float, points: int = 24) -> tuple[np.ndarray, np.ndarray]:
+    """Nodes and weights of r = chi^2_(d-1) / d; the one value (d - 1) / d where it hardly varies."""
+    # density of log r is exp((d - 1) log r / 2 - d r / 2), whose trapezoid rule converges geometrically
+    centre = log((dimension - 1) / dimension)
+    width = (2 / dimension) ** 0.5
+    low = -max(9 * width, 80 / (dimension - 1)) if dimension < 200 else -9 * width
+    place = centre + np.linspace(low, 9 * width, points if dimension >= 200 else 4 * points)
+    weights = (dimension - 1) / 2 * place - dimension / 2 * np.exp(place)
+    weights = np.exp(weights - weights.max())
+    return np.exp(place), weights / weights.sum()
+
+
+@lru_cache(maxsize=64)
+def lazy_alignment(activations: tuple[str, ...], degree: int, dimension: float) -> float:
+    r"""Alignment :math:`\langle y, K, y\rangle` of the kernel of lazy layers with He_m of one direction.
+
+    Parameters
+    ----------
+    activations : tuple of str
+        Of the hidden layers, one or more.
+    degree : int
+        m.
+    dimension : float
+        d of the Gaussian inputs.
+    """
+    if dimension > LARGEST_DIMENSION:
+        # d^m <y, K, y> = limit + slope / d
+        near, far = LARGEST_DIMENSION, LARGEST_DIMENSION / 2
+        at_near, at_far = (lazy_alignment(activations, degree, d) * d**degree for d in (near, far))
+        limit = 2 * at_near - at_far
+        return float((limit + (at_near - limit) * near / dimension) / dimension**degree)
+    # |x|^2 = rho d; He_m(sqrt(rho d) xi_1) = sum_k a_k(rho) Y_k(xi) over spherical harmonics, and K is
+    # diagonal in them: <y, K, y> = E_(rho, rho') sum_k a_k(rho) a_k(rho') lambda_k(rho, rho').
+    rho, chance = _radial_law(dimension)
+    series = _kernel_series(activations, rho, degree + 24)
+    total = np.zeros((rho.size, rho.size))
+    for k in range(degree % 2, degree + 1, 2):
+        share = _hermite_share(degree, k, rho * dimension, dimension)
+        eigenvalue = sum(series[j] * _moment(j, k, dimension) for j in range(k, series.shape[0], 2))
+        total += share[:, None] * share[None, :] * eigenvalue
+    return float(chance @ total @ chance)
+
+
+def _radial_law(dimension: float, points: int = 24) -> tuple[np.ndarray, np.ndarray]:
+    r, share = perpendicular_law(dimension + 1, points)
+    return r * (dimension + 1) / dimension, share
+
+
+def _kernel_series(activations: Sequence[str], rho: np.ndarray, highest: int) -> np.ndarray:
+    """Coefficients of the powers of the cosine between two inputs, shape (highest + 1, rho, rho)."""
+    series = np.zeros((highest + 1, rho.size, rho.size))
+    series[1] = 1.0
+    variance = rho
+    for activation in activations:
+        shape = profile(activation)
+        scale = np.sqrt(variance)
+        power = np.zeros_like(series)
+        power[0] = 1.0
+        layer = np.zeros_like(series)
+        # Mehler: K(corr; q, q') = sum_p a_p(q) a_p(q') corr^p
+        for p in range(highest + 1):
+            coefficient = shape.coefficient(p, scale)
+            layer += coefficient[:, None] * coefficient[None, :] * power
+            power = _product(power, series)
+        variance = shape.power(scale)
+        series = layer / np.sqrt(variance[:, None] * variance[None, :])
+    return series * np.sqrt(variance[:, None] * variance[None, :])
+
+
+def _product(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Product of two power series, cut at the same degree."""
+    found = np.zeros_like(left)
+    for j in range(right.shape[0]):
+        if right[j].any():
+            found[j:] += right[j] * left[: left.shape[0] - j]
+    return found
+
+
+def _moment(power: int, k: int, dimension: float) -> float:
+    r"""E[tau^j P_k(tau)] of the cosine between two random directions, P_k(1) = 1."""
+    if power < k or (power - k) % 2:
+        return 0.0
+    half = (dimension - 1) / 2
+    # Rodrigues: j! / (j - k)! / (2^k (half)_k) E[tau^(j - k) (1 - tau^2)^k]
+    chosen = (
+        lgamma(power + 1) - lgamma(power - k + 1) - k * log(2) - lgamma(half + k) + lgamma(half)
+    )
+    p = (power - k) / 2
+    beta = lgamma(p + 0.5) + lgamma(k + half) - lgamma(p + 0.5 + k + half)
+    whole = lgamma(0.5) + lgamma(half) - lgamma(0.5 + half)
+    return exp(chosen + beta - whole)
+
+
+def _hermite_share(degree: int, k: int, square: np.ndarray, dimension: float) -> np.ndarray:
+    """Component of He_m(|x| xi_1) / sqrt(m!) along the k-th normalised harmonic of xi."""
+    # number of harmonics (2k + d - 2) / k * binomial(k + d - 3, k - 1)
+    count = 1.0
+    if k:
+        count = (2 * k + dimension - 2) / k
+        count *= exp(lgamma(k + dimension - 2) - lgamma(k) - lgamma(dimension - 1))
+    found = np.zeros_like(square)
+    for i in range(degree % 2, degree + 1, 2):
+        # He_m(t) = sum_i m! (-1)^((m-i)/2) / (2^((m-i)/2) ((m-i)/2)! i!) t^i
+        pairs = (degree - i) // 2
+        size = lgamma(degree + 1) / 2 - pairs * log(2) - lgamma(pairs + 1) - lgamma(i + 1)
+        found += (-1) ** pairs * exp(size) * square ** (i / 2) * _moment(i, k, dimension)
+    return np.sqrt(count) * found
