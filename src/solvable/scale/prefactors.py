@@ -17,6 +17,7 @@ from solvable.scale.network import Attention, Description, Network, OwnMonomials
 from solvable.scale.pattern_sums import FirstLayer, LayerNumbers, Optimum, Sizes, two_layer
 from solvable.scale.patterns import Candidate
 from solvable.scale.scaling import Scaling, candidates, scaling_of
+from solvable.scale.tropical import minimise
 
 
 @dataclass(frozen=True)
@@ -271,11 +272,20 @@ def break_tie(
         )
     least = found.exponent - given.kappa.number
     if names is None:
-        names = [
-            name for name, forms in found.table if max(form(found.point) for form in forms) == least
-        ]
+        names = _of_exponent(given, least)
     rows = numbers_of(given, {"d": dimension}, only=names)
     return Tie(dimension, least, rows.patterns)
+
+
+def _of_exponent(network: Network | Attention, least: Fraction) -> list[str]:
+    """Patterns of an exponent: also those that win by a gain of order one, which exponents leave out."""
+    model, point = network.symbolic()
+    return [
+        row.name
+        for row in candidates(model)
+        for found in [minimise(program, point, faces=False) for program in row.programs]
+        if found is not None and found.value == least
+    ]
 
 
 def tie_of(found: Scaling) -> Tie | None:
