@@ -17,15 +17,15 @@ from solvable.paths import check_path, printable
 
 FORMAT = "solvable-model"  # what a file of a description says that it is
 
-# Activations of torch by the class of the theory that they belong to; those of the last line are
-# ReLU at large arguments only.
+# Activations of torch by the name that the calculator knows them under.
 ACTIVATIONS = {
-    "erf": "erf", "tanh": "tanh", "hardtanh": "tanh", "softsign": "tanh",
-    "relu": "relu", "leakyrelu": "relu", "prelu": "relu", "relu6": "relu",
-    "gelu": "relu", "silu": "relu", "elu": "relu", "selu": "relu", "celu": "relu", "mish": "relu",
-    "softplus": "relu", "hardswish": "relu",
+    "erf": "erf", "tanh": "tanh", "sigmoid": "sigmoid", "relu": "relu", "leakyrelu": "leaky-relu",
+    "gelu": "gelu", "silu": "silu", "softplus": "softplus",
+    # Alike: what matters is whether they are bounded and odd, or grow as ReLU.
+    "hardtanh": "tanh", "softsign": "tanh", "hardsigmoid": "sigmoid", "prelu": "leaky-relu",
+    "relu6": "relu", "elu": "relu", "selu": "relu", "celu": "relu", "mish": "silu",
+    "hardswish": "silu",
 }  # fmt: skip
-_EXACT = ("erf", "tanh", "relu", "leakyrelu", "prelu")
 
 # Layers without features of their own.
 _SKIPPED = {"identity": "", "dropout": "dropout", "normalisation": "normalisation"}
@@ -42,6 +42,7 @@ class LayerSize:
     fan_in: int  # weights of one of them
     act: str  # as the theory knows it
     positions: int | None = None  # where a filter looks; None without sharing
+    reach: int | None = None  # numbers of the input behind one of its outputs
     pooled: int | None = None  # positions left by pooling
 
 
@@ -108,9 +109,10 @@ class ModelDescription:
         """Layers as a network file writes them, in exponents of d."""
         found = []
         for layer in self.hidden:
-            entry = {"width": str(self.exponent(layer.width)), "act": layer.act}
-            if layer.positions is not None:
-                entry["patch"] = str(self.exponent(layer.fan_in))
+            entry: dict[str, Any] = {"width": str(self.exponent(layer.width)), "act": layer.act}
+            if layer.reach is not None:
+                entry["patch"] = str(self.exponent(layer.reach))
+                entry["pool"] = layer.pooled == 1
             found.append(entry)
         return {"layers": found}
 
@@ -121,8 +123,8 @@ class ModelDescription:
         for layer in self.hidden:
             kind = "neurons" if layer.positions is None else "filters"
             text = f"layer {layer.name}: {layer.width} {kind}, {self._near(layer.width)}"
-            if layer.positions is not None:
-                text += f"; patches of {layer.fan_in} numbers, {self._near(layer.fan_in)}"
+            if layer.reach is not None:
+                text += f"; each sees {layer.reach} inputs, {self._near(layer.reach)}"
             said.append(text)
         return [f"{sentence}." for sentence in (*said, *self.notes, *self.said)]
 
@@ -315,7 +317,9 @@ class _Walk:
     """Shapes behind each layer, and the hidden layers met on the way."""
 
     def __init__(self, shape: tuple[int, ...]) -> None:
-        self.shape = shape
+        self.shape = self.inputs = shape
+        # Side of the inputs behind one output, and how many of them two neighbours are apart.
+        self.field, self.apart = [1] * (len(shape) - 1), [1] * (len(shape) - 1)
         self.hidden: list[LayerSize] = []
         self.open: LayerSize | None = None  # layer with weights that waits for its activation
         self.notes: list[str] = []
@@ -363,29 +367,39 @@ class _Walk:
                 f"layer {name} is a convolution behind a vector of {self.shape[0]}; pass input_shape "
                 "as (channels, length) or (channels, height, width)."
             )
+        before = math.prod(self.shape[1:])
         inner = self._slid(entry, name, 1)
-        kernel = _spread(entry["kernel"], len(inner))
-        stride = _spread(entry.get("stride", 1), len(inner))
-        fan_in = self.shape[0] * math.prod(kernel)
-        if any(s < k for s, k in zip(stride, kernel, strict=True)) and math.prod(inner) > 1:
+        fan_in = self.shape[0] * math.prod(_spread(entry["kernel"], len(inner)))
+        reach = self.inputs[0] * math.prod(map(min, self.field, self.inputs[1:]))
+        apart = math.prod(self.inputs) / reach
+        if math.prod(inner) > max(1, apart) and before > 1:
             self._note(
-                f"patches of layer {name} overlap ({math.prod(inner)} of {fan_in} numbers): they are "
-                f"counted as the {math.prod(self.shape) / fan_in:.3g} that do not"
+                f"patches of layer {name} overlap: its {math.prod(inner)} positions are counted as the "
+                f"{apart:.3g} patches that do not"
             )
-        self.open = LayerSize(name, entry["size"], fan_in, "", math.prod(inner))
+        self.open = LayerSize(name, entry["size"], fan_in, "", math.prod(inner), reach)
         self.shape = (entry["size"], *inner)
 
     def _slid(self, entry: Mapping[str, Any], name: str, stride: Any) -> tuple[int, ...]:
-        """Positions of a window, per side."""
+        """Positions of a window, per side; fields grow by it."""
         sides = self.shape[1:]
-        sizes = [_spread(entry.get(key, other), len(sides))
-                 for key, other in (("kernel", 1), ("stride", stride), ("padding", 0))]  # fmt: skip
+        kernel, step, padding = (
+            _spread(entry.get(key, other), len(sides))
+            for key, other in (("kernel", 1), ("stride", stride), ("padding", 0))
+        )
         # floor((side + 2 padding - kernel) / stride) + 1
-        inner = tuple((n + 2 * p - k) // s + 1 for n, k, s, p in zip(sides, *sizes, strict=True))
+        inner = tuple(
+            (n + 2 * p - k) // s + 1
+            for n, k, s, p in zip(sides, kernel, step, padding, strict=True)
+        )
         if min(inner, default=1) < 1:
             raise InvalidData(
-                f"layer {name} has a window of {sizes[0]} on inputs of {list(sides)}; it must fit in."
+                f"layer {name} has a window of {kernel} on inputs of {list(sides)}; it must fit in."
             )
+        self.field = [
+            f + (k - 1) * a for f, k, a in zip(self.field, kernel, self.apart, strict=True)
+        ]
+        self.apart = [a * s for a, s in zip(self.apart, step, strict=True)]
         return inner
 
     def _pool(self, entry: Mapping[str, Any], name: str) -> None:
@@ -393,6 +407,14 @@ class _Walk:
             raise InvalidData(f"layer {name} pools a vector; put it before flatten.")
         if "output" in entry:
             inner = tuple(_spread(entry["output"], len(self.shape) - 1))
+            sides = self.shape[1:]
+            self.field = [
+                f + (-(-n // m) - 1) * a
+                for f, n, m, a in zip(self.field, sides, inner, self.apart, strict=True)
+            ]
+            self.apart = [
+                a * max(1, n // m) for n, m, a in zip(sides, inner, self.apart, strict=True)
+            ]
         else:
             inner = self._slid(entry, name, entry["kernel"])
         self.shape = (self.shape[0], *inner)
@@ -413,8 +435,8 @@ class _Walk:
                 f"layer {name} is {kind} behind no layer with weights; put it behind one."
             )
         act = ACTIVATIONS[kind]
-        if kind not in _EXACT:
-            self._note(f"{kind} is treated as {act}, which it is for large arguments only")
+        if kind != act.replace("-", ""):
+            self._note(f"{kind} is treated as {act}")
         self.hidden.append(replace(self.open, act=act))
         self.open = None
 
