@@ -7,7 +7,8 @@ from scipy.stats import t as student
 from solvable.data import from_arrays, load
 from solvable.errors import InvalidData
 from solvable.hermite import hermite_polynomials
-from solvable.scale.inputs import InputSpectrum, measure_inputs
+from solvable.scale.inputs import InputSpectrum
+from solvable.scale.measuring import measure_inputs
 
 
 def measured(
@@ -121,12 +122,12 @@ def test_streams_and_arrays_agree_and_seeds_decide():
 
 
 def test_large_data_are_thinned(monkeypatch):
-    from solvable.scale import inputs
+    from solvable.scale import measuring
 
     rng = np.random.default_rng(0)
     X = rng.normal(size=(30_000, 40))
     stream = from_arrays(X, X[:, 0])
-    monkeypatch.setattr(inputs, "WORK", 4000 * 40**2)
+    monkeypatch.setattr(measuring, "WORK", 4000 * 40**2)
     found = measure_inputs(stream)
     assert 3600 < found.n_rows < 4400
     assert "were drawn" in " ".join(found.words())

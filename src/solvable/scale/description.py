@@ -4,46 +4,17 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from solvable.arrays import is_integer
-from solvable.errors import InvalidData, InvalidParameter, unknown_choice
+from solvable.errors import InvalidData, InvalidParameter
 from solvable.paths import check_path, printable
+from solvable.scale.layer_walk import LayerSize, Walk, checked_entry, checked_shape
 
 FORMAT = "solvable-model"  # what a file of a description says that it is
-
-# Activations of torch by the name that the calculator knows them under.
-ACTIVATIONS = {
-    "erf": "erf", "tanh": "tanh", "sigmoid": "sigmoid", "relu": "relu", "leakyrelu": "leaky-relu",
-    "gelu": "gelu", "silu": "silu", "softplus": "softplus",
-    # Alike: what matters is whether they are bounded and odd, or grow as ReLU.
-    "hardtanh": "tanh", "softsign": "tanh", "hardsigmoid": "sigmoid", "prelu": "leaky-relu",
-    "relu6": "relu", "elu": "relu", "selu": "relu", "celu": "relu", "mish": "silu",
-    "hardswish": "silu",
-}  # fmt: skip
-
-# Layers without features of their own.
-_SKIPPED = {"identity": "", "dropout": "dropout", "normalisation": "normalisation"}
-
-_KINDS = ("linear", "conv", "pool", "flatten", *_SKIPPED, *ACTIVATIONS)
-
-
-@dataclass(frozen=True)
-class LayerSize:
-    """One hidden layer of a model, in numbers."""
-
-    name: str  # in the module, or its place in the list
-    width: int  # neurons, or filters
-    fan_in: int  # weights of one of them
-    act: str  # as the theory knows it
-    positions: int | None = None  # where a filter looks; None without sharing
-    reach: int | None = None  # numbers of the input behind one of its outputs
-    pooled: int | None = None  # positions left by pooling
 
 
 @dataclass(frozen=True)
@@ -194,7 +165,7 @@ def describe_layers(
     >>> model.hidden[0].fan_in, model.hidden[0].positions, model.mapping()["layers"]
     (16, 4, [{'width': '1/2', 'act': 'tanh', 'patch': '2/3'}])
     """
-    shape = _checked_shape(input_shape)
+    shape = checked_shape(input_shape)
     if isinstance(layers, str | Mapping) or not isinstance(layers, Sequence):
         raise InvalidData(f"layers are a {type(layers).__name__}; allowed: a list of layers.")
     if not 1 <= len(layers) <= 1000:
@@ -202,11 +173,12 @@ def describe_layers(
             f"the list has {len(layers)} layers; allowed: 1 to 1,000, for example "
             '["linear 128", "relu", "linear 10"].'
         )
-    entries = [_entry(layer, place) for place, layer in enumerate(layers)]
-    walk = _Walk(shape)
+    entries = [checked_entry(layer, place) for place, layer in enumerate(layers)]
+    walk = Walk(shape)
     for entry in entries:
         walk.step(entry)
-    return walk.finish(shape, entries)
+    outputs = walk.finish()
+    return ModelDescription(shape, tuple(walk.hidden), outputs, tuple(entries), tuple(walk.notes))
 
 
 def is_model(content: Any) -> bool:
@@ -234,244 +206,3 @@ def model_of(content: Any, path: str | Path = "the description") -> ModelDescrip
         raise InvalidData(f"{path}: notes are {said!r:.60}; allowed: a list of sentences.")
     model = describe_layers(content["layers"], content["input_shape"])
     return replace(model, said=tuple(printable(note)[:300] for note in said[:20]))
-
-
-def _checked_shape(input_shape: Any) -> tuple[int, ...]:
-    entries = [input_shape] if is_integer(input_shape, -(10**12)) else input_shape
-    usable = (
-        isinstance(entries, Sequence) and not isinstance(entries, str) and 1 <= len(entries) <= 3
-    )
-    if not usable or not all(is_integer(size, 1, 10**9) for size in entries):
-        raise InvalidData(
-            f"input_shape is {input_shape!r}; allowed: the number of inputs, or (channels, height, "
-            "width), each at least 1."
-        )
-    if math.prod(entries) < 2:
-        raise InvalidData(
-            "the model has 1 input; allowed: at least 2, so that sizes have exponents."
-        )
-    return tuple(int(size) for size in entries)
-
-
-def _entry(layer: Any, place: int) -> dict[str, Any]:
-    """One layer as a mapping with a kind and a name, all of it checked."""
-    entry = _of_text(layer, place) if isinstance(layer, str) else layer
-    if not isinstance(entry, Mapping) or not isinstance(entry.get("kind"), str):
-        raise InvalidData(
-            f"layer {place} is {layer!r:.80}; allowed: text, or a mapping with a kind."
-        )
-    kind = entry["kind"].lower()
-    name = printable(str(entry.get("name", place)))[:80]
-    if kind not in _KINDS:
-        raise InvalidData(f"layer {name}: " + unknown_choice("kind", printable(kind)[:40], _KINDS))
-    allowed = {"linear": {"size", "inputs"}, "conv": {"size", "kernel", "stride", "padding"},
-               "pool": {"kernel", "stride", "padding", "output"}}.get(kind, set())  # fmt: skip
-    unknown = sorted(set(map(str, entry)) - allowed - {"kind", "name"})
-    if unknown:
-        options = ", ".join(sorted(allowed)) or "nothing but a name"
-        raise InvalidData(f"layer {name}: {kind} has {unknown[0][:40]!r}; allowed: {options}.")
-    checked: dict[str, Any] = {"kind": kind} | ({"name": name} if "name" in entry else {})
-    for key in sorted(allowed & set(entry)):
-        least = 0 if key == "padding" else 1
-        sizes = entry[key]
-        single = is_integer(sizes, least, 10**9)
-        usable = single or (
-            key not in ("size", "inputs")
-            and isinstance(sizes, Sequence)
-            and not isinstance(sizes, str)
-            and 1 <= len(sizes) <= 2
-            and all(is_integer(size, least, 10**9) for size in sizes)
-        )
-        if not usable:
-            raise InvalidData(
-                f"layer {name}: {key} is {sizes!r:.60}; allowed: whole numbers of at least {least}."
-            )
-        checked[key] = int(sizes) if single else [int(size) for size in sizes]
-    for key in {"linear": ("size",), "conv": ("size", "kernel")}.get(kind, ()):
-        if key not in checked:
-            raise InvalidData(f"layer {name}: {kind} lacks its {key}; write it.")
-    if kind == "pool" and ("kernel" in checked) == ("output" in checked):
-        raise InvalidData(f"layer {name}: pool needs a kernel, or an output size; write one.")
-    return checked
-
-
-def _of_text(text: str, place: int) -> dict[str, Any]:
-    """Mapping of a layer such as "conv 8 kernel=4x4 stride=4"."""
-    words = text.split()
-    entry: dict[str, Any] = {"kind": words[0] if words else ""}
-    for word in words[1:]:
-        key, equals, value = word.partition("=")
-        if not equals:
-            key, value = ("kernel" if entry["kind"] == "pool" else "size"), word
-        sizes = value.split("x")
-        if key in entry or not all(re.fullmatch(r"-?[0-9]{1,12}", size) for size in sizes):
-            raise InvalidData(
-                f"layer {place} is {printable(text)[:80]!r}: {printable(word)[:40]!r} is not "
-                "understood; allowed: for example 'conv 8 kernel=4x4 stride=4', 'linear 128', 'relu'."
-            )
-        entry[key] = int(value) if len(sizes) == 1 else [int(size) for size in sizes]
-    return entry
-
-
-class _Walk:
-    """Shapes behind each layer, and the hidden layers met on the way."""
-
-    def __init__(self, shape: tuple[int, ...]) -> None:
-        self.shape = self.inputs = shape
-        # Side of the inputs behind one output, and how many of them two neighbours are apart.
-        self.field, self.apart = [1] * (len(shape) - 1), [1] * (len(shape) - 1)
-        self.hidden: list[LayerSize] = []
-        self.open: LayerSize | None = None  # layer with weights that waits for its activation
-        self.notes: list[str] = []
-        self.place = 0
-
-    def step(self, entry: Mapping[str, Any]) -> None:
-        """Take one layer."""
-        kind, name = entry["kind"], str(entry.get("name", self.place))
-        self.place += 1
-        if kind in ("linear", "conv"):
-            if self.open is not None:
-                raise InvalidData(
-                    f"layer {name} follows layer {self.open.name} with no activation between them; "
-                    "if the model applies it as a function, name it: act='relu'."
-                )
-            (self._linear if kind == "linear" else self._conv)(entry, name)
-        elif kind == "pool":
-            self._pool(entry, name)
-        elif kind == "flatten":
-            self.shape = (math.prod(self.shape),)
-        elif kind in ACTIVATIONS:
-            self._activate(kind, name)
-        elif _SKIPPED[kind]:
-            self._note(f"{_SKIPPED[kind]} is left out: it is not part of the theory")
-
-    def _note(self, sentence: str) -> None:
-        if sentence not in self.notes:
-            self.notes.append(sentence)
-
-    def _linear(self, entry: Mapping[str, Any], name: str) -> None:
-        inputs = math.prod(self.shape)
-        if len(self.shape) > 1:
-            self._note(f"layer {name} reads the {inputs} numbers before it as one vector")
-        if entry.get("inputs", inputs) != inputs:
-            raise InvalidData(
-                f"layer {name} takes {entry['inputs']} inputs and the layer before it gives {inputs}; "
-                "correct the sizes or input_shape."
-            )
-        self.open = LayerSize(name, entry["size"], inputs, "")
-        self.shape = (entry["size"],)
-
-    def _conv(self, entry: Mapping[str, Any], name: str) -> None:
-        if len(self.shape) == 1:
-            raise InvalidData(
-                f"layer {name} is a convolution behind a vector of {self.shape[0]}; pass input_shape "
-                "as (channels, length) or (channels, height, width)."
-            )
-        before = math.prod(self.shape[1:])
-        inner = self._slid(entry, name, 1)
-        fan_in = self.shape[0] * math.prod(_spread(entry["kernel"], len(inner)))
-        reach = self.inputs[0] * math.prod(map(min, self.field, self.inputs[1:]))
-        apart = math.prod(self.inputs) / reach
-        if math.prod(inner) > max(1, apart) and before > 1:
-            self._note(
-                f"patches of layer {name} overlap: its {math.prod(inner)} positions are counted as the "
-                f"{apart:.3g} patches that do not"
-            )
-        self.open = LayerSize(name, entry["size"], fan_in, "", math.prod(inner), reach)
-        self.shape = (entry["size"], *inner)
-
-    def _slid(self, entry: Mapping[str, Any], name: str, stride: Any) -> tuple[int, ...]:
-        """Positions of a window, per side; fields grow by it."""
-        sides = self.shape[1:]
-        kernel, step, padding = (
-            _spread(entry.get(key, other), len(sides))
-            for key, other in (("kernel", 1), ("stride", stride), ("padding", 0))
-        )
-        # floor((side + 2 padding - kernel) / stride) + 1
-        inner = tuple(
-            (n + 2 * p - k) // s + 1
-            for n, k, s, p in zip(sides, kernel, step, padding, strict=True)
-        )
-        if min(inner, default=1) < 1:
-            raise InvalidData(
-                f"layer {name} has a window of {kernel} on inputs of {list(sides)}; it must fit in."
-            )
-        self.field = [
-            f + (k - 1) * a for f, k, a in zip(self.field, kernel, self.apart, strict=True)
-        ]
-        self.apart = [a * s for a, s in zip(self.apart, step, strict=True)]
-        return inner
-
-    def _pool(self, entry: Mapping[str, Any], name: str) -> None:
-        if len(self.shape) == 1:
-            raise InvalidData(f"layer {name} pools a vector; put it before flatten.")
-        if "output" in entry:
-            inner = tuple(_spread(entry["output"], len(self.shape) - 1))
-            sides = self.shape[1:]
-            self.field = [
-                f + (-(-n // m) - 1) * a
-                for f, n, m, a in zip(self.field, sides, inner, self.apart, strict=True)
-            ]
-            self.apart = [
-                a * max(1, n // m) for n, m, a in zip(sides, inner, self.apart, strict=True)
-            ]
-        else:
-            inner = self._slid(entry, name, entry["kernel"])
-        self.shape = (self.shape[0], *inner)
-        held = self.open or (self.hidden[-1] if self.hidden else None)
-        if held is None or held.positions is None:
-            raise InvalidData(
-                f"layer {name} pools before any convolution; make the inputs smaller."
-            )
-        pooled = replace(held, pooled=math.prod(inner))
-        if self.open is not None:
-            self.open = pooled
-        else:
-            self.hidden[-1] = pooled
-
-    def _activate(self, kind: str, name: str) -> None:
-        if self.open is None:
-            raise InvalidData(
-                f"layer {name} is {kind} behind no layer with weights; put it behind one."
-            )
-        act = ACTIVATIONS[kind]
-        if kind != act.replace("-", ""):
-            self._note(f"{kind} is treated as {act}")
-        self.hidden.append(replace(self.open, act=act))
-        self.open = None
-
-    def finish(self, shape: tuple[int, ...], entries: list[dict[str, Any]]) -> ModelDescription:
-        """Description of the whole."""
-        if not self.hidden:
-            raise InvalidData(
-                "the model has no hidden layer with an activation; allowed: at least one, for example "
-                '["linear 128", "relu", "linear 10"].'
-            )
-        if self.open is None:
-            last = self.hidden[-1]
-            raise InvalidData(
-                f"the model ends with the activation of layer {last.name}; add its linear readout, "
-                'for example "linear 1".'
-            )
-        if self.open.positions is not None:
-            raise InvalidData(
-                f"the model ends with the convolution {self.open.name}; add its linear readout."
-            )
-        if self.open.width > 1:
-            self._note(
-                f"{self.open.width} outputs: the theory is that of one output, each with its own readout"
-            )
-        return ModelDescription(
-            shape, tuple(self.hidden), self.open.width, tuple(entries), tuple(self.notes)
-        )
-
-
-def _spread(sizes: int | Sequence[int], sides: int) -> list[int]:
-    """A size per side."""
-    if isinstance(sizes, int):
-        return [sizes] * sides
-    if len(sizes) not in (1, sides):
-        raise InvalidData(
-            f"a window of {list(sizes)} meets inputs of {sides} sides; allowed: {sides}."
-        )
-    return list(sizes) * (sides if len(sizes) == 1 else 1)

@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from solvable.errors import InvalidData, InvalidParameter, unknown_choice
 from solvable.paths import check_path
-from solvable.scale.description import ACTIVATIONS, ModelDescription, describe_layers, model_of
+from solvable.scale.description import ModelDescription, describe_layers, is_model, model_of
+from solvable.scale.layer_walk import ACTIVATIONS
 
 
 def describe_module(
@@ -121,6 +122,24 @@ def read_model(path: str | Path, *, act: str | None = None) -> ModelDescription:
     if path.suffix.lower() == ".safetensors":
         return _of_shapes(path, act)
     return model_of(_content(path), path)
+
+
+def find_model(source: Any, act: str | None = None) -> ModelDescription | None:
+    """Model that a mapping or a file holds in numbers; None for a network in exponents."""
+    if isinstance(source, Mapping):
+        return model_of(source) if is_model(source) else None
+    if source is None:
+        return None
+    path = check_path(source)
+    if path.suffix.lower() == ".safetensors":
+        return read_model(path, act=act)
+    if path.suffix.lower() in (".pt", ".pth", ".pkl", ".pickle", ".ckpt", ".joblib", ".bin"):
+        return read_model(path)  # which says that no code is executed
+    try:
+        content = _content(path)
+    except InvalidData:
+        return None
+    return model_of(content, path) if is_model(content) else None
 
 
 def _content(path: Path) -> Any:

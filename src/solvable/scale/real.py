@@ -1,0 +1,104 @@
+"""Networks from real models and real data, for the calculator."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from solvable.data import Dataset, load, open_stream
+from solvable.errors import InvalidParameter
+from solvable.scale.description import ModelDescription
+from solvable.scale.forms import LinearForm
+from solvable.scale.inputs import InputSpectrum
+from solvable.scale.measuring import measure_inputs
+from solvable.scale.modules import find_model
+from solvable.scale.network import Description, Network
+from solvable.scale.reading import describe, read_network, target_of
+
+
+@dataclass(frozen=True)
+class RealSizes:
+    """What of a network is measured: the sizes of a model, the spectrum of data, or both."""
+
+    model: ModelDescription | None
+    inputs: InputSpectrum | None
+
+    @property
+    def dimension(self) -> int | None:
+        """Input dimension d."""
+        if self.model is not None:
+            return self.model.dimension
+        return None if self.inputs is None else self.inputs.n_columns
+
+    def words(self) -> list[str]:
+        """Both, as sentences."""
+        said = [] if self.model is None else self.model.words()
+        return said + ([] if self.inputs is None else self.inputs.words(self.dimension))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Both, as ``solvable scale --json`` adds them under "model" and "data"."""
+        found: dict[str, Any] = {}
+        if self.model is not None:
+            found["model"] = {"numbers": self.model.numbers} | self.model.mapping()
+            found["model"]["notes"] = [*self.model.notes, *self.model.said]
+        if self.inputs is not None:
+            found["data"] = self.inputs.to_dict(self.dimension)
+        return found
+
+
+def describe_real(
+    source: str | Path | Mapping[str, Any] | ModelDescription | None,
+    *,
+    data: str | Path | Dataset | InputSpectrum | None = None,
+    column: str | None = None,
+    act: str | None = None,
+    layers: str | None = None,
+    target: str | None = None,
+    readout: str | None = None,
+    kappa: str | None = None,
+) -> tuple[Description, RealSizes | None]:
+    """Network of a file, of flags or of a model in numbers, its inputs those of data if given."""
+    inputs = _spectrum(data, column)
+    model = source if isinstance(source, ModelDescription) else find_model(source, act)
+    if inputs is not None and target is None and (model is not None or layers is not None):
+        target = f"he{inputs.degree}"
+    if model is None:
+        if isinstance(source, ModelDescription):
+            raise AssertionError
+        network = describe(source, layers=layers, target=target, readout=readout, kappa=kappa)
+    else:
+        if layers is not None:
+            raise InvalidParameter(f"{source} and layers are given; allowed: one of them.")
+        if target is None:
+            raise InvalidParameter(
+                "a model in numbers has no target; name it, as in --target he3, or give --data."
+            )
+        content: dict[str, Any] = model.mapping() | {"target": target_of(target)}
+        content |= {"readout": readout or "standard", "kappa": kappa or "0"}
+        network = read_network(content)
+    if inputs is not None:
+        if not isinstance(network, Network):
+            raise InvalidParameter("data give the inputs of layers; this network has none.")
+        sizes = RealSizes(model, inputs)
+        form = LinearForm.of(inputs.linear_exponent(sizes.dimension))
+        return replace(network, inputs=((1, form),)), sizes
+    return network, None if model is None else RealSizes(model, None)
+
+
+def _spectrum(
+    data: str | Path | Dataset | InputSpectrum | None, column: str | None
+) -> InputSpectrum | None:
+    if data is None or isinstance(data, InputSpectrum):
+        if column is not None:
+            raise InvalidParameter(f"column is {column!r} and there are no data to find it in.")
+        return data
+    if isinstance(data, Dataset):
+        return measure_inputs(data)
+    path = Path(data)
+    size = sum(part.stat().st_size for part in ([path] if path.is_file() else path.rglob("*")))
+    if path.exists() and size > 300_000_000:
+        # Larger tables are read part by part.
+        return measure_inputs(open_stream(path, target=column), name=path.name)
+    return measure_inputs(load(data, target=column))
