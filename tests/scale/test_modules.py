@@ -3,14 +3,18 @@
 import json
 import math
 import pickle
+import re
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
+from solvable import scale_network
+from solvable.cli import main
+from solvable.data import from_arrays
 from solvable.errors import InvalidData, InvalidParameter, SolvableError
-from solvable.scale.description import describe_layers, near_fraction
-from solvable.scale.modules import describe_module, read_model
+from solvable.scale import describe_layers, describe_module, measure_inputs, read_model
+from solvable.scale.description import near_fraction
 
 CNN = ["conv 12 kernel=3x5 stride=2x1 padding=1", "tanh", "pool 2x2", "flatten", "linear 40", "relu",
        "linear 7"]  # fmt: skip
@@ -57,12 +61,12 @@ def test_a_saved_description_is_read_back(tmp_path):
     model = describe_layers(CNN, (3, 16, 20))
     assert read_model(model.save(tmp_path / "model.json")) == model
     (tmp_path / "model.toml").write_text(
-        "input_shape = 60\n[[layers]]\nkind='linear'\nsize=30\n[[layers]]\nkind='gelu'\n"
+        "input_shape = 60\n[[layers]]\nkind='linear'\nsize=30\n[[layers]]\nkind='elu'\n"
         "[[layers]]\nkind='linear'\nsize=1\n"
     )
     found = read_model(tmp_path / "model.toml")
     assert found.numbers == {"d": 60, "N": 30}
-    assert any("gelu is treated as relu" in sentence for sentence in found.words())
+    assert any("elu is treated as relu" in sentence for sentence in found.words())
 
 
 @pytest.mark.parametrize(("layers", "shape", "part"), [
@@ -233,3 +237,60 @@ class TestTorch:
             describe_module(nn.Sequential(nn.Conv1d(1, 2, 3), nn.ReLU(), nn.Linear(4, 1)))
         with pytest.raises(SolvableError, match="Module"):
             describe_module("net")
+
+
+class TestCalculator:
+    """Sizes in numbers and measured inputs, in the calculator and its command."""
+
+    def test_a_model_is_its_network_in_exponents(self):
+        model = describe_layers(["linear 256", "erf", "linear 1"], 64)
+        mine = scale_network(model, target="he3")
+        theirs = scale_network(layers="erf:4/3", target="he3")
+        assert mine.exponent == theirs.exponent
+        assert mine.network.layers == theirs.network.layers
+        conv = describe_layers(
+            ["conv 512 kernel=4 stride=4", "erf", "flatten", "linear 1"], (1, 8, 8)
+        )
+        found = scale_network(conv, target="he3")
+        assert found.exponent == scale_network(layers="erf:3/2:2/3", target="he3").exponent
+
+    def test_a_stronger_direction_needs_fewer_samples(self):
+        # sqrt(N / lambda_0) with N = d^2: half of lambda_0's exponent.
+        rng = np.random.default_rng(0)
+        model = describe_layers(["linear 2500", "erf", "linear 1"], 50)
+        exponents = []
+        for variance in (1.0, 7.0):
+            X = rng.normal(size=(4000, 50))
+            X[:, 0] *= variance**0.5
+            data = measure_inputs(from_arrays(X, X[:, 0]))
+            assert data.strength == pytest.approx(variance / (49 + variance), rel=0.1)
+            found = scale_network(model, target="he3", data=data)
+            assert found.exponent == 1 - data.linear_exponent(50) / 2 - Fraction(0)
+            exponents.append(found.exponent)
+        assert exponents[1] < exponents[0]
+
+    def test_the_command(self, tmp_path, capsys):
+        model = describe_layers(["linear 64", "tanh", "linear 10"], 64)
+        path = model.save(tmp_path / "model.json")
+        assert main(["scale", str(path), "--data", "digits", "--json"]) == 0
+        found = json.loads(capsys.readouterr().out)
+        assert found["model"]["numbers"] == {"d": 64, "N": 64}
+        assert found["data"]["degree"] == 1
+        assert Fraction(found["exponent"]) == -Fraction(found["data"]["linear_exponent"])
+        assert main(["scale", str(path), "--target", "he3"]) == 0
+        assert "d^1 = 64" in capsys.readouterr().out
+
+    @pytest.mark.parametrize(("words", "part"), [
+        (["model.json"], "--target he3"),
+        (["model.json", "--target", "he3", "--layers", "erf:1"], "allowed: one"),
+        (["model.json", "--target", "he3", "--column", "age"], "no data"),
+        (["model.json", "--data", "nosuch"], "nosuch"),
+        (["model.pt", "--target", "he3"], "are not read"),
+        (["model.json", "--target", "he2"], "he2|He2"),
+    ])  # fmt: skip
+    def test_bad_questions(self, tmp_path, monkeypatch, capsys, words, part):
+        monkeypatch.chdir(tmp_path)
+        describe_layers(["linear 64", "tanh", "linear 1"], 64).save("model.json")
+        assert main(["scale", *words]) != 0
+        (line,) = capsys.readouterr().err.strip().splitlines()
+        assert re.search(part, line)

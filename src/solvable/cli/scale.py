@@ -11,6 +11,7 @@ from solvable.cli.settings import Flag
 
 if TYPE_CHECKING:
     from solvable.scale.prefactors import Numbers, Tie
+    from solvable.scale.real import RealSizes
     from solvable.scale.scaling import Scaling
 
 Sizes = Annotated[list[str] | None, Parameter(consume_multiple=True, negative=())]
@@ -27,6 +28,9 @@ def scale(
     at: str | None = None,
     symbolic: Flag = False,
     numbers: Sizes = None,
+    data: str | None = None,
+    column: str | None = None,
+    act: str | None = None,
     json: Flag = False,
 ) -> int:
     """Tell how data must scale with width and depth for a network to learn a target.
@@ -36,6 +40,8 @@ def scale(
       solvable scale --layers erf:1,erf:2 --target he3 --readout mean-field
       solvable scale --layers erf:n1,erf:n2 --target he3 --symbolic
       solvable scale network.toml --json
+      solvable scale model.json --target he3
+      solvable scale model.json --data digits
 
     All sizes are powers of the input dimension d: erf:3/2 is a hidden layer of
     d^(3/2) neurons, erf:1/2:1/3 one of d^(1/2) filters on patches of d^(1/3)
@@ -50,6 +56,12 @@ def scale(
       layers = [ { width = "7/3", act = "erf" }, { width = "n2", act = "erf", patch = "3/4" } ]
     Instead of layers it may hold attention = { heads = "0", context = "1/2" }, or
     terms of your own: sizes and patterns, see docs/scale.md.
+
+    A real model is a file of its sizes in numbers: torch's by
+      solvable.scale.describe_module(net, input_shape).save("model.json")
+    or a .safetensors state dict of linear layers and --act; no code in a file is
+    run. Numbers are read as powers of d, which is said. See
+    docs/scale-real-models.md.
 
     Parameters
     ----------
@@ -69,38 +81,63 @@ def scale(
         List all patterns with their closed forms.
     numbers
         Sizes, as in d=100 N=500 kappa=0.5: prefactors, not only exponents. Layers of
-        which no width is given have that power of d.
+        which no width is given have that power of d. A real model brings its own.
+    data
+        File, folder or name of a data set, as `solvable learn` takes it: how strong
+        the target's direction is in the inputs is measured, not guessed, and so is
+        the target's degree where --target is not given.
+    column
+        Column of the data to predict.
+    act
+        Activation between the layers of a .safetensors file.
     json
         Print {"exponent", "closed_form", "patterns", "ties", "warnings", "table",
         "point"}: the exponent of the number of samples, that of kappa included, is
         a rational string, null while symbols have no values; with prefactors also
-        "tie_break" where exponents tie, and "numbers" at the sizes given.
+        "tie_break" where exponents tie, and "numbers" at the sizes given; with a
+        real model "model", with data "data".
     """
     from solvable.cli.terminal import write_json
     from solvable.scale.given_sizes import read_sizes_words
     from solvable.scale.prefactors import numbers_of, tie_of
-    from solvable.scale.reading import describe, read_assignments
+    from solvable.scale.reading import read_assignments
+    from solvable.scale.real import describe_real
     from solvable.scale.scaling import scaling_of
 
-    described = describe(network, layers=layers, target=target, readout=readout, kappa=kappa)
+    flags = {"layers": layers, "target": target, "readout": readout, "kappa": kappa}
+    described, real = describe_real(network, data=data, column=column, act=act, **flags)
     found = scaling_of(described, read_assignments(at))
-    sums = None if numbers is None else numbers_of(found.network, read_sizes_words(numbers))
+    white, sizes = (found.network, {}) if real is None else real.white(found.network)
+    sizes |= {} if numbers is None else read_sizes_words(numbers)
+    sums = numbers_of(white, sizes) if sizes else None
     tie = tie_of(found) if sums is None else None
     if json:
         more = {"tie_break": tie} | ({} if sums is None else {"numbers": sums})
-        write_json(found.to_dict() | {name: row and row.to_dict() for name, row in more.items()})
+        content = found.to_dict() | {name: row and row.to_dict() for name, row in more.items()}
+        write_json(content | ({} if real is None else real.to_dict()))
         return 0
-    _tell(found, symbolic=symbolic, tie=tie, sums=sums)
+    _tell(found, symbolic=symbolic, tie=tie, sums=sums, real=real)
     return 0
 
 
-def _tell(found: Scaling, *, symbolic: bool, tie: Tie | None, sums: Numbers | None) -> None:
+def _tell(
+    found: Scaling,
+    *,
+    symbolic: bool,
+    tie: Tie | None,
+    sums: Numbers | None,
+    real: RealSizes | None,
+) -> None:
     from solvable.cli.terminal import write, write_prose, write_title
     from solvable.scale import number_words, words
     from solvable.scale.forms import maximum
     from solvable.scale.scaling import energy_forms
 
     write_title("Scaling", words.subject(found.network))
+    if real is not None:
+        write("")
+        write_prose("What was read and measured", style="bold")
+        write_prose(*(f"- {said}" for said in real.words()))
     write("")
     write_prose(words.headline(found), style="bold")
     if found.winners:

@@ -1,3 +1,9 @@
+from solvable.scale.description import ModelDescription as ModelDescription
+from solvable.scale.description import describe_layers as describe_layers
+from solvable.scale.inputs import InputSpectrum as InputSpectrum
+from solvable.scale.measuring import measure_inputs as measure_inputs
+from solvable.scale.modules import describe_module as describe_module
+from solvable.scale.modules import read_model as read_model
 from solvable.scale.network import Attention as Attention
 from solvable.scale.network import Layer as Layer
 from solvable.scale.network import Network as Network

@@ -6,12 +6,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from solvable.scale.reading import describe, values_of
+from solvable.data import Dataset
+from solvable.scale.description import ModelDescription
+from solvable.scale.inputs import InputSpectrum
+from solvable.scale.reading import values_of
+from solvable.scale.real import describe_real
 from solvable.scale.scaling import Scaling, scaling_of
 
 
 def scale_network(
-    source: str | Path | Mapping[str, Any] | None = None,
+    source: str | Path | Mapping[str, Any] | ModelDescription | None = None,
     /,
     *,
     layers: str | None = None,
@@ -19,13 +23,16 @@ def scale_network(
     readout: str | None = None,
     kappa: str | None = None,
     at: Mapping[str, Any] | None = None,
+    data: str | Path | Dataset | InputSpectrum | None = None,
+    column: str | None = None,
 ) -> Scaling:
     """How data must scale for a network to learn a target: ``solvable scale``.
 
     Parameters
     ----------
-    source : path or mapping, optional
-        A TOML or JSON file, or a mapping of the same shape; or give ``layers`` and ``target``.
+    source : path, mapping or ModelDescription, optional
+        A TOML or JSON file, or a mapping of the same shape, of a network in exponents or of a model
+        in numbers; or give ``layers`` and ``target``.
     layers : str, optional
         Hidden layers, as in ``"erf:1,erf:n2:1/2"``: activation, width and patch, as exponents of d.
     target : str, optional
@@ -36,6 +43,11 @@ def scale_network(
         Exponent of the ridge; default 0.
     at : mapping of str to number, optional
         Values of symbols; text such as "3/2" is read exactly.
+    data : path, Dataset or InputSpectrum, optional
+        Data whose spectrum replaces that of white inputs; without ``target`` its degree is that of
+        the data.
+    column : str, optional
+        Column of the data to predict.
 
     Returns
     -------
@@ -54,5 +66,13 @@ def scale_network(
     >>> str(found.exponent), found.closed_form
     ('2', 'P ~ d^max((n+1)/2, (n+3)/4)')
     """
-    described = describe(source, layers=layers, target=target, readout=readout, kappa=kappa)
+    described, _ = describe_real(
+        source,
+        data=data,
+        column=column,
+        layers=layers,
+        target=target,
+        readout=readout,
+        kappa=kappa,
+    )
     return scaling_of(described, values_of(at or {}))

@@ -163,7 +163,7 @@ def describe_layers(
     ...     ["conv 8 kernel=4x4 stride=4", "tanh", "flatten", "linear 1"], (1, 8, 8)
     ... )
     >>> model.hidden[0].fan_in, model.hidden[0].positions, model.mapping()["layers"]
-    (16, 4, [{'width': '1/2', 'act': 'tanh', 'patch': '2/3'}])
+    (16, 4, [{'width': '1/2', 'act': 'tanh', 'patch': '2/3', 'pool': False}])
     """
     shape = checked_shape(input_shape)
     if isinstance(layers, str | Mapping) or not isinstance(layers, Sequence):

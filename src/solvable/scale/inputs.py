@@ -172,9 +172,9 @@ class InputSpectrum:
         aligned = float(np.median([feature.alignment for feature in seen]))
         if abs(math.log(aligned / self.strength)) > 0.1 * math.log(d):
             said.append(
-                f"the target is no eigenfunction: its kernel value {aligned:.3g} and the cost of its "
-                f"direction, 1 over {self.strength:.3g}, differ by more than d^0.1; lazy layers see "
-                "the first"
+                f"the target is no eigenfunction: its kernel value is {aligned:.3g}, or "
+                f"d^({near_fraction(math.log(aligned) / math.log(d))}), which is what lazy layers "
+                "see; lambda_0 is what a neuron pays for its direction"
             )
         return said
 

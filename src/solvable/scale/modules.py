@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from solvable.diagnose.weights import iter_weights
 from solvable.errors import InvalidData, InvalidParameter, unknown_choice
 from solvable.paths import check_path
 from solvable.scale.description import ModelDescription, describe_layers, is_model, model_of
@@ -256,8 +257,6 @@ def _filled(entries: list[dict[str, Any]], act: str) -> list[dict[str, Any]]:
 
 def _of_shapes(path: Path, act: str | None) -> ModelDescription:
     """Model of the shapes of stored weights, as far as they are those of linear layers."""
-    from solvable.diagnose.weights import iter_weights
-
     if act is None:
         raise InvalidParameter(
             f"{path} holds no activations; name the one between its layers: act."

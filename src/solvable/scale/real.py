@@ -11,6 +11,7 @@ from solvable.data import Dataset, load, open_stream
 from solvable.errors import InvalidParameter
 from solvable.scale.description import ModelDescription
 from solvable.scale.forms import LinearForm
+from solvable.scale.given_sizes import without_coefficients
 from solvable.scale.inputs import InputSpectrum
 from solvable.scale.measuring import measure_inputs
 from solvable.scale.modules import find_model
@@ -35,7 +36,31 @@ class RealSizes:
     def words(self) -> list[str]:
         """Both, as sentences."""
         said = [] if self.model is None else self.model.words()
-        return said + ([] if self.inputs is None else self.inputs.words(self.dimension))
+        if self.inputs is None:
+            return said
+        said += self.inputs.words(self.dimension)
+        if self.model is not None:
+            said.append(
+                "Prefactors are those of white inputs of dimension 1/lambda_0 = "
+                f"{1 / self.inputs.strength:.3g}, in which a direction costs as much."
+            )
+        return said
+
+    def white(self, network: Description) -> tuple[Description, dict[str, float]]:
+        """The network on white inputs, and its sizes in numbers where coefficients are derived."""
+        if self.model is None or not isinstance(network, Network):
+            return network, {}
+        white = replace(network, inputs=((1, LinearForm.of(-1)),))
+        first = self.model.hidden[0]
+        if without_coefficients(white) or (first.reach is not None and self.inputs is not None):
+            return network, {}
+        sizes: dict[str, float] = dict(self.model.numbers)
+        if first.reach is not None:
+            sizes |= {"S": first.reach, "W": max(1, round(self.model.dimension / first.reach))}
+        if self.inputs is not None:
+            # A direction costs 1 / lambda_0, which is d for white inputs.
+            sizes["d"] = max(2, round(1 / self.inputs.strength))
+        return white, sizes
 
     def to_dict(self) -> dict[str, Any]:
         """Both, as ``solvable scale --json`` adds them under "model" and "data"."""
