@@ -220,3 +220,13 @@ def test_sizes_are_read_from_words():
     for wrong in (["d"], ["d=1", "d=2"], ["d=x"], []):
         with pytest.raises(InvalidParameter):
             read_sizes_words(wrong)
+
+
+def test_a_gain_of_one_is_allowed_where_neurons_are_many():
+    net = network_of_flags("erf:1,tanh:1", "he5")
+    sizes = {"d": 29, "N1": 330, "N2": 2.6e8, "alpha": 0.003, "sigma_a": 0.125}
+    names = ["Sp(1)-GP", "Sp(1)-GFL(3)", "Sp(1)-GFL(5)", "Mag(1)-GP", "Mag(1)-GFL(5)"]
+    held = {row.name: row.energy for row in numbers_of(net, sizes, only=names).patterns}
+    for amplified in ("Sp(1)-GFL(3)", "Sp(1)-GFL(5)"):
+        assert held[amplified] <= held["Sp(1)-GP"] * (1 + 1e-6)
+    assert held["Mag(1)-GFL(5)"] <= held["Mag(1)-GP"] * (1 + 1e-6)

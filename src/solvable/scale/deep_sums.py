@@ -100,10 +100,12 @@ class SecondLayer:
 
     def around(self, mean: float, shape: np.ndarray, variance: float, rest: float = 1.0) -> float:
         """E C(a)^2 of strengths a with this mean and variance along a shape."""
-        z, chance = gaussian_quadrature(10)
+        # amplified strengths reach where the response saturates
+        nodes = 40 if variance > 0.1 else 10
+        z, chance = gaussian_quadrature(nodes)
         if mean == 0:
             # C is odd
-            z, chance = z[5:], 2 * chance[5:]
+            z, chance = z[nodes // 2 :], 2 * chance[nodes // 2 :]
         strengths = mean + sqrt(variance) * z
         return float(chance @ self.response(strengths[:, None] * shape, rest) ** 2)
 
@@ -222,7 +224,7 @@ def _first_box(kind: Kind, d: float, width: float, frozen: bool) -> Box:
         return [], [[]]
     if kind == "GFL":
         top = log(d) + 4
-        return [(0.0, top)], [[top * share] for share in (0.05, 0.2, 0.4, 0.6)]
+        return [(0.0, top)], [[top * share] for share in (0.0, 0.05, 0.2, 0.4, 0.6)]
     if kind == "Mag":
         return [(low, high), rest_range(frozen)], [[u, 0.0] for u in np.linspace(low, 0.5, 6)]
     most = max(log(width), 0.0)
@@ -241,7 +243,7 @@ def _second_box(kind: Kind, d: float, frozen: bool) -> Box:
         return [], [[]]
     if kind == "GFL":
         top = 3 * log(d) + 4
-        return [(0.0, top)], [[top * share] for share in (0.05, 0.15, 0.3, 0.5)]
+        return [(0.0, top)], [[top * share] for share in (0.0, 0.05, 0.15, 0.3, 0.5)]
     strengths = np.linspace(low, 0.5, 9)
     if kind == "Mag":
         return [(low, high)], [[mu] for mu in strengths]

@@ -1,0 +1,53 @@
+"""Prefactors on the command line: ``--numbers``, and ties that are broken unasked."""
+
+from __future__ import annotations
+
+import json
+
+from solvable.scale import network_of_flags, numbers_of
+
+ONE = ("scale", "--layers", "erf:1", "--target", "he3")
+
+
+def test_numbers_beside_exponents(call):
+    status, out, _ = call(*ONE, "--numbers", "d=60", "N=120", "kappa=0.5", "--json")
+    assert status == 0
+    held = json.loads(out)
+    expected = numbers_of(network_of_flags("erf:1", "he3"), {"d": 60, "N": 120, "kappa": 0.5})
+    assert held["exponent"] == "1"
+    assert held["numbers"] == json.loads(json.dumps(expected.to_dict()))
+
+
+def test_the_table_holds_every_pattern_and_the_exact_energy(call):
+    status, out, _ = call(*ONE, "--numbers", "d=60,N=120")
+    assert status == 0
+    rows = out[out.index("Patterns at these sizes") :].splitlines()[2:7]
+    assert [row.split()[0] for row in rows] == ["Sp(1)", "GFL(1)", "Mag(1)", "GP", "exact"]
+    assert "The exact large-deviation energy is" in " ".join(out.split())
+
+
+def test_ties_are_broken_unasked(call):
+    deep = ("scale", "--layers", "erf:1,erf:1", "--target", "he3")
+    status, out, _ = call(*deep)
+    assert status == 0
+    assert "Sp(1)-GFL(3) has the least energy, 5.61 d" in " ".join(out.split())
+    held = json.loads(call(*deep, "--json")[1])
+    assert held["tie_break"]["winner"] == "Sp(1)-GFL(3)"
+    assert held["tie_break"]["coefficients"]["GP-Sp(1)"] > 10
+
+
+def test_parities_have_their_own_coefficients(call):
+    flags = ("scale", "--layers", "relu:2", "--numbers", "d=1e4", "--json", "--target")
+    bits, cubic = (json.loads(call(*flags, target)[1])["numbers"] for target in ("parity2", "he2"))
+    assert bits["winner"] == cubic["winner"] == "Sp(1)"
+    ratio = bits["patterns"][0]["energy"] / cubic["patterns"][0]["energy"]
+    # 2 sqrt(2) against 2 sqrt(pi)
+    assert 0.78 < ratio < 0.82
+
+
+def test_wrong_sizes_are_one_line(call):
+    for words in (["d"], ["d=0"], ["d=10", "M=3"], ["d=10", "N=nan"], ["N=10"], []):
+        status, out, error = call(*ONE, "--numbers", *words)
+        assert (status, out) == (2, "")
+        assert len(error.splitlines()) <= 2
+        assert "allowed" in error or "write" in error
