@@ -166,7 +166,7 @@ def test_a_tie_is_broken_at_proportional_widths():
     assert list(tie.coefficients.values()) == pytest.approx([6.4066, 9.8802, 10.7070], abs=2e-3)
     whole = tie_of(scaling_of(DEEP))
     assert whole.patterns[0].name == "Sp(1)-GFL(3)"
-    assert "Sp(1)-GFL(3) has the least energy, 5.61 d" in tie_sentence(whole)
+    assert "Sp(1)-GFL(3) has the least energy, 5.608 d" in tie_sentence(whole)
     assert {"Sp(1)-Mag(3)", "Sp(1)-GP", "GP-Sp(1)"} < {row.name for row in whole.patterns}
     assert tie_of(scaling_of(network_of_flags("erf:1", "he3"))) is None
 

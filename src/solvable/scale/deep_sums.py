@@ -35,6 +35,15 @@ def _line() -> tuple[np.ndarray, np.ndarray]:
     return x[x > 0], 2 * chance[x > 0]
 
 
+@lru_cache(maxsize=4)
+def _strengths(wide: bool, centred: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Nodes and weights of fluctuating strengths: where they are wide, the response saturates."""
+    z, chance = gaussian_quadrature(10, (0.0,)) if wide else gaussian_quadrature(10)
+    # the response is odd, its square even
+    kept = (np.abs(z) < 8) & ((z > 0) | (not centred))
+    return z[kept], chance[kept] * (2 if centred else 1)
+
+
 @lru_cache(maxsize=16)
 def _mode(degree: int) -> np.ndarray:
     """He_m / sqrt(m!) at the nodes, times their weights."""
@@ -100,12 +109,8 @@ class SecondLayer:
 
     def around(self, mean: float, shape: np.ndarray, variance: float, rest: float = 1.0) -> float:
         """E C(a)^2 of strengths a with this mean and variance along a shape."""
-        # amplified strengths reach where the response saturates
-        nodes = 40 if variance > 0.1 else 10
-        z, chance = gaussian_quadrature(nodes)
-        if mean == 0:
-            # C is odd
-            z, chance = z[nodes // 2 :], 2 * chance[nodes // 2 :]
+        wide = bool(variance * (_line()[1] @ shape**2) > 0.1)
+        z, chance = _strengths(wide, mean == 0)
         strengths = mean + sqrt(variance) * z
         return float(chance @ self.response(strengths[:, None] * shape, rest) ** 2)
 
