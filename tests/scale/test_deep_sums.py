@@ -151,3 +151,30 @@ def test_dual_kernels_are_those_of_the_library():
     inner = np.array([[0.3]])
     ours = _pairs("relu", 0.3, 0.8, 1.4)
     assert dual_kernel("relu", inner, np.array([0.8]), np.array([1.4]))[0, 0] == pytest.approx(ours)
+
+
+def test_amplified_fluctuations_are_what_a_second_layer_does_exactly():
+    # Given the spike, strengths a ~ N(0, lambda) are independent: their Chernoff energy is exact.
+    from scipy.optimize import minimize_scalar
+
+    width, alpha = 300.0, 1.0
+    model = network(d=100.0, widths=(100.0, width))
+    seen = model.spiked("Sp", 1.6, 1.46, 0.26, model.prior())
+    z = np.linspace(-9, 9, 2_001)
+    chance = np.exp(-(z**2) / 2) / np.exp(-(z**2) / 2).sum()
+    squares = model.response(np.sqrt(seen.kernel[3]) * z[:, None] * seen.shape(3)) ** 2
+    rest = seen.lazy - chance @ squares
+
+    def bound(t):
+        tilt = np.log(chance @ np.exp(t * t * squares / (2 * width)))
+        return -(t * alpha - t * t * rest / 2 - width * tilt)
+
+    exact = -minimize_scalar(bound, bounds=(1, 3_000), method="bounded").fun
+
+    def least_of(kind):
+        grid = np.linspace(0, 4, 400) if kind == "GFL" else np.linspace(-4, 1, 400)
+        rows = [model.second(seen, (kind, 3), np.array([place, 0.0])) for place in grid]
+        return min(cost + alpha**2 / (2 * aligned) for cost, aligned, _ in rows)
+
+    assert exact < least_of("GFL") < 1.01 * exact
+    assert least_of("Mag") > 1.05 * exact
