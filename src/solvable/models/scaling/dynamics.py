@@ -238,16 +238,17 @@ def run_langevin(
     *,
     steps: int,
     step: float | None = None,
+    share: float = 1.0,
     every: int = 10,
     observe: Callable[[Array], None] | None = None,
 ) -> Run:
     """Run `steps` steps from a state; observe the second half at every so many.
 
     Without a step it is found: the inverse of the largest curvature on the way, and halved as long
-    as this changes the training error.
+    as this changes the training error; and then multiplied by the share.
     """
     with np.errstate(over="ignore", invalid="ignore"):  # said once, when it has diverged
-        return _run(posterior, theta, stream, steps, step, every, observe)
+        return _run(posterior, theta, stream, steps, step, share, every, observe)
 
 
 def _run(
@@ -256,6 +257,7 @@ def _run(
     stream: np.random.Generator,
     steps: int,
     step: float | None,
+    share: float,
     every: int,
     observe: Callable[[Array], None] | None,
 ) -> Run:
@@ -266,11 +268,15 @@ def _run(
     looks = 4 if step is None else 1
     chosen = FASTEST if step is None else step
     for look in range(looks):
+        part = (look + 1) * half // looks - look * half // looks
         if step is None:
-            chosen = min(FASTEST, STEP_CURVATURE / posterior.curvature(chain.theta, noise))
-        chain.advance((look + 1) * half // looks - look * half // looks, chosen)
+            chosen = chain.approach(part, share)
+        else:
+            chain.advance(part, chosen)
     if step is None:
-        chosen = min(chosen, STEP_CURVATURE / posterior.curvature(chain.theta, noise))
+        chosen = share * min(
+            chosen / share, STEP_CURVATURE / posterior.curvature(chain.theta, noise)
+        )
     for _ in range(4):
         difference = chain.halved(chosen, max(20, min(100, steps // 20)))
         if step is not None or difference <= STEP_TOLERANCE:
@@ -312,6 +318,21 @@ class _Chain:
                 "largest curvature. Lower step_size, or leave it to be found.",
                 {"step": step},
             )
+
+    def approach(self, steps: int, share: float) -> float:
+        """Make steps of the size that the curvature here allows, smaller ones where they diverge."""
+        step = share * min(
+            FASTEST, STEP_CURVATURE / self.posterior.curvature(self.theta, self.noise)
+        )
+        kept = self.theta
+        while True:
+            try:
+                self.advance(steps, step)
+                return step
+            except NotConverged:
+                if step < 1e-9:
+                    raise
+                self.theta, step = kept, step / 4
 
     def halved(self, step: float, steps: int) -> float:
         """Relative change of the training error with half the step and the same Brownian path."""

@@ -1,0 +1,183 @@
+"""What `curse-of-detail` claims: a row per statement, with its tolerance's reason."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from solvable.frame.agreement import Agreement, Cell
+from solvable.frame.claims import Claim, Finding, NotTestable, worst
+from solvable.frame.points import Point
+from solvable.models.scaling.dynamics import STEP_TOLERANCE
+
+PAPER = "arXiv:2512.04165"
+DERIVED = f"derived ({PAPER}, eqs. 25 and 33; finite size)"
+
+LEVEL = 0.1
+"""Alignment whose sample size is compared, as in the paper's Fig. 2b."""
+
+BY_CHANCE = 0.0027
+"""Share of the prior beyond three standard deviations."""
+
+UNSETTLED = (
+    "no point with both starts is in equilibrium: they disagree, or the second half of the run is worth "
+    "fewer than ten independent draws, or is short, or its step is large. Raise steps; with N near d, "
+    "and from d = 20 on, neurons specialise after times that grow exponentially with d, of which no run "
+    "of this length tells"
+)
+
+UNSPECIALISED = UNSETTLED + "; or fewer than one specialised neuron is predicted"
+
+
+def ran_long(point: Point) -> bool:
+    """Whether both starts were run, in small steps, for some relaxation times of prior and alignment."""
+    if point.setting.start != "both":
+        return False
+    long = float(point.mean("duration")) >= 4 and float(point.mean("effective_samples")) >= 10
+    return long and float(point.mean("step_error")) < 2 * STEP_TOLERANCE
+
+
+def in_equilibrium(point: Point) -> bool:
+    """Whether networks from the prior and planted ones came to the same alignment."""
+    if not ran_long(point):
+        return False
+    prior, planted = point.values("alignment_prior"), point.values("alignment_planted")
+    gap = float(np.mean(planted - prior))
+    return abs(gap) <= max(0.02, 0.15 * float(np.mean(planted + prior)) / 2)
+
+
+def planted_over_prior(point: Point) -> np.ndarray | None:
+    """Alignment from a planted start over that from the prior, on the same samples of each replicate."""
+    if point.setting.start != "both":
+        return None
+    prior, planted = point.values("alignment_prior"), point.values("alignment_planted")
+    if not prior.mean() > 0:  # nothing was learnt that the two could agree on
+        return np.zeros_like(prior)
+    return np.asarray(1 + (planted - prior) / prior.mean())
+
+
+def settled(cell: Cell) -> bool:
+    """Cells of points in equilibrium."""
+    return in_equilibrium(cell.point)
+
+
+def with_outliers(least: float) -> Callable[[Cell], bool]:
+    """Cells in equilibrium at which more outliers are predicted than the prior alone has by chance."""
+
+    def chosen(cell: Cell) -> bool:
+        by_chance = BY_CHANCE * cell.setting.width
+        return settled(cell) and cell.predicted("outliers") > by_chance + least
+
+    return chosen
+
+
+def onset(points: Sequence[Point]) -> Finding | NotTestable:
+    """Samples at which the alignment reaches a level, measured and predicted, between the same points."""
+    findings = []
+    groups: dict[tuple[str, ...], list[Point]] = {}
+    for point in points:
+        if in_equilibrium(point) and np.isfinite(point.predicted("alignment")):
+            key = tuple(str(v) for n, v in point.parameters.items() if n != "scaled_samples")
+            groups.setdefault(key, []).append(point)
+    for group in groups.values():
+        group.sort(key=lambda point: point.setting.scaled_samples)
+        if (found := _onset_of(group)) is not None:
+            findings.append(found)
+    if not findings:
+        return NotTestable(
+            f"no curve of points in equilibrium is predicted to pass an alignment of {LEVEL:g} between "
+            "two of them, with two replicates each; widen scaled_samples, or raise steps"
+        )
+    return worst(findings)
+
+
+def _onset_of(group: Sequence[Point]) -> Finding | None:
+    """The crossing of one curve; None where none is predicted inside."""
+    if min(point.replicates for point in group) < 2:
+        return None
+    x = np.log([point.setting.scaled_samples for point in group])
+    predicted = np.array([float(point.predicted("alignment")) for point in group])
+    measured = np.array([float(point.mean("alignment")) for point in group])
+    expected, place = _crossing(x, predicted)
+    if place is None:
+        return None
+    found, place_found = _crossing(x, measured)
+    # A curve that never passes the level does so beyond its end at the earliest.
+    if place_found is None:
+        found, place_found = (x[-1] + 0.7, len(x) - 2) if measured[0] < LEVEL else (x[0] - 0.7, 0)
+    errors = np.array([float(p.standard_error("alignment")) for p in group])[
+        place_found : place_found + 2
+    ]
+    slope = max(1e-9, float(np.diff(predicted)[place] / np.diff(x)[place]))
+    error = float(np.linalg.norm(errors) / np.sqrt(2) / slope)
+    setting = group[0].setting
+    return Finding(
+        float(np.exp(found - expected)), 1.0, 0.1 + 2.6 * error, error, group[0].replicates,
+        detail=f"At d = {setting.dimension}, N = {setting.width}: {np.exp(found):.3g} measured, "
+        f"{np.exp(expected):.3g} predicted in units of kappa sqrt(chi N d).",
+    )  # fmt: skip
+
+
+def _crossing(x: np.ndarray, values: np.ndarray) -> tuple[float, int | None]:
+    """Where values first pass the level, and after which point."""
+    for place in range(len(x) - 1):
+        low, high = values[place], values[place + 1]
+        if low < LEVEL <= high:
+            return float(x[place] + (LEVEL - low) / (high - low) * (x[place + 1] - x[place])), place
+    return float("nan"), None
+
+
+# fmt: off
+CLAIMS = (
+    Agreement(
+        "posterior-is-sampled",
+        "Weights times gradient of the posterior are as many as there are weights: the dynamics samples "
+        "the posterior, and its step is small enough.",
+        "virial", "derived (integration by parts)", within=0.03,
+        because="The last digits of a mean over correlated draws.",
+        where=lambda cell: ran_long(cell.point), missing=UNSETTLED,
+    ),
+    Agreement(
+        "starts-agree",
+        "Networks drawn from the prior and networks with planted specialised neurons reach one alignment "
+        "on the same samples.",
+        planted_over_prior, PAPER, within=0.1, expected=1.0, power=0.3,
+        because="Two networks are two draws of one posterior.",
+        where=lambda cell: ran_long(cell.point) and cell.mean("alignment_prior") > 0.05,
+        missing=UNSETTLED + ", or the alignment is below 0.05",
+    ),
+    Agreement(
+        "alignment",
+        "The alignment of a network with the target is that of the posterior at this size.",
+        "alignment", DERIVED, within=0.03, power=0.3,
+        because="Modes of the network that are left out, and fluctuations of single sets of samples.",
+        where=settled, missing=UNSETTLED,
+    ),
+    Claim(
+        "onset",
+        f"The alignment reaches {LEVEL:g} at the predicted number of samples.",
+        DERIVED, "A tenth, for what the posterior leaves out.", onset, power=0.3,
+    ),
+    Agreement(
+        "outliers",
+        "As many neurons as in the posterior are beyond three standard deviations of the prior.",
+        "outliers", DERIVED, within=0.25, relative=True, power=0.5,
+        because="Less than ten neurons, of which each fluctuates.",
+        where=with_outliers(1.0), missing=UNSPECIALISED,
+    ),
+    Agreement(
+        "specialised-neurons-shrink",
+        "Specialised neurons shrink their irrelevant weights far below the prior's.",
+        "outlier_rest", DERIVED, within=0.05, power=0.5,
+        because="Outliers of the prior among them.",
+        where=with_outliers(1.0), missing=UNSPECIALISED,
+    ),
+    Agreement(
+        "strength-of-specialised-neurons",
+        "Specialised neurons have the predicted overlap with the target's direction.",
+        "outlier_overlap", DERIVED, within=0.07, relative=True, power=0.2,
+        because="Outliers of the prior among them.",
+        where=with_outliers(1.0), missing=UNSPECIALISED,
+    ),
+)
