@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from solvable.arrays import random_stream
 from solvable.frame.points import Point
 from solvable.hermite import hermite_polynomials
-from solvable.models.scaling.claims import CLAIMS, LEVEL, UNSETTLED, in_equilibrium, onset
+from solvable.models.scaling.claims import CLAIMS, UNSETTLED, in_equilibrium, sample_factor
 from solvable.models.scaling.dynamics import Posterior
 from solvable.models.scaling.measure import Observer, draw_target, planted
 from solvable.models.scaling.parameters import MOST_WORK, CurseParameters
@@ -29,14 +29,14 @@ def record_of(setting, seed=0):
 @pytest.mark.parametrize(
     ("values", "words"),
     [
-        ({"dimension": 1}, "greater than or equal to 2"),
+        ({"dimension": 2}, "greater than or equal to 3"),
         ({"degree": 2}, "no neuron with activation 'erf' has any part"),
         ({"degree": 3, "activation": "relu"}, "allowed: degrees that the activation has"),
         ({"activation": "gelu"}, "relu"),
         ({"kappa": 0.0}, "greater than or equal to 0.02"),
         ({"scaled_samples": 0.05}, "at least 4"),
-        ({"width_ratio": 0.01}, "1 to 20000"),
-        ({"width_ratio": 900.0, "dimension": 50}, "1 to 20000"),
+        ({"width_ratio": 0.01}, "2 to 20000"),
+        ({"width_ratio": 900.0, "dimension": 50}, "2 to 20000"),
         ({"steps": 100_000}, "about twenty seconds. Lower steps"),
         (
             {"dimension": 100, "width_ratio": 200.0, "scaled_samples": 1.0, "step": 0.1},
@@ -237,16 +237,17 @@ def test_a_run_out_of_equilibrium_tests_nothing(unsettled):
         assert UNSETTLED.split(":")[0] in verdict.reason or "in equilibrium" in verdict.reason
 
 
-def test_the_onset_is_where_a_level_is_passed():
-    points = [made(p, a, b) for p, a, b in ((8, 0.02, 0.05), (14, 0.12, 0.15), (20, 0.3, 0.3))]
-    found = onset(points)
-    x = np.log([8, 14])
-    expected = x[0] + (LEVEL - 0.05) / 0.1 * np.diff(x)[0]
-    measured = x[0] + (LEVEL - 0.02) / 0.1 * np.diff(x)[0]
-    assert found.measured == pytest.approx(np.exp(measured - expected))
-    never = [made(p, 0.01, b) for p, b in ((8, 0.05), (14, 0.15))]
-    assert not onset(never).holds
-    assert "widen scaled_samples" in onset(points[:1]).reason
+@pytest.mark.parametrize("factor", [0.9, 1.15])
+def test_samples_to_learn_are_the_shift_of_the_curve(factor):
+    def curve(p):
+        return 0.2 * np.log(p / 6)
+
+    points = [made(p, curve(p / factor), curve(p)) for p in (8.0, 11.0, 16.0, 23.0)]
+    found = sample_factor(points)
+    assert found.measured == pytest.approx(factor, rel=1e-3)
+    nothing = [made(p, 0.01, curve(p)) for p in (8.0, 11.0, 16.0)]
+    assert not sample_factor(nothing).holds
+    assert "widen scaled_samples" in sample_factor(points[:2]).reason
 
 
 def test_claims_are_named_once_and_say_why():
@@ -254,7 +255,8 @@ def test_claims_are_named_once_and_say_why():
     assert all(claim.tolerance_reason for claim in CLAIMS)
 
 
-def test_figures_are_drawn():
+def test_figures_are_drawn(monkeypatch):
+    monkeypatch.setattr(system, "axis", replace(system.axis, resolution=3))
     settings = [
         QUICK | {"width_ratio": n, "scaled_samples": p} for n in (4.0, 9.0) for p in (4.0, 9.0)
     ]

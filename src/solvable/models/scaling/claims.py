@@ -15,7 +15,7 @@ PAPER = "arXiv:2512.04165"
 DERIVED = f"derived ({PAPER}, eqs. 25 and 33; finite size)"
 
 LEVEL = 0.1
-"""Alignment whose sample size is compared, as in the paper's Fig. 2b."""
+"""Alignment that a learning curve passes where it tells how many samples learning takes."""
 
 BY_CHANCE = 0.0027
 """Share of the prior beyond three standard deviations."""
@@ -72,60 +72,44 @@ def with_outliers(least: float) -> Callable[[Cell], bool]:
     return chosen
 
 
-def onset(points: Sequence[Point]) -> Finding | NotTestable:
-    """Samples at which the alignment reaches a level, measured and predicted, between the same points."""
-    findings = []
+def sample_factor(points: Sequence[Point]) -> Finding | NotTestable:
+    """Samples that learning takes over those predicted, from the shift of a whole learning curve."""
     groups: dict[tuple[str, ...], list[Point]] = {}
     for point in points:
-        if in_equilibrium(point) and np.isfinite(point.predicted("alignment")):
+        if in_equilibrium(point) and float(point.predicted("alignment")) > 0.01:
             key = tuple(str(v) for n, v in point.parameters.items() if n != "scaled_samples")
             groups.setdefault(key, []).append(point)
-    for group in groups.values():
-        group.sort(key=lambda point: point.setting.scaled_samples)
-        if (found := _onset_of(group)) is not None:
-            findings.append(found)
-    if not findings:
+    findings = [_shift(group) for group in groups.values()]
+    if not any(findings):
         return NotTestable(
-            f"no curve of points in equilibrium is predicted to pass an alignment of {LEVEL:g} between "
-            "two of them, with two replicates each; widen scaled_samples, or raise steps"
+            "no curve has three points in equilibrium, of two replicates and more, along which the "
+            f"alignment is predicted to pass {LEVEL:g}; widen scaled_samples, or raise steps"
         )
-    return worst(findings)
+    return worst([finding for finding in findings if finding is not None])
 
 
-def _onset_of(group: Sequence[Point]) -> Finding | None:
-    """The crossing of one curve; None where none is predicted inside."""
-    if min(point.replicates for point in group) < 2:
+def _shift(group: list[Point]) -> Finding | None:
+    """Shift of one curve along log P; None where it has too few points or does not rise."""
+    group.sort(key=lambda point: point.setting.scaled_samples)
+    replicates = min(point.replicates for point in group)
+    predicted = np.array([float(point.predicted("alignment")) for point in group])
+    if len(group) < 3 or replicates < 2 or not predicted.min() < LEVEL < predicted.max():
         return None
     x = np.log([point.setting.scaled_samples for point in group])
-    predicted = np.array([float(point.predicted("alignment")) for point in group])
     measured = np.array([float(point.mean("alignment")) for point in group])
-    expected, place = _crossing(x, predicted)
-    if place is None:
-        return None
-    found, place_found = _crossing(x, measured)
-    # A curve that never passes the level does so beyond its end at the earliest.
-    if place_found is None:
-        found, place_found = (x[-1] + 0.7, len(x) - 2) if measured[0] < LEVEL else (x[0] - 0.7, 0)
-    errors = np.array([float(p.standard_error("alignment")) for p in group])[
-        place_found : place_found + 2
-    ]
-    slope = max(1e-9, float(np.diff(predicted)[place] / np.diff(x)[place]))
-    error = float(np.linalg.norm(errors) / np.sqrt(2) / slope)
+    # Sets of samples scatter in proportion to what is learnt: one relative error for all points.
+    deviations = np.array([point.values("alignment").std(ddof=1) for point in group])
+    scatter = max(0.05, float(np.sqrt(np.mean((deviations / np.maximum(measured, 1e-3)) ** 2))))
+    errors = scatter * predicted / np.sqrt([point.replicates for point in group])
+    # A(log P) = A_predicted(log P - delta), to first order, least squares
+    slope = np.gradient(predicted, x)
+    delta = float(np.sum((predicted - measured) * slope / errors**2) / np.sum(slope**2 / errors**2))
+    error = float(np.sum(slope**2 / errors**2) ** -0.5)
     setting = group[0].setting
     return Finding(
-        float(np.exp(found - expected)), 1.0, 0.1 + 2.6 * error, error, group[0].replicates,
-        detail=f"At d = {setting.dimension}, N = {setting.width}: {np.exp(found):.3g} measured, "
-        f"{np.exp(expected):.3g} predicted in units of kappa sqrt(chi N d).",
+        float(np.exp(delta)), 1.0, 0.1 + 2.6 * error, error, replicates,
+        detail=f"Closest to failing: d = {setting.dimension}, N = {setting.width}, {len(group)} points.",
     )  # fmt: skip
-
-
-def _crossing(x: np.ndarray, values: np.ndarray) -> tuple[float, int | None]:
-    """Where values first pass the level, and after which point."""
-    for place in range(len(x) - 1):
-        low, high = values[place], values[place + 1]
-        if low < LEVEL <= high:
-            return float(x[place] + (LEVEL - low) / (high - low) * (x[place + 1] - x[place])), place
-    return float("nan"), None
 
 
 # fmt: off
@@ -145,19 +129,20 @@ CLAIMS = (
         planted_over_prior, PAPER, within=0.1, expected=1.0, power=0.3,
         because="Two networks are two draws of one posterior.",
         where=lambda cell: ran_long(cell.point) and cell.mean("alignment_prior") > 0.05,
-        missing=UNSETTLED + ", or the alignment is below 0.05",
+        missing=UNSETTLED + "; or the alignment is below 0.05",
     ),
     Agreement(
         "alignment",
         "The alignment of a network with the target is that of the posterior at this size.",
-        "alignment", DERIVED, within=0.03, power=0.3,
-        because="Modes of the network that are left out, and fluctuations of single sets of samples.",
-        where=settled, missing=UNSETTLED,
+        "alignment", DERIVED, within=0.15, relative=True, power=0.5,
+        because="What the theory leaves out: fluctuations of other modes, and their correlations.",
+        where=lambda cell: settled(cell) and cell.expected > 0.05,
+        missing=UNSETTLED + "; or no alignment above 0.05 is predicted",
     ),
     Claim(
-        "onset",
-        f"The alignment reaches {LEVEL:g} at the predicted number of samples.",
-        DERIVED, "A tenth, for what the posterior leaves out.", onset, power=0.3,
+        "samples-to-learn",
+        "Learning takes as many samples as predicted: the curve of alignments is not shifted.",
+        DERIVED, "A tenth, for what the theory leaves out.", sample_factor, power=0.3,
     ),
     Agreement(
         "outliers",

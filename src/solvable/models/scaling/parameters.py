@@ -21,7 +21,7 @@ MOST_UNITS = 20_000
 class CurseParameters(Parameters):
     """Parameters of a two-layer network with a posterior, and of a Hermite target of one direction."""
 
-    dimension: int = Field(10, ge=2, le=100)
+    dimension: int = Field(10, ge=3, le=100)
     """Number d of input coordinates."""
     width_ratio: float = Field(10.0, gt=0, le=1_000)
     """Hidden units per input coordinate, N/d."""
@@ -47,10 +47,10 @@ class CurseParameters(Parameters):
     @model_validator(mode="after")
     def _check(self) -> CurseParameters:
         neuron_overlap(self.activation, self.degree)
-        if not 1 <= self.width <= MOST_UNITS:
+        if not 2 <= self.width <= MOST_UNITS:
             raise ValueError(
                 f"width_ratio is {self.width_ratio:g} at dimension {self.dimension}, so that there are "
-                f"{self.width} hidden units; allowed: 1 to {MOST_UNITS}"
+                f"{self.width} hidden units; allowed: 2 to {MOST_UNITS}"
             )
         if self.samples < 4:
             raise ValueError(

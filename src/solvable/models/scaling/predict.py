@@ -8,10 +8,10 @@ import numpy as np
 
 from solvable.errors import NotConverged
 from solvable.frame.points import NO_PREDICTION, Metrics
-from solvable.models.scaling.constants import specialisation
 from solvable.models.scaling.large_deviation import large_deviation, readout_scale
 from solvable.models.scaling.overlap import profile
 from solvable.models.scaling.parameters import CurseParameters
+from solvable.models.scaling.posterior import posterior
 
 LAW_EDGES = np.linspace(0.0, 4.0, 41)
 """Edges of the bins of |u| in which neurons are counted."""
@@ -24,21 +24,34 @@ def outlier_edge(dimension: int) -> float:
 
 def predict(parameters: CurseParameters) -> Metrics:
     """What the posterior at this size learns, and the energies of full alignment."""
-    best = specialisation(parameters.activation, parameters.degree)
-    alpha = max(0.0, 1 - best.R / parameters.scaled_samples)
-    chi = readout_scale(parameters.readout, parameters.width)
-    ratio = parameters.width / parameters.dimension
-    found: Metrics = {
-        "alignment": alpha,
-        "outliers": best.neurons * alpha * sqrt(chi * ratio),
-        "outlier_overlap": best.u,
-        "outlier_rest": best.r,
-        "bulk_rest": 1.0,
-        "onset": best.R,
-        "virial": 1.0,
+    return _learnt(parameters) | _energies(parameters) | {"virial": 1.0}
+
+
+def _learnt(parameters: CurseParameters) -> Metrics:
+    """Alignment, specialised neurons and error of the posterior, means over data sets."""
+    found = posterior(
+        dimension=parameters.dimension,
+        width=parameters.width,
+        samples=parameters.samples,
+        kappa=parameters.kappa,
+        degree=parameters.degree,
+        activation=parameters.activation,
+        readout=parameters.readout,
+    )
+    learnt: Metrics = {
+        "alignment": found.alignment,
+        "alignment_error": found.error,
+        "outliers": found.outliers,
+        "outlier_overlap": found.outlier_overlap,
+        "outlier_rest": found.outlier_rest,
+        "bulk_rest": found.bulk_rest,
+        "test_error": found.risk,
+        "ridge": found.ridge,
+        "onset": found.onset / parameters.unit,
     }
-    found = {k: (v if np.isfinite(v) else None) for k, v in found.items()}
-    return found | _energies(parameters)
+    if found.caveat:
+        return {**dict.fromkeys(learnt), NO_PREDICTION: found.caveat}
+    return learnt
 
 
 def _energies(parameters: CurseParameters) -> Metrics:

@@ -27,8 +27,8 @@ CURSE_OF_DETAIL = Reference(
 PRESETS = {
     "quick": Preset(
         "A cubic target in 8 dimensions, 80 erf units, five sample sizes; under a minute.",
-        {"dimension": (8,), "scaled_samples": (5.0, 9.0, 14.0, 20.0, 28.0)},
-        replicates=8,
+        {"dimension": (8,), "scaled_samples": (5.0, 9.0, 14.0, 20.0, 28.0), "steps": (1_200,)},
+        replicates=24,
     ),
     "paper": Preset(
         "Ten dimensions, 100 units, two temperatures, six sample sizes; five minutes.",
@@ -76,7 +76,7 @@ system = System(
             "step": "step {:g}",
         },
         margin=1.3,
-        resolution=40,
+        resolution=14,
     ),
     claims="claims:CLAIMS",
     panels="figures:PANELS",
