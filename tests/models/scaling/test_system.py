@@ -87,6 +87,37 @@ def test_metrics_are_plain_and_named_alike(setting):
     assert len(record["neuron_law"]) == LAW_EDGES.size - 1
 
 
+def test_the_predicted_law_counts_all_neurons():
+    found = system.predict(CurseParameters(dimension=30, scaled_samples=25.0, steps=500))
+    widths = np.diff(LAW_EDGES)
+    law = np.array(found["neuron_law"])
+    assert np.sum(law * widths) == pytest.approx(300, rel=0.02)
+    beyond = LAW_EDGES[:-1] >= 3 / np.sqrt(30)
+    assert np.sum((law * widths)[beyond]) == pytest.approx(found["outliers"], rel=0.1)
+    # one side peak, at the strength of specialised neurons
+    peak = (LAW_EDGES[:-1] + 0.05)[beyond][np.argmax(law[beyond][4:]) + 4]
+    assert peak == pytest.approx(found["outlier_overlap"], abs=0.15)
+
+
+@pytest.mark.parametrize(
+    ("setting", "words"),
+    [
+        ({"kappa": 0.02, "scaled_samples": 200.0, "dimension": 12, "steps": 100}, "larger kappa"),
+        ({"activation": "relu", "degree": 2}, "not odd"),
+    ],
+)
+def test_what_is_not_predicted_says_why_and_claims_nothing(setting, words):
+    parameters = CurseParameters(**setting)
+    found = system.predict(parameters)
+    assert found["alignment"] is None
+    assert words in found["no prediction"]
+    assert found["energy"] > 0
+    records = [record_of(setting | {"start": "both"}, seed) for seed in range(2)]
+    point = Point(parameters.model_dump(), records, found)
+    for verdict in system.verdicts([point]):
+        assert verdict.status != "fails"
+
+
 def test_samples_are_in_units_of_kappa_and_the_root_of_width_and_dimension():
     assert CurseParameters(scaled_samples=20.0).samples == round(20 * 0.5 * np.sqrt(1_000))
     mean_field = CurseParameters(scaled_samples=2.0, readout="mean-field", steps=500)

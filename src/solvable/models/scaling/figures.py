@@ -35,7 +35,7 @@ def energies(curves: Sequence[Curve]) -> list[Figure]:
     figures = []
     for group in grouped(curves, ("dimension", "kappa", "start", "steps", "step")):
         setting = group.curves[0].setting
-        dimensions = np.unique(np.geomspace(4, 400, 9).round().astype(int))
+        dimensions = np.unique(np.geomspace(4, 400, 7).round().astype(int))
         both = [_energies(setting, dimensions, reduced) for reduced in (False, True)]
         if not np.isfinite(both[0]).any():
             continue

@@ -40,6 +40,8 @@ class Posterior:
         Their mean |u|.
     outlier_rest, bulk_rest : float
         Mean squared norm of the rest of the outliers, and of the others.
+    overlap_grid, overlap_law : ndarray
+        Values of |u|, and the mean number of neurons per unit of it.
     modes : ndarray of shape (8,)
         Mean Hermite coefficients of the network as a function of the target's coordinate.
     risk : float
@@ -60,6 +62,8 @@ class Posterior:
     outlier_overlap: float
     outlier_rest: float
     bulk_rest: float
+    overlap_grid: np.ndarray
+    overlap_law: np.ndarray
     modes: np.ndarray
     risk: float
     ridge: float
@@ -156,7 +160,9 @@ def posterior(
     table = np.array(found)
     means, errors = _controlled(table, np.array(controls))
     out = means[1]
-    modes = means[5:]
+    modes, cells = means[5:13], means[13:]
+    grid = np.unique(np.abs(layer.neurons[0]))
+    widths = np.append(grid[1] / 2, np.full(grid.size - 1, grid[1]))  # the cell of 0 is half a cell
     # the error of the mean network, and the variance of one: what the fitted modes keep
     risk = background.noise + background.ridge - kappa
     return Posterior(
@@ -166,6 +172,8 @@ def posterior(
         outlier_overlap=float(means[2] / out),
         outlier_rest=float(means[3] / out),
         bulk_rest=float(means[4] / (width - out)),
+        overlap_grid=grid,
+        overlap_law=np.maximum(cells, 0.0) / widths,
         modes=modes,
         risk=float(risk),
         ridge=background.ridge,
@@ -176,7 +184,7 @@ def posterior(
 
 
 def _ensemble(layer: Layer, data: DataSet, background: Background) -> np.ndarray:
-    """Alignment, outliers, their sums of |u| and r, the bulk's sum of r, and modes, of one data set."""
+    """Of one data set: alignment, outliers, their sums of |u| and r, the bulk's, modes, law of |u|."""
     problem = field_problem(layer, data, background)
     u, r, _ = layer.neurons
     if layer.odd:
@@ -194,7 +202,12 @@ def _ensemble(layer: Layer, data: DataSet, background: Background) -> np.ndarray
         (law * r)[~out].sum(),
     ]
     return layer.width * np.concatenate(
-        [[readout @ layer.target_overlap], sums, readout @ layer.modes]
+        [
+            [readout @ layer.target_overlap],
+            sums,
+            readout @ layer.modes,
+            np.bincount(np.unique(np.abs(u), return_inverse=True)[1], law),
+        ]
     )
 
 

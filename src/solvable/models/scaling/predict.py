@@ -7,7 +7,7 @@ from math import erfc, exp, pi, sqrt
 import numpy as np
 
 from solvable.errors import NotConverged
-from solvable.frame.points import NO_PREDICTION, Metrics
+from solvable.frame.points import NO_PREDICTION, Metrics, listed
 from solvable.models.scaling.large_deviation import large_deviation, readout_scale
 from solvable.models.scaling.overlap import profile
 from solvable.models.scaling.parameters import CurseParameters
@@ -24,34 +24,46 @@ def outlier_edge(dimension: int) -> float:
 
 def predict(parameters: CurseParameters) -> Metrics:
     """What the posterior at this size learns, and the energies of full alignment."""
-    return _learnt(parameters) | _energies(parameters) | {"virial": 1.0}
+    learnt, energies = _learnt(parameters), _energies(parameters)
+    reasons = [str(part.pop(NO_PREDICTION)) for part in (learnt, energies) if NO_PREDICTION in part]
+    found = learnt | energies | {"virial": 1.0}
+    return found | ({NO_PREDICTION: "; ".join(reasons)} if reasons else {})
+
+
+LEARNT = (
+    "alignment", "alignment_error", "outliers", "outlier_overlap", "outlier_rest", "bulk_rest",
+    "neuron_law", "test_error", "ridge", "onset",
+)  # fmt: skip
+"""What the theory of the posterior tells."""
 
 
 def _learnt(parameters: CurseParameters) -> Metrics:
     """Alignment, specialised neurons and error of the posterior, means over data sets."""
-    found = posterior(
-        dimension=parameters.dimension,
-        width=parameters.width,
-        samples=parameters.samples,
-        kappa=parameters.kappa,
-        degree=parameters.degree,
-        activation=parameters.activation,
-        readout=parameters.readout,
-    )
-    learnt: Metrics = {
-        "alignment": found.alignment,
-        "alignment_error": found.error,
-        "outliers": found.outliers,
-        "outlier_overlap": found.outlier_overlap,
-        "outlier_rest": found.outlier_rest,
-        "bulk_rest": found.bulk_rest,
-        "test_error": found.risk,
-        "ridge": found.ridge,
-        "onset": found.onset / parameters.unit,
-    }
+    try:
+        found = posterior(
+            dimension=parameters.dimension,
+            width=parameters.width,
+            samples=parameters.samples,
+            kappa=parameters.kappa,
+            degree=parameters.degree,
+            activation=parameters.activation,
+            readout=parameters.readout,
+        )
+    except NotConverged as error:
+        return {**dict.fromkeys(LEARNT), NO_PREDICTION: str(error)}
+    numbers = [found.alignment, found.outliers, found.outlier_rest, found.bulk_rest]
+    if not np.isfinite(numbers).all():
+        reason = "the posterior's integral over the fields of the data has no finite value here"
+        return {**dict.fromkeys(LEARNT), NO_PREDICTION: reason}
     if found.caveat:
-        return {**dict.fromkeys(learnt), NO_PREDICTION: found.caveat}
-    return learnt
+        return {**dict.fromkeys(LEARNT), NO_PREDICTION: found.caveat}
+    centres = (LAW_EDGES[1:] + LAW_EDGES[:-1]) / 2
+    law = np.interp(centres, found.overlap_grid, found.overlap_law, right=0)
+    values: tuple[float | list[float | None], ...] = (
+        found.alignment, found.error, found.outliers, found.outlier_overlap, found.outlier_rest,
+        found.bulk_rest, listed(law), found.risk, found.ridge, found.onset / parameters.unit,
+    )  # fmt: skip
+    return dict(zip(LEARNT, values, strict=True))
 
 
 def _energies(parameters: CurseParameters) -> Metrics:
