@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,11 +12,10 @@ from cyclopts import Parameter
 from solvable.cli.settings import Flag
 
 if TYPE_CHECKING:
-    from solvable.scale.prefactors import Numbers, Tie
-    from solvable.scale.real import RealSizes
-    from solvable.scale.scaling import Scaling
+    from solvable.scale.answers import Answer
 
-Sizes = Annotated[list[str] | None, Parameter(consume_multiple=True, negative=())]
+Words = Annotated[list[str] | None, Parameter(consume_multiple=True, negative=())]
+Files = Annotated[list[Path] | None, Parameter(consume_multiple=True, negative=())]
 
 
 def scale(
@@ -26,8 +27,12 @@ def scale(
     readout: str | None = None,
     kappa: str | None = None,
     at: str | None = None,
+    phase: Words = None,
+    box: Annotated[str | None, Parameter(name="--range")] = None,
+    compare: Files = None,
+    output: Path | None = None,
     symbolic: Flag = False,
-    numbers: Sizes = None,
+    numbers: Words = None,
     data: str | None = None,
     column: str | None = None,
     act: str | None = None,
@@ -42,6 +47,8 @@ def scale(
       solvable scale network.toml --json
       solvable scale model.json --target he3
       solvable scale model.json --data digits
+      solvable scale --layers erf:n1,erf:n2 --target he3 --phase n1 n2
+      solvable scale wide.toml --compare deep.toml
 
     All sizes are powers of the input dimension d: erf:3/2 is a hidden layer of
     d^(3/2) neurons, erf:1/2:1/3 one of d^(1/2) filters on patches of d^(1/3)
@@ -77,6 +84,17 @@ def scale(
         Exponent of the ridge. [default: 0]
     at
         Values of symbols, as in n1=1,n2=3/2.
+    phase
+        One or two symbols: where which pattern wins, exactly, as a page. A width that
+        is a number is the symbol n1, n2, ... of its layer, n if there is one.
+    box
+        Ends of the axes of phases and comparisons, as in n1=1:7,n2=1:7. [default: 0:4]
+    compare
+        Other files: which network needs the fewest samples, at given sizes or over
+        the one or two symbols that they share.
+    output
+        Directory of report.html, result.json and the figure.
+        [default with --phase: solvable-runs/scale-NAME-FINGERPRINT]
     symbolic
         List all patterns with their closed forms.
     numbers
@@ -92,47 +110,117 @@ def scale(
         Activation between the layers of a .safetensors file.
     json
         Print {"exponent", "closed_form", "patterns", "ties", "warnings", "table",
-        "point"}: the exponent of the number of samples, that of kappa included, is
-        a rational string, null while symbols have no values; with prefactors also
-        "tie_break" where exponents tie, and "numbers" at the sizes given; with a
-        real model "model", with data "data".
+        "point", "suggestions", "tie_break"}: the exponent of the number of samples,
+        that of kappa included, is a rational string, null while symbols have no
+        values; with prefactors "numbers" at the sizes given; with a real model
+        "model", with data "data"; "phases" if asked for.
     """
-    from solvable.cli.terminal import write_json
+    from solvable.cli.terminal import status_line, write_json
+    from solvable.scale.answers import answer_of
     from solvable.scale.given_sizes import read_sizes_words
-    from solvable.scale.prefactors import numbers_of, tie_of
-    from solvable.scale.reading import read_assignments
-    from solvable.scale.real import describe_real
-    from solvable.scale.scaling import scaling_of
+    from solvable.scale.reading import read_assignments, read_ranges
+    from solvable.scale.real import describe_all
+    from solvable.scale.report import DIRECTORY, fingerprint_of, write_answer
 
     flags = {"layers": layers, "target": target, "readout": readout, "kappa": kappa}
-    described, real = describe_real(network, data=data, column=column, act=act, **flags)
-    found = scaling_of(described, read_assignments(at))
-    white, sizes = (found.network, {}) if real is None else real.white(found.network)
-    sizes |= {} if numbers is None else read_sizes_words(numbers)
-    sums = numbers_of(white, sizes) if sizes else None
-    tie = tie_of(found) if sums is None else None
+    networks, real = describe_all(
+        network, compare or (), data=data, column=column, act=act, **flags
+    )
+    answer = answer_of(
+        networks,
+        at=read_assignments(at),
+        box=read_ranges(box),
+        phase=phase,
+        sizes=None if numbers is None else read_sizes_words(numbers),
+        real=real,
+    )
+    files = None
+    if output is not None or phase is not None:
+        fingerprint = fingerprint_of(networks, at, box, phase, numbers, real and real.to_dict())
+        directory = output or DIRECTORY.default(answer.title, fingerprint)
+        given = flags | {"data": data, "column": column, "act": act, "at": at, "range": box}
+        words = {f"--{name}": word for name, word in given.items()}
+        command = _command(
+            network, words, {"--phase": phase, "--numbers": numbers, "--compare": compare}
+        )
+        with (
+            DIRECTORY.reserved(directory, fingerprint),
+            status_line("writing report", shown=not json),
+        ):
+            files = write_answer(answer, directory, command=command, fingerprint=fingerprint)
     if json:
-        more = {"tie_break": tie} | ({} if sums is None else {"numbers": sums})
-        content = found.to_dict() | {name: row and row.to_dict() for name, row in more.items()}
-        write_json(content | ({} if real is None else real.to_dict()))
+        write_json(answer.to_dict() | ({"files": files.to_dict()} if files else {}))
         return 0
-    _tell(found, symbolic=symbolic, tie=tie, sums=sums, real=real)
+    _tell_all(answer, symbolic=symbolic)
+    if files is not None:
+        from solvable.cli.terminal import write
+
+        write("", f"report   {files.report}", f"result   {files.result}")
+        write(*(f"figure   {path}" for path in files.figures))
     return 0
 
 
-def _tell(
-    found: Scaling,
-    *,
-    symbolic: bool,
-    tie: Tie | None,
-    sums: Numbers | None,
-    real: RealSizes | None,
-) -> None:
+def _command(
+    network: Path | None,
+    options: Mapping[str, str | None],
+    lists: Mapping[str, Sequence[str | Path] | None],
+) -> str:
+    """Words that repeat what was done."""
+    words = ["solvable", "scale", *([str(network)] if network else [])]
+    for name, value in options.items():
+        words += [name, value] if value is not None else []
+    for name, values in lists.items():
+        words += [name, *map(str, values)] if values else []
+    return shlex.join(words)
+
+
+def _tell_all(answer: Answer, *, symbolic: bool) -> None:
+    from solvable.cli.terminal import write, write_prose
+    from solvable.scale.phases import PhaseDiagram
+    from solvable.scale.report import cell_table, edge_table
+
+    if answer.comparison is None:
+        _tell(answer, symbolic=symbolic or not (answer.found[0].winners or answer.phases))
+    else:
+        _tell_comparison(answer)
+    if answer.changes:
+        write("")
+        write_prose("What to change to need fewer samples", style="bold")
+        write_prose(*(f"- {said}" for said in answer.changes))
+    if answer.phases is not None:
+        write("")
+        write_prose("Phases", style="bold")
+        write("", cell_table(answer.phases))
+        if isinstance(answer.phases, PhaseDiagram) and answer.phases.edges:
+            write("", edge_table(answer.phases))
+
+
+def _tell_comparison(answer: Answer) -> None:
+    from solvable.cli.terminal import write, write_prose, write_title
+    from solvable.scale import words
+
+    comparison = answer.comparison
+    assert comparison is not None
+    write_title("Comparison", f"{len(comparison.titles)} networks")
+    for title, found in zip(comparison.titles, comparison.found, strict=True):
+        write("")
+        write_prose(f"{title}: {words.subject(found.network)}", words.headline(found))
+    write("")
+    write_prose("Which needs the fewest samples?", style="bold")
+    write_prose(*(f"- {said}" for said in comparison.sentences()))
+    if comparison.warnings:
+        write("")
+        write_prose("Warnings", style="bold")
+        write_prose(*(f"- {said}" for said in comparison.warnings))
+
+
+def _tell(answer: Answer, *, symbolic: bool) -> None:
     from solvable.cli.terminal import write, write_prose, write_title
     from solvable.scale import number_words, words
     from solvable.scale.forms import maximum
     from solvable.scale.scaling import energy_forms
 
+    found, tie, sums, real = answer.found[0], answer.tie, answer.sums, answer.real
     write_title("Scaling", words.subject(found.network))
     if real is not None:
         write("")
@@ -152,7 +240,7 @@ def _tell(
         write_prose(
             *(f"- {said}" for said in words.layer_sentences(first) + words.binding_sentences(first))
         )
-    if symbolic or not found.winners:
+    if symbolic:
         unboxed: dict[str, list[str]] = {}
         for name, forms in energy_forms(found.network, boxes=False):
             unboxed.setdefault(name, []).append(maximum(forms))

@@ -155,12 +155,12 @@ def compare(
 
 def _limits(titles: Sequence[str], networks: Sequence[Description]) -> list[tuple[str, LinearForm]]:
     """Limits of validity of all networks, those of the same sizes once."""
-    found: dict[LinearForm, str] = {}
+    found: dict[LinearForm, list[str]] = {}
     for title, network in zip(titles, networks, strict=True):
         for name, form in validity(network):
             if form.symbols:
-                found.setdefault(form, f"{title}: {name}")
-    return [(name, form) for form, name in found.items()]
+                found.setdefault(form, []).append(f"{title}: {name}")
+    return [(", ".join(names), form) for form, names in found.items()]
 
 
 def _titles(networks: Sequence[Description]) -> tuple[str, ...]:

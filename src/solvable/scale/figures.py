@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import string
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from fractions import Fraction
+from typing import Literal
 
 import numpy as np
 
-from solvable.plots.figure import Figure, Region, Series
-from solvable.scale.phases import Cell, Limit, PhaseDiagram, listed
+from solvable.plots.figure import Figure, Marker, Region, Series
+from solvable.plots.palette import COLOURS
+from solvable.scale.phases import Cell, Limit, PhaseDiagram, PhaseLine, listed
 from solvable.scale.polygons import Point, Polygon, area, centroid, clip, line_through, sides
 from solvable.scale.words import power
 
@@ -23,48 +25,90 @@ def mark(number: int) -> str:
     return letters[number % 26] + (str(number // 26) if number >= 26 else "")
 
 
-def phase_figure(diagram: PhaseDiagram, *, title: str = "", quantity: str = "samples") -> Figure:
-    """Cells, edges and limits of validity of a phase diagram."""
-    # Cells of one exponent have one colour, whatever the patterns that tie.
-    forms = list(dict.fromkeys(cell.form for cell in diagram.cells))
+def phase_figure(diagram: PhaseDiagram, *, comparison: bool = False) -> Figure:
+    """Cells, edges and limits of validity; what stands out is the exponent, or the network that wins."""
+    kinds: list[Hashable] = [c.names if comparison else c.form for c in diagram.cells]
+    colours = _colours(kinds, diagram)
     regions, small = [], []
-    for number, cell in enumerate(diagram.cells):
+    for number, (cell, kind) in enumerate(zip(diagram.cells, kinds, strict=True)):
         text, place = _label(mark(number), cell, diagram)
         small += [] if place else [mark(number)]
-        label = f"{mark(number)}: {quantity} {power('d', cell.form)}, {listed(cell.names, 3)}"
+        label = f"{mark(number)}: {power('d', cell.form)} samples, {listed(cell.names, 3)}"
         polygons = [_array(piece) for piece in cell.pieces]
-        regions.append(Region(label, polygons, forms.index(cell.form), mark=text, at=place))
+        # A legend of more would be longer than the axes are high; the table has them all.
+        shown = label if number < 20 else ""
+        regions.append(Region(shown, polygons, colours[kind], mark=text, at=place))
     outside = [_array(limit.outside) for limit in diagram.limits]
-    names = [limit.name for limit in diagram.limits]
     if outside:
-        regions.append(Region(f"hatched: {listed(names)}", outside, -1, hatched=True))
-    caption = "A line is where the exponent changes its form, a dashed one where only ties do."
-    if diagram.point:
-        at = ", ".join(f"{symbol} = {number}" for symbol, number in sorted(diagram.point.items()))
-        caption += f" At {at}."
-    if small:
-        caption += f" Too small for a mark: {listed(small, 8)}; see the table."
+        names = listed([limit.name for limit in diagram.limits])
+        regions.append(Region(f"hatched: {names}", outside, -1, hatched=True))
     return Figure(
         "phase-diagram",
-        title or f"Phases over {diagram.x} and {diagram.y}",
+        f"{'Fewest samples' if comparison else 'Phases'} over {diagram.x} and {diagram.y}",
         f"{diagram.x} (exponent of d)",
         f"{diagram.y} (exponent of d)",
-        _edges(diagram),
-        caption,
+        _edges(kinds, diagram),
+        _caption(diagram, small, comparison=comparison),
         regions=regions,
     )
 
 
-def _edges(diagram: PhaseDiagram) -> list[Series]:
-    """Edges as two broken lines: where the form changes, and where only the patterns that tie do."""
+def _caption(diagram: PhaseDiagram, small: Sequence[str], *, comparison: bool) -> str:
+    text = (
+        "A line is where the winner changes, a dashed one where only its exponent does."
+        if comparison
+        else "A line is where the exponent changes its form, a dashed one where only ties do."
+    )
+    if diagram.point:
+        at = ", ".join(f"{symbol} = {number}" for symbol, number in sorted(diagram.point.items()))
+        text += f" At {at}."
+    if small:
+        text += f" Too small for a mark: {listed(small, 8)}; see the table."
+    return text
+
+
+def line_figure(line: PhaseLine) -> Figure:
+    """The exponent along one symbol, with its breakpoints."""
+    places = [line.box[0][0], *line.breakpoints, line.box[0][1]]
+    curve = [float(line.at(place)) for place in places]
+    markers = [Marker(float(place), f"{line.x} = {place}") for place in line.breakpoints]
+    named = (f"{power('d', cell.form)}: {listed(cell.names, 3)}" for cell in line.cells)
+    return Figure(
+        "phase-line",
+        f"Samples along {line.x}",
+        f"{line.x} (exponent of d)",
+        "exponent of the number of samples",
+        [Series("", [float(place) for place in places], curve)],
+        f"From the left: {'; '.join(named)}.",
+        markers=markers,
+    )
+
+
+def _colours(kinds: Sequence[Hashable], diagram: PhaseDiagram) -> dict[Hashable, int]:
+    """Few colours, so that they are far apart: the least used one that no neighbour has."""
+    neighbours: dict[Hashable, set[Hashable]] = {kind: set() for kind in kinds}
+    for edge in diagram.edges:
+        first, second = (kinds[number] for number in edge.cells)
+        if first != second:
+            neighbours[first].add(second)
+            neighbours[second].add(first)
+    colours: dict[Hashable, int] = {}
+    for kind in neighbours:
+        used = list(colours.values())
+        taken = {colours[other] for other in neighbours[kind] if other in colours}
+        # One more than there are neighbours is always free.
+        free = [i for i in range(max(len(COLOURS), len(taken) + 1)) if i not in taken]
+        colours[kind] = min(free, key=lambda i: (used.count(i), i))
+    return colours
+
+
+def _edges(kinds: Sequence[Hashable], diagram: PhaseDiagram) -> list[Series]:
+    """Edges as two broken lines: where the kind of cell changes, and where it does not."""
     parts: dict[bool, list[tuple[Point, ...]]] = {True: [], False: []}
     for edge in diagram.edges:
-        first, second = (diagram.cells[number] for number in edge.cells)
-        parts[first.form != second.form].append((edge.start, edge.end))
-    return [
-        _broken("", parts[True], "line"),
-        _broken("", parts[False], "dashed"),
-    ]
+        first, second = (kinds[number] for number in edge.cells)
+        parts[first != second].append((edge.start, edge.end))
+    return [_broken(parts[True], "line"), _broken(parts[False], "dashed")]
 
 
 def _label(
@@ -81,16 +125,18 @@ def _label(
             Fraction(length).limit_denominator(1000) * scale
             for length, scale in zip(inches, per_inch, strict=True)
         ]
-        rooms = [_room(part, size) for part in _parts(cell.pieces, diagram.limits)]
-        widest = max((room for room in rooms if room), key=area, default=None)
-        if widest:
-            x, y = centroid(widest)
-            return "\n".join(lines), (float(x), float(y))
+        # Better beside the limits of validity than over them.
+        for parts in (_parts(cell.pieces, diagram.limits), cell.pieces):
+            rooms = [_room(part, size) for part in parts]
+            widest = max((room for room in rooms if room), key=area, default=None)
+            if widest:
+                x, y = centroid(widest)
+                return "\n".join(lines), (float(x), float(y))
     return "", None
 
 
 def _parts(pieces: Iterable[Polygon], limits: Sequence[Limit]) -> list[Polygon]:
-    """Pieces cut along the limits of validity, so that no mark stands on such a line."""
+    """Pieces cut along the limits of validity."""
     parts = list(pieces)
     for limit in limits:
         if limit.segment:
@@ -117,9 +163,9 @@ def _array(polygon: Polygon) -> np.ndarray:
     return np.array([[float(x) for x in corner] for corner in polygon])
 
 
-def _broken(label: str, segments: Sequence[tuple[Point, ...]], kind: str) -> Series:
+def _broken(segments: Sequence[tuple[Point, ...]], kind: Literal["line", "dashed"]) -> Series:
     """Segments as one series with gaps."""
     gap = (np.nan, np.nan)
-    rows = [row for segment in segments for row in (*(map(float, end) for end in segment), gap)]
-    x, y = zip(*map(tuple, rows), strict=True) if rows else ((), ())
-    return Series(label, x, y, kind, colour=-1)  # type: ignore[arg-type]
+    rows = [row for ends in segments for row in (*_array(ends), gap)]
+    x, y = np.array(rows).T if rows else np.empty((2, 0))
+    return Series("", x, y, kind, colour=-1)

@@ -360,15 +360,19 @@ def _change(before: Cell, after: Cell) -> str:
     gone = [name for name in before.names if name not in after.names]
     new = [name for name in after.names if name not in before.names]
     if before.form == after.form:
-        said = [f"{listed(gone)} no longer ties"] if gone else []
-        said += [f"{listed(new)} ties as well"] if new else []
+        said = [f"{listed(gone)} no longer {_verb('tie', gone)}"] if gone else []
+        said += [f"{listed(new)} {_verb('tie', new)} as well"] if new else []
         return " and ".join(said)
     forms = f"the exponent is {after.form} instead of {before.form}"
-    if gone and new and not set(before.names) & set(after.names):
-        return f"{listed(gone)} gives way to {listed(new)}: {forms}"
-    said = [f"{listed(gone)} costs more"] if gone else []
-    said += [f"{listed(new)} ties"] if new else []
+    if gone and new and len(gone) == len(before.names):
+        return f"{listed(gone)} {_verb('give', gone)} way to {listed(new)}: {forms}"
+    said = [f"{listed(gone)} {_verb('cost', gone)} more"] if gone else []
+    said += [f"{listed(new)} {_verb('tie', new)}"] if new else []
     return f"{forms}{'; ' if said else ''}{' and '.join(said)}"
+
+
+def _verb(verb: str, names: Sequence[str]) -> str:
+    return verb if len(names) > 1 else f"{verb}s"
 
 
 def listed(names: Sequence[str], most: int = 4) -> str:

@@ -88,7 +88,7 @@ def contains(polygon: Polygon, point: Point) -> bool:
     """Whether a point is in a polygon or on its border."""
     if len(point) == 1:
         return min(polygon) <= point <= max(polygon)
-    return all(_turn(*side, point) >= 0 for side in sides(polygon))
+    return all(turn(*side, point) >= 0 for side in sides(polygon))
 
 
 def joined(polygons: Iterable[Polygon]) -> list[Polygon]:
@@ -164,7 +164,7 @@ def _convex(around: Polygon) -> Polygon:
     """The polygon without corners of 180 degrees, or nothing if it is not convex."""
     before = (around[-1], *around[:-1])
     turns = [
-        _turn(first, second, third)
+        turn(first, second, third)
         for first, second, third in zip(before, around, (*around[1:], around[0]), strict=True)
     ]
     if min(turns) < 0:
@@ -181,7 +181,7 @@ def _cross(first: Point, second: Point) -> Fraction:
     return first[0] * second[1] - first[1] * second[0]
 
 
-def _turn(first: Point, second: Point, third: Point) -> Fraction:
+def turn(first: Point, second: Point, third: Point) -> Fraction:
     """Positive where the way over three points turns to the left."""
     along = second[0] - first[0], second[1] - first[1]
     return _cross(along, (third[0] - first[0], third[1] - first[1]))

@@ -162,6 +162,21 @@ def read_assignments(text: str | None) -> dict[str, Fraction]:
     return values_of(found)
 
 
+def read_ranges(text: str | None) -> dict[str, tuple[Fraction, Fraction]]:
+    """``n1=1:7,n2=0:4`` as ends of axes."""
+    ends: list[dict[str, str]] = [{}, {}]
+    for word in filter(None, map(str.strip, (text or "").split(","))):
+        name, _, values = (part.strip() for part in word.partition("="))
+        low, colon, high = (part.strip() for part in values.partition(":"))
+        if not (name and low and colon and high) or name in ends[0]:
+            raise InvalidParameter(
+                f"{word!r} is no range; allowed: each symbol once, as in n1=1:7,n2=1:7."
+            )
+        ends[0][name], ends[1][name] = low, high
+    lows, highs = map(values_of, ends)
+    return {name: (lows[name], highs[name]) for name in lows}
+
+
 def _read(content: dict[str, Any], title: str) -> Description:
     kappa = LinearForm.parse(content.get("kappa", 0), "kappa")
     if "attention" in content:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -110,6 +110,30 @@ def describe_real(
         form = LinearForm.of(inputs.linear_exponent(sizes.dimension))
         return replace(network, inputs=((1, form),)), sizes
     return network, None if model is None else RealSizes(model, None)
+
+
+def describe_all(
+    source: str | Path | None,
+    others: Sequence[str | Path],
+    *,
+    data: str | None,
+    column: str | None,
+    act: str | None,
+    **flags: str | None,
+) -> tuple[list[Description], RealSizes | None]:
+    """A network of a file or of flags, and those of other files; their inputs are those of the data."""
+    files = list(others)
+    if source is None and flags.get("layers") is None and files:
+        source = files.pop(0)
+    first, real = describe_real(source, data=data, column=column, act=act, **flags)
+    inputs = None if real is None else real.inputs
+    found = [first]
+    for path in files:
+        # Models in numbers have no target of their own.
+        model = find_model(path, act) is not None
+        more = {name: word for name, word in flags.items() if name != "layers"} if model else {}
+        found.append(describe_real(path, data=inputs, act=act, **more)[0])
+    return found, real
 
 
 def _spectrum(

@@ -12,7 +12,7 @@ from solvable.scale.activations import find_activation
 from solvable.scale.forms import LinearForm
 from solvable.scale.network import Attention, Description, Layer, Network
 from solvable.scale.phases import Candidates, PhaseLine, phase_line
-from solvable.scale.scaling import scaling_of
+from solvable.scale.scaling import Scaling, scaling_of
 from solvable.scale.sizes import sample_forms
 from solvable.scale.words import power
 
@@ -39,13 +39,15 @@ class _Size:
     unit: str  # "a width of"
 
 
-def suggestions(network: Description) -> tuple[str, ...]:
+def suggestions(network: Description, *, found: Scaling | None = None) -> tuple[str, ...]:
     """What to change in a network to need fewer samples, the largest saving first.
 
     Parameters
     ----------
     network : Network, Attention or OwnMonomials
         All its sizes have numbers.
+    found : Scaling, optional
+        The answer for it, if it is at hand.
 
     Returns
     -------
@@ -64,22 +66,23 @@ def suggestions(network: Description) -> tuple[str, ...]:
     """
     if network.symbols:
         return ()
-    found = [*_sizes(network), *_ridge(network)]
-    if isinstance(network, Network):
-        found += [*_architectures(network), *_patches(network)]
+    found = found or scaling_of(network)
+    changes = [*_sizes(found), *_ridge(network)]
+    if isinstance(network, Network) and found.exponent is not None:
+        changes += [*_architectures(network, found.exponent), *_patches(network)]
     rows = sorted(
-        {row.text: row for row in found if row.saves > 0}.values(),
+        {row.text: row for row in changes if row.saves > 0}.values(),
         key=lambda row: (-row.saves, row.text),
     )
     return tuple(row.text for row in rows)
 
 
-def _sizes(network: Description) -> Iterator[Suggestion]:
+def _sizes(found: Scaling) -> Iterator[Suggestion]:
     """Slopes and breakpoints along each width."""
-    model, point = network.symbolic()
-    rows = sample_forms(model)
-    for size in _sizes_of(network, point):
-        yield from _along(rows, size, point)
+    kappa = found.network.kappa
+    rows = [(name, tuple(form + kappa for form in forms)) for name, forms in found.table]
+    for size in _sizes_of(found.network, found.point):
+        yield from _along(rows, size, found.point)
 
 
 def _sizes_of(network: Description, point: dict[str, Fraction]) -> Iterator[_Size]:
@@ -161,10 +164,9 @@ def _ridge(network: Description) -> Iterator[Suggestion]:
         )
 
 
-def _architectures(network: Network) -> Iterator[Suggestion]:
+def _architectures(network: Network, now: Fraction) -> Iterator[Suggestion]:
     """Another readout, other activations, one layer less or more, weights that are shared."""
-    now = scaling_of(network).exponent
-    if now is None or len(network.layers) > MOST_LAYERS:
+    if len(network.layers) > MOST_LAYERS:
         return
     tried: list[tuple[str, Network]] = []
     if network.mean_field or network.readout.constant > 0:

@@ -1,0 +1,110 @@
+"""All that one request asks: exponent, changes that save, phases, comparison."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from solvable.errors import InvalidParameter
+from solvable.scale.compare import Comparison, compare
+from solvable.scale.network import Description
+from solvable.scale.phases import PhaseDiagram, PhaseLine
+from solvable.scale.prefactors import Numbers, Tie, numbers_of, tie_of
+from solvable.scale.real import RealSizes
+from solvable.scale.scaling import Scaling, scaling_of
+from solvable.scale.sizes import Ends, phases_of
+from solvable.scale.suggestions import suggestions
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Everything that was found for one request.
+
+    Parameters
+    ----------
+    found : tuple of Scaling
+        One network, or those that are compared.
+    changes : tuple of str
+        What to change to need fewer samples.
+    phases : PhaseDiagram, PhaseLine or None
+        Over the symbols that were asked for.
+    comparison : Comparison or None
+        Which network wins where.
+    tie : Tie or None
+        What prefactors say where exponents tie.
+    sums : Numbers or None
+        Energies with their coefficients at given sizes.
+    real : RealSizes or None
+        What of the network was measured.
+    """
+
+    found: tuple[Scaling, ...]
+    changes: tuple[str, ...] = ()
+    phases: PhaseDiagram | PhaseLine | None = None
+    comparison: Comparison | None = None
+    tie: Tie | None = None
+    sums: Numbers | None = None
+    real: RealSizes | None = None
+
+    @property
+    def title(self) -> str:
+        """Names of the networks."""
+        return (
+            " or ".join(self.comparison.titles) if self.comparison else self.found[0].network.title
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """What ``solvable scale --json`` prints."""
+        if self.comparison is not None:
+            return self.comparison.to_dict() | ({} if self.real is None else self.real.to_dict())
+        more = {"numbers": self.sums, "phases": self.phases}
+        return {
+            **self.found[0].to_dict(),
+            "suggestions": list(self.changes),
+            "tie_break": None if self.tie is None else self.tie.to_dict(),
+            **{name: row.to_dict() for name, row in more.items() if row is not None},
+            **({} if self.real is None else self.real.to_dict()),
+        }
+
+
+def answer_of(
+    networks: Sequence[Description],
+    *,
+    at: Mapping[str, Fraction] | None = None,
+    box: Ends | None = None,
+    phase: Sequence[str] | None = None,
+    sizes: Mapping[str, float] | None = None,
+    real: RealSizes | None = None,
+) -> Answer:
+    """Answer a request about one network, or compare several."""
+    if len(networks) > 1:
+        if phase is not None or sizes is not None:
+            raise InvalidParameter(
+                f"{'phases' if sizes is None else 'numbers'} and a comparison are asked for; allowed: "
+                "one of them. The axes of a comparison are the symbols that have no value."
+            )
+        comparison = compare(networks, at=at, box=box)
+        return Answer(comparison.found, (), comparison.phases, comparison, real=real)
+    (network,) = networks
+    found = scaling_of(network, at)
+    phases: PhaseDiagram | PhaseLine | None = None
+    if phase is not None:
+        if len(phase) not in (1, 2):
+            raise InvalidParameter(
+                f"--phase has {len(phase)} words ({', '.join(phase)}); allowed: one or two symbols, as "
+                "in --phase n1 n2. A file stands before it."
+            )
+        phases = phases_of(network, *phase, box=box, at=at)
+    elif box:
+        raise InvalidParameter(
+            f"a range of {', '.join(box)} is given, but no phases are asked for; name the axes, as "
+            "in --phase n1 n2."
+        )
+    white, held = (found.network, {}) if real is None else real.white(found.network)
+    held |= sizes or {}
+    sums = numbers_of(white, held) if held else None
+    tie = tie_of(found) if sums is None else None
+    changes = suggestions(found.network, found=found)
+    return Answer((found,), changes, phases, None, tie, sums, real)

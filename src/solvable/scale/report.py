@@ -1,0 +1,158 @@
+"""What ``solvable scale`` writes: the numbers as JSON, one HTML file, the phase diagram as pictures."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from fractions import Fraction
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from solvable.plots.figure import Figure
+from solvable.plots.files import draw_all, write_atomically, write_figures
+from solvable.plots.recording_backend import record
+from solvable.plots.tables import Table
+from solvable.scale import number_words, words
+from solvable.scale.answers import Answer
+from solvable.scale.figures import line_figure, mark, phase_figure
+from solvable.scale.phases import Cell, PhaseDiagram, PhaseLine
+from solvable.scale.polygons import Point, centroid, sides, turn
+from solvable.scale.scaling import scaling_of
+from solvable.study.html import GENERATOR, drawings, page_environment, picture
+from solvable.study.result_directory import RESULT, ResultDirectory
+
+REPORT = "report.html"
+
+FORMAT = "solvable-scale-1"  # mark of a result of ours
+
+FIGURES = tuple(
+    f"{name}.{kind}" for name in ("phase-diagram", "phase-line") for kind in ("svg", "pdf")
+)
+
+DIRECTORY = ResultDirectory("scale", "network", FORMAT, (REPORT, RESULT, *FIGURES))
+
+
+class ScaleFiles(NamedTuple):
+    """Files that were written."""
+
+    report: Path  # the page
+    result: Path  # the numbers
+    figures: tuple[Path, ...]  # as SVG and PDF
+
+    def to_dict(self) -> dict[str, Any]:
+        """Paths as text."""
+        figures = [str(path) for path in self.figures]
+        return {"report": str(self.report), "result": str(self.result), "figures": figures}
+
+
+def fingerprint_of(*request: object) -> str:
+    """Fingerprint of networks and options."""
+    return hashlib.sha256(f"{FORMAT} {request!r}".encode()).hexdigest()
+
+
+def write_answer(answer: Answer, directory: Path, *, command: str, fingerprint: str) -> ScaleFiles:
+    """Write the numbers, the page and the pictures."""
+    content = {
+        "format": FORMAT,
+        "command": command,
+        "fingerprint": fingerprint,
+        "version": version("solvable"),
+        **answer.to_dict(),
+    }
+    # The numbers first: they mark the directory as ours if the page should fail.
+    result = directory / RESULT
+    write_atomically(result, (json.dumps(content, allow_nan=False) + "\n").encode())
+    figures = answer_figures(answer)
+    pictures = write_figures(figures, directory, drawn=draw_all(figures))
+    write_atomically(directory / REPORT, _html(answer, figures, command).encode())
+    return ScaleFiles(directory / REPORT, result, tuple(pictures))
+
+
+def answer_figures(answer: Answer) -> list[Figure]:
+    """The phase diagram, or the exponent along a line; none if no phases were asked for."""
+    if isinstance(answer.phases, PhaseDiagram):
+        return [phase_figure(answer.phases, comparison=answer.comparison is not None)]
+    return [] if answer.phases is None else [line_figure(answer.phases)]
+
+
+def cell_table(phases: PhaseDiagram | PhaseLine) -> Table:
+    """Every cell: exponent, who attains it, where."""
+    if isinstance(phases, PhaseLine):
+        table = Table("from", "to", "samples", "attained by")
+        for cell in phases.cells:
+            (low,), (high,) = min(cell.pieces[0]), max(cell.pieces[0])
+            table.add(str(low), str(high), words.power("d", cell.form), ", ".join(cell.names))
+        return table
+    table = Table("cell", "samples", "attained by", "corners")
+    for number, cell in enumerate(phases.cells):
+        table.add(mark(number), words.power("d", cell.form), ", ".join(cell.names), _corners(cell))
+    return table
+
+
+def edge_table(diagram: PhaseDiagram) -> Table:
+    """Every edge: its equation, between which cells, what changes."""
+    table = Table("edge", "in powers of d", "cells", "from", "to", "what changes")
+    for edge in diagram.edges:
+        cells = " | ".join(mark(number) for number in edge.cells)
+        ends = (f"({x}, {y})" for x, y in (edge.start, edge.end))
+        table.add(edge.equation, edge.powers, cells, *ends, edge.change)
+    return table
+
+
+def cell_sentences(answer: Answer) -> list[tuple[str, list[str]]]:
+    """What the layers do in the middle of each cell of one network's diagram."""
+    if answer.comparison is not None or not isinstance(answer.phases, PhaseDiagram):
+        return []
+    diagram, found = answer.phases, []
+    model, point = answer.found[0].network.symbolic()
+    for number, cell in enumerate(diagram.cells):
+        x, y = _inside(cell)
+        values = {**point, **diagram.point, diagram.x: x, diagram.y: y}
+        there = scaling_of(model, {s: v for s, v in values.items() if s in model.symbols})
+        place = f"{mark(number)}, at {diagram.x} = {x} and {diagram.y} = {y}"
+        for winner in there.winners:
+            layers = words.layer_sentences(winner)
+            if layers:
+                found.append((f"{place}: {winner.name}", layers))
+    return found
+
+
+def _inside(cell: Cell) -> Point:
+    """A point within a cell, of the smallest denominator near the middle of its largest part."""
+    middle = centroid(cell.pieces[0])
+    for below in (2**power for power in range(12)):
+        point = tuple(Fraction(round(x * below), below) for x in middle)
+        if all(turn(*side, point) > 0 for side in sides(cell.pieces[0])):
+            return point
+    return middle
+
+
+def _corners(cell: Cell) -> str:
+    return "; ".join(" ".join(f"({x}, {y})" for x, y in piece) for piece in cell.pieces)
+
+
+def _html(answer: Answer, figures: list[Figure], command: str) -> str:
+    from plotly.offline import get_plotlyjs
+
+    phases = answer.phases
+    return (
+        page_environment("solvable.scale")
+        .get_template("scale.html.jinja")
+        .render(
+            answer=answer,
+            words=words,
+            number_words=number_words,
+            generator=f"{GENERATOR} {version('solvable')}",
+            shown=[
+                (figure, picture(figure), [call["text"] for call in record(figure).named("note")])
+                for figure in figures
+            ],
+            cells=None if phases is None else cell_table(phases),
+            edges=edge_table(phases) if isinstance(phases, PhaseDiagram) else None,
+            layers=cell_sentences(answer),
+            command=command,
+            drawings=drawings(figures),
+            plotly=get_plotlyjs() if figures else "",
+        )
+    )
