@@ -9,7 +9,7 @@ from fractions import Fraction
 import pytest
 
 from solvable.errors import InvalidParameter
-from solvable.scale.compare import compare
+from solvable.scale.comparison import compare
 from solvable.scale.phases import PhaseDiagram
 from solvable.scale.reading import network_of_flags, read_network
 from solvable.scale.scaling import scaling_of

@@ -9,7 +9,7 @@ import pytest
 
 from solvable.plots.figure import Figure
 from solvable.plots.recording_backend import record
-from solvable.scale.compare import compare
+from solvable.scale.comparison import compare
 from solvable.scale.figures import line_figure, mark, phase_figure
 from solvable.scale.phases import PhaseDiagram, PhaseLine
 from solvable.scale.polygons import contains

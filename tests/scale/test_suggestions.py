@@ -7,9 +7,9 @@ from fractions import Fraction
 
 import pytest
 
+from solvable.scale.changes import suggestions
 from solvable.scale.reading import network_of_flags, read_network
 from solvable.scale.scaling import scaling_of
-from solvable.scale.suggestions import suggestions
 
 F = Fraction
 

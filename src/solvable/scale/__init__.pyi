@@ -1,3 +1,6 @@
+from solvable.scale.changes import suggestions as suggestions
+from solvable.scale.comparison import Comparison as Comparison
+from solvable.scale.comparison import compare as compare
 from solvable.scale.description import ModelDescription as ModelDescription
 from solvable.scale.description import describe_layers as describe_layers
 from solvable.scale.inputs import InputSpectrum as InputSpectrum
@@ -8,6 +11,10 @@ from solvable.scale.network import Attention as Attention
 from solvable.scale.network import Layer as Layer
 from solvable.scale.network import Network as Network
 from solvable.scale.network import OwnMonomials as OwnMonomials
+from solvable.scale.phases import PhaseDiagram as PhaseDiagram
+from solvable.scale.phases import PhaseLine as PhaseLine
+from solvable.scale.phases import phase_diagram as phase_diagram
+from solvable.scale.phases import phase_line as phase_line
 from solvable.scale.prefactors import Numbers as Numbers
 from solvable.scale.prefactors import Tie as Tie
 from solvable.scale.prefactors import break_tie as break_tie
@@ -17,3 +24,4 @@ from solvable.scale.reading import network_of_flags as network_of_flags
 from solvable.scale.reading import read_network as read_network
 from solvable.scale.scaling import Scaling as Scaling
 from solvable.scale.scaling import scaling_of as scaling_of
+from solvable.scale.sizes import phases_of as phases_of

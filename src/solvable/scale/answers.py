@@ -8,14 +8,14 @@ from fractions import Fraction
 from typing import Any
 
 from solvable.errors import InvalidParameter
-from solvable.scale.compare import Comparison, compare
+from solvable.scale.changes import suggestions
+from solvable.scale.comparison import Comparison, compare
 from solvable.scale.network import Description
 from solvable.scale.phases import PhaseDiagram, PhaseLine
 from solvable.scale.prefactors import Numbers, Tie, numbers_of, tie_of
 from solvable.scale.real import RealSizes
 from solvable.scale.scaling import Scaling, scaling_of
 from solvable.scale.sizes import Ends, phases_of
-from solvable.scale.suggestions import suggestions
 
 
 @dataclass(frozen=True)

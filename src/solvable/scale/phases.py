@@ -144,12 +144,24 @@ class PhaseDiagram:
 
 @dataclass(frozen=True)
 class PhaseLine:
-    """Which pattern costs the fewest samples along one exponent."""
+    """Which pattern costs the fewest samples along one exponent.
+
+    Parameters
+    ----------
+    x : str
+        Symbol along the axis.
+    box : tuple
+        Its ends.
+    point : dict of str to Fraction
+        Values of the other symbols.
+    cells : tuple of Cell
+        Segments, in order along the axis.
+    """
 
     x: str
     box: Box
     point: dict[str, Fraction]
-    cells: tuple[Cell, ...]  # in order along the axis
+    cells: tuple[Cell, ...]
 
     @property
     def breakpoints(self) -> tuple[Fraction, ...]:
