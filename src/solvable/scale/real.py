@@ -56,7 +56,7 @@ class RealSizes:
             return network, {}
         sizes: dict[str, float] = dict(self.model.numbers)
         if first.reach is not None:
-            sizes |= {"S": first.reach, "W": max(1, round(self.model.dimension / first.reach))}
+            sizes["S"] = first.reach
         if self.inputs is not None:
             # A direction costs 1 / lambda_0, which is d for white inputs.
             sizes["d"] = max(2, round(1 / self.inputs.strength))
