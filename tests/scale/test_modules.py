@@ -13,8 +13,9 @@ from solvable import scale_network
 from solvable.cli import main
 from solvable.data import from_arrays
 from solvable.errors import InvalidData, InvalidParameter, SolvableError
-from solvable.scale import describe_layers, describe_module, measure_inputs, read_model
+from solvable.scale import describe_layers, describe_module, measure_inputs, read_model, real
 from solvable.scale.description import near_fraction
+from solvable.scale.real import describe_real
 
 CNN = ["conv 12 kernel=3x5 stride=2x1 padding=1", "tanh", "pool 2x2", "flatten", "linear 40", "relu",
        "linear 7"]  # fmt: skip
@@ -279,6 +280,57 @@ class TestCalculator:
         assert Fraction(found["exponent"]) == -Fraction(found["data"]["linear_exponent"])
         assert main(["scale", str(path), "--target", "he3"]) == 0
         assert "d^1 = 64" in capsys.readouterr().out
+
+    def test_numbers_of_a_model_are_its_own(self, tmp_path, capsys):
+        path = describe_layers(["linear 90", "erf", "linear 1"], 70).save(tmp_path / "model.json")
+        assert (
+            main(["scale", str(path), "--target", "he3", "--numbers", "kappa=0.3", "--json"]) == 0
+        )
+        mine = json.loads(capsys.readouterr().out)["numbers"]
+        words = ["d=70", "N=90", "kappa=0.3"]
+        assert (
+            main(["scale", "--layers", "erf:1", "--target", "he3", "--numbers", *words, "--json"])
+            == 0
+        )
+        theirs = json.loads(capsys.readouterr().out)["numbers"]
+        assert mine["patterns"] == theirs["patterns"]
+        # Overlapping patches: as many as do not overlap, whole or not.
+        conv = describe_layers(
+            ["conv 16 kernel=3 padding=1", "relu", "pool 2", "flatten", "linear 1"], (1, 28, 28)
+        ).save(tmp_path / "conv.json")
+        assert main(["scale", str(conv), "--target", "he2", "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)["numbers"]["sizes"]["S"] == 9
+
+    def test_measured_inputs_cost_what_white_ones_of_their_dimension_do(self, tmp_path, capsys):
+        rng = np.random.default_rng(2)
+        X = rng.normal(size=(3000, 40)) * np.r_[2.0, np.ones(39)]
+        np.savez(tmp_path / "data.npz", X=X, y=X[:, 0] + 0.1 * rng.normal(size=3000))
+        path = describe_layers(["linear 60", "erf", "linear 1"], 40).save(tmp_path / "model.json")
+        words = [
+            "scale",
+            str(path),
+            "--data",
+            str(tmp_path / "data.npz"),
+            "--target",
+            "he3",
+            "--json",
+        ]
+        assert main(words) == 0
+        found = json.loads(capsys.readouterr().out)
+        # 4 / (4 + 39) of the variance: white inputs of 10.75 dimensions.
+        assert found["numbers"]["sizes"]["d"] == 11
+
+    def test_large_data_are_read_part_by_part(self, tmp_path, monkeypatch):
+        rng = np.random.default_rng(2)
+        X = rng.normal(size=(600, 4))
+        rows = np.column_stack([X, X[:, 0] + 2 * X[:, 1]])
+        path = tmp_path / "data.csv"
+        np.savetxt(path, rows, delimiter=",", header="a,b,c,d,risk", comments="")
+        whole = describe_real(None, layers="erf:1", data=path, column="risk")[1].inputs
+        monkeypatch.setattr(real, "LARGE", 1000)
+        parts = describe_real(None, layers="erf:1", data=path, column="risk")[1].inputs
+        assert parts.strength == pytest.approx(whole.strength)
+        assert [feature.label for feature in parts.features] == ["risk"]
 
     @pytest.mark.parametrize(("words", "part"), [
         (["model.json"], "--target he3"),

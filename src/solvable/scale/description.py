@@ -93,7 +93,8 @@ class ModelDescription:
         said = [f"inputs: d = {d}"]
         for layer in self.hidden:
             kind = "neurons" if layer.positions is None else "filters"
-            text = f"layer {layer.name}: {layer.width} {kind}, {self._near(layer.width)}"
+            one = kind[:-1] if layer.width == 1 else kind
+            text = f"layer {layer.name}: {layer.width} {one}, {self._near(layer.width)}"
             if layer.reach is not None:
                 text += f"; each sees {layer.reach} inputs, {self._near(layer.reach)}"
             said.append(text)

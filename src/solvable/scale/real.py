@@ -18,6 +18,9 @@ from solvable.scale.modules import find_model
 from solvable.scale.network import Description, Network
 from solvable.scale.reading import describe, read_network, target_of
 
+LARGE = 300_000_000
+"""Bytes of data that are read part by part instead of whole."""
+
 
 @dataclass(frozen=True)
 class RealSizes:
@@ -147,7 +150,7 @@ def _spectrum(
         return measure_inputs(data)
     path = Path(data)
     size = sum(part.stat().st_size for part in ([path] if path.is_file() else path.rglob("*")))
-    if path.exists() and size > 300_000_000:
+    if path.exists() and size > LARGE:
         # Larger tables are read part by part.
         return measure_inputs(open_stream(path, target=column), name=path.name)
     return measure_inputs(load(data, target=column))
