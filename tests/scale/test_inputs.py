@@ -53,7 +53,7 @@ def test_white_inputs_have_the_default_exponent():
     again = measure_inputs(from_arrays(wide, X[:, 0]))
     assert again.n_columns == 60
     assert again.effective_dimension == pytest.approx(60, rel=0.02)
-    assert again.strength == pytest.approx(1 / 60, rel=0.1)
+    assert again.strength(2) == pytest.approx(1 / 60, rel=0.1)
 
 
 def test_effective_dimension_is_free_of_few_rows():
@@ -94,7 +94,7 @@ def test_degree_of_the_target(degree):
     assert max((0, *found.degrees[: degree - 1])) < 0.05
     if degree > 1:
         # No line through the data tells the direction: that of equal directions is taken.
-        assert found.strength == pytest.approx(1 / found.effective_dimension)
+        assert found.strength(2) == pytest.approx(1 / found.effective_dimension)
         assert "no linear part" in " ".join(found.words())
 
 
@@ -131,7 +131,7 @@ def test_large_data_are_thinned(monkeypatch):
     found = measure_inputs(stream)
     assert 3600 < found.n_rows < 4400
     assert "were drawn" in " ".join(found.words())
-    assert found.strength == pytest.approx(1 / 40, rel=0.1)
+    assert found.strength(2) == pytest.approx(1 / 40, rel=0.1)
 
 
 @pytest.mark.parametrize(("change", "part"), [

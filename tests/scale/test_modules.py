@@ -264,9 +264,9 @@ class TestCalculator:
             X = rng.normal(size=(4000, 50))
             X[:, 0] *= variance**0.5
             data = measure_inputs(from_arrays(X, X[:, 0]))
-            assert data.strength == pytest.approx(variance / (49 + variance), rel=0.1)
+            assert data.strength(3) == pytest.approx(variance / (49 + variance), rel=0.1)
             found = scale_network(model, target="he3", data=data)
-            assert found.exponent == 1 - data.linear_exponent(50) / 2 - Fraction(0)
+            assert found.exponent == 1 - data.linear_exponent(50, 3) / 2
             exponents.append(found.exponent)
         assert exponents[1] < exponents[0]
 
@@ -329,7 +329,7 @@ class TestCalculator:
         whole = describe_real(None, layers="erf:1", data=path, column="risk")[1].inputs
         monkeypatch.setattr(real, "LARGE", 1000)
         parts = describe_real(None, layers="erf:1", data=path, column="risk")[1].inputs
-        assert parts.strength == pytest.approx(whole.strength)
+        assert parts.strength(1) == pytest.approx(whole.strength(1))
         assert [feature.label for feature in parts.features] == ["risk"]
 
     @pytest.mark.parametrize(("words", "part"), [

@@ -86,10 +86,22 @@ class InputSpectrum:
         second = float(np.sum(self.eigenvalues**2)) - 1 / self.n_rows
         return min(float(self.n_columns), 1 / max(second, 1 / self.n_columns))
 
-    @property
-    def strength(self) -> float:
-        """Median strength of the linear parts; that of equal directions if there is none."""
-        seen = [feature.strength for feature in self.features if feature.is_seen]
+    def strength(self, degree: int) -> float:
+        """Eigenvalue of the linear feature for a target of a degree; of equal directions if unseen.
+
+        Parameters
+        ----------
+        degree : int
+            Of the target as a polynomial of its direction. At degree 1 it is the kernel value of the
+            target, which no neuron has to match; beyond it what a neuron along the direction pays for,
+            from which neurons between that and the largest variances may deviate for the better.
+
+        Returns
+        -------
+        float
+            Median over the classes.
+        """
+        seen = [x.alignment if degree == 1 else x.strength for x in self.features if x.is_seen]
         return float(np.median(seen)) if seen else 1 / self.effective_dimension
 
     @property
@@ -107,13 +119,15 @@ class InputSpectrum:
         seen = [k + 1 for k, share in enumerate(shares) if share > max(0.05, 3 * self.degree_error)]
         return seen[0] if seen else len(self.degrees)
 
-    def linear_exponent(self, dimension: int | None = None) -> Fraction:
-        """Exponent of d of the linear feature's strength: -1 for white inputs.
+    def linear_exponent(self, dimension: int | None = None, degree: int | None = None) -> Fraction:
+        """Exponent of d of the linear feature's eigenvalue: -1 for white inputs.
 
         Parameters
         ----------
         dimension : int, optional
             Input dimension d of the model; default the number of columns.
+        degree : int, optional
+            Of the target; default the one that was measured.
 
         Returns
         -------
@@ -124,16 +138,16 @@ class InputSpectrum:
         if not d >= 2:
             raise InvalidParameter(f"dimension is {d}; allowed: at least 2.")
         # A direction stronger than the whole trace does not exist: the exponent is at most 0.
-        return min(Fraction(0), near_fraction(math.log(self.strength) / math.log(d)))
+        return min(Fraction(0), _power(self.strength(degree or self.degree), d))
 
-    def words(self, dimension: int | None = None) -> list[str]:
-        """What was measured, as sentences."""
+    def words(self, dimension: int | None = None, degree: int | None = None) -> list[str]:
+        """What was measured, as sentences, for a model's dimension and a target's degree."""
         d = self.n_columns if dimension is None else dimension
         said = [
             f"{self.name}: {self.n_rows:,} rows, {self.n_columns} columns that vary, effective "
             f"dimension {self.effective_dimension:.3g}"
         ]
-        said += self._direction(d)
+        said += self._direction(d, degree or self.degree)
         parts = ", ".join(
             f"{100 * share:.0f} % to degree {k + 1}" for k, share in enumerate(self.degrees)
         )
@@ -152,40 +166,37 @@ class InputSpectrum:
             )
         return [f"{sentence}." for sentence in (*said, *self.notes)]
 
-    def _direction(self, d: int) -> list[str]:
+    def _direction(self, d: int, degree: int) -> list[str]:
         """The strength of the target's direction, in words."""
-        power = f"lambda_0 = d^({self.linear_exponent(d)}) where white inputs have d^-1"
+        power = f"lambda_0 = d^({self.linear_exponent(d, degree)}) where white inputs have d^-1"
         seen = [feature for feature in self.features if feature.is_seen]
         if not seen:
             return [
                 "the target has no linear part that would tell its direction: taken is one of "
                 f"{self.effective_dimension:.3g} equal ones, {power}"
             ]
+        held, aligned = self.strength(2), self.strength(1)
         low, high = (f(x.strength for x in seen) for f in (min, max))
         spread = f" ({low:.3g} to {high:.3g} over the classes)" if len(seen) > 1 else ""
         errors = [feature.error for feature in seen if feature.error is not None]
         within = f", to a factor of {math.exp(float(np.median(errors))):.2f}" if errors else ""
         said = [
-            f"the direction of the target holds {self.strength:.3g} of the variance of the inputs"
-            f"{spread}{within}: {power}"
+            f"the direction of the target holds {held:.3g} of the variance of the inputs{spread}"
+            f"{within}, or d^({_power(held, d)}): a neuron along it pays the inverse",
+            f"the kernel value of the linear target is {aligned:.3g}, or d^({_power(aligned, d)})",
         ]
-        aligned = float(np.median([feature.alignment for feature in seen]))
-        if abs(math.log(aligned / self.strength)) > 0.1 * math.log(d):
-            said.append(
-                f"the target is no eigenfunction: its kernel value is {aligned:.3g}, or "
-                f"d^({near_fraction(math.log(aligned) / math.log(d))}), which is what lazy layers "
-                "see; lambda_0 is what a neuron pays for its direction"
-            )
-        return said
+        if degree == 1:
+            return [*said, f"at degree 1 the kernel value counts: {power}"]
+        return [*said, f"at degree {degree} the direction has to be paid for: {power}"]
 
-    def to_dict(self, dimension: int | None = None) -> dict[str, Any]:
+    def to_dict(self, dimension: int | None = None, degree: int | None = None) -> dict[str, Any]:
         """What was measured, as JSON."""
         return {
             "name": self.name,
             "rows": self.n_rows,
             "columns": self.n_columns,
             "effective_dimension": self.effective_dimension,
-            "linear_exponent": str(self.linear_exponent(dimension)),
+            "linear_exponent": str(self.linear_exponent(dimension, degree)),
             "features": [vars(feature) for feature in self.features],
             "explained_by_degree": list(self.degrees),
             "degree": self.degree,
@@ -193,3 +204,8 @@ class InputSpectrum:
             "no_power_law": self.reason or None,
             "notes": list(self.notes),
         }
+
+
+def _power(value: float, d: int) -> Fraction:
+    """Exponent of d of a number, as a simple fraction."""
+    return near_fraction(math.log(value) / math.log(d))

@@ -54,7 +54,7 @@ def measure_inputs(
     --------
     >>> from solvable.data import load
     >>> found = measure_inputs(load("digits"))
-    >>> round(found.effective_dimension, 1), found.linear_exponent(64)
+    >>> round(found.effective_dimension, 1), found.linear_exponent(64, degree=3)
     (13.3, Fraction(-9, 10))
     """
     stream = from_arrays(data.X, data.y) if isinstance(data, Dataset) else data

@@ -28,6 +28,7 @@ class RealSizes:
 
     model: ModelDescription | None
     inputs: InputSpectrum | None
+    degree: int
 
     @property
     def dimension(self) -> int | None:
@@ -41,11 +42,11 @@ class RealSizes:
         said = [] if self.model is None else self.model.words()
         if self.inputs is None:
             return said
-        said += self.inputs.words(self.dimension)
+        said += self.inputs.words(self.dimension, self.degree)
         if self.model is not None:
             said.append(
                 "Prefactors are those of white inputs of dimension 1/lambda_0 = "
-                f"{1 / self.inputs.strength:.3g}, in which a direction costs as much."
+                f"{1 / self.inputs.strength(self.degree):.3g}, in which a direction costs as much."
             )
         return said
 
@@ -62,7 +63,7 @@ class RealSizes:
             sizes["S"] = first.reach
         if self.inputs is not None:
             # A direction costs 1 / lambda_0, which is d for white inputs.
-            sizes["d"] = max(2, round(1 / self.inputs.strength))
+            sizes["d"] = max(2, round(1 / self.inputs.strength(self.degree)))
         return white, sizes
 
     def to_dict(self) -> dict[str, Any]:
@@ -72,7 +73,7 @@ class RealSizes:
             found["model"] = {"numbers": self.model.numbers} | self.model.mapping()
             found["model"]["notes"] = [*self.model.notes, *self.model.said]
         if self.inputs is not None:
-            found["data"] = self.inputs.to_dict(self.dimension)
+            found["data"] = self.inputs.to_dict(self.dimension, self.degree)
         return found
 
 
@@ -109,10 +110,12 @@ def describe_real(
     if inputs is not None:
         if not isinstance(network, Network):
             raise InvalidParameter("data give the inputs of layers; this network has none.")
-        sizes = RealSizes(model, inputs)
-        form = LinearForm.of(inputs.linear_exponent(sizes.dimension))
+        sizes = RealSizes(model, inputs, network.degree)
+        form = LinearForm.of(inputs.linear_exponent(sizes.dimension, network.degree))
         return replace(network, inputs=((1, form),)), sizes
-    return network, None if model is None else RealSizes(model, None)
+    if model is None or not isinstance(network, Network):
+        return network, None
+    return network, RealSizes(model, None, network.degree)
 
 
 def describe_all(
