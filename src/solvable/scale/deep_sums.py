@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import product
@@ -57,8 +58,30 @@ def smoothed(activation: str, means: np.ndarray, variance: float) -> np.ndarray:
         from scipy.special import erf
 
         return np.asarray(erf(means / sqrt(1 + 2 * variance)))
+    if means.size > 600:
+        return _smoothed_table(activation, variance)(means)
+    return _smoothed_directly(activation, means, variance)
+
+
+def _smoothed_directly(activation: str, means: np.ndarray, variance: float) -> np.ndarray:
     g, chance = gaussian_quadrature(24)
     return np.asarray(profile(activation).link(means[..., None] + sqrt(variance) * g) @ chance)
+
+
+@lru_cache(maxsize=16)
+def _smoothed_table(activation: str, variance: float) -> Callable[[np.ndarray], np.ndarray]:
+    """The same from a table, for many means of one variance."""
+    from scipy.interpolate import CubicSpline
+
+    # saturated beyond
+    place = np.linspace(0, np.arcsinh(60.0), 400)
+    spline = CubicSpline(place, _smoothed_directly(activation, np.sinh(place), variance))
+    top = float(place[-1])
+
+    def table(means: np.ndarray) -> np.ndarray:
+        return np.asarray(np.sign(means) * spline(np.minimum(np.arcsinh(np.abs(means)), top)))
+
+    return table
 
 
 @dataclass(frozen=True)

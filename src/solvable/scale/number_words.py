@@ -48,8 +48,11 @@ def number_sentences(found: Numbers) -> list[str]:
         f"At {sizes}: {winner.name} has the least energy, {size(winner.energy)}; the network learns "
         f"from about {size(winner.samples)} samples on (2 kappa E / k with k = {found.k:.4g})."
     ]
-    if len(found.patterns) > 1:
-        second = found.patterns[1]
+    same = [row.name for row in found.patterns[1:] if row.factor <= 1.001]
+    if same:
+        said.append(f"Within a part in a thousand at these sizes: {', '.join(same)}.")
+    if len(found.patterns) > len(same) + 1:
+        second = found.patterns[len(same) + 1]
         said.append(f"Next is {second.name}, with {second.factor:.3g} times the energy.")
     if found.exact is not None:
         factor = winner.energy / found.exact.energy

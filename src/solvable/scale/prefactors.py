@@ -145,7 +145,7 @@ def numbers_of(
     weights shrunk by :math:`\sqrt r`: an upper bound of the exact energy but for the entropy of
     which neurons specialise, of order log N each. For two, :math:`\langle y, K_2, y\rangle` takes
     both routes of a spike. Derived from arXiv:2512.04165, eqs. 9 and 10. 0.1 s for one layer, 3 s
-    for two. Backed by ``tests/scale/test_prefactors.py``.
+    for two with He3 and 10 s with He5. Backed by ``tests/scale/test_prefactors.py``.
 
     Examples
     --------
