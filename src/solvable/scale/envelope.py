@@ -3,6 +3,9 @@
 Functions are added one by one to the envelope of those before: a convex piece on which the envelope is
 one form is cut along the lines on which that equals the forms of the new function. Pieces of the same
 form and the same names are joined again.
+
+The last entry of a form is its multiple of an infinitesimal: of forms that are equal but for it, the
+smaller is the lower one.
 """
 
 from __future__ import annotations
@@ -38,7 +41,8 @@ def lower_envelope(
     for forms, names in rest:
         lowered = [part for piece in pieces for part in _lowered(piece, forms, names)]
         pieces = _merged(lowered) if len(lowered) > 1 else lowered
-    return pieces
+    # Of a function that has no equal without it, an infinitesimal is of no account.
+    return _merged(piece._replace(form=(*piece.form[:-1], Fraction(0))) for piece in pieces)
 
 
 def _needed(forms: frozenset[Affine], region: Polygon) -> frozenset[Affine]:
@@ -48,8 +52,8 @@ def _needed(forms: frozenset[Affine], region: Polygon) -> frozenset[Affine]:
         form
         for form in forms
         if not any(
-            other != form
-            and all(a <= b for a, b in zip(corners[form], corners[other], strict=True))
+            all(a <= b for a, b in zip(corners[form], corners[other], strict=True))
+            and (form[:-1] != other[:-1] or form[-1] < other[-1])
             for other in forms
         )
     )
@@ -69,13 +73,16 @@ def _upper(forms: Iterable[Affine], region: Polygon) -> Iterable[tuple[Affine, P
 def _lowered(piece: Piece, forms: Iterable[Affine], names: set[str]) -> Iterable[Piece]:
     """A piece of the envelope after one more candidate, the largest of the forms."""
     above = [difference(form, piece.form) for form in forms]
-    if any(any(rise) and min(value(rise, p) for p in piece.polygon) >= 0 for rise in above):
+    if any(
+        min(value(rise, p) for p in piece.polygon) >= 0 if any(rise[:-1]) else rise[-1] > 0
+        for rise in above
+    ):
         yield piece
         return
     for form, part in _upper(forms, piece.polygon):
         rise = difference(form, piece.form)
-        if not any(rise):
-            yield Piece(form, piece.names | names, part)
+        if not any(rise[:-1]):
+            yield Piece(form, frozenset(names) if rise[-1] else piece.names | names, part)
             continue
         kept, lower = clip(part, rise), clip(part, difference(piece.form, form))
         if kept:

@@ -29,6 +29,7 @@ from solvable.scale.polygons import (
 
 Candidates = Sequence[tuple[str, tuple[LinearForm, ...]]]
 Box = tuple[tuple[Fraction, Fraction], ...]  # ends of each axis
+INFINITESIMAL = "+0"  # symbol of a positive number that is smaller than all others
 OPEN_BOX = (Fraction(0), Fraction(4))  # ends of an axis unless said otherwise
 
 
@@ -298,7 +299,9 @@ def _checked(
     point: Mapping[str, Fraction] | None,
 ) -> tuple[tuple[str, ...], dict[str, Fraction], Box]:
     """Axes, values of the other symbols and ends of the axes, or an error that says what is wrong."""
-    symbols = sorted({s for _, forms in candidates for form in forms for s in form.symbols})
+    symbols = sorted(
+        {s for _, forms in candidates for form in forms for s in form.symbols - {INFINITESIMAL}}
+    )
     for axis in axes:
         if axis not in symbols:
             raise InvalidParameter(unknown_choice("symbol of an axis", axis, symbols))
@@ -322,14 +325,14 @@ def _checked(
 
 
 def _affine(form: LinearForm, axes: Sequence[str], fixed: Mapping[str, Fraction]) -> Affine:
-    """A form as constant and slopes along the axes."""
+    """A form as constant, slopes along the axes and multiple of an infinitesimal."""
     held = form.at(fixed)
     slopes = dict(held.coefficients)
-    return (held.constant, *(slopes.get(axis, Fraction(0)) for axis in axes))
+    return (held.constant, *(slopes.get(axis, Fraction(0)) for axis in (*axes, INFINITESIMAL)))
 
 
 def _linear(form: Affine, axes: Sequence[str]) -> LinearForm:
-    return LinearForm.of(form[0], dict(zip(axes, form[1:], strict=True)))
+    return LinearForm.of(form[0], dict(zip(axes, form[1:], strict=False)))
 
 
 def _envelope(

@@ -14,7 +14,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 Point = tuple[Fraction, ...]
 Polygon = tuple[Point, ...]
-Affine = tuple[Fraction, ...]  # constant, then a slope per coordinate
+Affine = tuple[Fraction, ...]  # constant, a slope per coordinate, then what is of no account here
 
 Owner = TypeVar("Owner", bound=Hashable)
 Corner = TypeVar("Corner")
@@ -31,7 +31,7 @@ class Border(NamedTuple, Generic[Owner]):
 
 def value(form: Affine, point: Point) -> Fraction:
     """Value of an affine function at a point."""
-    return form[0] + sum((c * x for c, x in zip(form[1:], point, strict=True)), Fraction(0))
+    return form[0] + sum((c * x for c, x in zip(form[1:], point, strict=False)), Fraction(0))
 
 
 def difference(first: Affine, second: Affine) -> Affine:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -132,14 +132,34 @@ def candidates(network: Description) -> tuple[Candidate, ...]:
 
 
 def energy_forms(
-    network: Description, *, boxes: bool = True
+    network: Description, *, boxes: bool = True, least_gain: LinearForm | None = None
 ) -> tuple[tuple[str, tuple[LinearForm, ...]], ...]:
     """Energies of all patterns: E is the least over the rows of the largest of their forms.
 
     Without ``boxes`` the bounds on numbers of neurons and gains are left out, as in tables of the
-    literature.
+    literature. ``least_gain`` is the least exponent of gains, 0 unless given.
     """
-    return _table(candidates(network), boxes=boxes)
+    rows = candidates(network)
+    if least_gain is not None:
+        rows = tuple(_amplifying(candidate, least_gain) for candidate in rows)
+    return _table(rows, boxes=boxes)
+
+
+def _amplifying(candidate: Candidate, least_gain: LinearForm) -> Candidate:
+    """The pattern with gains bounded from below."""
+    programs = tuple(
+        replace(
+            program,
+            constraints=tuple(
+                replace(bound, constant=least_gain)
+                if bound.meaning.endswith("amplifies")
+                else bound
+                for bound in program.constraints
+            ),
+        )
+        for program in candidate.programs
+    )
+    return replace(candidate, programs=programs)
 
 
 def scaling_of(network: Description, at: Mapping[str, Fraction] | None = None) -> Scaling:

@@ -9,6 +9,7 @@ from solvable.errors import InvalidParameter, unknown_choice
 from solvable.scale.forms import LinearForm
 from solvable.scale.network import Description, Network
 from solvable.scale.phases import (
+    INFINITESIMAL,
     Candidates,
     PhaseDiagram,
     PhaseLine,
@@ -21,11 +22,13 @@ Ends = Mapping[str, tuple[Fraction, Fraction]]
 
 
 def sample_forms(network: Description) -> Candidates:
-    """Patterns with the forms of their sample exponent: those of the energy and kappa's."""
-    return [
-        (name, tuple(form + network.kappa for form in forms))
-        for name, forms in energy_forms(network)
-    ]
+    """Patterns with the forms of their sample exponent: those of the energy and kappa's.
+
+    Gains are beyond one, be it by an infinitesimal: a pattern that ties only where it amplifies
+    nothing is another one.
+    """
+    rows = energy_forms(network, least_gain=LinearForm.symbol(INFINITESIMAL))
+    return [(name, tuple(form + network.kappa for form in forms)) for name, forms in rows]
 
 
 def validity(network: Description) -> list[tuple[str, LinearForm]]:
