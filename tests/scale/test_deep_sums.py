@@ -10,7 +10,7 @@ import pytest
 from solvable.hermite import hermite_polynomials
 from solvable.models.scaling.overlap import hermite_modes
 from solvable.operators.activations import dual_kernel, evaluate
-from solvable.scale.deep_sums import SecondLayer
+from solvable.scale.deep_sums import SecondLayer, _line
 from solvable.scale.lazy_kernels import lazy_alignment, mode_moments
 from solvable.scale.pattern_sums import FirstLayer, Sizes
 
@@ -178,3 +178,19 @@ def test_amplified_fluctuations_are_what_a_second_layer_does_exactly():
 
     assert exact < least_of("GFL") < 1.01 * exact
     assert least_of("Mag") > 1.05 * exact
+
+
+def test_features_of_a_lazy_layer_are_its_eigenfunctions():
+    # <He_3, K, He_3> is 0.4716 / d^3, of which the fluctuations of |x|^2 in the linear one make 3/5:
+    # what is left is 6 times the cubic coefficient of the kernel
+    d = 1e5
+    seen = network(d=d).prior()
+    q, inner = 1.0, np.linspace(-0.1, 0.1, 41)
+    kernel = dual_kernel("erf", inner[:, None], np.full(41, q), np.ones(1))[:, 0]
+    cubic = np.polynomial.Polynomial.fit(inner, kernel, 9, domain=[-1, 1], window=[-1, 1]).coef[3]
+    assert seen.kernel[3] * d**3 == pytest.approx(6 * cubic, rel=1e-3)
+    nodes, weights = _line()
+    assert weights @ (seen.shape(3) * nodes) == pytest.approx(0, abs=1e-3)
+    assert weights @ (seen.shape(3) * hermite_polynomials(nodes, 3)[3]) == pytest.approx(
+        1, abs=1e-6
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from fractions import Fraction
 from math import factorial, pi, sqrt
 
 import numpy as np
@@ -15,6 +16,7 @@ from solvable.scale import network_of_flags, read_network, scaling_of
 from solvable.scale.given_sizes import read_sizes_words
 from solvable.scale.number_words import number_sentences, number_table, tie_sentence
 from solvable.scale.prefactors import break_tie, numbers_of, tie_of
+from solvable.scale.scaling import energy_forms
 
 DEEP = network_of_flags("erf:1,erf:1", "he3")
 
@@ -235,3 +237,22 @@ def test_a_gain_of_one_is_allowed_where_neurons_are_many():
     for amplified in ("Sp(1)-GFL(3)", "Sp(1)-GFL(5)"):
         assert held[amplified] <= held["Sp(1)-GP"] * (1 + 1e-6)
     assert held["Mag(1)-GFL(5)"] <= held["Mag(1)-GP"] * (1 + 1e-6)
+
+
+def test_sums_grow_with_the_exponents_of_the_calculator():
+    names = ["GP-GP", "GP-Sp(3)", "GP-GFL(3)", "GP-Mag(1)", "GP-Mag(3)", "GFL(1)-GP", "Sp(1)-GP"]
+    net = network_of_flags("erf:n1,erf:n2", "he3")
+    found = {}
+    for name, forms in energy_forms(net):
+        value = max(form({"n1": Fraction(1), "n2": Fraction(1)}) for form in forms)
+        found[name] = min(value, found.get(name, value))
+    small, large = (
+        {
+            row.name: row.energy
+            for row in numbers_of(net, {"d": d, "N1": d, "N2": d}, only=names).patterns
+        }
+        for d in (1e7, 1e9)
+    )
+    for name in names:
+        slope = np.log(large[name] / small[name]) / np.log(100)
+        assert slope == pytest.approx(float(found[name]), abs=0.02), name

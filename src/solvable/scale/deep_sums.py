@@ -97,7 +97,7 @@ class Features:
     numbers: LayerNumbers
 
     def shape(self, feature: int) -> np.ndarray:
-        """The cheapest mean of unit overlap with He_feature: K_1 e_j / <e_j, K_1, e_j>."""
+        """The cheapest mean of unit overlap with a feature: K_1 e_j / <e_j, K_1, e_j>."""
         return self.shapes[feature] / self.kernel[feature]
 
 
@@ -137,22 +137,36 @@ class SecondLayer:
         strengths = mean + sqrt(variance) * z
         return float(chance @ self.response(strengths[:, None] * shape, rest) ** 2)
 
+    @cached_property
+    def degrees(self) -> tuple[int, ...]:
+        """Hermite degrees that the kernel of the first layer is written in."""
+        return tuple(range(1, self.degree + 5, 2))
+
+    def moments(self, gain: float = 1.0) -> np.ndarray:
+        """The kernel of a first layer of the prior, or with one direction amplified, by degrees."""
+        return mode_moments(self.activations[0], self.degrees, self.first.dimension, gain)
+
+    @cached_property
+    def modes(self) -> np.ndarray:
+        """Hermite polynomials of those degrees at the nodes."""
+        return np.asarray(hermite_polynomials(_line()[0], self.degrees[-1])[list(self.degrees)])
+
     def prior(self, gain: float = 1.0) -> Features:
         """A first layer of the prior, or with one direction amplified."""
-        x, _ = _line()
-        highest = self.degree + 4
-        degrees = tuple(range(1, highest + 1, 2))
-        modes = hermite_polynomials(x, highest)[list(degrees)]
-        d = self.first.dimension
-        moments = mode_moments(self.activations[0], degrees, d, gain)
-        plain = mode_moments(self.activations[0], degrees, d)
-        at = {j: degrees.index(j) for j in self.features}
+        left = self.moments(gain)
+        last = self.degrees.index(self.degree)
         # claim ii: the products of degree m all gain the same factor
-        grown = moments[at[self.degree], at[self.degree]] / plain[at[self.degree], at[self.degree]]
+        grown = float(left[last, last] / self.moments()[last, last])
+        # Overlaps with He_1 and He_3 of one random function are correlated, as |x|^2 fluctuates; the
+        # eigenfunctions are what is left of each after those of lower degree.
+        shapes, kernel = {}, {}
+        for at, j in enumerate(self.features):
+            shapes[j], kernel[j] = left[at] @ self.modes, float(left[at, at])
+            left = left - np.outer(left[at], left[at]) / kernel[j]
         return Features(
-            {j: moments[at[j]] @ modes for j in self.features},
-            {j: float(moments[at[j], at[j]]) for j in self.features},
-            lazy_alignment(self.activations, self.degree, d) * float(grown),
+            shapes,
+            kernel,
+            lazy_alignment(self.activations, self.degree, self.first.dimension) * grown,
             gain_cost(self.sizes.widths[0], gain),
             LayerNumbers("GFL", 1, gain=gain) if gain > 1 else LayerNumbers("GP"),
         )
@@ -161,12 +175,13 @@ class SecondLayer:
         """A first layer with M neurons at (u, r)."""
         share = neurons / self.sizes.widths[0]
         spike = smoothed(self.activations[0], u * _line()[0], r)
-        modes = hermite_modes(self.activations[0], self.features, u, r)
-        # claim i: K_1 = K_rest + (M / N_1) s s^T
+        sizes = hermite_modes(self.activations[0], self.features, u, r)
+        # claim i: K_1 = K_rest + (M / N_1) s s^T; the spike is along no He_j alone
         shapes, kernel = {}, {}
-        for j, size in zip(self.features, modes, strict=True):
-            shapes[j] = prior.shapes[j] + share * float(size) * spike
-            kernel[j] = prior.kernel[j] + share * float(size) ** 2
+        rest = self.moments()
+        for at, (j, size) in enumerate(zip(self.features, sizes, strict=True)):
+            shapes[j] = rest[at] @ self.modes + share * float(size) * spike
+            kernel[j] = float(rest[at, at]) + share * float(size) ** 2
         # the second layer's prior follows the spike: kappa_1^2 c^2 M / N_1 for few neurons
         lazy = prior.lazy + self.around(0.0, spike, share)
         cost = neurons * self.first.cost(u, r)
