@@ -208,6 +208,7 @@ def made(scaled_samples, alignment, predicted, *, gap=0.0, start="both", **metri
         "outlier_overlap": 1.4,
         "outlier_rest": 0.3,
         "bulk_rest": 0.9,
+        "test_error": 0.8,
         "virial": 1.0,
         "duration": 20.0,
         "effective_samples": 40.0,
@@ -220,7 +221,7 @@ def made(scaled_samples, alignment, predicted, *, gap=0.0, start="both", **metri
             "alignment_planted": alignment * factor + gap / 2,
         }
         records.append(base | both | {"alignment": alignment * factor})
-    names = ("outliers", "outlier_overlap", "outlier_rest", "bulk_rest", "virial")
+    names = ("outliers", "outlier_overlap", "outlier_rest", "bulk_rest", "test_error", "virial")
     prediction = {"alignment": predicted} | {name: base[name] for name in names}
     return Point(setting.model_dump(), records, prediction, setting)
 
@@ -239,6 +240,7 @@ def test_claims_hold_of_what_is_predicted_and_fail_of_what_is_not():
         ("outlier_rest", "specialised-neurons-shrink"),
         ("outlier_overlap", "strength-of-specialised-neurons"),
         ("virial", "posterior-is-sampled"),
+        ("test_error", "test-error"),
     ):
         off = [replace(p, prediction={**p.prediction, name: 2 * p.prediction[name]}) for p in good]
         assert statuses(off)[claim] == "fails"

@@ -145,6 +145,13 @@ CLAIMS = (
         DERIVED, "A tenth, for what the theory leaves out.", sample_factor, power=0.3,
     ),
     Agreement(
+        "test-error",
+        "The test error of single networks of the posterior is the predicted one.",
+        "test_error", DERIVED, within=0.08, relative=True, power=0.15,
+        because="What the theory leaves out: fluctuations of other modes, and their correlations.",
+        where=settled, missing=UNSETTLED,
+    ),
+    Agreement(
         "outliers",
         "As many neurons as in the posterior are beyond three standard deviations of the prior.",
         "outliers", DERIVED, within=0.25, relative=True, power=0.5,

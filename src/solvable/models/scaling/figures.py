@@ -21,12 +21,15 @@ LEARNING = Panel(
     "alignment",
     "What networks of the posterior learn of the target",
     "alignment with the target",
-    [Trace("alignment", "")],
-    "Alignment against samples over kappa sqrt(chi N d). Points: Langevin networks, from the prior and "
-    "planted; lines: the posterior at this size. Vertical lines: where it is predicted to specialise.",
+    [
+        Trace("alignment", ""),
+        Trace("one_mode_alignment", "the target's mode alone", measured=False, dashed=True),
+    ],
+    "Points: Langevin networks, from the prior and planted; lines: the posterior at this size. Dashed: "
+    "the large deviation alone, as if specialised neurons carried no other modes than the target's. "
+    "Vertical lines: the onset in the limit of large sizes.",
     overlay=("dimension",),
     markers={"onset": "onset"},
-    y_range=(-0.03, 1.03),
 )
 
 
@@ -180,7 +183,7 @@ PANELS = (
         "mean squared error",
         [
             Trace("training_error", "training", theory=None),
-            Trace("test_error", "test", theory=None),
+            Trace("test_error", "test"),
         ],
         "A test error of 1 is that of a network that outputs 0. Alignment is necessary, not enough: "
         "specialised neurons carry other modes than the target's, which cost samples to cancel.",

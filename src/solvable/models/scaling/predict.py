@@ -11,7 +11,7 @@ from solvable.frame.points import NO_PREDICTION, Metrics, listed
 from solvable.models.scaling.large_deviation import large_deviation, readout_scale
 from solvable.models.scaling.overlap import profile
 from solvable.models.scaling.parameters import CurseParameters
-from solvable.models.scaling.posterior import posterior
+from solvable.models.scaling.posterior import learning_curve, posterior
 
 LAW_EDGES = np.linspace(0.0, 4.0, 41)
 """Edges of the bins of |u| in which neurons are counted."""
@@ -26,7 +26,7 @@ def predict(parameters: CurseParameters) -> Metrics:
     """What the posterior at this size learns, and the energies of full alignment."""
     learnt, energies = _learnt(parameters), _energies(parameters)
     reasons = [str(part.pop(NO_PREDICTION)) for part in (learnt, energies) if NO_PREDICTION in part]
-    found = learnt | energies | {"virial": 1.0}
+    found = learnt | energies | {"virial": 1.0, "one_mode_alignment": _one_mode(parameters)}
     return found | ({NO_PREDICTION: "; ".join(reasons)} if reasons else {})
 
 
@@ -64,6 +64,24 @@ def _learnt(parameters: CurseParameters) -> Metrics:
         found.bulk_rest, listed(law), found.risk, found.ridge, found.onset / parameters.unit,
     )  # fmt: skip
     return dict(zip(LEARNT, values, strict=True))
+
+
+def _one_mode(parameters: CurseParameters) -> float | None:
+    """Alignment of the large deviation alone: the target's mode as if neurons carried no other."""
+    try:
+        curve = learning_curve(
+            dimension=parameters.dimension,
+            width=parameters.width,
+            samples=[parameters.samples],
+            kappa=parameters.kappa,
+            degree=parameters.degree,
+            activation=parameters.activation,
+            readout=parameters.readout,
+        )
+    except NotConverged:
+        return None
+    value = float(curve.alignment[0])
+    return value if np.isfinite(value) else None
 
 
 def _energies(parameters: CurseParameters) -> Metrics:
@@ -109,5 +127,6 @@ def chance(parameters: CurseParameters, prediction: Metrics) -> Metrics:
         "outlier_overlap": 2 * exp(-(edge**2) / 2) / sqrt(2 * pi) / tail / sqrt(d),
         "outlier_rest": (d - 1) / d,
         "bulk_rest": (d - 1) / d,
+        "test_error": 1 + float(powers[1]) / chi,
         "virial": 1 + parameters.samples * float(pull) / (parameters.kappa * weights),
     }

@@ -36,17 +36,23 @@ PRESETS = {
             "dimension": (10,),
             "kappa": (0.5, 1.0),
             "scaled_samples": (5.0, 8.0, 11.0, 14.0, 20.0, 28.0),
+            "steps": (1_500,),
         },
         replicates=12,
     ),
     "onset": Preset(
         "Curves of 5, 8 and 12 dimensions fall together and sharpen; five minutes.",
-        {"dimension": (5, 8, 12), "scaled_samples": (5.0, 9.0, 14.0, 22.0)},
+        {"dimension": (5, 8, 12), "scaled_samples": (5.0, 9.0, 14.0, 22.0), "steps": (1_500,)},
         replicates=12,
     ),
     "width": Preset(
         "Specialised neurons against the width, 4 to 36 units per dimension; four minutes.",
-        {"dimension": (8,), "width_ratio": (4.0, 9.0, 16.0, 25.0, 36.0), "scaled_samples": (20.0,)},
+        {
+            "dimension": (8,),
+            "width_ratio": (4.0, 9.0, 16.0, 25.0, 36.0),
+            "scaled_samples": (20.0,),
+            "steps": (1_500,),
+        },
         replicates=10,
     ),
 }
