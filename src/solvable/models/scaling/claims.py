@@ -24,7 +24,7 @@ UNSETTLED = (
     "no point with both starts is in equilibrium: they disagree, or the second half of the run is worth "
     "fewer than ten independent draws, or is short, or its step is large. Raise steps; with N near d, "
     "and from d = 20 on, neurons specialise after times that grow exponentially with d, of which no run "
-    "of this length tells"
+    "of this length tells. Or layers are narrower than their inputs: raise width_ratio"
 )
 
 UNSPECIALISED = UNSETTLED + "; or fewer than one specialised neuron is predicted"
@@ -58,8 +58,8 @@ def planted_over_prior(point: Point) -> np.ndarray | None:
 
 
 def settled(cell: Cell) -> bool:
-    """Cells of points in equilibrium."""
-    return in_equilibrium(cell.point)
+    """Cells of points in equilibrium, of layers whose kernel fluctuates little (note 2.7)."""
+    return in_equilibrium(cell.point) and cell.setting.width >= cell.setting.dimension
 
 
 def with_outliers(least: float) -> Callable[[Cell], bool]:
