@@ -147,7 +147,7 @@ def compare(
     ]
     phases: PhaseDiagram | PhaseLine | None = None
     if len(free) == 1:
-        phases = phase_line(rows, free[0], box=box)
+        phases = phase_line(rows, free[0], box=box, limits=_limits(titles, held))
     elif free:
         phases = phase_diagram(rows, *free, box=box, limits=_limits(titles, held))
     return Comparison(titles, found, phases, _warnings(networks))

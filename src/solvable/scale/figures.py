@@ -42,23 +42,26 @@ def phase_figure(diagram: PhaseDiagram, *, comparison: bool = False) -> Figure:
     if outside:
         names = listed([limit.name for limit in diagram.limits])
         regions.append(Region(f"hatched: {names}", outside, -1, hatched=True))
+    edges = _edges(kinds, diagram)
     return Figure(
         "phase-diagram",
         f"{'Fewest samples' if comparison else 'Phases'} over {diagram.x} and {diagram.y}",
         f"{diagram.x} (exponent of d)",
         f"{diagram.y} (exponent of d)",
-        _edges(kinds, diagram),
-        _caption(diagram, small, comparison=comparison),
+        edges,
+        _caption(diagram, small, comparison=comparison, dashes=len(edges[1].x) > 0),
         regions=regions,
     )
 
 
-def _caption(diagram: PhaseDiagram, small: Sequence[str], *, comparison: bool) -> str:
-    text = (
-        "A line is where the winner changes, a dashed one where only its exponent does."
+def _caption(diagram: PhaseDiagram, small: Sequence[str], *, comparison: bool, dashes: bool) -> str:
+    solid, dashed = (
+        ("the winner changes", "exponents")
         if comparison
-        else "A line is where the exponent changes its form, a dashed one where only ties do."
+        else ("the exponent changes its form", "ties")
     )
+    text = f"A line is where {solid}" if diagram.edges else "One cell fills the range"
+    text += f", a dashed one where only {dashed} change." if dashes else "."
     if diagram.point:
         at = ", ".join(f"{symbol} = {number}" for symbol, number in sorted(diagram.point.items()))
         text += f" At {at}."
@@ -72,6 +75,13 @@ def line_figure(line: PhaseLine) -> Figure:
     places = [line.box[0][0], *line.breakpoints, line.box[0][1]]
     curve = [float(line.at(place)) for place in places]
     markers = [Marker(float(place), f"{line.x} = {place}") for place in line.breakpoints]
+    markers += [
+        Marker(
+            float(end), f"{'left' if (end,) == max(limit.outside) else 'right'}: {limit.name}", 1
+        )
+        for limit in line.limits
+        for (end,) in limit.segment
+    ]
     named = (f"{power('d', cell.form)}: {listed(cell.names, 3)}" for cell in line.cells)
     return Figure(
         "phase-line",

@@ -5,7 +5,7 @@ The exponent is the least, over patterns of feature learning, of the largest of 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -81,7 +81,7 @@ class Limit:
 
     name: str  # "width of layer 1 below d"
     equation: str
-    segment: tuple[Point, ...]  # of the line within the box; empty if the line is its border
+    segment: tuple[Point, ...]  # of the line within the box, or a point; empty if it is its border
     outside: Polygon  # part of the box in which the theory is not valid
 
 
@@ -157,12 +157,15 @@ class PhaseLine:
         Values of the other symbols.
     cells : tuple of Cell
         Segments, in order along the axis.
+    limits : tuple of Limit
+        Of validity.
     """
 
     x: str
     box: Box
     point: dict[str, Fraction]
     cells: tuple[Cell, ...]
+    limits: tuple[Limit, ...] = ()
 
     @property
     def breakpoints(self) -> tuple[Fraction, ...]:
@@ -187,6 +190,7 @@ class PhaseLine:
             "at": {symbol: str(x) for symbol, x in self.point.items()},
             "cells": [cell.to_dict() for cell in self.cells],
             "breakpoints": [str(place) for place in self.breakpoints],
+            "limits": [{"name": limit.name, "equation": limit.equation} for limit in self.limits],
         }
 
 
@@ -250,8 +254,7 @@ def phase_diagram(
     order = sorted(range(len(cells)), key=lambda i: (-cells[i].area, cells[i].pieces))
     cells = [cells[i] for i in order]
     edges = [_edge(border, cells, axes) for border in borders(_owned(cells))]
-    lines = [_limit(name, _affine(form, axes, fixed), axes, sides) for name, form in limits]
-    found = tuple(line for line in lines if line is not None)
+    found = _limits(limits, axes, fixed, sides)
     return PhaseDiagram(x, y, sides, fixed, tuple(cells), tuple(edges), found)
 
 
@@ -261,12 +264,13 @@ def phase_line(
     *,
     box: Mapping[str, tuple[Fraction, Fraction]] | None = None,
     point: Mapping[str, Fraction] | None = None,
+    limits: Sequence[tuple[str, LinearForm]] = (),
 ) -> PhaseLine:
     r"""Subdivide an interval by :math:`\min_c \max_{f \in c} f(x)`, exactly.
 
     Parameters
     ----------
-    candidates, x, box, point
+    candidates, x, box, point, limits
         As in :func:`phase_diagram`, for one symbol.
 
     Returns
@@ -289,7 +293,8 @@ def phase_line(
     axes, fixed, sides = _checked(candidates, (x,), box, point)
     pieces = _envelope(candidates, axes, fixed, sides)
     cells = [_cell(pieces, [i], axes) for i in range(len(pieces))]
-    return PhaseLine(x, sides, fixed, tuple(sorted(cells, key=lambda cell: min(cell.pieces[0]))))
+    cells.sort(key=lambda cell: min(cell.pieces[0]))
+    return PhaseLine(x, sides, fixed, tuple(cells), _limits(limits, axes, fixed, sides))
 
 
 def _checked(
@@ -397,6 +402,16 @@ def listed(names: Sequence[str], most: int = 4) -> str:
     return " and ".join([", ".join(names[:-1])] * (len(names) > 1) + list(names[-1:]))
 
 
+def _limits(
+    limits: Iterable[tuple[str, LinearForm]],
+    axes: Sequence[str],
+    fixed: Mapping[str, Fraction],
+    sides: Box,
+) -> tuple[Limit, ...]:
+    lines = (_limit(name, _affine(form, axes, fixed), axes, sides) for name, form in limits)
+    return tuple(line for line in lines if line is not None)
+
+
 def _limit(name: str, form: Affine, axes: Sequence[str], sides: Box) -> Limit | None:
     """A limit of validity within the box, or nothing if all of the box is on its valid side."""
     box = rectangle(*sides)
@@ -404,7 +419,7 @@ def _limit(name: str, form: Affine, axes: Sequence[str], sides: Box) -> Limit | 
     if not outside or min(value(form, corner) for corner in box) >= 0:
         return None
     on_line = tuple(corner for corner in outside if value(form, corner) == 0)
-    segment = on_line if len(on_line) == 2 else ()
+    segment = on_line if len(on_line) == len(axes) else ()
     return Limit(
         name, equation(_linear(form, axes), axes) if any(form[1:]) else "", segment, outside
     )

@@ -95,5 +95,5 @@ def phases_of(
             )
     rows = sample_forms(model)
     if not y:
-        return phase_line(rows, x, box=box, point=point)
+        return phase_line(rows, x, box=box, point=point, limits=validity(model))
     return phase_diagram(rows, x, y, box=box, point=point, limits=validity(model))
