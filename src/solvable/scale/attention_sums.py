@@ -10,6 +10,7 @@ from math import log, sqrt
 import numpy as np
 
 from solvable.hermite import gaussian_quadrature
+from solvable.scale.lazy_kernels import fluctuations
 from solvable.scale.pattern_sums import (
     Kind,
     LayerNumbers,
@@ -56,7 +57,7 @@ class AttentionBlock:
 
     def around(self, mean: float, variance: float, rest: float = 1.0) -> float:
         """E of the squared overlap at strengths of this mean and variance."""
-        z, chance = gaussian_quadrature(10)
+        z, chance = fluctuations(variance, 10)
         return float(chance @ self.overlap(mean + sqrt(variance) * z, rest) ** 2)
 
     def optimum(self, kind: Kind, alignment: float, *, frozen: bool, one_route: bool) -> Optimum:

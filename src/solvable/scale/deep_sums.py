@@ -38,7 +38,7 @@ def _line() -> tuple[np.ndarray, np.ndarray]:
 
 @lru_cache(maxsize=4)
 def _strengths(wide: bool, centred: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Nodes and weights of fluctuating strengths: where they are wide, the response saturates."""
+    """Nodes and weights of fluctuating strengths, about a mean or about 0."""
     z, chance = gaussian_quadrature(10, (0.0,)) if wide else gaussian_quadrature(10)
     # the response is odd, its square even
     kept = (np.abs(z) < 8) & ((z > 0) | (not centred))
@@ -132,8 +132,7 @@ class SecondLayer:
 
     def around(self, mean: float, shape: np.ndarray, variance: float, rest: float = 1.0) -> float:
         """E C(a)^2 of strengths a with this mean and variance along a shape."""
-        wide = bool(variance * (_line()[1] @ shape**2) > 0.1)
-        z, chance = _strengths(wide, mean == 0)
+        z, chance = _strengths(float(variance * (_line()[1] @ shape**2)) > 0.1, mean == 0)
         strengths = mean + sqrt(variance) * z
         return float(chance @ self.response(strengths[:, None] * shape, rest) ** 2)
 

@@ -23,11 +23,16 @@ def mode_moments(
 
     The component of a neuron along the target has the variance ``gain`` times that of the prior, 1/d.
     """
-    z, chance = gaussian_quadrature(32)
+    z, chance = fluctuations(gain / dimension, 32)
     r, share = perpendicular_law(dimension)
     u = np.sqrt(gain / dimension) * z
     modes = hermite_modes(activation, degrees, u[:, None], r[None, :])
     return np.asarray(np.einsum("aij,bij,i,j->ab", modes, modes, chance, share))
+
+
+def fluctuations(variance: float, n_nodes: int) -> tuple[np.ndarray, np.ndarray]:
+    """Rule for a normal variable times a strength of this variance: by panels where neurons saturate."""
+    return gaussian_quadrature(20, (0.0,)) if variance > 0.1 else gaussian_quadrature(n_nodes)
 
 
 def perpendicular_law(dimension: float, points: int = 24) -> tuple[np.ndarray, np.ndarray]:

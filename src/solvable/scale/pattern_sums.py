@@ -16,7 +16,7 @@ from solvable.models.scaling.overlap import (
     neuron_overlap,
     profile,
 )
-from solvable.scale.lazy_kernels import mode_moments, perpendicular_law
+from solvable.scale.lazy_kernels import fluctuations, mode_moments, perpendicular_law
 
 Kind = Literal["GP", "GFL", "Sp", "Mag"]
 
@@ -136,7 +136,7 @@ class FirstLayer:
             moments = mode_moments(self.activation, (degree,), self.dimension, gain)
             return float(moments[0, 0])
         # c = v(w_+) - v(w_-) with the components along (1, 1) and (1, -1); the first is amplified
-        z, chance = gaussian_quadrature(48)
+        z, chance = fluctuations(gain / self.dimension, 48)
         r, share = perpendicular_law(self.dimension - 1)
         first, second = (
             self.overlap.value(np.sqrt(size / self.dimension) * z[:, None], r[None, :])
