@@ -120,7 +120,6 @@ def scale(
     from solvable.scale.given_sizes import read_sizes_words
     from solvable.scale.reading import read_assignments, read_ranges
     from solvable.scale.real import describe_all
-    from solvable.scale.report import DIRECTORY, fingerprint_of, write_answer
 
     flags = {"layers": layers, "target": target, "readout": readout, "kappa": kappa}
     networks, real = describe_all(
@@ -136,6 +135,8 @@ def scale(
     )
     files = None
     if output is not None or phase is not None:
+        from solvable.scale.report import DIRECTORY, fingerprint_of, write_answer
+
         fingerprint = fingerprint_of(networks, at, box, phase, numbers, real and real.to_dict())
         directory = output or DIRECTORY.default(answer.title, fingerprint)
         given = flags | {"data": data, "column": column, "act": act, "at": at, "range": box}
@@ -176,8 +177,6 @@ def _command(
 
 def _tell_all(answer: Answer, *, symbolic: bool) -> None:
     from solvable.cli.terminal import write, write_prose
-    from solvable.scale.phases import PhaseDiagram
-    from solvable.scale.report import cell_table, edge_table
 
     if answer.comparison is None:
         _tell(answer, symbolic=symbolic or not (answer.found[0].winners or answer.phases))
@@ -188,6 +187,9 @@ def _tell_all(answer: Answer, *, symbolic: bool) -> None:
         write_prose("What to change to need fewer samples", style="bold")
         write_prose(*(f"- {said}" for said in answer.changes))
     if answer.phases is not None:
+        from solvable.scale.phases import PhaseDiagram
+        from solvable.scale.report import cell_table, edge_table
+
         write("")
         write_prose("Phases", style="bold")
         write("", cell_table(answer.phases))
