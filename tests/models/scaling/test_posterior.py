@@ -69,9 +69,25 @@ def test_langevin_ensembles_elsewhere(row):
         readout=readout,
     )
     assert abs(found.alignment - overlap) < 3 * np.hypot(error, found.error)
-    # outliers are threshold counts: the theory has up to a fifth too many near the onset
-    assert abs(found.outliers - outliers) < 3 * spread + 0.12 * outliers
+    assert abs(found.outliers - outliers) < 3 * np.hypot(spread, 0.03 * outliers)
     assert found.caveat is None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("dimension", "width", "samples", "kappa", "readout", "risk", "error"),
+    [
+        (8, 80, 101, 0.5, "standard", 1.072, 0.013),
+        (6, 24, 294, 0.25, "mean-field", 0.848, 0.009),
+        (5, 50, 504, 4.0, "standard", 0.944, 0.010),
+    ],
+)
+def test_risk_of_langevin_ensembles(dimension, width, samples, kappa, readout, risk, error):
+    # squared error on new inputs, same ensembles; further beyond the onset the theory is .1 too low
+    found = posterior(
+        dimension=dimension, width=width, samples=samples, kappa=kappa, readout=readout
+    )
+    assert abs(found.risk - risk) < 3 * error
 
 
 def test_one_ensemble_with_what_its_neurons_do():

@@ -20,11 +20,24 @@ BINS = 61
 
 @dataclass(frozen=True)
 class Background:
-    """What all neurons together do to one: ridge, and the price of its modes beside the target's."""
+    """What all neurons together do to one: ridge, and the price of its modes beside the target's.
+
+    Parameters
+    ----------
+    ridge : float
+        Effective ridge.
+    price : ndarray of shape (neurons,)
+        Inverse variance of the readout that a neuron's other modes add.
+    inflation : float
+        Error of the mean network over that of its functions of x_1: the noise that it fits adds to it.
+    unfitted : ndarray of shape (neurons,)
+        Power of a neuron's other modes that the rest of the network does not cancel.
+    """
 
     ridge: float
     price: np.ndarray
-    noise: float
+    inflation: float
+    unfitted: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -105,11 +118,11 @@ class Layer:
 
     @cached_property
     def modes(self) -> np.ndarray:
-        """Overlaps of each neuron with the Hermite polynomials of degree 0 to 7."""
+        """Overlaps of each neuron with the Hermite polynomials of degree 0 to 11."""
         u, r, _ = self.neurons
         s = np.sqrt(u * u + r)
         shape = profile(self.activation)
-        return np.stack([shape.coefficient(m, s) * (u / s) ** m for m in range(8)], axis=1)
+        return np.stack([shape.coefficient(m, s) * (u / s) ** m for m in range(12)], axis=1)
 
     @cached_property
     def target_overlap(self) -> np.ndarray:
@@ -186,48 +199,43 @@ def background_of(layer: Layer) -> tuple[Background, np.ndarray]:
     r"""Self-consistent ridge and prices on the typical data set, and the law of a neuron."""
     # Modes of momentum l see a random Gram matrix of N neurons in D_l directions: with its resolvent
     #   R_l^-1 = (kappa_eff/P) I + (N/D_l) <s^2 c_l c_l^T>,   1/s^2 = 1/g + sum_l c_l^T R_l c_l,
-    # a neuron pays c_l^T R_l c_l for each, less (E_g/P) c_l^T R_l^2 c_l for the noise of the data that
-    # it fits; kappa_eff = kappa + (kappa_eff/P) df with df the number of modes fitted, and E_g the error.
-    share, rest = layer.parts
+    # a neuron pays c_l^T R_l c_l for each, less (E/P) c_l^T R_l^2 c_l for the noise of the data that
+    # it fits; kappa_eff = kappa + (kappa_eff/P) df with df the number of modes fitted, and E the error
+    # of the network where the neuron mixes directions.
+    others, rest = layer.parts[0][1:], layer.parts[1]
     samples, width = layer.samples, layer.width
     data = DataSet.typical(layer.degree, samples)
-    ridge, noise = 1.1 * layer.kappa, np.zeros(layer.neurons[0].size)
-    chance = bin_places()[1]
-    beyond = np.minimum(np.cumsum(chance), np.cumsum(chance[::-1])[::-1])
-    # inputs beyond the largest that a data set holds make no noise
-    chance = chance * -np.expm1(-2 * samples * beyond)
-    mixed = layer.mixing @ chance
-    law = np.exp(layer.neurons[2])
-    resolvents = [_resolvent(part, law * layer.scale, ridge, layer) for part in share[1:]]
-    t, error = None, 1.0
+    ridge, noise, inflation = 1.1 * layer.kappa, np.zeros(layer.neurons[0].size), 1.0
+    law, t = np.exp(layer.neurons[2]), None
+    resolvents = [_resolvent(part, law * layer.scale, ridge, layer) for part in others]
     for _ in range(300):
-        price = rest * samples / ridge * (1 - noise / ridge)
-        for part, seen in zip(share[1:], resolvents, strict=True):
+        price, unfitted = rest * samples / ridge * (1 - noise / ridge), rest
+        for part, seen in zip(others, resolvents, strict=True):
             held = part.modes @ seen
-            price = price + (held * part.modes).sum(1) - noise / samples * (held**2).sum(1)
-        background = Background(ridge, np.maximum(price, -0.9 / layer.scale), error)
+            square = (held**2).sum(1)
+            price = price + (held * part.modes).sum(1) - noise / samples * square
+            unfitted = unfitted + (ridge / samples) ** 2 * square
+        price = np.maximum(price, -0.9 / layer.scale)
+        background = Background(ridge, price, inflation, unfitted)
         problem = field_problem(layer, data, background)
         t, law = problem.saddle(width, t)
         weight = law * problem.variance
-        fitted = width * float(weight @ rest) * samples / ridge
-        change = kept = 0.0
-        for k, part in enumerate(share[1:]):
-            fresh = _resolvent(part, weight, ridge, layer)
-            left = np.eye(fresh.shape[0]) - ridge / samples * fresh
-            fitted += part.multiplicity * float(np.trace(left))
-            kept += part.multiplicity * float((left * left.T).sum()) / samples
-            change = max(change, float(np.abs(fresh - resolvents[k]).max() / np.abs(fresh).max()))
-            resolvents[k] = 0.4 * resolvents[k] + 0.6 * fresh
+        fresh = [_resolvent(part, weight, ridge, layer) for part in others]
+        lefts = [np.eye(seen.shape[0]) - ridge / samples * seen for seen in fresh]
+        counts = [part.multiplicity for part in others]
         seen = width * (problem.features.T * weight) @ problem.features
-        left = np.eye(t.size) - ridge * np.linalg.inv(ridge * np.eye(t.size) + seen)
-        fitted += float(np.trace(left))
-        residual = float((ridge * t) @ (ridge * t)) / samples
+        own = np.eye(t.size) - ridge * np.linalg.inv(ridge * np.eye(t.size) + seen)
+        fitted = width * float(weight @ rest) * samples / ridge + float(np.trace(own))
+        fitted += sum(c * float(np.trace(left)) for c, left in zip(counts, lefts, strict=True))
+        kept = sum(c * float((left * left.T).sum()) for c, left in zip(counts, lefts, strict=True))
+        inflation = 1 / max(1 - kept / samples, 0.2)
         output = width * layer.functions.T @ (weight * (problem.features @ t))
-        local = layer.mixing @ (chance * (data.target - output) ** 2) / mixed
-        noise = noise / 2 + local / max(1 - kept, 0.2) / 2
-        error = residual / max(1 - kept, 0.2)
+        noise = noise / 2 + inflation * _local_error(layer, data, output) / 2
         fresh_ridge = layer.kappa + ridge * fitted / samples
-        change = max(change, abs(fresh_ridge / ridge - 1))
+        change = abs(fresh_ridge / ridge - 1)
+        for old, new in zip(resolvents, fresh, strict=True):
+            change = max(change, float(np.abs(new - old).max() / np.abs(new).max()))
+        resolvents = [0.4 * old + 0.6 * new for old, new in zip(resolvents, fresh, strict=True)]
         ridge = 0.4 * ridge + 0.6 * fresh_ridge
         if change < 1e-5:
             return background, law
@@ -236,6 +244,15 @@ def background_of(layer: Layer) -> tuple[Background, np.ndarray]:
         f"P = {samples}, kappa = {layer.kappa:g}: last change {change:.1e}.",
         {"change": change, "ridge": ridge},
     )
+
+
+def _local_error(layer: Layer, data: DataSet, output: np.ndarray) -> np.ndarray:
+    """Squared error where each neuron mixes directions, over inputs that a data set is apt to hold."""
+    chance = bin_places()[1]
+    beyond = np.minimum(np.cumsum(chance), np.cumsum(chance[::-1])[::-1])
+    chance = chance * -np.expm1(-2 * layer.samples * beyond)
+    error = layer.mixing @ (chance * (data.target - output) ** 2)
+    return np.asarray(error / (layer.mixing @ chance))
 
 
 def _resolvent(part: Sector, weight: np.ndarray, ridge: float, layer: Layer) -> np.ndarray:
