@@ -12,8 +12,8 @@ import pytest
 
 from solvable.errors import InvalidParameter
 from solvable.scale import network_of_flags, read_network, scaling_of
+from solvable.scale.energies import candidates, energy_forms
 from solvable.scale.forms import LinearForm
-from solvable.scale.scaling import candidates, energy_forms
 from solvable.scale.tropical import minimise
 
 
@@ -214,7 +214,7 @@ def test_answers_do_not_depend_on_how_the_network_is_written():
         ("erf:1", "he0", "integers from 1 to 9"),
         ("erf:1", "he99", "integers from 1 to 9"),
         ("erf:1", "cubic", "heK or parityK"),
-        (",".join(["erf:1"] * 10), "he3", "10 hidden layers"),
+        (",".join(["erf:1"] * 13), "he3", "13 hidden layers"),
     ],
 )
 def test_bad_networks_are_refused_in_one_line(layers, target, says):
@@ -296,6 +296,39 @@ def test_twenty_networks_drawn_at_random():
             < module.brute_force(layers, chi, degree) + float(kappa) - float(found.exponent)
             < 0.02
         )
+
+
+def test_deep_networks_by_one_pass_are_those_of_all_programs():
+    # The pass through the layers solves no program; both are exact.
+    rng = np.random.default_rng(3)
+    module = brute_force()
+    for _ in range(12):
+        *_, kappa, found, _, _ = module.draw(rng, most_layers=2)
+        least = min(
+            minimum.value
+            for candidate in candidates(found.network)
+            for program in candidate.programs
+            if (minimum := minimise(program, {}, faces=False)) is not None
+        )
+        assert least + kappa == found.exponent
+
+
+@pytest.mark.parametrize("act", ["erf", "relu"])
+def test_ten_layers_are_answered(act):
+    # The last layer alone is enough: sqrt(N d).
+    found = scaling_of(
+        network_of_flags(",".join([f"{act}:5/4"] * 10), "he3" if act == "erf" else "he4")
+    )
+    assert found.exponent == Fraction(9, 8)
+    assert "-".join(["GP"] * 9 + ["Sp(1)"]) in found.ties
+    # M d = N/M at M = d^(1/8).
+    (winner,) = [held for held in found.winners if held.name.endswith("GP-Sp(1)")]
+    assert winner.free == {"M10": (Fraction(1, 8),) * 2, "mu10": (0, 0)}
+
+
+def test_closed_forms_of_too_many_patterns_are_refused():
+    with pytest.raises(InvalidParameter, match="two hidden layers"):
+        scaling_of(network_of_flags("relu:a,relu:b,relu:c", "he4"))
 
 
 def test_optimal_sizes_attain_the_energy():

@@ -10,12 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from solvable.errors import InvalidParameter
+from solvable.scale.energies import candidates, energy_forms
 from solvable.scale.forms import LinearForm
 from solvable.scale.phases import INFINITESIMAL, Cell, phase_diagram, phase_line
 from solvable.scale.polygons import area, borders, clip, contains, joined, rectangle
 from solvable.scale.reading import network_of_flags
-from solvable.scale.scaling import candidates, energy_forms, minimise_value, scaling_of
+from solvable.scale.scaling import scaling_of
 from solvable.scale.sizes import phases_of
+from solvable.scale.tropical import minimise
 
 F = Fraction
 BOX = {"n1": (F(0), F(7)), "n2": (F(0), F(7))}
@@ -151,8 +153,8 @@ def test_ten_thousand_points_against_the_linear_programs() -> None:
     rng = random.Random(3)
     for _ in range(10_000):
         point = {"n1": generic(rng, 0, 7), "n2": generic(rng, 0, 7)}
-        values = (minimise_value(program, point) for program in programs)
-        least = min(value for value in values if value is not None)
+        found = (minimise(program, point, faces=False) for program in programs)
+        least = min(minimum.value for minimum in found if minimum is not None)
         assert diagram.at(point["n1"], point["n2"])[0] == least
 
 

@@ -13,10 +13,10 @@ from solvable.errors import InvalidParameter
 from solvable.models.scaling.constants import specialisation
 from solvable.models.scaling.large_deviation import large_deviation
 from solvable.scale import network_of_flags, read_network, scaling_of
+from solvable.scale.energies import energy_forms
 from solvable.scale.given_sizes import read_sizes_words
 from solvable.scale.number_words import number_sentences, number_table, tie_sentence
 from solvable.scale.prefactors import break_tie, numbers_of, tie_of
-from solvable.scale.scaling import energy_forms
 
 DEEP = network_of_flags("erf:1,erf:1", "he3")
 

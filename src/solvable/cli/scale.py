@@ -109,10 +109,10 @@ def scale(
     act
         Activation between the layers of a .safetensors file.
     json
-        Print {"exponent", "closed_form", "patterns", "ties", "warnings", "table",
-        "point", "suggestions", "tie_break"}: the exponent of the number of samples,
-        that of kappa included, is a rational string, null while symbols have no
-        values; with prefactors "numbers" at the sizes given; with a real model
+        Print {"exponent", "closed_form", "patterns", "ties", "warnings", "point",
+        "suggestions", "tie_break"}: the exponent of the number of samples, that of
+        kappa included, is a rational string, null while symbols have no values;
+        "table" with --symbolic, "numbers" at the sizes given; with a real model
         "model", with data "data"; "phases" if asked for.
     """
     from solvable.cli.terminal import status_line, write_json
@@ -120,6 +120,7 @@ def scale(
     from solvable.scale.given_sizes import read_sizes_words
     from solvable.scale.reading import read_assignments, read_ranges
     from solvable.scale.real import describe_all
+    from solvable.scale.words import symbolic_rows
 
     flags = {"layers": layers, "target": target, "readout": readout, "kappa": kappa}
     networks, real = describe_all(
@@ -150,7 +151,9 @@ def scale(
         ):
             files = write_answer(answer, directory, command=command, fingerprint=fingerprint)
     if json:
-        write_json(answer.to_dict() | ({"files": files.to_dict()} if files else {}))
+        table = symbolic_rows(answer.found[0]) if symbolic else None
+        held = answer.to_dict() | ({"table": table} if table is not None else {})
+        write_json(held | ({"files": files.to_dict()} if files else {}))
         return 0
     _tell_all(answer, symbolic=symbolic)
     if files is not None:
@@ -219,8 +222,6 @@ def _tell_comparison(answer: Answer) -> None:
 def _tell(answer: Answer, *, symbolic: bool) -> None:
     from solvable.cli.terminal import write, write_prose, write_title
     from solvable.scale import number_words, words
-    from solvable.scale.forms import maximum
-    from solvable.scale.scaling import energy_forms
 
     found, tie, sums, real = answer.found[0], answer.tie, answer.sums, answer.real
     write_title("Scaling", words.subject(found.network))
@@ -243,10 +244,7 @@ def _tell(answer: Answer, *, symbolic: bool) -> None:
             *(f"- {said}" for said in words.layer_sentences(first) + words.binding_sentences(first))
         )
     if symbolic:
-        unboxed: dict[str, list[str]] = {}
-        for name, forms in energy_forms(found.network, boxes=False):
-            unboxed.setdefault(name, []).append(maximum(forms))
-        write("", words.symbolic_table(found, unboxed))
+        write("", words.symbolic_table(found))
     if sums is not None:
         write("", number_words.number_table(sums))
         write("")

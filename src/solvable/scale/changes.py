@@ -10,14 +10,15 @@ from fractions import Fraction
 from solvable.errors import InvalidParameter
 from solvable.scale.activations import find_activation
 from solvable.scale.forms import LinearForm
-from solvable.scale.network import Attention, Description, Layer, Network
+from solvable.scale.network import MOST_LAYERS, Attention, Description, Layer, Network
 from solvable.scale.phases import Candidates, PhaseLine, phase_line
-from solvable.scale.scaling import Scaling, candidates, minimise_value, scaling_of
+from solvable.scale.scaling import DEEP, Scaling, exponent_of, forms_along, scaling_of
 from solvable.scale.sizes import sample_forms
 from solvable.scale.words import power
 
 ONE = LinearForm.of(1)
-MOST_LAYERS = 2  # of the architectures that are tried: a third hidden layer costs seconds each
+FARTHEST = Fraction(4)
+"""How much larger a size is tried."""
 
 
 @dataclass(frozen=True)
@@ -52,8 +53,7 @@ def suggestions(network: Description, *, found: Scaling | None = None) -> tuple[
     Returns
     -------
     tuple of str
-        Sentences; none if nothing saves, or while sizes have no numbers. Other activations and depths
-        are tried up to two hidden layers.
+        Sentences; none if nothing saves, or while sizes have no numbers.
 
     Examples
     --------
@@ -79,9 +79,15 @@ def suggestions(network: Description, *, found: Scaling | None = None) -> tuple[
 
 def _sizes(found: Scaling) -> Iterator[Suggestion]:
     """Slopes and breakpoints along each width."""
-    kappa = found.network.kappa
-    rows = [(name, tuple(form + kappa for form in forms)) for name, forms in found.table]
-    for size in _sizes_of(found.network, found.point):
+    network, kappa = found.network, found.network.kappa
+    if isinstance(network, Network) and len(network.layers) > DEEP:
+        return
+    for size in _sizes_of(network, found.point):
+        ends = [size.least, found.point[size.symbol], found.point[size.symbol] + FARTHEST]
+        rows = [
+            (name, tuple(form + kappa for form in forms))
+            for name, forms in forms_along(network, size.symbol, ends)
+        ]
         yield from _along(rows, size, found.point)
 
 
@@ -115,7 +121,7 @@ def _along(rows: Candidates, size: _Size, point: dict[str, Fraction]) -> Iterato
     if not any(size.symbol in form.symbols for _, forms in rows for form in forms):
         return
     here = point[size.symbol]
-    ranges = [(here, here + 4, size.larger, "up to")]
+    ranges = [(here, here + FARTHEST, size.larger, "up to")]
     if size.least < here:
         ranges.append((size.least, here, size.smaller, "down to"))
     for low, high, words, until in ranges:
@@ -166,8 +172,6 @@ def _ridge(network: Description) -> Iterator[Suggestion]:
 
 def _architectures(network: Network, now: Fraction) -> Iterator[Suggestion]:
     """Another readout, other activations, one layer less or more, weights that are shared."""
-    if len(network.layers) > MOST_LAYERS:
-        return
     tried: list[tuple[str, Network]] = []
     if network.mean_field or network.readout.constant > 0:
         standard = replace(network, mean_field=False, readout=LinearForm.of(0))
@@ -175,17 +179,10 @@ def _architectures(network: Network, now: Fraction) -> Iterator[Suggestion]:
     tried += [*_other_activations(network), *_other_depths(network), *_shared(network)]
     for words, variant in tried:
         try:
-            exponent = _exponent(variant)
+            exponent = exponent_of(variant)
         except InvalidParameter:  # the variant cannot represent the target
             continue
         yield Suggestion(now - exponent, f"{words}: exponent {exponent} instead of {now}.")
-
-
-def _exponent(network: Network) -> Fraction:
-    """The sample exponent alone, in a half of the time of the whole answer."""
-    programs = {program for candidate in candidates(network) for program in candidate.programs}
-    values = [minimise_value(program, {}) for program in programs]
-    return min(value for value in values if value is not None) + network.kappa.constant
 
 
 def _other_activations(network: Network) -> Iterator[tuple[str, Network]]:

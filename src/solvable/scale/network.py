@@ -10,7 +10,7 @@ from solvable.errors import InvalidParameter
 from solvable.scale.activations import Activation
 from solvable.scale.forms import LinearForm
 
-MOST_LAYERS = 5
+MOST_LAYERS = 12
 HIGHEST_DEGREE = 9
 
 
@@ -79,12 +79,11 @@ class Network:
 
     def __post_init__(self) -> None:
         if not self.layers:
-            raise InvalidParameter("a network has no layers; allowed: 1 to 5 hidden layers.")
+            raise InvalidParameter("a network has no layers; allowed: 1 to 12 hidden layers.")
         if len(self.layers) > MOST_LAYERS:
             raise InvalidParameter(
-                f"the network has {len(self.layers)} hidden layers; allowed: up to {MOST_LAYERS}. "
-                "Patterns grow "
-                "sevenfold with each layer: ten would take years. Merge layers that are alike."
+                f"the network has {len(self.layers)} hidden layers; allowed: 1 to {MOST_LAYERS}. "
+                "Merge layers that are alike."
             )
         if not 1 <= self.degree <= HIGHEST_DEGREE:
             raise InvalidParameter(

@@ -18,7 +18,7 @@ from itertools import product
 from typing import Literal
 
 from solvable.errors import InvalidParameter
-from solvable.scale.forms import LinearForm
+from solvable.scale.forms import LinearForm, never_below
 from solvable.scale.network import Layer, Network
 from solvable.scale.tropical import Monomial, Program
 
@@ -56,10 +56,11 @@ class _Route:
 
 
 Spectrum = dict[int, tuple[_Route, ...]]
+Ranges = dict[str, tuple[LinearForm | None, LinearForm | None]]
 
 
-def network_candidates(network: Network) -> tuple[Candidate, ...]:
-    """All patterns by which a network can align with its target, with their programs."""
+def check_reachable(network: Network) -> list[Spectrum]:
+    """Spectra of the lazy network; a target that it cannot represent is refused."""
     reachable = _spectra(network, tuple(LayerPattern("GP") for _ in network.layers), ())
     if network.degree not in reachable[-1]:
         made = ", ".join(f"He{k}" for k in sorted(reachable[-1])) or "none"
@@ -69,12 +70,26 @@ def network_candidates(network: Network) -> tuple[Candidate, ...]:
             "degrees that they make of "
             f"one direction: {made}. Take another activation, or one more layer."
         )
-    found = []
-    for layers in product(*_choices(network, reachable)):
-        programs = tuple(dict.fromkeys(_programs(network, layers)))
-        if programs:
-            found.append(Candidate("-".join(map(str, layers)), layers, programs))
-    return tuple(found)
+    return reachable
+
+
+def network_candidates(network: Network) -> tuple[Candidate, ...]:
+    """All patterns by which a network can align with its target, with their programs."""
+    if len(network.layers) > 3 or (len(network.layers) == 3 and network.degree > 3):
+        raise InvalidParameter(
+            f"closed forms of all patterns of {len(network.layers)} hidden layers and "
+            f"He{network.degree} take minutes; allowed: two hidden layers, or three and degrees up to 3. "
+            "With a number for every size, or a value by --at, deeper ones are answered."
+        )
+    rows = product(*_choices(network, check_reachable(network)))
+    found = (candidate_of(network, layers) for layers in rows)
+    return tuple(candidate for candidate in found if candidate.programs)
+
+
+def candidate_of(network: Network, layers: tuple[LayerPattern, ...]) -> Candidate:
+    """One pattern with its programs; none if it does not rest on every layer that it lets learn."""
+    programs = tuple(dict.fromkeys(_programs(network, layers)))
+    return Candidate("-".join(map(str, layers)), layers, programs)
 
 
 def _choices(network: Network, reachable: list[Spectrum]) -> list[list[LayerPattern]]:
@@ -192,7 +207,7 @@ def _spectra(
             )
         if degree <= network.degree:
             first[degree] = (_Route(Monomial(scaled), frozenset()),)
-    spectra = [first]
+    spectra, ranges = [first], _ranges(network, growth)
     for number, (layer, pattern) in enumerate(zip(network.layers, layers, strict=True), 1):
         positions = _difference(reach[number - 1], reach[0])
         after = LinearForm.of(1) if number == len(reach) else reach[number]
@@ -200,7 +215,15 @@ def _spectra(
         strong = bool(growth) and growth[number - 1]
         spectra.append(
             _after_layer(
-                number, layer, pattern, strong, spectra[-1], positions, shared, network.degree
+                number,
+                layer,
+                pattern,
+                strong,
+                spectra[-1],
+                positions,
+                shared,
+                network.degree,
+                ranges,
             )
         )
     return spectra
@@ -221,6 +244,7 @@ def _after_layer(
     positions: LinearForm,
     shared: LinearForm,
     highest: int,
+    ranges: Ranges,
 ) -> Spectrum:
     """Eigenvalues after the activation: products of features, lazy or amplified, and a spike."""
     weight = Monomial(-shared)
@@ -234,8 +258,43 @@ def _after_layer(
         # Each patch has its own readout: the kernel of a sum over d^s patches weighs each d^-s.
         held = [_Route(weight.times(route.exponent), route.layers) for route in routes]
         if held:
-            after[degree] = tuple(dict.fromkeys(held))
+            after[degree] = _undominated(held, ranges)
     return after
+
+
+def _undominated(routes: list[_Route], ranges: Ranges) -> tuple[_Route, ...]:
+    """Routes of which none is below another at all sizes and free exponents: the others never matter."""
+    kept: list[_Route] = []
+    for route in dict.fromkeys(routes):
+        if any(_dominates(other, route, ranges) for other in kept):
+            continue
+        kept = [other for other in kept if not _dominates(route, other, ranges)] + [route]
+    return tuple(kept)
+
+
+def _dominates(better: _Route, worse: _Route, ranges: Ranges) -> bool:
+    """Whether an eigenvalue is never below another, and rests on no other layers."""
+    if not better.layers <= worse.layers:
+        return False
+    excess = better.exponent.times(worse.exponent, -1)
+    least = excess.constant
+    for name, power in excess.powers:
+        end = ranges[name][0 if power > 0 else 1]
+        if end is None:
+            return False
+        least = least + end * power
+    return never_below(least, ZERO)
+
+
+def _ranges(network: Network, growth: tuple[bool, ...]) -> Ranges:
+    """Bounds of the free exponents, as the programs have them."""
+    found: Ranges = {}
+    for number, layer in enumerate(network.layers, 1):
+        strong = bool(growth) and growth[number - 1]
+        found[f"M{number}"] = (ZERO, layer.width)
+        found[f"mu{number}"] = (ZERO, None) if strong else (None, ZERO)
+        found[f"D{number}"] = (ZERO, None)
+    return found
 
 
 def _lazy(

@@ -11,12 +11,13 @@ from solvable.errors import InvalidParameter, unknown_choice
 from solvable.models.scaling.overlap import Target, kernel_diagonal
 from solvable.scale.attention_sums import AttentionBlock
 from solvable.scale.deep_sums import Pattern, deep_optimum
+from solvable.scale.energies import candidates
 from solvable.scale.exact_energy import Exact, exact_energy
 from solvable.scale.given_sizes import check_network, read_sizes, width_names, without_coefficients
 from solvable.scale.network import Attention, Description, Network, OwnMonomials
 from solvable.scale.pattern_sums import FirstLayer, LayerNumbers, Optimum, Sizes, two_layer
 from solvable.scale.patterns import Candidate
-from solvable.scale.scaling import Scaling, candidates, scaling_of
+from solvable.scale.scaling import Scaling, scaling_of
 from solvable.scale.tropical import minimise
 
 

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any
 
 from solvable.errors import InvalidParameter
-from solvable.scale.forms import LinearForm, maximum, never_below, without_dominated
-from solvable.scale.network import Attention, Description, Network
-from solvable.scale.own import attention_candidates, own_candidates
-from solvable.scale.patterns import Candidate, LayerPattern, network_candidates
-from solvable.scale.tropical import Minimum, Monomial, closed_form, minimise
+from solvable.scale.energies import candidates, energy_forms, never_above, table_of
+from solvable.scale.forms import LinearForm, maximum, without_dominated
+from solvable.scale.levels import Forward
+from solvable.scale.network import Description, Network
+from solvable.scale.patterns import (
+    Candidate,
+    LayerPattern,
+    candidate_of,
+    check_reachable,
+)
+from solvable.scale.tropical import Minimum, Monomial, Program, closed_form, minimise
 
 Interval = tuple[Fraction | None, Fraction | None]
 
@@ -87,8 +94,6 @@ class Scaling:
         the least of all while symbols have no values.
     winners : tuple of Winner
         Patterns of least energy.
-    table : tuple of (str, tuple of LinearForm)
-        Energies of all patterns, the largest of the forms each.
     point : dict of str to Fraction
         Value of each symbol.
     warnings : tuple of str
@@ -99,7 +104,6 @@ class Scaling:
     exponent: Fraction | None
     closed_form: str
     winners: tuple[Winner, ...]
-    table: tuple[tuple[str, tuple[LinearForm, ...]], ...]
     point: dict[str, Fraction]
     warnings: tuple[str, ...]
 
@@ -117,57 +121,16 @@ class Scaling:
             "patterns": [_winner_dict(winner, self.point) for winner in self.winners],
             "ties": list(self.ties),
             "warnings": list(self.warnings),
-            "table": [{"name": name, "energy": maximum(forms)} for name, forms in self.table],
             "point": {name: str(value) for name, value in self.point.items()},
         }
-
-
-def candidates(network: Description) -> tuple[Candidate, ...]:
-    """Every pattern of a network, an attention block or of own terms, with its programs."""
-    if isinstance(network, Network):
-        return network_candidates(network)
-    if isinstance(network, Attention):
-        return attention_candidates(network)
-    return own_candidates(network)
-
-
-def energy_forms(
-    network: Description, *, boxes: bool = True, least_gain: LinearForm | None = None
-) -> tuple[tuple[str, tuple[LinearForm, ...]], ...]:
-    """Energies of all patterns: E is the least over the rows of the largest of their forms.
-
-    Without ``boxes`` the bounds on numbers of neurons and gains are left out, as in tables of the
-    literature. ``least_gain`` is the least exponent of gains, 0 unless given.
-    """
-    rows = candidates(network)
-    if least_gain is not None:
-        rows = tuple(_amplifying(candidate, least_gain) for candidate in rows)
-    return _table(rows, boxes=boxes)
-
-
-def _amplifying(candidate: Candidate, least_gain: LinearForm) -> Candidate:
-    """The pattern with gains bounded from below."""
-    programs = tuple(
-        replace(
-            program,
-            constraints=tuple(
-                replace(bound, constant=least_gain)
-                if bound.meaning.endswith("amplifies")
-                else bound
-                for bound in program.constraints
-            ),
-        )
-        for program in candidate.programs
-    )
-    return replace(candidate, programs=programs)
 
 
 def scaling_of(network: Description, at: Mapping[str, Fraction] | None = None) -> Scaling:
     r"""How data must scale for a network to learn its target.
 
     The posterior leaves the prior's alignment only from :math:`P^* = 2\kappa E/k` samples on, E
-    the energy of the cheapest
-    pattern; to leading exponents each pattern is a tropical program, solved exactly.
+    the energy of the cheapest pattern; to leading exponents each pattern is a tropical program,
+    solved exactly.
 
     Parameters
     ----------
@@ -189,8 +152,7 @@ def scaling_of(network: Description, at: Mapping[str, Fraction] | None = None) -
     Notes
     -----
     arXiv:2512.04165, eqs. 9-12 with its claims i-iii; numbers and strengths of specialised neurons
-    are both free, which
-    below width d gives smaller energies than the patterns of the paper
+    are both free, which below width d gives smaller energies than the patterns of the paper
     (tests/models/scaling/test_tail.py).
 
     Examples
@@ -205,46 +167,112 @@ def scaling_of(network: Description, at: Mapping[str, Fraction] | None = None) -
     _check_values(at or {}, network.symbols)
     if given.symbols:
         return _symbolic(given)
-    rows = candidates(model)
-    values, winners = [], []
+    if isinstance(given, Network) and len(given.layers) > DEEP:
+        return _deep(given)
+    rows = _near_least(given, model)
+    values: list[tuple[Fraction, Candidate, list[Program]]] = []
     for candidate in rows:
-        solved = [(minimise_value(program, point), program) for program in candidate.programs]
-        held = [(value, program) for value, program in solved if value is not None]
+        solved = [
+            (minimise(program, point, faces=False), program) for program in candidate.programs
+        ]
+        held = [(found.value, program) for found, program in solved if found is not None]
         if held:
-            values.append((min(value for value, _ in held), candidate, held))
+            least = min(value for value, _ in held)
+            values.append(
+                (least, candidate, [program for value, program in held if value == least])
+            )
     if not values:
         raise InvalidParameter(
             "no pattern meets its constraints: the bounds contradict each other at these sizes. "
-            "Check at_most_one and the "
-            "exponents of the sizes."
+            "Check at_most_one and the exponents of the sizes."
         )
     least = min(value for value, _, _ in values)
-    for value, candidate, held in values:
-        if value == least:
-            programs = [program for at_program, program in held if at_program == least]
-            winner = _winner(candidate, programs, point)
-            if winner is not None:
-                winners.append(winner)
+    optimal = [_winner(row, programs, point) for value, row, programs in values if value == least]
+    winners = [winner for winner in optimal if winner is not None]
     winners.sort(
         key=lambda winner: (len(winner.forms), sum(layer.kind != "lazy" for layer in winner.layers))
     )
-    table = _table(rows)
     forms = without_dominated(form + model.kappa for form in winners[0].forms)
     return Scaling(
         given,
         least + given.kappa.constant,
         f"P ~ d^{_power(forms)}",
         tuple(winners),
-        table,
         point,
         _warnings(given, winners),
     )
 
 
-def minimise_value(program: Any, point: Mapping[str, Fraction]) -> Fraction | None:
-    """The minimum of a program at sizes, without where it is attained."""
-    found = minimise(program, point, faces=False)
-    return None if found is None else found.value
+MOST_WINNERS = 60
+"""Patterns of equal energy that are looked at."""
+
+DEEP = 3
+"""Hidden layers from which on closed forms and ranges of optima would take minutes."""
+
+
+def _deep(network: Network) -> Scaling:
+    """The answer for many layers: an exact energy, one optimum of each of the simplest winners."""
+    check_reachable(network)
+    forward = Forward(network)
+    energy = forward.least_energy()
+    winners: list[Winner] = []
+    for pattern in forward.attaining(energy, MOST_WINNERS):
+        free: dict[str, Interval] = {
+            name: (value, value) for name, value in forward.spent(pattern, energy).items()
+        }
+        layers = tuple(_learned(i, held, free) for i, held in enumerate(pattern, 1))
+        learned = sum(held.kind != "GP" for held in pattern)
+        if winners and learned > sum(layer.kind != "lazy" for layer in winners[0].layers):
+            break
+        if all(high != 0 for name, (_, high) in free.items() if name.startswith("D")):
+            name = "-".join(map(str, pattern))
+            winners.append(Winner(name, (LinearForm.of(energy),), layers, dict(free), ()))
+    exponent = energy + network.kappa.constant
+    said = (
+        f"With more than {DEEP} hidden layers the exponent is exact, but its closed form is not "
+        "told; of "
+        "the optima of a pattern one is, and of ties those with the fewest layers that learn."
+    )
+    text = f"P ~ d^{_power((LinearForm.of(exponent),))}"
+    found = tuple(winners)
+    return Scaling(network, exponent, text, found, {}, (*_warnings(network, found), said))
+
+
+def exponent_of(network: Network) -> Fraction:
+    """Exponent of the number of samples alone, without the patterns that attain it."""
+    check_reachable(network)
+    return Forward(network).least_energy() + network.kappa.constant
+
+
+def forms_along(
+    network: Description, symbol: str, ends: Sequence[Fraction]
+) -> tuple[tuple[str, tuple[LinearForm, ...]], ...]:
+    """Energies of the patterns that win somewhere between ends of a size, the others at their values."""
+    model, point = network.symbolic()
+    if not isinstance(network, Network) or not isinstance(model, Network):
+        return energy_forms(model)
+    places = {
+        low + (high - low) * Fraction(step, 6)
+        for low, high in pairwise(sorted(set(ends)))
+        for step in range(7)
+    }
+    found: dict[str, Candidate] = {}
+    for place in places or set(ends):
+        forward = Forward(model.at({**point, symbol: place}))
+        for pattern in forward.attaining(forward.least_energy(), 2):
+            row = candidate_of(model, pattern)
+            found.setdefault(row.name, row)
+    return table_of(row for row in found.values() if row.programs)
+
+
+def _near_least(given: Description, model: Description) -> tuple[Candidate, ...]:
+    """Patterns that reach the least energy; of networks, found without solving the others."""
+    if not isinstance(given, Network) or not isinstance(model, Network):
+        return candidates(model)
+    check_reachable(given)
+    forward = Forward(given)
+    rows = forward.attaining(forward.least_energy(), MOST_WINNERS)
+    return tuple(candidate_of(model, row) for row in rows)
 
 
 def _check_values(at: Mapping[str, Fraction], symbols: Iterable[str]) -> None:
@@ -259,35 +287,14 @@ def _check_values(at: Mapping[str, Fraction], symbols: Iterable[str]) -> None:
 
 def _symbolic(network: Description) -> Scaling:
     """The answer while symbols have no values: all patterns that win somewhere."""
-    rows = _table(candidates(network))
     kept: list[tuple[LinearForm, ...]] = []
-    for _, forms in rows:
+    for _, forms in energy_forms(network):
         shifted = without_dominated(form + network.kappa for form in forms)
-        if not any(_never_above(held, shifted) for held in kept):
-            kept = [held for held in kept if not _never_above(shifted, held)] + [shifted]
+        if not any(never_above(held, shifted) for held in kept):
+            kept = [held for held in kept if not never_above(shifted, held)] + [shifted]
     texts = [_power(forms) for forms in sorted(kept)]
     text = texts[0] if len(texts) == 1 else f"min({', '.join(texts)})"
-    return Scaling(network, None, f"P ~ d^{text}", (), rows, {}, _warnings(network, ()))
-
-
-def _table(
-    rows: Iterable[Candidate], *, boxes: bool = True
-) -> tuple[tuple[str, tuple[LinearForm, ...]], ...]:
-    """Closed forms of each pattern; several rows where its routes win at different sizes."""
-    found: list[tuple[str, tuple[LinearForm, ...]]] = []
-    for candidate in rows:
-        kept: list[tuple[LinearForm, ...]] = []
-        for program in candidate.programs:
-            forms = without_dominated(closed_form(program if boxes else program.unboxed()))
-            if not any(_never_above(held, forms) for held in kept):
-                kept = [held for held in kept if not _never_above(forms, held)] + [forms]
-        found += [(candidate.name, forms) for forms in kept]
-    return tuple(found)
-
-
-def _never_above(lower: tuple[LinearForm, ...], upper: tuple[LinearForm, ...]) -> bool:
-    """Whether one maximum is nowhere above another: each of its forms is below one of the other's."""
-    return all(any(never_below(high, low) for high in upper) for low in lower)
+    return Scaling(network, None, f"P ~ d^{text}", (), {}, _warnings(network, ()))
 
 
 def _power(forms: tuple[LinearForm, ...]) -> str:
@@ -297,7 +304,7 @@ def _power(forms: tuple[LinearForm, ...]) -> str:
 
 
 def _winner(
-    candidate: Candidate, programs: list[Any], point: Mapping[str, Fraction]
+    candidate: Candidate, programs: list[Program], point: Mapping[str, Fraction]
 ) -> Winner | None:
     """Optimal sizes over all routes of a pattern; None where its gain is 1: it is another one."""
     optima: list[Minimum] = [found for found in (minimise(p, point) for p in programs) if found]

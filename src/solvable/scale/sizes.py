@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 
 from solvable.errors import InvalidParameter, unknown_choice
+from solvable.scale.energies import energy_forms
 from solvable.scale.forms import LinearForm
 from solvable.scale.network import Description, Network
 from solvable.scale.phases import (
@@ -16,7 +17,6 @@ from solvable.scale.phases import (
     phase_diagram,
     phase_line,
 )
-from solvable.scale.scaling import energy_forms
 
 Ends = Mapping[str, tuple[Fraction, Fraction]]
 

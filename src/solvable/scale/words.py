@@ -5,6 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from solvable.plots.tables import Table
+from solvable.scale.energies import energy_forms
 from solvable.scale.forms import LinearForm, maximum
 from solvable.scale.network import Attention, Description, Network
 from solvable.scale.scaling import Interval, LearnedLayer, Scaling, Winner
@@ -109,12 +110,26 @@ def _bracket(value: LinearForm | Fraction) -> str:
     return f"({text})" if any(sign in text for sign in "+-*/") else text
 
 
-def symbolic_table(found: Scaling, boxed: dict[str, list[str]]) -> Table:
+def symbolic_rows(found: Scaling) -> list[dict[str, str]]:
     """Every pattern with its energy exponent, with and without bounds on how many and how much."""
-    table = Table("pattern", "energy exponent", "without bounds on numbers and gains")
-    for name, forms in found.table:
-        table.add(name, maximum(forms), " or ".join(boxed.get(name, [])))
-    return table
+    model, _ = found.network.symbolic()
+    texts = [
+        {
+            name: " or ".join(maximum(forms) for other, forms in rows if other == name)
+            for name, _ in rows
+        }
+        for rows in (energy_forms(model), energy_forms(model, boxes=False))
+    ]
+    return [
+        {"name": name, "energy": energy, "energy_without_bounds": texts[1][name]}
+        for name, energy in texts[0].items()
+    ]
+
+
+def symbolic_table(found: Scaling) -> Table:
+    """Those rows as a table."""
+    heads = ("pattern", "energy exponent", "without bounds on numbers and gains")
+    return Table.of(*heads, rows=[list(row.values()) for row in symbolic_rows(found)])
 
 
 def pattern_table(found: Scaling) -> Table:

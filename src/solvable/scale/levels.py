@@ -1,0 +1,246 @@
+"""The least energy of a network at given sizes, by one pass through its layers: exact, and quick
+for deep ones.
+
+At an energy E a layer that learns may cost up to E. Its eigenvalues M - n + 2 p mu all grow with
+its budget M + 2 mu,
+and for a given budget one choice is best for all of them at once: strength before numbers where
+powers p exceed one.
+So each pattern has one best spectrum at E, and the least E is where the alignment term has come
+down to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+
+from solvable.errors import NotConverged
+from solvable.scale.activations import Activation
+from solvable.scale.network import Network
+from solvable.scale.patterns import LayerPattern
+
+Levels = tuple[tuple[int, Fraction], ...]
+"""Exponents of eigenvalues, by degree."""
+
+ZERO = Fraction(0)
+
+
+class Forward:
+    """Best spectra of a network whose sizes are numbers, at an energy."""
+
+    def __init__(self, network: Network) -> None:
+        self.network = network
+        self.degree = network.degree
+        reach = [layer.reach.constant for layer in network.layers]
+        self.first: Levels = tuple(
+            (degree, exponent.constant * reach[0])
+            for degree, exponent in network.inputs
+            if degree <= network.degree
+        )
+        ends = [*reach[1:], Fraction(1)]
+        self.positions = [max(ZERO, here - reach[0]) for here in reach]
+        self.shared = [
+            ZERO if layer.pool else max(ZERO, after - here)
+            for layer, here, after in zip(network.layers, reach, ends, strict=True)
+        ]
+
+    def alignment(self, levels: Levels) -> Fraction | None:
+        """Exponent of the alignment term; None where the target is out of reach."""
+        found = dict(levels).get(self.degree)
+        return None if found is None else self.network.chi.constant - found
+
+    def after(
+        self, number: int, pattern: LayerPattern, before: Levels, energy: Fraction
+    ) -> Levels | None:
+        """Spectrum after a layer that spends up to the energy; None where its pattern costs more."""
+        layer, held = self.network.layers[number - 1], dict(before)
+        source, width = pattern.feature or 0, layer.width.constant
+        gain = spike = None
+        if pattern.kind == "GFL":
+            gain = min(energy - width, -held[source])
+            if gain < 0:
+                return None
+        elif pattern.kind != "GP":
+            spike = _best_choice(
+                layer.activation, width, energy + held[source], pattern.kind == "Mag"
+            )
+        shared, positions = self.shared[number - 1], self.positions[number - 1]
+        found = []
+        for degree in range(1, self.degree + 1):
+            values = []
+            for factors in layer.activation.products(degree, tuple(sorted(held))):
+                lazy = sum((held[factor] for factor in factors), ZERO)
+                times = factors.count(source)
+                values.append(lazy)
+                if gain is not None and times:
+                    values.append(lazy + times * gain + (1 - times) * positions)
+            if spike is not None and (least := layer.activation.least_power(source, degree)):
+                neurons, strength = spike
+                strong = layer.activation.largest_power(source, degree) or 0
+                response = (least if strength <= 0 else strong) * strength
+                values.append(neurons - width + 2 * response + (1 - least) * positions)
+            if values:
+                found.append((degree, max(values) - shared))
+        return tuple(found)
+
+    def spent(self, pattern: tuple[LayerPattern, ...], energy: Fraction) -> dict[str, Fraction]:
+        """Numbers, strengths and gains of a pattern whose layers spend up to the energy."""
+        found: dict[str, Fraction] = {}
+        levels = self.first
+        for number, (layer, held) in enumerate(zip(self.network.layers, pattern, strict=True), 1):
+            if held.kind != "GP":
+                budget = energy + dict(levels)[held.feature or 0]
+                width = layer.width.constant
+                if held.kind == "GFL":
+                    found[f"D{number}"] = min(energy - width, energy - budget)
+                else:
+                    everyone = held.kind == "Mag"
+                    neurons, strength = _best_choice(layer.activation, width, budget, everyone)
+                    found |= {f"mu{number}": strength}
+                    found |= {} if everyone else {f"M{number}": neurons}
+            levels = self.after(number, held, levels, energy) or ()
+        return found
+
+    def best(
+        self, energy: Fraction, start: int = 1, levels: Levels | None = None
+    ) -> Fraction | None:
+        """Least alignment term over all patterns of the layers from ``start`` on."""
+        held = {self.first if levels is None else levels}
+        for number in range(start, len(self.network.layers) + 1):
+            new = {
+                found
+                for before in held
+                for pattern in _patterns(before, "GFL", "Sp")
+                if (found := self.after(number, pattern, before, energy)) is not None
+            }
+            held = _largest(new)
+        terms = [term for term in map(self.alignment, held) if term is not None]
+        return min(terms) if terms else None
+
+    def least_energy(self) -> Fraction:
+        """Least E at which some pattern has its alignment term down at E."""
+        lazy = self.first
+        for number in range(1, len(self.network.layers) + 1):
+            lazy = self.after(number, LayerPattern("GP"), lazy, ZERO) or ()
+        high = self.alignment(lazy)
+        if high is None:
+            raise AssertionError("the target is out of reach of the prior")
+        low = min(high, ZERO) - 200
+        while high - low > Fraction(1, 10**10):
+            middle = (high + low) / 2
+            term = self.best(middle)
+            if term is not None and term <= middle:
+                high = middle
+            else:
+                low = middle
+            # The simplest rational in the bracket is often it; else the alignment term is linear
+            # on one side.
+            width = high - low
+            for found in (
+                _simplest(low, high),
+                *self._roots(high, width),
+                *self._roots(low, -width),
+            ):
+                if low <= found <= high and self._is_least(found):
+                    return found
+        raise NotConverged(
+            f"the least energy lies between {float(low)} and {float(high)}, where the alignment "
+            "term has "
+            "too many corners to tell it exactly. Give the sizes simpler exponents.",
+            {"low": float(low), "high": float(high)},
+        )
+
+    def _roots(self, end: Fraction, step: Fraction) -> Iterator[Fraction]:
+        """Where the line through the alignment terms at ``end`` and a step beyond it meets E."""
+        near, far = self.best(end), self.best(end + step)
+        if near is not None and far is not None and far - near != step:
+            yield end + step * (end - near) / (far - near - step)
+
+    def _is_least(self, energy: Fraction) -> bool:
+        """Whether the energy is reached, and none a millionth of it below."""
+        term = self.best(energy)
+        if term is None or term > energy:
+            return False
+        below = energy - Fraction(1, 10**9)
+        term = self.best(below)
+        return term is None or term > below
+
+    def attaining(self, energy: Fraction, most: int) -> Iterator[tuple[LayerPattern, ...]]:
+        """Patterns that reach the energy, at most so many; those with fewer learned layers first."""
+        count = 0
+        for learned in range(len(self.network.layers) + 1):
+            for pattern in self._attaining(1, (), self.first, energy, learned):
+                yield pattern
+                count += 1
+                if count == most:
+                    return
+
+    def _attaining(
+        self,
+        number: int,
+        prefix: tuple[LayerPattern, ...],
+        levels: Levels,
+        energy: Fraction,
+        learned: int,
+    ) -> Iterator[tuple[LayerPattern, ...]]:
+        left = len(self.network.layers) + 1 - number
+        if learned > left:
+            return
+        if not left:
+            term = self.alignment(levels)
+            if term is not None and term <= energy:
+                yield prefix
+            return
+        term = self.best(energy, number, levels)
+        if term is None or term > energy:
+            return
+        for pattern in _patterns(levels, "GFL", "Sp", "Mag"):
+            less = pattern.kind != "GP"
+            found = self.after(number, pattern, levels, energy) if learned or not less else None
+            if found is not None:
+                yield from self._attaining(
+                    number + 1, (*prefix, pattern), found, energy, learned - less
+                )
+
+
+def _patterns(levels: Levels, *kinds: str) -> Iterator[LayerPattern]:
+    yield LayerPattern("GP")
+    for degree, _ in levels:
+        for kind in kinds:
+            yield LayerPattern(kind, degree)  # type: ignore[arg-type]
+
+
+def _best_choice(
+    activation: Activation, width: Fraction, budget: Fraction, all_neurons: bool
+) -> tuple[Fraction, Fraction]:
+    """Numbers and strength of the largest response for M + 2 mu = budget, 0 <= M <= n."""
+    if all_neurons:
+        return width, min((budget - width) / 2, ZERO)
+    if activation.growth == "polynomial" and budget > 0:
+        return ZERO, budget / 2
+    neurons = min(max(budget, ZERO), width)
+    strength = (budget - neurons) / 2
+    return neurons, min(strength, ZERO) if activation.growth == "bounded" else strength
+
+
+def _largest(spectra: set[Levels]) -> set[Levels]:
+    """Spectra of which none is below another in all eigenvalues."""
+
+    def below(lower: Levels, upper: Levels) -> bool:
+        held = dict(upper)
+        return all(degree in held and value <= held[degree] for degree, value in lower)
+
+    kept: list[Levels] = []
+    for levels in spectra:
+        if not any(below(levels, other) for other in kept):
+            kept = [other for other in kept if not below(other, levels)] + [levels]
+    return set(kept)
+
+
+def _simplest(low: Fraction, high: Fraction) -> Fraction:
+    """The rational of least denominator in an interval (Stern-Brocot)."""
+    whole = -(-low.numerator // low.denominator)
+    if whole <= high:
+        return Fraction(whole)
+    floor = low.numerator // low.denominator
+    return floor + 1 / _simplest(1 / (high - floor), 1 / (low - floor))
