@@ -73,6 +73,18 @@ def test_other_targets_are_a_warning() -> None:
     assert compare(networks).warnings == ("The networks learn different targets: He3, He5.",)
 
 
+def test_blocks_of_attention_have_one_target_whatever_their_titles() -> None:
+    blocks = [
+        read_network({"title": title, "attention": {"heads": heads, "context": "l"}})
+        for title, heads in (("one head", "0"), ("many", "1"))
+    ]
+    found = compare(blocks)
+    assert found.warnings == ()
+    # One head is all that is needed; more of them cost where they are few enough to count.
+    assert found.sentences()[-1].startswith("For l from ")
+    assert {name for cell in found.phases.cells for name in cell.names} == {"one head", "many"}
+
+
 @pytest.mark.parametrize(
     ("layers", "at", "words"),
     [

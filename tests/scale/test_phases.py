@@ -227,6 +227,24 @@ def test_what_cannot_be_drawn_is_one_clear_line(x: str, y: str, more: dict, word
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("layers", "axes", "top"),
+    [("erf:n:s", ("n", "s"), F(1)), ("erf:2:s,erf:n:3/4", ("n", "s"), F(3, 4))],
+)
+def test_patches_reach_to_what_sees_them(layers: str, axes: tuple[str, str], top: Fraction) -> None:
+    network = network_of_flags(layers, "he3")
+    # Patches go to 1 unless said otherwise; beyond it, or beyond a later patch, there is no network.
+    box = None if top == 1 else {"s": (F(0), top)}
+    diagram = phases_of(network, *axes, box=box)
+    assert diagram.box[1] == (0, top)
+    rng = random.Random(1)
+    for _ in range(6):
+        point = {"n": generic(rng, 0, 4), "s": top * generic(rng, 0, 1)}
+        assert diagram.at(point["n"], point["s"])[0] == scaling_of(network, point).exponent
+    with pytest.raises(InvalidParameter, match="there is a patch"):
+        phases_of(network, *axes, box={"s": (F(0), top + F(1, 8))})
+
+
 def test_a_third_symbol_needs_a_value() -> None:
     network = network_of_flags("erf:n1,erf:n2", "he3", kappa="k")
     with pytest.raises(InvalidParameter, match="without value: k"):

@@ -9,10 +9,10 @@ from typing import Any
 
 from solvable.errors import InvalidParameter
 from solvable.scale.forms import LinearForm
-from solvable.scale.network import Description, Network
+from solvable.scale.network import Attention, Description, Network
 from solvable.scale.phases import PhaseDiagram, PhaseLine, listed, phase_diagram, phase_line
 from solvable.scale.scaling import Scaling, scaling_of
-from solvable.scale.sizes import Ends, sample_forms, validity
+from solvable.scale.sizes import Ends, checked_box, sample_forms, validity
 from solvable.scale.words import power
 
 
@@ -145,6 +145,7 @@ def compare(
         for title, network in zip(titles, held, strict=True)
         for _, forms in sample_forms(network)
     ]
+    box = checked_box(held, free, box, {})
     phases: PhaseDiagram | PhaseLine | None = None
     if len(free) == 1:
         phases = phase_line(rows, free[0], box=box, limits=_limits(titles, held))
@@ -173,15 +174,17 @@ def _titles(networks: Sequence[Description]) -> tuple[str, ...]:
 
 
 def _warnings(networks: Sequence[Description]) -> tuple[str, ...]:
-    targets = {
-        f"He{row.degree}{' over patches' if row.layers[0].patch is not None else ''}"
-        if isinstance(row, Network)
-        else row.title
-        for row in networks
-    }
+    targets = set(map(_target, networks))
     if len(targets) == 1:
         return ()
     return (f"The networks learn different targets: {', '.join(sorted(targets))}.",)
+
+
+def _target(network: Description) -> str:
+    if isinstance(network, Network):
+        patches = " over patches" if network.layers[0].patch is not None else ""
+        return f"He{network.degree}{patches}"
+    return "a cubic form of tokens" if isinstance(network, Attention) else "that of own terms"
 
 
 def _samples(exponent: LinearForm | Fraction) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 
 from solvable.errors import InvalidParameter, unknown_choice
@@ -11,6 +12,7 @@ from solvable.scale.forms import LinearForm
 from solvable.scale.network import Description, Network
 from solvable.scale.phases import (
     INFINITESIMAL,
+    OPEN_BOX,
     Candidates,
     PhaseDiagram,
     PhaseLine,
@@ -42,6 +44,52 @@ def validity(network: Description) -> list[tuple[str, LinearForm]]:
         )
         for number, layer in enumerate(network.layers, 1)
     ]
+
+
+def checked_box(
+    models: Sequence[Description],
+    axes: Sequence[str],
+    box: Ends | None,
+    point: Mapping[str, Fraction],
+) -> dict[str, tuple[Fraction, Fraction]]:
+    """Ranges of the axes, those of patches 0 to 1 unless given; an error where there is no network."""
+    networks = [model for model in models if isinstance(model, Network)]
+    found = dict(box or {})
+    for layer in (layer for network in networks for layer in network.layers):
+        for symbol in layer.reach.symbols.intersection(axes):
+            found.setdefault(symbol, (Fraction(0), Fraction(1)))
+    for name, form in (row for network in networks for row in _bounds(network)):
+        held = form.at({symbol: point[symbol] for symbol in form.symbols & point.keys() - {*axes}})
+        if held.symbols <= {*axes}:
+            ends = {symbol: found.get(symbol, OPEN_BOX) for symbol in held.symbols}
+            least = held.constant + sum(
+                (
+                    min(slope * Fraction(end) for end in ends[symbol])
+                    for symbol, slope in held.coefficients
+                ),
+                Fraction(0),
+            )
+            if least < 0 and held.symbols:
+                text = ", ".join(
+                    f"{symbol} from {low} to {high}" for symbol, (low, high) in sorted(ends.items())
+                )
+                raise InvalidParameter(
+                    f"with {text} there is {name}; allowed: ranges without. Narrow them with --range."
+                )
+    return found
+
+
+def _bounds(network: Network) -> Iterator[tuple[str, LinearForm]]:
+    """What has to be positive or zero in a network, named by what is wrong else."""
+    for number, layer in enumerate(network.layers, 1):
+        yield f"a width below 1 in layer {number}", layer.width
+        yield f"a patch below 1 in layer {number}", layer.reach
+        yield f"a patch beyond the input in layer {number}", LinearForm.of(1) - layer.reach
+    for number, (layer, after) in enumerate(itertools.pairwise(network.layers), 2):
+        yield (
+            f"a patch of layer {number} smaller than those of layer {number - 1}",
+            after.reach - layer.reach,
+        )
 
 
 def phases_of(
@@ -88,11 +136,8 @@ def phases_of(
     for name in (*(at or {}), *(box or {})):
         if name not in model.symbols:
             raise InvalidParameter(unknown_choice("symbol", name, model.symbols))
-    for name, ends in (box or {}).items():
-        if ends[0] < 0 and any(name in form.symbols for _, form in validity(model)):
-            raise InvalidParameter(
-                f"the range of {name} begins at {ends[0]}: a width below 1; allowed: 0 or more."
-            )
+    axes = (x, y) if y else (x,)
+    box = checked_box([model], axes, box, point)
     rows = sample_forms(model)
     if not y:
         return phase_line(rows, x, box=box, point=point, limits=validity(model))
