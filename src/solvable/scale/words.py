@@ -59,36 +59,49 @@ def _layer(layer: LearnedLayer) -> str:
     if layer.kind == "lazy":
         return "lazy, its neurons stay as in the prior"
     if layer.kind == "magnified":
-        return f"all neurons magnified, the variance along {feature} grows by {_size(layer.gain)}"
+        gain = _size(layer.gain, "D")
+        return f"all neurons magnified, the variance along {feature} grows by {gain}"
+    strength = _size(layer.strength, "mu")
     if layer.kind == "magnetised":
-        return f"all neurons magnetised along {feature}, each by {_size(layer.strength)}"
-    return f"{_size(layer.neurons)} neurons specialise on {feature} with strength {_size(layer.strength)}"
+        return f"all neurons magnetised along {feature}, each by {strength}"
+    neurons = _size(layer.neurons, "M")
+    return f"{neurons} neurons specialise on {feature}, strength {strength}"
 
 
-def _size(interval: Interval | None) -> str:
+def _size(interval: Interval | None, name: str) -> str:
+    """``O(1)``, ``d^(1/2)``, or the range of optima: ``M = d^0 to d^1``."""
     low, high = interval or (None, None)
     if low is not None and low == high:
-        return "of order 1" if low == 0 else f"d^{_bracket(low)}"
-    return f"d^x, x from {'-infinity' if low is None else low} to {'infinity' if high is None else high}"
+        return "O(1)" if low == 0 else _power_of_d(low)
+    first = "any less" if low is None else _power_of_d(low)
+    last = "any more" if high is None else _power_of_d(high)
+    return f"{name} = {first} to {last}"
+
+
+def _power_of_d(exponent: Fraction) -> str:
+    return power("d", LinearForm.of(exponent))
 
 
 def binding_sentences(winner: Winner) -> list[str]:
     """Which terms and which bounds hold the energy where it is."""
-    terms = [(term, weight) for term, weight in winner.binding if not term.box and term.meaning]
-    text = " and ".join(f"{weight} of {term.meaning} ({monomial(term)})" for term, weight in terms)
-    found = [f"The energy is held by {text}."] if text else []
-    found += [f"Bound that binds: {term.meaning}." for term, _ in winner.binding if term.box]
-    return found
+    held, bounds, mass = [], [], Fraction(0)
+    for term, weight in winner.binding:
+        # Weights of the terms come first and add to one; the others are those of bounds.
+        if mass == 1:
+            bounds.append(f"Bound that binds: {term.meaning}.")
+            continue
+        mass += weight
+        size = monomial(term)
+        held.append(f"{weight} of {term.meaning}" + (f" ({size})" if term.meaning != size else ""))
+    return ([f"The energy is held by {' and '.join(held)}."] if held else []) + bounds
 
 
 def monomial(term: Monomial) -> str:
     """A term as a product of powers: ``M1*d``, ``N1/M1``."""
-    factors = [
-        (name[:1].upper() + name[1:] if name[:1] == "n" else f"d^{name}", value)
-        for name, value in term.constant.coefficients
-    ]
-    factors += [("d", term.constant.constant)] if term.constant.constant else []
-    factors += list(term.powers)
+    sizes = [(name.upper(), value) for name, value in term.constant.coefficients]
+    factors = [*term.powers, *sizes] + (
+        [("d", term.constant.constant)] if term.constant.constant else []
+    )
     above = [_factor(name, value) for name, value in factors if value > 0]
     below = [_factor(name, -value) for name, value in factors if value < 0]
     return "*".join(above or ["1"]) + "".join(f"/{factor}" for factor in below)
@@ -143,7 +156,7 @@ def pattern_table(found: Scaling) -> Table:
         ]
         if not winner.layers:
             learned = [
-                f"{name} {_size(interval)}" for name, interval in sorted(winner.free.items())
+                f"{name} {_size(interval, name)}" for name, interval in sorted(winner.free.items())
             ]
         said = "; ".join(text.rstrip(".") for text in learned)
         table.add(
