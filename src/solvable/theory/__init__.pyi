@@ -57,6 +57,16 @@ from solvable.models.quadratic.theory import QuadraticState as QuadraticState
 from solvable.models.quadratic.theory import quadratic_curve as quadratic_curve
 from solvable.models.quadratic.theory import solve_quadratic as solve_quadratic
 from solvable.models.quadratic.theory import state_at as state_at
+from solvable.models.scaling.atoms import AtomicPosterior as AtomicPosterior
+from solvable.models.scaling.atoms import atomic_posterior as atomic_posterior
+from solvable.models.scaling.constants import Specialisation as Specialisation
+from solvable.models.scaling.constants import specialisation as specialisation
+from solvable.models.scaling.large_deviation import LargeDeviation as LargeDeviation
+from solvable.models.scaling.large_deviation import large_deviation as large_deviation
+from solvable.models.scaling.overlap import NeuronOverlap as NeuronOverlap
+from solvable.models.scaling.overlap import neuron_overlap as neuron_overlap
+from solvable.models.scaling.tail import TailEnergy as TailEnergy
+from solvable.models.scaling.tail import tail_energy as tail_energy
 from solvable.models.sequential.background import QuadraticBackground as QuadraticBackground
 from solvable.models.sequential.background import quadratic_background as quadratic_background
 from solvable.models.sequential.draws import LatentSample as LatentSample

@@ -75,18 +75,13 @@ def test_langevin_ensembles_elsewhere(row):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("dimension", "width", "samples", "kappa", "readout", "risk", "error"),
-    [
-        (8, 80, 101, 0.5, "standard", 1.072, 0.013),
-        (6, 24, 294, 0.25, "mean-field", 0.848, 0.009),
-        (5, 50, 504, 4.0, "standard", 0.944, 0.010),
-    ],
+    ("samples", "risk", "error"),
+    [(63, 1.17, 0.02), (114, 1.03, 0.01), (177, 0.89, 0.02), (253, 0.74, 0.01), (354, 0.66, 0.01)],
 )
-def test_risk_of_langevin_ensembles(dimension, width, samples, kappa, readout, risk, error):
-    # squared error on new inputs, same ensembles; further beyond the onset the theory is .1 too low
-    found = posterior(
-        dimension=dimension, width=width, samples=samples, kappa=kappa, readout=readout
-    )
+def test_risk_of_langevin_ensembles(samples, risk, error):
+    # d = 8, N = 80, kappa = 1/2: 24 data sets each, solvable run curse-of-detail (a plain Euler step of
+    # .015 adds a tenth to the squared error of one network, not to its overlap)
+    found = posterior(dimension=8, width=80, samples=samples, kappa=0.5)
     assert abs(found.risk - risk) < 3 * error
 
 

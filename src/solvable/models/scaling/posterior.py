@@ -46,8 +46,7 @@ class Posterior:
     modes : ndarray of shape (12,)
         Mean Hermite coefficients of the network as a function of the target's coordinate.
     risk : float
-        Mean squared error on new inputs of one network of the ensemble; well beyond the onset up to 0.1
-        too low, as neurons that adapt to the noise of the data are left out.
+        Mean squared error on new inputs of one network of the ensemble.
     ridge : float
         Effective ridge: kappa and what the fitted modes beside the target's leave of the noise.
     onset : float
