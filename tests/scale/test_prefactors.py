@@ -256,3 +256,16 @@ def test_sums_grow_with_the_exponents_of_the_calculator():
     for name in names:
         slope = np.log(large[name] / small[name]) / np.log(100)
         assert slope == pytest.approx(float(found[name]), abs=0.02), name
+
+
+def test_a_pattern_that_another_contains_is_never_dearer():
+    # a specialised neuron that hardly counts, or a gain of one, is the pattern without it
+    net = network_of_flags("tanh:1,tanh:1", "he3")
+    sizes = {"d": 126, "N1": 12_404, "N2": 68, "alpha": 0.87, "sigma_a": 1.31}
+    names = ["GP-Sp(1)", "Sp(1)-Sp(1)", "GFL(1)-Sp(1)", "GP-GFL(1)", "Sp(1)-GFL(1)", "Sp(1)-GFL(3)"]
+    held = {row.name: row.energy for row in numbers_of(net, sizes, only=names).patterns}
+    assert held["Sp(1)-Sp(1)"] <= held["GP-Sp(1)"] * 1.0001
+    assert held["GFL(1)-Sp(1)"] <= held["GP-Sp(1)"] * 1.0001
+    assert held["Sp(1)-GFL(1)"] <= held["GP-GFL(1)"] * 1.0001
+    # brute force on these sums: differential evolution in four dimensions
+    assert held["Sp(1)-GFL(3)"] == pytest.approx(2238.4, rel=1e-3)

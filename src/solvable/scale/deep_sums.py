@@ -275,6 +275,8 @@ def _first_box(kind: Kind, d: float, width: float, frozen: bool) -> Box:
         for u, r in ((0.4, -1.3), (-1.0, -0.1))
         for share in (0.0, 0.15, 0.3, 0.5, 0.8)
     ]
+    # and one that hardly counts
+    starts.append([low + 3, 0.0, 0.0])
     return [(low, high), rest_range(frozen), (0.0, most)], starts
 
 
@@ -292,7 +294,7 @@ def _second_box(kind: Kind, d: float, frozen: bool) -> Box:
     return [(low, high), rest_range(frozen)], [[mu, r] for mu in strengths[2:] for r in (-0.7, 0.0)]
 
 
-def _apart(starts: list[list[float]], most: int = 2) -> list[list[float]]:
+def _apart(starts: list[list[float]], most: int = 3) -> list[list[float]]:
     """The best starts that do not lie close to a better one."""
     kept: list[list[float]] = []
     for start in starts:

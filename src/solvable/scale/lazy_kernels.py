@@ -24,6 +24,8 @@ def mode_moments(
     The component of a neuron along the target has the variance ``gain`` times that of the prior, 1/d.
     """
     z, chance = fluctuations(gain / dimension, 32)
+    # degrees of one parity: products are even
+    z, chance = z[z > 0], 2 * chance[z > 0]
     r, share = perpendicular_law(dimension)
     u = np.sqrt(gain / dimension) * z
     modes = hermite_modes(activation, degrees, u[:, None], r[None, :])
@@ -32,7 +34,11 @@ def mode_moments(
 
 def fluctuations(variance: float, n_nodes: int) -> tuple[np.ndarray, np.ndarray]:
     """Rule for a normal variable times a strength of this variance: by panels where neurons saturate."""
-    return gaussian_quadrature(20, (0.0,)) if variance > 0.1 else gaussian_quadrature(n_nodes)
+    if variance <= 0.1:
+        return gaussian_quadrature(n_nodes)
+    z, chance = gaussian_quadrature(20, (0.0,))
+    near = np.abs(z) < 8
+    return z[near], chance[near]
 
 
 def perpendicular_law(dimension: float, points: int = 24) -> tuple[np.ndarray, np.ndarray]:
@@ -41,7 +47,9 @@ def perpendicular_law(dimension: float, points: int = 24) -> tuple[np.ndarray, n
     centre = log((dimension - 1) / dimension)
     width = (2 / dimension) ** 0.5
     low = -max(9 * width, 80 / (dimension - 1)) if dimension < 200 else -9 * width
-    place = centre + np.linspace(low, 9 * width, points if dimension >= 200 else 4 * points)
+    place = centre + np.linspace(
+        low, 9 * width, points * (1 if dimension >= 200 else 2 if dimension >= 20 else 4)
+    )
     weights = (dimension - 1) / 2 * place - dimension / 2 * np.exp(place)
     weights = np.exp(weights - weights.max())
     return np.exp(place), weights / weights.sum()
