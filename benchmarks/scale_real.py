@@ -306,18 +306,18 @@ def draw(figures: dict, directory: Path) -> None:
                 np.array([c[kind] for c in row["curves"]]) for kind in ("learned", "lazy")
             )
             error = learned.std(axis=0, ddof=1) / math.sqrt(len(learned))
-            name = row["what"]
+            name = row["what"].split(",")[0]
             if part == "directions":
                 name += f", strength {row['strength']:.3f}"
             series += [
                 Series(name, row["sizes"], learned.mean(axis=0), "points", error, colour),
                 Series(f"{name}: lazy kernel", row["sizes"], lazy.mean(axis=0), "dashed", None, colour),
             ]  # fmt: skip
-            markers.append(Marker(row["predicted"], "", colour))
+            markers.append(Marker(row["effective"], "", colour))
         drawn.append(Figure(
             f"scale-real-{part}", title, "training rows P", "alignment with the target", series,
             "Points: networks, mean and standard error over splits. Dashed: their lazy kernels. Vertical "
-            "lines: from where `solvable scale` says that features are learned.",
+            "lines: predicted onset of features, with the effective ridge.",
             markers, x_scale="log",
         ))  # fmt: skip
     write_figures(drawn, directory)

@@ -337,12 +337,14 @@ class TestCalculator:
         (["model.json", "--target", "he3", "--layers", "erf:1"], "allowed: one"),
         (["model.json", "--target", "he3", "--column", "age"], "no data"),
         (["model.json", "--data", "nosuch"], "nosuch"),
+        (["small.json", "--data", "wine"], "13 columns that vary and the model takes 9"),
         (["model.pt", "--target", "he3"], "are not read"),
         (["model.json", "--target", "he2"], "he2|He2"),
     ])  # fmt: skip
     def test_bad_questions(self, tmp_path, monkeypatch, capsys, words, part):
         monkeypatch.chdir(tmp_path)
         describe_layers(["linear 64", "tanh", "linear 1"], 64).save("model.json")
+        describe_layers(["linear 64", "tanh", "linear 1"], 9).save("small.json")
         assert main(["scale", *words]) != 0
         (line,) = capsys.readouterr().err.strip().splitlines()
         assert re.search(part, line)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from solvable.data import Dataset, load, open_stream
-from solvable.errors import InvalidParameter
+from solvable.errors import InvalidData, InvalidParameter
 from solvable.scale.description import ModelDescription
 from solvable.scale.forms import LinearForm
 from solvable.scale.given_sizes import without_coefficients
@@ -111,6 +111,11 @@ def describe_real(
         if not isinstance(network, Network):
             raise InvalidParameter("data give the inputs of layers; this network has none.")
         sizes = RealSizes(model, inputs, network.degree)
+        if model is not None and inputs.n_columns > model.dimension:
+            raise InvalidData(
+                f"{inputs.name} has {inputs.n_columns} columns that vary and the model takes "
+                f"{model.dimension} inputs; allowed: data that the model takes. Correct input_shape."
+            )
         form = LinearForm.of(inputs.linear_exponent(sizes.dimension, network.degree))
         return replace(network, inputs=((1, form),)), sizes
     if model is None or not isinstance(network, Network):
