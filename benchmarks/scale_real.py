@@ -224,6 +224,7 @@ def sheets(seeds=(0, 1)) -> list[dict]:
     rows = []
     for name, shared in (("CNN", True), ("MLP", False)):
         found = []
+        sizes = SHEET_SIZES[: -1 if shared else None]  # the last is dear with four patches
         for seed in seeds:
             rng = np.random.default_rng(seed)
             order = rng.permutation(len(X))
@@ -233,11 +234,11 @@ def sheets(seeds=(0, 1)) -> list[dict]:
             Z, Z_test = (
                 part if shared else part.reshape(len(part), 1, -1) for part in (train, test)
             )
-            found.append(curves(Z, y, Z_test, y_test, SHEET_SIZES, seed))
+            found.append(curves(Z, y, Z_test, y_test, sizes, seed))
         # Without sharing each of the four digits needs M neurons of its own, each of which pays
         # 4/lambda_0: as one direction of 16/lambda_0 would.
         P = predicted(0, S=1 / strength, W=4) if shared else predicted(16 / strength)
-        rows.append({"what": name, "strength": strength, "sizes": SHEET_SIZES, "predicted": P,
+        rows.append({"what": name, "strength": strength, "sizes": sizes, "predicted": P,
                      "curves": found, "effective": with_effective_ridge(P, kernel(Z, Z))})  # fmt: skip
         tell(rows[-1])
     return rows

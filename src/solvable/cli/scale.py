@@ -228,7 +228,7 @@ def _tell(answer: Answer, *, symbolic: bool) -> None:
     if real is not None:
         write("")
         write_prose("What was read and measured", style="bold")
-        write_prose(*(f"- {said}" for said in real.words()))
+        write_prose(*(f"- {said}" for said in real.words(numbers=sums is not None)))
     write("")
     write_prose(words.headline(found), style="bold")
     if found.winners:

@@ -37,13 +37,13 @@ class RealSizes:
             return self.model.dimension
         return None if self.inputs is None else self.inputs.n_columns
 
-    def words(self) -> list[str]:
-        """Both, as sentences."""
+    def words(self, *, numbers: bool) -> list[str]:
+        """Both, as sentences; with prefactors, whose they are."""
         said = [] if self.model is None else self.model.words()
         if self.inputs is None:
             return said
         said += self.inputs.words(self.dimension, self.degree)
-        if self.model is not None:
+        if numbers and self.model is not None:
             said.append(
                 "Prefactors are those of white inputs of dimension 1/lambda_0 = "
                 f"{1 / self.inputs.strength(self.degree):.3g}, in which a direction costs as much."
