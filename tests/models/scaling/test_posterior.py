@@ -149,7 +149,8 @@ def test_the_field_integral_is_exact_for_linear_gaussian_neurons():
     feature = np.array([[0.6, -0.3, 0.2]])
     target = np.array([1.0, 0.5, -2.0])
     problem = FieldProblem(feature, target, np.zeros(1), np.full(1, 0.25), 0.7)
-    law, readout, _ = problem.law(8)
+    law, readout, error = problem.law(8)
+    assert error < 1e-4
     kernel = 8 * 0.25 * np.outer(feature, feature)
     expected = kernel @ np.linalg.solve(kernel + 0.7 * np.eye(3), target)
     assert law == pytest.approx([1.0])
@@ -175,9 +176,19 @@ def test_the_field_integral_sums_over_two_kinds_of_neurons():
         total, counted = total + weight, counted + k * weight
         overlap += weight * kernel @ np.linalg.solve(matrix, target)
     problem = FieldProblem(features, target, np.log(chance), np.full(2, variance), ridge)
-    law, readout, _ = problem.law(width)
+    law, readout, error = problem.law(width)
+    assert error < 0.01
     assert width * law[1] == pytest.approx(counted / total, rel=0.01)
     assert width * readout @ features == pytest.approx(overlap / total, rel=0.01)
+
+
+def test_where_one_loop_is_not_enough_it_is_told():
+    # N < d, deep beyond the onset: one or two neurons carry all, and the integral without the saddle's
+    # fallback gave alignments of several and of negative sign
+    found = posterior(dimension=20, width=14, samples=3_000, kappa=1.5, draws=6)
+    assert 0 < found.alignment < 0.7
+    assert 0 < found.outliers < 4
+    assert 0.2 < found.risk < 1.2
 
 
 def test_degree_one_is_a_lazy_ridge_regression():

@@ -129,7 +129,9 @@ def posterior(
     N free neurons in each: functions of :math:`x_1` on the very data set (their number matters, for the
     target has heavy tails), by a saddle point with the fluctuations of the number of specialised neurons
     to all orders; every mode with other directions enters through a self-consistent effective ridge, a
-    price for the neuron that has it, and the noise of the data that it fits. Cost: about 0.5 s. Compared
+    price for the neuron that has it, and the noise of the data that it fits. Alignments agree with
+    Langevin ensembles within 10 percent, and come out up to a half too low near width d, where less than
+    one neuron is specialised on average. Cost: about 0.5 s. Compared
     with Langevin ensembles in ``tests/models/scaling/test_posterior.py``.
 
     Examples
@@ -161,14 +163,14 @@ def posterior(
     table = np.array(found)
     means, errors = _controlled(table, np.array(controls))
     out = means[1]
-    modes, cells = means[6:18], means[18:]
+    modes, cells = means[7:19], means[19:]
     grid = np.unique(np.abs(layer.neurons[0]))
     widths = np.append(grid[1] / 2, np.full(grid.size - 1, grid[1]))  # the cell of 0 is half a cell
     # Error of the mean network in the functions of x_1, which differs from one data set to the next, with
     # the noise that it fits; and the variance of one network, which is what the ridge exceeds kappa by.
     left = -modes
     left[degree] += 1
-    spread = table[:, 6:18].var(0, ddof=1)
+    spread = table[:, 7:19].var(0, ddof=1)
     error = float(left @ left + spread.sum() + means[5])
     risk = background.inflation * error + background.ridge - kappa
     return Posterior(
@@ -185,7 +187,7 @@ def posterior(
         ridge=background.ridge,
         onset=_onset(activation, degree, dimension, width, kappa, scale),
         error=float(errors[0]),
-        caveat=_caveat(layer, background),
+        caveat=_caveat(layer, background, float(table[:, 6].mean())),
     )
 
 
@@ -193,11 +195,13 @@ def _ensemble(layer: Layer, data: DataSet, background: Background) -> np.ndarray
     """Of one data set: alignment, outliers, their sums of |u| and r, the bulk's, modes, law of |u|."""
     problem = field_problem(layer, data, background)
     u, r, _ = layer.neurons
+    # Specialised neurons of u and of -u are of two kinds unless they are copies of each other: their
+    # numbers fluctuate apart, one direction of large fluctuations is not enough, and the saddle alone is
+    # nearer to the truth. So it is where an exact identity tells that one loop across is not enough.
+    error = np.inf
     if layer.odd:
-        law, readout, _ = problem.law(layer.width)
-    else:
-        # Specialised neurons of u and of -u are of two kinds, whose numbers fluctuate apart: one
-        # direction of large fluctuations is not enough, and the saddle alone is nearer to the truth.
+        law, readout, error = problem.law(layer.width)
+    if not error < 0.1:
         t, law = problem.saddle(layer.width)
         readout = law * problem.variance * (problem.features @ t)
     # the cell at the threshold counts in part
@@ -205,7 +209,7 @@ def _ensemble(layer: Layer, data: DataSet, background: Background) -> np.ndarray
     sums = [law @ out, (law * np.abs(u)) @ out, (law * r) @ out, (law * r) @ (1 - out)]
     # what specialised neurons do beside the target
     strength = readout**2 / np.where(law > 1e-12, law, np.inf)
-    sums.append(strength @ background.unfitted)
+    sums += [strength @ background.unfitted, float(not error < 0.1) / layer.width]
     return layer.width * np.concatenate(
         [
             [readout @ layer.target_overlap],
@@ -239,7 +243,7 @@ def _onset(
     return float(min(kappa * found.R * sqrt(width * dimension / scale), lazy))
 
 
-def _caveat(layer: Layer, background: Background) -> str | None:
+def _caveat(layer: Layer, background: Background, failed: float) -> str | None:
     if (layer.scale * background.price).min() <= -0.7:
         return (
             "the error of the network is large against kappa, so that neurons fit single samples: take "
@@ -249,6 +253,11 @@ def _caveat(layer: Layer, background: Background) -> str | None:
         return (
             f"the activation {layer.activation!r} is not odd: fluctuations of the number of specialised "
             "neurons are left out, which matters while there are few."
+        )
+    if failed > 0.5:
+        return (
+            "one or two specialised neurons carry the target, whose fluctuations are left out: take a "
+            "wider layer."
         )
     return None
 

@@ -84,8 +84,9 @@ class FieldProblem:
 
     def law(
         self, width: int, start: np.ndarray | None = None
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Law of a neuron among ``width``, its mean readout times that law, and the saddle's t."""
+    ) -> tuple[np.ndarray, np.ndarray, float]:
+        """Law of a neuron among ``width``, its mean readout times that law, and an error."""
+        # The error is that of kappa <t> = y - f, which holds exactly, over |y|.
         # All other neurons' integral, along the direction in which the number of specialised neurons
         # fluctuates to all orders, and to one loop across it; the neuron itself to all orders.
         others = width - 1
@@ -96,8 +97,7 @@ class FieldProblem:
         field = self.features @ t
         typical = self.features.T @ (law * (self.variance * field) ** 2 * field)
         if not np.abs(typical).max() > 0 or others == 0:
-            mean = law * self.variance * field
-            return law, mean, t
+            return law, law * self.variance * field, 0.0
         # Conjugate to what a specialised neuron does, so that no term couples it to those across.
         along = np.linalg.solve(hessian, typical)
         along /= np.sqrt(along @ hessian @ along)
@@ -105,25 +105,28 @@ class FieldProblem:
         value = self.action(t, others)[0]
         # Trapezoidal rule in units of the Gaussian width; the integrand is even in the conjugate sense.
         total, step, largest = np.zeros(law.size), 0.5, 0.0
-        readout = np.zeros(law.size)
+        readout, fields = np.zeros(law.size), np.zeros(t.size)
         for j in range(80):
             point = t + 1j * step * j * along
-            weight, tilted, drawn = self._across(point, across, others, value)
+            weight, tilted, drawn, seen = self._across(point, across, others, value)
             if j == 0:
                 reference = weight
             share = np.exp(weight - reference.real) * (0.5 if j == 0 else 1.0)
             total = total + (share * tilted).real
             readout = readout + (share * drawn).real
+            fields = fields + (share * seen).real
             largest = max(largest, abs(share))
             if abs(share) < 1e-4 * largest:
                 break
         normal = float(total.sum())
-        return total / normal, readout / normal, t
+        law, readout, mean = total / normal, readout / normal, fields / normal
+        left = self.target - self.ridge * mean - width * (readout @ self.features)
+        return law, readout, float(np.linalg.norm(left) / np.linalg.norm(self.target))
 
     def _across(
         self, point: np.ndarray, across: np.ndarray, width: int, value: float
-    ) -> tuple[complex, np.ndarray, np.ndarray]:
-        """Log weight of a point of the path, and the neuron's weight and mean readout there."""
+    ) -> tuple[complex, np.ndarray, np.ndarray, np.ndarray]:
+        """Log weight of a point of the path, the neuron's weight and mean readout there, and t."""
         field = self.features @ point
         drive = self.log_weight + self.variance * field**2 / 2
         top = float(drive.real.max())
@@ -144,7 +147,11 @@ class FieldProblem:
             self.log_weight - self.log_weight.max() + self.variance / spread * moved**2 / 2
         )
         own = own / np.sqrt(spread)
-        return weight, own, own * self.variance / spread * moved
+        drawn = own * self.variance / spread * moved
+        # the neuron's own readout moves the fields across by -H^-1 psi a
+        center = point - across @ (inner @ slope)
+        fields = own.sum() * center - across @ (inner @ (drawn @ seen))
+        return weight, own, drawn, fields
 
 
 def reduced(features: np.ndarray, target: np.ndarray, weights: np.ndarray, rank: int) -> np.ndarray:
