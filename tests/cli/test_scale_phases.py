@@ -97,14 +97,14 @@ def test_a_line_of_phases_has_breakpoints(drawn):
     }
 
 
-def test_numbers_are_told_what_to_change(drawn):
-    answer = drawn("--layers", "erf:2,erf:5/2", "--target", "he3")
-    assert answer.returncode == 0, answer.stderr
-    told = " ".join(answer.stdout.split())
+def test_numbers_are_told_what_to_change(call):
+    status, printed, error = call("scale", "--layers", "erf:2,erf:5/2", "--target", "he3")
+    assert (status, error) == (0, "")
+    told = " ".join(printed.split())
     assert "What to change to need fewer samples" in told
     assert "- Narrow layer 1: d^x fewer neurons save d^(x/2) samples, down to d neurons" in told
-    done = drawn("--layers", "erf:1,erf:1", "--target", "he3", "--json")
-    assert json.loads(done.stdout)["suggestions"] == []
+    _, printed, _ = call("scale", "--layers", "erf:1,erf:1", "--target", "he3", "--json")
+    assert json.loads(printed)["suggestions"] == []
 
 
 def test_a_comparison_says_who_wins_where(drawn):
@@ -121,13 +121,17 @@ def test_a_comparison_says_who_wins_where(drawn):
     assert "deep wins with d^(7/4) samples, fewer than the next by d^(3/4)." in said
 
 
-def test_a_comparison_has_a_page_of_its_own(drawn):
-    answer = drawn("wide.toml", "--compare", "deep.toml", "--output", "compared")
-    assert answer.returncode == 0, answer.stderr
-    page = (drawn.cwd / "compared" / "report.html").read_text()
+def test_a_comparison_has_a_page_of_its_own(call, tmp_path):
+    (tmp_path / "wide.toml").write_text(WIDE.replace('"wide"', '"<script>alert(1)</script>"'))
+    (tmp_path / "deep.toml").write_text(DEEP)
+    status, _, error = call("scale", "wide.toml", "--compare", "deep.toml", "--output", "compared")
+    assert status == 0, error
+    page = (tmp_path / "compared" / "report.html").read_text()
+    assert "<script>alert" not in page
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
     assert "Which network needs the fewest samples?" in page
     assert "Fewest samples over k and n" in page
-    result = json.loads((drawn.cwd / "compared" / "result.json").read_text())
+    result = json.loads((tmp_path / "compared" / "result.json").read_text())
     corners = [
         Fraction(x)
         for cell in result["phases"]["cells"]
