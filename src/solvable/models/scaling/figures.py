@@ -28,7 +28,7 @@ LEARNING = Panel(
     "Points: Langevin networks, from the prior and planted; lines: the posterior at this size. Dashed: "
     "the large deviation alone, as if specialised neurons carried no other modes than the target's. "
     "Vertical lines: the onset in the limit of large sizes.",
-    overlay=("dimension",),
+    overlay=("dimension", "width_ratio"),
     markers={"onset": "onset"},
 )
 
@@ -36,7 +36,7 @@ LEARNING = Panel(
 def energies(curves: Sequence[Curve]) -> list[Figure]:
     """Exact energies of full alignment against the dimension, of the setting of each first curve."""
     figures = []
-    for group in grouped(curves, ("dimension", "kappa", "start", "steps", "step")):
+    for group in grouped(curves, ("dimension", "width_ratio", "kappa", "start", "steps", "step")):
         setting = group.curves[0].setting
         dimensions = np.unique(np.geomspace(4, 400, 7).round().astype(int))
         both = [_energies(setting, dimensions, reduced) for reduced in (False, True)]
@@ -111,7 +111,8 @@ def specialised(curves: Sequence[Curve]) -> list[Figure]:
         figures.append(
             Figure(
                 f"specialised{group.suffix}",
-                f"Specialised neurons ({_words(setting)}, d = {setting.dimension}, scaled samples {p:g})",
+                f"Specialised neurons ({_words(setting, width=False)}, d = {setting.dimension}, "
+                f"scaled samples {p:g})",
                 "sqrt(N / d)",
                 "outliers per network",
                 series,
@@ -167,9 +168,15 @@ def _predicted_law(point: Point) -> np.ndarray | None:
     return None if law is None else np.asarray(law, dtype=float)
 
 
-def _words(setting: CurseParameters) -> str:
+def _words(setting: CurseParameters, *, width: bool = True) -> str:
+    ratio = f", N = {setting.width_ratio:g} d" if width else ""
     mean_field = ", mean-field" if setting.readout == "mean-field" else ""
-    return f"He{setting.degree}, {setting.activation}, N = {setting.width_ratio:g} d{mean_field}"
+    return f"He{setting.degree}, {setting.activation}{ratio}{mean_field}"
+
+
+def several(curve: Curve) -> bool:
+    """Curves of more than one point."""
+    return len(curve.points) > 1
 
 
 PANELS = (
@@ -187,6 +194,7 @@ PANELS = (
         ],
         "A test error of 1 is that of a network that outputs 0. Alignment is necessary, not enough: "
         "specialised neurons carry other modes than the target's, which cost samples to cancel.",
+        when=several,
     ),
     Panel(
         "starts",
@@ -197,6 +205,6 @@ PANELS = (
             Trace("alignment_planted", "planted", theory=None),
         ],
         "Where both starts agree the runs are in equilibrium.",
-        when=lambda curve: curve.setting.start == "both",
+        when=lambda curve: curve.setting.start == "both" and several(curve),
     ),
 )
