@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from math import erfc, exp, pi, sqrt
 
 import numpy as np
 
 from solvable.errors import NotConverged
 from solvable.frame.points import NO_PREDICTION, Metrics, listed
-from solvable.models.scaling.large_deviation import large_deviation, readout_scale
+from solvable.models.scaling.large_deviation import Readout, large_deviation, readout_scale
 from solvable.models.scaling.overlap import profile
 from solvable.models.scaling.parameters import CurseParameters
 from solvable.models.scaling.posterior import learning_curve, posterior
@@ -86,24 +87,34 @@ def _one_mode(parameters: CurseParameters) -> float | None:
 
 def _energies(parameters: CurseParameters) -> Metrics:
     """Chernoff energy of full alignment, exact and with the rest of the weights held, over its order."""
-    names = {"energy": False, "energy_held": True}
+    sizes = (parameters.dimension, parameters.width)
+    model = (parameters.degree, parameters.activation, parameters.readout)
+    return dict(_energies_of(*sizes, *model))
+
+
+@lru_cache(maxsize=64)
+def _energies_of(
+    dimension: int, width: int, degree: int, activation: str, readout: Readout
+) -> Metrics:
+    """The same at any number of samples: a line of predictions computes it once."""
+    order = sqrt(readout_scale(readout, width) * width * dimension)
     found: Metrics = {}
-    for name, reduced in names.items():
+    for name, reduced in (("energy", False), ("energy_held", True)):
         try:
             found[name] = (
-                parameters.kappa
-                / parameters.unit
-                * large_deviation(
-                    dimension=parameters.dimension,
-                    width=parameters.width,
-                    degree=parameters.degree,
-                    activation=parameters.activation,
-                    readout=parameters.readout,
+                large_deviation(
+                    dimension=dimension,
+                    width=width,
+                    degree=degree,
+                    activation=activation,
+                    readout=readout,
                     reduced=reduced,
                 ).energy
+                / order
             )
         except NotConverged as error:
-            return dict.fromkeys(names) | {NO_PREDICTION: f"no energy: {error}"}
+            reason = f"no energy: {error}"
+            return {"energy": None, "energy_held": None, NO_PREDICTION: reason}
     return found
 
 
