@@ -129,10 +129,10 @@ def posterior(
     N free neurons in each: functions of :math:`x_1` on the very data set (their number matters, for the
     target has heavy tails), by a saddle point with the fluctuations of the number of specialised neurons
     to all orders; every mode with other directions enters through a self-consistent effective ridge, a
-    price for the neuron that has it, and the noise of the data that it fits. Alignments agree with
-    Langevin ensembles within 10 percent, and come out up to a half too low near width d, where less than
-    one neuron is specialised on average. Cost: about 0.5 s. Compared
-    with Langevin ensembles in ``tests/models/scaling/test_posterior.py``.
+    price for the neuron that has it, and the noise of the data that it fits. Alignments with He3 agree
+    with Langevin ensembles within 10 percent, with He5 they come out a fifth too low, and near width d,
+    where less than one neuron is specialised on average, up to a half too low. Cost: about 0.5 s.
+    Backed by ``tests/models/scaling/test_posterior.py``.
 
     Examples
     --------
