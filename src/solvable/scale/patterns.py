@@ -112,18 +112,24 @@ def _programs(network: Network, layers: tuple[LayerPattern, ...]) -> Iterator[Pr
     ]
     for growth in product(*strong):
         spectra = _spectra(network, layers, growth)
-        costs = [
-            spectra[number - 1].get(layers[number - 1].feature or 0, ())
+        seen = {
+            number: spectra[number - 1].get(layers[number - 1].feature or 0, ())
             for number in sorted(learned)
+        }
+        # A mean may be paid through any route; a gain multiplies the eigenvalue, whatever its route.
+        costs = [
+            [routes] if layers[number - 1].kind == "GFL" else [(route,) for route in routes]
+            for number, routes in seen.items()
         ]
-        for ends in product(spectra[-1].get(network.degree, ()), *costs):
-            by_layer = dict(zip(sorted(learned), ends[1:], strict=True))
-            if _used(ends[0], by_layer, layers) == learned:
-                yield _program(network, layers, growth, ends[0], by_layer)
+        for end in spectra[-1].get(network.degree, ()):
+            for choice in product(*costs):
+                by_layer = dict(zip(seen, choice, strict=True))
+                if _used(end, by_layer, layers) == learned:
+                    yield _program(network, layers, growth, end, by_layer)
 
 
 def _used(
-    end: _Route, costs: dict[int, _Route], layers: tuple[LayerPattern, ...]
+    end: _Route, costs: dict[int, tuple[_Route, ...]], layers: tuple[LayerPattern, ...]
 ) -> frozenset[int]:
     """Layers on which the alignment rests, directly or through what a later layer's neurons see."""
     used, waiting = set(), set(end.layers)
@@ -132,7 +138,7 @@ def _used(
         used.add(number)
         # The gain of a layer multiplies a route that is in the alignment already.
         if layers[number - 1].kind in ("Sp", "Mag"):
-            waiting |= costs[number].layers - used
+            waiting |= costs[number][0].layers - used
     return frozenset(used)
 
 
@@ -141,13 +147,13 @@ def _program(
     layers: tuple[LayerPattern, ...],
     growth: tuple[bool, ...],
     end: _Route,
-    costs: dict[int, _Route],
+    costs: dict[int, tuple[_Route, ...]],
 ) -> Program:
     """E = max over layers of their cost and chi - lambda_{L-1}(target), with bounds on M, mu, D."""
     terms, constraints = [], []
-    for number, route in costs.items():
+    for number, routes in costs.items():
         layer, pattern = network.layers[number - 1], layers[number - 1]
-        term, bounds = _layer_cost(number, layer, pattern, growth[number - 1], route)
+        term, bounds = _layer_cost(number, layer, pattern, growth[number - 1], routes)
         terms.append(term)
         constraints += bounds
     alignment = Monomial(network.chi, meaning="alignment with the target")
@@ -156,7 +162,7 @@ def _program(
 
 
 def _layer_cost(
-    number: int, layer: Layer, pattern: LayerPattern, strong: bool, route: _Route
+    number: int, layer: Layer, pattern: LayerPattern, strong: bool, routes: tuple[_Route, ...]
 ) -> tuple[Monomial, list[Monomial]]:
     neurons, strength, gain = f"M{number}", f"mu{number}", f"D{number}"
     if pattern.kind == "GFL":
@@ -166,11 +172,15 @@ def _layer_cost(
         )
         bounds = [
             Monomial.of(0, {gain: -1}, f"layer {number} amplifies", box=True),
-            Monomial.of(0, {gain: 1}, f"layer {number} amplifies up to order one", box=True).times(
-                route.exponent
+            *(
+                Monomial.of(
+                    0, {gain: 1}, f"layer {number} amplifies up to order one", box=True
+                ).times(route.exponent)
+                for route in routes
             ),
         ]
         return cost, bounds
+    (route,) = routes
     # M mu^2 <Phi, K_{l-1}^-1, Phi>
     text = "specialised neurons" if pattern.kind == "Sp" else "the magnetisation"
     powers = {strength: 2} | ({neurons: 1} if pattern.kind == "Sp" else {})

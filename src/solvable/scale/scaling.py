@@ -187,6 +187,10 @@ def scaling_of(network: Description, at: Mapping[str, Fraction] | None = None) -
             "Check at_most_one and the exponents of the sizes."
         )
     least = min(value for value, _, _ in values)
+    if isinstance(given, Network) and least + given.kappa.constant != exponent_of(given):
+        raise AssertionError(
+            f"programs give {least}, the pass through the layers does not: {given}"
+        )
     optimal = [_winner(row, programs, point) for value, row, programs in values if value == least]
     winners = [winner for winner in optimal if winner is not None]
     winners.sort(
