@@ -12,7 +12,7 @@ from solvable.scale.activations import find_activation
 from solvable.scale.forms import LinearForm
 from solvable.scale.network import MOST_LAYERS, Attention, Description, Layer, Network
 from solvable.scale.phases import Candidates, PhaseLine, phase_line
-from solvable.scale.scaling import DEEP, Scaling, exponent_of, forms_along, scaling_of
+from solvable.scale.scaling import Scaling, exponent_of, forms_along, is_deep, scaling_of
 from solvable.scale.sizes import sample_forms
 from solvable.scale.words import power
 
@@ -80,7 +80,7 @@ def suggestions(network: Description, *, found: Scaling | None = None) -> tuple[
 def _sizes(found: Scaling) -> Iterator[Suggestion]:
     """Slopes and breakpoints along each width."""
     network, kappa = found.network, found.network.kappa
-    if isinstance(network, Network) and len(network.layers) > DEEP:
+    if isinstance(network, Network) and is_deep(network):
         return
     for size in _sizes_of(network, found.point):
         ends = [size.least, found.point[size.symbol], found.point[size.symbol] + FARTHEST]
@@ -219,7 +219,7 @@ def _shared(network: Network) -> Iterator[tuple[str, Network]]:
 def _patches(network: Network) -> Iterator[Suggestion]:
     """Slopes and breakpoints along the size of the patches."""
     first = network.layers[0]
-    if first.patch is None:
+    if first.patch is None or len(network.layers) > 2:
         return
     here = first.patch.constant
     rows = sample_forms(

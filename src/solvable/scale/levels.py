@@ -11,8 +11,9 @@ down to it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from fractions import Fraction
+from typing import Any
 
 from solvable.errors import NotConverged
 from solvable.scale.activations import Activation
@@ -28,33 +29,36 @@ ZERO = Fraction(0)
 class Forward:
     """Best spectra of a network whose sizes are numbers, at an energy."""
 
-    def __init__(self, network: Network) -> None:
+    def __init__(self, network: Network, number: Callable[[Fraction], Any] = Fraction) -> None:
+        """Compute in a kind of number: Fraction is exact, float is quick."""
         self.network = network
         self.degree = network.degree
+        self.widths = [number(layer.width.constant) for layer in network.layers]
+        self.chi = number(network.chi.constant)
         reach = [layer.reach.constant for layer in network.layers]
         self.first: Levels = tuple(
-            (degree, exponent.constant * reach[0])
+            (degree, number(exponent.constant * reach[0]))
             for degree, exponent in network.inputs
             if degree <= network.degree
         )
         ends = [*reach[1:], Fraction(1)]
-        self.positions = [max(ZERO, here - reach[0]) for here in reach]
+        self.positions = [number(max(ZERO, here - reach[0])) for here in reach]
         self.shared = [
-            ZERO if layer.pool else max(ZERO, after - here)
+            number(ZERO if layer.pool else max(ZERO, after - here))
             for layer, here, after in zip(network.layers, reach, ends, strict=True)
         ]
 
     def alignment(self, levels: Levels) -> Fraction | None:
         """Exponent of the alignment term; None where the target is out of reach."""
         found = dict(levels).get(self.degree)
-        return None if found is None else self.network.chi.constant - found
+        return None if found is None else self.chi - found
 
     def after(
         self, number: int, pattern: LayerPattern, before: Levels, energy: Fraction
     ) -> Levels | None:
         """Spectrum after a layer that spends up to the energy; None where its pattern costs more."""
         layer, held = self.network.layers[number - 1], dict(before)
-        source, width = pattern.feature or 0, layer.width.constant
+        source, width = pattern.feature or 0, self.widths[number - 1]
         gain = spike = None
         if pattern.kind == "GFL":
             gain = min(energy - width, -held[source])
@@ -69,7 +73,7 @@ class Forward:
         for degree in range(1, self.degree + 1):
             values = []
             for factors in layer.activation.products(degree, tuple(sorted(held))):
-                lazy = sum((held[factor] for factor in factors), ZERO)
+                lazy = sum(held[factor] for factor in factors)
                 times = factors.count(source)
                 values.append(lazy)
                 if gain is not None and times:
@@ -90,7 +94,7 @@ class Forward:
         for number, (layer, held) in enumerate(zip(self.network.layers, pattern, strict=True), 1):
             if held.kind != "GP":
                 budget = energy + dict(levels)[held.feature or 0]
-                width = layer.width.constant
+                width = self.widths[number - 1]
                 if held.kind == "GFL":
                     found[f"D{number}"] = min(energy - width, energy - budget)
                 else:
@@ -125,30 +129,54 @@ class Forward:
         high = self.alignment(lazy)
         if high is None:
             raise AssertionError("the target is out of reach of the prior")
-        low = min(high, ZERO) - 200
-        while high - low > Fraction(1, 10**10):
-            middle = (high + low) / 2
-            term = self.best(middle)
-            if term is not None and term <= middle:
-                high = middle
-            else:
-                low = middle
+        low, high = self._bracket(min(high, ZERO) - 200, high)
+        width = Fraction(1, 10**4)
+        while width > Fraction(1, 10**10):
+            low, high = self._narrowed(low, high, width)
+            width = width / 100
             # The simplest rational in the bracket is often it; else the alignment term is linear
             # on one side.
-            width = high - low
+            step = high - low
             for found in (
                 _simplest(low, high),
-                *self._roots(high, width),
-                *self._roots(low, -width),
+                *self._roots(high, step),
+                *self._roots(low, -step),
             ):
                 if low <= found <= high and self._is_least(found):
                     return found
         raise NotConverged(
             f"the least energy lies between {float(low)} and {float(high)}, where the alignment "
-            "term has "
-            "too many corners to tell it exactly. Give the sizes simpler exponents.",
+            "term has too many corners to tell it exactly. Give the sizes simpler exponents.",
             {"low": float(low), "high": float(high)},
         )
+
+    def _bracket(self, low: Fraction, high: Fraction) -> tuple[Fraction, Fraction]:
+        """A short bracket by floating point, or the given one if rounding has misled."""
+        quick = Forward(self.network, float)
+        below, above = float(low), float(high)
+        while above - below > 1e-9:
+            middle = (above + below) / 2
+            term = quick.best(middle)  # type: ignore[arg-type]
+            below, above = (
+                (below, middle) if term is not None and term <= middle else (middle, above)
+            )
+        near = (
+            max(low, Fraction(below) - Fraction(1, 10**7)),
+            min(high, Fraction(above) + Fraction(1, 10**7)),
+        )
+        return near if self._reached(near[1]) and not self._reached(near[0]) else (low, high)
+
+    def _narrowed(
+        self, low: Fraction, high: Fraction, width: Fraction
+    ) -> tuple[Fraction, Fraction]:
+        while high - low > width:
+            middle = (high + low) / 2
+            low, high = (low, middle) if self._reached(middle) else (middle, high)
+        return low, high
+
+    def _reached(self, energy: Fraction) -> bool:
+        term = self.best(energy)
+        return term is not None and term <= energy
 
     def _roots(self, end: Fraction, step: Fraction) -> Iterator[Fraction]:
         """Where the line through the alignment terms at ``end`` and a step beyond it meets E."""
@@ -157,13 +185,8 @@ class Forward:
             yield end + step * (end - near) / (far - near - step)
 
     def _is_least(self, energy: Fraction) -> bool:
-        """Whether the energy is reached, and none a millionth of it below."""
-        term = self.best(energy)
-        if term is None or term > energy:
-            return False
-        below = energy - Fraction(1, 10**9)
-        term = self.best(below)
-        return term is None or term > below
+        """Whether the energy is reached, and none a billionth below it."""
+        return self._reached(energy) and not self._reached(energy - Fraction(1, 10**9))
 
     def attaining(self, energy: Fraction, most: int) -> Iterator[tuple[LayerPattern, ...]]:
         """Patterns that reach the energy, at most so many; those with fewer learned layers first."""

@@ -167,7 +167,7 @@ def scaling_of(network: Description, at: Mapping[str, Fraction] | None = None) -
     _check_values(at or {}, network.symbols)
     if given.symbols:
         return _symbolic(given)
-    if isinstance(given, Network) and len(given.layers) > DEEP:
+    if isinstance(given, Network) and is_deep(given):
         return _deep(given)
     rows = _near_least(given, model)
     values: list[tuple[Fraction, Candidate, list[Program]]] = []
@@ -210,8 +210,13 @@ def scaling_of(network: Description, at: Mapping[str, Fraction] | None = None) -
 MOST_WINNERS = 60
 """Patterns of equal energy that are looked at."""
 
-DEEP = 3
-"""Hidden layers from which on closed forms and ranges of optima would take minutes."""
+
+def is_deep(network: Network) -> bool:
+    """Whether closed forms and ranges of optima would take longer than seconds."""
+    odd = all(layer.activation.parity == "odd" for layer in network.layers)
+    return len(network.layers) > 3 or (
+        len(network.layers) == 3 and not (odd and network.degree <= 3)
+    )
 
 
 def _deep(network: Network) -> Scaling:
@@ -233,9 +238,8 @@ def _deep(network: Network) -> Scaling:
             winners.append(Winner(name, (LinearForm.of(energy),), layers, dict(free), ()))
     exponent = energy + network.kappa.constant
     said = (
-        f"With more than {DEEP} hidden layers the exponent is exact, but its closed form is not "
-        "told; of "
-        "the optima of a pattern one is, and of ties those with the fewest layers that learn."
+        f"Of {len(network.layers)} hidden layers the exponent is exact, but its closed form is not "
+        "told; of the optima of a pattern one is, and of ties those with the fewest layers that learn."
     )
     text = f"P ~ d^{_power((LinearForm.of(exponent),))}"
     found = tuple(winners)
