@@ -45,8 +45,8 @@ def number_sentences(found: Numbers) -> list[str]:
     sizes = ", ".join(f"{name} = {value:g}" for name, value in found.sizes.items())
     winner = found.winner
     said = [
-        f"At {sizes}: {winner.name} has the least energy, {size(winner.energy)}; the network learns "
-        f"from about {size(winner.samples)} samples on (2 kappa E / k with k = {found.k:.4g})."
+        f"At {sizes}: {winner.name} has the least energy, {size(winner.energy)}; no alignment is "
+        f"to be expected below {size(winner.samples)} samples (2 kappa E / k with k = {found.k:.4g})."
     ]
     same = [row.name for row in found.patterns[1:] if row.factor <= 1.001]
     if same:
