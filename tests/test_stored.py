@@ -42,6 +42,7 @@ def test_verdicts_are_those_of_then(study):
     assert changed == {}
 
 
+@pytest.mark.slow
 def test_figures_are_drawn(study):
     figures = study.system.figures(study.points)
     assert figures

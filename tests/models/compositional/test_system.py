@@ -462,6 +462,7 @@ def test_figures_draw_theory_and_measurement(coarse, small_points):
     assert system.figures([]) == []
 
 
+@pytest.mark.slow
 def test_figures_of_four_layers_show_both_representations(coarse):
     figures = {one.name: one for one in system.figures(points_of(FOUR))}
     assert "last-layer" not in figures

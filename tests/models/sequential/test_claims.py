@@ -85,14 +85,23 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("name", sorted(CASES))
+# Predictions of plain operators are drawn and take seconds each; one of each kind is tried always.
+DEAR = {"neighbour-mixing", "shrinkage-error", "in-sample-error"}
+
+
+def often(names):
+    """The names, those whose predictions are dear marked as slow."""
+    return [pytest.param(name, marks=pytest.mark.slow) if name in DEAR else name for name in names]
+
+
+@pytest.mark.parametrize("name", often(sorted(CASES)))
 def test_a_study_that_is_as_predicted_holds(name):
     make, _ = CASES[name]
     verdict = BY_NAME[name].verdict(make())
     assert verdict.status == "holds", verdict
 
 
-@pytest.mark.parametrize("name", sorted(name for name, case in CASES.items() if case[1]))
+@pytest.mark.parametrize("name", often(sorted(name for name, case in CASES.items() if case[1])))
 def test_a_study_that_is_not_fails(name):
     make, changes = CASES[name]
     verdict = BY_NAME[name].verdict(make(**changes))
@@ -157,7 +166,15 @@ def shrunk():
     return gaussian(second_layer="shrinkage")
 
 
-@pytest.mark.parametrize("make", [hermite, gaussian, in_sample, shrunk])
+@pytest.mark.parametrize(
+    "make",
+    [
+        hermite,
+        gaussian,
+        pytest.param(in_sample, marks=pytest.mark.slow),
+        pytest.param(shrunk, marks=pytest.mark.slow),
+    ],
+)
 def test_every_row_of_agreement_notices_a_wrong_prediction(make):
     """Without scatter a prediction that is wrong by the stated power fails in some direction."""
     rows = {row.claim: row for row in system.power(make())}

@@ -40,8 +40,17 @@ MANY = {
 }
 
 
-@pytest.mark.parametrize("setting", MANY.values(), ids=MANY)
-def test_many_features(setting):
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.slow)
+        if name in ("beyond drawing", "all out")
+        else name
+        for name in MANY
+    ],
+)
+def test_many_features(name):
+    setting = MANY[name]
     fixed = {"degree": 1, "label_map": "clip", "signs": "alternating"}
     predicted, (overlap, spread), (error, scatter) = compare({**fixed, **setting}, 3)
     found = np.array(predicted["squared_overlap"])

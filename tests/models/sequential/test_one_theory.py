@@ -49,7 +49,7 @@ def agrees(theory, metrics):
         np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12, err_msg=name)
 
 
-@pytest.mark.parametrize("correction", ["none", "wick"])
+@pytest.mark.parametrize("correction", [pytest.param("none", marks=pytest.mark.slow), "wick"])
 def test_python_system_and_command_agree(correction, capsys):
     moments = finite_size_moments(
         targets(), n_features=820, label_map="tanh", correction=correction

@@ -117,7 +117,13 @@ SETTINGS = {
 }
 
 
-@pytest.mark.parametrize("name", SETTINGS)
+def often(settings):
+    """The first setting always, the others in the slow run."""
+    first, *others = settings
+    return [first, *(pytest.param(name, marks=pytest.mark.slow) for name in others)]
+
+
+@pytest.mark.parametrize("name", often(SETTINGS))
 def test_weak_features_are_predicted(name):
     parameters = system.parameters(
         **{"signs": "positive", "correction": "none", "test_samples": 4_000} | SETTINGS[name]
@@ -144,7 +150,7 @@ UNBOUNDED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", UNBOUNDED)
+@pytest.mark.parametrize("name", often(UNBOUNDED))
 def test_features_of_labels_without_a_bound_are_predicted(name):
     given = {
         "signs": "positive",
@@ -194,7 +200,7 @@ BEYOND = {
 }
 
 
-@pytest.mark.parametrize("name", BEYOND)
+@pytest.mark.parametrize("name", often(BEYOND))
 def test_one_law_holds_for_every_first_layer_and_number_of_features(name):
     parameters = system.parameters(
         **{"signs": "positive", "correction": "none", "test_samples": 2_000} | BEYOND[name]

@@ -99,6 +99,7 @@ def test_channels_without_noise_have_the_moments_of_all_preimages(formula):
         assert moments.weak_recovery_ratio[0] == pytest.approx(evolution.threshold_ratio, rel=1e-6)
 
 
+@pytest.mark.slow
 def test_a_link_of_many_preimages_is_found_as_predicted_without_noise():
     # Cells of labels near an extremum of cos hold one preimage each: thresholds came out at 1.22.
     parameters = SingleIndexParameters(
