@@ -114,7 +114,7 @@ def grid_minimum(layers, chi, degree, kinds, rounds=16):
             bounds[f"D{number}"] = (0.0, 6.0)
         if kind == "Sp":
             bounds[f"M{number}"] = (0.0, float(width))
-            bounds[f"mu{number}"] = (-2.0, 0.0 if not GROWS[act] else 1.5)
+            bounds[f"mu{number}"] = (-2.0, 1.5 if GROWS[act] and number == len(layers) else 0.0)
     if not bounds:
         found = energy(layers, chi, degree, kinds, {})
         return np.inf if found is None else float(found)

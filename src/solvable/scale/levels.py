@@ -16,7 +16,6 @@ from fractions import Fraction
 from typing import Any
 
 from solvable.errors import NotConverged
-from solvable.scale.activations import Activation
 from solvable.scale.network import Network
 from solvable.scale.patterns import LayerPattern
 
@@ -65,9 +64,8 @@ class Forward:
             if gain < 0:
                 return None
         elif pattern.kind != "GP":
-            spike = _best_choice(
-                layer.activation, width, energy + held[source], pattern.kind == "Mag"
-            )
+            budget = energy + held[source]
+            spike = self._best_choice(number, width, budget, pattern.kind == "Mag")
         shared, positions = self.shared[number - 1], self.positions[number - 1]
         found = []
         for degree in range(1, self.degree + 1):
@@ -91,7 +89,7 @@ class Forward:
         """Numbers, strengths and gains of a pattern whose layers spend up to the energy."""
         found: dict[str, Fraction] = {}
         levels = self.first
-        for number, (layer, held) in enumerate(zip(self.network.layers, pattern, strict=True), 1):
+        for number, held in enumerate(pattern, 1):
             if held.kind != "GP":
                 budget = energy + dict(levels)[held.feature or 0]
                 width = self.widths[number - 1]
@@ -99,11 +97,25 @@ class Forward:
                     found[f"D{number}"] = min(energy - width, energy - budget)
                 else:
                     everyone = held.kind == "Mag"
-                    neurons, strength = _best_choice(layer.activation, width, budget, everyone)
+                    neurons, strength = self._best_choice(number, width, budget, everyone)
                     found |= {f"mu{number}": strength}
                     found |= {} if everyone else {f"M{number}": neurons}
             levels = self.after(number, held, levels, energy) or ()
         return found
+
+    def _best_choice(
+        self, number: int, width: Fraction, budget: Fraction, all_neurons: bool
+    ) -> tuple[Fraction, Fraction]:
+        """Numbers and strength of the largest response for M + 2 mu = budget, 0 <= M <= n."""
+        if all_neurons:
+            return width, min((budget - width) / 2, ZERO)
+        last = number == len(self.widths)
+        growth = self.network.layers[number - 1].activation.growth if last else "bounded"
+        if growth == "polynomial" and budget > 0:
+            return ZERO, budget / 2
+        neurons = min(max(budget, ZERO), width)
+        strength = (budget - neurons) / 2
+        return neurons, min(strength, ZERO) if growth == "bounded" else strength
 
     def best(
         self, energy: Fraction, start: int = 1, levels: Levels | None = None
@@ -142,7 +154,8 @@ class Forward:
                 *self._roots(high, step),
                 *self._roots(low, -step),
             ):
-                if low <= found <= high and self._is_least(found):
+                # The alignment term falls with E, continuously: it meets E once.
+                if low <= found <= high and self.best(found) == found:
                     return found
         raise NotConverged(
             f"the least energy lies between {float(low)} and {float(high)}, where the alignment "
@@ -183,10 +196,6 @@ class Forward:
         near, far = self.best(end), self.best(end + step)
         if near is not None and far is not None and far - near != step:
             yield end + step * (end - near) / (far - near - step)
-
-    def _is_least(self, energy: Fraction) -> bool:
-        """Whether the energy is reached, and none a billionth below it."""
-        return self._reached(energy) and not self._reached(energy - Fraction(1, 10**9))
 
     def attaining(self, energy: Fraction, most: int) -> Iterator[tuple[LayerPattern, ...]]:
         """Patterns that reach the energy, at most so many; those with fewer learned layers first."""
@@ -231,19 +240,6 @@ def _patterns(levels: Levels, *kinds: str) -> Iterator[LayerPattern]:
     for degree, _ in levels:
         for kind in kinds:
             yield LayerPattern(kind, degree)  # type: ignore[arg-type]
-
-
-def _best_choice(
-    activation: Activation, width: Fraction, budget: Fraction, all_neurons: bool
-) -> tuple[Fraction, Fraction]:
-    """Numbers and strength of the largest response for M + 2 mu = budget, 0 <= M <= n."""
-    if all_neurons:
-        return width, min((budget - width) / 2, ZERO)
-    if activation.growth == "polynomial" and budget > 0:
-        return ZERO, budget / 2
-    neurons = min(max(budget, ZERO), width)
-    strength = (budget - neurons) / 2
-    return neurons, min(strength, ZERO) if activation.growth == "bounded" else strength
 
 
 def _largest(spectra: set[Levels]) -> set[Levels]:

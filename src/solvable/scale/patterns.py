@@ -106,10 +106,10 @@ def _choices(network: Network, reachable: list[Spectrum]) -> list[list[LayerPatt
 def _programs(network: Network, layers: tuple[LayerPattern, ...]) -> Iterator[Program]:
     """One program for each choice of growth and of routes that uses every learned layer."""
     learned = frozenset(i for i, pattern in enumerate(layers, 1) if pattern.kind != "GP")
-    strong = [
-        (False, True) if pattern.kind == "Sp" and layer.activation.growth != "bounded" else (False,)
-        for layer, pattern in zip(network.layers, layers, strict=True)
-    ]
+    # Strengths beyond one make eigenvalues beyond order one, where products of features no longer
+    # describe the next kernel: they are the last layer's alone, whose kernel is only read out.
+    last = network.layers[-1].activation.growth != "bounded" and layers[-1].kind == "Sp"
+    strong = [(False,)] * (len(layers) - 1) + [(False, True) if last else (False,)]
     for growth in product(*strong):
         spectra = _spectra(network, layers, growth)
         seen = {
