@@ -51,6 +51,15 @@ def test_all_patterns_in_closed_form(solvable):
     assert rows == {"GP": "3", "GFL(1)": "(3*n+3)/4", "Sp(1)": "(n+1)/2", "Mag(1)": "(3*n+3)/4"}
 
 
+def test_patterns_without_a_minimum_of_their_own_are_listed_with_their_bounds(solvable):
+    # Of a polynomial a few strong neurons cost ever less: only M >= 1 holds the energy.
+    answer = solvable("scale", "--layers", "poly3:n", "--target", "he3", "--symbolic", "--json")
+    assert (answer.returncode, answer.stderr) == (0, "")
+    rows = {row["name"]: row for row in json.loads(answer.stdout)["table"]}
+    assert rows["GP"]["energy_without_bounds"] == "3"
+    assert rows["Sp(1)"]["energy"] != "none"
+
+
 def test_ten_layers_are_answered_within_seconds(solvable):
     start = monotonic()
     answer = solvable("scale", "--layers", ",".join(["erf:5/4"] * 10), "--target", "he3", "--json")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from solvable.errors import InvalidParameter
 from solvable.scale.forms import LinearForm, never_below, without_dominated
 from solvable.scale.network import Attention, Description, Network
 from solvable.scale.own import attention_candidates, own_candidates
@@ -60,7 +61,12 @@ def table_of(
     for candidate in rows:
         kept: list[tuple[LinearForm, ...]] = []
         for program in candidate.programs:
-            forms = without_dominated(closed_form(program if boxes else program.unboxed()))
+            try:
+                forms = without_dominated(closed_form(program if boxes else program.unboxed()))
+            except InvalidParameter:
+                if boxes:
+                    raise
+                continue  # without its bounds this way has no minimum
             if not any(never_above(held, forms) for held in kept):
                 kept = [held for held in kept if not never_above(forms, held)] + [forms]
         found += [(candidate.name, forms) for forms in kept]

@@ -134,7 +134,7 @@ def symbolic_rows(found: Scaling) -> list[dict[str, str]]:
         for rows in (energy_forms(model), energy_forms(model, boxes=False))
     ]
     return [
-        {"name": name, "energy": energy, "energy_without_bounds": texts[1][name]}
+        {"name": name, "energy": energy, "energy_without_bounds": texts[1].get(name, "none")}
         for name, energy in texts[0].items()
     ]
 
