@@ -48,9 +48,14 @@ def contains(factors: tuple[int, ...], degree: int) -> bool:
     return held.get(degree, 0) != 0
 
 
-def ways(act: str, source: int, degree: int) -> list[int]:
+def makes(act: str, power: int, biased: bool) -> bool:
+    """Whether E_b of the squared coefficient of z^p in act(z + b) is not zero, b random or 0."""
+    return POWERS[act](power) or (biased and act in ("erf", "tanh", "relu", "gelu"))
+
+
+def ways(act: str, source: int, degree: int, biased: bool = False) -> list[int]:
     """Powers p of He_source in the activation that hold He_degree."""
-    return [p for p in range(1, 10) if POWERS[act](p) and contains((source,) * p, degree)]
+    return [p for p in range(1, 10) if makes(act, p, biased) and contains((source,) * p, degree)]
 
 
 def energy(layers, chi, degree, kinds, values):
@@ -61,6 +66,8 @@ def energy(layers, chi, degree, kinds, values):
     broken = np.zeros(total.shape, dtype=bool)
     for number, (act, width, reach) in enumerate(layers, 1):
         kind, source = kinds[number - 1]
+        # A mean of the activation's own is a random bias of all that follows.
+        biased = any(before not in ("erf", "tanh") for before, _, _ in layers[: number - 1])
         positions = max(0.0, reach - reaches[0])
         after = reaches[number] if number < len(layers) else 1.0
         shared = max(0.0, after - reach)
@@ -78,7 +85,7 @@ def energy(layers, chi, degree, kinds, values):
         for k in range(1, degree + 1):
             best = np.full(total.shape, -np.inf)
             for size in range(1, degree + 2):
-                if POWERS[act](size):
+                if makes(act, size, biased):
                     for factors in combinations_with_replacement(sorted(spectrum), size):
                         if contains(factors, k):
                             lazy = sum(spectrum[j] for j in factors)
@@ -88,11 +95,11 @@ def energy(layers, chi, degree, kinds, values):
                                 best = np.maximum(
                                     best, lazy + times * gain - (times - 1) * positions
                                 )
-            if kind == "Sp" and (powers := ways(act, source, k)):
+            if kind == "Sp" and (powers := ways(act, source, k, biased)):
                 least = min(powers)
                 # Weak strengths enter by the least power; strong ones by the growth of the
                 # activation.
-                most = {0: least, 1: 1}.get(GROWS[act], max(powers))
+                most = {0: least, 1: int(bool(ways(act, source, k)))}.get(GROWS[act], max(powers))
                 response = np.where(mu <= 0, least * mu, most * mu)
                 best = np.maximum(best, M - width + 2 * response - (least - 1) * positions)
             if np.any(best > -np.inf):

@@ -114,6 +114,25 @@ def test_strong_neurons_of_relu_tie_with_many():
     assert winner.free == {"M1": (0, Fraction(1, 2)), "mu1": (0, Fraction(1, 4))}
 
 
+def test_a_constant_part_biases_the_next_layer():
+    # relu(h + b) has a part along He3 of h for every b but 0: b phi(b)/sqrt(6) for unit variance.
+    points, weights = np.polynomial.hermite_e.hermegauss(300)
+    weights = weights / weights.sum()
+    for bias in (0.0, 0.5, 1.0):
+        part = weights @ (np.maximum(points + bias, 0) * (points**3 - 3 * points)) / 6**0.5
+        # E[relu'' He1] with relu'' a point mass at -b: -b phi(b)/sqrt(6).
+        expected = -bias * np.exp(-(bias**2) / 2) / np.sqrt(2 * np.pi) / 6**0.5
+        assert part == pytest.approx(expected, abs=2e-3)
+    assert scaling_of(network_of_flags("relu:1,relu:1", "he3")).exponent == 1
+    assert scaling_of(network_of_flags("sigmoid:1,sigmoid:1", "he2")).exponent == 1
+    assert scaling_of(network_of_flags("relu:1,erf:1", "he2")).exponent == 1
+    # erf has no constant: behind it ReLU answers in its own powers, and He3 has to come from layer 1.
+    names = scaling_of(network_of_flags("erf:2,relu:1", "he3")).winners
+    assert all(winner.layers[0].kind != "lazy" for winner in names)
+    with pytest.raises(InvalidParameter, match="cannot be represented"):
+        scaling_of(network_of_flags("relu:1", "he3"))
+
+
 ENERGIES = {(1, 1): 1, (2, 1): 1, (1, 2): 1, (3, 2): "3/2", (2, 3): "3/2", (6, 6): 3}
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Literal
 
@@ -25,26 +25,32 @@ class Activation:
     name : str
         As the user wrote it.
     growth : str
-        "bounded": strengths of neurons stay of order one at most; "homogeneous": the response to a strong
-        feature         grows with its strength; "polynomial": like the highest power.
+        "bounded": strengths of neurons stay of order one at most; "homogeneous": the response to a
+        strong feature grows with its strength; "polynomial": like the highest power.
     parity : str
         Powers at small strength: "odd", "one-or-even" (z/2 plus an even function, as of ReLU), "any".
     degree : int or None
         Highest power of a polynomial.
+    constant : bool
+        Whether its mean is not zero, so that neurons of the next layer have random biases.
+    biased : bool
+        Whether neurons have random biases, through which they make every power.
     """
 
     name: str
     growth: Growth
     parity: Literal["odd", "one-or-even", "any"]
     degree: int | None = None
+    constant: bool = True
+    biased: bool = False
 
     def makes(self, power: int) -> bool:
         """Whether the power has a coefficient, the noise of the other directions averaged."""
         if power < 1 or (self.degree is not None and power > self.degree):
             return False
-        if self.parity == "odd":
-            return power % 2 == 1
-        return power == 1 or power % 2 == 0 or self.parity == "any"
+        if self.parity == "any" or self.biased:
+            return True
+        return power % 2 == 1 if self.parity == "odd" else power == 1 or power % 2 == 0
 
     def least_power(self, source: int, degree: int) -> int | None:
         """Least power of He_source that contains He_degree; None where none does."""
@@ -65,16 +71,14 @@ class Activation:
         """Power of the strength in the response to a strong feature; None where strengths are bounded."""
         if self.growth == "bounded" or self.least_power(source, degree) is None:
             return None
-        if self.growth == "homogeneous" or self.degree is None:
-            return 1
-        fitting = [
-            power
-            for power in range(1, self.degree + 1)
-            if self.least_power(source, degree) is not None
-            and power * source >= degree
-            and (power * source - degree) % 2 == 0
-            and (power > 1 or source == degree)
-        ]
+        if self.degree is None:
+            # relu(mu z + b) = mu relu(z + b/mu): what a bias alone makes of a feature does not
+            # grow with it.
+            plain = replace(self, biased=False)
+            return int(plain.least_power(source, degree) is not None)
+        fitting = (
+            power for power in range(1, self.degree + 1) if _contains((source,) * power, degree)
+        )
         return max(fitting, default=None)
 
     @cache  # noqa: B019  # activations are few and frozen
@@ -93,11 +97,11 @@ def find_activation(name: str) -> Activation:
     """The activation of a name such as ``erf``, ``relu``, ``poly2`` (any polynomial of degree 2)."""
     plain = str(name).strip().lower().replace("_", "-")
     if plain in ODD:
-        return Activation(plain, "bounded", "odd")
+        return Activation(plain, "bounded", "odd", constant=plain == "sigmoid")
     if plain in HOMOGENEOUS:
         return Activation(plain, "homogeneous", "one-or-even")
     if plain in ("linear", "identity"):
-        return Activation(plain, "polynomial", "any", 1)
+        return Activation(plain, "polynomial", "any", 1, constant=False)
     if match := re.fullmatch(r"poly([1-9])", plain):
         return Activation(plain, "polynomial", "any", int(match[1]))
     allowed = [*ODD, *HOMOGENEOUS, "linear", "poly2", "poly3"]

@@ -32,6 +32,7 @@ class Forward:
         """Compute in a kind of number: Fraction is exact, float is quick."""
         self.network = network
         self.degree = network.degree
+        self.layers = network.biased_layers
         self.widths = [number(layer.width.constant) for layer in network.layers]
         self.chi = number(network.chi.constant)
         reach = [layer.reach.constant for layer in network.layers]
@@ -56,7 +57,7 @@ class Forward:
         self, number: int, pattern: LayerPattern, before: Levels, energy: Fraction
     ) -> Levels | None:
         """Spectrum after a layer that spends up to the energy; None where its pattern costs more."""
-        layer, held = self.network.layers[number - 1], dict(before)
+        layer, held = self.layers[number - 1], dict(before)
         source, width = pattern.feature or 0, self.widths[number - 1]
         gain = spike = None
         if pattern.kind == "GFL":
@@ -110,7 +111,7 @@ class Forward:
         if all_neurons:
             return width, min((budget - width) / 2, ZERO)
         last = number == len(self.widths)
-        growth = self.network.layers[number - 1].activation.growth if last else "bounded"
+        growth = self.layers[number - 1].activation.growth if last else "bounded"
         if growth == "polynomial" and budget > 0:
             return ZERO, budget / 2
         neurons = min(max(budget, ZERO), width)

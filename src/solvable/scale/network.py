@@ -102,6 +102,16 @@ class Network:
         return tuple(sorted(frozenset().union(*(form.symbols for form in forms))))
 
     @property
+    def biased_layers(self) -> tuple[Layer, ...]:
+        """Layers as their neurons respond: with random biases behind one with a constant part."""
+        found: list[Layer] = []
+        for layer in self.layers:
+            # A bias makes a constant again, whatever the parity of the activation.
+            biased = any(held.activation.constant or held.activation.biased for held in found)
+            found.append(replace(layer, activation=replace(layer.activation, biased=biased)))
+        return tuple(found)
+
+    @property
     def chi(self) -> LinearForm:
         """Exponent of the readout's suppression."""
         return self.layers[-1].width if self.mean_field else self.readout

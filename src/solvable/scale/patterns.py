@@ -78,7 +78,8 @@ def network_candidates(network: Network) -> tuple[Candidate, ...]:
     if len(network.layers) > 3 or (len(network.layers) == 3 and network.degree > 3):
         raise InvalidParameter(
             f"closed forms of all patterns of {len(network.layers)} hidden layers and "
-            f"He{network.degree} take minutes; allowed: two hidden layers, or three and degrees up to 3. "
+            f"He{network.degree} take minutes; allowed: two hidden layers, or three and degrees "
+            "up to 3. "
             "With a number for every size, or a value by --at, deeper ones are answered."
         )
     rows = product(*_choices(network, check_reachable(network)))
@@ -116,7 +117,8 @@ def _programs(network: Network, layers: tuple[LayerPattern, ...]) -> Iterator[Pr
             number: spectra[number - 1].get(layers[number - 1].feature or 0, ())
             for number in sorted(learned)
         }
-        # A mean may be paid through any route; a gain multiplies the eigenvalue, whatever its route.
+        # A mean may be paid through any route; a gain multiplies the eigenvalue, whatever its
+        # route.
         costs = [
             [routes] if layers[number - 1].kind == "GFL" else [(route,) for route in routes]
             for number, routes in seen.items()
@@ -218,7 +220,7 @@ def _spectra(
         if degree <= network.degree:
             first[degree] = (_Route(Monomial(scaled), frozenset()),)
     spectra, ranges = [first], _ranges(network, growth)
-    for number, (layer, pattern) in enumerate(zip(network.layers, layers, strict=True), 1):
+    for number, (layer, pattern) in enumerate(zip(network.biased_layers, layers, strict=True), 1):
         positions = _difference(reach[number - 1], reach[0])
         after = LinearForm.of(1) if number == len(reach) else reach[number]
         shared = ZERO if layer.pool else _difference(after, layer.reach)

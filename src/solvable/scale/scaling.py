@@ -213,7 +213,7 @@ MOST_WINNERS = 60
 
 def is_deep(network: Network) -> bool:
     """Whether closed forms and ranges of optima would take longer than seconds."""
-    odd = all(layer.activation.parity == "odd" for layer in network.layers)
+    odd = not any(layer.activation.constant for layer in network.layers)
     return len(network.layers) > 3 or (
         len(network.layers) == 3 and not (odd and network.degree <= 3)
     )
