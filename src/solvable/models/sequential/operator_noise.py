@@ -1,9 +1,8 @@
-"""Noise of samples in operators of degree 2: the largest one by one, a Gaussian tensor for the rest."""
+"""Noise of samples in operators of degree 2: some samples one by one, a Gaussian tensor for the rest."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from math import comb
 
 import numpy as np
 
@@ -11,29 +10,33 @@ from solvable.arrays import random_stream
 from solvable.models.sequential.operator_population import Mean, Member, Population
 from solvable.models.sequential.population_fit import fit_population
 from solvable.models.sequential.rotated_draw import rotated_form, rotated_numbers
-from solvable.models.sequential.sample_kernel import corrected_kernel
+from solvable.models.sequential.sample_kernel import SampleKernel, corrected_kernel, plain_kernel
 from solvable.models.sequential.target import HierarchicalTarget
 from solvable.operators import LabelMap, apply_label_map
 
-SINGLE = 4
-"""Samples per direction that are drawn one by one: two or more of equal size make a bulk skewed."""
+SINGLE = 8
+"""Samples per direction that are drawn one by one, at most."""
 
-WORK = 2e9
+WORK = 4e9
 """Operations on them, which limit their number in many directions."""
 
-POOL = 5e8
-"""Operations on all samples: where there are more, the sum of some is scaled."""
-
 MOST = 200_000
-"""Samples at most."""
+"""Samples at most of which moments are taken."""
 
 
 @dataclass(frozen=True)
 class SampleNoise:
-    """Noise of samples of a target in operators of drawn first layers."""
+    r"""Noise of samples of a target in operators of drawn first layers.
+
+    The noise has the second and the third cumulant of :math:`\frac1n\sum_\mu T_\mu K_\mu`. The third
+    one makes a bulk skewed: with features of one sign, large labels are positive and go with large
+    inputs. A sample of label T is drawn on its own with probability :math:`\min(1,|T|/\tau)^3`, and
+    then has the size :math:`\max(|T|,\tau)`: that keeps the third cumulant of all samples. What their
+    second cumulants lack is Gaussian.
+    """
 
     target: HierarchicalTarget
-    targets: tuple[HierarchicalTarget, ...]  # whose means are those of the largest labels
+    targets: tuple[HierarchicalTarget, ...]  # that the mean of the single samples is fitted to
     label_map: LabelMap
     population: Population
     known: dict[float, Mean] = field(default_factory=dict, repr=False, compare=False)
@@ -42,83 +45,112 @@ class SampleNoise:
         self, member: Member, mean: Mean, n_samples: float, rng: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray]:
         """An operator as so many samples see it, and the contraction that it holds."""
-        population, Q = self.population, member.directions
-        (D, p), d, n = Q.shape, population.size, n_samples * population.scale**2
-        share = 2.0 ** np.floor(np.log2(min(min(SINGLE * D, WORK / D**2) / n, 1)))
-        # As many samples as there are, or a part of them whose sum is scaled
-        count = int(max(min(n, max(POOL / (p * d**2), 2 * D), MOST), 64))
-        x = rng.standard_normal((count, d))
+        population, d = self.population, self.population.size
+        n = n_samples * population.scale**2
+        # Streams of their own: the numbers along a curve are the same whatever n is.
+        roots, chances, inputs = rng.spawn(3)
+        x = inputs.standard_normal((int(np.clip(n, 64, MOST)), d))
         forms = np.stack([np.einsum("nd,nd->n", x @ M, x) for M in member.matrices], axis=1)
         latent = (forms - np.trace(member.matrices, axis1=1, axis2=2)) / np.sqrt(2)
-        T = apply_label_map(
-            np.asarray(self.target.label(member.form.index(latent))), self.label_map
-        )
-        rest, first = np.split(np.argsort(np.abs(T)), [count - int(share * count)])
+        labels = np.asarray(self.target.label(member.form.index(latent)))
+        T = apply_label_map(labels, self.label_map)
+        tau = self._level(np.abs(T), n)
+        size = np.maximum(np.abs(T), tau)
+        chance = n / len(T) * (np.abs(T) / size) ** 3
+        single = np.flatnonzero(chances.random(len(T)) < chance)
+        weights, X = np.sign(T[single]) * size[single] / n, x[single]
         # T K / n = T (f f^T - 1 - {x x^T - 1, .}) / n, f = (x x^T - 1) / sqrt(2), less its mean
-        part = np.sqrt(count / n)
-        largest, X = T[first] * part / count, x[first]
         f = population.space.vectors(X[:, :, None] * X[:, None] - np.eye(d)).astype(np.float32)
-        known = self._largest(share)
-        contracted = (X.T * largest) @ X - largest.sum() * np.eye(d)
-        gauss = np.zeros((d, d))
-        if rest.size:
-            # |x x^T - 1|_F^2 has mean d (d + 1).
-            power = np.sum(T[rest] ** 2) / count * (d + 1) / n
-            root = rng.standard_normal((d, d))
-            gauss += np.sqrt(power / (2 * d)) * (root + root.T)
+        contracted = (X.T * weights) @ X - weights.sum() * np.eye(d)
         C, B = population.operator(
             member,
-            [mean, replace(known, factor=-part)],
-            gauss if population.plain else -contracted,
+            [mean, replace(self._mean(tau), factor=-1.0)],
+            None if population.plain else -contracted,
         )
-        C += (f.T * (largest / 2).astype(np.float32)) @ f
-        C[np.diag_indices(D)] -= largest.sum()
-        if rest.size:
-            # All of the rest are alike: some say what their kernels are.
-            some = rng.permutation(rest)[:10_000]
-            C += self._rest(member, x[some], T[some], latent[some], rest.size / count / n, rng)
-        return C, B + contracted if population.plain else B
+        C += (f.T * (weights / 2).astype(np.float32)) @ f
+        C[np.diag_indices(len(C))] -= weights.sum()
+        B = B + contracted if population.plain else B
+        # T^2 - chance T^2 (size / T)^2 = T^2 (1 - |T| / size) is left
+        power = T**2 * (1 - np.abs(T) / size)
+        if power.any():
+            some = slice(min(len(T), 20_000))  # for what the kernels of the rest are like
+            kernel = self._kernel(member, x[some], latent[some])
+            added, moved = self._rest(member, kernel, power[some] / n, roots)
+            C, B = C + added, B + moved
+        return C, B
 
-    def _rest(
-        self,
-        member: Member,
-        x: np.ndarray,
-        T: np.ndarray,
-        latent: np.ndarray,
-        factor: float,
-        rng: np.random.Generator,
-    ) -> np.ndarray:
-        """Gaussian noise of the power of given samples, symmetric in all four indices."""
-        Q, d, M = member.directions, self.population.size, member.matrices
-        kernel = corrected_kernel(
+    def _level(self, sizes: np.ndarray, n: float) -> float:
+        """Size tau at which as many samples are drawn one by one as time allows; 0 for all of them."""
+        from scipy.optimize import brentq
+
+        D = self.population.space.norm.size
+        budget = min(SINGLE * D, WORK / D**2)
+        if n <= budget:
+            return 0.0
+
+        def excess(exponent: float) -> float:
+            count = n * np.mean(np.minimum(1, sizes / 2.0**exponent) ** 3)
+            return float(np.log(count / budget))
+
+        largest = float(np.log2(sizes.max()))
+        exponent = brentq(excess, largest - 40, largest + 20, xtol=1e-3)
+        # Each level has a mean of its own to be fitted: few levels, which all draws share.
+        level = 2.0 ** (np.ceil(2 * exponent) / 2)
+        # Where not every sample is there to be drawn, those that are stand for several.
+        several = n / sizes.size
+        return max(level, 2.0 ** (np.ceil(2 * largest) / 2) * several ** (1 / 3) * (several > 1))
+
+    def _kernel(self, member: Member, x: np.ndarray, latent: np.ndarray) -> SampleKernel:
+        """Numbers of the kernels of given samples."""
+        d, M, squared = self.population.size, member.matrices, np.sum(x**2, axis=1)
+        if self.population.plain:
+            squared_norm = (squared**2 - 2 * squared + d) / 2
+            n_features = self.population.space.norm.size
+            return plain_kernel(latent=latent, squared_norm=squared_norm, n_features=n_features)
+        return corrected_kernel(
             latent=latent,
-            squared_input_norm=np.sum(x**2, axis=1),
+            squared_input_norm=squared,
             squared_images=np.stack([np.sum((x @ one) ** 2, axis=1) for one in M], axis=1),
             traces=np.trace(M, axis1=1, axis2=2),
             dimension=d,
         )
-        power = np.mean((T * kernel.rest) ** 2)
-        root = rng.standard_normal((len(Q), len(Q)))
-        tensor = self.population.space.symmetrised((root + root.T) / np.sqrt(2))
-        tensor *= len(Q) * np.sqrt(power * factor / (2 * comb(d + 3, 4)))
-        # E[T^2 |P K A_i|^2] towards a spike
-        grown = Q * (np.sqrt(T**2 @ kernel.outer / T.size / power) - 1)
-        tensor += grown @ (Q.T @ tensor)
-        tensor += (tensor @ Q) @ grown.T
-        return np.asarray(tensor)
 
-    def _largest(self, share: float) -> Mean:
-        """Rates and heights of labels that are set to zero but for the largest."""
-        if share not in self.known:
+    def _rest(
+        self, member: Member, kernel: SampleKernel, power: np.ndarray, rng: np.random.Generator
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Gaussian noise of samples of given powers, and the contraction that it holds."""
+        space, Q, d = self.population.space, member.directions, self.population.size
+        D, p = Q.shape
+        first, second = rng.standard_normal((D, D)), rng.standard_normal((d, d))
+        # The part of degree four is symmetric in all four indices. For a standard normal x its squared
+        # norm is 6 C(d + 3, 4), that of x x^T - 1 is d (d + 1).
+        noise = space.symmetrised((first + first.T) / np.sqrt(2)) * np.sqrt(3 * power.mean())
+        contraction = np.zeros((d, d))
+        if self.population.plain:
+            contraction = np.sqrt(power.mean() / 2) * (second + second.T)
+            ends = np.stack([contraction, np.eye(d)]), np.stack([np.eye(d), contraction])
+            noise += space.operator(np.tensordot(*ends, axes=(0, 0)))
+        # E[T^2 |P K P|^2] on the complement P of the features, where large labels go with large inputs
+        images = noise @ Q
+        drawn = np.sum(noise**2) - 2 * np.sum(images**2) + np.sum((Q.T @ images) ** 2)
+        wanted = power @ kernel.rest**2 / power.size * (D - p) ** 2
+        scale = np.sqrt(wanted / drawn)
+        noise *= scale
+        # E[T^2 |P K A_i|^2] towards a feature, which large labels share
+        couplings = power @ kernel.outer / power.size * (D - p)
+        grown = Q * (np.sqrt(couplings * (D - p) / wanted) - 1)
+        noise += grown @ (Q.T @ noise)
+        noise += (noise @ Q) @ grown.T
+        return noise, scale * contraction
 
-            def truncated(labels: np.ndarray) -> np.ndarray:
+    def _mean(self, tau: float) -> Mean:
+        """Rates and heights of the labels of single samples, T min(1, |T| / tau)^2."""
+        if tau not in self.known:
+
+            def single(labels: np.ndarray) -> np.ndarray:
                 T = apply_label_map(labels, self.label_map)
-                size = np.abs(T)
-                # Of equal labels, as clipped ones are, a part is among the largest.
-                least = np.quantile(size, 1 - share, method="lower")
-                equal = size == least
-                part = (share * size.size - np.sum(size > least)) / equal.sum()
-                return T * np.where(equal, part, size > least)
+                # chance times size: (|T| / size)^3 size, with the sign of T
+                return T * (np.abs(T) / np.maximum(np.abs(T), tau)) ** 2 if tau else T
 
             means = np.mean([form.strengths for form in self.population.forms], axis=0)
             draws = int(np.clip(4e6 / means.size / len(self.targets), 5_000, 100_000))
@@ -127,9 +159,9 @@ class SampleNoise:
                 rng = random_stream("sequential-recovery", "largest labels", target.seed)
                 form = rotated_form(target)
                 latent, _, kernel = rotated_numbers(draws, target, rng)
-                T = truncated(np.asarray(target.label(form.index(latent))))
+                T = single(np.asarray(target.label(form.index(latent))))
                 diagonal = latent**2 - 1 if self.population.plain else kernel.diagonal
-                heights.append(T @ diagonal / draws * means / form.strengths)
-            rates = fit_population(self.targets, truncated)
-            self.known[share] = Mean(rates, np.mean(heights, axis=0))
-        return self.known[share]
+                heights.append((T - T.mean()) @ diagonal / draws * means / form.strengths)
+            rates = fit_population(self.targets, single)
+            self.known[tau] = Mean(rates, np.mean(heights, axis=0))
+        return self.known[tau]
