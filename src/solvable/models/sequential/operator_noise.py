@@ -60,7 +60,7 @@ class SampleNoise:
         single = np.flatnonzero(chances.random(len(T)) < chance)
         weights, X = np.sign(T[single]) * size[single] / n, x[single]
         # T K / n = T (f f^T - 1 - {x x^T - 1, .}) / n, f = (x x^T - 1) / sqrt(2), less its mean
-        f = population.space.vectors(X[:, :, None] * X[:, None] - np.eye(d)).astype(np.float32)
+        f = population.space.squares(X.astype(np.float32))
         contracted = (X.T * weights) @ X - weights.sum() * np.eye(d)
         C, B = population.operator(
             member,

@@ -108,6 +108,13 @@ class Symmetric:
         """Coordinates of the symmetric part of matrices, (..., D)."""
         return np.asarray(symmetric(matrices)[..., self.rows, self.columns] * self.norm)
 
+    def squares(self, x: np.ndarray) -> np.ndarray:
+        """Coordinates of x x^T - 1 for every row of x, (n, D), in the type of x."""
+        found = x[:, self.rows] * x[:, self.columns]
+        found *= self.norm.astype(x.dtype)
+        found[:, self.rows == self.columns] -= 1
+        return np.asarray(found)
+
     def matrices(self, vectors: np.ndarray) -> np.ndarray:
         """Matrices of coordinates (..., D)."""
         found = np.zeros((*vectors.shape[:-1], self.size, self.size))
