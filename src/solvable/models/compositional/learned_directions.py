@@ -14,12 +14,17 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
+from solvable.arrays import random_stream
 from solvable.models.compositional.parameters import CompositionalParameters
 from solvable.models.compositional.upper_layers import SharedUpperLayers
+from solvable.models.sequential.operator_noise import single_level, single_sizes
 from solvable.models.sequential.spike_law import SpikeLaw
 from solvable.operators import HermiteFeatures, MomentOperator
 
 Operator = Callable[[np.ndarray], np.ndarray]
+
+SINGLE = 1_000
+"""Samples that are drawn one by one, at most."""
 
 
 def population_background(
@@ -154,20 +159,23 @@ class FirstStep:
         self, law: SpikeLaw, samples: int
     ) -> Callable[[list[int], np.random.Generator], np.ndarray]:
         """Draws (D, D) of the noise of so many samples; rows of the named sets are among them."""
-        # The thousand heaviest samples have extreme directions of their own: those of them that are in
-        # the sets are taken as they are, all others together are Gaussian.
         (sets, rows), n = self.T.shape, samples
-        count = max(round(min(1_000 / n, 1.0) * self.T.size), 1)
-        heavy = self._weights >= np.partition(self._weights, -count, axis=None)[-count]
-        share = np.sum(self._weights[heavy] ** 2) / np.sum(self._weights**2)
-        sums = np.array([self._sum(self.X[k][heavy[k]], self.T[k][heavy[k]]) for k in range(sets)])
+        used = min(max(n // rows, 1), 2)
+        size = self._weights
+        several = n / (used * rows)
+        grown = single_sizes(size, single_level(size, n, SINGLE), several)
+        chance = several * (size / np.maximum(grown, 1e-300)) ** 3
+        rng = random_stream("compositional-target", "single samples", self.target.seed)
+        single = rng.random(size.shape) < chance
+        T = self.T * grown / np.maximum(size, 1e-300)
+        sums = np.array([self._sum(self.X[k][single[k]], T[k][single[k]]) for k in range(sets)])
         mean = self._smoothed(sums.mean(axis=0))
+        left = 1 - float(np.sum(size**3 / np.maximum(grown, 1e-300)) / np.sum(size**2))
 
         def draw(places: list[int], rng: np.random.Generator) -> np.ndarray:
-            places = places[: max(n // rows, 1)]
-            matrix = self._gaussian(law, n, 1 - share * rows * len(places) / n, rng)
+            matrix = self._gaussian(law, n, left, rng)
             # Their mean is part of the population.
-            return np.asarray(matrix + (sums[places].sum(axis=0) - len(places) * mean) / n)
+            return np.asarray(matrix + (sums[places[:used]].sum(axis=0) - used * mean) / n)
 
         return draw
 
@@ -213,12 +221,11 @@ def _second_moment(X: np.ndarray, T: np.ndarray) -> np.ndarray:
 def learned_directions(
     truth: np.ndarray,
     *,
-    squared_overlap: np.ndarray,
     population: np.ndarray,
     noise: Callable[[int], np.ndarray],
     draws: int,
 ) -> np.ndarray:
-    """Directions of several learners, (draws, D, p), nearly orthonormal, with these mean overlaps."""
+    """Orthonormal directions of several learners, (draws, D, p)."""
     from scipy.sparse.linalg import eigsh
 
     D, p = truth.shape
@@ -233,29 +240,13 @@ def learned_directions(
         else:
             values, vectors = np.linalg.eigh(matrix)
             found[k] = vectors[:, np.argsort(-np.abs(values))[:p]]
-    return with_overlaps(found, truth, squared_overlap)
-
-
-def with_overlaps(found: np.ndarray, truth: np.ndarray, squared_overlap: np.ndarray) -> np.ndarray:
-    """Directions whose mean squared overlap with each feature is scaled to the given one."""
-    # The law of the first step knows samples of all tails, and the size D: it gives the means, draws
-    # the scatter about them.
-    inside = np.einsum("da,ndj->naj", truth, found)
-    rest = found - np.einsum("da,naj->ndj", truth, inside)
-    drawn = np.mean(np.sum(inside**2, axis=2), axis=0)
-    scale = np.sqrt(np.clip(squared_overlap, 0, 1) / np.maximum(drawn, 1e-9))
-    inside = inside * np.clip(scale, 0.5, 2.0)[:, None]
-    lengths = np.sum(inside**2, axis=1, keepdims=True)
-    inside /= np.sqrt(np.maximum(lengths, 1.0))
-    outside = np.sum(rest**2, axis=1, keepdims=True)
-    rest *= np.sqrt((1 - np.minimum(lengths, 1.0)) / np.maximum(outside, 1e-12))
-    return np.asarray(rest + np.einsum("da,naj->ndj", truth, inside))
+    return found
 
 
 def random_directions(
     truth: np.ndarray, *, squared_overlap: np.ndarray, draws: int, rng: np.random.Generator
 ) -> np.ndarray:
-    """The same where the rest of each direction is random: of features that are found."""
+    """Directions of given overlaps with features, of which the rest is random, (draws, D, p)."""
     rest = rng.standard_normal((draws, *truth.shape))
     rest -= np.einsum("da,nak->ndk", truth, np.einsum("da,ndk->nak", truth, rest))
     rest /= np.linalg.norm(rest, axis=1, keepdims=True)

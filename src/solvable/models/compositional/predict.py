@@ -13,7 +13,7 @@ from solvable.frame.points import NO_PREDICTION, Metrics
 from solvable.models.compositional.diagonal_form import diagonal_forms
 from solvable.models.compositional.latent_layers import transported
 from solvable.models.compositional.parameters import CompositionalParameters
-from solvable.models.compositional.second_step import LARGEST, fresh_rows, second_step
+from solvable.models.compositional.second_step import LARGEST, SecondStep, fresh_rows, second_step
 from solvable.models.compositional.small_population import small_populations
 from solvable.models.compositional.target import CompositionalTarget
 from solvable.models.compositional.theory import (
@@ -136,8 +136,14 @@ def predict(parameters: CompositionalParameters) -> Metrics:
     _check(parameters)
     model = _model(_key(parameters))
     spikes, drawn = _spikes(parameters, model.law)
+    step: SecondStep | None = None
+    if parameters.layers == 4 and not _lost_in_many(parameters, spikes):
+        # Whole matrices, drawn for the second step, know the first one better than the law does: labels
+        # of degree eight have a population of their own.
+        step = second_step(parameters, model.law, spikes)
+        spikes = replace(spikes, squared_overlap=step.first_overlap)
     overlap = spikes.squared_overlap
-    inner, last_layer, error = _later_layers(parameters, model, spikes, drawn)
+    inner, last_layer, error = _later_layers(parameters, model, spikes, drawn, step)
     kernel = _kernel_floor(parameters, model)
     found: Metrics = {
         **_first_layer(parameters, model, spikes),
@@ -163,7 +169,7 @@ def predict(parameters: CompositionalParameters) -> Metrics:
             layers=parameters.layers,
         ),
     }
-    if parameters.layers == 4 and _lost_in_many(parameters, spikes):
+    if parameters.layers == 4 and step is None:
         found[NO_PREDICTION] = (
             f"a feature of the first layer is lost among D = {parameters.n_features_total} directions; "
             "what the second layer sees in its place is drawn with whole matrices. Allowed: D of at most "
@@ -212,12 +218,12 @@ def _later_layers(
     model: Model,
     spikes: SpikePrediction,
     drawn: DrawnSpikes | None,
+    step: SecondStep | None,
 ) -> tuple[list[float | None] | None, list[float | None], float | None]:
     """Overlaps of the second representation, eigenvalues of the last layer, and the error."""
     if parameters.layers == 4:
-        if _lost_in_many(parameters, spikes):
+        if step is None:
             return [None] * parameters.widths[1], [None] * parameters.widths[1], None
-        step = second_step(parameters, model.law, spikes)
         return step.squared_overlap.tolist(), step.last_layer.tolist(), step.normalised_mse
     # Norms and angles of the directions, and with them the last layer, are each first layer's own.
     if _fits_products(parameters):

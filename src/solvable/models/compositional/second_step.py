@@ -41,6 +41,7 @@ LARGEST = 1_000
 class SecondStep:
     """Means over replicates."""
 
+    first_overlap: np.ndarray  # squared, of each feature of the first representation
     squared_overlap: np.ndarray  # of each feature of the second representation
     last_layer: np.ndarray  # eigenvalues, descending
     normalised_mse: float
@@ -71,6 +72,7 @@ def second_step(
         for step in _steps(parameters, law, spikes, _first_step(same, heights, seed, rows))
     ]
     return SecondStep(
+        np.mean([step.first_overlap for step in found], axis=0),
         np.mean([step.squared_overlap for step in found], axis=0),
         np.mean([step.last_layer for step in found], axis=0),
         float(np.mean([step.normalised_mse for step in found])),
@@ -103,7 +105,6 @@ def _steps(
         noise = first.noise(law, parameters.samples)
         directions = learned_directions(
             truth,
-            squared_overlap=c2,
             population=first.population,
             # Not the sets of the second step and of the last layer.
             noise=lambda k: noise([(k + 2) % BLOCKS, (k + 3) % BLOCKS], rng),
@@ -133,4 +134,5 @@ def _steps(
             rows=fresh_rows(parameters),
         )
         values = np.linalg.eigvalsh(fit.matrix)[::-1]
-        yield SecondStep(inner.squared_overlap, values, fit.normalised_mse)
+        first_overlap = np.sum((truth.T @ own) ** 2, axis=1)
+        yield SecondStep(first_overlap, inner.squared_overlap, values, fit.normalised_mse)

@@ -31,15 +31,15 @@ class SampleNoise:
     The noise has the second and the third cumulant of :math:`\frac1n\sum_\mu T_\mu K_\mu`. The third
     one makes a bulk skewed: with features of one sign, large labels are positive and go with large
     inputs. A sample of label T is drawn on its own with probability :math:`\min(1,|T|/\tau)^3`, and
-    then has the size :math:`\max(|T|,\tau)`: that keeps the third cumulant of all samples. What their
-    second cumulants lack is Gaussian.
+    then has the size :math:`\max(|T|,\tau)`: that keeps the third cumulant of all samples, and
+    leaves :math:`T^2(1-|T|/\max(|T|,\tau))` of the second one to a Gaussian tensor.
     """
 
     target: HierarchicalTarget
     targets: tuple[HierarchicalTarget, ...]  # that the mean of the single samples is fitted to
     label_map: LabelMap
     population: Population
-    known: dict[float, Mean] = field(default_factory=dict, repr=False, compare=False)
+    known: dict[tuple[float, float], Mean] = field(default_factory=dict, repr=False, compare=False)
 
     def drawn(
         self, member: Member, mean: Mean, n_samples: float, rng: np.random.Generator
@@ -49,14 +49,18 @@ class SampleNoise:
         n = n_samples * population.scale**2
         # Streams of their own: the numbers along a curve are the same whatever n is.
         roots, chances, inputs = rng.spawn(3)
-        x = inputs.standard_normal((int(np.clip(n, 64, MOST)), d))
+        # Where not every sample is there to be drawn, those that are stand for several.
+        several = 2.0 ** max(np.ceil(np.log2(n / MOST)), 0)
+        x = inputs.standard_normal((max(int(n / several), 64), d))
         forms = np.stack([np.einsum("nd,nd->n", x @ M, x) for M in member.matrices], axis=1)
         latent = (forms - np.trace(member.matrices, axis1=1, axis2=2)) / np.sqrt(2)
         labels = np.asarray(self.target.label(member.form.index(latent)))
         T = apply_label_map(labels, self.label_map)
-        tau = self._level(np.abs(T), n)
-        size = np.maximum(np.abs(T), tau)
-        chance = n / len(T) * (np.abs(T) / size) ** 3
+        # Each level has a mean of its own to be fitted: few levels, which all draws share.
+        D = population.space.norm.size
+        tau = single_level(np.abs(T), n, min(SINGLE * D, WORK / D**2), steps=2)
+        size = single_sizes(np.abs(T), tau, several)
+        chance = several * (np.abs(T) / size) ** 3
         single = np.flatnonzero(chances.random(len(T)) < chance)
         weights, X = np.sign(T[single]) * size[single] / n, x[single]
         # T K / n = T (f f^T - 1 - {x x^T - 1, .}) / n, f = (x x^T - 1) / sqrt(2), less its mean
@@ -64,41 +68,20 @@ class SampleNoise:
         contracted = (X.T * weights) @ X - weights.sum() * np.eye(d)
         C, B = population.operator(
             member,
-            [mean, replace(self._mean(tau), factor=-1.0)],
+            [mean, replace(self._mean(tau, several), factor=-1.0)],
             None if population.plain else -contracted,
         )
         C += (f.T * (weights / 2).astype(np.float32)) @ f
         C[np.diag_indices(len(C))] -= weights.sum()
         B = B + contracted if population.plain else B
-        # T^2 - chance T^2 (size / T)^2 = T^2 (1 - |T| / size) is left
+        # T^2 - chance / several size^2 = T^2 (1 - |T| / size) is left
         power = T**2 * (1 - np.abs(T) / size)
-        if power.any():
+        if tau:
             some = slice(min(len(T), 20_000))  # for what the kernels of the rest are like
             kernel = self._kernel(member, x[some], latent[some])
             added, moved = self._rest(member, kernel, power[some] / n, roots)
             C, B = C + added, B + moved
         return C, B
-
-    def _level(self, sizes: np.ndarray, n: float) -> float:
-        """Size tau at which as many samples are drawn one by one as time allows; 0 for all of them."""
-        from scipy.optimize import brentq
-
-        D = self.population.space.norm.size
-        budget = min(SINGLE * D, WORK / D**2)
-        if n <= budget:
-            return 0.0
-
-        def excess(exponent: float) -> float:
-            count = n * np.mean(np.minimum(1, sizes / 2.0**exponent) ** 3)
-            return float(np.log(count / budget))
-
-        largest = float(np.log2(sizes.max()))
-        exponent = brentq(excess, largest - 40, largest + 20, xtol=1e-3)
-        # Each level has a mean of its own to be fitted: few levels, which all draws share.
-        level = 2.0 ** (np.ceil(2 * exponent) / 2)
-        # Where not every sample is there to be drawn, those that are stand for several.
-        several = n / sizes.size
-        return max(level, 2.0 ** (np.ceil(2 * largest) / 2) * several ** (1 / 3) * (several > 1))
 
     def _kernel(self, member: Member, x: np.ndarray, latent: np.ndarray) -> SampleKernel:
         """Numbers of the kernels of given samples."""
@@ -143,14 +126,14 @@ class SampleNoise:
         noise += (noise @ Q) @ grown.T
         return noise, scale * contraction
 
-    def _mean(self, tau: float) -> Mean:
-        """Rates and heights of the labels of single samples, T min(1, |T| / tau)^2."""
-        if tau not in self.known:
+    def _mean(self, tau: float, several: float) -> Mean:
+        """Rates and heights of the labels of single samples, T (|T| / size)^2."""
+        if (tau, several) not in self.known:
 
             def single(labels: np.ndarray) -> np.ndarray:
                 T = apply_label_map(labels, self.label_map)
-                # chance times size: (|T| / size)^3 size, with the sign of T
-                return T * (np.abs(T) / np.maximum(np.abs(T), tau)) ** 2 if tau else T
+                # chance times size, with the sign of T: (|T| / size)^3 size
+                return T * (np.abs(T) / single_sizes(np.abs(T), tau, several)) ** 2
 
             means = np.mean([form.strengths for form in self.population.forms], axis=0)
             draws = int(np.clip(4e6 / means.size / len(self.targets), 5_000, 100_000))
@@ -163,5 +146,31 @@ class SampleNoise:
                 diagonal = latent**2 - 1 if self.population.plain else kernel.diagonal
                 heights.append((T - T.mean()) @ diagonal / draws * means / form.strengths)
             rates = fit_population(self.targets, single)
-            self.known[tau] = Mean(rates, np.mean(heights, axis=0))
-        return self.known[tau]
+            self.known[tau, several] = Mean(rates, np.mean(heights, axis=0))
+        return self.known[tau, several]
+
+
+def single_level(
+    sizes: np.ndarray, n: float, budget: float, steps: float | None = None
+) -> float:
+    """Size tau from which on samples are drawn one by one; 0 where the budget covers all n of them.
+
+    With `steps` it is a power of 2^(1/steps).
+    """
+    from scipy.optimize import brentq
+
+    if n <= budget:
+        return 0.0
+
+    def excess(exponent: float) -> float:
+        count = n * np.mean(np.minimum(1, sizes / 2.0**exponent) ** 3)
+        return float(np.log(count / budget))
+
+    largest = float(np.log2(sizes.max()))
+    exponent = brentq(excess, largest - 40, largest + 20, xtol=1e-3)
+    return float(2.0 ** (exponent if steps is None else np.ceil(steps * exponent) / steps))
+
+
+def single_sizes(sizes: np.ndarray, tau: float, several: float) -> np.ndarray:
+    """Size that a sample has when it is drawn, with chance `several` (size / it)^3, at most one."""
+    return np.asarray(np.maximum(sizes * several ** (1 / 3), tau if tau else 1e-300))
