@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 
 from solvable.arrays import random_stream
-from solvable.models.sequential import moments
 from solvable.models.sequential.draws import target_draw
 from solvable.models.sequential.heights import controlled_mean, exact_heights
+from solvable.models.sequential.moments import finite_size_moments
 from solvable.models.sequential.parameters import SequentialParameters
+from solvable.models.sequential.predict import draw_moments as draw_all_moments
 from solvable.models.sequential.predict import predict
 from solvable.models.sequential.target import make_target
 from solvable.operators import MomentOperator, apply_label_map, standardise
@@ -15,7 +16,7 @@ from solvable.operators import MomentOperator, apply_label_map, standardise
 
 def draw_moments(parameters):
     """The moments behind the system's prediction."""
-    return moments.draw_moments(parameters, [make_target(parameters, seed) for seed in range(8)])
+    return draw_all_moments(parameters, [make_target(parameters, seed) for seed in range(8)])
 
 
 VARIANTS = [
@@ -102,7 +103,7 @@ def test_noise_is_that_of_the_operator(correction):
         operator = MomentOperator(X, T, target.feature_map, correction=correction)
         matrices.append(operator.dense())
     variance = np.var(matrices, axis=0, ddof=1).sum() * n / D**2
-    found = moments.finite_size_moments(
+    found = finite_size_moments(
         target, n_features=D, label_map="tanh", correction=correction, draws=25_000
     )
     expected = found.law.noise

@@ -11,12 +11,16 @@ import numpy as np
 from solvable.arrays import check_positive, random_stream
 from solvable.errors import InvalidData, InvalidParameter, unknown_choice
 from solvable.models.sequential.background import QuadraticBackground, quadratic_background
-from solvable.models.sequential.cubic import check_cubic, cubic_law
+from solvable.models.sequential.cubic import cubic_law
 from solvable.models.sequential.draws import LatentDraw, LatentSample, target_draw
 from solvable.models.sequential.heights import controlled_mean, exact_heights
 from solvable.models.sequential.latent_draws import LatentDraws, latent_draws
-from solvable.models.sequential.operator_draws import drawn_background, is_drawn
-from solvable.models.sequential.parameters import SequentialParameters
+from solvable.models.sequential.operator_draws import (
+    REFERENCE,
+    drawn_background,
+    is_beyond,
+    is_drawn,
+)
 from solvable.models.sequential.rotated_draw import (
     can_rotate,
     mean_index_variance,
@@ -24,8 +28,7 @@ from solvable.models.sequential.rotated_draw import (
     rotated_draw,
 )
 from solvable.models.sequential.sample_kernel import SampleKernel, plain_kernel
-from solvable.models.sequential.small_population import small_populations
-from solvable.models.sequential.spike_law import FEW, DrawnPopulation, SpikeLaw, ranking_room
+from solvable.models.sequential.spike_law import SpikeLaw, ranking_room
 from solvable.models.sequential.target import HierarchicalTarget
 from solvable.operators import Correction, LabelMap, apply_label_map
 from solvable.spectra.spikes import WeightedSample, compress_sample
@@ -35,6 +38,14 @@ BATCHES = 32
 
 DRAWS = 200_000
 """Monte-Carlo draws behind the moments, over all targets."""
+
+
+@dataclass(frozen=True)
+class Smaller:
+    """Moments of the same target in fewer dimensions, where operators are drawn."""
+
+    moments: FiniteSizeMoments
+    reach: float  # part of the law's error there that is left in all dimensions
 
 
 @dataclass(frozen=True)
@@ -75,6 +86,8 @@ class FiniteSizeMoments:
     mixing : ndarray of shape (p, p), optional
         Mean squared inner products of the directions (columns) with the orthonormal basis (rows) that
         everything above is about, where they are not orthogonal.
+    smaller : Smaller, optional
+        Moments in fewer dimensions, where operators are drawn, of a plain operator of degree 2 in many.
     """
 
     heights: np.ndarray
@@ -98,6 +111,7 @@ class FiniteSizeMoments:
     learner_noise: float
     latent: tuple[LatentDraws, ...]
     mixing: np.ndarray | None = None
+    smaller: Smaller | None = None
 
     @property
     def sample(self) -> WeightedSample:
@@ -242,37 +256,18 @@ def finite_size_moments(
     if rotated:
         background = drawn_background(moments.law, targets, label_map)
         moments = replace(moments, law=replace(moments.law, background=background))
+        if correction == "none" and is_beyond(first):
+            few = [replace(target, dimension=REFERENCE) for target in targets]
+            count = few[0].n_features_total
+            below = finite_size_moments(few, n_features=count, label_map=label_map, draws=draws)
+            # First and second order in 1/d are both there: 1.5 was between them for six settings.
+            smaller = Smaller(below, float((REFERENCE / first.dimension) ** 1.5))
+            moments = replace(moments, smaller=smaller)
     if targets[0].readout == "identity":
         known = targets[: len(streams)]
         variances = [mean_index_variance(one) if rotated else one.index_variance for one in known]
         return replace(moments, label_variance=float(np.mean(variances)))
     return moments
-
-
-def draw_moments(
-    parameters: SequentialParameters, targets: Sequence[HierarchicalTarget]
-) -> FiniteSizeMoments:
-    """Moments of a parameter set, averaged over targets as the replicates of a study are."""
-    d, p = parameters.dimension, parameters.features
-    # Some millions of numbers each; fewer draws of many features, whose heights lie on a smooth curve.
-    draws = int(np.clip(2e6 / p, 2_000, DRAWS))
-    if not can_rotate(targets[0]):
-        check_cubic(d, p)
-        targets = targets[:4]
-        draws = int(np.clip(1e10 / (d**3 * p * 4), DRAWS / 5, DRAWS / 2.5))
-    moments = finite_size_moments(
-        targets,
-        n_features=parameters.n_features_total,
-        label_map=parameters.label_map,
-        correction=parameters.correction,
-        draws=draws,
-    )
-    quadratic = parameters.inputs == "hermite" and parameters.degree == 2
-    drawn = isinstance(moments.law.background, DrawnPopulation)
-    if not quadratic or drawn or moments.n_features > FEW:
-        return moments
-    means = small_populations(targets, parameters.label_map, parameters.correction)
-    return replace(moments, law=replace(moments.law, means=means))
 
 
 @dataclass(frozen=True)

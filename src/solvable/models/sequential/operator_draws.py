@@ -14,6 +14,7 @@ from solvable.models.sequential.latent_draws import LatentDraws, random_features
 from solvable.models.sequential.operator_noise import SampleNoise
 from solvable.models.sequential.operator_population import Mean, Member, Population
 from solvable.models.sequential.population_fit import (
+    LARGEST_DRAWN,
     can_fit,
     fit_population,
     quadratic_forms,
@@ -27,6 +28,9 @@ from solvable.spectra.spikes import (
     WeightedSample,
     predict_spikes,
 )
+
+REFERENCE = 40
+"""Inputs at which the error of the law is taken for that in more of them."""
 
 FORMS = 32
 """First layers that are not orthogonal whose strengths take turns."""
@@ -67,6 +71,7 @@ class OperatorDraws:
     target: HierarchicalTarget  # one of those that the first layers are drawn for
     noise: SampleNoise
     contraction_noise: float  # n times the variance of the spectrum of the noise in B
+    law: QuadraticBackground  # of the same operator where it is free from the noise
 
     @property
     def population(self) -> Population:
@@ -114,7 +119,8 @@ class OperatorDraws:
             edges.append(corrected.bulk_edges)
         learned: list[tuple[FixedDraws, FixedDraws]] = []
         # 7,000 directions of all scatter by .02.
-        for member, rng in self.population.members(int(np.clip(7_000 / space.norm.size, 12, 48))):
+        count = int(np.clip(7_000 / space.norm.size, 12, 48))
+        for member, rng in self.population.members(count):
             C, B = self.noise.drawn(member, self.mean, n_samples, rng)
             values, vectors = _both_ends(C, p, rng)
             measured = [values]
@@ -181,6 +187,12 @@ class OperatorDraws:
         return Background(np.linalg.eigvalsh(basis.T @ C @ basis), 0.0, np.zeros(p))
 
 
+def is_beyond(target: HierarchicalTarget) -> bool:
+    """Whether a plain operator has too many inputs to be drawn, and drawn ones of fewer can help."""
+    quadratic = target.inputs == "hermite" and target.degree == 2
+    return quadratic and target.dimension > LARGEST_DRAWN and target.features <= REFERENCE // 2
+
+
 def is_drawn(target: HierarchicalTarget, label_map: LabelMap, *, plain: bool) -> bool:
     """Whether operators are drawn for a target."""
     # Corrected operators of mapped labels are as the law says: 88 % of 127 overlaps within .05, drawn
@@ -203,6 +215,7 @@ def drawn_background(law: Any, targets: Sequence[HierarchicalTarget], label_map:
         target=first,
         noise=SampleNoise(first, few, label_map, population),
         contraction_noise=background.contraction_noise,
+        law=background,
     )
 
 

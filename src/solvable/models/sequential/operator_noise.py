@@ -150,9 +150,7 @@ class SampleNoise:
         return self.known[tau, several]
 
 
-def single_level(
-    sizes: np.ndarray, n: float, budget: float, steps: float | None = None
-) -> float:
+def single_level(sizes: np.ndarray, n: float, budget: float, steps: float | None = None) -> float:
     """Size tau from which on samples are drawn one by one; 0 where the budget covers all n of them.
 
     With `steps` it is a power of 2^(1/steps).

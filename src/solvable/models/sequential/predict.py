@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -10,14 +11,20 @@ import numpy as np
 from solvable.errors import InvalidParameter
 from solvable.frame.points import Metrics
 from solvable.models.sequential.background import QuadraticBackground
-from solvable.models.sequential.cubic import only_known
+from solvable.models.sequential.cubic import check_cubic, only_known
 from solvable.models.sequential.kernel_staircase import best_kernel_error
 from solvable.models.sequential.mixing import neighbour_mixing
-from solvable.models.sequential.moments import FiniteSizeMoments, draw_moments
+from solvable.models.sequential.moments import DRAWS, FiniteSizeMoments, finite_size_moments
 from solvable.models.sequential.operator_draws import OperatorDraws
 from solvable.models.sequential.parameters import SequentialParameters
-from solvable.models.sequential.rotated_draw import mean_degree_two_energy, mean_index_variance
-from solvable.models.sequential.target import make_target
+from solvable.models.sequential.rotated_draw import (
+    can_rotate,
+    mean_degree_two_energy,
+    mean_index_variance,
+)
+from solvable.models.sequential.small_population import small_populations
+from solvable.models.sequential.spike_law import FEW, DrawnPopulation
+from solvable.models.sequential.target import HierarchicalTarget, make_target
 from solvable.models.sequential.theory import predict_sequential
 from solvable.spectra.density import SpectralDensity, weighted_density
 
@@ -153,6 +160,32 @@ def _model(parameters: SequentialParameters) -> _Model:
         coefficients=first.readout_function.coefficients,
         degree_two_share=share,
     )
+
+
+def draw_moments(
+    parameters: SequentialParameters, targets: Sequence[HierarchicalTarget]
+) -> FiniteSizeMoments:
+    """Moments of a parameter set, averaged over targets as the replicates of a study are."""
+    d, p = parameters.dimension, parameters.features
+    # Some millions of numbers each; fewer draws of many features, whose heights lie on a smooth curve.
+    draws = int(np.clip(2e6 / p, 2_000, DRAWS))
+    if not can_rotate(targets[0]):
+        check_cubic(d, p)
+        targets = targets[:4]
+        draws = int(np.clip(1e10 / (d**3 * p * 4), DRAWS / 5, DRAWS / 2.5))
+    moments = finite_size_moments(
+        targets,
+        n_features=parameters.n_features_total,
+        label_map=parameters.label_map,
+        correction=parameters.correction,
+        draws=draws,
+    )
+    quadratic = parameters.inputs == "hermite" and parameters.degree == 2
+    drawn = isinstance(moments.law.background, DrawnPopulation)
+    if not quadratic or drawn or moments.n_features > FEW:
+        return moments
+    means = small_populations(targets, parameters.label_map, parameters.correction)
+    return replace(moments, law=replace(moments.law, means=means))
 
 
 def _kernel_floor(model: _Model, parameters: SequentialParameters) -> float | None:

@@ -21,7 +21,7 @@ from solvable.models.sequential.errors import (
     plug_in_layers,
 )
 from solvable.models.sequential.moments import FiniteSizeMoments, finite_size_moments
-from solvable.models.sequential.operator_draws import OperatorSpikes
+from solvable.models.sequential.operator_draws import OperatorDraws, OperatorSpikes
 from solvable.models.sequential.spike_law import check_samples
 from solvable.spectra._edge_ensemble import MOST
 from solvable.spectra.spiked import spiked_overlap, spiked_positions, threshold_ratio
@@ -201,6 +201,8 @@ def predict_sequential(
             strengths, g, n_features_total, moments, sizes, population_floor, size
         )
     errors = _errors(strengths, n_features_total, g, moments, spectrum, sizes)
+    if moments is not None and moments.smaller is not None and chosen == "resolvent" and rounding:
+        spectrum, errors = _next_order(strengths, g, moments, spectrum, errors, sizes)
     overlap, floor = spectrum.overlap, spectrum.floor
     if moments is not None and moments.mixing is not None:
         # |P a_j|^2 = sum_k <a_j, b_k>^2 c_k^2 for directions a_j in a basis b_k
@@ -250,6 +252,37 @@ def _errors(
     )  # fmt: skip
     changes = leaning(g, spectrum, sizes, layers, **labels) if spectrum.operators else {}
     return {name: error * changes.get(name, 1.0) for name, error in errors.items()}
+
+
+def _next_order(
+    weights: np.ndarray,
+    g: np.ndarray,
+    moments: FiniteSizeMoments,
+    spectrum: Spectrum,
+    errors: dict[str, np.ndarray],
+    sizes: np.ndarray,
+) -> tuple[Spectrum, dict[str, np.ndarray]]:
+    """Add what drawn operators of fewer dimensions have and the law there has not.
+
+    The law takes the contraction {B, .} for free from the noise. Noise is a tensor symmetric in four
+    indices, which is larger where B is: of relative order 1/d.
+    """
+    assert moments.smaller is not None
+    small, reach = moments.smaller.moments, moments.smaller.reach
+    count, background = small.n_features, small.law.background
+    if not isinstance(background, OperatorDraws):
+        return spectrum, errors
+    same = sizes * count / moments.n_features
+    drawn = _by_resolvent(small, same, None, True)
+    law = _by_resolvent(small, same, background.law, True)
+    ours, theirs = (_errors(weights, count, g, small, one, same) for one in (drawn, law))
+    overlap = np.clip(spectrum.overlap + reach * (drawn.overlap - law.overlap), 0, 1)
+    changes = {name: 1 + reach * (ours[name] / theirs[name] - 1) for name in errors}
+    changes["tail-only"] = np.ones(sizes.size)
+    return (
+        replace(spectrum, overlap=overlap),
+        {name: error * changes[name] for name, error in errors.items()},
+    )
 
 
 def _checked(
