@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import io
+import re
 import tokenize
 from pathlib import Path
 
@@ -88,3 +89,122 @@ def test_families_have_the_same_file_names():
     for family in {path.parent for path in (SOURCE / "models").rglob("system.py")}:
         names = {path.stem for path in family.glob("*.py")}
         assert {"parameters", "measure", "predict", "claims", "figures", "system"} <= names, family
+
+
+TESTS = Path(__file__).parent
+QUANTITY = re.compile(
+    "(?:^|_)(?:accuracy|amplitude|chance|correlation|density|distance|edge|eigenvalue|energy|error|"
+    "exponent|gap|height|loss|mass|mean|momentum|mse|noise|norm|overlap|power|probability|radius|rate|"
+    "ratio|risk|scale|score|sensitivity|share|slope|spread|strength|threshold|value|variance|weight)"
+    "s?(?:_|$)"
+)
+"""Words in the name of a result that is computed in floating point, also where it is a whole number."""
+
+EXACT = {
+    "study": "what is stored is what is read, bit for bit",
+    "plots": "a figure is drawn at the numbers that it was given",
+    "data": "a table holds the numbers of its file",
+    "scale": "exponents are fractions",
+    "test_links.py": "breakpoints are the numbers of the formula",
+    "frame/test_panels.py": "a marker is drawn at the number that it was given",
+    "diagnose/test_weights.py": "formats of eight bits have exact values",
+    "models/sequential/test_selection.py": "a selection returns some of the numbers that it was given",
+}
+"""Folders and files in which numbers are passed on and not computed, with the reason."""
+
+
+def literal(node: ast.expr, kind: type) -> bool:
+    """Whether an expression is a number of this type that is not zero, or holds one."""
+    if isinstance(node, ast.List | ast.Tuple | ast.Set):
+        return any(literal(entry, kind) for entry in node.elts)
+    if isinstance(node, ast.Dict):
+        return any(literal(entry, kind) for entry in node.values)
+    if isinstance(node, ast.UnaryOp):
+        node = node.operand
+    # Zeros are zero by construction: a computed float that should vanish does not.
+    return isinstance(node, ast.Constant) and type(node.value) is kind and node.value != 0
+
+
+def quantity(node: ast.expr) -> bool:
+    """Whether an expression is named for a quantity: its last name, or the key of its last index."""
+    name = ""
+    while not name:
+        match node:
+            case ast.Call(func=inner):
+                node = inner
+            case ast.Attribute(attr=name) | ast.Name(id=name):
+                pass
+            case ast.Subscript(slice=ast.Constant(value=str(name))):
+                pass
+            case ast.Subscript(value=inner):
+                node = inner
+            case _:
+                return False
+    return bool(QUANTITY.search(name.lower().replace("-", "_")))
+
+
+def exact_comparisons(text: str) -> list[str]:
+    """Comparisons in assertions of a computed float with a number by `==`, or entry by entry."""
+    found = []
+    for statement in ast.walk(ast.parse(text)):
+        if isinstance(statement, ast.Assert):
+            for node in ast.walk(statement.test):
+                if isinstance(node, ast.Compare):
+                    sides = [node.left, *node.comparators]
+                    pairs = zip(node.ops, sides, sides[1:], strict=False)
+                    found += [
+                        ast.unparse(node)
+                        for sign, left, right in pairs
+                        if isinstance(sign, ast.Eq | ast.NotEq)
+                        for number, other in ((left, right), (right, left))
+                        if (literal(number, float) and not isinstance(other, ast.Constant))
+                        or (literal(number, int) and quantity(other))
+                    ]
+        elif isinstance(statement, ast.Call) and statement.args:
+            name = ast.unparse(statement.func).rpartition(".")[2]
+            if name in ("assert_array_equal", "array_equal") and any(
+                literal(argument, float) for argument in statement.args
+            ):
+                found.append(ast.unparse(statement))
+    return found
+
+
+@pytest.mark.parametrize(
+    "path", sorted(TESTS.rglob("test_*.py")), ids=lambda path: str(path.relative_to(TESTS))
+)
+def test_computed_floats_are_not_compared_exactly(path):
+    """Rounding differs between machines: `pytest.approx` or `assert_allclose`, or a line in EXACT."""
+    place = path.relative_to(TESTS).as_posix()
+    if any(place == name or place.startswith(f"{name}/") for name in EXACT):
+        pytest.skip("numbers are passed on here")
+    assert exact_comparisons(path.read_text("utf-8")) == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'assert found["matrix_error"] == 1',
+        "assert threshold(3.0) == 0.5",
+        "assert curve.errors.tolist() == [0.5, 0.25]",
+        "assert 1 == model.scale[0]",
+        'assert answer == {"a": 0.0, "b": 1.0}',
+        "np.testing.assert_array_equal(curve.errors, [0.5, 0.3])",
+    ],
+)
+def test_exact_comparisons_of_computed_floats_are_found(line):
+    assert len(exact_comparisons(line)) == 1
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'assert found["matrix_error"] == pytest.approx(1)',
+        "assert len(errors) == 3",
+        "assert table.n_rows == 3",
+        "assert (overlap == 0).all()",
+        "assert name == 'error'",
+        "np.testing.assert_array_equal(again, first)",
+    ],
+)
+def test_counts_words_and_zeros_are_compared_exactly(line):
+    assert exact_comparisons(line) == []

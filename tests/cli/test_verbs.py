@@ -123,7 +123,7 @@ def test_theory_at_one_point_lists_its_quantities(probe):
 
 def test_an_own_system_needs_no_entry_point(probe):
     system = importlib.import_module("probe_system").Probe()
-    assert verbs.theory_of(system, samples=50).values("error").tolist() == [0.02]
+    assert verbs.theory_of(system, samples=50).values("error").tolist() == pytest.approx([0.02])
     found = verbs.run(system, preset=None, samples=50, workers=1)
     assert found.complete
 
@@ -205,7 +205,7 @@ def test_data_frames_hold_the_numbers(finished, probe):
     assert len(study) == 12
     np.testing.assert_array_equal(study["error"], csv["error"])
     theory = verbs.theory_of(probe, samples=[10, 40]).to_dataframe()
-    assert theory["error"].tolist() == [0.1, 0.025]
+    assert theory["error"].tolist() == pytest.approx([0.1, 0.025])
     assert theory["draws[2]"].tolist() == [0.0, 0.0]
     n, errors = curve()
     forecast = verbs.forecast_curve(LearningCurve(n, errors)).to_dataframe()

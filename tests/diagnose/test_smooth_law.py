@@ -71,7 +71,7 @@ def test_goodness_of_fit_says_no_to_two_clusters():
 def test_power_law_lowered_by_a_threshold_keeps_its_exponent_and_the_threshold():
     strengths = np.random.default_rng(5).random(4000) ** -0.8
     found = fit_smooth(strengths[strengths > 2] - 2, power_tail=True, shifted=True)
-    assert (found.sharpness, found.body, found.n_parameters) == (pytest.approx(1.0), 1.0, 2)
+    assert (found.sharpness, found.body, found.n_parameters) == pytest.approx((1.0, 1.0, 2))
     # 1,680 values: errors of about 8 % of the exponent and 10 % of the threshold.
     assert found.tail == pytest.approx(1 / 0.8, rel=0.2)
     assert found.scale == pytest.approx(2.0, rel=0.25)

@@ -79,7 +79,7 @@ def test_memory_is_bounded_by_the_largest_array(tmp_path, ending):
         total += float(one.read()[0, 0])
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert total == 190.0
+    assert total == pytest.approx(190.0)
     # One megabyte each; the file has twenty.
     assert peak < 4e6
 

@@ -85,6 +85,6 @@ def test_conclusion_names_the_winner_or_none(example):
 def test_standard_error_allows_for_shared_training_rows(example):
     values = np.array([1.0, 2.0, 3.0, 4.0, 5.0])
     mean, error = example.mean_and_error(values, 5)
-    assert mean == 3
+    assert mean == pytest.approx(3)
     # Nadeau and Bengio: variance 2.5 times 1/5 + 1/4.
     assert error == pytest.approx(np.sqrt(2.5 * 0.45))

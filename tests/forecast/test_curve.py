@@ -22,7 +22,7 @@ def test_the_curve_is_a_copy_and_read_only():
     errors = np.array([0.3, 0.2])
     curve = LearningCurve([1, 2], errors)
     errors[0] = 9
-    assert curve.errors[0] == 0.3
+    assert curve.errors[0] == pytest.approx(0.3)
     with pytest.raises(ValueError, match="read-only"):
         curve.errors[0] = 1
 
@@ -102,7 +102,7 @@ def test_an_empty_cell_of_a_wide_file_is_a_replicate_that_was_not_run(write):
 def test_columns_can_be_named(write):
     path = write("rows,depth,test mse,train mse\n10,3,0.5,0.1\n20,3,0.3,0.2\n")
     curve = LearningCurve.from_csv(path, samples="rows", error="Test MSE")
-    np.testing.assert_array_equal(curve.errors, [0.5, 0.3])
+    np.testing.assert_allclose(curve.errors, [0.5, 0.3])
 
 
 RUBBISH = [

@@ -110,7 +110,7 @@ def test_offset_and_amplitude_are_those_of_non_negative_least_squares(seed, corr
 
 def test_a_shape_that_is_constant_counts_as_offset():
     offset, amplitude, misfit = projected(np.ones((1, 4)), np.full((1, 4), 3.0), np.eye(4))
-    assert (offset[0, 0], amplitude[0, 0], misfit[0, 0]) == (3.0, 0.0, 0.0)
+    assert (offset[0, 0], amplitude[0, 0], misfit[0, 0]) == pytest.approx((3.0, 0.0, 0.0))
 
 
 def test_the_power_law_of_the_house_rule_is_found():

@@ -108,7 +108,7 @@ def test_theory_says_the_reason_in_one_line_or_beside_the_rest_of_a_grid(install
     said = " ".join(capsys.readouterr().out.split())
     assert "no prediction" in said
     assert "degree is 3; the theory holds" in said
-    assert predicted_or_refused(predict, PowerParameters())["width"] == 1.0
+    assert predicted_or_refused(predict, PowerParameters())["width"] == pytest.approx(1.0)
 
 
 def test_an_unknown_prediction_is_named(tmp_path):

@@ -83,7 +83,7 @@ def test_many_rows_take_the_normal_interval():
 
 
 def test_constant_values_have_no_width():
-    assert mean_interval(np.full(10, 2.0)) == (2.0, 2.0, 2.0)
+    assert mean_interval(np.full(10, 2.0)) == pytest.approx((2.0, 2.0, 2.0))
 
 
 @pytest.mark.parametrize("rows", [60, CENTRAL_LIMIT_ROWS + 1])

@@ -96,7 +96,7 @@ def test_real_codes():
     assert code.is_real
     assert encoded.mean() == pytest.approx(0, abs=1e-15)
     assert encoded.std() == pytest.approx(1)
-    assert code.power == 1.0
+    assert code.power == pytest.approx(1.0)
     np.testing.assert_array_equal(code.weights(encoded), code.outputs(encoded))
 
 

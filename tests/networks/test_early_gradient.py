@@ -106,7 +106,7 @@ def test_both_kinds_of_direction_are_learned_from_gaussian_inputs():
     found = early_alignment(X, y, width=1000, n_directions=3, steps=(1, 10))
     # All but the gate's part along w_j, of relative size 1/d, lies in the three directions.
     assert np.all(found.filter_overlap > 0.97)
-    assert found.chance == 0.25
+    assert found.chance == pytest.approx(0.25)
     assert np.all(found.principal_overlap < 0.6)
     assert np.all(found.first_moment_overlap > 0.97)
     assert found.neuron_correlation[1] > found.neuron_correlation[0] > 0.4

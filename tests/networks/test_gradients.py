@@ -35,4 +35,4 @@ def test_so_do_diagnosis_and_forecast():
         torch.tensor([10.0, 20.0], requires_grad=True),
         torch.tensor([0.5, 0.25], requires_grad=True),
     )
-    assert curve.errors.tolist() == [0.5, 0.25]
+    assert curve.errors.tolist() == pytest.approx([0.5, 0.25])

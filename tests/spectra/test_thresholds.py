@@ -71,7 +71,7 @@ def test_recovery_depends_on_the_rank_alone(fraction):
 
 
 def test_recovery_in_limits():
-    assert perfect_recovery_threshold(1.0) == 0.5
+    assert perfect_recovery_threshold(1.0) == pytest.approx(0.5)
     assert perfect_recovery_threshold(1 - 1e-6) == pytest.approx(0.5, abs=1e-6)
     ratios = [perfect_recovery_threshold(k) / k for k in (1e-2, 1e-4, 1e-6)]
     assert ratios[0] < ratios[1] < ratios[2] < 3
@@ -101,7 +101,7 @@ def test_plain_gradient_flow():
         widths = np.linspace(fraction, 1, 9)
         found = [flow_recovery_threshold(fraction, width) for width in widths]
         assert (np.diff(found) >= -1e-12).all()
-    assert flow_recovery_threshold(1.0, 1.0) == 0.5
+    assert flow_recovery_threshold(1.0, 1.0) == pytest.approx(0.5)
 
 
 def test_bad_input():

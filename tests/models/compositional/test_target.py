@@ -89,7 +89,7 @@ def test_diagonal_layer_has_the_scale_of_the_code(decay, first):
     diagonal = np.diag(target.matrix)
     np.testing.assert_allclose(abs(diagonal), first * np.arange(1, 10) ** -decay, rtol=1e-12)
     assert np.count_nonzero(target.matrix) == 9
-    assert {-1.0, 1.0} == set(np.sign(diagonal))
+    assert {-1, 1} == set(np.sign(diagonal))
 
 
 def test_saturation_of_the_authors_setting_is_the_committed_number():

@@ -135,7 +135,9 @@ def test_one_class_alone_measures_nothing():
 def test_noise_and_maps_reach_the_target():
     flipped = NeuralLoFiParameters(noise=0.5, dimension=60)
     assert system.predict(flipped)["emergence_ratio"] == [None]
-    assert make_target(NeuralLoFiParameters(channel="square", noise=2.0), 0).noise == 2.0
+    assert make_target(NeuralLoFiParameters(channel="square", noise=2.0), 0).noise == pytest.approx(
+        2.0
+    )
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,7 @@ def test_perfect_from_the_number_of_parameters_on():
         assert errors[0] > 2 * errors[1] > 8 * errors[2] > 0
         with pytest.raises(InvalidParameter, match="exactly"):
             bayes_optimal(target, sample_ratio=1.03 * threshold, label_noise=0.0)
-    assert bayes_perfect_recovery_threshold(3.0) == 0.5
+    assert bayes_perfect_recovery_threshold(3.0) == pytest.approx(0.5)
 
 
 def test_atoms_with_many_samples():

@@ -133,10 +133,12 @@ def test_hermite_kernel_of_one_degree_has_equal_eigenvalues():
 
 def test_exponents_of_three_layers():
     found = single_index_exponents(polynomial_degree=3, epsilon=0.5)
-    assert (found.kernel, found.first_layer, found.second_layer, found.whole) == (3, 1.5, 1.5, 1.5)
-    assert found.two_layer_degree == 1.5
+    assert (found.kernel, found.first_layer, found.second_layer, found.whole) == pytest.approx(
+        (3, 1.5, 1.5, 1.5)
+    )
+    assert found.two_layer_degree == pytest.approx(1.5)
     squared = single_index_exponents(polynomial_degree=3, epsilon=0.5, readout_degree=2)
-    assert (squared.kernel, squared.two_layer_degree, squared.whole) == (6, 3.0, 1.5)
+    assert (squared.kernel, squared.two_layer_degree, squared.whole) == pytest.approx((6, 3.0, 1.5))
     steep = single_index_exponents(polynomial_degree=4, epsilon=0.6)
     assert steep.whole == pytest.approx(2.4)
 

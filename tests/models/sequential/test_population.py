@@ -136,7 +136,7 @@ def test_floor_shrinks_as_the_square_of_the_dimension():
             overlap_floor(weights=weights, dimension=d, correction=correction) for d in (50, 100)
         )
         np.testing.assert_allclose(one / two, 4)
-    assert overlap_floor(weights=np.array([1.0, 1e-9]), dimension=10)[1] == 1
+    assert overlap_floor(weights=np.array([1.0, 1e-9]), dimension=10)[1] == pytest.approx(1)
 
 
 def test_bad_input():

@@ -93,7 +93,7 @@ def test_thresholds_grow_with_their_exponents() -> None:
 
 
 def test_known_thresholds() -> None:
-    assert threshold_exponent(degree=2, decay=0.0, epsilon=0.5) == 2.5
+    assert threshold_exponent(degree=2, decay=0.0, epsilon=0.5) == pytest.approx(2.5)
     for decay in (0.0, 0.3, 0.5, 1.0, 2.0):
         last = threshold_exponent(degree=3, decay=decay, epsilon=0.4, rank_exponent=0.4)
         assert last == pytest.approx(3 + 0.4 * max(1, 2 * decay))

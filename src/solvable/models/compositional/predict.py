@@ -12,10 +12,15 @@ from solvable.errors import InvalidParameter
 from solvable.frame.points import NO_PREDICTION, Metrics
 from solvable.models.compositional.diagonal_form import diagonal_forms
 from solvable.models.compositional.latent_layers import transported
+from solvable.models.compositional.latent_moments import (
+    TEACHERS,
+    LatentMoments,
+    draw_latent,
+    unit_weights,
+)
 from solvable.models.compositional.parameters import CompositionalParameters
 from solvable.models.compositional.second_step import LARGEST, SecondStep, fresh_rows, second_step
 from solvable.models.compositional.small_population import small_populations
-from solvable.models.compositional.target import CompositionalTarget
 from solvable.models.compositional.theory import (
     composed_background,
     crossing_samples,
@@ -26,12 +31,9 @@ from solvable.models.compositional.theory import (
 from solvable.models.compositional.upper_layers import (
     make_target,
     rotated_basis,
-    rotated_directions,
     rotated_hidden,
 )
-from solvable.models.sequential.cubic import check_cubic, cubic_law, only_known
-from solvable.models.sequential.cubic_forms import CubicForms, CubicSample, joined
-from solvable.models.sequential.cubic_population import coupling_directions
+from solvable.models.sequential.cubic import cubic_law, only_known
 from solvable.models.sequential.heights import controlled_mean, exact_heights
 from solvable.models.sequential.kernel_staircase import best_kernel_error, degree_dimension
 from solvable.models.sequential.latent_draws import (
@@ -54,23 +56,6 @@ from solvable.models.sequential.spike_law import (
 from solvable.operators import apply_label_map, standardise
 from solvable.spectra.drawn_spikes import DrawnSpikes
 from solvable.spectra.spikes import SpikePrediction
-
-TEACHERS = 4
-"""First layers over which a prediction is averaged, as the replicates of a study are."""
-
-
-@dataclass(frozen=True)
-class _Draw:
-    """What one first layer contributes, of m draws."""
-
-    labels: np.ndarray  # g(s), (m,)
-    signal: np.ndarray  # rotated latent features u_k, (m, p)
-    squared_norm: np.ndarray  # |F|^2, (m,)
-    squared_input_norm: np.ndarray  # |x|^2, (m,)
-    images: np.ndarray  # |M_k x|^2, (m, p); zero unless the degree is 2
-    second_moment: np.ndarray  # E[y (x x^T - I)], (d, d)
-    matrices: np.ndarray | None  # M_k, (p, d, d); None unless the degree is 2
-    cubic: CubicSample | None  # forms of features of degree 3
 
 
 @dataclass(frozen=True)
@@ -138,8 +123,7 @@ def predict(parameters: CompositionalParameters) -> Metrics:
     spikes, drawn = _spikes(parameters, model.law)
     step: SecondStep | None = None
     if parameters.layers == 4 and not _lost_in_many(parameters, spikes):
-        # Whole matrices, drawn for the second step, know the first one better than the law does: labels
-        # of degree eight have a population of their own.
+        # The matrices drawn for the second step are nearer than the law, which knows no degree eight.
         step = second_step(parameters, model.law, spikes)
         spikes = replace(spikes, squared_overlap=step.first_overlap)
     overlap = spikes.squared_overlap
@@ -287,7 +271,7 @@ def _key(parameters: CompositionalParameters) -> CompositionalParameters:
 @lru_cache(maxsize=64)
 def _model(parameters: CompositionalParameters) -> Model:
     targets = [make_target(parameters, seed) for seed in range(TEACHERS)]
-    parts = [_draw(target, parameters) for target in targets]
+    parts = [draw_latent(target, parameters) for target in targets]
     # Every first layer has labels of its own scale, which its learner divides out.
     labels, _, scales = zip(*(standardise(part.labels) for part in parts), strict=True)
     weights = [apply_label_map(own, parameters.label_map) for own in labels]
@@ -310,7 +294,11 @@ def _model(parameters: CompositionalParameters) -> Model:
 
 
 def _latent_draws(
-    parameters: CompositionalParameters, part: _Draw, y: np.ndarray, T: np.ndarray, place: int
+    parameters: CompositionalParameters,
+    part: LatentMoments,
+    y: np.ndarray,
+    T: np.ndarray,
+    place: int,
 ) -> LatentDraws:
     """Draws of one first layer that its last layer is fitted to."""
     rng = random_stream("compositional-target", "noise", place)
@@ -322,7 +310,9 @@ def _latent_draws(
     return LatentDraws(y, part.signal, noise, lean)
 
 
-def _law(parameters: CompositionalParameters, parts: list[_Draw], T: np.ndarray) -> SpikeLaw:
+def _law(
+    parameters: CompositionalParameters, parts: list[LatentMoments], T: np.ndarray
+) -> SpikeLaw:
     """Law of the first step from the draws of all first layers."""
     D, d = parameters.n_features_total, parameters.dimension
     signal = np.concatenate([part.signal for part in parts])
@@ -332,7 +322,7 @@ def _law(parameters: CompositionalParameters, parts: list[_Draw], T: np.ndarray)
     cubic = [part.cubic for part in parts if part.cubic is not None]
     if cubic:
         mapped = np.split(T, len(parts))
-        weights = _unit_weights(parameters)
+        weights = unit_weights(parameters)
         return cubic_law(cubic, mapped, weights, corrected=parameters.correction == "wick")
     if parameters.degree != 2:
         heights = _heights(parameters, parts, T, plain.diagonal)
@@ -380,7 +370,7 @@ def _law(parameters: CompositionalParameters, parts: list[_Draw], T: np.ndarray)
 
 def _heights(
     parameters: CompositionalParameters,
-    parts: list[_Draw],
+    parts: list[LatentMoments],
     T: np.ndarray,
     diagonal: np.ndarray,
     *,
@@ -400,56 +390,3 @@ def _heights(
         ]
         exact = np.mean([mean for mean in means if mean is not None], axis=0)
     return controlled_mean(T, diagonal, index, exact)
-
-
-def _unit_weights(parameters: CompositionalParameters) -> np.ndarray:
-    """Weights of the rotated features, of norm one."""
-    weights = rotated_basis(parameters).weights
-    return np.asarray(weights / np.linalg.norm(weights))
-
-
-def _draw(target: CompositionalTarget, parameters: CompositionalParameters) -> _Draw:
-    """Labels, latent features and noise of fresh samples of one target."""
-    d, p, q = parameters.dimension, parameters.widths[0], parameters.degree
-    # 80,000 draws over all first layers, fewer where they would cost more than 1e11 operations.
-    most = 80_000
-    count = int(np.clip(1e11 / (4 * p * d**q), most / 10, most)) // TEACHERS
-    rng = random_stream("compositional-target", "moments", target.seed)
-    features = target.feature_map
-    truth = rotated_directions(target, rotated_basis(parameters))
-    matrices = np.asarray(features.to_symmetric(truth)) if q == 2 else None
-    signal, images = np.zeros((2, count, p))
-    labels, squared_norm, squared_input_norm = np.empty((3, count))
-    second_moment = np.zeros((d, d))
-    forms, cubic = None, []
-    if q == 3:
-        check_cubic(d, p)
-        forms = CubicForms(truth, coupling_directions(truth, _unit_weights(parameters)))
-    for start in range(0, count, 4_096):
-        rows = slice(start, min(start + 4_096, count))
-        X = rng.standard_normal((rows.stop - start, d), dtype=np.float32)
-        if forms is not None:
-            cubic.append(forms(X))
-            signal[rows] = cubic[-1].latent
-        elif matrices is None:
-            signal[rows] = features.project(X, truth)
-        for k, M in enumerate(() if matrices is None else matrices.astype(np.float32)):
-            image = X @ M
-            # u_k = (x^T M_k x - tr M_k) / sqrt(2)
-            signal[rows, k] = (np.einsum("na,na->n", image, X) - np.trace(M)) / np.sqrt(2)
-            images[rows, k] = np.einsum("na,na->n", image, image)
-        squared_norm[rows] = features.squared_norm(X)
-        squared_input_norm[rows] = np.sum(X.astype(float) ** 2, axis=1)
-        labels[rows] = target.readout_function(target.index(X))
-        second_moment += (X * labels[rows, None]).T @ X
-    second_moment = second_moment / count - labels.mean() * np.eye(d)
-    return _Draw(
-        labels,
-        signal,
-        squared_norm,
-        squared_input_norm,
-        images,
-        second_moment,
-        matrices,
-        joined(cubic) if cubic else None,
-    )
