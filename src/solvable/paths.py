@@ -45,6 +45,25 @@ _OBEYED = re.compile(
 )
 
 
+LONGEST_LINE = 200
+"""Characters of the line that an exception is shown as."""
+
+# Sequences that set colours or titles: their letters stay where only the escape character is removed.
+_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?)")
+
+
+def error_line(error: BaseException) -> str:
+    """Return the type of an exception and the first line of its message, cut at 200 characters."""
+    try:
+        text = str(error)
+    except Exception:  # a class of the user may fail here too
+        text = ""
+    lines = [line.strip() for line in printable(_ESCAPES.sub("", text)).splitlines()]
+    first = next(filter(None, lines), "no message")
+    line = f"{type(error).__name__}: {first}"
+    return line if len(line) <= LONGEST_LINE else f"{line[: LONGEST_LINE - 3]}..."
+
+
 def printable(text: str) -> str:
     """Text without what a terminal or a page would obey instead of showing; line breaks stay."""
     return _OBEYED.sub("", text)

@@ -184,7 +184,7 @@ def test_verify_tells_how_wrong_a_prediction_must_be(finished):
     # Five standard errors of twelve squares allow a prediction half as large, not a tenth of it.
     assert ["holds", "error-is-variance", "never", "0.9", "no chance learner"] in rows
     told = json.loads(finished("verify", "run", "--power", "--json").stdout)
-    assert set(told) == {"verdicts", "power"}
+    assert set(told) == {"verdicts", "errors", "power"}
     (row,) = told["power"]
     assert (row["claim"], row["status"]) == ("error-is-variance", "holds")
     assert row["fails_from_above"] is None

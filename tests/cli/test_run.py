@@ -50,7 +50,8 @@ def here(solvable, call, monkeypatch):
 
 def test_run_prints_records_and_verdicts_as_json(finished):
     answer = json.loads(finished.answer.stdout)
-    assert set(answer) == {"records", "verdicts"}
+    assert set(answer) == {"records", "verdicts", "errors"}
+    assert answer["errors"] == []
     assert len(answer["records"]) == 3 * 4
     for record in answer["records"]:
         assert set(record) == FIELDS

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from solvable.errors import InvalidParameter
+from solvable.frame.drawn import Fault
 from solvable.plots.recording_backend import record
 from solvable.study.content import ParameterRow, ReportContent
 from solvable.study.html import is_report, render_report
@@ -199,6 +200,7 @@ def hostile_content() -> ReportContent:
         verdicts=[
             Verdict(HOSTILE, HOSTILE, "fails", reason=HOSTILE, source=HOSTILE),
             Verdict("u" + HOSTILE, HOSTILE, "not testable", reason=HOSTILE, source=HOSTILE),
+            Verdict("e" + HOSTILE, HOSTILE, "error", reason=HOSTILE, source=HOSTILE),
         ],
         points=[
             Point({HOSTILE: HOSTILE}, [{HOSTILE: 1.0}], {}),
@@ -207,6 +209,7 @@ def hostile_content() -> ReportContent:
         references=[Reference(HOSTILE, HOSTILE)],
         facts={HOSTILE: HOSTILE},
         failures=[SimpleNamespace(parameters={HOSTILE: 1}, replicate=1, error=HOSTILE)],
+        faults=[Fault(HOSTILE, HOSTILE, HOSTILE)],
     )
 
 

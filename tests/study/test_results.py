@@ -109,9 +109,13 @@ def test_half_a_study(study, tmp_path, toy):
         store.commit(Outcome("task", study.tasks[-1].identity, error="ValueError: no"))
         result = load(tmp_path, toy)  # while the writer has it open
     assert [one["metrics"]["mean"] for one in result.records] == [1.0, 2.0]
-    assert [one["prediction"] for one in result.records] == [None, {"mean": 0.0}]
-    # A point without a prediction has nothing to be compared with.
-    assert [point.parameters for point in result.points] == [second.parameters]
+    raised = {"no prediction": "error: OverflowError: too far"}
+    assert [one["prediction"] for one in result.records] == [raised, {"mean": 0.0}]
+    # A point whose prediction raised is drawn, and compared with nothing.
+    assert [(point.parameters, point.refused) for point in result.points] == [
+        (first.parameters, True),
+        (second.parameters, False),
+    ]
     assert (result.missing, result.complete) == (10, False)
     found = [(one.parameters, one.replicate, one.error) for one in result.failures]
     assert found == [

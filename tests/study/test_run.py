@@ -149,7 +149,10 @@ def test_failed_tasks_run_again_on_resume_and_finished_ones_do_not(toys, logs, t
 def test_a_failing_prediction_does_not_stop_the_tasks(toy, tmp_path):
     result = run_study(Study(toy, {"action": ["none", "predict"]}, 2), tmp_path, workers=1)
     assert len(result.records) == 4
-    assert len(result.points) == 1
+    assert [point.refusal for point in result.points] == [
+        "",
+        "error: ArithmeticError: no theory here",
+    ]
     (failure,) = result.failures
     assert (failure.replicate, failure.error) == (None, "ArithmeticError: no theory here")
 

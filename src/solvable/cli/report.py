@@ -14,7 +14,8 @@ def report(directory: Path, /, *, stored: Flag = False, json: Flag = False) -> i
       solvable report solvable-runs/sequential-recovery-1a2b3c4d
 
     Nothing is measured anew; predictions are those of the installed theory, as in
-    its figures. A run that is still under way can be reported too.
+    its figures. A run that is still under way can be reported too. Exit status 1
+    if a claim, a panel, a theory line or a prediction raises.
 
     Parameters
     ----------
@@ -23,10 +24,10 @@ def report(directory: Path, /, *, stored: Flag = False, json: Flag = False) -> i
     stored
         Keep the predictions that the run stored.
     json
-        Print {"report", "records", "figures"}: the paths.
+        Print {"report", "records", "figures"}: the paths; and "errors".
     """
-    from solvable.cli.terminal import write, write_json
-    from solvable.cli.verdicts import load_result, note_gaps
+    from solvable.cli.terminal import note, write, write_json
+    from solvable.cli.verdicts import load_result, note_gaps, plain_errors
     from solvable.errors import StudyError
     from solvable.study.outputs import check_directory, write_outputs
 
@@ -37,15 +38,20 @@ def report(directory: Path, /, *, stored: Flag = False, json: Flag = False) -> i
             f"{directory}: no task has finished, so there is nothing to report. Run it first."
         )
     written = write_outputs(result)
-    note_gaps(result)
+    note_gaps(result, written.faults)
+    errors = plain_errors(result, written.faults)
+    for error in errors if not json else []:
+        if error["part"] == "claim":
+            note(f"solvable: claim {error['name']} raised {error['error']}")
     if json:
         write_json(
             {
                 "report": str(written.report),
                 "records": str(written.records),
                 "figures": [str(path) for path in written.figures],
+                "errors": errors,
             }
         )
     else:
         write(*(str(path) for path in (written.report, written.records, *written.figures)))
-    return 0
+    return 1 if any(error["part"] != "task" for error in errors) else 0

@@ -61,7 +61,7 @@ def run(
     output
         Run directory. [default: solvable-runs/SYSTEM-FINGERPRINT]
     json
-        Print {"records": [...], "verdicts": [...]} and nothing else.
+        Print {"records": [...], "verdicts": [...], "errors": [...]} and nothing else.
     quiet
         Print nothing but errors (and the JSON).
     """
@@ -118,7 +118,13 @@ def _count(number: int, thing: str) -> str:
 def _conclude(result: StudyResult, json: bool, quiet: bool, workers: int) -> int:
     """Write the files, print the results, and give the exit status."""
     from solvable.cli.terminal import status_line, write, write_json, write_title
-    from solvable.cli.verdicts import note_gaps, plain_verdicts, status_of, write_verdicts
+    from solvable.cli.verdicts import (
+        note_gaps,
+        plain_errors,
+        plain_verdicts,
+        status_of,
+        write_verdicts,
+    )
     from solvable.errors import SolvableError
     from solvable.study.outputs import write_outputs
 
@@ -131,9 +137,11 @@ def _conclude(result: StudyResult, json: bool, quiet: bool, workers: int) -> int
         except SolvableError as error:
             # What was measured is printed all the same.
             fault = error
-    note_gaps(result)
+    faults = written.faults if written else []
+    note_gaps(result, faults)
     if json:
-        write_json({"records": result.records, "verdicts": plain_verdicts(result.verdicts)})
+        verdicts, errors = plain_verdicts(result.verdicts), plain_errors(result, faults)
+        write_json({"records": result.records, "verdicts": verdicts, "errors": errors})
     elif not quiet:
         write_title(result.system.title)
         write("")
@@ -143,7 +151,7 @@ def _conclude(result: StudyResult, json: bool, quiet: bool, workers: int) -> int
             write(f"records  {written.records}")
     if fault is not None:
         raise fault
-    return status_of(result)
+    return status_of(result, faults)
 
 
 def _say_interrupted(result: StudyResult) -> int:

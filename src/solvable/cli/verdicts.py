@@ -14,6 +14,8 @@ from rich.text import Text
 
 from solvable.cli.terminal import note, write, write_prose, write_title
 from solvable.frame.claims import Verdict
+from solvable.frame.drawn import Fault
+from solvable.frame.points import has_raised
 from solvable.frame.power import PowerRow
 from solvable.frame.system import refusals
 from solvable.plots.tables import console_for, verdict_cell
@@ -22,10 +24,24 @@ from solvable.study.results import StudyResult, load
 from solvable.study.tables import power_table, verdict_summary, verdict_table
 
 
-def status_of(result: StudyResult) -> int:
-    """Exit status of a study, finished or not: 1 if a claim fails or a task raised, else 0."""
-    fails = any(verdict.status == "fails" for verdict in result.verdicts)
-    return 1 if result.failures or fails else 0
+def status_of(result: StudyResult, faults: Sequence[Fault] = ()) -> int:
+    """Exit status of a study, finished or not: 1 if a claim fails or anything raised, else 0."""
+    bad = any(verdict.status in ("fails", "error") for verdict in result.verdicts)
+    return 1 if bad or result.failures or faults else 0
+
+
+def plain_errors(result: StudyResult, faults: Sequence[Fault] = ()) -> list[dict[str, Any]]:
+    """Everything that raised, for JSON: tasks, predictions, claims, then panels and theory lines."""
+    rows: list[tuple[str, str | None, Any, int | None, str]] = []
+    for failure in result.failures:
+        part = "prediction" if failure.replicate is None else "task"
+        rows.append((part, None, failure.parameters, failure.replicate, failure.error))
+    for verdict in result.verdicts:
+        if verdict.status == "error":
+            rows.append(("claim", verdict.claim, None, None, verdict.reason))
+    rows += [(fault.part, fault.name, None, None, fault.error) for fault in faults]
+    names = ("part", "name", "parameters", "replicate", "error")
+    return [dict(zip(names, row, strict=True)) for row in rows]
 
 
 def plain_verdicts(verdicts: Sequence[Verdict]) -> list[dict[str, Any]]:
@@ -59,10 +75,13 @@ def write_power(rows: Sequence[PowerRow]) -> None:
         "The last column judges a learner that knows nothing in place of the one that was measured.",
         style="dim",
     )
+    for row in rows:
+        if row.error:
+            write_prose(f"error: {row.claim}: {row.error}")
 
 
 def verdict_lines(verdicts: Sequence[Verdict]) -> list[Text]:
-    """A line per claim that fails or cannot be tested, then the counts."""
+    """A line per claim that fails, raised or cannot be tested, then the counts."""
     lines = []
     for verdict in verdicts:
         if verdict.status == "holds":
@@ -75,7 +94,11 @@ def verdict_lines(verdicts: Sequence[Verdict]) -> list[Text]:
         lines.append(Text(""))
     counts = verdict_summary(verdicts)
     parts = [f"{counts['holds']} of {len(verdicts)} claims hold"]
-    words = {"fails": "failed", "not testable": "not testable on these records"}
+    words = {
+        "fails": "failed",
+        "not testable": "not testable on these records",
+        "error": "raised an error",
+    }
     parts += [f"{counts[status]} {word}" for status, word in words.items() if counts[status]]
     return [*lines, Text(f"{', '.join(parts)}.", style="bold")]
 
@@ -95,18 +118,26 @@ def load_result(directory: Path, stored: bool) -> StudyResult:
     return result
 
 
-def note_gaps(result: StudyResult) -> None:
-    """Say on standard error what is missing from a study, and which tasks raised."""
+def note_gaps(result: StudyResult, faults: Sequence[Fault] = ()) -> None:
+    """Say on standard error what is missing from a study, and what raised."""
+    failed = sum(failure.replicate is not None for failure in result.failures)
+    if failed:
+        note(
+            f"solvable: {failed} of {result.planned} tasks raised an error; the same run command "
+            "tries them again."
+        )
     failures = Counter(failure.error for failure in result.failures)
     for error, count in failures.most_common(5):
         first = next(failure for failure in result.failures if failure.error == error)
         where = ", ".join(f"{name}={value}" for name, value in first.parameters.items())
         what = "the prediction" if first.replicate is None else f"replicate {first.replicate}"
         note(f"solvable: {count} failed: {error} (first: {what} at {where})")
-    refused = refusals(result.points)
+    for fault in faults:
+        note(f"solvable: {fault.part} {fault.name} raised {fault.error}")
+    refused = refusals([point for point in result.points if not has_raised(point.prediction)])
     if refused:
         note(f"solvable: {refused}")
-    unrun = result.missing - sum(failure.replicate is not None for failure in result.failures)
+    unrun = result.missing - failed
     if unrun > 0:
         note(
             f"solvable: {unrun} of {result.planned} tasks have not been run; the run command "

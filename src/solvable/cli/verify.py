@@ -17,9 +17,10 @@ def verify(
       solvable verify solvable-runs/sequential-recovery-1a2b3c4d
       solvable verify solvable-runs/sequential-recovery-1a2b3c4d --power
 
-    Exit status 1 if a claim fails. Records are judged by the predictions of the
-    installed theory, which are made anew; where those that the run stored differ,
-    that is said. Nothing is measured anew and nothing is written.
+    Exit status 1 if a claim fails, or a claim or a prediction raises. Records are
+    judged by the predictions of the installed theory, which are made again; where
+    those that the run stored differ, that is printed. Nothing is measured again and
+    nothing is written.
 
     Parameters
     ----------
@@ -30,12 +31,13 @@ def verify(
     stored
         Judge by the predictions that the run stored.
     json
-        Print {"verdicts": [...]}, and "power" if asked.
+        Print {"verdicts": [...], "errors": [...]}, and "power" if asked.
     """
     from solvable.cli.terminal import write, write_json, write_title
     from solvable.cli.verdicts import (
         load_result,
         note_gaps,
+        plain_errors,
         plain_verdicts,
         status_of,
         write_power,
@@ -45,7 +47,7 @@ def verify(
     result = load_result(directory, stored)
     note_gaps(result)
     if json:
-        answer = {"verdicts": plain_verdicts(result.verdicts)}
+        answer = {"verdicts": plain_verdicts(result.verdicts), "errors": plain_errors(result)}
         if power:
             answer["power"] = [asdict(row) for row in result.power]
         write_json(answer)

@@ -8,7 +8,7 @@ from typing import Literal, Protocol
 
 from solvable.frame.points import Point
 
-Status = Literal["holds", "fails", "not testable"]
+Status = Literal["holds", "fails", "not testable", "error"]
 
 
 @dataclass(frozen=True)
@@ -21,12 +21,13 @@ class Verdict:
         Name of the claim.
     statement : str
         The claim in one sentence.
-    status : {"holds", "fails", "not testable"}
-        The outcome.
+    status : {"holds", "fails", "not testable", "error"}
+        The outcome; "error" if the code of the claim raised an exception.
     measured, standard_error, expected, tolerance : float or None
         The claim holds if ``|measured - expected| <= tolerance``, unless ``reason`` says otherwise.
     reason : str
-        Why the tolerance is what it is, or why the claim cannot be tested on these records.
+        Why the tolerance is what it is, why the claim cannot be tested on these records, or the
+        exception in one line.
     source : str
         Where the claim comes from.
     replicates : int
@@ -101,6 +102,13 @@ class NotTestable:
 
 
 @dataclass(frozen=True)
+class Raised:
+    """A claim whose code raised an exception, and the exception in one line."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
 class Claim:
     """One quantitative statement of a system.
 
@@ -152,11 +160,12 @@ class Statement(Protocol):
         """Why the tolerance is what it is."""
 
 
-def verdict_of(claim: Statement, finding: Finding | NotTestable) -> Verdict:
+def verdict_of(claim: Statement, finding: Finding | NotTestable | Raised) -> Verdict:
     """Verdict of a claim from what its check found."""
-    if isinstance(finding, NotTestable):
+    if isinstance(finding, NotTestable | Raised):
+        status: Status = "error" if isinstance(finding, Raised) else "not testable"
         return Verdict(
-            claim.name, claim.statement, "not testable", reason=finding.reason, source=claim.source
+            claim.name, claim.statement, status, reason=finding.reason, source=claim.source
         )
     return Verdict(
         claim.name,

@@ -11,7 +11,15 @@ import numpy as np
 from pydantic import ValidationError
 
 from solvable.errors import InvalidParameter
-from solvable.frame.points import Metrics, Point
+from solvable.frame.points import (
+    NO_PREDICTION,
+    RAISED,
+    Metrics,
+    Point,
+    has_raised,
+    raised_prediction,
+)
+from solvable.paths import error_line
 
 
 @dataclass(frozen=True)
@@ -95,11 +103,14 @@ class Curve:
         What they differ in.
     predict : callable
         ``predict(setting, coordinates) -> list of metrics``: predictions along the axis.
+    raised : list of str
+        A line for each exception of the theory line, filled when it is first predicted.
     """
 
     points: tuple[Point, ...]
     axis: Axis
     predict: Callable[[Any, np.ndarray], Sequence[Metrics]] = field(repr=False)
+    raised: list[str] = field(default_factory=list, repr=False, compare=False)
 
     @property
     def setting(self) -> Any:
@@ -118,13 +129,25 @@ class Curve:
 
     @cached_property
     def predictions(self) -> Sequence[Metrics]:
-        """Predictions along the grid, made once for all panels; empty where theory refuses them."""
+        """Predictions along the grid, made once for all panels; empty where theory gives none."""
         try:
-            return self.predict(self.setting, self.grid)
-        except InvalidParameter:
-            if not any(point.refusal for point in self.points):
-                raise
+            found = self.predict(self.setting, self.grid)
+        except Exception as error:
+            # A theory that refuses this setting has said so at the points.
+            refuses = isinstance(error, InvalidParameter) and any(p.refusal for p in self.points)
+            if not refuses:
+                self.raised.append(error_line(error))
             return [{} for _ in self.grid]
+        marks = [str(metrics[NO_PREDICTION]) for metrics in found if has_raised(metrics)]
+        if marks:
+            line = marks[0].removeprefix(RAISED)
+            self.raised.append(f"{line} (at {len(marks)} of {len(found)} places)")
+        return [
+            {name: value for name, value in metrics.items() if name != NO_PREDICTION}
+            if has_raised(metrics)
+            else metrics
+            for metrics in found
+        ]
 
     def line(self, name: str) -> np.ndarray:
         """A predicted quantity along the grid, shape (grid,) or (grid, length)."""
@@ -144,7 +167,7 @@ class Curve:
             for point in self.points
             if all(point.parameters[name] == value for name, value in values.items())
         )
-        return Curve(chosen, self.axis, self.predict) if chosen else None
+        return Curve(chosen, self.axis, self.predict, self.raised) if chosen else None
 
 
 def _stacked(rows: Sequence[np.ndarray]) -> np.ndarray:
@@ -161,7 +184,10 @@ def _stacked(rows: Sequence[np.ndarray]) -> np.ndarray:
 def predict_each(
     predict: Callable[[Any], Metrics], axis: Axis
 ) -> Callable[[Any, np.ndarray], list[Metrics]]:
-    """Predictions along the axis, one call each; whole numbers where the parameter is one."""
+    """Predictions along the axis, one call each; whole numbers where the parameter is one.
+
+    The line has a gap where theory gives none; where it raised, the gap holds the exception.
+    """
 
     def along(setting: Any, coordinates: np.ndarray) -> list[Metrics]:
         values = dict(setting)
@@ -174,18 +200,23 @@ def predict_each(
             except (ValidationError, InvalidParameter):
                 # Beyond the allowed range, or that of the theory, a line ends.
                 found.append(None)
+            except Exception as error:
+                found.append(raised_prediction(error_line(error)))
         return _without_gaps(found)
 
     return along
 
 
 def _without_gaps(found: Sequence[Metrics | None]) -> list[Metrics]:
-    """Replace what is beyond the allowed range by NaN of the same shape."""
-    known = next((metrics for metrics in found if metrics is not None), {})
+    """Replace what is beyond the allowed range, or raised, by NaN of the same shape."""
+    known = next((one for one in found if one is not None and not has_raised(one)), {})
     gap: Metrics = {}
     for name, value in known.items():
         gap[name] = [None] * len(value) if isinstance(value, list) else None
-    return [gap if metrics is None else metrics for metrics in found]
+    return [
+        gap if metrics is None else {**gap, **metrics} if has_raised(metrics) else metrics
+        for metrics in found
+    ]
 
 
 def curves_of(

@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 
 from solvable.errors import InvalidParameter
 from solvable.frame.curves import Curve, varying, words_of
-from solvable.frame.points import Metrics
+from solvable.frame.points import RAISED, Metrics
 from solvable.plots.figure import Figure, Marker, Series
 
 MOST_ENTRIES = 11
@@ -109,15 +110,20 @@ class Panel:
 
     def __call__(self, curves: Sequence[Curve]) -> list[Figure]:
         """Draw the figures of this panel for all curves of a study."""
-        figures = []
+        return [draw() for _, draw in self.pieces(curves)]
+
+    def pieces(self, curves: Sequence[Curve]) -> list[tuple[str, Callable[[], Figure]]]:
+        """Name of each figure of this panel, and the function that draws it."""
+        found: list[tuple[str, Callable[[], Figure]]] = []
         for group in grouped(
             [c for c in curves if self.when is None or self.when(c)], self.overlay
         ):
             for start in range(0, len(group.curves), MOST_CURVES):
                 part = group.curves[start : start + MOST_CURVES]
                 suffix = group.suffix + (f"-{start // MOST_CURVES + 1}" if start else "")
-                figures.append(self._figure(part, group.words, suffix))
-        return figures
+                draw = partial(self._figure, part, group.words, suffix)
+                found.append((f"{self.name}{suffix}", draw))
+        return found
 
     def _figure(self, curves: Sequence[Curve], words: str, suffix: str) -> Figure:
         names = varying(curves)
@@ -130,13 +136,16 @@ class Panel:
                 series += draw_trace(trace, curve, own, colour, alone=len(curves) == 1)
             markers += draw_markers(self.markers, curve, None if len(curves) == 1 else number)
         limits = self.y_range(series) if callable(self.y_range) else self.y_range
+        lines = any(trace.theory is not None for trace in self.traces)
+        raised = dict.fromkeys(line for curve in curves for line in curve.raised if lines)
+        gaps = [f"The theory line is incomplete: {RAISED}{line}" for line in raised]
         return Figure(
             f"{self.name}{suffix}",
             f"{self.title} ({words})" if words else self.title,
             curves[0].axis.label,
             self.y_label,
             series,
-            self.caption,
+            " ".join(filter(None, [self.caption, *gaps])),
             markers,
             x_scale=self.x_scale or curves[0].axis.scale_from(min(curve.x[0] for curve in curves)),
             y_scale=self.y_scale,
@@ -275,11 +284,12 @@ def draw_markers(markers: Mapping[str, str], curve: Curve, colour: int | None) -
     """Vertical lines at predicted places that lie inside the figure."""
     drawn = []
     for name, label in markers.items():
-        if curve.points[0].refused:
+        point = next((point for point in curve.points if not point.refused), None)
+        if point is None:
             continue
-        if name not in curve.points[0].prediction:
-            raise _unknown(name, curve.points[0].prediction)
-        value = curve.points[0].predicted(name)
+        if name not in point.prediction:
+            raise _unknown(name, point.prediction)
+        value = point.predicted(name)
         for entry in spread_entries(value.size):
             x = float(value.reshape(-1)[entry])
             if not curve.grid[0] < x < curve.grid[-1]:

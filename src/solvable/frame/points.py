@@ -19,6 +19,20 @@ NO_PREDICTION = "no prediction"
 """Name under which a prediction says why it, or a part of it that is None, is missing."""
 
 
+RAISED = "error: "
+"""How the reason begins where `predict` raised something else than a refusal."""
+
+
+def raised_prediction(line: str) -> Metrics:
+    """Stand in for a prediction that raised: the reason alone."""
+    return {NO_PREDICTION: f"{RAISED}{line}"}
+
+
+def has_raised(prediction: Metrics) -> bool:
+    """Whether this stands in for a prediction that raised."""
+    return str(prediction.get(NO_PREDICTION) or "").startswith(RAISED)
+
+
 def predicted_or_refused(predict: Callable[[Any], Metrics], parameters: Any) -> Metrics:
     """The prediction, or the reason of a theory that does not hold at these parameters."""
     try:

@@ -9,9 +9,18 @@ from typing import Any
 import numpy as np
 
 from solvable.frame.agreement import Agreement, Comparison, cells_of, compare, judge
-from solvable.frame.claims import Claim, Finding, NotTestable, Verdict
+from solvable.frame.claims import (
+    Claim,
+    Finding,
+    NotTestable,
+    Raised,
+    Status,
+    Verdict,
+    verdict_of,
+)
 from solvable.frame.curves import Axis
 from solvable.frame.points import Metrics, Point
+from solvable.paths import error_line
 
 Chance = Callable[[Any, Metrics], Metrics]
 """Metrics of a learner that knows nothing, from parameters and prediction."""
@@ -38,8 +47,10 @@ class PowerRow:
         Smallest x tried from which on the claim fails with predictions times 1 + x, or 1 - x; None if
         it never does.
     chance : str
-        Its verdict with a learner replaced by chance: "fails", "holds", "not testable" or "no chance
-        learner".
+        Its verdict with a learner replaced by chance: "fails", "holds", "not testable", "error" or
+        "no chance learner".
+    error : str
+        The exception in one line, if judging the claim or its power raised one.
     """
 
     claim: str
@@ -48,6 +59,7 @@ class PowerRow:
     fails_from_above: float | None
     fails_from_below: float | None
     chance: str
+    error: str = ""
 
     @property
     def noticed(self) -> bool:
@@ -58,6 +70,8 @@ class PowerRow:
     @property
     def passes(self) -> bool:
         """Whether a claim that holds would have failed with a wrong prediction, and by chance."""
+        if self.error:
+            return False
         return self.status != "holds" or (self.noticed and self.chance != "holds")
 
 
@@ -65,15 +79,36 @@ def power_row(
     claim: Claim | Agreement, points: Sequence[Point], axis: Axis | None, chance: Chance
 ) -> PowerRow:
     """Judge the same records with scaled predictions and with a learner that knows nothing."""
-    if isinstance(claim, Agreement):
-        return _agreement_power(claim, points, axis, chance)
-    return _claim_power(claim, points, chance)
+    try:
+        if isinstance(claim, Agreement):
+            return _agreement_power(claim, points, axis, chance)
+        return _claim_power(claim, points, chance)
+    except Exception as error:  # the code of a claim may raise anything; the others are judged
+        line = error_line(error)
+        return PowerRow(claim.name, "error", claim.power, None, None, "error", line)
+
+
+def judged(
+    claim: Claim | Agreement, points: Sequence[Point], axis: Axis | None, chance: Chance
+) -> Verdict:
+    """Verdict of a claim, its power considered; an exception that its code raises is the verdict."""
+    try:
+        verdict = (
+            claim.verdict(points, axis) if isinstance(claim, Agreement) else claim.verdict(points)
+        )
+    except Exception as error:
+        return verdict_of(claim, Raised(error_line(error)))
+    if verdict.status != "holds":
+        return verdict
+    return told(verdict, power_row(claim, points, axis, chance))
 
 
 def told(verdict: Verdict, row: PowerRow) -> Verdict:
     """A verdict that holds only if a wrong prediction, or chance, would not have held as well."""
     if verdict.status != "holds" or row.passes:
         return verdict
+    if row.error:
+        return _unmeasured(verdict, "error", f"{row.error} (in its power)")
     other = (
         f"a prediction {100 * row.stated:.0f} % off" if not row.noticed else "a learner by chance"
     )
@@ -86,9 +121,11 @@ def told(verdict: Verdict, row: PowerRow) -> Verdict:
         f"these records cannot tell: {other} would hold as well, with {measured} measured, {bound}"
         f"{expected} predicted and a tolerance of {tolerance}{hint}"
     )
-    return Verdict(
-        verdict.claim, verdict.statement, "not testable", reason=reason, source=verdict.source
-    )
+    return _unmeasured(verdict, "not testable", reason)
+
+
+def _unmeasured(verdict: Verdict, status: Status, reason: str) -> Verdict:
+    return Verdict(verdict.claim, verdict.statement, status, reason=reason, source=verdict.source)
 
 
 def _agreement_power(

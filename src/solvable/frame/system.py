@@ -15,11 +15,13 @@ from pydantic import BaseModel, ConfigDict
 
 from solvable.errors import InvalidParameter, unknown_choice
 from solvable.frame.agreement import Agreement
-from solvable.frame.claims import Claim, NotTestable, Verdict, verdict_of
+from solvable.frame.claims import Claim, NotTestable, Raised, Verdict, verdict_of
 from solvable.frame.curves import Axis, Curve, curves_of, predict_each
+from solvable.frame.drawn import Drawn, Fault, draw_panels, failed_figure
 from solvable.frame.panels import Panel, PanelFunction
 from solvable.frame.points import Metrics, Point
-from solvable.frame.power import PowerRow, power_row, told
+from solvable.frame.power import PowerRow, judged, power_row
+from solvable.paths import error_line
 from solvable.plots.figure import Figure
 
 
@@ -220,12 +222,16 @@ class System:
         )
         try:
             found = getattr(import_module(place), attribute)
-        except (AttributeError, ModuleNotFoundError) as error:
-            if isinstance(error, ModuleNotFoundError) and error.name != place:
-                raise  # the module is there, and what it imports is not
+        except Exception as error:
+            # The module is there if what it imports is missing, or its own code raises.
+            absent = isinstance(error, ModuleNotFoundError) and error.name == place
+            if absent or (isinstance(error, AttributeError) and place in sys.modules):
+                problem = f"there is no {attribute!r} in {place}"
+            else:
+                problem = f"importing {place} raised {error_line(error)}"
             raise InvalidParameter(
-                f"system {self.name!r} names {value!r} as its {name}, and there is no "
-                f"{attribute!r} in {place}; allowed: 'module:name' beside the file of the system."
+                f"system {self.name!r} names {value!r} as its {name}, and {problem}; allowed: "
+                "'module:name' in the directory of the file of the system."
             ) from error
         self._parts = {**self._parts, name: found}
         return found
@@ -291,22 +297,19 @@ class System:
         """One verdict per claim on the points of a study that have a prediction.
 
         A claim holds only if it would have failed with a prediction wrong by its stated power, and with
-        a learner by chance; else these records cannot test it.
+        a learner by chance; else these records cannot test it. The verdict of a claim whose code raises
+        is "error", with the exception in one line as its reason; the others are judged.
         """
         refused = refusals(points)
-        points = self.settled([point for point in points if not point.refused])
+        try:
+            points = self.settled([point for point in points if not point.refused])
+        except Exception as error:  # as of records of another version
+            raised = Raised(error_line(error))
+            return [verdict_of(claim, raised) for claim in self.claims]
         if not points:
             missing = NotTestable(refused or "no task of this study has finished")
             return [verdict_of(claim, missing) for claim in self.claims]
-        verdicts = [
-            claim.verdict(points, self.axis)
-            if isinstance(claim, Agreement)
-            else claim.verdict(points)
-            for claim in self.claims
-        ]
-        verdicts = [
-            told(verdict, row) for verdict, row in zip(verdicts, self.power(points), strict=True)
-        ]
+        verdicts = [judged(claim, points, self.axis, self.chance) for claim in self.claims]
         return [
             replace(verdict, reason=f"{verdict.reason}; {refused}")
             if refused and verdict.status == "not testable"
@@ -316,7 +319,10 @@ class System:
 
     def power(self, points: Sequence[Point]) -> list[PowerRow]:
         """How wrong a prediction must be before each claim fails on the points of a study."""
-        points = self.settled([point for point in points if not point.refused])
+        try:
+            points = self.settled([point for point in points if not point.refused])
+        except Exception:
+            return []  # the verdicts hold the reason
         return [power_row(claim, points, self.axis, self.chance) for claim in self.claims if points]
 
     def curves(self, points: Sequence[Point]) -> list[Curve]:
@@ -327,9 +333,20 @@ class System:
         return curves_of(self.settled(points), self.axis, along)
 
     def figures(self, points: Sequence[Point]) -> list[Figure]:
-        """Figures of a study: every panel for every curve."""
+        """Figures of a study: every panel for every curve; raises what a panel raises."""
         curves = self.curves(points)
         return [figure for panel in self.panels for figure in panel(curves)] if curves else []
+
+    def drawn(self, points: Sequence[Point]) -> Drawn:
+        """Figures of a study, with an empty one for each that raised, and a line for each exception."""
+        try:
+            if type(self).figures is System.figures:
+                curves = self.curves(points)
+                return draw_panels(self.panels if curves else [], curves)
+            return draw_panels([lambda _: self.figures(points)], [])
+        except Exception as error:
+            line = error_line(error)
+            return Drawn([failed_figure("figures", line)], [Fault("panel", "figures", line)])
 
 
 def refusals(points: Sequence[Point]) -> str:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import io
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from solvable.errors import InvalidParameter, StorageFailed
+from solvable.paths import error_line
 from solvable.plots.figure import Figure
 from solvable.plots.matplotlib_backend import CAPTION, draw_matplotlib, settings
 from solvable.plots.pdf_fonts import shared_fonts
@@ -112,14 +113,30 @@ def pictures(figure: Figure) -> Pictures:
 
 def draw_all(figures: Sequence[Figure], workers: int = 1) -> list[Pictures]:
     """Draw figures, in so many processes."""
+    return _each(pictures, figures, workers)
+
+
+def try_all(figures: Sequence[Figure], workers: int = 1) -> list[Pictures | str]:
+    """Draw figures, in so many processes; a line stands for a figure whose drawing raised."""
+    return _each(_tried, figures, workers)
+
+
+def _tried(figure: Figure) -> Pictures | str:
+    try:
+        return pictures(figure)
+    except Exception as error:  # matplotlib's, such as that of a formula in a label
+        return error_line(error)
+
+
+def _each(draw: Callable[[Figure], Any], figures: Sequence[Figure], workers: int) -> list[Any]:
     if workers == 1 or len(figures) < 2:
-        return [pictures(figure) for figure in figures]
+        return [draw(figure) for figure in figures]
     import joblib
 
     with joblib.parallel_config(backend="loky", n_jobs=workers, inner_max_num_threads=1):
         # `max_nbytes` as in `study.dispatch`: with other settings joblib ends the processes that have
         # just run a study and starts new ones.
-        jobs = (joblib.delayed(pictures)(figure) for figure in figures)
+        jobs = (joblib.delayed(draw)(figure) for figure in figures)
         return list(joblib.Parallel(max_nbytes=None)(jobs))
 
 

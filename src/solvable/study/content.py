@@ -10,6 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Literal, get_args, get_origin
 
 from solvable.frame.claims import Verdict
+from solvable.frame.drawn import Drawn, Fault
 from solvable.frame.points import Point
 from solvable.frame.system import Parameters, Reference, System
 from solvable.plots.figure import Figure
@@ -73,6 +74,8 @@ class ReportContent:
         written.
     failures : sequence of Failure
         Tasks and predictions that raised.
+    faults : sequence of Fault
+        Panels and theory lines that raised.
     """
 
     title: str
@@ -87,6 +90,7 @@ class ReportContent:
     facts: Mapping[str, str] = field(default_factory=dict)
     figures_directory: str | None = "figures"
     failures: Sequence[Failure] = ()
+    faults: Sequence[Fault] = ()
 
 
 def parameter_rows(
@@ -155,6 +159,7 @@ def report_content(
     facts: Mapping[str, str] | None = None,
     figures_directory: str | None = "figures",
     failures: Sequence[Failure] = (),
+    drawn: Drawn | None = None,
 ) -> ReportContent:
     """Gather the content of a report from a system and the results of a study.
 
@@ -178,6 +183,8 @@ def report_content(
         Where the SVG and PDF files lie, seen from the report.
     failures : sequence of Failure
         Tasks and predictions that raised, as ``StudyResult.failures``.
+    drawn : Drawn, optional
+        Figures of the points, if they were drawn already, and what raised.
 
     Returns
     -------
@@ -192,19 +199,21 @@ def report_content(
         **_versions(),
         **(facts or {}),
     }
+    drawn = system.drawn(points) if drawn is None else drawn
     return ReportContent(
         title=system.title,
         system=system.name,
         summary=system.summary,
         parameters=parameter_rows(system.parameters, grid),
         command=command,
-        figures=list(system.figures(points)),
+        figures=drawn.figures,
         verdicts=list(verdicts),
         points=list(points),
         references=list(system.references),
         facts=known,
         figures_directory=figures_directory,
         failures=list(failures),
+        faults=drawn.faults,
     )
 
 

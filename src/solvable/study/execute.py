@@ -23,6 +23,7 @@ from solvable import __version__
 from solvable.errors import InvalidData
 from solvable.frame.points import Metrics, predicted_or_refused
 from solvable.frame.system import System
+from solvable.paths import error_line, printable
 from solvable.study.grid import task_stream
 from solvable.study.parameters import canonical_json
 
@@ -104,9 +105,9 @@ def _run(job: Job) -> Outcome:
     try:
         metrics, arrays, provenance = _compute(job)
     except (Exception, SystemExit) as error:  # a system may raise anything; the study goes on
-        first = (str(error).strip() or "no message").splitlines()[0]
-        line = f"{type(error).__name__}: {first}"
-        return Outcome(job.kind, job.identity, error=line, trace=traceback.format_exc())
+        # Without halves of characters, which the store cannot hold.
+        trace = printable(traceback.format_exc())
+        return Outcome(job.kind, job.identity, error=error_line(error), trace=trace)
     return Outcome(job.kind, job.identity, metrics, arrays, provenance=provenance)
 
 

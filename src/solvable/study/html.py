@@ -138,6 +138,7 @@ def _html(content: ReportContent, drawn: Sequence[Pictures]) -> str:
         tested=[row for row in verdicts if row.status != "not testable"],
         untestable=[row for row in verdicts if row.status == "not testable"],
         failed=[row for row in verdicts if row.status == "fails"],
+        raised=[row for row in verdicts if row.status == "error"],
         metrics=metric_tables(content.points),
         long_metrics=long_metrics(content.points),
         pictures=[_address(made) for made in drawn],

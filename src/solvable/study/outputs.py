@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
 from solvable.errors import InvalidParameter, StudyConflict
+from solvable.frame.drawn import Drawn, Fault, failed_figure
 from solvable.frame.system import System
 from solvable.paths import check_path
-from solvable.plots.files import check_names, draw_all, write_figures
+from solvable.plots.files import Pictures, pictures, try_all, write_figures
 from solvable.plots.numbers import format_duration
-from solvable.study.content import report_content
+from solvable.study.content import ReportContent, report_content
 from solvable.study.grid import Study
 from solvable.study.html import is_report, render_report
 from solvable.study.parameters import format_settings
@@ -22,11 +25,12 @@ FIGURES_NAME = "figures"
 
 
 class Outputs(NamedTuple):
-    """Files that were written; of each figure an SVG and a PDF."""
+    """Files that were written, of each figure an SVG and a PDF; and what raised in the figures."""
 
     report: Path
     records: Path
     figures: list[Path]
+    faults: Sequence[Fault]
 
 
 def check_directory(directory: Path) -> None:
@@ -71,12 +75,23 @@ def write_outputs(result: StudyResult, workers: int = 1) -> Outputs:
         },
         figures_directory=FIGURES_NAME,
         failures=result.failures,
+        drawn=Drawn(list(result.drawn), list(result.faults)),
     )
-    check_names(content.figures)
-    drawn = draw_all(content.figures, workers)
+    content, drawn = _pictured(content, workers)
     figures = write_figures(content.figures, directory / FIGURES_NAME, drawn=drawn)
     render_report(content, directory / REPORT_NAME, drawn=drawn)
-    return Outputs(directory / REPORT_NAME, result.write_records(), figures)
+    return Outputs(directory / REPORT_NAME, result.write_records(), figures, content.faults)
+
+
+def _pictured(content: ReportContent, workers: int) -> tuple[ReportContent, list[Pictures]]:
+    """Draw the figures; an empty one takes the place of one that a back end could not draw."""
+    figures, faults, drawn = list(content.figures), list(content.faults), []
+    for place, made in enumerate(try_all(figures, workers)):
+        if isinstance(made, str):
+            faults.append(Fault("panel", figures[place].name, made))
+            figures[place] = failed_figure(figures[place].name, made)
+        drawn.append(pictures(figures[place]) if isinstance(made, str) else made)
+    return replace(content, figures=figures, faults=faults), drawn
 
 
 def repeat_command(system: System, asked: StudyFile) -> str:

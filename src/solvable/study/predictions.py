@@ -10,8 +10,15 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from solvable.errors import InvalidParameter, unknown_choice
-from solvable.frame.points import NO_PREDICTION, Metrics, predicted_or_refused
+from solvable.frame.points import (
+    NO_PREDICTION,
+    Metrics,
+    has_raised,
+    predicted_or_refused,
+    raised_prediction,
+)
 from solvable.frame.system import System
+from solvable.paths import error_line
 from solvable.plots.numbers import format_number
 from solvable.plots.shown import Shown
 from solvable.plots.tables import Column, Table
@@ -47,23 +54,44 @@ class Predictions(Shown, view=__name__):
     points: tuple[Predicted, ...]
     varied: tuple[str, ...] = ()
 
+    @property
+    def raised(self) -> tuple[Predicted, ...]:
+        """Points whose prediction raised; the exception is its entry "no prediction"."""
+        return tuple(point for point in self.points if has_raised(point.prediction))
+
     def values(self, name: str) -> np.ndarray:
-        """A parameter or a predicted number at every point; of a list, one row a point."""
+        """A parameter or a predicted number at every point; of a list, one row a point.
+
+        NaN where there is no prediction.
+        """
         both = [{**point.prediction, **point.parameters} for point in self.points]
-        if name not in both[0]:
-            raise InvalidParameter(unknown_choice("quantity", name, both[0]))
-        return np.array([point[name] for point in both])
+        known = next((point[name] for point in both if name in point), None)
+        names = list(dict.fromkeys(key for point in both for key in point if key != NO_PREDICTION))
+        if name not in names:
+            reasons = [str(point[NO_PREDICTION]) for point in both if NO_PREDICTION in point]
+            hint = f" No prediction: {reasons[0]}" if reasons else ""
+            raise InvalidParameter(unknown_choice("quantity", name, names) + hint)
+        gap = np.full(np.asarray(known).shape, np.nan)
+        return np.array([point.get(name, gap) for point in both])
 
 
 def predict_grid(system: System, grid: Mapping[str, Any]) -> Predictions:
-    """Predict every point of a grid, on one BLAS thread; parameters left out have their defaults."""
+    """Predict every point of a grid, on one BLAS thread; parameters left out have their defaults.
+
+    A point whose prediction raises has the exception, in one line, in its place.
+    """
     study = Study(system, grid)
     points = []
     with threadpool_limits(limits=1):
         for point in study.points:
-            found = predicted_or_refused(system.predict, validate_parameters(system, point))
-            points.append(Predicted(dict(point), plain_metrics(found)))
-    if all(list(point.prediction) == [NO_PREDICTION] for point in points):
+            setting = validate_parameters(system, point)
+            try:
+                found = plain_metrics(predicted_or_refused(system.predict, setting))
+            except Exception as error:  # a system may raise anything; the grid goes on
+                found = raised_prediction(error_line(error))
+            points.append(Predicted(dict(point), found))
+    refused = all(list(point.prediction) == [NO_PREDICTION] for point in points)
+    if refused and not any(has_raised(point.prediction) for point in points):
         raise InvalidParameter(f"no prediction: {points[0].prediction[NO_PREDICTION]}")
     # As asked, and not as it came out: two values that are equal are a grid all the same.
     varied = tuple(name for name, values in grid.items() if len(axis_values(name, values)) > 1)
@@ -72,9 +100,11 @@ def predict_grid(system: System, grid: Mapping[str, Any]) -> Predictions:
 
 def line(found: Predictions) -> str:
     """The system, and what was varied."""
+    raised = f"; {len(found.raised)} raised an error" if found.raised else ""
     if not found.varied:
-        return f"{found.system}: predicted"
-    return f"{found.system}: predicted at {len(found.points)} points of {', '.join(found.varied)}"
+        return f"{found.system}: predicted{raised}"
+    grid = f"{len(found.points)} points of {', '.join(found.varied)}"
+    return f"{found.system}: predicted at {grid}{raised}"
 
 
 def tables(found: Predictions, width: int | None = None) -> list[Table]:

@@ -13,13 +13,14 @@ import numpy as np
 
 from solvable.frame import registry
 from solvable.frame.claims import Verdict
-from solvable.frame.points import Point
+from solvable.frame.drawn import Drawn, Fault
+from solvable.frame.points import Point, raised_prediction
 from solvable.frame.power import PowerRow
 from solvable.frame.system import System
 from solvable.plots.csv_text import csv_text
 from solvable.plots.figure import Figure
 from solvable.plots.shown import Shown
-from solvable.plots.tables import Table
+from solvable.plots.tables import Column, Table
 from solvable.study.database import reported
 from solvable.study.snapshot import Snapshot, read, read_arrays
 from solvable.study.tables import verdict_summary, verdict_table
@@ -101,10 +102,10 @@ class StudyResult(Shown, view=__name__):
         """One mapping per finished task, by point, then replicate.
 
         Keys: ``task``, ``system``, ``version``, ``parameters``, ``replicate``, ``metrics``,
-        ``prediction`` (None until it is there), ``library``, ``numpy``, ``dtype``, ``seconds``,
-        ``cpu_seconds``, ``peak_memory`` (bytes).
+        ``prediction`` (None until it is there; the reason alone if it raised), ``library``, ``numpy``,
+        ``dtype``, ``seconds``, ``cpu_seconds``, ``peak_memory`` (bytes).
         """
-        predictions = {identity: metrics for identity, _, metrics in self.snapshot.points}
+        predictions = {identity: metrics for identity, _, metrics in self._predicted}
         return [
             {
                 "task": row["identity"],
@@ -120,14 +121,34 @@ class StudyResult(Shown, view=__name__):
         ]
 
     @cached_property
+    def _predicted(self) -> list[tuple[str, dict[str, Any], dict[str, Any] | None]]:
+        """Points of the store; the reason stands in for a prediction that raised."""
+        raised = {
+            point: line for point, replicate, line in self.snapshot.failures if replicate is None
+        }
+        return [
+            (
+                identity,
+                parameters,
+                raised_prediction(raised[identity])
+                if prediction is None and identity in raised
+                else prediction,
+            )
+            for identity, parameters, prediction in self.snapshot.points
+        ]
+
+    @cached_property
     def points(self) -> list[Point]:
-        """Points in canonical order that have a prediction and at least one replicate."""
+        """Points in canonical order that have at least one replicate and were predicted.
+
+        A prediction that raised, or was refused, is there with its reason alone.
+        """
         metrics: dict[str, list[Any]] = {}
         for row in self.snapshot.tasks:
             metrics.setdefault(row["point"], []).append(row["metrics"])
         return [
             Point(parameters, metrics[identity], prediction)
-            for identity, parameters, prediction in self.snapshot.points
+            for identity, parameters, prediction in self._predicted
             if identity in metrics and prediction is not None
         ]
 
@@ -142,9 +163,19 @@ class StudyResult(Shown, view=__name__):
         return self.system.power(self.points)
 
     @cached_property
+    def _drawn(self) -> Drawn:
+        """Figures and what raised; theory lines take seconds, so they are made once."""
+        return self.system.drawn(self.points) if self.points else Drawn([], [])
+
+    @property
     def drawn(self) -> Sequence[Figure]:
-        """Figures as data; their theory lines take seconds, so they are made once."""
-        return self.system.figures(self.points) if self.points else []
+        """Figures as data; an empty one, with the exception as its caption, where a panel raised."""
+        return self._drawn.figures
+
+    @property
+    def faults(self) -> Sequence[Fault]:
+        """Panels and theory lines that raised, with their exceptions; draws the figures."""
+        return self._drawn.faults
 
     def teacher(self, task: str) -> dict[str, np.ndarray]:
         """Arrays that define the target of a task, as stored; see :meth:`System.teacher`."""
@@ -202,7 +233,7 @@ def line(found: StudyResult) -> str:
     """The system, how much of the study is there, and how its claims fare."""
     done = f"{found.planned - found.missing} of {found.planned} tasks"
     counts = verdict_summary(found.verdicts)
-    words = ("hold", "fail", "not testable")
+    words = ("hold", "fail", "not testable", "raised an error")
     told = [f"{count} {word}" for word, count in zip(words, counts.values(), strict=True) if count]
     stopped = ["interrupted"] if found.interrupted else []
     return (
@@ -211,8 +242,11 @@ def line(found: StudyResult) -> str:
 
 
 def tables(found: StudyResult) -> list[Table]:
-    """The table of verdicts."""
-    return [verdict_table(found.verdicts)] if found.verdicts else []
+    """The table of verdicts, then the exceptions of the claims that raised one."""
+    shown = [verdict_table(found.verdicts)] if found.verdicts else []
+    raised = [(row.claim, row.reason) for row in found.verdicts if row.status == "error"]
+    errors = Table.of("claim", Column("error", wrap=True), rows=raised)
+    return [*shown, errors] if raised else shown
 
 
 def figures(found: StudyResult) -> Sequence[Figure]:

@@ -58,8 +58,8 @@ def run_study(
     Returns
     -------
     StudyResult
-        With ``interrupted=True`` after Ctrl-C. A task that raised is in ``failures`` and runs
-        again when the study is resumed.
+        With ``interrupted=True`` after Ctrl-C. A task or a prediction that raised is in ``failures``
+        and runs again when the study is resumed.
 
     Raises
     ------
@@ -70,6 +70,7 @@ def run_study(
     """
     directory = check_path(directory, "directory")
     lanes = count_workers(workers)
+    _ = study.system.claims, study.system.panels  # refused now, not after hours of measuring
     interrupted = False
     with Store(directory, study) as store:
         _write_description(study, directory)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 
-from solvable.frame.claims import Verdict
+from solvable.frame.claims import Status, Verdict
 from solvable.frame.points import Point
 from solvable.frame.power import PowerRow
 from solvable.plots.numbers import MISSING, format_number, format_with_error
@@ -26,7 +26,7 @@ class VerdictRow(NamedTuple):
     claim, statement : str
         Name of the claim, and the claim in one sentence.
     status : str
-        ``holds``, ``fails`` or ``not testable``.
+        ``holds``, ``fails``, ``not testable`` or ``error``.
     measured : str
         Measured value ± standard error.
     expected, tolerance : str
@@ -34,7 +34,7 @@ class VerdictRow(NamedTuple):
     replicates : str
         Number of replicates.
     reason, source : str
-        Why the tolerance is what it is, and where the claim comes from.
+        Why the tolerance is what it is (or why there is no outcome), and where the claim comes from.
     """
 
     claim: str
@@ -138,9 +138,9 @@ def power_table(rows: Sequence[PowerRow]) -> Table:
     table = Table("verdict", "claim", *numbers, Column("chance learner", wrap=False))
     for row in rows:
         ends = (row.fails_from_above, row.fails_from_below)
-        never = MISSING if row.status == "not testable" else "never"
+        never = MISSING if row.status in ("not testable", "error") else "never"
         shown = [never if x is None else format_number(x) for x in ends]
-        status = row.status if row.passes else "not testable"
+        status = row.status if row.passes or row.error else "not testable"
         table.add(verdict_cell(status), row.claim, *shown, row.chance)
     return table
 
@@ -156,15 +156,14 @@ def verdict_summary(verdicts: Sequence[Verdict]) -> dict[str, int]:
     Returns
     -------
     dict
-        ``holds``, ``fails`` and ``not testable``, in this order, with their counts.
+        ``holds``, ``fails``, ``not testable`` and ``error``, in this order, with their counts.
 
     Examples
     --------
     >>> verdict_summary([Verdict("slope", "It falls.", "holds")])
-    {'holds': 1, 'fails': 0, 'not testable': 0}
+    {'holds': 1, 'fails': 0, 'not testable': 0, 'error': 0}
     """
-    statuses = ("holds", "fails", "not testable")
-    return {status: sum(row.status == status for row in verdicts) for status in statuses}
+    return {status: sum(row.status == status for row in verdicts) for status in get_args(Status)}
 
 
 def varying_parameters(points: Sequence[Point]) -> list[str]:

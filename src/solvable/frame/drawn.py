@@ -1,0 +1,112 @@
+"""Panels drawn one by one: what raises in one of them is shown in its place, and the others are drawn."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+from solvable.errors import InvalidParameter
+from solvable.frame.curves import Curve, varying, words_of
+from solvable.frame.panels import Panel, PanelFunction
+from solvable.frame.points import RAISED
+from solvable.paths import error_line
+from solvable.plots.figure import Figure
+from solvable.plots.files import check_names
+from solvable.plots.recording_backend import record
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A panel or a theory line that raised an exception.
+
+    Parameters
+    ----------
+    part : {"panel", "theory line"}
+        The part of the system.
+    name : str
+        Name of the figure, or the parameters that tell the curve from the others.
+    error : str
+        The exception in one line.
+    """
+
+    part: str
+    name: str
+    error: str
+
+
+class Drawn(NamedTuple):
+    """Figures of a study, and what raised while they were drawn.
+
+    Where a panel raised, an empty figure of its name has the exception as its caption.
+    """
+
+    figures: list[Figure]
+    faults: list[Fault]
+
+
+def draw_panels(panels: Sequence[Panel | PanelFunction], curves: Sequence[Curve]) -> Drawn:
+    """Draw every panel for every curve; an exception costs the figure in which it was raised."""
+    found = Drawn([], [])
+    for panel in panels:
+        name = _name_of(panel)
+        for part, draw in _attempt(found, name, partial(_parts, panel, name, curves)):
+            for figure in _attempt(found, part, draw):
+                own = figure.name if isinstance(figure, Figure) else part
+                found.figures.extend(_attempt(found, own, partial(_checked, figure, found)))
+    names = varying(curves)
+    for curve in curves:
+        where = words_of(curve, names) or "all points"
+        found.faults.extend(Fault("theory line", where, line) for line in curve.raised)
+    return found
+
+
+def failed_figure(name: str, line: str, taken: Iterable[str] = ()) -> Figure:
+    """Return the empty figure that stands for one that raised this line."""
+    plain = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-._")[:90] or "panel"
+    used, count = {one.lower() for one in taken}, 1
+    own = plain
+    while own.lower() in used:
+        count += 1
+        own = f"{plain}-{count}"
+    return Figure(own, f"{name[:90]}: not drawn", "", "", [], f"{RAISED}{line}")
+
+
+def _attempt(found: Drawn, name: str, draw: Callable[[], Iterable[Any]]) -> list[Any]:
+    """Return what a function returns; if it raises, note the fault and an empty figure instead."""
+    try:
+        return list(draw())
+    except Exception as error:  # the code of a panel may raise anything
+        line = error_line(error)
+        found.faults.append(Fault("panel", name, line))
+        found.figures.append(failed_figure(name, line, (one.name for one in found.figures)))
+        return []
+
+
+def _parts(
+    panel: Panel | PanelFunction, name: str, curves: Sequence[Curve]
+) -> list[tuple[str, Callable[[], Iterable[Any]]]]:
+    """Parts of a panel that can be drawn alone: the name of each, and the function that draws it."""
+    if type(panel) is Panel:
+        return [(part, partial(_alone, draw)) for part, draw in panel.pieces(curves)]
+    return [(name, partial(panel, curves))]
+
+
+def _alone(draw: Callable[[], Figure]) -> list[Figure]:
+    return [draw()]
+
+
+def _checked(figure: Any, found: Drawn) -> list[Figure]:
+    """Refuse what is no figure, cannot be drawn, or has the name of another."""
+    if not isinstance(figure, Figure):
+        raise InvalidParameter(f"the panel returned a {type(figure).__name__}; allowed: Figure.")
+    check_names([*found.figures, figure])
+    record(figure)
+    return [figure]
+
+
+def _name_of(panel: Panel | PanelFunction) -> str:
+    found = panel.name if isinstance(panel, Panel) else getattr(panel, "__name__", "")
+    return str(found).strip("<>_") or type(panel).__name__
