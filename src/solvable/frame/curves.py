@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from typing import Any, Literal
 
 import numpy as np
@@ -19,6 +19,7 @@ from solvable.frame.points import (
     has_raised,
     raised_prediction,
 )
+from solvable.frame.theory_lines import LineBudget, interpolated, predict_within
 from solvable.paths import error_line
 
 
@@ -105,12 +106,15 @@ class Curve:
         ``predict(setting, coordinates) -> list of metrics``: predictions along the axis.
     raised : list of str
         A line for each exception of the theory line, filled when it is first predicted.
+    budget : LineBudget, optional
+        Seconds that theory lines may take; without it every place of the grid is predicted.
     """
 
     points: tuple[Point, ...]
     axis: Axis
     predict: Callable[[Any, np.ndarray], Sequence[Metrics]] = field(repr=False)
     raised: list[str] = field(default_factory=list, repr=False, compare=False)
+    budget: LineBudget | None = field(default=None, repr=False, compare=False)
 
     @property
     def setting(self) -> Any:
@@ -131,7 +135,7 @@ class Curve:
     def predictions(self) -> Sequence[Metrics]:
         """Predictions along the grid, made once for all panels; empty where theory gives none."""
         try:
-            found = self.predict(self.setting, self.grid)
+            found = self._predicted
         except Exception as error:
             # A theory that refuses this setting has said so at the points.
             refuses = isinstance(error, InvalidParameter) and any(p.refusal for p in self.points)
@@ -148,6 +152,37 @@ class Curve:
             else metrics
             for metrics in found
         ]
+
+    @cached_property
+    def _nodes(self) -> dict[float, Metrics]:
+        """Predictions by coordinate: within the budget, and at the points."""
+        assert self.budget is not None
+        along = partial(self.predict, self.setting)
+        found = predict_within(along, self.grid, self.budget)
+        nodes = {float(self.grid[place]): metrics for place, metrics in found.items()}
+        return nodes | {
+            float(x): point.prediction
+            for x, point in zip(self.x, self.points, strict=True)
+            if not point.refused
+        }
+
+    @cached_property
+    def _predicted(self) -> Sequence[Metrics]:
+        """Predictions along the grid, interpolated where not all of them are affordable."""
+        if self.budget is None:
+            return self.predict(self.setting, self.grid)
+        if set(self.grid.tolist()) <= self._nodes.keys():
+            return [self._nodes[float(x)] for x in self.grid]
+        log = self.axis.scale_from(float(self.grid[0])) == "log"
+        return interpolated(self._nodes, self.grid, log=log)
+
+    @property
+    def interpolated_between(self) -> int | None:
+        """Number of predictions that the line is drawn through; None where it is one everywhere."""
+        if self.budget is None or not any(self.predictions):
+            return None
+        complete = set(self.grid.tolist()) <= self._nodes.keys()
+        return None if complete else len(self._nodes)
 
     def line(self, name: str) -> np.ndarray:
         """A predicted quantity along the grid, shape (grid,) or (grid, length)."""
@@ -167,7 +202,7 @@ class Curve:
             for point in self.points
             if all(point.parameters[name] == value for name, value in values.items())
         )
-        return Curve(chosen, self.axis, self.predict, self.raised) if chosen else None
+        return replace(self, points=chosen) if chosen else None
 
 
 def _stacked(rows: Sequence[np.ndarray]) -> np.ndarray:
@@ -223,15 +258,21 @@ def curves_of(
     points: Sequence[Point],
     axis: Axis,
     predict: Callable[[Any, np.ndarray], Sequence[Metrics]],
+    seconds: float | None = None,
 ) -> list[Curve]:
-    """Group points that differ along the axis alone; curves in the order of the study."""
+    """Group points that differ along the axis alone; curves in the order of the study.
+
+    With `seconds` their theory lines take no longer, and are interpolated where that is too short.
+    """
     skipped = {axis.parameter, *axis.ignore}
     groups: dict[tuple[object, ...], list[Point]] = {}
     for point in points:
         key = tuple(str(value) for name, value in point.parameters.items() if name not in skipped)
         groups.setdefault(key, []).append(point)
+    budget = None if seconds is None else LineBudget(seconds, len(groups))
     return [
-        Curve(tuple(sorted(group, key=axis.coordinate)), axis, predict) for group in groups.values()
+        Curve(tuple(sorted(group, key=axis.coordinate)), axis, predict, budget=budget)
+        for group in groups.values()
     ]
 
 

@@ -325,23 +325,30 @@ class System:
             return []  # the verdicts hold the reason
         return [power_row(claim, points, self.axis, self.chance) for claim in self.claims if points]
 
-    def curves(self, points: Sequence[Point]) -> list[Curve]:
-        """Points grouped along the axis, each group with its theory line."""
+    def curves(self, points: Sequence[Point], seconds: float | None = None) -> list[Curve]:
+        """Points grouped along the axis, each group with its theory line.
+
+        Lines that would take more CPU time than `seconds` together are interpolated between fewer
+        predictions.
+        """
         if self.axis is None:
             return []
-        along = self._part("curve") or predict_each(self.predict, self.axis)
-        return curves_of(self.settled(points), self.axis, along)
+        along = self._part("curve")
+        if along is not None:  # a faster way, which makes a whole line at once
+            return curves_of(self.settled(points), self.axis, along)
+        each = predict_each(self.predict, self.axis)
+        return curves_of(self.settled(points), self.axis, each, seconds)
 
     def figures(self, points: Sequence[Point]) -> list[Figure]:
         """Figures of a study: every panel for every curve; raises what a panel raises."""
         curves = self.curves(points)
         return [figure for panel in self.panels for figure in panel(curves)] if curves else []
 
-    def drawn(self, points: Sequence[Point]) -> Drawn:
+    def drawn(self, points: Sequence[Point], seconds: float | None = None) -> Drawn:
         """Figures of a study, with an empty one for each that raised, and a line for each exception."""
         try:
             if type(self).figures is System.figures:
-                curves = self.curves(points)
+                curves = self.curves(points, seconds)
                 return draw_panels(self.panels if curves else [], curves)
             return draw_panels([lambda _: self.figures(points)], [])
         except Exception as error:

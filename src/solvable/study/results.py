@@ -17,6 +17,7 @@ from solvable.frame.drawn import Drawn, Fault
 from solvable.frame.points import Point, raised_prediction
 from solvable.frame.power import PowerRow
 from solvable.frame.system import System
+from solvable.frame.theory_lines import FEWEST_SECONDS
 from solvable.plots.csv_text import csv_text
 from solvable.plots.figure import Figure
 from solvable.plots.shown import Shown
@@ -164,8 +165,11 @@ class StudyResult(Shown, view=__name__):
 
     @cached_property
     def _drawn(self) -> Drawn:
-        """Figures and what raised; theory lines take seconds, so they are made once."""
-        return self.system.drawn(self.points) if self.points else Drawn([], [])
+        """Figures and what raised, made once: theory lines may take as long as the measurements did."""
+        if not self.points:
+            return Drawn([], [])
+        measured = sum(record["cpu_seconds"] or 0.0 for record in self.records)
+        return self.system.drawn(self.points, max(measured, FEWEST_SECONDS))
 
     @property
     def drawn(self) -> Sequence[Figure]:

@@ -1,0 +1,123 @@
+"""Theory lines within a budget of time: predictions at some places, and interpolation between them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from solvable.frame.points import NO_PREDICTION, Metrics, has_raised
+
+FEWEST_SECONDS = 5.0
+"""Seconds that lines may take however short the measurements were."""
+
+
+@dataclass
+class LineBudget:
+    """CPU seconds that the theory lines of a study may take, shared among its curves."""
+
+    seconds: float
+    curves: int
+
+    def share(self) -> float:
+        """Return the seconds for the next curve: an equal part of those that are left."""
+        return self.seconds / max(self.curves, 1)
+
+    def spend(self, seconds: float) -> None:
+        """Count a curve that took so many seconds."""
+        self.seconds = max(self.seconds - seconds, 0.0)
+        self.curves -= 1
+
+
+def refining_order(count: int) -> list[int]:
+    """Places of a grid, both ends first, then always the middle of a widest gap."""
+    order = [0, count - 1][: min(count, 2)]
+    while len(order) < count:
+        placed = sorted(order)
+        gaps = np.diff(placed)
+        widest = int(np.argmax(gaps))
+        order.append(placed[widest] + int(gaps[widest]) // 2)
+    return order
+
+
+def predict_within(
+    predict: Callable[[np.ndarray], Sequence[Metrics]], grid: np.ndarray, budget: LineBudget
+) -> dict[int, Metrics]:
+    """Predictions at as many places of a grid as the budget allows, by place."""
+    found: dict[int, Metrics] = {}
+    share, start, longest = budget.share(), time.process_time(), 0.0
+    for place in refining_order(grid.size):
+        before = time.process_time()
+        if found and before - start + longest > share:
+            break
+        found[place] = predict(grid[place : place + 1])[0]
+        # The first one may have made what all of them use.
+        longest = time.process_time() - before
+    budget.spend(time.process_time() - start)
+    return found
+
+
+def interpolated(nodes: dict[float, Metrics], grid: np.ndarray, *, log: bool) -> list[Metrics]:
+    """Metrics along a grid: monotone cubic interpolation of numbers between known predictions."""
+    known = {x: metrics for x, metrics in nodes.items() if not _without(metrics)}
+    raised = [metrics for metrics in nodes.values() if has_raised(metrics)]
+    places = np.array(sorted(known))
+    if not known:
+        return [raised[0] if raised else {} for _ in grid]
+    rows = [known[x] for x in places]
+    x, at = (np.log(places), np.log(grid)) if log else (places, grid)
+    nearest = np.abs(at[:, None] - x).argmin(axis=1)
+    found: list[Metrics] = [dict(rows[k]) for k in nearest]
+    gone = np.array(sorted(set(nodes) - set(known)))
+    hidden = _beyond(np.log(gone) if log and gone.size else gone, x, at)
+    for name, first in rows[0].items():
+        if name == NO_PREDICTION or any(isinstance(row.get(name), str) for row in rows):
+            continue
+        columns = _columns([row.get(name) for row in rows])
+        line = np.stack([_column(x, column, at) for column in columns.T], axis=1)
+        line[hidden] = np.nan
+        for k, metrics in enumerate(found):
+            metrics[name] = line[k].tolist() if isinstance(first, list) else float(line[k, 0])
+    if raised:
+        found[int(np.argmax(hidden))][NO_PREDICTION] = raised[0][NO_PREDICTION]
+    return found
+
+
+def _without(metrics: Metrics) -> bool:
+    """Whether nothing is predicted here."""
+    return has_raised(metrics) or all(
+        value is None or (isinstance(value, list) and all(entry is None for entry in value))
+        for name, value in metrics.items()
+        if name != NO_PREDICTION
+    )
+
+
+def _beyond(gone: np.ndarray, x: np.ndarray, at: np.ndarray) -> np.ndarray:
+    """Places of the line that are nearer to one without a prediction than to one with."""
+    if not gone.size:
+        return np.zeros(at.size, dtype=bool)
+    far = np.abs(at[:, None] - x).min(axis=1)
+    return np.asarray(np.abs(at[:, None] - gone).min(axis=1) < far)
+
+
+def _columns(values: Sequence[object]) -> np.ndarray:
+    """Numbers or lists of several predictions, (places, longest); NaN where there is none."""
+    rows = [np.atleast_1d(np.asarray(value, dtype=float)) for value in values]
+    longest = max(row.size for row in rows)
+    return np.array([np.pad(row, (0, longest - row.size), constant_values=np.nan) for row in rows])
+
+
+def _column(x: np.ndarray, y: np.ndarray, at: np.ndarray) -> np.ndarray:
+    """One quantity along the line; NaN beyond the places at which it is known."""
+    from scipy.interpolate import PchipInterpolator
+
+    known = np.isfinite(y)
+    if known.sum() < 2:
+        return np.where(np.isin(at, x[known]), y[known][0] if known.any() else np.nan, np.nan)
+    line = PchipInterpolator(x[known], y[known], extrapolate=False)(at)
+    # A quantity that is missing at a place is missing as far as the next place that has it.
+    if not known.all():
+        line[~known[np.abs(at[:, None] - x).argmin(axis=1)]] = np.nan
+    return np.asarray(line)
