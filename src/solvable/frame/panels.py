@@ -139,7 +139,7 @@ class Panel:
         lines = any(trace.theory is not None for trace in self.traces)
         raised = dict.fromkeys(line for curve in curves for line in curve.raised if lines)
         gaps = [f"The theory line is incomplete: {RAISED}{line}" for line in raised]
-        between = {curve.interpolated_between for curve in curves} - {None}
+        between = [k for curve in curves if (k := curve.interpolated_between) is not None]
         if between and series:
             counts = " to ".join(str(count) for count in sorted({min(between), max(between)}))
             gaps.append(f"Lines are interpolated between {counts} predictions.")
