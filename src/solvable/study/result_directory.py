@@ -70,7 +70,7 @@ class ResultDirectory:
     def _fingerprint_in(self, directory: Path) -> str | None:
         try:
             content = json.loads((directory / RESULT).read_text(encoding="utf-8"))
-        except (OSError, ValueError):
+        except (OSError, ValueError, RecursionError):
             return None
         ours = isinstance(content, dict) and content.get("format") == self.format
         return str(content.get("fingerprint")) if ours else None
