@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -54,14 +55,21 @@ class LinearForm:
         if isinstance(text, LinearForm):
             return text
         if isinstance(text, bool) or not isinstance(text, (str, int, float, Fraction)):
-            raise InvalidParameter(f"{name} is {text!r}; allowed: {_ALLOWED}")
+            raise InvalidParameter(f"{name} is {text!r:.60}; allowed: {_ALLOWED}")
         plain = str(text).strip()
         try:
             if not plain or len(plain) > 200:
                 raise ValueError
-            return _read(ast.parse(plain, mode="eval").body)
+            with warnings.catch_warnings():
+                # Of text such as "1if 2": it is refused, and no warning has to repeat that.
+                warnings.simplefilter("ignore")
+                found = _read(ast.parse(plain, mode="eval").body)
+            held = [found.constant, *(value for _, value in found.coefficients)]
+            if any(max(abs(value.numerator), value.denominator) > LARGEST for value in held):
+                raise ValueError
+            return found
         except (SyntaxError, ValueError, RecursionError, MemoryError, ZeroDivisionError):
-            raise InvalidParameter(f"{name} is {plain!r}; allowed: {_ALLOWED}") from None
+            raise InvalidParameter(f"{name} is {plain[:60]!r}; allowed: {_ALLOWED}") from None
 
     def __call__(self, point: Mapping[str, Fraction]) -> Fraction:
         """The value where every symbol has one."""

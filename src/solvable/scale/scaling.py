@@ -163,12 +163,21 @@ def scaling_of(network: Description, at: Mapping[str, Fraction] | None = None) -
     ('1', 'P ~ d^max((n1+1)/2, (n1+3)/4)')
     """
     given = network.at(dict(at or {}))
-    model, point = given.symbolic()
     _check_values(at or {}, network.symbols)
     if given.symbols:
         return _symbolic(given)
-    if isinstance(given, Network) and is_deep(given):
-        return _deep(given)
+    found = _deep(given) if isinstance(given, Network) and is_deep(given) else _shallow(given)
+    if found.exponent is not None and found.exponent < 0:
+        raise InvalidParameter(
+            f"the exponent of samples is {found.exponent}, less than one sample (that of kappa is "
+            f"{given.kappa}); allowed: exponents from 0. Raise kappa, or correct the sizes."
+        )
+    return found
+
+
+def _shallow(given: Description) -> Scaling:
+    """The answer in closed form: every pattern's program is solved."""
+    model, point = given.symbolic()
     rows = _near_least(given, model)
     values: list[tuple[Fraction, Candidate, list[Program]]] = []
     for candidate in rows:
