@@ -9,7 +9,7 @@ from fractions import Fraction
 
 from solvable.errors import InvalidParameter
 from solvable.scale.activations import find_activation
-from solvable.scale.forms import LinearForm
+from solvable.scale.forms import LinearForm, about
 from solvable.scale.network import (
     MOST_EXPONENT,
     MOST_LAYERS,
@@ -78,11 +78,14 @@ def suggestions(network: Description, *, found: Scaling | None = None) -> tuple[
     changes = [*_sizes(found), *_ridge(network)]
     if isinstance(network, Network) and found.exponent is not None:
         changes += [*_architectures(network, found.exponent), *_patches(network)]
+    rounded = isinstance(network, Network) and network.rounded
+    # Sizes that were rounded within 0.01 each show no smaller saving.
+    least = Fraction(1, 50) if rounded else Fraction(0)
     rows = sorted(
-        {row.text: row for row in changes if row.saves > 0}.values(),
+        {row.text: row for row in changes if row.saves > least}.values(),
         key=lambda row: (-row.saves, row.text),
     )
-    return tuple(row.text for row in rows)
+    return tuple(about(row.text) if rounded else row.text for row in rows)
 
 
 def _sizes(found: Scaling) -> Iterator[Suggestion]:

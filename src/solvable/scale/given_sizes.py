@@ -24,8 +24,8 @@ def check_network(network: Network) -> None:
     if wrong := without_coefficients(network):
         raise InvalidParameter(
             f"no coefficients are derived for {wrong}; allowed: one or two hidden layers of erf or "
-            "tanh, or one of relu, on isotropic inputs, patches with one hidden layer only. Exponents "
-            "need no numbers."
+            "tanh, or one of relu, on isotropic inputs, patches with one hidden layer only. Leave "
+            "--numbers out for the exponents."
         )
 
 
@@ -51,6 +51,21 @@ def without_coefficients(network: Network) -> str:
     elif network.parity and (acts != ["relu"] or network.degree != 2 or network.layers[0].patch):
         wrong = "parities other than of two bits by one layer of relu"
     return wrong
+
+
+def numbers_hint(network: Description) -> str:
+    """Words that compare the patterns of a network with their prefactors; empty where none do."""
+    if not isinstance(network, Network | Attention) or network.symbols:
+        return ""
+    if isinstance(network, Network) and (without_coefficients(network) or network.rounded):
+        return ""
+    for dimension in (100.0, 1e4):
+        try:
+            read_sizes(network, {"d": dimension})
+        except InvalidParameter:  # a patch of less than two inputs, or a size beyond all others
+            continue
+        return f"--numbers d={dimension:.0f}"
+    return ""
 
 
 def width_names(network: Network) -> list[str]:

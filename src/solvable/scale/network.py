@@ -67,6 +67,8 @@ class Network:
         How it is named.
     parity : bool
         Whether the target is the parity of ``degree`` bits; exponents are those of He_degree.
+    rounded : bool
+        Whether exponents were rounded from sizes or measured, so that texts round theirs too.
     """
 
     layers: tuple[Layer, ...]
@@ -77,6 +79,7 @@ class Network:
     mean_field: bool = False
     title: str = "network"
     parity: bool = False
+    rounded: bool = False
 
     def __post_init__(self) -> None:
         if not self.layers:
