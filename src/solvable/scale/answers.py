@@ -15,7 +15,7 @@ from solvable.scale.forms import about_all
 from solvable.scale.network import Description, Network
 from solvable.scale.overview import DEGREES, Overview, overview_of
 from solvable.scale.phases import PhaseDiagram, PhaseLine
-from solvable.scale.prefactors import Numbers, Tie, numbers_of, tie_of
+from solvable.scale.prefactors import Numbers, Tie, is_quick, numbers_of, tie_of
 from solvable.scale.real import RealSizes
 from solvable.scale.scaling import Scaling, scaling_of
 from solvable.scale.sizes import Ends, phases_of
@@ -128,7 +128,8 @@ def answer_of(
             "in --phase n1 n2."
         )
     sums, overview = _sums(found.network, sizes, real)
-    tie = tie_of(found) if sums is None else None
+    # A model in numbers has its own d: a tie at another one would not be about it.
+    tie = tie_of(found) if sums is None and overview is None else None
     changes = suggestions(found.network, found=found)
     return Answer((found,), changes, phases, None, tie, sums, real, overview)
 
@@ -149,6 +150,8 @@ def _sums(
     degrees = DEGREES if real.assumed else (network.degree,)
     sums = None
     if not (wrong := real.underived(network)):
+        if not sizes and not is_quick(network):
+            return None, overview_of(network, real.model.dimension, degrees=degrees, sizes=own)
         # Nobody asked for prefactors: a real model has exponents where its sizes have none.
         with suppress(*([] if given else [InvalidParameter])):
             sums = numbers_of(real.white(network), own | given)

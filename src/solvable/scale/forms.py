@@ -227,7 +227,8 @@ def _rounded(value: Fraction) -> str:
 
 def _rounded_sum(terms: str, below: int) -> str:
     """``140*n+293`` over 408 as ``(0.34*n+0.72)``."""
-    if below <= MOST_SIMPLE:
+    # Forms of patterns themselves have such denominators, and those are exact.
+    if below <= 32:
         return f"({terms})/{below}"
     found = []
     for sign, size, name in re.findall(r"([-+]?)(?:([0-9]+)\*?)?([A-Za-z]\w*)?", terms):

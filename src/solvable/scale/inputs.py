@@ -214,7 +214,7 @@ class InputSpectrum:
             "rows": self.n_rows,
             "columns": self.n_columns,
             "effective_dimension": self.effective_dimension,
-            "linear_exponent": str(self.linear_exponent(dimension, degree)),
+            "linear_exponent": about(str(self.linear_exponent(dimension, degree))),
             "features": [vars(feature) for feature in self.features],
             "explained_by_degree": list(self.degrees),
             "degree": self.degree,

@@ -18,7 +18,7 @@ from solvable.scale.levels import Forward
 from solvable.scale.network import Network
 from solvable.scale.number_words import size
 from solvable.scale.patterns import LayerPattern, check_reachable
-from solvable.scale.prefactors import Numbers, numbers_of
+from solvable.scale.prefactors import Numbers, is_quick, numbers_of
 from solvable.scale.scaling import Scaling, scaling_of
 from solvable.scale.words import power
 
@@ -92,7 +92,11 @@ class Overview:
         rows = [row for row in self.rows if row.power is not None]
         if any(row.samples is None for row in rows):
             text = "c is a prefactor that is not known"
-            text += f": none is derived for {self.underived}" if self.underived else ""
+            text += (
+                f": none is derived for {self.underived}"
+                if self.underived
+                else (f"; --numbers kappa={self.kappa:g} computes it in minutes")
+            )
             lazy = [
                 row.lazy_samples / (self.kappa * self.dimension ** float(row.lazy_exponent))
                 for row in rows
@@ -195,7 +199,7 @@ def _row(
     except InvalidParameter:
         return DegreeRow(network.degree, None, None, None, None, None, "")
     assert found.exponent is not None  # all sizes have numbers
-    if sums is None and not without_coefficients(white):
+    if sums is None and is_quick(white) and not without_coefficients(white):
         with suppress(InvalidParameter):
             sums = numbers_of(white, sizes)
     energy = float(found.exponent - network.kappa.constant)

@@ -206,6 +206,11 @@ def numbers_of(
     return _numbers(network, held, 1 + kernel * held["sigma_a"] ** 2 / chi, wanted, optima, exact)
 
 
+def is_quick(network: Network) -> bool:
+    """Whether the sums of all patterns take seconds, so that they can be had without being asked for."""
+    return len(network.layers) == 1 or network.degree <= 5
+
+
 @dataclass(frozen=True)
 class Tie:
     """Patterns whose exponents tie, by their energies at large proportional widths.
