@@ -71,7 +71,7 @@ def test_ten_layers_are_answered_within_seconds(solvable):
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        ("layers = [", "is no TOML"),
+        ("layers = [", "is not valid TOML"),
         ("[[layers]]", "has no"),
         (NETWORK.replace('"7/3"', '"-7/3"'), "width of layer 1"),
         (NETWORK.replace('"7/3"', '"n*m"'), "a sum of symbols"),

@@ -203,7 +203,7 @@ def test_words_and_json():
         (("erf:1", "he3"), {"N": 50}, "no d"),
         (("erf:1", "he3"), {"d": 50, "N1": 50}, "N1"),
         (("erf:1", "he3"), {"d": 1}, "from 2 to"),
-        (("erf:1", "he3"), {"d": 50, "kappa": 0}, "above 0"),
+        (("erf:1", "he3"), {"d": 50, "kappa": 0}, "from 1e-12"),
         (("erf:1", "he3"), {"d": 50, "N": float("nan")}, "from 1 to"),
         (("erf:1:1/2", "he1"), {"d": 50, "S": 5, "W": 5}, "d = S W"),
         (("relu:1", "parity4"), {"d": 50}, "parities other than"),

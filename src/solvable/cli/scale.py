@@ -116,12 +116,17 @@ def scale(
         "model", with data "data"; "phases" if asked for.
     """
     from solvable.cli.terminal import status_line, write_json
+    from solvable.errors import InvalidParameter
+    from solvable.paths import whole_directory
     from solvable.scale.answers import answer_of
     from solvable.scale.given_sizes import read_sizes_words
     from solvable.scale.reading import read_assignments, read_ranges
     from solvable.scale.real import describe_all
     from solvable.scale.words import symbolic_rows
 
+    for name, given in (("compare", compare), ("numbers", numbers), ("phase", phase)):
+        if given is not None and not given:
+            raise InvalidParameter(_EMPTY[name])
     flags = {"layers": layers, "target": target, "readout": readout, "kappa": kappa}
     networks, real = describe_all(
         network, compare or (), data=data, column=column, act=act, **flags
@@ -145,11 +150,10 @@ def scale(
         command = _command(
             network, words, {"--phase": phase, "--numbers": numbers, "--compare": compare}
         )
-        with (
-            DIRECTORY.reserved(directory, fingerprint),
-            status_line("writing report", shown=not json),
-        ):
-            files = write_answer(answer, directory, command=command, fingerprint=fingerprint)
+        DIRECTORY.check(directory, fingerprint)
+        with status_line("writing report", shown=not json), whole_directory(directory) as draft:
+            files = write_answer(answer, draft, command=command, fingerprint=fingerprint)
+        files = files.moved(draft, directory)
     if json:
         table = symbolic_rows(answer.found[0]) if symbolic else None
         held = answer.to_dict() | ({"table": table} if table is not None else {})
@@ -162,6 +166,14 @@ def scale(
         write("", f"report   {files.report}", f"result   {files.result}")
         write(*(f"figure   {path}" for path in files.figures))
     return 0
+
+
+_EMPTY = {
+    "compare": "--compare names no file; allowed: one or more, as in --compare deep.toml.",
+    "numbers": "--numbers has no size; allowed: sizes, as in --numbers d=100 or, with a model in "
+    "numbers, --numbers kappa=0.1.",
+    "phase": "--phase names no symbol; allowed: one or two, as in --phase n1 n2.",
+}
 
 
 def _command(
@@ -185,19 +197,17 @@ def _tell_all(answer: Answer, *, symbolic: bool) -> None:
         _tell(answer, symbolic=symbolic or not (answer.found[0].winners or answer.phases))
     else:
         _tell_comparison(answer)
-    if answer.changes:
+    if answer.advice:
         write("")
         write_prose("What to change to need fewer samples", style="bold")
-        write_prose(*(f"- {said}" for said in answer.changes))
+        write_prose(*(f"- {said}" for said in answer.advice))
     if answer.phases is not None:
-        from solvable.scale.phases import PhaseDiagram
-        from solvable.scale.report import cell_table, edge_table
+        from solvable.scale.report import phase_tables
 
         write("")
         write_prose("Phases", style="bold")
-        write("", cell_table(answer.phases))
-        if isinstance(answer.phases, PhaseDiagram) and answer.phases.edges:
-            write("", edge_table(answer.phases))
+        for table in phase_tables(answer):
+            write("", table)
 
 
 def _tell_comparison(answer: Answer) -> None:
@@ -229,6 +239,9 @@ def _tell(answer: Answer, *, symbolic: bool) -> None:
         write("")
         write_prose("What was read and measured", style="bold")
         write_prose(*(f"- {said}" for said in real.words(numbers=sums is not None)))
+    if answer.overview is not None:
+        write("", answer.overview.table(), "")
+        write_prose(*(f"- {said}" for said in answer.overview.sentences()))
     write("")
     write_prose(words.headline(found), style="bold")
     if found.winners:
@@ -240,9 +253,7 @@ def _tell(answer: Answer, *, symbolic: bool) -> None:
         first = min(found.winners, key=lambda winner: order.get(winner.name, 0))
         write("")
         write_prose(f"What the layers do ({first.name})", style="bold")
-        write_prose(
-            *(f"- {said}" for said in words.layer_sentences(first) + words.binding_sentences(first))
-        )
+        write_prose(*(f"- {said}" for said in words.winner_sentences(found, first)))
     if symbolic:
         write("", words.symbolic_table(found))
     if sums is not None:

@@ -106,7 +106,7 @@ def find_activation(name: str) -> Activation:
         return Activation(plain, "polynomial", "any", int(match[1]))
     allowed = [*ODD, *HOMOGENEOUS, "linear", "poly2", "poly3"]
     raise InvalidParameter(
-        unknown_choice("activation", name, allowed) + " poly2 to poly9 are degrees."
+        unknown_choice("activation", plain[:40], allowed) + " poly2 to poly9 are degrees."
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -10,9 +11,11 @@ from typing import Any
 from solvable.errors import InvalidParameter
 from solvable.scale.changes import suggestions
 from solvable.scale.comparison import Comparison, compare
-from solvable.scale.network import Description
+from solvable.scale.forms import about_all
+from solvable.scale.network import Description, Network
+from solvable.scale.overview import DEGREES, Overview, overview_of
 from solvable.scale.phases import PhaseDiagram, PhaseLine
-from solvable.scale.prefactors import Numbers, Tie, numbers_of, tie_of
+from solvable.scale.prefactors import Numbers, Tie, is_quick, numbers_of, tie_of
 from solvable.scale.real import RealSizes
 from solvable.scale.scaling import Scaling, scaling_of
 from solvable.scale.sizes import Ends, phases_of
@@ -38,6 +41,8 @@ class Answer:
         Energies with their coefficients at given sizes.
     real : RealSizes or None
         What of the network was measured.
+    overview : Overview or None
+        Orders of magnitude for a model in numbers.
     """
 
     found: tuple[Scaling, ...]
@@ -47,6 +52,12 @@ class Answer:
     tie: Tie | None = None
     sums: Numbers | None = None
     real: RealSizes | None = None
+    overview: Overview | None = None
+
+    @property
+    def is_rounded(self) -> bool:
+        """Whether sizes of a network were rounded to powers of d."""
+        return any(found.is_rounded for found in self.found)
 
     @property
     def title(self) -> str:
@@ -55,17 +66,31 @@ class Answer:
             " or ".join(self.comparison.titles) if self.comparison else self.found[0].network.title
         )
 
+    @property
+    def advice(self) -> tuple[str, ...]:
+        """What to change; of a model in numbers, also that nothing helps."""
+        if self.changes or self.overview is None:
+            return self.changes
+        return (
+            "Nothing that was tried saves a power of d: another readout or activation, one layer "
+            "less or more, shared weights.",
+        )
+
     def to_dict(self) -> dict[str, Any]:
         """What ``solvable scale --json`` prints."""
+        held = self._to_dict()
+        real = {} if self.real is None else self.real.to_dict()
+        return (about_all(held) if self.is_rounded else held) | real
+
+    def _to_dict(self) -> dict[str, Any]:
         if self.comparison is not None:
-            return self.comparison.to_dict() | ({} if self.real is None else self.real.to_dict())
-        more = {"numbers": self.sums, "phases": self.phases}
+            return self.comparison.to_dict()
+        more = {"numbers": self.sums, "phases": self.phases, "overview": self.overview}
         return {
             **self.found[0].to_dict(),
             "suggestions": list(self.changes),
             "tie_break": None if self.tie is None else self.tie.to_dict(),
             **{name: row.to_dict() for name, row in more.items() if row is not None},
-            **({} if self.real is None else self.real.to_dict()),
         }
 
 
@@ -102,15 +127,43 @@ def answer_of(
             f"a range of {', '.join(box)} is given, but no phases are asked for; name the axes, as "
             "in --phase n1 n2."
         )
-    white, held = (found.network, {}) if real is None else real.white(found.network)
-    held |= sizes or {}
-    try:
-        sums = numbers_of(white, held) if held else None
-    except InvalidParameter:
-        # Nobody asked for prefactors: a real model has exponents where its sizes have none.
-        if sizes:
-            raise
-        sums = None
-    tie = tie_of(found) if sums is None else None
+    sums, overview = _sums(found.network, sizes, real)
+    # A model in numbers has its own d: a tie at another one would not be about it.
+    tie = tie_of(found) if sums is None and overview is None else None
     changes = suggestions(found.network, found=found)
-    return Answer((found,), changes, phases, None, tie, sums, real)
+    return Answer((found,), changes, phases, None, tie, sums, real, overview)
+
+
+def _sums(
+    network: Description, sizes: Mapping[str, float] | None, real: RealSizes | None
+) -> tuple[Numbers | None, Overview | None]:
+    """Prefactors at the sizes that are given or those of a model, and what there is without them."""
+    if real is None or real.model is None or not isinstance(network, Network):
+        return (numbers_of(network, sizes) if sizes is not None else None), None
+    if network.symbols:
+        raise InvalidParameter(
+            f"{', '.join(network.symbols)} has no value in a model in numbers; allowed: numbers."
+        )
+    own = real.sizes()
+    # The file's own sizes may be repeated.
+    given = {name: value for name, value in (sizes or {}).items() if own.get(name) != value}
+    degrees = DEGREES if real.assumed else (network.degree,)
+    sums = None
+    if not (wrong := real.underived(network)):
+        if not sizes and not is_quick(network):
+            return None, overview_of(network, real.model.dimension, degrees=degrees, sizes=own)
+        # Nobody asked for prefactors: a real model has exponents where its sizes have none.
+        with suppress(*([] if given else [InvalidParameter])):
+            sums = numbers_of(real.white(network), own | given)
+    elif unused := [name for name in given if name != "kappa"]:
+        raise InvalidParameter(
+            f"--numbers has {unused[0]}, and no prefactors are derived for {wrong}; allowed: kappa, "
+            "which counts without them. Change other sizes in the file of the model."
+        )
+    kappa = sums.sizes["kappa"] if sums else given.get("kappa")
+    if sums is not None and not real.assumed:
+        return sums, None
+    overview = overview_of(
+        network, real.model.dimension, degrees=degrees, sizes=own, kappa=kappa, sums=sums
+    )
+    return sums, overview

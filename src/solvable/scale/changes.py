@@ -9,8 +9,15 @@ from fractions import Fraction
 
 from solvable.errors import InvalidParameter
 from solvable.scale.activations import find_activation
-from solvable.scale.forms import LinearForm
-from solvable.scale.network import MOST_LAYERS, Attention, Description, Layer, Network
+from solvable.scale.forms import LinearForm, about
+from solvable.scale.network import (
+    MOST_EXPONENT,
+    MOST_LAYERS,
+    Attention,
+    Description,
+    Layer,
+    Network,
+)
 from solvable.scale.phases import Candidates, PhaseLine, phase_line
 from solvable.scale.scaling import Scaling, exponent_of, forms_along, is_deep, scaling_of
 from solvable.scale.sizes import sample_forms
@@ -19,6 +26,7 @@ from solvable.scale.words import power
 ONE = LinearForm.of(1)
 FARTHEST = Fraction(4)
 """How much larger a size is tried."""
+LARGEST = Fraction(MOST_EXPONENT)
 
 
 @dataclass(frozen=True)
@@ -70,11 +78,14 @@ def suggestions(network: Description, *, found: Scaling | None = None) -> tuple[
     changes = [*_sizes(found), *_ridge(network)]
     if isinstance(network, Network) and found.exponent is not None:
         changes += [*_architectures(network, found.exponent), *_patches(network)]
+    rounded = isinstance(network, Network) and network.rounded
+    # Sizes that were rounded within 0.01 each show no smaller saving.
+    least = Fraction(1, 50) if rounded else Fraction(0)
     rows = sorted(
-        {row.text: row for row in changes if row.saves > 0}.values(),
+        {row.text: row for row in changes if row.saves > least}.values(),
         key=lambda row: (-row.saves, row.text),
     )
-    return tuple(row.text for row in rows)
+    return tuple(about(row.text) if rounded else row.text for row in rows)
 
 
 def _sizes(found: Scaling) -> Iterator[Suggestion]:
@@ -83,7 +94,8 @@ def _sizes(found: Scaling) -> Iterator[Suggestion]:
     if isinstance(network, Network) and is_deep(network):
         return
     for size in _sizes_of(network, found.point):
-        ends = [size.least, found.point[size.symbol], found.point[size.symbol] + FARTHEST]
+        here = found.point[size.symbol]
+        ends = [size.least, here, min(here + FARTHEST, max(here, LARGEST))]
         rows = [
             (name, tuple(form + kappa for form in forms))
             for name, forms in forms_along(network, size.symbol, ends)
@@ -121,7 +133,9 @@ def _along(rows: Candidates, size: _Size, point: dict[str, Fraction]) -> Iterato
     if not any(size.symbol in form.symbols for _, forms in rows for form in forms):
         return
     here = point[size.symbol]
-    ranges = [(here, here + FARTHEST, size.larger, "up to")]
+    ranges = []
+    if here < LARGEST:
+        ranges.append((here, min(here + FARTHEST, LARGEST), size.larger, "up to"))
     if size.least < here:
         ranges.append((size.least, here, size.smaller, "down to"))
     for low, high, words, until in ranges:

@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 from solvable.errors import InvalidParameter
-from solvable.scale.forms import LinearForm
+from solvable.scale.forms import LinearForm, about
 from solvable.scale.network import Attention, Description, Network
 from solvable.scale.phases import PhaseDiagram, PhaseLine, listed, phase_diagram, phase_line
 from solvable.scale.scaling import Scaling, scaling_of
@@ -50,13 +50,20 @@ class Comparison:
     def _exponents(self) -> tuple[Fraction, ...]:
         return tuple(row.exponent for row in self.found if row.exponent is not None)
 
+    @property
+    def is_rounded(self) -> bool:
+        """Whether sizes of a network were rounded to powers of d."""
+        return any(row.is_rounded for row in self.found)
+
     def sentences(self) -> list[str]:
         """Who wins where, in words."""
         if self.phases is None:
-            return [self._at_a_point()]
-        if isinstance(self.phases, PhaseLine):
-            return _along(self.phases)
-        return _over(self.phases)
+            said = [self._at_a_point()]
+        elif isinstance(self.phases, PhaseLine):
+            said = _along(self.phases)
+        else:
+            said = _over(self.phases)
+        return [about(text) for text in said] if self.is_rounded else said
 
     def _at_a_point(self) -> str:
         winners = self.winners
@@ -64,10 +71,13 @@ class Comparison:
             return f"All need {_samples(self._exponents[0])}: exponents do not decide."
         others = [exponent for exponent in self._exponents if exponent > min(self._exponents)]
         lead = min(others) - min(self._exponents)
-        return (
+        text = (
             f"{listed(winners)} {'wins' if len(winners) == 1 else 'tie'} with "
-            f"{_samples(min(self._exponents))}, fewer than the next by {power('d', LinearForm.of(lead))}."
+            f"{_samples(min(self._exponents))}, fewer than the next by {power('d', LinearForm.of(lead))}"
         )
+        if self.is_rounded and lead <= Fraction(1, 50):
+            text += ", which is within the rounding of sizes"
+        return f"{text}."
 
     def to_dict(self) -> dict[str, Any]:
         """Everything for JSON, fractions as text."""

@@ -12,6 +12,7 @@ from typing import Any
 
 from solvable.errors import InvalidData, InvalidParameter
 from solvable.paths import check_path, printable
+from solvable.scale.forms import about
 from solvable.scale.layer_walk import LayerSize, Walk, checked_entry, checked_shape
 
 FORMAT = "solvable-model"  # what a file of a description says that it is
@@ -88,7 +89,7 @@ class ModelDescription:
         return {"layers": found}
 
     def words(self) -> list[str]:
-        """Sizes and the exponents they were read as, and the notes, as sentences."""
+        """Sizes and the exponents they were rounded to, and the notes, as sentences."""
         d = self.dimension
         said = [f"inputs: d = {d}"]
         for layer in self.hidden:
@@ -98,12 +99,23 @@ class ModelDescription:
             if layer.reach is not None:
                 text += f"; each sees {layer.reach} inputs, {self._near(layer.reach)}"
             said.append(text)
+        sizes = [n for layer in self.hidden for n in (layer.width, layer.reach) if n is not None]
+        if any(abs(self._value(size) - size) > 1e-9 * size for size in sizes):
+            said.append(
+                "sizes are rounded to simple powers of d, within 0.01; exponents that follow are "
+                "about right to that, and rounded to two digits"
+            )
         return [f"{sentence}." for sentence in (*said, *self.notes, *self.said)]
 
+    def _value(self, size: int) -> float:
+        return float(self.dimension ** float(self.exponent(size)))
+
     def _near(self, size: int) -> str:
-        power = self.exponent(size)
-        value = self.dimension ** float(power)
-        return f"d^({power}) = {value:.4g}" if power.denominator > 1 else f"d^{power} = {value:.4g}"
+        """The power of a size, and what that makes of it where it is rounded."""
+        power, value = self.exponent(size), self._value(size)
+        text = about(f"d^({power})" if power.denominator > 1 else f"d^{power}")
+        exact = abs(value - size) <= 1e-9 * size
+        return text if exact else f"about {text} ({value:.4g})"
 
     def save(self, path: str | Path) -> Path:
         """Write the description as JSON, which ``solvable scale`` reads."""

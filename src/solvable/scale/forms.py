@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -54,14 +55,21 @@ class LinearForm:
         if isinstance(text, LinearForm):
             return text
         if isinstance(text, bool) or not isinstance(text, (str, int, float, Fraction)):
-            raise InvalidParameter(f"{name} is {text!r}; allowed: {_ALLOWED}")
+            raise InvalidParameter(f"{name} is {text!r:.60}; allowed: {_ALLOWED}")
         plain = str(text).strip()
         try:
             if not plain or len(plain) > 200:
                 raise ValueError
-            return _read(ast.parse(plain, mode="eval").body)
+            with warnings.catch_warnings():
+                # Of text such as "1if 2": it is refused, and no warning has to repeat that.
+                warnings.simplefilter("ignore")
+                found = _read(ast.parse(plain, mode="eval").body)
+            held = [found.constant, *(value for _, value in found.coefficients)]
+            if any(max(abs(value.numerator), value.denominator) > LARGEST for value in held):
+                raise ValueError
+            return found
         except (SyntaxError, ValueError, RecursionError, MemoryError, ZeroDivisionError):
-            raise InvalidParameter(f"{name} is {plain!r}; allowed: {_ALLOWED}") from None
+            raise InvalidParameter(f"{name} is {plain[:60]!r}; allowed: {_ALLOWED}") from None
 
     def __call__(self, point: Mapping[str, Fraction]) -> Fraction:
         """The value where every symbol has one."""
@@ -167,6 +175,69 @@ def _read(node: ast.expr) -> LinearForm:
         if isinstance(node.op, ast.Div) and right.number is not None:
             return left / right.number
     raise ValueError
+
+
+MOST_SIMPLE = 6
+"""Denominator of a fraction that rounded texts keep as it is, at most."""
+
+
+def about(text: str) -> str:
+    """Return a text with its exponents rounded to two digits; simple fractions stay.
+
+    Parameters
+    ----------
+    text : str
+        Text in which exponents stand as :class:`LinearForm` writes them.
+
+    Returns
+    -------
+    str
+        The same text, as in ``d^0.72`` for ``d^(293/408)``.
+
+    Examples
+    --------
+    >>> about("P ~ d^(293/408), max((n+1)/2, (140*n+293)/408), d^(-1/280)")
+    'P ~ d^0.72, max((n+1)/2, (0.34*n+0.72)), O(1)'
+    """
+    text = _SUM.sub(lambda match: _rounded_sum(match[1], int(match[2])), text)
+    text = _FRACTION.sub(lambda match: _rounded(Fraction(int(match[1]), int(match[2]))), text)
+    text = re.sub(r"\^\(([0-9.]+)\)", r"^\1", text)
+    return re.sub(r"\bd\^0(?!\.?[0-9])", "O(1)", text)
+
+
+def about_all(value: Any) -> Any:
+    """Return JSON with all texts as :func:`about` writes them."""
+    if isinstance(value, str):
+        return about(value)
+    if isinstance(value, dict):
+        return {name: about_all(held) for name, held in value.items()}
+    return [about_all(held) for held in value] if isinstance(value, list) else value
+
+
+_SUM = re.compile(r"\(([-+*0-9A-Za-z_]+)\)/([0-9]+)")
+_FRACTION = re.compile(r"(?<![\w./])(-?[0-9]+)/([0-9]+)(?![\w/])")
+
+
+def _rounded(value: Fraction) -> str:
+    if value.denominator <= MOST_SIMPLE:
+        return str(value)
+    text = f"{float(value):.2f}".rstrip("0").rstrip(".")
+    return "0" if text == "-0" else text
+
+
+def _rounded_sum(terms: str, below: int) -> str:
+    """``140*n+293`` over 408 as ``(0.34*n+0.72)``."""
+    # Forms of patterns themselves have such denominators, and those are exact.
+    if below <= 32:
+        return f"({terms})/{below}"
+    found = []
+    for sign, size, name in re.findall(r"([-+]?)(?:([0-9]+)\*?)?([A-Za-z]\w*)?", terms):
+        if size or name:
+            value = _rounded(Fraction(int(f"{sign}{size or 1}"), below))
+            found.append(
+                f"{'' if value.startswith('-') else '+'}{value}{f'*{name}' if name else ''}"
+            )
+    return f"({''.join(found).removeprefix('+')})"
 
 
 def maximum(forms: Iterable[LinearForm]) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from fractions import Fraction
+from math import log10
 
 from solvable.errors import InvalidParameter, unknown_choice
 from solvable.scale.forms import LinearForm
@@ -13,14 +15,17 @@ ACTIVATIONS = ("erf", "tanh", "relu")
 
 LARGEST_SIZE = 1e12
 
+_FACTORS = ("kappa", "alpha", "sigma_a")
+"""Sizes that may be below one, down to the inverse of the largest."""
+
 
 def check_network(network: Network) -> None:
     """One line where no coefficients are derived."""
     if wrong := without_coefficients(network):
         raise InvalidParameter(
             f"no coefficients are derived for {wrong}; allowed: one or two hidden layers of erf or "
-            "tanh, or one of relu, on isotropic inputs, patches with one hidden layer only. Exponents "
-            "need no numbers."
+            "tanh, or one of relu, on isotropic inputs, patches with one hidden layer only. Leave "
+            "--numbers out for the exponents."
         )
 
 
@@ -48,6 +53,21 @@ def without_coefficients(network: Network) -> str:
     return wrong
 
 
+def numbers_hint(network: Description) -> str:
+    """Words that compare the patterns of a network with their prefactors; empty where none do."""
+    if not isinstance(network, Network | Attention) or network.symbols:
+        return ""
+    if isinstance(network, Network) and (without_coefficients(network) or network.rounded):
+        return ""
+    for dimension in (100.0, 1e4):
+        try:
+            read_sizes(network, {"d": dimension})
+        except InvalidParameter:  # a patch of less than two inputs, or a size beyond all others
+            continue
+        return f"--numbers d={dimension:.0f}"
+    return ""
+
+
 def width_names(network: Network) -> list[str]:
     """N of one hidden layer, N1 and on of several."""
     if len(network.layers) == 1:
@@ -73,17 +93,12 @@ def read_sizes(network: Description, given: Mapping[str, float]) -> dict[str, fl
     for name, value in given.items():
         if name not in allowed:
             raise InvalidParameter(unknown_choice("size", name, allowed))
-        least = (
-            0.0
-            if name in ("kappa", "alpha", "sigma_a")
-            else 2.0
-            if name in ("d", "S", "L")
-            else 1.0
-        )
+        least = 1 / LARGEST_SIZE if name in _FACTORS else 2.0 if name in ("d", "S", "L") else 1.0
         number = _number(name, value)
-        if not (least <= number <= LARGEST_SIZE) or number == 0:
-            says = f"from {least:g}" if least else "above 0"
-            raise InvalidParameter(f"{name} is {value!r}; allowed: {says} to {LARGEST_SIZE:g}.")
+        if not least <= number <= LARGEST_SIZE:
+            raise InvalidParameter(
+                f"{name} is {number:g}; allowed: from {least:g} to {LARGEST_SIZE:g}."
+            )
         held[name] = number
     _join_patches(held, powers)
     if "d" not in held:
@@ -94,7 +109,7 @@ def read_sizes(network: Description, given: Mapping[str, float]) -> dict[str, fl
                 raise InvalidParameter(
                     f"{name} is d^({form}), which has no value; write {name}=500, say."
                 )
-            held[name] = held["d"] ** float(form.number)
+            held[name] = power_of(name, held["d"], form.number)
     if held.get("S", 3.0) < 2:
         raise InvalidParameter(
             f"the patch has {held['S']:.3g} inputs; allowed: at least 2. Give S, or a larger d."
@@ -104,7 +119,7 @@ def read_sizes(network: Description, given: Mapping[str, float]) -> dict[str, fl
             raise InvalidParameter(
                 f"kappa is d^({network.kappa}), which has no value; write kappa=0.5, say."
             )
-        held["kappa"] = held["d"] ** float(network.kappa.number)
+        held["kappa"] = power_of("kappa", held["d"], network.kappa.number)
     return {"alpha": 1.0, "sigma_a": 1.0} | held
 
 
@@ -115,7 +130,7 @@ def read_sizes_words(words: Iterable[str]) -> dict[str, float]:
         name, equals, value = (part.strip() for part in word.partition("="))
         if not (name and equals and value) or name in found:
             raise InvalidParameter(
-                f"{word!r} is no size; allowed: each size once, as in d=100 N=500 kappa=0.5."
+                f"{word[:60]!r} is no size; allowed: each size once, as in d=100 N=500 kappa=0.5."
             )
         found[name] = _number(name, value)
     return found
@@ -137,8 +152,18 @@ def _join_patches(held: dict[str, float], powers: dict[str, LinearForm]) -> None
         held["S"] = held["d"] / held["W"]
 
 
+def power_of(name: str, dimension: float, exponent: Fraction) -> float:
+    """A size that is a power of d, where it is a size that can be computed with."""
+    if abs(log10(dimension) * float(exponent)) > log10(LARGEST_SIZE):
+        raise InvalidParameter(
+            f"{name} is d^({exponent}) at d = {dimension:g}, beyond {LARGEST_SIZE:g}; allowed: less. "
+            f"Write {name} as a number, or take a smaller d."
+        )
+    return float(dimension ** float(exponent))
+
+
 def _number(name: str, value: object) -> float:
     try:
         return float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError):
-        raise InvalidParameter(f"{name} is {value!r}; allowed: a number.") from None
+        raise InvalidParameter(f"{name} is {value!r:.60}; allowed: a number.") from None

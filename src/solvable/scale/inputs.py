@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from solvable.diagnose.tail import TailFit
-from solvable.errors import InvalidParameter
+from solvable.errors import InvalidData, InvalidParameter
 from solvable.scale.description import near_fraction
+from solvable.scale.forms import about
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,9 @@ class InputSpectrum:
         Why there is no power law; empty if there is one.
     notes : tuple of str
         What was left out, as sentences without full stop.
+    n_inputs : tuple of (int, int), optional
+        Numbers of inputs that a model of these data may have: all columns, those that do not vary
+        included, without and with the columns that were dropped in reading.
 
     Notes
     -----
@@ -78,6 +82,19 @@ class InputSpectrum:
     tail: TailFit | None
     reason: str
     notes: tuple[str, ...] = ()
+    n_inputs: tuple[int, int] | None = None
+
+    def check_inputs(self, dimension: int) -> None:
+        """Raise unless a model with this number of inputs can take the data."""
+        least, most = self.n_inputs or (self.n_columns, dimension)
+        if least <= dimension <= most:
+            return
+        held = f"{least}" if least == most else f"{least} to {most}"
+        raise InvalidData(
+            f"{self.name} has {held} columns and the model takes {dimension} inputs; allowed: data "
+            "and a model with the same number. Give the data that the model is for, or correct "
+            "input_shape."
+        )
 
     @property
     def effective_dimension(self) -> float:
@@ -168,7 +185,8 @@ class InputSpectrum:
 
     def _direction(self, d: int, degree: int) -> list[str]:
         """The strength of the target's direction, in words."""
-        power = f"lambda_0 = d^({self.linear_exponent(d, degree)}) where white inputs have d^-1"
+        exponent = f"d^({self.linear_exponent(d, degree)})"
+        power = about(f"lambda_0 = {exponent}, where white inputs have d^-1")
         seen = [feature for feature in self.features if feature.is_seen]
         if not seen:
             return [
@@ -182,8 +200,8 @@ class InputSpectrum:
         within = f", to a factor of {math.exp(float(np.median(errors))):.2f}" if errors else ""
         said = [
             f"the direction of the target holds {held:.3g} of the variance of the inputs{spread}"
-            f"{within}, or d^({_power(held, d)}): a neuron along it pays the inverse",
-            f"the kernel value of the linear target is {aligned:.3g}, or d^({_power(aligned, d)})",
+            f"{within}, about {_near(held, d)}: a neuron along it pays the inverse",
+            f"the kernel value of the linear target is {aligned:.3g}, about {_near(aligned, d)}",
         ]
         if degree == 1:
             return [*said, f"at degree 1 the kernel value counts: {power}"]
@@ -196,7 +214,7 @@ class InputSpectrum:
             "rows": self.n_rows,
             "columns": self.n_columns,
             "effective_dimension": self.effective_dimension,
-            "linear_exponent": str(self.linear_exponent(dimension, degree)),
+            "linear_exponent": about(str(self.linear_exponent(dimension, degree))),
             "features": [vars(feature) for feature in self.features],
             "explained_by_degree": list(self.degrees),
             "degree": self.degree,
@@ -204,6 +222,10 @@ class InputSpectrum:
             "no_power_law": self.reason or None,
             "notes": list(self.notes),
         }
+
+
+def _near(value: float, d: int) -> str:
+    return about(f"d^({_power(value, d)})")
 
 
 def _power(value: float, d: int) -> Fraction:

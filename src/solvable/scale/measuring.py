@@ -85,9 +85,11 @@ def measure_inputs(
     features = _features(folds, total, covariance, _labels(data, classes))
     degrees, error = _degrees(some[0] - shift, some[1], covariance)
     tail, reason = _tail(eigenvalues, n, seed)
+    dropped = len(getattr(getattr(data, "preparation", None), "dropped", ()))
     return InputSpectrum(
-        name, n, int(keep.sum()), eigenvalues, features, degrees, error, tail, reason, tuple(notes)
-    )
+        name, n, int(keep.sum()), eigenvalues, features, degrees, error, tail, reason, tuple(notes),
+        (stream.n_columns, stream.n_columns + dropped),
+    )  # fmt: skip
 
 
 def _classes(data: Dataset | LabelledSource) -> tuple[str, ...]:

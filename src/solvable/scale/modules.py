@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import re
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from solvable.diagnose.weights import iter_weights
+from solvable.documents import read_document
 from solvable.errors import InvalidData, InvalidParameter, unknown_choice
 from solvable.paths import check_path
 from solvable.scale.description import ModelDescription, describe_layers, is_model, model_of
 from solvable.scale.layer_walk import ACTIVATIONS
+
+WEIGHTS = (".safetensors", ".npz")
+"""Endings of files of weights, whose shapes are read."""
 
 
 def describe_module(
@@ -87,15 +89,16 @@ def describe_module(
 
 
 def read_model(path: str | Path, *, act: str | None = None) -> ModelDescription:
-    """Read a description from JSON or TOML, or shapes from safetensors; nothing is executed.
+    """Read a description from JSON or TOML, or shapes of stored weights; nothing is executed.
 
     Parameters
     ----------
     path : str or Path
         ``.json`` as :meth:`ModelDescription.save` writes it, ``.toml`` with the same keys
-        (``input_shape``, ``layers``), or ``.safetensors`` with the weights of linear layers.
+        (``input_shape``, ``layers``), or ``.safetensors`` or ``.npz`` with the weights of linear
+        layers, as torch stores them: outputs by inputs.
     act : str, optional
-        Activation of a ``.safetensors`` file, which holds none.
+        Activation of a file of weights, which holds none.
 
     Returns
     -------
@@ -120,7 +123,7 @@ def read_model(path: str | Path, *, act: str | None = None) -> ModelDescription:
     True
     """
     path = check_path(path)
-    if path.suffix.lower() == ".safetensors":
+    if path.suffix.lower() in WEIGHTS:
         return _of_shapes(path, act)
     return model_of(_content(path), path)
 
@@ -132,14 +135,9 @@ def find_model(source: Any, act: str | None = None) -> ModelDescription | None:
     if source is None:
         return None
     path = check_path(source)
-    if path.suffix.lower() == ".safetensors":
+    if path.suffix.lower() in WEIGHTS:
         return read_model(path, act=act)
-    if path.suffix.lower() in (".pt", ".pth", ".pkl", ".pickle", ".ckpt", ".joblib", ".bin"):
-        return read_model(path)  # which says that no code is executed
-    try:
-        content = _content(path)
-    except InvalidData:
-        return None
+    content = _content(path)
     return model_of(content, path) if is_model(content) else None
 
 
@@ -147,18 +145,11 @@ def _content(path: Path) -> Any:
     """Content of a JSON or TOML file."""
     if path.suffix.lower() not in (".json", ".toml"):
         raise InvalidData(
-            f"{path} ends in {path.suffix!r}; allowed: .json, .toml, .safetensors. Files that hold "
-            "Python objects (.pt, .pkl) are not read: write describe_module(model).save('model.json')."
+            f"{path} ends in {path.suffix!r}; allowed: .json, .toml, .safetensors, .npz. Files that "
+            "hold Python objects (.pt, .pkl) are not read: write "
+            "describe_module(model).save('model.json')."
         )
-    if not path.is_file():
-        raise InvalidData(f"{path} is no file; write one by describe_module(model).save(path).")
-    if path.stat().st_size > 10_000_000:
-        raise InvalidData(f"{path} has {path.stat().st_size:,} bytes; allowed: 10 MB at most.")
-    try:
-        text = path.read_bytes().decode("utf-8")
-        return json.loads(text) if path.suffix.lower() == ".json" else tomllib.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise InvalidData(f"{path} cannot be read ({str(error)[:100]}); write it anew.") from error
+    return read_document(path)
 
 
 def _leaves(module: Any, name: str, above: tuple[int, ...]) -> Iterator[tuple[str, Any]]:
@@ -272,7 +263,7 @@ def _of_shapes(path: Path, act: str | None) -> ModelDescription:
             )
     # Files sort names as text: 10.weight before 2.weight.
     found.sort(key=lambda stored: [
-        (0, int(part), "") if part.isdigit() else (1, 0, part)
+        (0, int(part), "") if re.fullmatch("[0-9]{1,9}", part) else (1, 0, part)
         for part in re.split(r"([0-9]+)", stored.name)
     ])  # fmt: skip
     entries: list[dict[str, Any]] = [

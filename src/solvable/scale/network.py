@@ -12,6 +12,7 @@ from solvable.scale.forms import LinearForm
 
 MOST_LAYERS = 12
 HIGHEST_DEGREE = 9
+MOST_EXPONENT = 100
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,8 @@ class Network:
         How it is named.
     parity : bool
         Whether the target is the parity of ``degree`` bits; exponents are those of He_degree.
+    rounded : bool
+        Whether exponents were rounded from sizes or measured, so that texts round theirs too.
     """
 
     layers: tuple[Layer, ...]
@@ -76,6 +79,7 @@ class Network:
     mean_field: bool = False
     title: str = "network"
     parity: bool = False
+    rounded: bool = False
 
     def __post_init__(self) -> None:
         if not self.layers:
@@ -93,6 +97,10 @@ class Network:
             _check_exponent(f"width of layer {number}", layer.width)
             if layer.patch is not None:
                 _check_exponent(f"patch of layer {number}", layer.patch, most=1)
+        _check_factor("kappa", self.kappa)
+        _check_factor("chi of the readout", self.readout)
+        for degree, form in self.inputs:
+            _check_factor(f"the eigenvalue of degree {degree} in the inputs", form)
 
     @property
     def symbols(self) -> tuple[str, ...]:
@@ -144,11 +152,19 @@ class Network:
         return replace(self, layers=tuple(layers)), point
 
 
-def _check_exponent(name: str, form: LinearForm, most: int = 100) -> None:
+def _check_exponent(name: str, form: LinearForm, most: int = MOST_EXPONENT) -> None:
     if form.number is not None and not 0 <= form.number <= most:
         raise InvalidParameter(
             f"{name} is d^{form}; allowed: exponents from 0 to {most}, as sizes are at least 1"
             f"{' and a patch at most the input' if most == 1 else ''}."
+        )
+
+
+def _check_factor(name: str, form: LinearForm, most: int = MOST_EXPONENT) -> None:
+    if form.number is not None and abs(form.number) > most:
+        raise InvalidParameter(
+            f"{name} is d^({form}); allowed: exponents from -{most} to {most}. Write a number, such "
+            "as 1/2, for d^(1/2)."
         )
 
 
@@ -174,6 +190,7 @@ class Attention:
     def __post_init__(self) -> None:
         _check_exponent("heads", self.heads)
         _check_exponent("context", self.context)
+        _check_factor("kappa", self.kappa)
 
     @property
     def symbols(self) -> tuple[str, ...]:
@@ -220,7 +237,9 @@ class OwnMonomials:
 
     def __post_init__(self) -> None:
         names = {name for name, _ in self.sizes}
+        _check_factor("kappa", self.kappa)
         for name, form in self.sizes:
+            _check_factor(f"size {name}", form)
             if used := form.symbols & names:
                 raise InvalidParameter(
                     f"size {name} is d^({form}), where {min(used)} is itself a size: sizes may "

@@ -67,19 +67,20 @@ def own_candidates(model: OwnMonomials) -> tuple[Candidate, ...]:
 def read_monomial(text: str, sizes: dict[str, LinearForm], *, box: bool = False) -> Monomial:
     """Read a product of powers, such as ``N*d^2/M^(1/2)``."""
     plain = text.replace("**", "^").replace(" ", "")
-    pattern = r"([*/]?)(?:(1(?![0-9.]))|([A-Za-z][A-Za-z0-9_]*))(?:\^(\(?-?[0-9]+(?:/[0-9]+)?\)?))?"
+    power = r"\(?-?[0-9]{1,6}(?:/[0-9]{1,6})?\)?"
+    pattern = rf"([*/]?)(?:(1(?![0-9.]))|([A-Za-z][A-Za-z0-9_]*))(?:\^({power}))?"
     end = 0
     constant, powers = LinearForm.of(0), dict[str, Fraction]()
     for match in re.finditer(pattern, plain):
-        sign, one, name, power = match.groups()
-        bracketed = power is None or power.startswith("(") == power.endswith(")")
+        sign, one, name, raised = match.groups()
+        bracketed = raised is None or raised.startswith("(") == raised.endswith(")")
         # M^1/2 would be read as (M^1)/2 by some and as a root by others.
-        bare = power is not None and "/" in power and not power.startswith("(")
+        bare = raised is not None and "/" in raised and not raised.startswith("(")
         if match.start() != end or bool(sign) != bool(end) or not bracketed or bare:
             break
         end = match.end()
         try:
-            exponent = Fraction((power or "1").strip("()")) * (-1 if sign == "/" else 1)
+            exponent = Fraction((raised or "1").strip("()")) * (-1 if sign == "/" else 1)
         except ZeroDivisionError:
             break
         if one:
@@ -92,6 +93,6 @@ def read_monomial(text: str, sizes: dict[str, LinearForm], *, box: bool = False)
         if plain and end == len(plain):
             return Monomial.of(constant, powers, text, box=box)
     raise InvalidParameter(
-        f"the term {text!r} is no monomial; allowed: products of powers such as 'N*d^2/M^(1/2)', "
+        f"the term {text[:100]!r} is no monomial; allowed: products of powers such as 'N*d^2/M^(1/2)', "
         "without numbers or sums."
     )

@@ -13,13 +13,14 @@ Below, exponents: lambda_l(k) is that of the eigenvalue of He_k in the kernel af
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Literal
 
 from solvable.errors import InvalidParameter
+from solvable.scale.activations import find_activation
 from solvable.scale.forms import LinearForm, never_below
-from solvable.scale.network import Layer, Network
+from solvable.scale.network import MOST_LAYERS, Layer, Network
 from solvable.scale.tropical import Monomial, Program
 
 Kind = Literal["GP", "GFL", "Sp", "Mag"]
@@ -66,11 +67,28 @@ def check_reachable(network: Network) -> list[Spectrum]:
         made = ", ".join(f"He{k}" for k in sorted(reachable[-1])) or "none"
         activations = ", ".join(layer.activation.name for layer in network.layers)
         raise InvalidParameter(
-            f"the target He{network.degree} cannot be represented by layers {activations}; "
-            "degrees that they make of "
-            f"one direction: {made}. Take another activation, or one more layer."
+            f"the target He{network.degree} cannot be represented by layers {activations[:60]}; "
+            f"degrees that they make of one direction: {made}. {_remedy(network)}"
         )
     return reachable
+
+
+def _remedy(network: Network) -> str:
+    """What makes the target representable, of what is tried."""
+    layers = network.layers
+    found = []
+    if len(layers) < MOST_LAYERS and _represents(replace(network, layers=(*layers, layers[-1]))):
+        found.append("one more layer")
+    for name in ("relu", f"poly{max(network.degree, 2)}"):
+        other = find_activation(name)
+        changed = tuple(replace(layer, activation=other) for layer in layers)
+        if _represents(replace(network, layers=changed)):
+            found.append(f"{name} in all layers")
+    return f"Take {' or '.join(found)}." if found else "Take a target of another degree."
+
+
+def _represents(network: Network) -> bool:
+    return network.degree in _spectra(network, (LayerPattern("GP"),) * len(network.layers), ())[-1]
 
 
 def network_candidates(network: Network) -> tuple[Candidate, ...]:

@@ -13,7 +13,13 @@ from solvable.scale.attention_sums import AttentionBlock
 from solvable.scale.deep_sums import Pattern, deep_optimum
 from solvable.scale.energies import candidates
 from solvable.scale.exact_energy import Exact, exact_energy
-from solvable.scale.given_sizes import check_network, read_sizes, width_names, without_coefficients
+from solvable.scale.given_sizes import (
+    check_network,
+    power_of,
+    read_sizes,
+    width_names,
+    without_coefficients,
+)
 from solvable.scale.network import Attention, Description, Network, OwnMonomials
 from solvable.scale.pattern_sums import FirstLayer, LayerNumbers, Optimum, Sizes, two_layer
 from solvable.scale.patterns import Candidate
@@ -157,6 +163,8 @@ def numbers_of(
     >>> round(found.exact.energy), round(found.winner.samples)
     (1750, 2447)
     """
+    if isinstance(network, Network):
+        check_network(network)
     rows = candidates(network)
     held = read_sizes(network, sizes)
     wanted = _wanted(rows, only)
@@ -175,10 +183,11 @@ def numbers_of(
             "own terms have no coefficients; numbers are of networks and attention blocks. For "
             "exponents leave out the numbers."
         )
-    check_network(network)
     names = width_names(network)
     widths = tuple(held[name] for name in names)
-    chi = widths[-1] if network.mean_field else held["d"] ** float(network.readout.constant)
+    chi = widths[-1]
+    if not network.mean_field:
+        chi = power_of("chi of the readout", held["d"], network.readout.constant)
     patches = held.get("W", 1.0)
     shape = Sizes(held.get("S", held["d"]), widths, scale * chi * patches, frozen, one_route)
     acts = tuple(layer.activation.name for layer in network.layers)
@@ -195,6 +204,11 @@ def numbers_of(
         kernel = kernel_diagonal(acts[1], kernel_diagonal(acts[0]))
         exact = None
     return _numbers(network, held, 1 + kernel * held["sigma_a"] ** 2 / chi, wanted, optima, exact)
+
+
+def is_quick(network: Network) -> bool:
+    """Whether the sums of all patterns take seconds, so that they can be had without being asked for."""
+    return len(network.layers) == 1 or network.degree <= 5
 
 
 @dataclass(frozen=True)
@@ -295,7 +309,10 @@ def tie_of(found: Scaling) -> Tie | None:
         return None
     if isinstance(found.network, Network) and without_coefficients(found.network):
         return None
-    return break_tie(found.network)
+    try:
+        return break_tie(found.network)
+    except InvalidParameter:  # at d = 10^6 a size is beyond what can be computed with
+        return None
 
 
 def _numbers(

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import re
-import tomllib
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from solvable.documents import read_document
 from solvable.errors import InvalidData, InvalidParameter, unknown_choice
+from solvable.paths import printable
 from solvable.scale.activations import find_activation
 from solvable.scale.forms import LinearForm
 from solvable.scale.network import (
@@ -21,9 +21,6 @@ from solvable.scale.network import (
     Network,
     OwnMonomials,
 )
-
-LARGEST_FILE = 1_000_000
-"""Bytes of a description; a longer file is something else."""
 
 
 def read_network(source: str | Path | Mapping[str, Any]) -> Description:
@@ -40,25 +37,14 @@ def read_network(source: str | Path | Mapping[str, Any]) -> Description:
         What the scaling argument is about.
     """
     if isinstance(source, Mapping):
-        return _read(dict(source), str(source.get("title", "network")))
+        return _read(dict(source), source.get("title", "network"))
     path = Path(source)
-    try:
-        if path.stat().st_size > LARGEST_FILE:
-            raise InvalidData(f"{path} has more than a megabyte: no description of a network.")
-        text = path.read_text("utf-8")
-        content = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
-    except OSError as error:
-        raise InvalidData(f"{path}: {error.strerror}. Name a .toml or .json file.") from None
-    except (UnicodeDecodeError, ValueError, RecursionError) as error:
-        raise InvalidData(
-            f"{path} is no {'JSON' if path.suffix == '.json' else 'TOML'}: {error}. See `solvable "
-            "scale --help`."
-        ) from None
+    content = read_document(path)
     if not isinstance(content, dict):
         raise InvalidData(
             f"{path} holds a {type(content).__name__}; allowed: a table with layers and target."
         )
-    return _read(content, str(content.get("title", path.stem)))
+    return _read(content, content.get("title", path.stem))
 
 
 def network_of_flags(
@@ -94,7 +80,7 @@ def network_of_flags(
         parts = [part.strip() for part in word.split(":")]
         if len(parts) not in (2, 3) or not all(parts):
             raise InvalidParameter(
-                f"--layers has {word!r}; allowed: ACTIVATION:WIDTH or ACTIVATION:WIDTH:PATCH, as "
+                f"--layers has {word[:60]!r}; allowed: ACTIVATION:WIDTH or ACTIVATION:WIDTH:PATCH, as "
                 "in erf:1,relu:n2:1/2."
             )
         rows.append(dict(zip(("act", "width", "patch"), parts, strict=False)))
@@ -105,10 +91,10 @@ def network_of_flags(
 
 def target_of(word: str) -> dict[str, int]:
     """``he3`` or ``parity2`` as a table."""
-    match = re.fullmatch(r"(he|parity)[-_]?([0-9]+)", word.strip().lower())
+    match = re.fullmatch(r"(he|parity)([0-9]{1,3})", word.strip().lower())
     if match is None:
         raise InvalidParameter(
-            f"the target is {word!r}; allowed: heK or parityK with K from 1 to 9, as in he3."
+            f"the target is {word[:60]!r}; allowed: heK or parityK with K from 1 to 9, as in he3."
         )
     return {"hermite" if match[1] == "he" else "parity": int(match[2])}
 
@@ -156,7 +142,7 @@ def read_assignments(text: str | None) -> dict[str, Fraction]:
         name, equals, value = (part.strip() for part in word.partition("="))
         if not (name and equals and value) or name in found:
             raise InvalidParameter(
-                f"{word!r} is no value; allowed: each symbol once, as in n1=1,n2=3/2."
+                f"{word[:60]!r} is no value; allowed: each symbol once, as in n1=1,n2=3/2."
             )
         found[name] = value
     return values_of(found)
@@ -170,14 +156,15 @@ def read_ranges(text: str | None) -> dict[str, tuple[Fraction, Fraction]]:
         low, colon, high = (part.strip() for part in values.partition(":"))
         if not (name and low and colon and high) or name in ends[0]:
             raise InvalidParameter(
-                f"{word!r} is no range; allowed: each symbol once, as in n1=1:7,n2=1:7."
+                f"{word[:60]!r} is no range; allowed: each symbol once, as in n1=1:7,n2=1:7."
             )
         ends[0][name], ends[1][name] = low, high
     lows, highs = map(values_of, ends)
     return {name: (lows[name], highs[name]) for name in lows}
 
 
-def _read(content: dict[str, Any], title: str) -> Description:
+def _read(content: dict[str, Any], name: object) -> Description:
+    title = _name(name, "title")
     kappa = LinearForm.parse(content.get("kappa", 0), "kappa")
     if "attention" in content:
         _only(content, {"attention", "kappa", "title", "target"}, "an attention block")
@@ -251,6 +238,9 @@ def _readout(value: object) -> tuple[LinearForm, bool]:
     return LinearForm.parse(value, "readout"), False
 
 
+_DEGREES = tuple(map(str, range(1, HIGHEST_DEGREE + 1)))
+
+
 def _inputs(content: Mapping[str, Any]) -> tuple[tuple[int, LinearForm], ...]:
     given = content.get("inputs", {"linear": -1})
     if not isinstance(given, Mapping) or not given:
@@ -259,7 +249,8 @@ def _inputs(content: Mapping[str, Any]) -> tuple[tuple[int, LinearForm], ...]:
         )
     found = {}
     for name, value in given.items():
-        degree = 1 if name == "linear" else int(name) if str(name).isdigit() else 0
+        # Not isdigit, which a raised 3 passes and int does not read.
+        degree = 1 if name == "linear" else int(name) if name in _DEGREES else 0
         if not 1 <= degree <= HIGHEST_DEGREE:
             raise InvalidParameter(
                 f"inputs names {name!r}; allowed: linear, or a degree from 1 to {HIGHEST_DEGREE}."
@@ -296,8 +287,23 @@ def _own(content: Mapping[str, Any], kappa: LinearForm, title: str) -> OwnMonomi
             raise InvalidParameter(
                 f"patterns.{name} needs energy = ['M*d', 'N/M'], a list of monomials."
             )
-        rows.append((str(name), tuple(map(str, energy)), tuple(map(str, bounds))))
+        held_names = [known for known, _, _ in rows]
+        shown = _name(name, "the name of a pattern")
+        if shown in held_names:
+            raise InvalidParameter(f"two patterns are named {shown!r}; allowed: each name once.")
+        rows.append((shown, tuple(map(str, energy)), tuple(map(str, bounds))))
     return OwnMonomials(tuple(sorted(held.items())), tuple(rows), kappa, title)
+
+
+def _name(name: object, what: str) -> str:
+    """A name without what a terminal would obey, of at most 100 characters on one line."""
+    shown = " ".join(printable(str(name)).split())
+    if not shown or len(shown) > 100:
+        raise InvalidParameter(
+            f"{what} is {shown[:60]!r}, with {len(shown)} characters that can be shown; allowed: 1 "
+            "to 100."
+        )
+    return shown
 
 
 def _cubic(content: Mapping[str, Any]) -> None:

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from solvable.data import Dataset, load, open_stream
-from solvable.errors import InvalidData, InvalidParameter
+from solvable.errors import InvalidParameter
 from solvable.scale.description import ModelDescription
 from solvable.scale.forms import LinearForm
 from solvable.scale.given_sizes import without_coefficients
 from solvable.scale.inputs import InputSpectrum
 from solvable.scale.measuring import measure_inputs
-from solvable.scale.modules import find_model
+from solvable.scale.modules import WEIGHTS, find_model
 from solvable.scale.network import Description, Network
+from solvable.scale.overview import DEGREES
+from solvable.scale.patterns import check_reachable
 from solvable.scale.reading import describe, read_network, target_of
 
 LARGE = 300_000_000
@@ -29,6 +32,7 @@ class RealSizes:
     model: ModelDescription | None
     inputs: InputSpectrum | None
     degree: int
+    assumed: bool = False  # that the target has this degree: none was named
 
     @property
     def dimension(self) -> int | None:
@@ -40,6 +44,11 @@ class RealSizes:
     def words(self, *, numbers: bool) -> list[str]:
         """Both, as sentences; with prefactors, whose they are."""
         said = [] if self.model is None else self.model.words()
+        if self.assumed:
+            said.append(
+                f"No target is named: He{self.degree}, a polynomial of degree {self.degree} of one "
+                "direction, is taken where the answer is for one target."
+            )
         if self.inputs is None:
             return said
         said += self.inputs.words(self.dimension, self.degree)
@@ -50,21 +59,28 @@ class RealSizes:
             )
         return said
 
-    def white(self, network: Description) -> tuple[Description, dict[str, float]]:
-        """The network on white inputs, and its sizes in numbers where coefficients are derived."""
-        if self.model is None or not isinstance(network, Network):
-            return network, {}
-        white = replace(network, inputs=((1, LinearForm.of(-1)),))
-        first = self.model.hidden[0]
-        if without_coefficients(white) or (first.reach is not None and self.inputs is not None):
-            return network, {}
+    def white(self, network: Network) -> Network:
+        """The network on white inputs, for which coefficients are derived."""
+        return replace(network, inputs=((1, LinearForm.of(-1)),))
+
+    def underived(self, network: Network) -> str:
+        """What of the network has no derived coefficients; empty if all has."""
+        assert self.model is not None
+        if self.inputs is not None and self.model.hidden[0].reach is not None:
+            return "filters on data"
+        return without_coefficients(self.white(network))
+
+    def sizes(self) -> dict[str, float]:
+        """Sizes of the model in numbers; of white inputs in which a direction costs as much."""
+        assert self.model is not None
         sizes: dict[str, float] = dict(self.model.numbers)
+        first = self.model.hidden[0]
         if first.reach is not None:
             sizes["S"] = first.reach
         if self.inputs is not None:
             # A direction costs 1 / lambda_0, which is d for white inputs.
             sizes["d"] = max(2, round(1 / self.inputs.strength(self.degree)))
-        return white, sizes
+        return sizes
 
     def to_dict(self) -> dict[str, Any]:
         """Both, as ``solvable scale --json`` adds them under "model" and "data"."""
@@ -100,27 +116,35 @@ def describe_real(
     else:
         if layers is not None:
             raise InvalidParameter(f"{source} and layers are given; allowed: one of them.")
-        if target is None:
-            raise InvalidParameter(
-                "a model in numbers has no target; name it, as in --target he3, or give --data."
-            )
-        content: dict[str, Any] = model.mapping() | {"target": target_of(target)}
+        content: dict[str, Any] = model.mapping()
+        if isinstance(source, str | Path):
+            content["title"] = Path(source).stem[:80]
         content |= {"readout": readout or "standard", "kappa": kappa or "0"}
-        network = read_network(content)
+        content["target"] = target_of(target) if target is not None else {"hermite": 1}
+        network = replace(read_network(content), rounded=True)
+        if target is None:
+            network = _highest(network)
     if inputs is not None:
         if not isinstance(network, Network):
             raise InvalidParameter("data give the inputs of layers; this network has none.")
         sizes = RealSizes(model, inputs, network.degree)
-        if model is not None and inputs.n_columns > model.dimension:
-            raise InvalidData(
-                f"{inputs.name} has {inputs.n_columns} columns that vary and the model takes "
-                f"{model.dimension} inputs; allowed: data that the model takes. Correct input_shape."
-            )
+        if model is not None:
+            inputs.check_inputs(model.dimension)
         form = LinearForm.of(inputs.linear_exponent(sizes.dimension, network.degree))
-        return replace(network, inputs=((1, form),)), sizes
+        return replace(network, inputs=((1, form),), rounded=True), sizes
     if model is None or not isinstance(network, Network):
         return network, None
-    return network, RealSizes(model, None, network.degree)
+    return network, RealSizes(model, None, network.degree, assumed=target is None)
+
+
+def _highest(network: Network) -> Network:
+    """The network with the highest degree of an overview that it can represent as its target."""
+    for degree in reversed(DEGREES):
+        variant = replace(network, degree=degree)
+        with suppress(InvalidParameter):
+            check_reachable(variant)
+            return variant
+    return network
 
 
 def describe_all(
@@ -136,9 +160,20 @@ def describe_all(
     files = list(others)
     if source is None and flags.get("layers") is None and files:
         source = files.pop(0)
+    named = [path for path in (source, *files) if path is not None]
+    if act is not None and not any(Path(path).suffix.lower() in WEIGHTS for path in named):
+        raise InvalidParameter(
+            f"--act is {act[:60]!r}, which nothing uses; allowed: with a file of weights "
+            f"({', '.join(WEIGHTS)}), which holds no activations. Leave it out: a description names "
+            "its own."
+        )
     first, real = describe_real(source, data=data, column=column, act=act, **flags)
     inputs = None if real is None else real.inputs
     found = [first]
+    if others and not files and flags.get("layers") is None:
+        raise InvalidParameter(
+            "--compare has one network; allowed: two or more. Name another file."
+        )
     for path in files:
         # Models in numbers have no target of their own.
         model = find_model(path, act) is not None
@@ -152,7 +187,9 @@ def _spectrum(
 ) -> InputSpectrum | None:
     if data is None or isinstance(data, InputSpectrum):
         if column is not None:
-            raise InvalidParameter(f"column is {column!r} and there are no data to find it in.")
+            raise InvalidParameter(
+                f"column is {column[:60]!r} and there are no data to find it in."
+            )
         return data
     if isinstance(data, Dataset):
         return measure_inputs(data)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from dataclasses import replace
 from fractions import Fraction
 from importlib.metadata import version
 from pathlib import Path
@@ -16,6 +17,7 @@ from solvable.plots.tables import Table
 from solvable.scale import number_words, words
 from solvable.scale.answers import Answer
 from solvable.scale.figures import line_figure, mark, phase_figure
+from solvable.scale.forms import about
 from solvable.scale.phases import Cell, PhaseDiagram, PhaseLine
 from solvable.scale.polygons import Point, centroid, sides, turn
 from solvable.scale.scaling import scaling_of
@@ -39,6 +41,13 @@ class ScaleFiles(NamedTuple):
     report: Path  # the page
     result: Path  # the numbers
     figures: tuple[Path, ...]  # as SVG and PDF
+
+    def moved(self, start: Path, end: Path) -> ScaleFiles:
+        """The same files in another directory."""
+        report, result, *figures = (
+            end / path.relative_to(start) for path in (self.report, self.result, *self.figures)
+        )
+        return ScaleFiles(report, result, tuple(figures))
 
     def to_dict(self) -> dict[str, Any]:
         """Paths as text."""
@@ -71,9 +80,38 @@ def write_answer(answer: Answer, directory: Path, *, command: str, fingerprint: 
 
 def answer_figures(answer: Answer) -> list[Figure]:
     """The phase diagram, or the exponent along a line; none if no phases were asked for."""
+    if answer.phases is None:
+        return []
     if isinstance(answer.phases, PhaseDiagram):
-        return [phase_figure(answer.phases, comparison=answer.comparison is not None)]
-    return [] if answer.phases is None else [line_figure(answer.phases)]
+        figure = phase_figure(answer.phases, comparison=answer.comparison is not None)
+    else:
+        figure = line_figure(answer.phases)
+    return [_rounded_figure(figure) if answer.is_rounded else figure]
+
+
+def phase_tables(answer: Answer) -> list[Table]:
+    """Cells of the phases, and edges where there are any; rounded as the sizes are."""
+    if answer.phases is None:
+        return []
+    found = [cell_table(answer.phases)]
+    if isinstance(answer.phases, PhaseDiagram) and answer.phases.edges:
+        found.append(edge_table(answer.phases))
+    return [_rounded_table(table) for table in found] if answer.is_rounded else found
+
+
+def _rounded_table(table: Table) -> Table:
+    rows = [[about(cell.text) for cell in cells] for cells, _ in table.rows]
+    return Table.of(*table.columns, rows=rows, title=table.title)
+
+
+def _rounded_figure(figure: Figure) -> Figure:
+    """A figure whose marks, labels and caption have rounded exponents."""
+    regions = [
+        replace(region, label=about(region.label), mark=about(region.mark))
+        for region in figure.regions
+    ]
+    markers = [replace(marker, label=about(marker.label)) for marker in figure.markers]
+    return replace(figure, caption=about(figure.caption), regions=regions, markers=markers)
 
 
 def cell_table(phases: PhaseDiagram | PhaseLine) -> Table:
@@ -113,6 +151,8 @@ def cell_sentences(answer: Answer) -> list[tuple[str, list[str]]]:
         place = f"{mark(number)}, at {diagram.x} = {x} and {diagram.y} = {y}"
         for winner in there.winners:
             layers = words.layer_sentences(winner)
+            if answer.is_rounded:
+                place, layers = about(place), [about(text) for text in layers]
             if layers:
                 found.append((f"{place}: {winner.name}", layers))
     return found
@@ -135,7 +175,6 @@ def _corners(cell: Cell) -> str:
 def _html(answer: Answer, figures: list[Figure], command: str) -> str:
     from plotly.offline import get_plotlyjs
 
-    phases = answer.phases
     return (
         page_environment("solvable.scale")
         .get_template("scale.html.jinja")
@@ -148,8 +187,7 @@ def _html(answer: Answer, figures: list[Figure], command: str) -> str:
                 (figure, picture(figure), [call["text"] for call in record(figure).named("note")])
                 for figure in figures
             ],
-            cells=None if phases is None else cell_table(phases),
-            edges=edge_table(phases) if isinstance(phases, PhaseDiagram) else None,
+            tables=phase_tables(answer),
             layers=cell_sentences(answer),
             command=command,
             drawings=drawings(figures),

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
 from typing import Any
 
 from solvable.errors import InvalidParameter
+from solvable.scale.cautions import narrow_layers, power_text, tie_of_patterns
 from solvable.scale.energies import candidates, energy_forms, never_above, table_of
-from solvable.scale.forms import LinearForm, maximum, without_dominated
+from solvable.scale.forms import LinearForm, about, about_all, maximum, without_dominated
 from solvable.scale.levels import Forward
 from solvable.scale.network import Description, Network
 from solvable.scale.patterns import (
@@ -113,8 +115,27 @@ class Scaling:
         names = tuple(winner.name for winner in self.winners)
         return names if len(names) > 1 else ()
 
+    @property
+    def example(self) -> str:
+        """Values of the symbols with which there is an answer, as ``--at`` takes them; or empty."""
+        names = self.network.symbols
+        for value in map(Fraction, ("1", "1/2", "2", "0")):
+            with suppress(InvalidParameter):
+                scaling_of(self.network, dict.fromkeys(names, value))
+                return ",".join(f"{name}={value}" for name in names)
+        return ""
+
+    @property
+    def is_rounded(self) -> bool:
+        """Whether sizes were rounded to powers of d, so that exponents are about right."""
+        return isinstance(self.network, Network) and self.network.rounded
+
     def to_dict(self) -> dict[str, Any]:
-        """What ``solvable scale --json`` prints; exponents are rational strings."""
+        """What ``solvable scale --json`` prints; exponents are rational strings, or decimals."""
+        held = self._to_dict()
+        return about_all(held) if self.is_rounded else held
+
+    def _to_dict(self) -> dict[str, Any]:
         return {
             "exponent": None if self.exponent is None else str(self.exponent),
             "closed_form": self.closed_form,
@@ -163,12 +184,29 @@ def scaling_of(network: Description, at: Mapping[str, Fraction] | None = None) -
     ('1', 'P ~ d^max((n1+1)/2, (n1+3)/4)')
     """
     given = network.at(dict(at or {}))
-    model, point = given.symbolic()
     _check_values(at or {}, network.symbols)
     if given.symbols:
-        return _symbolic(given)
-    if isinstance(given, Network) and is_deep(given):
-        return _deep(given)
+        return _rounded(_symbolic(given))
+    found = _deep(given) if isinstance(given, Network) and is_deep(given) else _shallow(given)
+    if found.exponent is not None and found.exponent < 0:
+        raise InvalidParameter(
+            f"the exponent of samples is {found.exponent}, less than one sample (that of kappa is "
+            f"{given.kappa}); allowed: exponents from 0. Raise kappa, or correct the sizes."
+        )
+    return _rounded(found)
+
+
+def _rounded(found: Scaling) -> Scaling:
+    """The answer with texts that do not claim more digits than its sizes have."""
+    if not found.is_rounded:
+        return found
+    warnings = tuple(map(about, found.warnings))
+    return replace(found, closed_form=about(found.closed_form), warnings=warnings)
+
+
+def _shallow(given: Description) -> Scaling:
+    """The answer in closed form: every pattern's program is solved."""
+    model, point = given.symbolic()
     rows = _near_least(given, model)
     values: list[tuple[Fraction, Candidate, list[Program]]] = []
     for candidate in rows:
@@ -200,7 +238,7 @@ def scaling_of(network: Description, at: Mapping[str, Fraction] | None = None) -
     return Scaling(
         given,
         least + given.kappa.constant,
-        f"P ~ d^{_power(forms)}",
+        f"P ~ d^{power_text(forms)}",
         tuple(winners),
         point,
         _warnings(given, winners),
@@ -238,10 +276,10 @@ def _deep(network: Network) -> Scaling:
             winners.append(Winner(name, (LinearForm.of(energy),), layers, dict(free), ()))
     exponent = energy + network.kappa.constant
     said = (
-        f"Of {len(network.layers)} hidden layers the exponent is exact, but its closed form is not "
-        "told; of the optima of a pattern one is, and of ties those with the fewest layers that learn."
+        f"For {len(network.layers)} hidden layers no closed form of the exponent is given. Of each "
+        "pattern one optimum is listed, and of ties those with the fewest layers that learn."
     )
-    text = f"P ~ d^{_power((LinearForm.of(exponent),))}"
+    text = f"P ~ d^{power_text((LinearForm.of(exponent),))}"
     found = tuple(winners)
     return Scaling(network, exponent, text, found, {}, (*_warnings(network, found), said))
 
@@ -300,15 +338,9 @@ def _symbolic(network: Description) -> Scaling:
         shifted = without_dominated(form + network.kappa for form in forms)
         if not any(never_above(held, shifted) for held in kept):
             kept = [held for held in kept if not never_above(shifted, held)] + [shifted]
-    texts = [_power(forms) for forms in sorted(kept)]
+    texts = [power_text(forms) for forms in sorted(kept)]
     text = texts[0] if len(texts) == 1 else f"min({', '.join(texts)})"
     return Scaling(network, None, f"P ~ d^{text}", (), {}, _warnings(network, ()))
-
-
-def _power(forms: tuple[LinearForm, ...]) -> str:
-    """What follows d^: brackets around a sum."""
-    text = maximum(forms)
-    return f"({text})" if len(forms) == 1 and any(sign in text for sign in "+-*/") else text
 
 
 def _winner(
@@ -347,14 +379,7 @@ def _warnings(network: Description, winners: Iterable[Winner]) -> tuple[str, ...
     """Where the argument leaves its range."""
     found = []
     if isinstance(network, Network):
-        for number, layer in enumerate(network.layers, 1):
-            gap = layer.width - layer.reach
-            if gap.number is not None and gap.number < 0:
-                found.append(
-                    f"Layer {number} has d^{layer.width} neurons for inputs of d^{layer.reach}: "
-                    "its kernel fluctuates, and "
-                    "exponents below that width are those of the patterns, not of a theorem."
-                )
+        found += narrow_layers(network)
         if network.mean_field or (network.readout.number or 0) > 0:
             found.append(
                 "With a mean-field readout the posterior may over-fit; the bound on samples can "
@@ -368,8 +393,7 @@ def _warnings(network: Description, winners: Iterable[Winner]) -> tuple[str, ...
         )
     listed = list(winners)
     if len(listed) > 1:
-        names = ", ".join(winner.name for winner in listed)
-        found.append(f"Patterns tie in exponents: {names}. Prefactors decide; see --numbers.")
+        found.append(tie_of_patterns(network, [winner.name for winner in listed]))
     if listed and listed[0].binding:
         meanings = [
             term.meaning for term, _ in listed[0].binding if term.meaning.startswith("at least one")

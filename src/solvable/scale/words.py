@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from solvable.plots.tables import Table
 from solvable.scale.energies import energy_forms
-from solvable.scale.forms import LinearForm, maximum
+from solvable.scale.forms import LinearForm, about, maximum
 from solvable.scale.network import Attention, Description, Network
 from solvable.scale.scaling import Interval, LearnedLayer, Scaling, Winner
 from solvable.scale.tropical import Monomial
@@ -14,6 +14,11 @@ from solvable.scale.tropical import Monomial
 
 def subject(network: Description) -> str:
     """The network in one line."""
+    text = _subject(network)
+    return about(text) if isinstance(network, Network) and network.rounded else text
+
+
+def _subject(network: Description) -> str:
     if isinstance(network, Network):
         layers = ", ".join(
             f"{layer.activation.name} of width {power('d', layer.width)}"
@@ -41,12 +46,23 @@ def subject(network: Description) -> str:
 def headline(found: Scaling) -> str:
     """The sample exponent in one sentence."""
     if found.exponent is None:
-        return f"Samples needed: {found.closed_form}. For the winning patterns give values by --at."
+        hint = f", as in --at {found.example}" if found.example else ""
+        return f"Samples needed: {found.closed_form}. For the winning patterns give values{hint}."
+    exponent = f"d^{_bracket(found.exponent)}"
+    if found.is_rounded:
+        near = ", ".join(f"{name} = {value}" for name, value in sorted(found.point.items()))
+        form = f"; near here {found.closed_form} ({about(near)})" if near else ""
+        return f"Samples needed: about P ~ {about(exponent)}{form}."
     if found.point:
         where = ", ".join(f"{name} = {value}" for name, value in sorted(found.point.items()))
-        exponent = _bracket(found.exponent)
-        return f"Samples needed: P ~ d^{exponent}; near here {found.closed_form} ({where})."
-    return f"Samples needed: P ~ d^{_bracket(found.exponent)}."
+        return f"Samples needed: P ~ {exponent}; near here {found.closed_form} ({where})."
+    return f"Samples needed: P ~ {exponent}."
+
+
+def winner_sentences(found: Scaling, winner: Winner) -> list[str]:
+    """What each layer does in a winning pattern, and what holds its energy."""
+    said = layer_sentences(winner) + binding_sentences(winner)
+    return [about(text) for text in said] if found.is_rounded else said
 
 
 def layer_sentences(winner: Winner) -> list[str]:
@@ -142,13 +158,15 @@ def symbolic_rows(found: Scaling) -> list[dict[str, str]]:
 def symbolic_table(found: Scaling) -> Table:
     """Those rows as a table."""
     heads = ("pattern", "energy exponent", "without bounds on numbers and gains")
-    return Table.of(*heads, rows=[list(row.values()) for row in symbolic_rows(found)])
+    text = about if found.is_rounded else str
+    return Table.of(*heads, rows=[map(text, row.values()) for row in symbolic_rows(found)])
 
 
-def pattern_table(found: Scaling) -> Table:
-    """The winning patterns, what is learned in each, one row a layer."""
+def pattern_table(found: Scaling, most: int = 6) -> Table:
+    """The winning patterns and what is learned in each; of many that tie, the first."""
     table = Table("pattern", "energy", "what is learned")
-    for winner in found.winners:
+    text = about if found.is_rounded else str
+    for winner in found.winners[:most]:
         learned = [
             text
             for text, layer in zip(layer_sentences(winner), winner.layers, strict=True)
@@ -159,7 +177,8 @@ def pattern_table(found: Scaling) -> Table:
                 f"{name} {_size(interval, name)}" for name, interval in sorted(winner.free.items())
             ]
         said = "; ".join(text.rstrip(".") for text in learned)
-        table.add(
-            winner.name, maximum(winner.forms), said or "nothing: the kernel of the prior is enough"
-        )
+        said = said or "nothing: the kernel of the prior is enough"
+        table.add(winner.name, text(maximum(winner.forms)), text(said))
+    if len(found.winners) > most:
+        table.add(f"and {len(found.winners) - most} more", "", "they tie; --json lists them")
     return table

@@ -31,12 +31,10 @@ class ResultDirectory:
         stem = re.sub(r"[^A-Za-z0-9]+", "-", Path(name).stem).strip("-")[:40] or self.subject
         return Path("solvable-runs") / f"{self.command}-{stem}-{fingerprint[:8]}"
 
-    @contextmanager
-    def reserved(self, directory: Path, fingerprint: str) -> Iterator[None]:
-        """Make a directory, or refuse one in which something else would be overwritten.
+    def check(self, directory: Path, fingerprint: str) -> None:
+        """Refuse a directory in which something else would be overwritten.
 
-        The same fingerprint, of content and request, may be written again; a new directory is
-        removed if nothing was written to it.
+        The same fingerprint, of content and request, may be written again.
         """
         check_path(directory, "--output")
         if directory.exists() and not directory.is_dir():
@@ -50,6 +48,14 @@ class ResultDirectory:
                 f"{directory}: holds {', '.join(taken)} of other {self.subject} or another request, "
                 "which would be overwritten. Use another directory with --output, or move it away."
             )
+
+    @contextmanager
+    def reserved(self, directory: Path, fingerprint: str) -> Iterator[None]:
+        """Make a directory, or refuse one in which something else would be overwritten.
+
+        A new directory is removed if nothing was written to it.
+        """
+        self.check(directory, fingerprint)
         try:
             directory.mkdir(parents=True, exist_ok=True)
             probe = directory / f".{os.getpid()}.part"
@@ -70,7 +76,7 @@ class ResultDirectory:
     def _fingerprint_in(self, directory: Path) -> str | None:
         try:
             content = json.loads((directory / RESULT).read_text(encoding="utf-8"))
-        except (OSError, ValueError):
+        except (OSError, ValueError, RecursionError):
             return None
         ours = isinstance(content, dict) and content.get("format") == self.format
         return str(content.get("fingerprint")) if ours else None

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-import tomllib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from solvable.errors import InvalidParameter
+from solvable.documents import parse_toml
+from solvable.errors import InvalidData, InvalidParameter
 
 
 class StudyFile(BaseModel):
@@ -63,9 +63,12 @@ def _value(name: str, value: Any) -> str:
 def parse_study(text: str) -> StudyFile:
     """Read a study from TOML; the grid is not yet checked against the system."""
     try:
-        return StudyFile.model_validate(tomllib.loads(text))
-    except tomllib.TOMLDecodeError as error:
-        raise InvalidParameter(f"study.toml is not valid TOML: {error}.") from None
+        # A grid may have long lists of values, one parameter a line.
+        longest = 10_000_000
+        found = parse_toml(text, "study.toml", largest=longest, longest_line=longest)
+        return StudyFile.model_validate(found)
+    except InvalidData as error:
+        raise InvalidParameter(str(error)) from None
     except ValidationError as error:
         first = error.errors()[0]
         name = ".".join(map(str, first["loc"]))

@@ -1,0 +1,188 @@
+"""TOML and JSON that a user wrote: checked before a parser sees them, errors in one line."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from pathlib import Path
+from typing import Any, NoReturn
+
+from solvable.errors import InvalidData
+from solvable.paths import printable
+
+LARGEST = 64_000
+"""Bytes of a TOML file at most."""
+
+LARGEST_JSON = 1_000_000
+"""Bytes of a JSON file at most: its parser takes time in proportion."""
+
+LONGEST_LINE = 4_000
+"""Characters of a line of a TOML file at most."""
+
+_PART = r"""(?:"[^"\n]*"|'[^'\n]*'|[A-Za-z0-9_-]++)"""
+_DEEP_KEY = re.compile(rf"(?<![A-Za-z0-9_.'\"-])(?:{_PART}[ \t]*+\.[ \t]*+){{32}}")
+
+
+def parse_toml(
+    text: str,
+    name: str,
+    *,
+    largest: int = LARGEST,
+    longest_line: int = LONGEST_LINE,
+) -> dict[str, Any]:
+    """Parse TOML that is short enough to be parsed in little memory.
+
+    Python's parser holds every beginning of a dotted key ``a.a.a...``: 90 kB of one key take
+    gigabytes.
+
+    Parameters
+    ----------
+    text : str
+        Content of a file.
+    name : str
+        Of the file, for messages.
+    largest, longest_line : int
+        Characters of the whole text and of a line at most.
+
+    Returns
+    -------
+    dict
+        The table.
+
+    Raises
+    ------
+    InvalidData
+        If the text is too long, a key has more than 32 parts, or it is no TOML.
+
+    Notes
+    -----
+    Backed by ``tests/test_documents.py``.
+
+    Examples
+    --------
+    >>> parse_toml("layers.width = 3", "net.toml")
+    {'layers': {'width': 3}}
+    """
+    if len(text) > largest:
+        raise InvalidData(
+            f"{name} has {len(text):,} characters; allowed: {largest:,} at most in TOML. Remove "
+            "what is not needed, or write JSON."
+        )
+    for number, line in enumerate(text.split("\n"), 1):
+        if len(line) > longest_line:
+            raise InvalidData(
+                f"{name}, line {number}, has {len(line):,} characters; allowed: {longest_line:,} at "
+                "most. Break the line."
+            )
+        if _DEEP_KEY.search(line):
+            raise InvalidData(
+                f"{name}, line {number}, has a key of more than 32 parts with dots between; "
+                "allowed: tables that are nested less deeply."
+            )
+    try:
+        return tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
+        _refuse(name, "TOML", error)
+
+
+def parse_json(text: str, name: str, *, largest: int = LARGEST_JSON) -> Any:
+    """Parse JSON that is short enough; what is wrong is said in one line.
+
+    Parameters
+    ----------
+    text : str
+        Content of a file.
+    name : str
+        Of the file, for messages.
+    largest : int
+        Characters at most.
+
+    Returns
+    -------
+    object
+        The value.
+
+    Raises
+    ------
+    InvalidData
+        If the text is too long, or no JSON.
+
+    Notes
+    -----
+    Backed by ``tests/test_documents.py``.
+
+    Examples
+    --------
+    >>> parse_json('{"width": 3}', "net.json")
+    {'width': 3}
+    """
+    if len(text) > largest:
+        raise InvalidData(
+            f"{name} has {len(text):,} characters; allowed: {largest:,} at most. Remove what is not "
+            "needed."
+        )
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        _refuse(name, "JSON", error)
+
+
+def read_document(path: Path) -> Any:
+    """Read a small file that ends in .toml or .json.
+
+    Parameters
+    ----------
+    path : Path
+        Of the file; its ending decides.
+
+    Returns
+    -------
+    object
+        A table of TOML, or any value of JSON.
+
+    Raises
+    ------
+    InvalidData
+        If the file cannot be read, is too long, or is not of its kind.
+
+    Notes
+    -----
+    Backed by ``tests/test_documents.py``.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     path = Path(directory) / "net.toml"
+    ...     _ = path.write_text("width = 3")
+    ...     read_document(path)
+    {'width': 3}
+    """
+    name = printable(str(path))
+    ending = path.suffix.lower()
+    if ending not in (".toml", ".json"):
+        raise InvalidData(f"{name} ends in {ending!r}; allowed: .toml, .json.")
+    parse, largest = (parse_toml, LARGEST) if ending == ".toml" else (parse_json, LARGEST_JSON)
+    try:
+        # One byte more than allowed is enough to refuse: a device has no end, nor a size.
+        with path.open("rb") as file:
+            held = file.read(largest + 1)
+    except OSError as error:
+        raise InvalidData(f"{name}: {error.strerror}. Name a .toml or .json file.") from None
+    if len(held) > largest:
+        raise InvalidData(
+            f"{name} has more than {largest:,} bytes; allowed: {largest:,} at most in "
+            f"{ending[1:].upper()}. {'Write JSON, or remove' if ending == '.toml' else 'Remove'} "
+            "what is not needed."
+        )
+    try:
+        text = held.decode("utf-8-sig").replace("\r\n", "\n")
+    except UnicodeDecodeError as error:
+        _refuse(name, ending[1:].upper(), error)
+    return parse(text, name)
+
+
+def _refuse(name: str, kind: str, error: Exception) -> NoReturn:
+    why = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)[:150]
+    raise InvalidData(f"{name} is not valid {kind}: {why.rstrip('.')}. Correct it.") from None

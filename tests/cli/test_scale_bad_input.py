@@ -1,0 +1,207 @@
+"""``solvable scale`` on bad input: one line, exit status 2, no traceback, no gigabytes."""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import sys
+import warnings
+
+import pytest
+
+from solvable.cli import main
+from solvable.scale import describe_layers
+
+ONE = ["--layers", "erf:1", "--target", "he3"]
+DIGITS = 5_000 * "9"
+
+
+def refused(words, capsys):
+    """The one line of a refusal."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        status = main(["scale", *words])
+    captured = capsys.readouterr()
+    assert (status, captured.out) == (2, "")
+    (line,) = captured.err.splitlines()
+    assert len(line) < 700
+    return line
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([*ONE, "--readout", "1e3"], "chi of the readout is d^"),
+        ([*ONE, "--readout=-1e3", "--numbers", "d=100"], "chi of the readout is d^"),
+        ([*ONE, "--readout=100", "--numbers", "d=1e12"], "beyond 1e+12"),
+        ([*ONE, "--readout=50", "--numbers", "d=1e12"], "beyond 1e+12"),
+        ([*ONE[:2], "--target", f"he{DIGITS}"], "the target is 'he999"),
+        ([*ONE[:2], "--target", "he\u00b3"], "the target is"),
+        ([*ONE, "--kappa=-100"], "less than one sample"),
+        ([*ONE, "--kappa=-1.5"], "less than one sample"),
+        ([*ONE, "--kappa=1e300"], "kappa is"),
+        ([*ONE, "--kappa", DIGITS], "kappa is"),
+        ([*ONE, "--numbers", "d=100", "sigma_a=1e-300"], "from 1e-12"),
+        ([*ONE, "--numbers", "d=100", f"kappa={DIGITS}"], "kappa is"),
+        ([*ONE, "--numbers", "d=nan"], "d is nan"),
+        (["--layers", "erf:100,erf:100", "--target", "he3", "--numbers", "d=1e6"], "beyond 1e+12"),
+        (["--layers", f"{DIGITS}:1", "--target", "he3"], "activation is '999"),
+        (["--layers", "erf:1if 2", "--target", "he3"], "width of layer 1 is '1if 2'"),
+        (["--layers", "erf:1e6*1e6*1e6", "--target", "he3"], "width of layer 1"),
+        (["--layers", "erf:1", "--target", "he2"], "Take relu in all layers or poly2"),
+        (["--layers", "relu:1", "--target", "he3"], "Take one more layer"),
+    ],
+)
+def test_words_beyond_their_range_are_refused_in_one_line(words, said, capsys):
+    assert said in refused(words, capsys)
+
+
+LAYERS = '[{ width = "1", act = "erf" }]'
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (".".join(["a"] * 45_000) + " = 1", "allowed: 64,000"),
+        (".".join(["a"] * 1_000) + " = 1", "more than 32 parts"),
+        ("a = '" + 5_000 * "x" + "'", "allowed: 4,000"),
+        (f'target = "he3"\nlayers = {LAYERS}\ninputs = {{ "\u00b3" = "-1" }}', "inputs names"),
+        (f'target = "he3"\nlayers = {LAYERS}\ninputs = {{ 0 = "-1" }}', "inputs names"),
+        (f'[patterns.a]\nenergy = ["d^{3_000 * "9"}", "1/d"]', "is no monomial"),
+        (f'[sizes]\nN = "{3_000 * "9"}"\n[patterns.a]\nenergy = ["d"]', "sizes.N is"),
+        (
+            '[patterns."\\u001b[31m"]\nenergy = ["d^3"]\n[patterns."[31m"]\nenergy = ["d"]',
+            "two patterns",
+        ),
+        ('[patterns."\\u001b"]\nenergy = ["d^3"]', "the name of a pattern is ''"),
+        ('[sizes]\nN = "1"\n[patterns.a]\nenergy = ["1/N"]', "less than one sample"),
+        (f'target = "he3"\ntitle = "{500 * "t"}"\nlayers = {LAYERS}', "title is"),
+    ],
+)
+def test_files_beyond_their_range_are_refused_in_one_line(content, said, tmp_path, capsys):
+    (tmp_path / "net.toml").write_text(content)
+    line = refused([str(tmp_path / "net.toml")], capsys)
+    assert said in line
+    assert "\x1b" not in line
+
+
+def test_names_of_own_patterns_lose_what_a_terminal_obeys(tmp_path, capsys):
+    (tmp_path / "own.toml").write_text(
+        'title = "t\\u001b]0;x\\u0007"\n[patterns."lazy\\u001b[31m"]\nenergy = ["d^3"]\n'
+    )
+    for words in ([], ["--json"], ["--symbolic"]):
+        assert main(["scale", str(tmp_path / "own.toml"), *words]) == 0
+        printed = capsys.readouterr().out
+        assert "lazy[31m" in printed
+        assert not {"\x1b", "\x07", "\\u001b"} & set(printed)
+        assert "u001b" not in printed
+
+
+GOOD = ["1", "1/2", "2", "0", "n"]
+NUMBERS = ["0", "1", "-1", "1/2", "1e3", "-1e3", "1e308", "nan", "inf", "1/0", DIGITS, "\u00b3",
+           "\u0663", "n", "n*n", "()", "[]", "lambda: 0", 150 * "(", "\x1b[31m", "1j", "\0",
+           "1if 2", "99/100", "1e-9", "5e-324", "", "=", ","]  # fmt: skip
+
+
+def test_three_hundred_mutated_calls_end_in_an_answer_or_one_line(tmp_path, capsys):
+    rng = random.Random(11)
+    base = [
+        {"target": {"hermite": 3}, "layers": [{"width": "1", "act": "erf"}], "kappa": "0"},
+        {"attention": {"heads": "0", "context": "1/2"}},
+        {
+            "sizes": {"N": "1"},
+            "patterns": {"a": {"energy": ["M*d", "N/M"], "at_most_one": ["1/M"]}},
+        },
+        {"input_shape": 64, "layers": ["linear 64", "relu", "linear 1"]},
+    ]
+    answers = 0
+    for _ in range(300):
+        if rng.random() < 0.5:
+            content = json.loads(json.dumps(rng.choice(base)))
+            node = content
+            while isinstance(node, (dict, list)) and node:
+                key = rng.choice([*node, "kappa"]) if isinstance(node, dict) else 0
+                inner = node.get(key) if isinstance(node, dict) else node[0]
+                if not isinstance(inner, (dict, list)) or rng.random() < 0.3:
+                    node[key] = rng.choice([*4 * GOOD, *NUMBERS, None, True, -1, 10**30, [], {}])
+                    break
+                node = inner
+            (tmp_path / "net.json").write_text(json.dumps(content))
+            words = [str(tmp_path / "net.json")]
+        else:
+            words = ["--layers", f"erf:{rng.choice([*4 * GOOD, *NUMBERS])}", "--target", "he3"]
+        option = rng.choice(
+            ["kappa", "readout", "at", "range", "target", "numbers", "phase", "act"]
+        )
+        if rng.random() < 0.6:
+            name = rng.choice(["d=", "N=", "kappa=", ""]) if option in ("at", "numbers") else ""
+            words += [f"--{option}={name}{rng.choice(NUMBERS)}"]
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            status = main(["scale", *words])
+        captured = capsys.readouterr()
+        assert status in (0, 2), words
+        if status == 2:
+            assert captured.out == ""
+            assert len(captured.err.splitlines()) == 1
+        else:
+            answers += 1
+        assert "\x1b" not in captured.out + captured.err
+    assert answers > 20
+
+
+KILLED = """
+import os, signal, sys
+from solvable.cli import main
+from solvable.scale import report
+def killed(*_):
+    os.kill(os.getpid(), signal.SIGKILL)
+report._html = killed
+main(sys.argv[1:])
+"""
+
+
+def test_a_killed_phase_diagram_leaves_no_directory_without_its_page(tmp_path, capsys):
+    target = tmp_path / "runs" / "phases"
+    words = [
+        "scale",
+        "--layers",
+        "erf:n",
+        "--target",
+        "he3",
+        "--phase",
+        "n",
+        "--output",
+        str(target),
+    ]
+    run = subprocess.run([sys.executable, "-c", KILLED, *words], check=False, capture_output=True)
+    assert run.returncode == -9
+    assert not target.exists()
+    assert main(words) == 0
+    printed = capsys.readouterr().out
+    assert f"report   {target / 'report.html'}" in printed
+    assert ".part" not in printed
+    names = {path.name for path in target.iterdir()}
+    assert names == {"report.html", "result.json", "phase-line.svg", "phase-line.pdf"}
+    # The same request again replaces the files; another is refused.
+    assert main(words) == 0
+    capsys.readouterr()
+    assert main([*words[:2], "erf:2*n", *words[3:]]) == 2
+    assert "would be overwritten" in capsys.readouterr().err
+
+
+def test_a_result_of_someone_else_that_is_nested_deeply_is_refused(tmp_path, capsys):
+    (tmp_path / "result.json").write_text(100_000 * "[")
+    words = [*ONE, "--output", str(tmp_path)]
+    assert "would be overwritten" in refused(words, capsys)
+
+
+def test_models_beyond_json_and_names_of_weights(tmp_path, capsys):
+    np = pytest.importorskip("numpy")
+    np.savez(tmp_path / "w.npz", **{"\u00b3": np.zeros((3, 4)), "2": np.zeros((1, 3))})
+    status = main(["scale", str(tmp_path / "w.npz"), "--act", "relu"])
+    capsys.readouterr()
+    assert status in (0, 2)
+    describe_layers(["linear 9", "relu", "linear 1"], 8).save(tmp_path / "m.json")
+    assert "is no symbol" in refused([str(tmp_path / "m.json"), "--at", "n=1"], capsys)
