@@ -162,7 +162,7 @@ def test_layers_are_in_the_order_of_their_numbers():
 def test_noise_that_is_cut_is_not_worth_a_line():
     nothing = full().advice
     assert nothing is not None
-    empty = replace(nothing, kept=0, kept_share=0.0, denoised_error=0.0, text="Nothing.")
+    empty = replace(nothing, kept=0, kept_share=0.0, matrix_error_denoised=0.0, text="Nothing.")
     rows = (replace(full(), name="a", advice=empty), full())
     assert words.pruning(Diagnosed("f", rows, n_arrays=2)) == [
         "Cut at the edge of its bulk, the 2 matrices that have one keep 3 of 800 singular values.",
