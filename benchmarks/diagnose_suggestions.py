@@ -1,6 +1,6 @@
 """Loss on held-out data before and after each cut that ``solvable diagnose`` suggests.
 
-    python benchmarks/diagnose_suggestions.py [--quick] [--workers 2]
+    python benchmarks/diagnose_suggestions.py [--quick] [--workers 2] [--first-seed 0]
 
 Small networks of ``diagnose_networks.py`` are trained, three seeds each (one with ``--quick``), and
 diagnosed. Each matrix with a bulk is cut at its edge alone, whether that is suggested or not, and all
@@ -22,7 +22,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from diagnose_networks import CHOOSING, NETWORKS, held_out_loss, train
+from diagnose_networks import NETWORKS, held_out_loss, train
 from gemm import exit_status, one_thread, show
 from safetensors.torch import save_file
 from torch import Tensor, nn
@@ -160,10 +160,13 @@ def outcomes(seeds: Sequence[int], workers: int) -> list[Outcome]:
     return found
 
 
+def _head(*names: str) -> None:
+    print(f"\n| {' | '.join(names)} |\n|{'---|' * len(names)}")
+
+
 def networks_table(found: Sequence[Outcome]) -> None:
     """Print each network: losses, matrices, suggested cuts, and the loss with all of them."""
-    print("\n| network | loss | matrices fitted | cuts suggested | loss with all of them |")
-    print("|---|---|---|---|---|")
+    _head("network", "loss", "matrices fitted", "cuts suggested", "loss with all of them")
     by_name: dict[str, list[Outcome]] = defaultdict(list)
     for outcome in found:
         by_name[outcome.network].append(outcome)
@@ -179,8 +182,8 @@ def networks_table(found: Sequence[Outcome]) -> None:
 
 def suggested_table(trials: Sequence[Trial]) -> None:
     """Print every suggested cut, the largest loss first."""
-    print("\n| network, seed | matrix | kept | squared norm | lead | loss before | after | change | with --initial |")  # fmt: skip
-    print("|---|---|---|---|---|---|---|---|---|")
+    heads = ("network, seed", "matrix", "kept", "squared norm", "lead", "loss before", "after")
+    _head(*heads, "change", "with --initial")
     for one in sorted(trials, key=lambda trial: -trial.ratio):
         initial = f"no: {one.reason_with_initial}" if one.reason_with_initial else "yes"
         print(
@@ -192,8 +195,7 @@ def suggested_table(trials: Sequence[Trial]) -> None:
 
 def withheld_table(trials: Sequence[Trial]) -> None:
     """Print what the cuts would have done that are not suggested, by reason."""
-    print("\n| not suggested, as | cuts | raise the loss by more than 5 % | median change | largest |")  # fmt: skip
-    print("|---|---|---|---|---|")
+    _head("not suggested, as", "cuts", "raise the loss by over 5 %", "median change", "largest")
     by_reason: dict[str, list[float]] = defaultdict(list)
     for one in trials:
         by_reason[one.reason].append(one.ratio)
@@ -217,18 +219,15 @@ def main() -> None:
     networks_table(found)
     suggested_table(suggested)
     withheld_table([trial for trial in trials if trial.reason])
-    chosen = {network.name for network in CHOOSING}
     print()
-    for label, inside in (("seen while the rule was written", True), ("others", False)):
-        part = [one for one in suggested if (one.network in chosen) == inside]
-        harmful = sum(one.ratio > HARM for one in part)
-        print(f"networks {label}: {harmful} of {len(part)} raise the loss by more than 5 %")
+    harmful = sum(one.ratio > HARM for one in suggested)
+    print(f"{harmful} of {len(suggested)} suggested cuts raise the loss by more than 5 %")
     initial = [one for one in suggested if not one.reason_with_initial]
     print(f"with --initial: {sum(one.ratio > HARM for one in initial)} of {len(initial)}")
     matrices = sum(outcome.matrices for outcome in found)
     print(f"{len(suggested)} of {matrices} fitted matrices have a suggestion")
     print(f"CPU time {sum(outcome.seconds for outcome in found) / 60:.1f} minutes\n")
-    share = sum(one.ratio > HARM for one in suggested) / max(len(suggested), 1)
+    share = harmful / max(len(suggested), 1)
     show("share of suggested cuts that raise the loss by > 5 %", share, 0.05, at_least=False)
     show("share of matrices with a suggestion", len(suggested) / matrices, 0.02)
 

@@ -49,12 +49,13 @@ def diagnose_matrix(
 
     The phase is that of the likeliest law, each parameter at a price
     (:func:`solvable.diagnose.phase_likelihood.phase_laws`); features, noise, shrinkage and cut
-    are given where that law has a bulk that is not refuted. A cut is suggested by the change where
-    initial weights are given, and never of an embedding or a fused projection. A feature must also be larger than
+    are given where that law has a bulk that is not refuted. A feature must also be larger than
     every value of the same matrix under random signs, of its entries and of their cosines along
     rows, columns and both: those keep heavy tails, unequal variances and correlations. A matrix
     whose largest value is not is random-like. A tail is fitted only where it has none, because the edge
     of noise passes for a power law. Symmetric matrices are diagnosed by their eigenvalues.
+    A cut is suggested where it keeps half of the squared norm and the phase leads by 10 nats, never
+    of an embedding or a fused projection, and only if the change since ``initial`` passes as well.
 
     Parameters
     ----------
