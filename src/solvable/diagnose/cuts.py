@@ -35,7 +35,10 @@ def suggestion_of(row: MatrixDiagnosis, role: Role) -> Suggestion | None:
     if change is not None:
         reason = _against(change)
         if reason:
-            text = f"in the change since the initial weights, {change.phase}, {REASONS[reason]}"
+            text = (
+                f"the change since the initial weights, {change.phase}, is against it: "
+                f"{REASONS[reason]}"
+            )
             return Suggestion(False, "change", text)
     return Suggestion(True)
 
