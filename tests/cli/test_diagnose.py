@@ -308,3 +308,48 @@ def test_no_file_is_bad_input(call):
     status, _, error = call("diagnose")
     assert status == 2
     assert "diagnose needs a WEIGHTS" in error
+
+
+def test_no_cut_is_suggested_of_embeddings_and_fused_projections(terminal_in, tmp_path):
+    program = terminal_in(tmp_path, "diagnose", columns=None)
+    strong = spiked(3, (100, 150), [16.0, 12.0, 9.0, 7.0, 6.0, 5.0])
+    arrays = {
+        "fc.weight": strong,
+        "wte.weight": strong,
+        "attn.in_proj_weight": spiked(4, (384, 128), [3.5, 3.0]),
+    }
+    save_file(arrays, tmp_path / "w.safetensors")
+    answer = program("w.safetensors", "--output", "out")
+    assert answer.returncode == 0, answer.stderr
+    told = " ".join(answer.stdout.split())
+    assert "w.safetensors: 5 matrices" in told
+    said = told.split("What would a cut at the edge keep?")[1].split("report out")[0]
+    # The same matrix: what a cut would keep of the one, and that the other is an embedding.
+    assert "- fc.weight: a cut at the edge of the bulk would keep 6 of 100 singular values" in said
+    assert "No cut is suggested for wte.weight: an embedding" in said
+    assert "evaluate the loss on held-out data" in said
+    assert (
+        "attn.in_proj_weight[*], all 3: query, key and value one after the other in its rows"
+        in said
+    )
+    assert "Prune" not in told
+    assert "predicted error" not in told
+    result = json.loads((tmp_path / "out" / "result.json").read_text())
+    suggested = {one["name"]: one["suggestion"] for one in result["matrices"]}
+    assert suggested["fc.weight"]["suggested"] is True
+    assert suggested["wte.weight"]["reason"] == "embedding"
+    assert not any(one["suggested"] for name, one in suggested.items() if "in_proj" in name)
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert "<code>U, s, Vt = np.linalg.svd" in page
+    assert "Prune" not in page
+
+
+def test_subnormal_numbers_leave_no_warning(terminal_in, tmp_path):
+    program = terminal_in(tmp_path, "diagnose", columns=None)
+    tiny = 1e-320 * np.random.default_rng(6).standard_normal((40, 50))
+    np.savez(tmp_path / "w.npz", tiny=tiny, fine=weights()["layer.1.weight"])
+    answer = program("w.npz", "--output", "out")
+    assert answer.returncode == 0, answer.stderr
+    assert len(answer.stderr.splitlines()) == 1  # the line that counts the matrices
+    assert "tiny: its largest entry" in answer.stdout
+    assert "is out of range; allowed: 1e-301 to 1e+301" in " ".join(answer.stdout.split())

@@ -211,3 +211,14 @@ def test_heads_that_are_done_are_kept(tmp_path, factors):
     assert whole.complete
     assert len(whole.heads) == 6
     assert len(whole.figure("c head 1").axes) == 1
+
+
+def test_a_fused_linear_layer_under_the_name_of_gpt2_is_split_by_its_shape(tmp_path):
+    # nanoGPT: c_attn is a Linear of torch, three times as many outputs as inputs.
+    side = HEADS * H
+    whole = np.random.default_rng(6).standard_normal((3 * side, side)).astype(np.float32)
+    path = tmp_path / "w.safetensors"
+    save_file({"h.0.attn.c_attn.weight": whole}, path)
+    rows = list(diagnose_heads(path, heads=HEADS))
+    wanted = expected(whole[:side], whole[side : 2 * side])
+    np.testing.assert_allclose(spectra(rows), wanted, rtol=1e-4)

@@ -110,7 +110,17 @@ def test_matrices_that_have_no_law_say_why(values, tied, words):
 
 @pytest.mark.parametrize("scale", [1e-300, 1e300])
 def test_extreme_units_are_plain_data(scale):
-    found = diagnose_matrix(scale * np.random.default_rng(6).standard_normal((40, 50)))
+    weights = np.random.default_rng(6).standard_normal((40, 50))
+    found = diagnose_matrix(scale * weights, initial=2 * scale * weights)
     assert found.phase == "random-like"
+    assert found.initial.relative_change == pytest.approx(0.5)
     assert found.noise.value == pytest.approx(scale * 50**0.5, rel=0.1)
     json.dumps(found.to_dict(), allow_nan=False)
+
+
+@pytest.mark.parametrize("scale", [1e-320, 1e-310, 1e-303, 1e303])
+def test_entries_beyond_the_range_of_arithmetic_are_refused_without_a_warning(scale):
+    noise = np.random.default_rng(7).uniform(0.1, 1, (40, 50))
+    found = diagnose_matrix(scale * noise)  # a warning of NumPy is an error here
+    assert not found.fitted
+    assert "out of range; allowed: 1e-301 to 1e+301" in found.reason

@@ -28,7 +28,7 @@ def test_weights_say_what_the_training_data_say(samples, regularisation):
         # Rank-one sensing adds to the fluctuation of the theory: half as much again.
         assert abs(feature.strength.value - strength) < 1.5 * reach
     error = float(np.linalg.norm(model.matrix_ - np.diag(strengths)))
-    assert found.advice.error == pytest.approx(error, rel=0.15)
+    assert found.advice.matrix_error == pytest.approx(error, rel=0.15)
 
 
 def test_advice_lowers_the_error_by_about_what_it_says():
@@ -42,5 +42,5 @@ def test_advice_lowers_the_error_by_about_what_it_says():
     kept = np.where(x > found.advice.cut, x, 0.0)
     assert (kept > 0).sum() == found.advice.kept
     error = float(np.linalg.norm((V * kept) @ V.T - np.diag(strengths)))
-    assert found.advice.pruned_error == pytest.approx(error, rel=0.25)
+    assert found.advice.matrix_error_cut == pytest.approx(error, rel=0.25)
     assert error < float(np.linalg.norm(learned - np.diag(strengths)))

@@ -159,7 +159,7 @@ def test_symmetric_matrix_is_diagnosed_by_its_eigenvalues():
     # Law and atom hold the share of what is no outlier.
     mass = np.trapezoid(found.law.density, found.law.x) + found.law.atom
     assert mass == pytest.approx(1 - 2 / d, abs=1e-3)
-    assert found.advice.edge_error > found.advice.denoised_error
+    assert found.advice.matrix_error_lowered > found.advice.matrix_error_denoised
 
 
 def test_tied_matrix_is_the_square_of_the_plain_one():
@@ -175,9 +175,9 @@ def test_intervals_advice_and_errors_belong_together():
     found = diagnose_matrix(spiked(np.random.default_rng(10), (150, 200), [4.0, 2.5]))
     assert found.noise.low < 1 < found.noise.high
     parts, advice = found.errors, found.advice
-    assert advice.error**2 == pytest.approx(parts.noise + parts.shrinkage + parts.rotation)
-    assert advice.denoised_error < advice.pruned_error < advice.error
-    assert (advice.kept, parts.undetected, advice.edge_error) == (2, None, None)
+    assert advice.matrix_error**2 == pytest.approx(parts.noise + parts.shrinkage + parts.rotation)
+    assert advice.matrix_error_denoised < advice.matrix_error_cut < advice.matrix_error
+    assert (advice.kept, parts.undetected, advice.matrix_error_lowered) == (2, None, None)
     assert found.edges[1] < advice.cut < found.features[1].observed
     assert 0 < advice.reduction < 1
     mass = np.trapezoid(found.law.density, found.law.x)

@@ -26,6 +26,7 @@ from solvable.diagnose.diagnosis import (
     Exponent,
     MatrixDiagnosis,
     Rival,
+    Suggestion,
 )
 from solvable.diagnose.figures import TRIMMED, spectrum_figure
 from solvable.diagnose.report import example_spectra, matrix_cards, render_diagnose_report
@@ -65,7 +66,8 @@ def full() -> MatrixDiagnosis:
         exponent=Exponent(strengths=Estimate(0.8, 0.6, 1.0), strengths_p_value=0.3),
         rivals=(Rival("log-normal", -12.0, 0.2, 2),),
         candidates=(Rival("bulk+spikes", 30.0, 0.4), Rival("heavy-tailed", 17.66, 0.01)),
-        advice=Advice(3, 0.61, 1.72, 2.0, 1.0, 0.5, text="Keep the three."),
+        advice=Advice(3, 0.61, 1.72, 2.0, 1.0, 0.5, text="a cut would keep the three."),
+        suggestion=Suggestion(True),
         errors=ErrorParts(3.0, 0.5, 0.5, None, 16.0),
         initial=Comparison("random-like", 0, 1.0, 0.4, text="It was noise."),
     )
@@ -78,7 +80,12 @@ def noise() -> np.ndarray:
 def tailed() -> MatrixDiagnosis:
     exponent = Exponent(Estimate(2.67, 2.2, 3.1), 0.384, 0.2, 0.01, n_tail=60)
     return example(
-        "heavy-tailed", runner_up="bulk-decay", log_likelihood_ratio=1.2, exponent=exponent
+        "heavy-tailed",
+        runner_up="bulk-decay",
+        log_likelihood_ratio=1.2,
+        exponent=exponent,
+        suggestion=Suggestion(False, "edge", "there is no edge"),
+        layout="in rows",
     )
 
 
@@ -109,6 +116,7 @@ def test_the_cells_hold_the_numbers_with_their_intervals():
     assert tables.features_text(row) == "3"
     assert tables.strongest_text(row, interval=False) == "3.4"
     assert tables.kept_text(row) == "3 (61 %)"
+    assert [tables.cut_text(one) for one in (row, tail, refused())] == ["yes", "no: edge", "–"]
     assert (tables.tail_text(tail), tables.tail_p_text(tail)) == ("2.7 (2.2 to 3.1)", "0.38")
     # A matrix without a law of noise has no number of features, one with a law has zero.
     assert tables.features_text(tail) == tables.strongest_text(tail) == "–"
@@ -159,17 +167,6 @@ def test_layers_are_in_the_order_of_their_numbers():
     assert len(odd.matrices) == 4
 
 
-def test_noise_that_is_cut_is_not_worth_a_line():
-    nothing = full().advice
-    assert nothing is not None
-    empty = replace(nothing, kept=0, kept_share=0.0, denoised_error=0.0, text="Nothing.")
-    rows = (replace(full(), name="a", advice=empty), full())
-    assert words.pruning(Diagnosed("f", rows, n_arrays=2)) == [
-        "Cut at the edge of its bulk, the 2 matrices that have one keep 3 of 800 singular values.",
-        "layer.0.bulk+spikes: Keep the three.",
-    ]
-
-
 def test_names_that_differ_in_numbers_are_one_kind():
     rows = [replace(refused(), name=f"layer.{i}.key") for i in range(3)]
     other = replace(refused(), name="head")
@@ -189,10 +186,11 @@ def test_what_is_doubtful_and_refused_is_told():
     assert told["What has changed since the initial weights?"] == [
         "layer.0.bulk+spikes: It was noise."
     ]
-    pruned = told["What would pruning and denoising do?"]
-    assert pruned[0].startswith("Cut at the edge of its bulk, layer.0.bulk+spikes keeps 3 of 400")
-    assert pruned[1].startswith("The other 5 matrices have no bulk")
-    assert pruned[2] == "layer.0.bulk+spikes: Keep the three."
+    cuts = told["What would a cut at the edge keep?"]
+    assert cuts[0] == "layer.0.bulk+spikes: a cut would keep the three."
+    assert cuts[1].startswith("The matrix error is")
+    assert cuts[2] == "No cut is suggested for layer.0.heavy-tailed: there is no edge."
+    assert told["How were fused projections split?"] == ["layer.0.heavy-tailed: in rows."]
     bulk = fit_bulk(np.linalg.svd(noise(), compute_uv=False), noise().shape)
     either = words.doubts(Diagnosed("f", (example("bulk-decay", bulk=bulk),), n_arrays=1))
     assert either == [
@@ -202,7 +200,7 @@ def test_what_is_doubtful_and_refused_is_told():
     clear = replace(tailed(), log_likelihood_ratio=50.0, phase_p_value=0.001)
     doubt = words.doubts(Diagnosed("f", (clear,), n_arrays=1))
     assert doubt == [
-        "1 whose best law is still refuted (p below 0.02), so that neither features nor advice are "
+        "1 whose best law is still refuted (p below 0.02), so that neither features nor a cut are "
         "read off it: layer.0.heavy-tailed."
     ]
     control = Control(4, 0, "noise: 4 values have their like under random signs")
@@ -299,6 +297,11 @@ def test_a_small_picture_escapes_its_texts():
     assert root.attrib["aria-label"] == HOSTILE
 
 
+def test_layers_are_labelled_by_whole_numbers():
+    assert ticks((-0.4, 1.4), "linear", whole=True) == [0.0, 1.0]
+    assert 0.5 in ticks((-0.4, 1.4), "linear")
+
+
 @pytest.mark.parametrize(
     "limits", [(0.0, 1.0), (-3.0, 8.0), (0.97, 1.01), (1e-12, 3e-12), (0, 9e8)]
 )
@@ -334,6 +337,8 @@ def test_the_page_has_every_matrix_and_every_phase(tmp_path):
         "It was noise.",
         "solvable diagnose a b",
         "before.npz",
+        "W_cut = (U[:, :k] * s[:k]) @ Vt[:k]",
+        "Assumed layout: in rows.",
     ):
         assert part in plain
     for one in words.PHASES:

@@ -14,6 +14,7 @@ from solvable.diagnose.diagnosis import (
     Exponent,
     Feature,
     MatrixDiagnosis,
+    Suggestion,
 )
 from solvable.diagnose.tables import grouped, matrix_table
 
@@ -40,6 +41,7 @@ def transformer(layers: int = 25) -> Diagnosed:
                     features=(Feature(4.1, strength, 0.9),) * 40,
                     exponent=Exponent(Estimate(2.61, 2.08, 3.14), 0.384),
                     advice=Advice(40, 0.61, 2.0, 2.0, 1.0, 0.5),
+                    suggestion=Suggestion(False, "embedding", "an embedding"),
                 )
             )
     rows.append(MatrixDiagnosis("head.weight", (3, 4), "F32", "not fitted", "too small."))
@@ -60,7 +62,15 @@ def test_a_pipe_gets_everything():
     # Head, a heading per layer, a row per matrix.
     assert len(told) == 1 + 25 + 101
     row = told[2]
-    for cell in ("123", "1.00", "3.99 (3.88 to 4.11)", "2.6 (2.1 to 3.1)", "0.38", "40 (61 %)"):
+    for cell in (
+        "123",
+        "1.00",
+        "3.99 (3.88 to 4.11)",
+        "2.6 (2.1 to 3.1)",
+        "0.38",
+        "40 (61 %)",
+        "no: embedding",
+    ):
         assert cell in row
     assert "1024 x 4096" in row
 
@@ -72,12 +82,12 @@ def test_every_row_fits_in_the_window_and_is_one_line(width):
     assert max(map(len, told)) <= width
     # What stays wherever there is room for a name.
     assert all("bulk+spikes" in line for line in told[2:6])
-    assert ("intervals" in dropped) == (width < 160)
+    assert ("intervals" in dropped) == (width < 200)
     assert sum("…" in line for line in told) == 0 or width <= 80
 
 
 def test_less_is_left_out_in_a_wider_window():
-    left_out = [len(matrix_table(transformer(), width)[1]) for width in (60, 80, 100, 120, 160)]
+    left_out = [len(matrix_table(transformer(), width)[1]) for width in (60, 80, 100, 120, 200)]
     assert left_out == sorted(left_out, reverse=True)
     assert left_out[0] > left_out[-1] == 0
 

@@ -44,7 +44,8 @@ def diagnose(
     bulk of noise and signals beyond it, or as a power law, or as neither; each
     law is tested before it is believed. Told are the phase with its lead over
     the runner-up, noise, shrinkage, learned features with intervals, tail
-    exponent, and what pruning would keep. No data are needed.
+    exponent, and what a cut at the edge of the noise would keep. No data are needed;
+    the effect of a cut on the loss is to be measured on held-out data.
 
     Where names say query and key, the product query^T key of each attention head
     is a matrix of its own: which of its directions were learned, and is there
@@ -79,9 +80,9 @@ def diagnose(
     from solvable.arrays import check_integer
     from solvable.cli.terminal import note, progress_bar, status_line, write_json
     from solvable.diagnose.attention.file import AttentionRequest, attention_in
-    from solvable.diagnose.file import count_matrices, stored_arrays, useful_workers
+    from solvable.diagnose.file import count_matrices, split_file, stored_arrays, useful_workers
+    from solvable.diagnose.naming import counted
     from solvable.diagnose.report import DIRECTORY, content_of, fingerprint_of, write_files
-    from solvable.diagnose.words import counted
     from solvable.study.dispatch import count_workers
     from solvable.verbs import diagnose_weights
 
@@ -94,11 +95,12 @@ def diagnose(
         request = AttentionRequest(heads, tuple(pair or ()), inputs_first)
         attention = attention_in(weights, arrays, request)
         asked = f" {request} {attention.heads}" if attention.pairs else ""
+        parts = split_file(weights, heads)
         fingerprint = fingerprint_of(weights, initial, seed, asked)
     directory = output or DIRECTORY.default(weights.name, fingerprint)
     with DIRECTORY.reserved(directory, fingerprint):
         if not quiet:
-            matrices = counted(count_matrices(arrays), "matrix", "matrices")
+            matrices = counted(count_matrices(parts), "matrix", "matrices")
             note(f"{weights.name}: {matrices}, {counted(useful_workers(arrays, lanes), 'worker')}")
         with progress_bar(shown=not quiet) as show:
             found = diagnose_weights(

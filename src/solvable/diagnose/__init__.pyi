@@ -1,4 +1,5 @@
 from solvable.diagnose.attention.file import diagnose_heads as diagnose_heads
+from solvable.diagnose.cuts import cut_matrix as cut_matrix
 from solvable.diagnose.diagnosis import HeadDiagnosis as HeadDiagnosis
 from solvable.diagnose.diagnosis import MatrixDiagnosis as MatrixDiagnosis
 from solvable.diagnose.file import diagnose_file as diagnose_file

@@ -68,23 +68,37 @@ class Rival:
 
 @dataclass(frozen=True)
 class Advice:
-    """What pruning or denoising would keep, and the error it is predicted to leave."""
+    """What a cut at the edge of the bulk would keep, and the predicted error of the matrix.
+
+    Errors are Frobenius distances of the matrix, as an estimate, from the signals found behind it.
+    They are not the loss of the network.
+    """
 
     kept: int  # singular values beyond the bulk
     kept_share: float  # their share of the squared Frobenius norm
     cut: float  # where to cut: the edge of the bulk with its margin, in the unit of the file
-    error: float  # predicted Frobenius distance of the matrix from the signals found behind it
-    pruned_error: float  # the same after the values below the cut are set to zero
-    denoised_error: (
-        float  # after each value is replaced by the best one, which rotations leave alone
-    )
-    edge_error: float | None = None  # after all values are lowered by a threshold at the edge
+    matrix_error: float  # of the matrix as it is
+    matrix_error_cut: float  # with the values below the cut set to zero
+    matrix_error_denoised: float  # with each value at its best size, in the directions of the file
+    matrix_error_lowered: float | None = None  # with all values lowered by a threshold at the edge
     text: str = ""  # one sentence for a reader
 
     @property
     def reduction(self) -> float:
-        """Share of the predicted error that denoising takes away."""
-        return 1 - self.denoised_error / self.error if self.error > 0 else 0.0
+        """Share of the predicted matrix error that denoising takes away."""
+        return 1 - self.matrix_error_denoised / self.matrix_error if self.matrix_error > 0 else 0.0
+
+
+@dataclass(frozen=True)
+class Suggestion:
+    """Whether a cut at the edge of the bulk is worth a trial on held-out data."""
+
+    suggested: bool
+    # Why not, in a word: "embedding", "fused" (a fused projection), "edge" (there is none), "nothing"
+    # (stands out), "norm" (less than half of the squared norm would be left), "lead" (below 10
+    # nats) or "change" (since the initial weights, by the same rules); empty if suggested.
+    reason: str = ""
+    text: str = ""  # the reason as a clause
 
 
 @dataclass(frozen=True)
@@ -175,7 +189,11 @@ class MatrixDiagnosis:
     candidates : tuple of Rival
         Laws of the phases, best first.
     advice : Advice or None
-        What to prune or denoise.
+        What a cut at the edge of the bulk would keep; None where there is no bulk.
+    suggestion : Suggestion or None
+        Whether such a cut is worth a trial; None where nothing was fitted.
+    layout : str
+        Of a fused projection: how it was split, or why it was not.
     errors : ErrorParts or None
         Where the predicted distance to the signals comes from.
     law : Curve or None
@@ -211,6 +229,8 @@ class MatrixDiagnosis:
     rivals: tuple[Rival, ...] = ()
     candidates: tuple[Rival, ...] = ()
     advice: Advice | None = None
+    suggestion: Suggestion | None = None
+    layout: str = ""
     errors: ErrorParts | None = None
     law: Curve | None = None
     values: np.ndarray | None = None

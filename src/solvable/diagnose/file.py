@@ -14,8 +14,10 @@ import numpy as np
 
 from solvable.arrays import check_integer
 from solvable.diagnose.attention.file import AttentionRequest, attention_in, each_head
+from solvable.diagnose.attention.pairs import heads_of
 from solvable.diagnose.diagnosis import NOT_FITTED, Diagnosed, HeadDiagnosis, MatrixDiagnosis
 from solvable.diagnose.matrix import diagnose_matrix
+from solvable.diagnose.roles import split_arrays
 from solvable.diagnose.weights import StoredArray, iter_weights
 from solvable.errors import InvalidData, MemoryLimitExceeded
 
@@ -25,6 +27,7 @@ def diagnose_file(
     *,
     initial: str | Path | None = None,
     tied: bool = False,
+    heads: int | None = None,
     workers: int = 1,
     seed: int = 0,
 ) -> Iterator[MatrixDiagnosis]:
@@ -39,6 +42,9 @@ def diagnose_file(
     tied : bool
         Whether to diagnose the product of each matrix with itself, as a quadratic network learns
         it.
+    heads : int, optional
+        Attention heads, by which fused projections that hold them in turn are split; default what
+        the metadata of the file or ``config.json`` beside it say.
     workers : int
         Processes; the result does not depend on their number.
     seed : int
@@ -47,8 +53,8 @@ def diagnose_file(
     Yields
     ------
     MatrixDiagnosis
-        One per array, in the order of the file; what cannot be fitted says why, and the rest goes
-        on.
+        One per array, in the order of the file; fused projections as their parts. What cannot be
+        fitted has its reason, and the rest goes on.
 
     Raises
     ------
@@ -64,11 +70,13 @@ def diagnose_file(
     """
     check_integer("workers", workers, 1)
     check_integer("seed", seed, 0)
-    before = {} if initial is None else {stored.name: stored for stored in iter_weights(initial)}
+    known = heads_of(Path(path), heads)
+    before = {}
+    if initial is not None:
+        before = {stored.name: stored for stored in split_arrays(iter_weights(initial), known)}
     missing = initial is not None
-    tasks = (
-        (stored, before.get(stored.name), missing, tied, seed) for stored in iter_weights(path)
-    )
+    arrays = split_arrays(iter_weights(path), known)
+    tasks = ((stored, before.get(stored.name), missing, tied, seed) for stored in arrays)
     if workers == 1:
         for task in tasks:
             yield _diagnose_stored(*task)
@@ -111,7 +119,7 @@ def _diagnose_stored(
         seed=seed,
     )
     note = (f"initial weights: {refusal}",) if refusal else ()
-    return replace(row, notes=(*row.notes, *note))
+    return replace(row, notes=(*row.notes, *note), layout=stored.layout)
 
 
 def _initial(stored: StoredArray, before: StoredArray | None) -> tuple[np.ndarray | None, str]:
@@ -128,6 +136,11 @@ def stored_arrays(path: Path) -> list[StoredArray]:
     if not arrays:
         raise InvalidData(f"{path} holds no array; pass a file of weights.")
     return arrays
+
+
+def split_file(path: Path, heads: int | None = None) -> list[StoredArray]:
+    """Arrays of a file, fused projections as their parts."""
+    return list(split_arrays(stored_arrays(path), heads_of(path, heads)))
 
 
 def count_matrices(arrays: Sequence[StoredArray]) -> int:
@@ -152,7 +165,9 @@ def diagnose_whole(
 ) -> Diagnosed:
     """Diagnose all arrays, then all heads; what was done is kept if the user interrupts."""
     arrays = stored_arrays(path)
-    attention = attention_in(path, arrays, request or AttentionRequest())
+    request = request or AttentionRequest()
+    attention = attention_in(path, arrays, request)
+    arrays = split_file(path, request.heads)
     heads: list[HeadDiagnosis] = []
     # Sums over the arrays so far: their number may be in the thousands.
     matrices = np.cumsum([len(array.shape) > 1 for array in arrays])
@@ -162,7 +177,9 @@ def diagnose_whole(
     rows: list[MatrixDiagnosis] = []
     started = time.monotonic()
     try:
-        for row in diagnose_file(path, initial=initial, seed=seed, workers=lanes):
+        for row in diagnose_file(
+            path, initial=initial, heads=request.heads, seed=seed, workers=lanes
+        ):
             rows.append(row)
             if progress is not None:
                 spent, whole = float(costs[len(rows) - 1]), float(costs[-1])

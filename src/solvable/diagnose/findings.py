@@ -114,7 +114,7 @@ def exponent_of(
 def errors_and_advice(
     spectrum: Spectrum, fit: BulkFit, decay: Decay | None
 ) -> tuple[ErrorParts, Advice]:
-    """Where the distance to the signals comes from, and what would lower it."""
+    """Where the distance to the signals comes from, and what a cut would keep and leave of it."""
     spikes, unit, count = fit.spikes, spectrum.unit, int(fit.spikes.observed.size)
     y = np.abs(spectrum.ordered(fit))
     cosines = np.sqrt(spikes.short_overlap * spikes.long_overlap)
@@ -137,10 +137,11 @@ def errors_and_advice(
     gain = 1 - np.sqrt(errors.denoised / total) if total else 0.0
     cut_gain = 1 - np.sqrt(errors.cut / total) if total else 0.0
     text = (
-        f"Keep {count} of {y.size} {what} ({share:.0%} of the squared norm): the predicted error "
-        f"falls by {cut_gain:.0%}, with the best size of each by {gain:.0%}."
+        f"a cut at the edge of the bulk would keep {count} of {y.size} {what} and "
+        f"{100 * share:.0f} % of the squared norm; the predicted matrix error would fall by "
+        f"{100 * cut_gain:.0f} %, with the best size of each value by {100 * gain:.0f} %."
         if count
-        else "Nothing stands out of the noise: there is nothing to keep."
+        else "nothing stands out of the noise: a cut would keep nothing."
     )
     root = np.sqrt([total, errors.cut, errors.denoised, errors.edge]) * unit
     advice = Advice(

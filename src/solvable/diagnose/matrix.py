@@ -11,6 +11,7 @@ import numpy as np
 from solvable.arrays import to_numpy
 from solvable.diagnose.bulk_fit import BulkFit, first_outliers
 from solvable.diagnose.bulk_law import WholeBulk
+from solvable.diagnose.cuts import suggestion_of
 from solvable.diagnose.diagnosis import (
     NOT_FITTED,
     REFUTED,
@@ -29,6 +30,7 @@ from solvable.diagnose.findings import (
 )
 from solvable.diagnose.phase_likelihood import PhaseLaw, phase_laws
 from solvable.diagnose.rivals import goodness_of, rivals_of, tail_of
+from solvable.diagnose.roles import role_of
 from solvable.diagnose.spectrum import Spectrum, in_unit, read_spectrum
 from solvable.errors import InvalidData
 
@@ -46,19 +48,21 @@ def diagnose_matrix(
     r"""Bulk, learned features, tail and phase of one matrix.
 
     The phase is that of the likeliest law, each parameter at a price
-    (:func:`solvable.diagnose.phase_likelihood.phase_laws`); features, noise, shrinkage and advice
+    (:func:`solvable.diagnose.phase_likelihood.phase_laws`); features, noise, shrinkage and cut
     are given where that law has a bulk that is not refuted. A feature must also be larger than
     every value of the same matrix under random signs, of its entries and of their cosines along
     rows, columns and both: those keep heavy tails, unequal variances and correlations. A matrix
     whose largest value is not is random-like. A tail is fitted only where it has none, because the edge
     of noise passes for a power law. Symmetric matrices are diagnosed by their eigenvalues.
+    A cut is suggested where it keeps half of the squared norm and the phase leads by 10 nats, never
+    of an embedding or a fused projection, and only if the change since ``initial`` passes as well.
 
     Parameters
     ----------
     weights : ndarray of shape (p, q) or (p, ...)
         Further axes are joined, as for a convolution.
     name, dtype : str
-        Carried to the result.
+        Carried to the result; embeddings and fused projections are recognised by ``name``.
     precision : float
         Relative spacing of the stored numbers: singular values below its noise are zero.
     initial : ndarray, optional
@@ -109,16 +113,8 @@ def diagnose_matrix(
             start = diagnose_matrix(initial, precision=precision, tied=tied, seed=seed)
             change = np.asarray(weights, dtype=np.float64) - initial
             difference = diagnose_matrix(change, name=name, precision=precision, seed=seed)
-            compared: Comparison | None = _against_initial(
-                row,
-                start,
-                difference,
-                float(np.linalg.norm(change)),
-                float(np.linalg.norm(initial)),
-            )
-        else:
-            compared = None
-    return replace(row, initial=compared)
+            row = replace(row, initial=_against_initial(row, start, difference, change, initial))
+    return replace(row, suggestion=suggestion_of(row, role_of(name, shape)))
 
 
 @cache
@@ -293,11 +289,16 @@ def _against_initial(
     row: MatrixDiagnosis,
     start: MatrixDiagnosis,
     difference: MatrixDiagnosis,
-    change: float,
-    norm: float,
+    change: np.ndarray,
+    initial: np.ndarray,
 ) -> Comparison:
     """Compare with the weights before training."""
-    relative = change / norm if norm > 0 else None
+    # In units of the largest entry, as squares of extreme ones leave the range of numbers.
+    unit = float(np.abs(initial).max()) if initial.size else 0.0
+    relative = None
+    if unit > 0:
+        norm = float(np.linalg.norm(np.asarray(initial, dtype=np.float64) / unit))
+        relative = float(np.linalg.norm(change / unit)) / norm
     text = f"{start.phase} before training, {row.phase} after; the change is {difference.phase}"
     return Comparison(
         start.phase,

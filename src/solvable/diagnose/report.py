@@ -14,6 +14,7 @@ import numpy as np
 from solvable.diagnose import tables, words
 from solvable.diagnose.attention import words as attention
 from solvable.diagnose.attention.figures import head_figure, overview
+from solvable.diagnose.cut_words import SNIPPET
 from solvable.diagnose.diagnosis import Curve, Diagnosed, Estimate, Feature, MatrixDiagnosis
 from solvable.diagnose.figures import spectrum_figure
 from solvable.diagnose.noise import RectangularNoise
@@ -111,6 +112,7 @@ def render_diagnose_report(found: Diagnosed, path: str | Path, *, command: str =
 def _html(found: Diagnosed, command: str) -> str:
     environment = page_environment("solvable.diagnose")
     environment.filters["broken"] = _broken
+    environment.filters["coded"] = _coded
     return environment.get_template("diagnose.html.jinja").render(
         found=found,
         words=words,
@@ -136,6 +138,14 @@ def _broken(name: str) -> Markup:
     return Markup(text)
 
 
+def _coded(text: str) -> Markup:
+    """Sentence in which the code for a cut is set as code."""
+    from markupsafe import Markup, escape
+
+    code = str(escape(SNIPPET))
+    return Markup(str(escape(text)).replace(code, f"<code>{code}</code>"))
+
+
 def matrix_cards(found: Diagnosed) -> list[Card]:
     """Every fitted matrix as it stands on the page."""
     shown = []
@@ -154,7 +164,7 @@ def head_pictures(found: Diagnosed) -> list[tuple[str, str]]:
     if not any(row.fitted for row in found.heads):
         return []
     whole = overview(found.heads)
-    pictures = [(whole.caption, small_picture(whole, label=whole.title))]
+    pictures = [(whole.caption, small_picture(whole, label=whole.title, whole=True))]
     for row in attention.outstanding(found.heads)[:11]:
         figure = head_figure(row)
         label = f"Singular values of {row.name}: {row.phase}"

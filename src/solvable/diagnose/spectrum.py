@@ -161,6 +161,12 @@ def _largest(matrix: np.ndarray) -> float:
         raise InvalidData(f"{count} of {matrix.size} entries are not finite.")
     if largest == 0:
         raise InvalidData("all entries are zero.")
+    smallest, most = 1e-301, 1e301  # beyond them densities and sums of squares leave the range
+    if not smallest <= largest <= most:
+        raise InvalidData(
+            f"its largest entry {largest:.3g} is out of range; allowed: {smallest:g} to {most:g}. "
+            "Multiply the matrix by a constant."
+        )
     if low == high:
         raise InvalidData(f"all entries are {low:.6g}: the matrix has rank one.")
     return largest

@@ -21,9 +21,12 @@ WIDTH, HEIGHT = 340, 190  # of a picture, in the units of its view box
 LEFT, RIGHT, TOP, BOTTOM = 8, 8, 8, 22
 
 
-def small_picture(figure: Figure, *, label: str = "") -> str:
-    """Draw a figure as a small SVG element without title, legend and vertical axis."""
-    canvas = SmallCanvas()
+def small_picture(figure: Figure, *, label: str = "", whole: bool = False) -> str:
+    """Draw a figure as a small SVG element without title, legend and vertical axis.
+
+    ``whole`` labels the horizontal axis at whole numbers alone.
+    """
+    canvas = SmallCanvas(whole=whole)
     draw(figure, canvas)
     return canvas.markup(label or figure.title)
 
@@ -31,7 +34,8 @@ def small_picture(figure: Figure, *, label: str = "") -> str:
 class SmallCanvas:
     """Canvas of :func:`small_picture`: a back end for inline SVG."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, whole: bool = False) -> None:
+        self.whole = whole
         self.parts: list[str] = []
         self.frame: Frame | None = None
 
@@ -40,7 +44,7 @@ class SmallCanvas:
         self.frame = frame
         floor = HEIGHT - BOTTOM
         self.parts.append(f'<path class="axis" d="M{LEFT} {floor}H{WIDTH - RIGHT}"/>')
-        for value in ticks(frame.x_limits, frame.x_scale):
+        for value in ticks(frame.x_limits, frame.x_scale, whole=self.whole):
             x = float(self._x(np.array([value]))[0])
             self.parts.append(f'<path class="axis" d="M{x:.1f} {floor}v4"/>')
             text = escape(format_number(value, 3))
@@ -141,12 +145,12 @@ def _placed(values: np.ndarray, scale: Scale, limits: Limits) -> np.ndarray:
     return positions(values, scale, limits)
 
 
-def ticks(limits: Limits, scale: Scale) -> list[float]:
-    """Round numbers within the limits of an axis, six at most."""
+def ticks(limits: Limits, scale: Scale, *, whole: bool = False) -> list[float]:
+    """Round numbers within the limits of an axis, six at most; whole ones where asked."""
     from matplotlib.ticker import LogLocator, MaxNLocator
 
     low, high = limits
-    places = MaxNLocator(5, steps=[1, 2, 5, 10]).tick_values(low, high)
+    places = MaxNLocator(5, steps=[1, 2, 5, 10], integer=whole).tick_values(low, high)
     if scale == "log" and np.floor(np.log10(high)) > np.ceil(np.log10(low)):
         places = LogLocator(numticks=6).tick_values(low, high)
     return [float(place) for place in places if low <= place <= high]

@@ -59,10 +59,23 @@ def tail_p_text(row: MatrixDiagnosis) -> str:
 
 
 def kept_text(row: MatrixDiagnosis) -> str:
-    """What pruning keeps: values, and their share of the squared norm, such as "40 (61 %)"."""
+    """What a cut would keep: values, and their share of the squared norm, such as "40 (61 %)"."""
     if row.advice is None:
         return MISSING
     return f"{row.advice.kept} ({100 * row.advice.kept_share:.0f} %)"
+
+
+def cut_text(row: MatrixDiagnosis) -> str:
+    """Whether a cut is suggested: "yes", or why not, such as "no: norm"."""
+    if row.suggestion is None:
+        return MISSING
+    return "yes" if row.suggestion.suggested else f"no: {row.suggestion.reason}"
+
+
+def cut_parts(row: MatrixDiagnosis) -> tuple[str, str]:
+    """Whether a cut is suggested and the reason against it, apart."""
+    text, _, reason = cut_text(row).partition(": ")
+    return text, reason
 
 
 def probability_text(value: float | None) -> str:
@@ -102,7 +115,8 @@ def facts(row: MatrixDiagnosis) -> list[tuple[str, str]]:
         ("tail exponent", tail_text(row)),
         ("p of the power law", tail_p_text(row)),
         ("decay of strengths", estimate_text(exponent.strengths if exponent else None)),
-        ("kept by pruning", kept_text(row)),
+        ("a cut would keep", kept_text(row)),
+        ("cut suggested", cut_text(row)),
         ("zeros", str(row.zeros) if row.zeros else MISSING),
     ]
     return [(name, value) for name, value in pairs if value != MISSING]
@@ -121,16 +135,17 @@ class Column(NamedTuple):
 
 
 COLUMNS = (
-    Column("size", size_text, 4),
+    Column("size", size_text, 5),
     Column("phase", lambda row: row.phase),
-    Column("lead", lead_text, 5),
+    Column("lead", lead_text, 6),
     Column("noise", lambda row: estimate_text(row.noise, interval=False), 2),
-    Column("shrinkage", lambda row: estimate_text(row.shrinkage, interval=False), 6),
+    Column("shrinkage", lambda row: estimate_text(row.shrinkage, interval=False), 7),
     Column("features", features_text),
     Column("strongest", strongest_text),
     Column("tail exponent", tail_text),
     Column("p", tail_p_text, 1),
-    Column("kept", kept_text, 3),
+    Column("kept", kept_text, 4),
+    Column("cut?", cut_text, 3),
 )
 
 # Cells without intervals, for narrow windows.

@@ -51,6 +51,10 @@ def _row(row: MatrixDiagnosis) -> dict[str, Any]:
         "phase_p_value": row.phase_p_value,
         "features": len(row.features) if row.fitted else None,
         **numbers,
+        "kept": row.advice.kept if row.advice else None,
+        "kept_share": row.advice.kept_share if row.advice else None,
+        "cut_suggested": row.suggestion.suggested if row.suggestion else None,
+        "no_cut_because": (row.suggestion.reason or None) if row.suggestion else None,
         "reason": row.reason,
     }
 

@@ -47,6 +47,8 @@ class StoredArray:
         Relative spacing of the stored type; 0 for integers.
     reader : callable
         Returns the entries, or raises :class:`InvalidData`.
+    layout : str
+        Of a fused projection: how it was split, or why it was not.
     """
 
     name: str
@@ -54,6 +56,7 @@ class StoredArray:
     dtype: str
     precision: float
     reader: Callable[[], np.ndarray]
+    layout: str = ""
 
     def read(self) -> np.ndarray:
         """Entries as stored, except that half of single precision comes as single precision."""
@@ -128,7 +131,7 @@ def _header(path: Path) -> tuple[dict[str, Any], int, int]:
         if total < 8 or length > min(total - 8, HEADER_LIMIT):
             raise InvalidData(
                 f"{path} is cut or no safetensors file: it has {total} bytes and announces a header "
-                f"of {length}. Save it anew."
+                f"of {length}. Save it again."
             )
         text = stream.read(length)
     try:

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import math
-import re
-from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
 
+from solvable.diagnose import cut_words
 from solvable.diagnose.diagnosis import REFUTED, Diagnosed, MatrixDiagnosis
+from solvable.diagnose.naming import NAMED, counted, kinds, listed
 from solvable.diagnose.tables import estimate_text, probability_text
-
-NAMED = 3  # matrices that a sentence names; of more, their number
 
 CLEAR_LEAD = 2.0  # nats over the runner-up from which a phase is told from it: odds of 7
 
@@ -34,30 +30,30 @@ PHASES = (
         "none beyond those of the same matrix under random signs",
         "nothing that was learned stands out of the noise: the matrix was hardly trained, is not "
         "used, or what it learned is below the threshold of detection",
-        "look whether the matrix is trained and used at all; --initial tells noise that was there "
-        "from the start from noise that came with training",
+        "look whether the matrix is trained and used at all; noise may be in use, as the random rows "
+        "of embeddings are; --initial separates noise of the start from noise of the training",
     ),
     Phase(
         "bleeding-out",
         "a bulk of noise, and a value that has only just left it",
         "a feature at the threshold of detection: it is there, but its direction is mostly noise",
-        "expect more of it from more data, or from less noise by a stronger weight decay; pruning "
-        "at the edge keeps directions that are mostly noise",
+        "expect more of it from more data, or from less noise by a stronger weight decay; a cut at "
+        "the edge would keep directions that are mostly noise",
     ),
     Phase(
         "bulk+spikes",
         "a bulk of noise, and values clearly beyond its edge",
         "the values beyond the edge are learned features, and the bulk is noise, of the initial "
         "weights or of the training data",
-        "prune at the edge, or denoise; if the noise came with training, a stronger weight decay "
-        "should lower it",
+        "see below what a cut at the edge would keep, and measure the loss of the network with it; "
+        "if the noise came with training, a stronger weight decay should lower it",
     ),
     Phase(
         "bulk-decay",
         "values go over from the bulk into the outliers without a gap, or decay with neither an "
         "edge nor a power law",
         "many features were learned, and the weaker ones cannot be told from noise one by one",
-        "where there is an edge, denoise rather than cut at it, as features lie below it too; judge "
+        "where there is an edge, expect a cut at it to lose features, as some lie below it; judge "
         "training by how the matrix changes, with --initial, rather than by one number",
     ),
     Phase(
@@ -71,46 +67,9 @@ PHASES = (
         "rank-collapse",
         "nine in ten singular values are zero",
         "few directions are left: a strong penalty, a product of thin factors, or dead units",
-        "store it as two thin factors; if the error is too large, lower the penalty",
+        "two thin factors would store the same matrix; if the loss is too large, lower the penalty",
     ),
 )
-
-
-def counted(number: int, noun: str, plural: str = "") -> str:
-    """Write a number with its noun."""
-    return f"{number} {noun if number == 1 else plural or noun + 's'}"
-
-
-def listed(names: Sequence[str], most: int = NAMED) -> str:
-    """Write names as a list, the first few of many."""
-    if len(names) <= most:
-        head, last = names[:-1], names[-1]
-        return f"{', '.join(head)} and {last}" if head else last
-    return f"{', '.join(names[:most])} and {len(names) - most} more"
-
-
-def kinds(
-    rows: Sequence[MatrixDiagnosis], among: Sequence[MatrixDiagnosis], most: int = NAMED
-) -> str:
-    """Write which matrices are meant; names that differ in their numbers alone are one kind."""
-    if len(rows) <= min(most, 2):
-        return listed([row.name for row in rows])
-    mine: dict[str, list[str]] = {}
-    for row in rows:
-        mine.setdefault(_kind(row.name), []).append(row.name)
-    totals = Counter(_kind(row.name) for row in among)
-    order = sorted(mine, key=lambda kind: -len(mine[kind]))
-    lines = []
-    for kind in order[:most]:
-        names, total = mine[kind], totals[kind]
-        part = f", all {total}" if len(names) == total else f", {len(names)} of {total}"
-        lines.append(names[0] if len(names) == 1 else f"{kind}{part}")
-    more = sum(len(mine[kind]) for kind in order[most:])
-    return "; ".join(lines) + (f"; and {more} more" if more else "")
-
-
-def _kind(name: str) -> str:
-    return re.sub(r"\d+", "*", name)
 
 
 def subject(found: Diagnosed) -> str:
@@ -176,54 +135,23 @@ def legend(found: Diagnosed) -> list[str]:
     if any(row.exponent and row.exponent.spectrum for row in found.fitted):
         lines.append("p: of the power law, which is refuted below 0.1.")
     if any(row.advice for row in found.fitted):
-        lines.append("kept: values beyond the bulk, and their share of the squared norm.")
+        lines.append(
+            "kept: values that a cut at the edge of the bulk would keep, and their share of the "
+            "squared norm; cut?: whether such a cut is worth a trial, and if not, why."
+        )
     return [" ".join(lines)] if lines else []
 
 
 def sections(found: Diagnosed) -> list[tuple[str, list[str]]]:
     """Questions with their answers, as far as there are answers."""
     pairs = (
-        ("What would pruning and denoising do?", pruning(found)),
+        ("What would a cut at the edge keep?", cut_words.cuts(found)),
+        ("How were fused projections split?", cut_words.layouts(found)),
         ("What has changed since the initial weights?", changes(found)),
         ("How sure is it?", doubts(found)),
         ("What was not fitted?", refusals(found)),
     )
     return [(title, sentences) for title, sentences in pairs if sentences]
-
-
-def pruning(found: Diagnosed) -> list[str]:
-    """What pruning and denoising would keep, over all matrices and where it does most."""
-    advised = [row for row in found.fitted if row.advice is not None]
-    if not advised:
-        return []
-    kept = sum(row.advice.kept for row in advised if row.advice)
-    values = sum(smaller_side(row) for row in advised)
-    lines = [f"Cut at the edge of its bulk, {_those(advised)} {kept} of {values} singular values."]
-    # Where nothing is kept, nothing but noise is lost; that is not worth a line.
-    keeping = [row.advice for row in advised if row.advice and row.advice.kept]
-    names = {id(row.advice): row.name for row in advised}
-    gains = sorted(keeping, key=lambda advice: -advice.reduction)
-    without = len(found.fitted) - len(advised)
-    if without:
-        verb = "matrix has" if without == 1 else "matrices have"
-        lines.append(
-            f"The other {counted(without, verb, verb)} no bulk of independent noise: there is "
-            "no edge at which to cut."
-        )
-    return lines + [
-        f"{names[id(advice)]}: {advice.text}" for advice in gains[:NAMED] if advice.text
-    ]
-
-
-def _those(rows: Sequence[MatrixDiagnosis]) -> str:
-    if len(rows) == 1:
-        return f"{rows[0].name} keeps"
-    return f"the {len(rows)} matrices that have one keep"
-
-
-def smaller_side(row: MatrixDiagnosis) -> int:
-    """Number of singular values of a matrix; further axes are joined."""
-    return min(row.shape[0], math.prod(row.shape[1:])) if len(row.shape) > 1 else 0
 
 
 def changes(found: Diagnosed) -> list[str]:
@@ -285,7 +213,7 @@ def doubts(found: Diagnosed) -> list[str]:
         which = kinds(refuted, found.matrices)
         lines.append(
             f"{len(refuted)} whose best law is still refuted (p below {REFUTED:g}), so that neither "
-            f"features nor advice are read off it: {which}."
+            f"features nor a cut are read off it: {which}."
         )
     return lines
 
@@ -316,7 +244,8 @@ def remarks(row: MatrixDiagnosis) -> list[str]:
     if row.errors is not None:
         lines.append(error_sentence(row))
     if row.advice is not None and row.advice.text:
-        lines.append(row.advice.text)
+        lines.append(sentence(row.advice.text.rstrip(".")))
+    lines += cut_words.remarks(row)
     if row.control is not None and row.control.confirmed:
         lines.append(sentence(row.control.text))
     if row.initial is not None and row.initial.text:
@@ -327,7 +256,7 @@ def remarks(row: MatrixDiagnosis) -> list[str]:
 
 
 def error_sentence(row: MatrixDiagnosis) -> str:
-    """Where the distance to the learned signals is predicted to come from."""
+    """Where the error of the matrix, as an estimate of the signals, is predicted to come from."""
     parts = row.errors
     assert parts is not None
     total = parts.noise + parts.shrinkage + parts.rotation + (parts.undetected or 0.0)
@@ -340,7 +269,8 @@ def error_sentence(row: MatrixDiagnosis) -> str:
     shares = [f"{name} {100 * value / total:.0f} %" for name, value in named if value and total > 0]
     share = 100 * total / parts.norm if parts.norm > 0 else 0.0
     return (
-        f"Predicted squared distance to the learned signals: {share:.0f} % of the squared norm"
+        f"Predicted squared matrix error (distance to the learned signals): {share:.0f} % of the "
+        "squared norm"
         f"{' (' + ', '.join(shares) + ')' if shares else ''}."
     )
 

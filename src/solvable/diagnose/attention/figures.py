@@ -44,7 +44,7 @@ def overview(heads: Sequence[HeadDiagnosis]) -> Figure:
     numbers = {name: number for number, name in enumerate(layers)}
     sizes = {name: sum(row.pair == name for row in heads) for name in layers}
     rows = [row for row in heads if row.learned is not None]
-    # Heads of a layer beside each other.
+    # Heads of a layer next to each other.
     places = [
         numbers[row.pair] + 0.7 * (((row.head or 0) + 0.5) / sizes[row.pair] - 0.5) for row in rows
     ]
@@ -52,7 +52,7 @@ def overview(heads: Sequence[HeadDiagnosis]) -> Figure:
     return Figure(
         name="attention heads",
         title="Learned directions of every attention head",
-        x_label="layer, its heads beside each other",
+        x_label="layer, its heads next to each other",
         y_label="directions that stand out",
         series=[Series("heads", np.array(places), np.array(counts), kind="points", colour=2)],
         caption=(

@@ -138,7 +138,9 @@ def named_pairs(arrays: Sequence[StoredArray]) -> tuple[list[AttentionPair], lis
     for name, stored in by_name.items():
         layout = _layout(name)
         if layout:
-            pairs.append(AttentionPair(_shared(name), stored, stored, layout, _inputs_first(name)))
+            # Three times as many rows as columns are outputs, whatever the name suggests.
+            first = _inputs_first(name) and stored.shape[0] != 3 * stored.shape[-1]
+            pairs.append(AttentionPair(_shared(name), stored, stored, layout, first))
             continue
         other = _counterpart(name, NAMES)
         if other is None:

@@ -1,0 +1,238 @@
+"""Loss on held-out data before and after each cut that ``solvable diagnose`` suggests.
+
+    python benchmarks/diagnose_suggestions.py [--quick] [--workers 2] [--first-seed 0]
+
+Small networks of ``diagnose_networks.py`` are trained, three seeds each (one with ``--quick``), and
+diagnosed. Each matrix with a bulk is cut at its edge alone, whether that is suggested or not, and all
+suggested cuts of a network are made together. Printed as Markdown: every suggested cut, the largest
+loss first; then the cuts that are not suggested, by reason. The bound: of the suggested cuts at most
+one in twenty raises the loss by more than 5 %.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from diagnose_networks import NETWORKS, held_out_loss, train
+from gemm import exit_status, one_thread, show
+from safetensors.torch import save_file
+from torch import Tensor, nn
+
+from solvable.diagnose import MatrixDiagnosis, cut_matrix, diagnose_file, diagnose_matrix
+from solvable.diagnose.attention.pairs import Heads
+from solvable.diagnose.roles import Part, parts_of
+
+HARM = 1.05  # loss after over loss before from which a cut has done harm
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A cut of one matrix, or of all that are suggested in a network."""
+
+    network: str
+    seed: int
+    matrix: str
+    kept: int
+    values: int
+    share: float
+    lead: float
+    reason: str  # why it is not suggested; empty if it is
+    reason_with_initial: str  # the same with the initial weights
+    before: float
+    after: float
+
+    @property
+    def ratio(self) -> float:
+        """Loss after the cut over the loss before it."""
+        return self.after / self.before
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Trials of one trained network."""
+
+    network: str
+    seed: int
+    loss: float
+    matrices: int  # that were fitted
+    trials: list[Trial]
+    together: float | None  # loss with all suggested cuts, where there are two or more
+    seconds: float  # of CPU time
+
+
+def part_in(name: str, arrays: dict[str, np.ndarray]) -> tuple[str, Part | None]:
+    """Array that holds a diagnosed matrix, and its part if it is a fused projection."""
+    whole, _, label = name.partition("[")
+    if not label:
+        return name, None
+    parts, _ = parts_of(whole, {key: array.shape for key, array in arrays.items()}, Heads())
+    return whole, next(part for part in parts if part.name == label.rstrip("]"))
+
+
+def placed(whole: np.ndarray, part: Part | None, matrix: np.ndarray) -> np.ndarray:
+    """An array with a matrix in the place of a part."""
+    if part is None:
+        return matrix
+    copy = whole.copy()
+    copy[(slice(None),) * part.axis + (part.rows,)] = matrix
+    return copy
+
+
+def set_array(model: nn.Module, name: str, array: np.ndarray) -> None:
+    """Write an array into a network."""
+    with torch.no_grad():
+        model.get_parameter(name).copy_(torch.from_numpy(np.ascontiguousarray(array)))
+
+
+def try_cuts(index: int, seed: int) -> Outcome:
+    """Train a network, diagnose it, and make its cuts one by one, then those suggested together."""
+    torch.set_num_threads(1)
+    started = time.process_time()
+    network = NETWORKS[index]
+    model, before = train(network, seed)
+    loss = held_out_loss(network, model)
+    rows = _diagnosed(model.state_dict())
+    arrays = {name: value.numpy().copy() for name, value in model.state_dict().items()}
+    start = {name: value.numpy() for name, value in before.items()}
+    trials, suggested = [], []
+    for row in rows:
+        if row.advice is None or row.suggestion is None:
+            continue
+        name, part = part_in(row.name, arrays)
+        old = arrays[name] if part is None else part.of(arrays[name])
+        new = cut_matrix(old, row)
+        set_array(model, name, placed(arrays[name], part, new))
+        after = held_out_loss(network, model)
+        set_array(model, name, arrays[name])
+        with_initial = row.suggestion.reason
+        if row.suggestion.suggested:
+            suggested.append((name, part, new))
+            old_start = start[name] if part is None else part.of(start[name])
+            changed = diagnose_matrix(old, name=row.name, precision=2.0**-23, initial=old_start)
+            with_initial = changed.suggestion.reason if changed.suggestion else ""
+        trials.append(
+            Trial(
+                network.name, seed, row.name, row.advice.kept, len(row.values),
+                row.advice.kept_share, row.log_likelihood_ratio or 0.0,
+                row.suggestion.reason, with_initial, loss, after,
+            )
+        )  # fmt: skip
+    together = None
+    if len(suggested) > 1:
+        for name, part, new in suggested:
+            now = model.state_dict()[name].numpy().copy()
+            set_array(model, name, placed(now, part, new))
+        together = held_out_loss(network, model)
+    fitted = sum(row.fitted for row in rows)
+    return Outcome(
+        network.name, seed, loss, fitted, trials, together, time.process_time() - started
+    )
+
+
+def _diagnosed(state: dict[str, Tensor]) -> list[MatrixDiagnosis]:
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory) / "weights.safetensors"
+        save_file({name: value.contiguous() for name, value in state.items()}, path)
+        return list(diagnose_file(path))
+
+
+def outcomes(seeds: Sequence[int], workers: int) -> list[Outcome]:
+    """Every network with every seed."""
+    tasks = [(index, seed) for index in range(len(NETWORKS)) for seed in seeds]
+    found = []
+    with ProcessPoolExecutor(workers) as pool:
+        for outcome in pool.map(try_cuts, *zip(*tasks, strict=True)):
+            found.append(outcome)
+            print(
+                f"{outcome.network} {outcome.seed}: loss {outcome.loss:.4f}, "
+                f"{outcome.seconds:.0f} s of CPU time",
+                flush=True,
+            )
+    return found
+
+
+def _head(*names: str) -> None:
+    print(f"\n| {' | '.join(names)} |\n|{'---|' * len(names)}")
+
+
+def networks_table(found: Sequence[Outcome]) -> None:
+    """Print each network: losses, matrices, suggested cuts, and the loss with all of them."""
+    _head("network", "loss", "matrices fitted", "cuts suggested", "loss with all of them")
+    by_name: dict[str, list[Outcome]] = defaultdict(list)
+    for outcome in found:
+        by_name[outcome.network].append(outcome)
+    for name, group in by_name.items():
+        losses = ", ".join(f"{one.loss:.3g}" for one in group)
+        fitted = ", ".join(str(one.matrices) for one in group)
+        counts = ", ".join(str(sum(not t.reason for t in one.trials)) for one in group)
+        all_of_them = ", ".join(
+            "–" if one.together is None else f"{one.together:.3g}" for one in group
+        )
+        print(f"| {name} | {losses} | {fitted} | {counts} | {all_of_them} |")
+
+
+def suggested_table(trials: Sequence[Trial]) -> None:
+    """Print every suggested cut, the largest loss first."""
+    heads = ("network, seed", "matrix", "kept", "squared norm", "lead", "loss before", "after")
+    _head(*heads, "change", "with --initial")
+    for one in sorted(trials, key=lambda trial: -trial.ratio):
+        initial = f"no: {one.reason_with_initial}" if one.reason_with_initial else "yes"
+        print(
+            f"| {one.network}, {one.seed} | `{one.matrix}` | {one.kept} of {one.values} | "
+            f"{100 * one.share:.0f} % | {one.lead:.1f} | {one.before:.4g} | {one.after:.4g} | "
+            f"{100 * (one.ratio - 1):+.1f} % | {initial} |"
+        )
+
+
+def withheld_table(trials: Sequence[Trial]) -> None:
+    """Print what the cuts would have done that are not suggested, by reason."""
+    _head("not suggested, as", "cuts", "raise the loss by over 5 %", "median change", "largest")
+    by_reason: dict[str, list[float]] = defaultdict(list)
+    for one in trials:
+        by_reason[one.reason].append(one.ratio)
+    for reason, ratios in sorted(by_reason.items()):
+        harmful = sum(ratio > HARM for ratio in ratios)
+        median, largest = (100 * (x - 1) for x in (np.median(ratios), max(ratios)))
+        print(f"| {reason} | {len(ratios)} | {harmful} | {median:+.1f} % | {largest:+.0f} % |")
+
+
+def main() -> None:
+    """Train, cut, and print the tables and the bound."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="one seed")
+    parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--first-seed", type=int, default=0)
+    asked = parser.parse_args()
+    seeds = [asked.first_seed + k for k in range(1 if asked.quick else 3)]
+    found = outcomes(seeds, asked.workers)
+    trials = [trial for outcome in found for trial in outcome.trials]
+    suggested = [trial for trial in trials if not trial.reason]
+    networks_table(found)
+    suggested_table(suggested)
+    withheld_table([trial for trial in trials if trial.reason])
+    print()
+    harmful = sum(one.ratio > HARM for one in suggested)
+    print(f"{harmful} of {len(suggested)} suggested cuts raise the loss by more than 5 %")
+    initial = [one for one in suggested if not one.reason_with_initial]
+    print(f"with --initial: {sum(one.ratio > HARM for one in initial)} of {len(initial)}")
+    matrices = sum(outcome.matrices for outcome in found)
+    print(f"{len(suggested)} of {matrices} fitted matrices have a suggestion")
+    print(f"CPU time {sum(outcome.seconds for outcome in found) / 60:.1f} minutes\n")
+    share = harmful / max(len(suggested), 1)
+    show("share of suggested cuts that raise the loss by > 5 %", share, 0.05, at_least=False)
+    show("share of matrices with a suggestion", len(suggested) / matrices, 0.02)
+
+
+if __name__ == "__main__":
+    with one_thread():
+        main()
+    raise SystemExit(exit_status())

@@ -1,0 +1,49 @@
+"""Matrices by name in a sentence: a few by themselves, many by their kinds."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+
+from solvable.diagnose.diagnosis import MatrixDiagnosis
+
+NAMED = 3  # matrices that a sentence names; of more, their number
+
+
+def counted(number: int, noun: str, plural: str = "") -> str:
+    """Write a number with its noun."""
+    return f"{number} {noun if number == 1 else plural or noun + 's'}"
+
+
+def listed(names: Sequence[str], most: int = NAMED) -> str:
+    """Write names as a list, the first few of many."""
+    if len(names) <= most:
+        head, last = names[:-1], names[-1]
+        return f"{', '.join(head)} and {last}" if head else last
+    return f"{', '.join(names[:most])} and {len(names) - most} more"
+
+
+def kinds(
+    rows: Sequence[MatrixDiagnosis], among: Sequence[MatrixDiagnosis], most: int = NAMED
+) -> str:
+    """Write which matrices are meant; names that differ in their numbers alone are one kind."""
+    if len(rows) <= min(most, 2):
+        return listed([row.name for row in rows])
+    mine: dict[str, list[str]] = {}
+    for row in rows:
+        mine.setdefault(_kind(row.name), []).append(row.name)
+    totals = Counter(_kind(row.name) for row in among)
+    order = sorted(mine, key=lambda kind: -len(mine[kind]))
+    lines = []
+    for kind in order[:most]:
+        names, total = mine[kind], totals[kind]
+        part = f", all {total}" if len(names) == total else f", {len(names)} of {total}"
+        lines.append(names[0] if len(names) == 1 else f"{kind}{part}")
+    more = sum(len(mine[kind]) for kind in order[most:])
+    return "; ".join(lines) + (f"; and {more} more" if more else "")
+
+
+def _kind(name: str) -> str:
+    # Parts of a fused array, "in_proj_weight[query]", are one kind.
+    return re.sub(r"\d+", "*", re.sub(r"\[[a-z ]+\]$", "[*]", name))

@@ -1,0 +1,183 @@
+"""Roles of arrays by name and shape: embeddings, and projections that are stored as one array."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Literal
+
+import numpy as np
+
+from solvable.diagnose.attention.pairs import BY_HEAD, FUSED, INPUTS_FIRST, Heads
+from solvable.diagnose.weights import StoredArray
+
+Role = Literal["", "embedding", "fused"]
+
+# What arrays of these names hold, one after the other.
+_PARTS = {
+    **dict.fromkeys((*FUSED, *BY_HEAD, "to_qkv", "w_qkv", "attn_qkv"), ("query", "key", "value")),
+    **dict.fromkeys(("to_kv", "kv", "kv_proj"), ("key", "value")),
+    "gate_up_proj": ("gate", "up"),
+}
+
+# Gates of torch's recurrent layers, by their number.
+_GATES = {
+    4: ("input gate", "forget gate", "cell", "output gate"),
+    3: ("reset gate", "update gate", "new gate"),
+}
+_RECURRENT = re.compile(r"weight_([ih])h_(l\d+(?:_reverse)?)$")
+
+_UNSPLIT = ("in_proj",)  # fused, by a layout that differs from library to library
+
+# Names of modules whose rows belong to tokens, places or classes, as a whole, ...
+_TABLES = {"wte", "wpe", "shared", "lm_head", "unembed", "unembedding", "embed_out"}
+# ... or by one of their words, unless another word says that they multiply what was embedded, ...
+_EMBEDDED = {"embed", "embeds", "embedding", "embeddings", "embedder", "emb", "embs"}
+_PROJECTED = {
+    "patch", "patches", "proj", "projection", "project", "projector", "linear", "mlp", "fc",
+    "dense", "conv", "norm", "mapping", "layers",
+}  # fmt: skip
+# ... or by all of their words.
+_PLACES = {
+    "tok", "token", "tokens", "pos", "position", "positions", "positional", "type", "types",
+    "word", "words", "char", "chars", "vocab", "cls",
+}  # fmt: skip
+_LOOKED_UP = {"table", "encoding", "encodings", "id", "ids", "lookup"}
+_SUFFIXES = {"weight", "weights", "kernel", "w", "embedding", "embeddings", "table"}
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of a fused array."""
+
+    name: str  # "query"
+    axis: int  # along which the parts lie
+    rows: np.ndarray  # places along that axis
+
+    def of(self, whole: np.ndarray) -> np.ndarray:
+        """Return the part of an array."""
+        return np.take(whole, self.rows, axis=self.axis)
+
+
+def role_of(name: str, shape: tuple[int, ...]) -> Role:
+    """Return the role of a matrix, by its name and shape."""
+    # A part of a fused array, "in_proj_weight[query]", is a matrix like any other.
+    if len(shape) != 2 or name.endswith("]"):
+        return ""
+    words = _words(name)
+    if any(word in _PARTS or word in _UNSPLIT or _RECURRENT.match(word) for word in words):
+        return "fused"
+    return "embedding" if _is_embedding(words) else ""
+
+
+def _words(name: str) -> list[str]:
+    # Keras numbers its arrays, as in "embedding/embeddings:0".
+    return [word for word in re.split(r"[./:]", re.sub(r":\d+$", "", name.lower())) if word]
+
+
+def _is_embedding(words: list[str]) -> bool:
+    # The module names what the array is: "wte" of "transformer.wte.weight". An entry of a list,
+    # such as "time_embed.0.weight", is a layer.
+    module = words[-2:-1] if len(words) > 1 and words[-1] in _SUFFIXES else words[-1:]
+    if not module:
+        return False
+    if module[0] in _TABLES:
+        return True
+    parts = {part for part in re.split(r"[_\d-]+", module[0]) if part}
+    if parts & _PROJECTED:
+        return False
+    rest = parts - _LOOKED_UP
+    return bool(parts & _EMBEDDED) or (bool(rest) and rest <= _PLACES)
+
+
+def split_arrays(arrays: Iterable[StoredArray], heads: Heads) -> Iterator[StoredArray]:
+    """Yield the arrays of a file, fused projections as their parts; layouts are said of both."""
+    arrays = list(arrays)
+    shapes = {stored.name: stored.shape for stored in arrays}
+    for stored in arrays:
+        if role_of(stored.name, stored.shape) != "fused":
+            yield stored
+            continue
+        parts, layout = parts_of(stored.name, shapes, heads)
+        if not parts:
+            yield replace(stored, layout=layout)
+        for part in parts:
+            shape = list(stored.shape)
+            shape[part.axis] = len(part.rows)
+            yield replace(
+                stored,
+                name=f"{stored.name}[{part.name}]",
+                shape=tuple(shape),
+                reader=partial(_read_part, stored, part),
+                layout=layout,
+            )
+
+
+def _read_part(stored: StoredArray, part: Part) -> np.ndarray:
+    return part.of(stored.read())
+
+
+def parts_of(
+    name: str, shapes: Mapping[str, tuple[int, ...]], heads: Heads
+) -> tuple[list[Part], str]:
+    """Parts of a fused array and the layout assumed; no parts where the layout is not known."""
+    rows, columns = shapes[name]
+    words = _words(name)
+    names, axis = _named_parts(name, words, shapes), 0
+    sizes: tuple[int, ...] = ()
+    unknown = "not split, as its layout is not known from its name and shape"
+    if not names:
+        return [], unknown
+    count = len(names)
+    if rows != count * columns:
+        # Inputs first, as Conv1D of GPT-2 and Dense of flax, by the shape; else by the name.
+        first = any(word in INPUTS_FIRST for word in words)
+        axis = int(columns == count * rows or (first and columns % count == 0))
+    side = (rows, columns)[axis]
+    if any(word in BY_HEAD for word in words):
+        return _by_head(names, side, axis, heads)
+    if names[0] == "query" and heads.number and heads.keys not in (None, heads.number):
+        # Fewer keys and values than queries (grouped-query attention).
+        width = side // (heads.number + 2 * (heads.keys or 0))
+        sizes = (width * heads.number, *[width * (heads.keys or 0)] * 2)
+    elif side % count == 0:
+        sizes = (side // count,) * count
+    if sum(sizes) != side or 0 in sizes:
+        return [], unknown
+    ends = np.cumsum((0, *sizes))
+    parts = [
+        Part(part, axis, np.arange(low, high))
+        for part, low, high in zip(names, ends[:-1], ends[1:], strict=True)
+    ]
+    along = ("rows (outputs x inputs)", "columns (inputs x outputs)")[axis]
+    return parts, f"{', '.join(names[:-1])} and {names[-1]} one after the other in its {along}"
+
+
+def _named_parts(
+    name: str, words: list[str], shapes: Mapping[str, tuple[int, ...]]
+) -> tuple[str, ...]:
+    for word in words:
+        if word in _PARTS:
+            return _PARTS[word]
+    found = _RECURRENT.search(words[-1])
+    # The square array of a recurrent layer shows how many gates it has.
+    other = shapes.get(f"{name[: -len(words[-1])]}weight_hh_{found.group(2)}") if found else None
+    if other is None or len(other) != 2 or not other[1] or other[0] % other[1]:
+        return ()
+    return _GATES.get(other[0] // other[1], ())
+
+
+def _by_head(names: tuple[str, ...], side: int, axis: int, heads: Heads) -> tuple[list[Part], str]:
+    number = heads.number
+    if number is None:
+        return [], "not split, as the number of its heads is not known; pass --heads"
+    width, left = divmod(side, number * len(names))
+    if left or not width:
+        return [], f"not split, as {number} heads do not divide its {side} outputs"
+    places = np.arange(side).reshape(number, len(names), width)
+    parts = [Part(part, axis, places[:, k].ravel()) for k, part in enumerate(names)]
+    listed = f"{', '.join(names[:-1])} and {names[-1]}"
+    source = f" ({heads.source})" if heads.source else ""
+    return parts, f"{listed} of each of {number} heads{source} in turn, as in GPT-NeoX and BLOOM"
