@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import csv
+import errno
 import io
 
 import numpy as np
+import pytest
 
 from solvable.data import load
+from solvable.errors import StorageFailed
 from solvable.learn import Request, learn
 from solvable.learn.files import write_files
 
 
-def test_rows_of_predictions_are_those_of_the_file(tmp_path) -> None:
+def test_rows_of_predictions_are_those_of_the_file(tmp_path, monkeypatch) -> None:
     rng = np.random.default_rng(8)
     size = rng.standard_normal(80)
     cells = [
@@ -23,8 +26,18 @@ def test_rows_of_predictions_are_those_of_the_file(tmp_path) -> None:
     path.write_text("\n".join(["size,kind", *lines]) + "\n")
     dataset = load(path, target="kind")
     found = learn(dataset, Request(folds=2, rows=40))
-    (tmp_path / "out").mkdir()
+    with monkeypatch.context() as full:
+
+        def no_space(*_, **__):
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+        full.setattr("solvable.learn.files.render_learn_report", no_space)
+        with pytest.raises(StorageFailed, match="No space left"):
+            write_files(found, dataset, tmp_path / "out", command="solvable learn people.csv")
+    # A full disk leaves nothing that looks like a result.
+    assert [one.name for one in tmp_path.iterdir()] == ["people.csv"]
     files = write_files(found, dataset, tmp_path / "out", command="solvable learn people.csv")
+    assert all(one.is_file() for one in (files.report, files.result, files.model, *files.figures))
     rows = list(csv.DictReader(io.StringIO(files.predictions.read_text())))
     assert len(rows) == 40
     assert [row["target"] for row in rows] == [cells[int(row["row"]) - 1] for row in rows]

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import logging
+import os
+import re
 import signal
 import subprocess
 import sys
 import threading
 import time
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
@@ -25,12 +28,15 @@ class Cluster:
         self.file = directory / "scheduler.json"
         self.directory = directory
         self.processes = []
-        self.scheduler = self.start("scheduler", "--port", "0", "--no-dashboard", "--no-show")
+        self.scheduler = self.start("scheduler", "--port", "0", "--no-show")
         self.wait(self.file.exists)
         self.address = json.loads(self.file.read_text())["address"]
 
     def start(self, what, *words):
-        command = [sys.executable, "-m", "dask", what, "--scheduler-file", str(self.file), *words]
+        # As the documentation advises: without an address the dashboard listens on all interfaces.
+        loopback = ["--host", "127.0.0.1", "--dashboard-address", "127.0.0.1:0"]
+        file = ["--scheduler-file", str(self.file)]
+        command = [sys.executable, "-m", "dask", what, *file, *loopback, *words]
         with (self.directory / f"{what}-{len(self.processes)}.log").open("w") as log:
             process = subprocess.Popen(
                 command, cwd=self.directory, stdout=log, stderr=log, start_new_session=True
@@ -39,7 +45,7 @@ class Cluster:
         return process
 
     def start_worker(self):
-        words = ("--no-nanny", "--nthreads", "1", "--no-dashboard", "--death-timeout", "60")
+        words = ("--no-nanny", "--nthreads", "1", "--death-timeout", "60")
         return self.start("worker", *words)
 
     def wait(self, condition, seconds=60):
@@ -113,8 +119,15 @@ def test_a_lost_scheduler_ends_the_run_and_the_study_resumes(cluster, toy, toys,
 
     worker = cluster.start_worker()
     loser = in_background(lose)
+    logged = []
+    handler = logging.Handler()
+    handler.emit = logged.append
+    logging.getLogger("distributed.client").addHandler(handler)
     with pytest.raises(StudyError, match=r"was lost\. Finished tasks are kept") as caught:
         run_study(study, tmp_path / "run", scheduler=cluster.address)
+    logging.getLogger("distributed.client").removeHandler(handler)
+    # The one line is all: the tracebacks of Dask's client say nothing more.
+    assert [record.getMessage() for record in logged if record.exc_info] == []
     loser.join()
     assert "\n" not in str(caught.value)
     worker.kill()
@@ -172,3 +185,59 @@ def test_dask_is_not_installed(toy, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(InvalidParameter, match=r"pip install 'solvable\[cluster\]'"):
         run_study(Study(toy), tmp_path, scheduler="tcp://127.0.0.1:8786")
+
+
+def listening(pid):
+    """Addresses on which a process and its children listen, as `/proc/net` has them."""
+    pids = [pid]
+    for one in pids:
+        for task in Path(f"/proc/{one}/task").iterdir():
+            pids += map(int, (task / "children").read_text().split())
+    inodes = {
+        os.readlink(descriptor).removeprefix("socket:[").rstrip("]")
+        for one in pids
+        for descriptor in Path(f"/proc/{one}/fd").iterdir()
+        if os.path.lexists(descriptor)
+    }
+    found = []
+    for table in ("tcp", "tcp6"):
+        for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
+            cells = line.split()
+            if cells[3] == "0A" and cells[9] in inodes:
+                found.append(cells[1].split(":")[0])
+    return found
+
+
+LOOPBACK = ("0100007F", "00000000000000000000000001000000")
+"""127.0.0.1 and ::1 in the byte order of `/proc/net`."""
+
+
+@pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="sockets are listed on Linux alone")
+def test_the_cluster_of_the_documentation_listens_on_loopback_alone(tmp_path):
+    page = (Path(__file__).parents[2] / "docs" / "cli.md").read_text("utf-8")
+    scheduler, worker = re.findall(r"^dask ((?:scheduler|worker) .*)$", page, flags=re.MULTILINE)
+    file = tmp_path / "scheduler.json"
+    # Free ports in the place of those of the page
+    own = [*scheduler.replace("--port 8786", "--port 0").split(), "--scheduler-file", str(file)]
+    processes = []
+    try:
+        for words in (own, worker.split()):
+            if file.exists():
+                words[1] = json.loads(file.read_text())["address"]
+            with (tmp_path / f"{words[0]}.log").open("w") as log:
+                command = [sys.executable, "-m", "dask", *words]
+                processes.append(
+                    subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
+                )
+            deadline = time.monotonic() + 60
+            # A scheduler has its port and that of the dashboard, a nanny one more.
+            while not file.exists() or len(listening(processes[-1].pid)) < len(processes) + 1:
+                assert time.monotonic() < deadline
+                time.sleep(0.1)
+        sockets = [address for process in processes for address in listening(process.pid)]
+        assert len(sockets) >= 5
+        assert set(sockets) <= set(LOOPBACK)
+    finally:
+        for process in reversed(processes):
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()

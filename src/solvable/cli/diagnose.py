@@ -98,26 +98,26 @@ def diagnose(
         parts = split_file(weights, heads)
         fingerprint = fingerprint_of(weights, initial, seed, asked)
     directory = output or DIRECTORY.default(weights.name, fingerprint)
-    with DIRECTORY.reserved(directory, fingerprint):
-        if not quiet:
-            matrices = counted(count_matrices(parts), "matrix", "matrices")
-            note(f"{weights.name}: {matrices}, {counted(useful_workers(arrays, lanes), 'worker')}")
-        with progress_bar(shown=not quiet) as show:
-            found = diagnose_weights(
-                weights,
-                initial=initial,
-                heads=heads,
-                pairs=pair or (),
-                inputs_first=inputs_first,
-                seed=seed,
-                workers=lanes,
-                progress=show,
-            )
-        content = content_of(
-            found, command=_command(weights, initial, seed, request), fingerprint=fingerprint
+    DIRECTORY.reserve(directory, fingerprint)
+    if not quiet:
+        matrices = counted(count_matrices(parts), "matrix", "matrices")
+        note(f"{weights.name}: {matrices}, {counted(useful_workers(arrays, lanes), 'worker')}")
+    with progress_bar(shown=not quiet) as show:
+        found = diagnose_weights(
+            weights,
+            initial=initial,
+            heads=heads,
+            pairs=pair or (),
+            inputs_first=inputs_first,
+            seed=seed,
+            workers=lanes,
+            progress=show,
         )
-        with status_line("writing report", shown=not quiet):
-            files = write_files(found, content, directory)
+    content = content_of(
+        found, command=_command(weights, initial, seed, request), fingerprint=fingerprint
+    )
+    with status_line("writing report", shown=not quiet):
+        files = write_files(found, content, directory)
     if json:
         write_json(content | {"files": files.to_dict()})
     elif not quiet:

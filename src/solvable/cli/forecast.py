@@ -108,9 +108,12 @@ def _write_files(found: Forecast, name: str, output: Path) -> list[Path]:
     import json
 
     from solvable.forecast.view import forecast_figure
+    from solvable.paths import whole_directory
     from solvable.plots.files import write_atomically, write_figures
 
-    path = output / "forecast.json"
     text = json.dumps(found.to_dict(), indent=2, allow_nan=False)
-    write_atomically(path, f"{text}\n".encode())
-    return [path, *write_figures([forecast_figure(found, name)], output)]
+    with whole_directory(output) as draft:
+        written = [draft / "forecast.json"]
+        write_atomically(written[0], f"{text}\n".encode())
+        written += write_figures([forecast_figure(found, name)], draft)
+    return [output / path.name for path in written]

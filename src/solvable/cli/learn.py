@@ -118,13 +118,13 @@ def learn(
         check_rows(dataset)
         fingerprint, _ = fingerprint_of(dataset, request)
     directory = output or DIRECTORY.default(dataset.name, fingerprint)
-    with DIRECTORY.reserved(directory, fingerprint):
-        found = _fit(dataset, request, lanes, quiet)
-        with status_line("writing report and model", shown=not quiet):
-            more = {"groups": groups, "time": time, "image-size": image_size}
-            more["colour"] = None if colour == "auto" else colour
-            command = _command(data, target, task, keep, more, request)
-            files = write_files(found, dataset, directory, command=command)
+    DIRECTORY.reserve(directory, fingerprint)
+    found = _fit(dataset, request, lanes, quiet)
+    with status_line("writing report and model", shown=not quiet):
+        more = {"groups": groups, "time": time, "image-size": image_size}
+        more["colour"] = None if colour == "auto" else colour
+        command = _command(data, target, task, keep, more, request)
+        files = write_files(found, dataset, directory, command=command)
     if json:
         write_json(found.to_dict() | {"files": files.to_dict()})
     elif not quiet:

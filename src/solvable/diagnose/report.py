@@ -20,7 +20,7 @@ from solvable.diagnose.figures import spectrum_figure
 from solvable.diagnose.noise import RectangularNoise
 from solvable.diagnose.svg import small_picture
 from solvable.errors import InvalidData
-from solvable.paths import printable
+from solvable.paths import printable, whole_directory
 from solvable.plots.files import write_atomically
 from solvable.study.html import GENERATOR, page_environment
 from solvable.study.result_directory import RESULT, ResultDirectory
@@ -85,11 +85,11 @@ def content_of(found: Diagnosed, *, command: str, fingerprint: str) -> dict[str,
 
 def write_files(found: Diagnosed, content: dict[str, Any], directory: Path) -> DiagnoseFiles:
     """Write the numbers and the page."""
-    files = DiagnoseFiles(directory / REPORT, directory / RESULT)
-    # The numbers first: they mark the directory as ours if the page should fail.
-    write_atomically(files.result, (json.dumps(content, allow_nan=False) + "\n").encode())
-    render_diagnose_report(found, files.report, command=content["command"])
-    return files
+    with whole_directory(directory) as draft:
+        # The numbers first: they mark the directory as ours if it should be killed here.
+        write_atomically(draft / RESULT, (json.dumps(content, allow_nan=False) + "\n").encode())
+        render_diagnose_report(found, draft / REPORT, command=content["command"])
+    return DiagnoseFiles(directory / REPORT, directory / RESULT)
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from solvable.learn.html import render_learn_report
 from solvable.learn.results import Learned
 from solvable.learn.tables import columns_as_csv, shares_as_csv
 from solvable.networks.files import save_model
+from solvable.paths import whole_directory
 from solvable.plots.files import write_atomically, write_figures
 from solvable.study.result_directory import RESULT, ResultDirectory
 
@@ -48,20 +49,22 @@ class LearnFiles(NamedTuple):
 
 
 def write_files(found: Learned, dataset: Dataset, directory: Path, *, command: str) -> LearnFiles:
-    """Write report, numbers, model, predictions and figures into a reserved directory."""
-    files = LearnFiles(
-        directory / REPORT, directory / RESULT, directory / MODEL, directory / PREDICTIONS, []
-    )
-    # The numbers first: they mark the directory as ours if the rest should fail.
-    content = {"format": FORMAT, "command": command} | found.to_dict()
-    write_atomically(files.result, (json.dumps(content, indent=2, allow_nan=False) + "\n").encode())
-    save_model(found.model, files.model, notes=_notes(found, dataset))
-    write_atomically(files.predictions, _predictions(found, dataset).encode())
-    write_atomically(directory / DIRECTIONS, shares_as_csv(found).encode())
-    files.figures.extend(write_figures(learn_figures(found), directory / FIGURES))
-    files.figures.extend(write_pictures(found, directory / FIGURES))
-    render_learn_report(found, files.report, command=command, model=str(files.model))
-    return files
+    """Write report, numbers, model, predictions and figures, which appear all at once."""
+    names = (REPORT, RESULT, MODEL, PREDICTIONS)
+    model = directory / MODEL
+    with whole_directory(directory) as draft:
+        # The numbers first: they mark the directory as ours if it should be killed here.
+        content = {"format": FORMAT, "command": command} | found.to_dict()
+        numbers = json.dumps(content, indent=2, allow_nan=False) + "\n"
+        write_atomically(draft / RESULT, numbers.encode())
+        save_model(found.model, draft / MODEL, notes=_notes(found, dataset))
+        write_atomically(draft / PREDICTIONS, _predictions(found, dataset).encode())
+        write_atomically(draft / DIRECTIONS, shares_as_csv(found).encode())
+        figures = write_figures(learn_figures(found), draft / FIGURES)
+        figures += write_pictures(found, draft / FIGURES)
+        render_learn_report(found, draft / REPORT, command=command, model=str(model))
+    moved = [directory / path.relative_to(draft) for path in figures]
+    return LearnFiles(*(directory / name for name in names), moved)
 
 
 def _notes(found: Learned, dataset: Dataset) -> dict[str, Any]:

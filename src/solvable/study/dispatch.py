@@ -156,9 +156,10 @@ def on_cluster(jobs: Sequence[Job], scheduler: str) -> Generator[Outcome, None, 
     except (OSError, ValueError) as error:
         raise InvalidParameter(
             f"scheduler is {scheduler!r}: no Dask scheduler answers there ({error}). Start one "
-            "with `dask scheduler`, and workers with `dask worker ADDRESS`."
+            "with `dask scheduler --host 127.0.0.1 --dashboard-address 127.0.0.1:0`, and workers with "
+            "`dask worker ADDRESS` and the same options: whoever reaches a Dask port runs code as you."
         ) from error
-    with client:
+    with _connection_errors_raised_alone(), client:
         if not client.nthreads():
             log.warning("no Dask worker has joined %s yet; waiting", scheduler)
         _check_workers(client)
@@ -171,6 +172,21 @@ def on_cluster(jobs: Sequence[Job], scheduler: str) -> Generator[Outcome, None, 
                 yield outcome
         finally:
             client.cancel(list(futures))
+
+
+@contextmanager
+def _connection_errors_raised_alone() -> Iterator[None]:
+    """Keep Dask's client from logging the tracebacks of a lost scheduler, which is raised here."""
+
+    def is_other(record: logging.LogRecord) -> bool:
+        return record.exc_info is None
+
+    logger = logging.getLogger("distributed.client")
+    logger.addFilter(is_other)
+    try:
+        yield
+    finally:
+        logger.removeFilter(is_other)
 
 
 def _fetch(future: Any, job: Job, scheduler: str) -> Outcome:

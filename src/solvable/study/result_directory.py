@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -49,11 +48,10 @@ class ResultDirectory:
                 "which would be overwritten. Use another directory with --output, or move it away."
             )
 
-    @contextmanager
-    def reserved(self, directory: Path, fingerprint: str) -> Iterator[None]:
-        """Make a directory, or refuse one in which something else would be overwritten.
+    def reserve(self, directory: Path, fingerprint: str) -> None:
+        """Make sure that a directory can be written, and that nothing else would be overwritten.
 
-        A new directory is removed if nothing was written to it.
+        A new directory is not left there: its files appear with :func:`~solvable.paths.whole_directory`.
         """
         self.check(directory, fingerprint)
         try:
@@ -61,17 +59,13 @@ class ResultDirectory:
             probe = directory / f".{os.getpid()}.part"
             probe.touch()
             probe.unlink()
+            with suppress(OSError):  # one that holds files stays
+                directory.rmdir()
         except OSError as error:
             raise StorageFailed(
                 f"{directory} cannot be written ({error.strerror or error}). Choose a directory that "
                 "can be written to with --output."
             ) from error
-        try:
-            yield
-        finally:
-            # Only an empty directory can be removed so; one with results stays.
-            with suppress(OSError):
-                directory.rmdir()
 
     def _fingerprint_in(self, directory: Path) -> str | None:
         try:
