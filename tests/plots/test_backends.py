@@ -314,3 +314,24 @@ def test_plotly_fills_regions_and_reads_their_names() -> None:
 def test_a_pale_colour_is_lighter_in_every_part() -> None:
     assert pale("#000000") == "#ADADAD"
     assert pale("#FFFFFF") == "#FFFFFF"
+
+
+@pytest.mark.parametrize("high", [1.04, 1.3, 2.5, 9.0, 25.0, 60.0])
+@pytest.mark.parametrize("low", [0.0013, 0.2, 1.0, 37.0, 8e5])
+def test_short_log_axes_have_the_same_plain_labels_on_paper_and_on_screen(low, high) -> None:
+    curve = Series("a", [low, low * high], [low, low * high])
+    figure = Figure("f", "t", "x", "y", [curve], x_scale="log", y_scale="log")
+    drawn = draw_matplotlib(figure)
+    layout = draw_plotly(figure).layout
+    drawn.canvas.draw()
+    for paper, screen in ((drawn.axes[0].xaxis, layout.xaxis), (drawn.axes[0].yaxis, layout.yaxis)):
+        if screen.tickmode != "array":  # two decades or more: whole decades are labelled
+            assert np.diff(screen.range)[0] >= 2 - 1e-9
+            continue
+        assert [label.get_text() for label in paper.get_ticklabels()] == list(screen.ticktext)
+        numbers = [float(text) for text in screen.ticktext]
+        np.testing.assert_allclose(numbers, screen.tickvals, rtol=1e-6)
+        assert 3 <= len(numbers) <= 9
+        assert (np.diff(numbers) > 0).all()
+        inside = np.log10(numbers)
+        assert screen.range[0] - 1e-9 <= inside[0] < inside[-1] <= screen.range[1] + 1e-9

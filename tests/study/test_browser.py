@@ -16,7 +16,7 @@ import pytest
 from solvable.plots.plotly_backend import draw_plotly
 from solvable.study.content import ReportContent
 from solvable.study.html import render_report
-from solvable.systems.base import Figure
+from solvable.systems.base import Figure, Series
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 BROWSER = next((path for path in map(shutil.which, BROWSERS) if path), None)
@@ -64,6 +64,12 @@ window.addEventListener("load", function () {
         entries: Array.from(place.querySelectorAll(".legendtext")).map((one) => one.textContent),
         width: box.width,
         height: box.height,
+        ticks: Array.from(place.querySelectorAll(".xtick text")).map((one) => one.textContent),
+        boxes: [".legend", ".xtitle", ".ytitle"].map(function (part) {
+          var one = place.querySelector(part);
+          var at = one && one.getBoundingClientRect();
+          return at && [at.left, at.top, at.right, at.bottom];
+        }),
         picture: getComputedStyle(place.parentElement.querySelector(".picture")).display,
       };
     });
@@ -158,6 +164,37 @@ def test_a_narrow_page_does_not_scroll_sideways(
     assert narrow.probe["drawn"] == str(len(content.figures))
     assert all(300 < found["width"] <= 500 for found in narrow.probe["figures"])
     assert not narrow.console
+
+
+def overlap(first: list[float] | None, second: list[float] | None) -> bool:
+    """Whether two boxes of left, top, right and bottom share a point."""
+    if first is None or second is None:
+        return False
+    across = first[0] < second[2] and second[0] < first[2]
+    return across and first[1] < second[3] and second[1] < first[3]
+
+
+@pytest.mark.parametrize("width", [500, 760, 1280])
+@pytest.mark.parametrize("entries", [2, 5, 8])
+def test_the_legend_does_not_lie_over_titles_of_axes(
+    tmp_path: Path, show: Callable[..., Shown], width: int, entries: int
+) -> None:
+    series = [
+        Series(f"a long name of a series {k}", [0.15, 3], [0.2, 0.5 + k]) for k in range(entries)
+    ]
+    figure = Figure("f", "Title", "samples n", "error", series, x_scale="log", y_scale="log")
+    content = ReportContent("Title", "system", figures=[figure])
+    (found,) = show(render_report(content, tmp_path / "report.html"), width=width).probe["figures"]
+    legend, across, up = found["boxes"]
+    assert legend is not None
+    assert across is not None
+    assert not overlap(legend, across), found["boxes"]
+    assert not overlap(legend, up), found["boxes"]
+    # A short logarithmic axis has plain numbers in ascending order.
+    numbers = [float(text) for text in found["ticks"]]
+    assert len(numbers) >= 3
+    assert numbers == sorted(numbers)
+    assert numbers[0] < 1 < numbers[-1]
 
 
 def test_pictures_stand_in_where_scripts_are_off(

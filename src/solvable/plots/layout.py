@@ -106,3 +106,31 @@ def _note(labels: list[str]) -> str:
     if len(labels) > 4:
         labels = [*labels[:2], "...", labels[-1]]
     return f"Coloured vertical lines, from the left: {', '.join(labels)}."
+
+
+def short_log_ticks(limits: tuple[float, float]) -> list[float]:
+    """Places that are labelled on a logarithmic axis shorter than two decades; none on a longer one.
+
+    On a longer axis whole decades are labelled.
+    """
+    low, high = limits
+    if high >= 100 * low:
+        return []
+    decades = 10.0 ** np.arange(np.floor(np.log10(low)), np.ceil(np.log10(high)) + 1)
+    ticks: list[float] = []
+    for digits in ((1, 2, 5), (1, 1.5, 2, 3, 4, 5, 7), tuple(np.arange(10, 100) / 10)):
+        places = np.outer(decades, digits).ravel()
+        ticks = [float(f"{place:.12g}") for place in places if low <= place <= high]
+        if len(ticks) >= 3:
+            break
+    if len(ticks) < 3:  # less than a tenth of a decade: nearly linear
+        step = 10.0 ** np.floor(np.log10((high - low) / 3))
+        step *= max(digit for digit in (1, 2, 5) if digit * step <= (high - low) / 3)
+        first, last = np.ceil(low / step), np.floor(high / step)
+        ticks = [float(f"{place * step:.12g}") for place in np.arange(first, last + 1)]
+    return ticks[:: -(-len(ticks) // 9)]
+
+
+def plain_tick(value: float) -> str:
+    """A labelled place as a plain number; a power of ten where that is much shorter."""
+    return f"{value:.12g}" if 1e-4 < abs(value) < 1e6 else f"{value:g}"

@@ -11,6 +11,7 @@ import numpy as np
 from solvable.plots.canvas import Frame, LegendEntry
 from solvable.plots.drawing import draw
 from solvable.plots.figure import Figure
+from solvable.plots.layout import plain_tick, short_log_ticks
 from solvable.plots.palette import NEUTRAL, Style, pale
 
 if TYPE_CHECKING:
@@ -83,8 +84,9 @@ class MatplotlibCanvas:
             (self.axes.xaxis, frame.x_scale, frame.x_limits),
             (self.axes.yaxis, frame.y_scale, frame.y_limits),
         ):
-            if scale == "log" and limits[1] < 30 * limits[0]:
-                _label_short(axis)
+            ticks = short_log_ticks(limits) if scale == "log" else []
+            if ticks:
+                _label(axis, ticks)
         self.axes.set_xlabel(frame.x_label, parse_math=False)
         self.axes.set_ylabel(frame.y_label, parse_math=False)
         if not self._texts:
@@ -274,12 +276,12 @@ class MatplotlibCanvas:
         )
 
 
-def _label_short(axis: Any) -> None:
-    """Label 1, 2 and 5 of each decade of a short logarithmic axis, as plain numbers."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+def _label(axis: Any, ticks: Sequence[float]) -> None:
+    """Label an axis at these places, as plain numbers."""
+    from matplotlib.ticker import FixedFormatter, FixedLocator, NullFormatter
 
-    axis.set_major_locator(LogLocator(10, subs=(1.0, 2.0, 5.0)))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_major_locator(FixedLocator(ticks))
+    axis.set_major_formatter(FixedFormatter([plain_tick(tick) for tick in ticks]))
     axis.set_minor_formatter(NullFormatter())
 
 

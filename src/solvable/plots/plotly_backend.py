@@ -12,6 +12,7 @@ import numpy as np
 from solvable.plots.canvas import Frame, LegendEntry
 from solvable.plots.drawing import draw
 from solvable.plots.figure import Figure
+from solvable.plots.layout import plain_tick, short_log_ticks
 from solvable.plots.palette import NEUTRAL, Style, pale
 
 AXES_HEIGHT = 380
@@ -350,14 +351,17 @@ def _axis(label: str, scale: str, limits: tuple[float, float]) -> dict[str, Any]
         "tickcolor": "#888888",
         "ticklen": 4,
         "automargin": False,
+        "tickangle": 0,  # labels that turn would push the title of the axis into the legend
     }
     if logarithmic:
         axis["exponentformat"] = "power"
         axis["minor"] = {"ticks": "outside", "ticklen": 2, "tickcolor": "#888888"}
-        # Whole decades are labelled; a short axis also needs the digits between.
-        axis["dtick"] = (
-            1 if bounds[1] - bounds[0] > 1.5 else "D1" if bounds[1] - bounds[0] > 1 else "D2"
-        )
+        axis["dtick"] = 1
+        # plotly would label the places between decades by their digit alone: "2" for 0.2 and for 20.
+        ticks = short_log_ticks(limits)
+        if ticks:
+            axis |= {"tickmode": "array", "tickvals": ticks}
+            axis["ticktext"] = [plain_tick(tick) for tick in ticks]
     return axis
 
 
