@@ -17,7 +17,8 @@ The tree::
 
 and one warning, NoFeatureFound (UserWarning): a learner that found nothing predicts a constant.
 
-Every message says what is wrong, what was seen, what is allowed and what to do.
+Every message says what is wrong, what was seen, what is allowed and what to do. It repeats at most
+:data:`LONGEST_QUOTE` characters of what was given (:func:`quoted`).
 """
 
 from __future__ import annotations
@@ -25,6 +26,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from typing import Any
+
+LONGEST_QUOTE = 200
+"""Characters of a user's input that a message repeats at most."""
 
 
 class SolvableError(Exception):
@@ -99,6 +103,24 @@ class NoFeatureFound(UserWarning):
     """
 
 
+def shortened(text: str, longest: int = LONGEST_QUOTE) -> str:
+    """Return the text, its middle cut out where it is longer than ``longest`` characters."""
+    if len(text) <= longest:
+        return text
+    mark = f" ... ({len(text)} characters) ... "
+    tail = longest // 4
+    return f"{text[: longest - tail - len(mark)]}{mark}{text[-tail:]}"
+
+
+def quoted(value: object) -> str:
+    """Return a value as a message repeats it: in quotes, control characters escaped, cut."""
+    try:
+        text = repr(value)
+    except ValueError:  # an integer of more digits than Python writes
+        text = f"{type(value).__name__} of too many digits"
+    return shortened(text)
+
+
 def unknown_choice(kind: str, value: object, allowed: Iterable[str]) -> str:
     """Say that a value is not among the allowed ones, with the nearest match.
 
@@ -122,6 +144,6 @@ def unknown_choice(kind: str, value: object, allowed: Iterable[str]) -> str:
     "label_map is 'tan'; allowed: identity, tanh, clip. Did you mean 'tanh'?"
     """
     names = list(allowed)
-    near = get_close_matches(str(value), names, n=1)
+    near = get_close_matches(str(value)[:LONGEST_QUOTE], names, n=1)
     hint = f" Did you mean {near[0]!r}?" if near else ""
-    return f"{kind} is {value!r}; allowed: {', '.join(names)}.{hint}"
+    return f"{kind} is {quoted(value)}; allowed: {', '.join(names)}.{hint}"

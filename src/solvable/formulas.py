@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from solvable.errors import InvalidParameter
+from solvable.errors import InvalidParameter, quoted
 from solvable.hermite import GAUSSIAN_RANGE, hermite_polynomials
 
 Function = Callable[[np.ndarray], np.ndarray]
@@ -61,10 +61,20 @@ def parse_formula(text: str) -> Formula:
         raise
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise InvalidParameter(
-            f"the formula {plain!r} does not parse: {getattr(error, 'msg', error)}; allowed: "
+            f"the formula {quoted(plain)} does not parse: {getattr(error, 'msg', error)}; allowed: "
             f"{_GRAMMAR}"
         ) from None
-    return Formula(plain, function, _breakpoints(reader))
+    return Formula(plain, _silent(function), _breakpoints(reader))
+
+
+def _silent(function: Function) -> Function:
+    """Evaluate without warnings: -exp(1e3) is minus infinity, and max(z, -exp(1e3)) is z."""
+
+    def evaluate(z: np.ndarray) -> np.ndarray:
+        with np.errstate(all="ignore"):
+            return function(z)
+
+    return evaluate
 
 
 def formula_names() -> list[str]:
@@ -145,17 +155,20 @@ class _Reader:
         hint = (
             " Powers are written **." if isinstance(getattr(node, "op", None), ast.BitXor) else ""
         )
-        raise self._error(f"{ast.unparse(node)!r} is no arithmetic", hint)
+        raise self._error(f"{quoted(ast.unparse(node))} is no arithmetic", hint)
 
     def _error(self, what: str, hint: str = "") -> InvalidParameter:
         return InvalidParameter(
-            f"the formula {self.text!r} is not understood: {what}; allowed: {_GRAMMAR}{hint}"
+            f"the formula {quoted(self.text)} is not understood: {what}; allowed: {_GRAMMAR}{hint}"
         )
 
     def _number(self, value: object) -> Function:
         if isinstance(value, bool) or not isinstance(value, (int, float)):
-            raise self._error(f"{value!r} is no real number")
-        number = np.float64(value)
+            raise self._error(f"{quoted(value)} is no real number")
+        try:
+            number = np.float64(value)
+        except OverflowError:
+            raise self._error(f"{quoted(value)} is too large; numbers end at 1e308") from None
         return lambda z: np.full(np.shape(z), number)
 
     def _name(self, name: str) -> Function:

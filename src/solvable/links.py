@@ -9,7 +9,7 @@ from typing import Literal
 
 import numpy as np
 
-from solvable.errors import InvalidParameter
+from solvable.errors import InvalidParameter, quoted
 from solvable.formulas import parse_formula
 from solvable.hermite import GAUSSIAN_RANGE, gaussian_quadrature, hermite_polynomials
 
@@ -182,7 +182,7 @@ def make_link(name: str, *, standardised: bool = True) -> Link:
     array([ 0.   ,  0.   ,  0.   ,  0.   , -0.682])
     """
     if not isinstance(name, str):
-        raise InvalidParameter(f"a link is {name!r}; allowed: a name or a formula, as text.")
+        raise InvalidParameter(f"a link is {quoted(name)}; allowed: a name or a formula, as text.")
     return _made(name, standardised)
 
 
@@ -206,14 +206,14 @@ def _moments(link: Link) -> tuple[float, float]:
             if not np.isfinite(values).all():
                 place = float(z[~np.isfinite(values)][np.argmin(np.abs(z[~np.isfinite(values)]))])
                 raise InvalidParameter(
-                    f"the link {link.name!r} is not finite at z = {place:.4g}; allowed: finite for "
+                    f"the link {quoted(link.name)} is not finite at z = {place:.4g}; allowed: finite for "
                     f"|z| up to {GAUSSIAN_RANGE:g}."
                 )
             size = float(np.abs(values[np.abs(z) < 3]).max())
             if size and not SMALLEST < size < 1 / SMALLEST:
                 raise InvalidParameter(
-                    f"values of the link {link.name!r} reach {size:.3g}; allowed: between {SMALLEST:g} "
-                    f"and {1 / SMALLEST:g}. Multiply it by a number."
+                    f"values of the link {quoted(link.name)} reach {size:.3g}; allowed: between "
+                    f"{SMALLEST:g} and {1 / SMALLEST:g}. Multiply it by a number."
                 )
             mean = float(chance @ values)
             parts = chance * (values - mean) ** 2
@@ -222,12 +222,13 @@ def _moments(link: Link) -> tuple[float, float]:
     size = finer + finer_mean**2
     if not finer > 1e-20 * size:
         raise InvalidParameter(
-            f"the link {link.name!r} is constant, {finer_mean:.6g}; allowed: a function that varies."
+            f"the link {quoted(link.name)} is constant, {finer_mean:.6g}; allowed: a function that "
+            "varies."
         )
     off = max(abs(variance - finer), abs(mean - finer_mean) * np.sqrt(size)) / size
     if not np.isfinite(finer) or tail > 1e-6 * finer or off > 1e-5:
         raise InvalidParameter(
-            f"the variance of the link {link.name!r} is infinite or beyond quadrature (part of it "
+            f"the variance of the link {quoted(link.name)} is infinite or beyond quadrature (part of it "
             f"beyond |z| = 10: {tail / finer:.2g}; change on doubling the nodes: {off:.2g}); allowed: "
             "links that grow more slowly, without poles, and do not oscillate on scales below 0.02."
         )

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from uuid import uuid4
 
-from solvable.errors import InvalidParameter, StorageFailed
+from solvable.errors import InvalidParameter, StorageFailed, quoted
 
 LONGEST_NAME, LONGEST_PATH = 255, 4096
 """Bytes of one name and of a whole path at most, as on nearly all file systems."""
@@ -22,7 +22,7 @@ def check_path(path: str | os.PathLike[str], what: str = "the path") -> Path:
     if not text:
         raise InvalidParameter(f"{what} is empty; allowed: the path of a file or a directory.")
     if "\0" in text:
-        raise InvalidParameter(f"{what} {text!r} holds a zero byte; no file has such a name.")
+        raise InvalidParameter(f"{what} {quoted(text)} holds a zero byte; no file has such a name.")
     whole = _bytes(text)
     longest = max(_bytes(part) for part in Path(text).parts or (text,))
     if longest > LONGEST_NAME or whole > LONGEST_PATH:

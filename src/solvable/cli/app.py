@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
+import traceback
 from collections.abc import Callable, Sequence
 
 from cyclopts import App, CycloptsError, Parameter
@@ -21,7 +23,7 @@ from solvable.cli.scale import scale
 from solvable.cli.settings import read_option
 from solvable.cli.theory import theory
 from solvable.cli.verify import verify
-from solvable.errors import SolvableError
+from solvable.errors import SolvableError, quoted, shortened
 from solvable.paths import printable
 
 HELP = """\
@@ -44,6 +46,9 @@ For example:
 Exit status: 0 success; 1 a claim or a task failed; 2 bad input, one line says
 which; 130 Ctrl-C, finished work is kept and the same command resumes.
 """
+
+LONGEST_LINE = 900
+"""Characters of the line of an error at most; its middle is cut."""
 
 _COMMANDS: dict[str, Callable[..., int]] = {
     "list": list_systems,
@@ -105,26 +110,36 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         status = _call(words)
         sys.stdout.flush()
-    except SolvableError as error:
-        return _refuse(str(error))
-    except CycloptsError as error:
-        if isinstance(error.__cause__, SolvableError):
-            return _refuse(str(error.__cause__))
-        return _refuse(_explain(error, words))
     except BrokenPipeError:
         # Python flushes once more when it ends; that must not fail again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141  # as of a program that SIGPIPE ended
-    except OSError as error:
-        # A file that is gone, forbidden or on a broken disk, at a place that does not say more.
-        if error.errno is None:
-            raise
-        place = f"{error.filename}: " if error.filename else ""
-        return _refuse(f"{place}{error.strerror}. Check the path and its permissions.")
     except KeyboardInterrupt:
         print("solvable: interrupted.", file=sys.stderr)
         return 130  # as of a program that Ctrl-C ended
+    except Exception as error:
+        return _refuse(_message(error, words))
     return status
+
+
+def _message(error: Exception, words: list[str]) -> str:
+    """Return the line for an exception that ends a command."""
+    cause = error.__cause__ if isinstance(error, CycloptsError) else error
+    if isinstance(cause, SolvableError):
+        return str(cause)
+    if isinstance(error, CycloptsError):
+        return _explain(error, words)
+    if isinstance(error, OSError) and error.errno is not None:
+        # A file that is gone, forbidden or on a broken disk, at a place that does not say more.
+        place = f"{error.filename}: " if error.filename else ""
+        return f"{place}{error.strerror}. Check the path and its permissions."
+    shown = os.environ.get("SOLVABLE_DEBUG") == "1"
+    if shown:
+        traceback.print_exception(error)
+    first = next(iter(str(error).splitlines()), "")
+    what = ": ".join(filter(None, [type(error).__name__, shortened(printable(first))]))
+    hint = "" if shown else " SOLVABLE_DEBUG=1 shows where it was raised."
+    return f"an error of the program, {what}; please report it with this command.{hint}"
 
 
 def _call(words: list[str]) -> int:
@@ -158,7 +173,9 @@ def _system_of_help(words: list[str]) -> str | None:
 
 
 def _refuse(message: str) -> int:
-    print(f"solvable: {' '.join(printable(message).split())}", file=sys.stderr)
+    # A message that repeats a whole file name, formula or value repeats the ends of it.
+    plain = re.sub(r"\S{200,}", lambda word: shortened(word[0]), printable(message))
+    print(f"solvable: {shortened(' '.join(plain.split()), LONGEST_LINE)}", file=sys.stderr)
     return 2
 
 
@@ -174,7 +191,9 @@ def _explain(error: CycloptsError, words: list[str]) -> str:
             return _name_a_system(words)
         message = f"{name} needs a value." if name.startswith("-") else f"{command} needs a {name}."
     elif isinstance(error, UnusedCliTokensError):
-        message = f"{command} cannot use {' '.join(error.unused_tokens or [])!r}."
+        message = f"{command} cannot use {quoted(' '.join(error.unused_tokens or []))}."
+    for word in words:
+        message = message.replace(word, shortened(word)) if word else message
     return f"{message} See `{' '.join(filter(None, ['solvable', command]))} --help`."
 
 

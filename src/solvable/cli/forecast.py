@@ -68,14 +68,14 @@ def forecast(
     """
     from solvable.arrays import check_integer
     from solvable.cli.terminal import status_line, write, write_json
-    from solvable.errors import InvalidData, InvalidParameter
+    from solvable.errors import InvalidData, InvalidParameter, quoted
     from solvable.forecast import LearningCurve
     from solvable.verbs import forecast_curve
 
     check_integer("--seed", seed, 0)
     read = replace(LearningCurve.from_csv(curve), tested=tested, fixed_epochs=fixed_epochs)
     if output is not None and output.exists() and not output.is_dir():
-        raise InvalidParameter(f"--output is {str(output)!r}, a file; allowed: a directory.")
+        raise InvalidParameter(f"--output is {quoted(str(output))}, a file; allowed: a directory.")
     with status_line("fitting", shown=not json):
         found = forecast_curve(
             read, at=at or (), factors=factor, confidence=confidence, of=of, seed=seed

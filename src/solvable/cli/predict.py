@@ -34,7 +34,7 @@ def predict(model: Path, data: str, /, *, output: Path | None = None, json: Flag
     import numpy as np
 
     from solvable.cli.terminal import note, write, write_json
-    from solvable.errors import InvalidParameter
+    from solvable.errors import InvalidParameter, quoted
     from solvable.learn.applied import apply_model, error_sentence
     from solvable.learn.tables import columns_as_csv
     from solvable.paths import printable
@@ -42,8 +42,8 @@ def predict(model: Path, data: str, /, *, output: Path | None = None, json: Flag
 
     if output is not None and output.exists():
         raise InvalidParameter(
-            f"--output is {str(output)!r}, which exists; allowed: a new file. Choose another name or "
-            "remove it."
+            f"--output is {quoted(str(output))}, which exists; allowed: a new file. Choose another "
+            "name or remove it."
         )
     found = apply_model(model / "model.safetensors" if model.is_dir() else model, data)
     count = len(found.predicted)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 from cyclopts import Parameter, Token, convert
 
-from solvable.errors import InvalidParameter
+from solvable.errors import InvalidParameter, quoted, shortened
 from solvable.paths import check_path
 
 if TYPE_CHECKING:
@@ -57,12 +57,13 @@ def parse_settings(words: Sequence[str] | None) -> dict[str, list[Any]]:
         name = name.strip()
         if not equals or not name:
             raise InvalidParameter(
-                f"--set takes name=value or name=value,value; seen: {word!r}. The name of the "
-                "system comes before --set."
+                f"--set takes name=value or name=value,value; seen: {quoted(word)}. The name of "
+                "the system comes before --set."
             )
         if name in settings:
+            shown = shortened(name)
             raise InvalidParameter(
-                f"--set gives {name} twice; write {name}=A,B to run a grid of both values."
+                f"--set gives {shown} twice; write {shown}=A,B to run a grid of both values."
             )
         settings[name] = [_value(name, part) for part in _parts(text)]
     return settings
@@ -90,15 +91,16 @@ def _parts(text: str) -> list[str]:
 
 
 def _value(name: str, text: str) -> Any:
+    shown = shortened(name)
     if not text:
-        raise InvalidParameter(f"--set {name}= lacks a value; write {name}=A or {name}=A,B.")
+        raise InvalidParameter(f"--set {shown}= lacks a value; write {shown}=A or {shown}=A,B.")
     if not text.startswith("["):
         return text
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
         raise InvalidParameter(
-            f"--set {name}={text} is not a list ({error.msg}); write it as in JSON, [10,5]."
+            f"--set {shown}={shortened(text)} is not a list ({error.msg}); write it as in JSON, [10,5]."
         ) from None
 
 

@@ -10,7 +10,7 @@ from functools import cached_property
 
 import numpy as np
 
-from solvable.errors import InvalidData
+from solvable.errors import InvalidData, quoted
 
 SHOWN_NAMES = 5
 """Column names that a sentence lists before it counts the rest."""
@@ -198,4 +198,4 @@ def unknown_column(kind: str, name: str, names: Sequence[str]) -> str:
         other for other in names if other.casefold() == name.casefold()
     ]
     hint = f" Did you mean {near[0]!r}?" if near else ""
-    return f"{kind} {name!r} is not a column; columns: {listed(names)}.{hint}"
+    return f"{kind} {quoted(name)} is not a column; columns: {listed(names)}.{hint}"

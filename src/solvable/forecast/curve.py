@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from solvable.arrays import to_numpy
-from solvable.errors import InvalidData
+from solvable.errors import InvalidData, quoted
 from solvable.paths import check_path
 
 
@@ -331,7 +331,7 @@ def _column(
     if asked is not None:
         if asked.lower() not in lowered:
             raise InvalidData(
-                f"{table.name}: no column {asked!r}; allowed: {_listed(table.header)}."
+                f"{table.name}: no column {quoted(asked)}; allowed: {_listed(table.header)}."
             )
         return lowered.index(asked.lower())
     places = [k for k, name in enumerate(lowered) if name in known]

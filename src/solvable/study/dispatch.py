@@ -16,7 +16,7 @@ from importlib import import_module
 from pickle import PicklingError
 from typing import Any
 
-from solvable.errors import InvalidParameter, StudyError
+from solvable.errors import InvalidParameter, StudyError, quoted
 from solvable.study.execute import Job, Outcome, execute, execute_in_worker, execute_pickled
 
 log = logging.getLogger("solvable.study")
@@ -148,14 +148,14 @@ def on_cluster(jobs: Sequence[Job], scheduler: str) -> Generator[Outcome, None, 
         from distributed import Client, as_completed
     except ImportError as error:
         raise InvalidParameter(
-            f"scheduler is {scheduler!r}, but Dask cannot be imported ({error}). Install it: "
+            f"scheduler is {quoted(scheduler)}, but Dask cannot be imported ({error}). Install it: "
             "pip install 'solvable[cluster]'."
         ) from error
     try:
         client = Client(scheduler, set_as_default=False)
     except (OSError, ValueError) as error:
         raise InvalidParameter(
-            f"scheduler is {scheduler!r}: no Dask scheduler answers there ({error}). Start one "
+            f"scheduler is {quoted(scheduler)}: no Dask scheduler answers there ({error}). Start one "
             "with `dask scheduler --host 127.0.0.1 --dashboard-address 127.0.0.1:0`, and workers with "
             "`dask worker ADDRESS` and the same options: whoever reaches a Dask port runs code as you."
         ) from error

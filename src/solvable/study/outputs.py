@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from solvable.errors import InvalidParameter, StudyConflict
+from solvable.errors import InvalidParameter, StudyConflict, quoted
 from solvable.frame.drawn import Drawn, Fault, failed_figure
 from solvable.frame.system import System
 from solvable.paths import check_path
@@ -38,7 +38,7 @@ def check_directory(directory: Path) -> None:
     check_path(directory, "--output")
     if directory.exists() and not directory.is_dir():
         raise InvalidParameter(
-            f"--output is {str(directory)!r}, a file; allowed: a directory, new or of this study."
+            f"--output is {quoted(str(directory))}, a file; allowed: a directory, new or of this study."
         )
     report = directory / REPORT_NAME
     if report.exists() and not is_report(report):

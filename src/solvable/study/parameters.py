@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from solvable.errors import InvalidParameter, SolvableError, unknown_choice
+from solvable.errors import InvalidParameter, SolvableError, quoted, shortened, unknown_choice
 from solvable.frame.system import Parameters, System
 
 
@@ -80,7 +80,7 @@ def _describe(detail: Any) -> str:
     message = str(detail["msg"]).removeprefix("Value error, ")
     if not detail["loc"]:
         return message
-    name = ".".join(map(str, detail["loc"]))
+    name = shortened(".".join(map(str, detail["loc"])))
     if detail["type"] == "missing":
         return f"{name} is required and has no default"
-    return f"{name} is {detail['input']!r}: {message[:1].lower()}{message[1:]}"
+    return f"{name} is {quoted(detail['input'])}: {message[:1].lower()}{message[1:]}"

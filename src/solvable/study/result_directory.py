@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from solvable.errors import InvalidParameter, StorageFailed, StudyConflict
+from solvable.errors import InvalidParameter, StorageFailed, StudyConflict, quoted
 from solvable.paths import check_path
 
 RESULT = "result.json"
@@ -38,7 +38,7 @@ class ResultDirectory:
         check_path(directory, "--output")
         if directory.exists() and not directory.is_dir():
             raise InvalidParameter(
-                f"--output is {str(directory)!r}, a file; allowed: a directory, new or of the same "
+                f"--output is {quoted(str(directory))}, a file; allowed: a directory, new or of the same "
                 f"{self.subject}."
             )
         taken = [name for name in self.files if (directory / name).exists()]
