@@ -159,7 +159,11 @@ def test_rounded_texts_have_the_value_of_the_exact_ones():
         ("1/2 of 3/4", "1/2 of 3/4"),
         ("solvable-runs/17/report", "solvable-runs/17/report"),
         ("(7*n1+7)/15", "(7*n1+7)/15"),
-        ("(408-293*n)/409", "(1-0.72*n)"),
+        ("(408-293*n)/409", "1-0.72*n"),
+        ("d^((19*n2+13)/38)", "d^(n2/2+0.34)"),
+        ("N_1 = (N_2^19 d)^(1/38)", "N_1 = N_2^(1/2) d^0.03"),
+        ("N_1 = (N_2 / (N_3^17 d^5))^(1/34)", "N_1 = N_2^0.03 / (N_3^(1/2) d^0.15)"),
+        ("N_1 = (N_2 d)^(1/3)", "N_1 = (N_2 d)^(1/3)"),
     ],
 )
 def test_what_rounding_writes(text, written):
