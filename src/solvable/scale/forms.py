@@ -243,7 +243,7 @@ def _rounded_sum(match: re.Match[str]) -> str:
             found.append(_rounded_term(value, name))
     text = "".join(found).removeprefix("+")
     before = match.string[: match.start()]
-    return text if not before or before[-1] in "( " else f"({text})"
+    return text if not before or before[-1] in "( \n" else f"({text})"
 
 
 def _rounded_term(value: Fraction, name: str) -> str:
