@@ -159,9 +159,33 @@ def test_rounded_texts_have_the_value_of_the_exact_ones():
         ("1/2 of 3/4", "1/2 of 3/4"),
         ("solvable-runs/17/report", "solvable-runs/17/report"),
         ("(7*n1+7)/15", "(7*n1+7)/15"),
-        ("(408-293*n)/409", "(1-0.72*n)"),
+        ("(408-293*n)/409", "1-0.72*n"),
+        ("d^((19*n2+13)/38)", "d^(n2/2+0.34)"),
+        ("N_1 = (N_2^19 d)^(1/38)", "N_1 = N_2^(1/2) d^0.03"),
+        ("N_1 = (N_2 / (N_3^17 d^5))^(1/34)", "N_1 = N_2^0.03 / (N_3^(1/2) d^0.15)"),
+        ("N_1 = (N_2 d)^(1/3)", "N_1 = (N_2 d)^(1/3)"),
     ],
 )
 def test_what_rounding_writes(text, written):
     assert about(text) == written
     assert about_all({"a": [text, 3, None]}) == {"a": [written, 3, None]}
+
+
+@pytest.mark.parametrize(
+    ("layers", "target", "least", "most"),
+    [
+        ("erf:3/4", "he1", 1.0, 2.0),
+        ("erf:1,erf:1", "he1", 1.0, 2.0),
+        ("erf:1", "he3", 6.6, 11.0),
+        ("erf:5/4,erf:5/4", "he1", 1.0, 2.1),
+        ("tanh:1", "he3", 7.8, 12.95),
+        ("relu:5/4", "he1", 1.45, 2.25),
+        ("relu:1", "he2", 4.05, 5.2),
+    ],
+)
+def test_prefactors_are_as_the_page_has_them(layers, target, least, most):
+    network = network_of_flags(layers, target)
+    exponent = scaling_of(network).exponent
+    for d in (64, 784):
+        samples = numbers_of(network, {"d": d}).winner.samples
+        assert least <= samples / d ** float(exponent) <= most

@@ -38,23 +38,25 @@ def scale(
     act: str | None = None,
     json: Flag = False,
 ) -> int:
-    """Tell how data must scale with width and depth for a network to learn a target.
+    """Compute how data must scale with width and depth for a network to learn a target.
 
     For example:
       solvable scale --layers erf:1 --target he3
       solvable scale --layers erf:1,erf:2 --target he3 --readout mean-field
       solvable scale --layers erf:n1,erf:n2 --target he3 --symbolic
       solvable scale network.toml --json
-      solvable scale model.json --target he3
+      solvable scale model.json
+      solvable scale weights.safetensors --act relu
       solvable scale model.json --data digits
       solvable scale --layers erf:n1,erf:n2 --target he3 --phase n1 n2
       solvable scale wide.toml --compare deep.toml
 
     All sizes are powers of the input dimension d: erf:3/2 is a hidden layer of
     d^(3/2) neurons, erf:1/2:1/3 one of d^(1/2) filters on patches of d^(1/3)
-    inputs. Told are the exponent of the number of samples, which patterns of
-    feature learning attain it, what each layer does in them, what binds, and what
-    to change to need fewer samples. All of it is exact: rational numbers, no grid.
+    inputs. The output has the exponent of the number of samples, the patterns of
+    feature learning that attain it, what each layer does in them, which constraint
+    is active, and what to change to need fewer samples. Exponents of such networks
+    are exact: rational numbers, no grid.
 
     The file is TOML or JSON:
       kappa = "0"
@@ -66,9 +68,10 @@ def scale(
 
     A real model is a file of its sizes in numbers: torch's by
       solvable.scale.describe_module(net, input_shape).save("model.json")
-    or a .safetensors state dict of linear layers and --act; no code in a file is
-    run. Numbers are read as powers of d, which is said. See
-    docs/scale-real-models.md.
+    or the weights of linear layers, .safetensors or .npz, and --act; no code in a
+    file is run. Without --target the output compares targets of degree 1 to 3 with
+    what the lazy kernel needs. Sizes are rounded to powers of d, and exponents that
+    follow from them to two digits. See docs/scale-real-models.md.
 
     Parameters
     ----------
@@ -77,7 +80,7 @@ def scale(
     layers
         ACTIVATION:WIDTH or ACTIVATION:WIDTH:PATCH of each hidden layer, with commas.
     target
-        heK, a Hermite polynomial of one direction, or parityK.
+        heK, a Hermite polynomial of one direction, or parityK. A real model needs none.
     readout
         standard or mean-field. [default: standard]
     kappa
@@ -99,7 +102,8 @@ def scale(
         List all patterns with their closed forms.
     numbers
         Sizes, as in d=100 N=500 kappa=0.5: prefactors, not only exponents. Layers of
-        which no width is given have that power of d. A real model brings its own.
+        which no width is given have that power of d. A real model brings its own
+        sizes; kappa=0.1 changes its ridge.
     data
         File, folder or name of a data set, as `solvable learn` takes it: how strong
         the target's direction is in the inputs is measured, not guessed, and so is
@@ -107,13 +111,14 @@ def scale(
     column
         Column of the data to predict.
     act
-        Activation between the layers of a .safetensors file.
+        Activation between the layers of a file of weights.
     json
         Print {"exponent", "closed_form", "patterns", "ties", "warnings", "point",
         "suggestions", "tie_break"}: the exponent of the number of samples, that of
-        kappa included, is a rational string, null while symbols have no values;
-        "table" with --symbolic, "numbers" at the sizes given; with a real model
-        "model", with data "data"; "phases" if asked for.
+        kappa included, is a rational string, a decimal where sizes were rounded,
+        null while symbols have no values; "table" with --symbolic, "numbers" at the
+        sizes given; with a real model "model" and "overview", with data "data";
+        "phases" if asked for.
     """
     from solvable.cli.terminal import status_line, write_json
     from solvable.errors import InvalidParameter
@@ -124,8 +129,8 @@ def scale(
     from solvable.scale.real import describe_all
     from solvable.scale.words import symbolic_rows
 
-    for name, given in (("compare", compare), ("numbers", numbers), ("phase", phase)):
-        if given is not None and not given:
+    for name, listed in (("compare", compare), ("numbers", numbers), ("phase", phase)):
+        if listed is not None and not listed:
             raise InvalidParameter(_EMPTY[name])
     flags = {"layers": layers, "target": target, "readout": readout, "kappa": kappa}
     networks, real = describe_all(

@@ -179,6 +179,8 @@ def _read(node: ast.expr) -> LinearForm:
 
 MOST_SIMPLE = 6
 """Denominator of a fraction that rounded texts keep as it is, at most."""
+MOST_EXACT = 32
+"""The same of a sum of symbols, whose denominators come from the patterns up to there."""
 
 
 def about(text: str) -> str:
@@ -197,9 +199,10 @@ def about(text: str) -> str:
     Examples
     --------
     >>> about("P ~ d^(293/408), max((n+1)/2, (140*n+293)/408), d^(-1/280)")
-    'P ~ d^0.72, max((n+1)/2, (0.34*n+0.72)), O(1)'
+    'P ~ d^0.72, max((n+1)/2, 0.34*n+0.72), O(1)'
     """
-    text = _SUM.sub(lambda match: _rounded_sum(match[1], int(match[2])), text)
+    text = _ROOT.sub(_rounded_root, text)
+    text = _SUM.sub(_rounded_sum, text)
     text = _FRACTION.sub(lambda match: _rounded(Fraction(int(match[1]), int(match[2]))), text)
     text = re.sub(r"\^\(([0-9.]+)\)", r"^\1", text)
     return re.sub(r"\bd\^0(?!\.?[0-9])", "O(1)", text)
@@ -214,6 +217,9 @@ def about_all(value: Any) -> Any:
     return [about_all(held) for held in value] if isinstance(value, list) else value
 
 
+_ROOT = re.compile(
+    r"\(([A-Za-z0-9_^ ]+)(?: / (?:\(([^()]*)\)|([A-Za-z0-9_^]+)))?\)\^\(1/([0-9]+)\)"
+)
 _SUM = re.compile(r"\(([-+*0-9A-Za-z_]+)\)/([0-9]+)")
 _FRACTION = re.compile(r"(?<![\w./])(-?[0-9]+)/([0-9]+)(?![\w/])")
 
@@ -225,19 +231,45 @@ def _rounded(value: Fraction) -> str:
     return "0" if text == "-0" else text
 
 
-def _rounded_sum(terms: str, below: int) -> str:
-    """``140*n+293`` over 408 as ``(0.34*n+0.72)``."""
-    # Forms of patterns themselves have such denominators, and those are exact.
-    if below <= 32:
-        return f"({terms})/{below}"
-    found = []
-    for sign, size, name in re.findall(r"([-+]?)(?:([0-9]+)\*?)?([A-Za-z]\w*)?", terms):
+def _rounded_sum(match: re.Match[str]) -> str:
+    """``(140*n+293)/408`` as ``0.34*n+0.72``, in brackets where something acts on it."""
+    below, found = int(match[2]), []
+    # Forms of patterns themselves have small denominators, and those are exact.
+    if below <= MOST_EXACT:
+        return match[0]
+    for sign, size, name in re.findall(r"([-+]?)(?:([0-9]+)\*?)?([A-Za-z]\w*)?", match[1]):
         if size or name:
-            value = _rounded(Fraction(int(f"{sign}{size or 1}"), below))
-            found.append(
-                f"{'' if value.startswith('-') else '+'}{value}{f'*{name}' if name else ''}"
-            )
-    return f"({''.join(found).removeprefix('+')})"
+            value = Fraction(int(f"{sign}{size or 1}"), below)
+            found.append(_rounded_term(value, name))
+    text = "".join(found).removeprefix("+")
+    before = match.string[: match.start()]
+    return text if not before or before[-1] in "( \n" else f"({text})"
+
+
+def _rounded_term(value: Fraction, name: str) -> str:
+    """A term with its sign: ``+n/2``, ``-0.34*n``, ``+0.72``."""
+    sign, size = "-" if value < 0 else "+", abs(value)
+    if name and size.denominator <= MOST_SIMPLE:
+        times = "" if size.numerator == 1 else f"{size.numerator}*"
+        return f"{sign}{times}{name}" + (f"/{size.denominator}" if size.denominator > 1 else "")
+    return f"{sign}{_rounded(size)}" + (f"*{name}" if name else "")
+
+
+def _rounded_root(match: re.Match[str]) -> str:
+    """``(N_2^19 d)^(1/38)`` as ``N_2^(1/2) d^(0.03)``."""
+    below = int(match[4])
+    if below <= MOST_EXACT:
+        return match[0]
+
+    def powers(text: str) -> str:
+        raised = (word.partition("^") for word in text.split())
+        return " ".join(
+            f"{base}^({_rounded(Fraction(int(count or 1), below))})" for base, _, count in raised
+        )
+
+    above = "1" if match[1] == "1" else powers(match[1])
+    under = match[2] or match[3]
+    return f"{above} / ({powers(under)})" if under else above
 
 
 def maximum(forms: Iterable[LinearForm]) -> str:

@@ -130,7 +130,9 @@ def values_of(given: Mapping[str, Any]) -> dict[str, Fraction]:
     for name, value in given.items():
         number = LinearForm.parse(value, name).number
         if number is None:
-            raise InvalidParameter(f"{name} is {value!r}; allowed: a rational number such as 3/2.")
+            raise InvalidParameter(
+                f"{name} is {value!r:.80}; allowed: a rational number such as 3/2."
+            )
         found[str(name)] = number
     return found
 
@@ -181,7 +183,7 @@ def _read(content: dict[str, Any], name: object) -> Description:
     rows = content.get("layers")
     if not isinstance(rows, Sequence) or isinstance(rows, str) or not rows:
         raise InvalidParameter(
-            f"layers is {rows!r}; allowed: a list such as [{{ width = '1', act = 'erf' }}]."
+            f"layers is {rows!r:.80}; allowed: a list such as [{{ width = '1', act = 'erf' }}]."
         )
     layers = tuple(_layer(row, number) for number, row in enumerate(rows, 1))
     readout, mean_field = _readout(content.get("readout", "standard"))
@@ -193,7 +195,7 @@ def _layer(row: object, number: int) -> Layer:
     name = f"layer {number}"
     if not isinstance(row, Mapping):
         raise InvalidParameter(
-            f"{name} is {row!r}; allowed: a table such as {{ width = '1', act = 'erf' }}."
+            f"{name} is {row!r:.80}; allowed: a table such as {{ width = '1', act = 'erf' }}."
         )
     _only(row, {"width", "act", "patch", "pool"}, name)
     if missing := {"width", "act"} - row.keys():
@@ -203,7 +205,7 @@ def _layer(row: object, number: int) -> Layer:
     patch = None if row.get("patch") is None else LinearForm.parse(row["patch"], f"patch of {name}")
     pool = row.get("pool", False)
     if not isinstance(pool, bool):
-        raise InvalidParameter(f"pool of {name} is {pool!r}; allowed: true or false.")
+        raise InvalidParameter(f"pool of {name} is {pool!r:.80}; allowed: true or false.")
     width = LinearForm.parse(row["width"], f"width of {name}")
     return Layer(width, find_activation(str(row["act"])), patch, pool)
 
@@ -215,12 +217,12 @@ def _target(content: Mapping[str, Any]) -> tuple[int, bool]:
         target = target_of(target)
     if not isinstance(target, Mapping) or len(target) != 1 or set(target) - {"hermite", "parity"}:
         raise InvalidParameter(
-            f"target is {target!r}; allowed: {{ hermite = 3 }} or {{ parity = 2 }}."
+            f"target is {target!r:.80}; allowed: {{ hermite = 3 }} or {{ parity = 2 }}."
         )
     (degree,) = target.values()
     if isinstance(degree, bool) or not isinstance(degree, int):
         raise InvalidParameter(
-            f"target degree is {degree!r}; allowed: integers from 1 to {HIGHEST_DEGREE}."
+            f"target degree is {degree!r:.80}; allowed: integers from 1 to {HIGHEST_DEGREE}."
         )
     return degree, "parity" in target
 
@@ -232,7 +234,7 @@ def _readout(value: object) -> tuple[LinearForm, bool]:
         return LinearForm.of(0), True
     if isinstance(value, str) and re.fullmatch(r"[a-z][a-z_-]+", value):
         raise InvalidParameter(
-            unknown_choice("readout", value, ["standard", "mean-field"])
+            unknown_choice("readout", value[:60], ["standard", "mean-field"])
             + " Or the exponent of chi."
         )
     return LinearForm.parse(value, "readout"), False
@@ -245,7 +247,7 @@ def _inputs(content: Mapping[str, Any]) -> tuple[tuple[int, LinearForm], ...]:
     given = content.get("inputs", {"linear": -1})
     if not isinstance(given, Mapping) or not given:
         raise InvalidParameter(
-            f"inputs is {given!r}; allowed: a table such as {{ linear = '-1' }}."
+            f"inputs is {given!r:.80}; allowed: a table such as {{ linear = '-1' }}."
         )
     found = {}
     for name, value in given.items():
@@ -253,7 +255,7 @@ def _inputs(content: Mapping[str, Any]) -> tuple[tuple[int, LinearForm], ...]:
         degree = 1 if name == "linear" else int(name) if name in _DEGREES else 0
         if not 1 <= degree <= HIGHEST_DEGREE:
             raise InvalidParameter(
-                f"inputs names {name!r}; allowed: linear, or a degree from 1 to {HIGHEST_DEGREE}."
+                f"inputs names {name!r:.80}; allowed: linear, or a degree from 1 to {HIGHEST_DEGREE}."
             )
         form = LinearForm.parse(value, f"inputs.{name}")
         if form.number is not None and form.number > 0:
@@ -275,11 +277,11 @@ def _own(content: Mapping[str, Any], kappa: LinearForm, title: str) -> OwnMonomi
     held = {"d": LinearForm.of(1)} | {
         str(name): LinearForm.parse(value, f"sizes.{name}") for name, value in sizes.items()
     }
-    rows = []
+    rows: list[tuple[str, tuple[str, ...], tuple[str, ...]]] = []
     for name, row in content["patterns"].items():
         if not isinstance(row, Mapping):
             raise InvalidParameter(
-                f"patterns.{name} is {row!r}; allowed: energy = [...], at_most_one = [...]."
+                f"patterns.{name} is {row!r:.80}; allowed: energy = [...], at_most_one = [...]."
             )
         _only(row, {"energy", "at_most_one"}, f"patterns.{name}")
         energy, bounds = row.get("energy", []), row.get("at_most_one", [])
@@ -309,7 +311,7 @@ def _name(name: object, what: str) -> str:
 def _cubic(content: Mapping[str, Any]) -> None:
     if "target" in content and _target(content)[0] != 3:
         raise InvalidParameter(
-            f"an attention block has target {content['target']!r}; allowed: {{ hermite = 3 }}, "
+            f"an attention block has target {content['target']!r:.80}; allowed: {{ hermite = 3 }}, "
             "the cubic form of three "
             "token features, or none."
         )
@@ -319,7 +321,7 @@ def _table(content: Mapping[str, Any], name: str, allowed: set[str]) -> Mapping[
     table = content[name]
     if not isinstance(table, Mapping):
         raise InvalidParameter(
-            f"{name} is {table!r}; allowed: a table with {', '.join(sorted(allowed))}."
+            f"{name} is {table!r:.80}; allowed: a table with {', '.join(sorted(allowed))}."
         )
     _only(table, allowed, name)
     return table
@@ -328,4 +330,6 @@ def _table(content: Mapping[str, Any], name: str, allowed: set[str]) -> Mapping[
 def _only(content: Mapping[str, Any], allowed: set[str], what: str) -> None:
     for name in content:
         if name not in allowed:
-            raise InvalidParameter(unknown_choice(f"a key of {what}", name, sorted(allowed)))
+            raise InvalidParameter(
+                unknown_choice(f"a key of {what}", str(name)[:60], sorted(allowed))
+            )

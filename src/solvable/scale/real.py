@@ -121,9 +121,10 @@ def describe_real(
             content["title"] = Path(source).stem[:80]
         content |= {"readout": readout or "standard", "kappa": kappa or "0"}
         content["target"] = target_of(target) if target is not None else {"hermite": 1}
-        network = replace(read_network(content), rounded=True)
-        if target is None:
-            network = _highest(network)
+        read = read_network(content)
+        assert isinstance(read, Network)  # it has layers
+        read = replace(read, rounded=True)
+        network = _highest(read) if target is None else read
     if inputs is not None:
         if not isinstance(network, Network):
             raise InvalidParameter("data give the inputs of layers; this network has none.")
