@@ -321,9 +321,9 @@ def test_no_cut_is_suggested_of_embeddings_and_fused_projections(terminal_in, tm
     save_file(arrays, tmp_path / "w.safetensors")
     answer = program("w.safetensors", "--output", "out")
     assert answer.returncode == 0, answer.stderr
-    told = " ".join(answer.stdout.split())
-    assert "w.safetensors: 5 matrices" in told
-    said = told.split("What would a cut at the edge keep?")[1].split("report out")[0]
+    printed = " ".join(answer.stdout.split())
+    assert "w.safetensors: 5 matrices" in printed
+    said = printed.split("What would a cut at the edge keep?")[1].split("report out")[0]
     # The same matrix: what a cut would keep of the one, and that the other is an embedding.
     assert "- fc.weight: a cut at the edge of the bulk would keep 6 of 100 singular values" in said
     assert "No cut is suggested for wte.weight: an embedding" in said
@@ -332,8 +332,8 @@ def test_no_cut_is_suggested_of_embeddings_and_fused_projections(terminal_in, tm
         "attn.in_proj_weight[*], all 3: query, key and value one after the other in its rows"
         in said
     )
-    assert "Prune" not in told
-    assert "predicted error" not in told
+    assert "Prune" not in printed
+    assert "predicted error" not in printed
     result = json.loads((tmp_path / "out" / "result.json").read_text())
     suggested = {one["name"]: one["suggestion"] for one in result["matrices"]}
     assert suggested["fc.weight"]["suggested"] is True

@@ -44,7 +44,7 @@ def diagnose_file(
         it.
     heads : int, optional
         Attention heads, by which fused projections that hold them in turn are split; default what
-        the metadata of the file or ``config.json`` beside it say.
+        the metadata of the file or ``config.json`` next to it give.
     workers : int
         Processes; the result does not depend on their number.
     seed : int

@@ -33,7 +33,7 @@ _UNSPLIT = ("in_proj",)  # fused, by a layout that differs from library to libra
 
 # Names of modules whose rows belong to tokens, places or classes, as a whole, ...
 _TABLES = {"wte", "wpe", "shared", "lm_head", "unembed", "unembedding", "embed_out"}
-# ... or by one of their words, unless another word says that they multiply what was embedded, ...
+# ... or by one of their words, unless another word is that of a layer behind an embedding, ...
 _EMBEDDED = {"embed", "embeds", "embedding", "embeddings", "embedder", "emb", "embs"}
 _PROJECTED = {
     "patch", "patches", "proj", "projection", "project", "projector", "linear", "mlp", "fc",
@@ -93,7 +93,7 @@ def _is_embedding(words: list[str]) -> bool:
 
 
 def split_arrays(arrays: Iterable[StoredArray], heads: Heads) -> Iterator[StoredArray]:
-    """Yield the arrays of a file, fused projections as their parts; layouts are said of both."""
+    """Yield the arrays of a file, fused projections as their parts with the layout assumed."""
     arrays = list(arrays)
     shapes = {stored.name: stored.shape for stored in arrays}
     for stored in arrays:

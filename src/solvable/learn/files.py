@@ -64,7 +64,8 @@ def write_files(found: Learned, dataset: Dataset, directory: Path, *, command: s
         figures += write_pictures(found, draft / FIGURES)
         render_learn_report(found, draft / REPORT, command=command, model=str(model))
     moved = [directory / path.relative_to(draft) for path in figures]
-    return LearnFiles(*(directory / name for name in names), moved)
+    report, result, model, predictions = (directory / name for name in names)
+    return LearnFiles(report, result, model, predictions, moved)
 
 
 def _notes(found: Learned, dataset: Dataset) -> dict[str, Any]:
