@@ -170,7 +170,8 @@ class FirstStep:
         T = self.T * grown / np.maximum(size, 1e-300)
         sums = np.array([self._sum(self.X[k][single[k]], T[k][single[k]]) for k in range(sets)])
         mean = self._smoothed(sums.mean(axis=0))
-        left = 1 - float(np.sum(size**3 / np.maximum(grown, 1e-300)) / np.sum(size**2))
+        taken = np.sum(size**3 / np.maximum(grown, 1e-300)) / np.sum(size**2)
+        left = max(1 - float(taken), 0.0)
 
         def draw(places: list[int], rng: np.random.Generator) -> np.ndarray:
             matrix = self._gaussian(law, n, left, rng)
