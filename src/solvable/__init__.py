@@ -16,7 +16,7 @@ The parts load on first use, so that ``import solvable`` costs next to nothing:
 - ``learn``, ``diagnose``, ``forecast``, ``scale``: the tools for real data; ``data``: what they get.
 - ``spectra``: laws of random matrices; ``operators``: matrix-free operators built from data.
 - ``networks``, ``fitting``, ``teachers``, ``frame``, ``hermite``, ``arrays``, ``errors``, ``memory``,
-  ``paths``, ``numpy_files``: what these are built from.
+  ``paths``, ``documents``, ``numpy_files``: what these are built from.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ __all__ = [
     "arrays",
     "data",
     "diagnose",
+    "documents",
     "errors",
     "fitting",
     "forecast",

@@ -119,6 +119,7 @@ def test_weights_are_read_with_their_activation(ending, tmp_path, monkeypatch, c
         (["--compare", "net.toml"], "--compare has one network"),
         (["mlp.json", "--numbers"], "--numbers has no size"),
         (["mlp.json", "--phase"], "--phase names no symbol"),
+        (["mlp.json", "--phase", "s"], "symbol is 's'; allowed: n1, n2, n3"),
         (["--layers", "erf:1", "--target", "he-3"], "the target is 'he-3'"),
         (["--layers", "erf:1", "--target", "he_3"], "the target is 'he_3'"),
     ],

@@ -56,7 +56,7 @@ class Answer:
 
     @property
     def is_rounded(self) -> bool:
-        """Whether sizes of a network were rounded to powers of d."""
+        """Return whether sizes of a network were rounded to powers of d."""
         return any(found.is_rounded for found in self.found)
 
     @property

@@ -52,7 +52,7 @@ class Comparison:
 
     @property
     def is_rounded(self) -> bool:
-        """Whether sizes of a network were rounded to powers of d."""
+        """Return whether sizes of a network were rounded to powers of d."""
         return any(row.is_rounded for row in self.found)
 
     def sentences(self) -> list[str]:

@@ -207,7 +207,7 @@ def numbers_of(
 
 
 def is_quick(network: Network) -> bool:
-    """Whether the sums of all patterns take seconds, so that they can be had without being asked for."""
+    """Return whether the sums of all patterns take seconds, few enough to compute them unasked."""
     return len(network.layers) == 1 or network.degree <= 5
 
 

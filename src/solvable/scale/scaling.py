@@ -127,7 +127,7 @@ class Scaling:
 
     @property
     def is_rounded(self) -> bool:
-        """Whether sizes were rounded to powers of d, so that exponents are about right."""
+        """Return whether sizes were rounded to powers of d, so that exponents are about right."""
         return isinstance(self.network, Network) and self.network.rounded
 
     def to_dict(self) -> dict[str, Any]:

@@ -133,10 +133,11 @@ def phases_of(
     """
     model, numbers = network.symbolic()
     point = {**numbers, **(at or {})}
-    for name in (*(at or {}), *(box or {})):
-        if name not in model.symbols:
-            raise InvalidParameter(unknown_choice("symbol", name, model.symbols))
     axes = (x, y) if y else (x,)
+    # Before the patterns, which take a while.
+    for name in (*axes, *(at or {}), *(box or {})):
+        if name not in model.symbols:
+            raise InvalidParameter(unknown_choice("symbol", name[:60], model.symbols))
     box = checked_box([model], axes, box, point)
     rows = sample_forms(model)
     if not y:
