@@ -40,7 +40,7 @@ def report(directory: Path, /, *, stored: Flag = False, json: Flag = False) -> i
     written = write_outputs(result)
     note_gaps(result, written.faults)
     errors = plain_errors(result, written.faults)
-    for error in errors if not json else []:
+    for error in errors:
         if error["part"] == "claim":
             note(f"solvable: claim {error['name']} raised {error['error']}")
     if json:

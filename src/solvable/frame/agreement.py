@@ -167,6 +167,8 @@ def cells_of(row: Agreement, points: Sequence[Point]) -> list[Cell]:
         values, source = _measured(row, point), _expected(row, point)
         if values is None or source is None:
             continue
+        if not (np.isfinite(values).any() and np.isfinite(source).any()):
+            continue  # None stands for a whole list too
         if source.ndim and source.shape != values.shape[1:]:
             raise InvalidParameter(
                 f"claim {row.name!r} compares {values[0].size} measured numbers with {source.size} "

@@ -89,7 +89,7 @@ def _parts(
     panel: Panel | PanelFunction, name: str, curves: Sequence[Curve]
 ) -> list[tuple[str, Callable[[], Iterable[Any]]]]:
     """Parts of a panel that can be drawn alone: the name of each, and the function that draws it."""
-    if type(panel) is Panel:
+    if isinstance(panel, Panel) and type(panel).__call__ is Panel.__call__:
         return [(part, partial(_alone, draw)) for part, draw in panel.pieces(curves)]
     return [(name, partial(panel, curves))]
 

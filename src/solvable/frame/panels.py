@@ -222,6 +222,8 @@ def _line(trace: Trace, curve: Curve, name: str, unit: np.ndarray) -> np.ndarray
     if name not in curve.predictions[0]:
         raise _unknown(name, curve.predictions[0])
     line = curve.line(name)
+    if not np.isfinite(line).any():
+        return None
     if trace.mean and line.ndim == 2:
         line = line.mean(axis=1)
     line = line / unit

@@ -89,9 +89,11 @@ class Point:
     def values(self, name: str) -> np.ndarray:
         """Measured values, shape (replicates,) or (replicates, length); None becomes NaN.
 
-        Words have no values: :class:`~solvable.errors.InvalidData`.
+        None stands for a whole list too, where another replicate or the prediction is a list. Words
+        have no values: :class:`~solvable.errors.InvalidData`.
         """
-        rows = [_numbers(name, metrics[name]) for metrics in self.metrics]
+        gap = self._gap(name)
+        rows = [_numbers(name, metrics[name], gap) for metrics in self.metrics]
         if len({row.shape for row in rows}) > 1:
             sizes = ", ".join(str(row.size) for row in rows)
             raise InvalidData(
@@ -112,7 +114,10 @@ class Point:
         return values.std(axis=0, ddof=1) / np.sqrt(len(values))
 
     def predicted(self, name: str) -> np.ndarray:
-        """Predicted value, shape () or (length,); None becomes NaN, words raise as in `values`."""
+        """Predicted value, shape () or (length,); None becomes NaN, words raise as in `values`.
+
+        None stands for a whole list too, where a replicate has measured a list.
+        """
         if self.refused:
             return np.array(np.nan)
         if name not in self.prediction:
@@ -120,7 +125,13 @@ class Point:
                 f"the prediction {name!r} is asked for, which predict does not return; allowed: "
                 f"{', '.join(self.prediction)}. Mend the claim or the figure."
             )
-        return _numbers(name, self.prediction[name])
+        return _numbers(name, self.prediction[name], self._gap(name))
+
+    def _gap(self, name: str) -> np.ndarray:
+        """NaN in the shape of a metric: that of the first list among replicates and prediction."""
+        known = (metrics.get(name) for metrics in (*self.metrics, self.prediction))
+        size = next((len(one) for one in known if isinstance(one, list)), None)
+        return np.full(() if size is None else (size,), np.nan)
 
 
 def paired(points: Sequence[Point], parameter: str) -> list[Point]:
@@ -133,10 +144,12 @@ def paired(points: Sequence[Point], parameter: str) -> list[Point]:
     return [replace(a, other=b) for group in ordered for a, b in pairwise(group)]
 
 
-def _numbers(name: str, value: float | list[float | None] | str | None) -> np.ndarray:
+def _numbers(
+    name: str, value: float | list[float | None] | str | None, gap: np.ndarray
+) -> np.ndarray:
     if isinstance(value, str):  # NumPy would read words such as "nan" or "1" as numbers
         raise InvalidData(
             f"metric {name!r} is the word {value!r}; allowed: a number or a list. Read words from "
             "the point's `metrics` or `prediction`."
         )
-    return np.asarray(value, dtype=float)
+    return gap.copy() if value is None else np.asarray(value, dtype=float)

@@ -34,6 +34,7 @@ def at_the_largest(panel: Panel) -> PanelFunction:
             ]
         return figures
 
+    draw.__name__ = panel.name
     return draw
 
 

@@ -18,36 +18,57 @@ Values = Callable[[Point], np.ndarray]
 """A number for each replicate; NaN where a point has none."""
 
 
+def by_directions(point: Point, name: str) -> np.ndarray:
+    """A metric of each replicate at each number of kept directions; NaN where it was not measured."""
+    values = point.values(name)
+    shape = (point.replicates, len(point.setting.kept))
+    return values if values.shape == shape else np.full(shape, np.nan)
+
+
 def kept(name: str, k: float = USUAL_DIRECTIONS) -> Values:
     """A metric at a number of kept directions."""
 
     def values(point: Point) -> np.ndarray:
-        directions = list(point.metrics[0]["directions"])  # type: ignore[arg-type]
+        directions = [float(count) for count in point.setting.kept]
         if k not in directions:
             return np.full(point.replicates, np.nan)
-        return np.asarray(point.values(name)[:, directions.index(k)])
+        return by_directions(point, name)[:, directions.index(k)]
 
     return values
 
 
 def best(point: Point) -> np.ndarray:
     """The squared error at the number of directions where its mean is least."""
-    values = point.values("squared_error")
+    values = by_directions(point, "squared_error")
     return np.asarray(values[:, int(np.argmin(values.mean(axis=0)))])
 
 
 def null_ratio(point: Point, count: float) -> np.ndarray:
     """Ratio to meaningless labels with so many directions removed; NaN where not tested."""
     tested = [
-        dict(zip(metrics["null_counts"], metrics["null_ratios"], strict=True))  # type: ignore[arg-type]
+        dict(zip(_listed(metrics["null_counts"]), _listed(metrics["null_ratios"]), strict=False))
         for metrics in point.metrics
     ]
     return np.array([ratios.get(count, np.nan) for ratios in tested], dtype=float)
 
 
+def _listed(value: object) -> list[float | None]:
+    """A list that may not have been measured."""
+    return value if isinstance(value, list) else []
+
+
+def tested_counts(point: Point) -> list[float]:
+    """Numbers of removed directions at which every replicate was tested."""
+    counts = [one for one in _listed(point.metrics[0]["null_counts"]) if one is not None]
+    return [count for count in counts if np.isfinite(null_ratio(point, count)).all()]
+
+
 def gap_to_limit(point: Point) -> np.ndarray:
     """Squared error less that of the infinitely wide network, one a replicate."""
-    return np.asarray((point.values("squared_error") - point.values("limit_squared_error"))[:, 0])
+    squares, limits = (
+        by_directions(point, name) for name in ("squared_error", "limit_squared_error")
+    )
+    return np.asarray((squares - limits)[:, 0])
 
 
 def by_width(points: Sequence[Point]) -> list[list[Point]]:
@@ -143,7 +164,7 @@ CLAIMS = (
         "many-directions-lose",
         "With the most directions tried the squared error is at least 8 % above the least.",
         ratio(
-            lambda point: point.values("squared_error")[:, -1], best, samples=400, tried=6,
+            lambda point: by_directions(point, "squared_error")[:, -1], best, samples=400, tried=6,
             task="even-odd", width=0,
         ),
         f"{PAPER}: U-shape in k; {NOTE}", within=0.03, expected=1.08, kind="at least", power=0.2,

@@ -12,10 +12,12 @@ from solvable.frame.panels import PanelFunction, grouped
 from solvable.frame.points import Point
 from solvable.models.lofi_images.claims import (
     Values,
+    by_directions,
     by_width,
     kept,
     null_ratio,
     ratio_of,
+    tested_counts,
     whole,
 )
 from solvable.models.lofi_images.parameters import USUAL_DIRECTIONS
@@ -35,6 +37,7 @@ def of_each(draw: Callable[[list[Point]], list[Figure]], *, wide: bool = True) -
                 figures.append(replace(figure, name=name, title=title))
         return figures
 
+    panel.__name__ = draw.__name__.replace("_", "-")
     return panel
 
 
@@ -62,9 +65,16 @@ def along(label: str, points: Sequence[Point], metric: str, colour: int) -> Seri
     return Series(label, x, means, "points", errors, colour)
 
 
+def measured(point: Point, metric: str, colour: int) -> Series:
+    """A metric against the numbers of kept directions."""
+    x, values = np.array(point.setting.kept, dtype=float), by_directions(point, metric)
+    error = values.std(axis=0, ddof=1) / np.sqrt(len(values)) if len(values) > 1 else None
+    return Series(label_of(point), x, values.mean(axis=0), "points", error, colour)
+
+
 def directions(points: list[Point]) -> list[Figure]:
     """Squared error and error against kept directions, a curve per sample size."""
-    if len(points[-1].values("directions")[0]) < 2:
+    if len(points[-1].setting.kept) < 2:
         return []
     figures = []
     for metric, title in (
@@ -73,9 +83,8 @@ def directions(points: list[Point]) -> list[Figure]:
     ):
         series = []
         for colour, point in enumerate(points):
-            x, label = point.values("directions")[0], label_of(point)
-            error = point.standard_error(metric)
-            series.append(Series(label, x, point.mean(metric), "points", error, colour))
+            x, label = np.array(point.setting.kept, dtype=float), label_of(point)
+            series.append(measured(point, metric, colour))
             level = float(point.mean(f"deep_{metric}"))
             series.append(flat(f"{label}, no filter", x, level, colour))
         name = metric.replace("_", "-")
@@ -94,15 +103,15 @@ def null_ratios(points: list[Point]) -> list[Figure]:
     """Strengths over those of meaningless labels at the counts that every replicate tested."""
     series = []
     for colour, point in enumerate(points):
-        counts = [
-            count
-            for count in point.metrics[0]["null_counts"]  # type: ignore[union-attr]
-            if np.isfinite(null_ratio(point, count)).all()  # type: ignore[arg-type]
-        ]
-        rows = np.array([null_ratio(point, count) for count in counts])  # type: ignore[arg-type]
+        counts = tested_counts(point)
+        if not counts:
+            continue
+        rows = np.array([null_ratio(point, count) for count in counts])
         error = rows.std(axis=1, ddof=1) / np.sqrt(point.replicates) if rows.shape[1] > 1 else None
         x = np.array(counts, dtype=float) + 1
         series.append(Series(label_of(point), x, rows.mean(axis=1), "points", error, colour))
+    if not series:
+        return []
     ends = np.array([1.0, max(float(np.max(curve.x)) for curve in series)])
     series.append(flat("as meaningless labels", ends, 1.0, len(points)))
     figure = Figure(
@@ -119,10 +128,10 @@ def dimensions(points: list[Point]) -> list[Figure]:
     """Residual effective dimension against removed directions, beside that of other images."""
     series, name = [], "residual_dimensions"
     for colour, point in enumerate(points):
-        x, label = point.values("directions")[0], label_of(point)
-        line = Series(f"{label}, other images", x, point.predicted(name), "line", colour=colour)
-        error = point.standard_error(name)
-        series += [line, Series(label, x, point.mean(name), "points", error, colour)]
+        x, label = np.array(point.setting.kept, dtype=float), label_of(point)
+        y = np.broadcast_to(point.predicted(name), x.shape)
+        series.append(Series(f"{label}, other images", x, y, "line", colour=colour))
+        series.append(measured(point, name, colour))
     figure = Figure(
         "residual-dimension", "What is left is of higher dimension",
         "directions removed", "residual effective dimension", series,

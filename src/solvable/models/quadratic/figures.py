@@ -85,20 +85,28 @@ def _phases_in_order(curves: Sequence[Curve]) -> str:
     return f"Phases: {'; '.join(orders)}."
 
 
-def _log_range(series: Sequence[Series]) -> tuple[float, float]:
+def _positive_values(series: Sequence[Series]) -> np.ndarray:
+    values = np.concatenate([np.empty(0), *(np.asarray(s.y, dtype=float) for s in series)])
+    return values[values > 0]
+
+
+def _log_range(series: Sequence[Series]) -> tuple[float, float] | None:
     """Limits that show every curve, and points no more than a factor 3 beyond them."""
-    lines = np.concatenate([np.asarray(s.y, dtype=float) for s in series if s.kind == "line"])
-    seen = np.concatenate([np.asarray(s.y, dtype=float) for s in series if s.kind != "dashed"])
-    lines, seen = lines[lines > 0], seen[seen > 0]
-    low = max(float(np.min(seen)), float(lines.min()) / 3)
-    high = min(float(np.max(seen)), float(lines.max()) * 3)
+    lines = _positive_values([s for s in series if s.kind == "line"])
+    seen = _positive_values([s for s in series if s.kind != "dashed"])
+    if not seen.size:
+        return None
+    low, high = float(seen.min()), float(seen.max())
+    if lines.size:
+        low, high = max(low, float(lines.min()) / 3), min(high, float(lines.max()) * 3)
     return 0.7 * low, 1.4 * high
 
 
-def _to_twice(series: Sequence[Series]) -> tuple[float, float]:
+def _to_twice(series: Sequence[Series]) -> tuple[float, float] | None:
     """The same up to twice the theory."""
-    top = max(float(np.max(s.y)) for s in series if s.kind == "line")
-    return _log_range(series)[0], 2 * top
+    limits = _log_range(series)
+    tops = [float(np.max(s.y)) for s in series if s.kind == "line"]
+    return (limits[0], 2 * max(tops)) if limits and tops else limits
 
 
 def _small(curve: Curve, name: str, line: np.ndarray) -> np.ndarray:

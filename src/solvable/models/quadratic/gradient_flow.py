@@ -124,10 +124,13 @@ def chance(parameters: FlowParameters, prediction: Metrics) -> Metrics:
     return {"captured": [0.0] * followed, "risk": 1.0}
 
 
-def over_closed_form(point: Point) -> np.ndarray:
+def over_closed_form(point: Point) -> np.ndarray | None:
     """Captured by integration over captured by the closed form from the same start."""
+    captured, closed = point.values("captured"), point.values("closed_form")
+    if captured.shape != closed.shape:
+        return None  # one of them was not measured
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.asarray(point.values("captured") / point.values("closed_form"))
+        return np.asarray(captured / closed)
 
 
 system = System(

@@ -143,9 +143,10 @@ def laws(curves: Sequence[Curve]) -> list[Figure]:
             series.append(
                 Series("posterior", centres, np.where(law > 1e-2, law, np.nan), "line", colour=0)
             )
-        series.append(
-            Series("measured", centres[shown], measured[shown], "points", errors[shown], 0)
-        )
+        if shown.any():
+            series.append(
+                Series("measured", centres[shown], measured[shown], "points", errors[shown], 0)
+            )
         words = f"{_words(setting)}, d = {setting.dimension}, N = {setting.width}, P = {setting.samples}"
         figures.append(
             Figure(

@@ -52,12 +52,12 @@ def bulk_edges(point: Point) -> np.ndarray:
 
 def around_threshold(point: Point, *, predicted: bool = False) -> np.ndarray:
     """Mean overlap of features between half and four times their threshold; NaN without any."""
-    found = [np.nan if n is None else n for n in point.predicted("threshold_samples")]
-    ratio = point.setting.samples / np.asarray(found, dtype=float)
-    near = (ratio > 0.5) & (ratio < 4)
     overlaps = point.predicted("squared_overlap") if predicted else point.values("squared_overlap")
-    columns = np.asarray(overlaps, dtype=float)[..., near]
-    return np.asarray(columns.mean(axis=-1) if near.any() else np.full(columns.shape[:-1], np.nan))
+    ratio = point.setting.samples / point.predicted("threshold_samples")
+    near = (ratio > 0.5) & (ratio < 4)
+    if near.shape != overlaps.shape[-1:] or not near.any():
+        return np.full(() if predicted else point.replicates, np.nan)
+    return np.asarray(overlaps[..., near].mean(axis=-1))
 
 
 def kernels(point: Point) -> np.ndarray:
@@ -83,8 +83,11 @@ def along(curve: Curve, name: str) -> list[np.ndarray]:
 
 
 def rank_and_crossing(curve: Curve) -> np.ndarray:
-    """Ranks of features, and where they cross one half."""
-    sizes = [crossings(curve.x, overlaps) for overlaps in along(curve, "squared_overlap")]
+    """Ranks of features, and where they cross one half; none where overlaps are not known."""
+    overlaps = along(curve, "squared_overlap")
+    if any(table.ndim != 2 for table in overlaps):
+        return np.empty((3, 0))
+    sizes = [crossings(curve.x, table) for table in overlaps]
     rank = np.arange(1.0, sizes[0].size + 1)
     # The first feature is close to the whole label: it is left out, as in the paper's law; and so is
     # what crosses among heavy tails.
@@ -124,6 +127,8 @@ def mean_mixing(points: Sequence[Point]) -> Finding | NotTestable:
     total, squares, count, degrees, within = 0.0, 0.0, 0, 0, 0.25
     for point in points:
         mixing, overlap = point.predicted("neighbour_mixing"), point.predicted("squared_overlap")
+        if not (np.isfinite(mixing).any() and np.isfinite(overlap).any()):
+            continue
         # Below 0.003 noise directions count as much.
         pairs = (mixing > 0.003) & (overlap[1:] > 0.8) & (overlap[:-1] > 0.8)
         sums = np.nansum(point.values("neighbour_mixing")[:, pairs] / mixing[pairs], axis=1)

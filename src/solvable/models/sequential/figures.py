@@ -37,17 +37,22 @@ def spectra(curves: Sequence[Curve]) -> list[Figure]:
         shares = np.array([np.mean(p.predicted("squared_overlap") > 0.5) for p in held])
         point = held[int(np.argmin(np.abs(shares - 0.75)))]
         stored = [np.asarray(one["spectrum"], float) for one in point.metrics if one["spectrum"]]
-        counts, edges = np.histogram(np.concatenate(stored), bins=60)
+        together = np.concatenate(stored)
+        counts, edges = np.histogram(together[np.isfinite(together)], bins=60)
         series = [Series("measured", edges, counts / len(stored), "histogram", colour=0)]
         density = bulk_density(point.setting)
         if density is not None:
             count = density.density * stored[0].size * (edges[1] - edges[0])
             series.append(Series("bulk, theory", density.x, count, "line", colour=1))
-        lower, upper = point.predicted("bulk_edges")
-        markers = [Marker(float(edge), "bulk edge") for edge in (lower, upper)]
+        ends = np.atleast_1d(point.predicted("bulk_edges"))
+        markers = [Marker(float(edge), "bulk edge") for edge in ends[np.isfinite(ends)]]
         overlaps, placed = point.predicted("squared_overlap"), point.predicted("eigenvalues")
-        for colour, i in enumerate(spread_entries(placed.size)):
-            if overlaps[i] > 0.1 and not lower <= placed[i] <= upper:
+        for colour, i in enumerate(spread_entries(placed.size) if overlaps.ndim else []):
+            if (
+                overlaps[i] > 0.1
+                and not ends[0] <= placed[i] <= ends[-1]
+                and np.isfinite(placed[i])
+            ):
                 markers.append(Marker(float(placed[i]), f"feature {i + 1}", colour))
         title = f"Features leave the bulk of the spectrum at n = {point.setting.samples:,}"
         title += f" ({group.words})" if group.words else ""

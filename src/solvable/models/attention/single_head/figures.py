@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from solvable.frame.curves import Curve
-from solvable.frame.panels import Panel, Trace, grouped
+from solvable.frame.panels import Panel, PanelFunction, Trace, grouped
 from solvable.frame.points import Point
 from solvable.models.attention.single_head.predict import state_of
 from solvable.plots.figure import Figure, Marker, Series
@@ -16,8 +16,17 @@ from solvable.plots.figure import Figure, Marker, Series
 MARKERS = {"interpolation_ratio": "interpolation", "recovery_ratio": "recovery"}
 
 
-def at_points(panel: Panel, curves: Sequence[Curve]) -> list[Figure]:
+def at_points(panel: Panel) -> PanelFunction:
     """A panel with the prediction at the dimension of each point, where there is one."""
+
+    def draw(curves: Sequence[Curve]) -> list[Figure]:
+        return _with_first_order(panel, curves)
+
+    draw.__name__ = panel.name
+    return draw
+
+
+def _with_first_order(panel: Panel, curves: Sequence[Curve]) -> list[Figure]:
     metric, figures = panel.traces[0].metric, []
     for group, figure in zip(grouped(curves), panel(curves), strict=True):
         curve = group.curves[0]
@@ -68,12 +77,15 @@ def spectra(curves: Sequence[Curve]) -> list[Figure]:
 def _spectrum(point: Point, words: str, suffix: str) -> Figure:
     setting, state = point.setting, state_of(point.setting)
     values = point.values("eigenvalues")
+    values = values[np.isfinite(values).all(axis=-1)]
     top = max(
-        float(values.max()), state.scale * (float(state.law.edges[-1, 1]) - state.threshold), 0.1
+        float(values.max(initial=0.0)),
+        state.scale * (float(state.law.edges[-1, 1]) - state.threshold),
+        0.1,
     )
     bins = np.linspace(0.0, 1.02 * top, int(np.clip(setting.dimension / 4, 15, 40)) + 1)
     learned = values[values > 1e-3 * top]
-    counts = np.histogram(learned, bins=bins)[0] / len(values)
+    counts = np.histogram(learned, bins=bins)[0] / max(len(values), 1)
     x = np.linspace(0.0, 1.02 * top, 600)
     # Places s of the spectrum lie at s / eta + epsilon of the law
     density = state.law.density(x / state.scale + state.threshold) / state.scale
@@ -102,9 +114,9 @@ def _spectrum(point: Point, words: str, suffix: str) -> Figure:
 
 
 PANELS = (
-    lambda curves: at_points(ERROR, curves),
-    lambda curves: at_points(TEST, curves),
-    lambda curves: at_points(TRAIN, curves),
+    at_points(ERROR),
+    at_points(TEST),
+    at_points(TRAIN),
     RANK,
     spectra,
 )

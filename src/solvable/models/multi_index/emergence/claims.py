@@ -23,9 +23,10 @@ def relative_to(theory: str, point: Point) -> np.ndarray:
     return np.asarray(1 + (measured - expected) / expected.mean())
 
 
-def times_over_theory(point: Point) -> np.ndarray:
+def times_over_theory(point: Point) -> np.ndarray | None:
     """Escape times of the features over those of independent features from the same start."""
-    return np.asarray(point.values("escape_time") / point.values("ode_escape_time"))
+    times, alone = point.values("escape_time"), point.values("ode_escape_time")
+    return np.asarray(times / alone) if times.shape == alone.shape else None
 
 
 def independent(setting: Any) -> bool:
@@ -70,7 +71,7 @@ def falling(points: Sequence[Point]) -> list[list[Point]]:
     """Points of each setting at times between the first and the last escape, three or more."""
     groups: dict[str, list[Point]] = {}
     for point in points:
-        shares = np.asarray(point.prediction["captured"], dtype=float)
+        shares = np.atleast_1d(point.predicted("captured"))
         learned = shares[0] > 0.5 and point.predicted("loss") > 2 * point.predicted("width_floor")
         known = point.replicates > 1 and np.isfinite(point.mean("flow_loss") + point.mean("loss"))
         if learned and shares[-1] < 0.5 and known:
@@ -117,7 +118,7 @@ def shares_over_law(points: Sequence[Point]) -> Finding | NotTestable:
     """Shares of features that are being learned, over their mean over the law of starts."""
     measured, expected, variance, count = 0.0, 0.0, 0.0, 0
     for point in points:
-        mean = np.asarray(point.prediction["captured"], dtype=float)
+        mean = np.atleast_1d(point.predicted("captured"))
         growing = (mean > 0.05) & (mean < 0.98)
         known = point.predicted("coupling") > 0 or point.setting.dimension >= 100
         if point.replicates < 2 or not known or not growing.any():

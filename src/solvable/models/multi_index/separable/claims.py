@@ -54,9 +54,10 @@ def thresholds_measured(point: Point) -> np.ndarray:
 
 def mean_eigenvalue(point: Point) -> np.ndarray | None:
     """Mean eigenvalue of the directions kept, where they are alike."""
-    if point.setting.model.pair.any():
+    values = point.values("eigenvalues")
+    if point.setting.model.pair.any() or values.ndim == 1:
         return None
-    return np.asarray(point.values("eigenvalues").mean(axis=1))
+    return np.asarray(values.mean(axis=1))
 
 
 def growth_with_directions(points: Sequence[Point]) -> Finding | NotTestable:
