@@ -13,8 +13,10 @@ from solvable.plots.layout import (
     padded_limits,
     place_flags,
     positions,
+    short_log_ticks,
 )
-from solvable.systems.base import Marker
+from solvable.plots.matplotlib_backend import draw_matplotlib
+from solvable.systems.base import Figure, Marker, Series
 
 place = st.floats(0, 1)
 width = st.one_of(st.just(0.0), st.floats(0.01, 0.6))
@@ -101,3 +103,17 @@ def test_few_labels_in_a_note_are_spelled_out() -> None:
 def test_no_markers_need_no_room() -> None:
     flags = place_flags([], "log", (1.0, 10.0))
     assert (flags.rows, flags.overhang, flags.note, flags.height) == ([], 0.0, "", 0)
+
+
+@pytest.mark.parametrize("scale", ["log", "linear"])
+@pytest.mark.parametrize("gap", [0.0, 2e-16, 1e-12, 1e-7])
+def test_values_that_differ_in_their_last_digits_have_an_axis(scale, gap) -> None:
+    """matplotlib divided by the width of such an axis, which was zero."""
+    value = 0.7310585786300049
+    curve = Series("a", [1.0, 2.0], [value, value * (1 + gap)])
+    figure = Figure("f", "t", "x", "y", [curve], y_scale=scale)
+    low, high = padded_limits(np.array(curve.y), scale)
+    assert high / low > 1 + 1e-9
+    draw_matplotlib(figure).canvas.draw()  # warnings are errors here
+    if scale == "log":
+        assert len(short_log_ticks((low, high))) >= 2

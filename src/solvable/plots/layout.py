@@ -39,6 +39,8 @@ def padded_limits(values: np.ndarray, scale: Scale, padding: float = 0.04) -> Li
     if scale == "log":
         # Powers before the ratio, which can overflow.
         factor = high**padding / low**padding if high > low else 2.0
+        # Values that differ in their last digits need air of more than these.
+        factor = max(factor, 1.01)
         return low / factor, high * factor
     air = padding * (high - low) if high > low else max(abs(high) / 2, 0.5)
     # Values that differ in their last digits need air of more than these.
