@@ -78,11 +78,8 @@ def _spectrum(point: Point, words: str, suffix: str) -> Figure:
     setting, state = point.setting, state_of(point.setting)
     values = point.values("eigenvalues")
     values = values[np.isfinite(values).all(axis=-1)]
-    top = max(
-        float(values.max(initial=0.0)),
-        state.scale * (float(state.law.edges[-1, 1]) - state.threshold),
-        0.1,
-    )
+    end = state.scale * (float(state.law.edges[-1, 1]) - state.threshold)
+    top = max(float(values.max(initial=0.0)), end, 0.1)
     bins = np.linspace(0.0, 1.02 * top, int(np.clip(setting.dimension / 4, 15, 40)) + 1)
     learned = values[values > 1e-3 * top]
     counts = np.histogram(learned, bins=bins)[0] / max(len(values), 1)

@@ -40,6 +40,7 @@ TOO_SMALL = (
 )
 
 
+@lru_cache(maxsize=256)  # claims ask for it once a cell
 def at_dimension(parameters: MatrixSensingParameters, ratio: float) -> float | None:
     """Error with its first order in 1/d; None where that is large, and for the nuclear norm."""
     law = law_of(parameters)
