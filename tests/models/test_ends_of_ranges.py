@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from contextlib import suppress
 
 import annotated_types as at
 import numpy as np
@@ -45,10 +46,8 @@ def settings_at_ends():
 def test_theory_answers_or_refuses_at_the_ends(system, name, value):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        try:
+        with suppress(SolvableError):
             assert system.predict(validate_parameters(system, {name: value}))
-        except SolvableError as refused:
-            assert "\n" not in str(refused)
 
 
 def test_every_number_has_two_ends():
@@ -75,6 +74,11 @@ def test_numbers_beyond_arithmetic_are_refused(system, setting):
     (name,) = setting
     with pytest.raises(InvalidParameter, match=f"{name}|formula"):
         theory_of(system, **setting)
+
+
+def test_the_end_of_a_range_is_written_short():
+    with pytest.raises(InvalidParameter, match="greater than or equal to 1e-100$"):
+        theory_of("narrow-network", regularisation=1e-300)
 
 
 def test_penalties_beyond_arithmetic_are_refused_from_python():
