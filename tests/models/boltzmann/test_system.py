@@ -48,7 +48,7 @@ def points():
 @pytest.mark.parametrize(
     ("values", "words"),
     [
-        ({"noise": 0.0}, "1e-50"),
+        ({"noise": 0.0}, "greater than or equal to 0"),
         ({"spike": 0.0}, "a number from 1e-50"),
         ({"spike": [2.0, -1.0]}, "a number from 1e-50"),
         ({"spike": []}, "one to four"),
