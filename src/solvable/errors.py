@@ -104,7 +104,25 @@ class NoFeatureFound(UserWarning):
 
 
 def shortened(text: str, longest: int = LONGEST_QUOTE) -> str:
-    """Return the text, its middle cut out where it is longer than ``longest`` characters."""
+    """Return the text, its middle cut out where it is longer than a message may repeat.
+
+    Parameters
+    ----------
+    text : str
+        Any text.
+    longest : int
+        Most characters of what is returned, 200 by default.
+
+    Returns
+    -------
+    str
+        The text, or its beginning and end with the number of its characters between them.
+
+    Examples
+    --------
+    >>> shortened("a" * 500, 40)
+    'aaaa ... (500 characters) ... aaaaaaaaaa'
+    """
     if len(text) <= longest:
         return text
     mark = f" ... ({len(text)} characters) ... "
@@ -113,7 +131,23 @@ def shortened(text: str, longest: int = LONGEST_QUOTE) -> str:
 
 
 def quoted(value: object) -> str:
-    """Return a value as a message repeats it: in quotes, control characters escaped, cut."""
+    """Return a value as a message repeats it: in quotes, control characters escaped, cut.
+
+    Parameters
+    ----------
+    value : object
+        What was seen.
+
+    Returns
+    -------
+    str
+        Its representation, at most 200 characters.
+
+    Examples
+    --------
+    >>> quoted("one line\\n")
+    "'one line\\\\n'"
+    """
     try:
         text = repr(value)
     except ValueError:  # an integer of more digits than Python writes

@@ -298,7 +298,7 @@ def test_a_small_picture_escapes_its_texts():
 
 
 def test_layers_are_labelled_by_whole_numbers():
-    assert ticks((-0.4, 1.4), "linear", whole=True) == [0.0, 1.0]
+    assert ticks((-0.4, 1.4), "linear", whole=True) == pytest.approx([0.0, 1.0])
     assert 0.5 in ticks((-0.4, 1.4), "linear")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -78,6 +79,8 @@ def _text(value: Any) -> str:
 
 def _describe(detail: Any) -> str:
     message = str(detail["msg"]).removeprefix("Value error, ")
+    # pydantic writes 1e-100 with a hundred zeros.
+    message = re.sub(r"\b0\.0{6,}\d+", lambda number: f"{float(number[0]):g}", message)
     if not detail["loc"]:
         return message
     name = shortened(".".join(map(str, detail["loc"])))

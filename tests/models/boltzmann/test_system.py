@@ -48,9 +48,9 @@ def points():
 @pytest.mark.parametrize(
     ("values", "words"),
     [
-        ({"noise": 0.0}, "greater than 0"),
-        ({"spike": 0.0}, "a number above 0"),
-        ({"spike": [2.0, -1.0]}, "a number above 0"),
+        ({"noise": 0.0}, "greater than or equal to 0"),
+        ({"spike": 0.0}, "a number from 1e-50"),
+        ({"spike": [2.0, -1.0]}, "a number from 1e-50"),
         ({"spike": []}, "one to four"),
         ({"spike": "abc"}, "such as"),
         ({"spike": [1.0] * 5}, "one to four"),

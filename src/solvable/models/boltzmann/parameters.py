@@ -10,7 +10,7 @@ from solvable.frame.system import Parameters
 
 Algorithm = Literal["amp", "gradient"]
 
-Strength = Annotated[float, Field(gt=0, le=1000)]
+Strength = Annotated[float, Field(ge=1e-50, le=1000)]
 
 
 class BoltzmannParameters(Parameters):
@@ -20,7 +20,7 @@ class BoltzmannParameters(Parameters):
     """Number d of visible units."""
     sample_ratio: float = Field(2.0, gt=0, le=100)
     """Samples per visible unit, n/d."""
-    noise: float = Field(1.0, gt=0, le=1000)
+    noise: float = Field(1.0, ge=1e-50, le=1000)
     """Variance of the background of the data; the machine sees them over its square root, so that only
     the ratio of spike and noise matters."""
     spike: Strength | Annotated[tuple[Strength, ...], Field(min_length=1, max_length=4)] = 2.0
@@ -44,9 +44,9 @@ class BoltzmannParameters(Parameters):
             numbers = [float(one) for one in value] if listed else [float(value)]
         except (TypeError, ValueError):
             numbers = []
-        if not 1 <= len(numbers) <= 4 or not all(0 < number <= 1000 for number in numbers):
+        if not 1 <= len(numbers) <= 4 or not all(1e-50 <= number <= 1000 for number in numbers):
             raise ValueError(
-                "allowed: a number above 0 and up to 1000, or a list of one to four, such as [2,1]"
+                "allowed: a number from 1e-50 to 1000, or a list of one to four, such as [2,1]"
             )
         return tuple(numbers) if listed else numbers[0]
 

@@ -30,7 +30,7 @@ class CompositionalParameters(Parameters):
     """Last quadratic layer B: dense with Gaussian entries, or diagonal with a power law."""
     decay: float = Field(0.4, ge=0, le=10)
     """Exponent gamma of a diagonal last layer, b_i ~ i^-gamma with random signs."""
-    beta: float = Field(1.0, gt=0, le=100)
+    beta: float = Field(1.0, ge=1e-100, le=100)
     """Scale of the last layer: how far a nonlinear readout saturates."""
     readout: Literal["identity", "tanh"] = "identity"
     """Readout g of the label y = g(s), standardised."""

@@ -32,6 +32,9 @@ from solvable.plots.shown import Shown
 MOST_DIRECTIONS = 512
 """Directions of a sum for which thresholds are computed."""
 
+MOST_NOISE = 1e100
+"""Variance of label noise whose square is still a number."""
+
 Ratio = float | tuple[float | None, ...] | None
 
 
@@ -123,8 +126,8 @@ def compare_activations(
         raise InvalidParameter(
             "no activation is named; allowed: names or formulas, such as 'relu'."
         )
-    if not (isfinite(noise) and noise >= 0):
-        raise InvalidParameter(f"noise is {noise}; allowed: a variance of at least 0.")
+    if not 0 <= noise <= MOST_NOISE:
+        raise InvalidParameter(f"noise is {noise}; allowed: a variance from 0 to {MOST_NOISE:g}.")
     if decay is not None and not 0 <= decay <= 10:
         raise InvalidParameter(f"decay is {decay}; allowed: 0 to 10.")
     count = directions if directions is not None else (1 if decay is None else 16)

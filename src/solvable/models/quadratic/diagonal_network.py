@@ -30,9 +30,9 @@ class DiagonalParameters(Parameters):
     """Number n of samples; the effective number of a diagonal network is n itself."""
     exponent: float = Field(1.0, gt=0.5, le=3.0)
     """Exponent gamma of the coefficients i^-gamma, which are scaled to unit norm."""
-    noise: float = Field(0.25, gt=0.0, le=100.0)
+    noise: float = Field(0.25, ge=1e-100, le=100.0)
     """Variance of the label noise; that of the target is 1."""
-    weight_decay: float = Field(1.0, gt=0.0, le=1000.0)
+    weight_decay: float = Field(1.0, ge=1e-100, le=1000.0)
     """Weight decay lambda, beside the squared errors summed over the samples."""
 
 

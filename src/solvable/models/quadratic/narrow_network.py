@@ -34,9 +34,9 @@ class NarrowParameters(Parameters):
     """Samples over d^2."""
     exponent: float = Field(1.25, gt=0.5, le=3.0)
     """Exponent gamma of the target's eigenvalues sqrt(d) i^-gamma, scaled to mean square 1."""
-    noise: float = Field(0.5, gt=0.0, le=100.0)
+    noise: float = Field(0.5, ge=1e-10, le=100.0)
     """Variance of the label noise."""
-    regularisation: float = Field(0.1, gt=0.0, le=100.0)
+    regularisation: float = Field(0.1, ge=1e-100, le=100.0)
     """Weight decay times sqrt(p / d): the factor of the trace."""
 
 

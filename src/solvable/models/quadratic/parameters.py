@@ -28,7 +28,7 @@ class QuadraticParameters(Parameters):
     """Number n of samples, in place of `sample_ratio`; 0 for `sample_ratio` times d^2."""
     noise: float = Field(0.5, ge=0, le=1e6)
     """Variance Delta of the label noise."""
-    regularisation: float = Field(0.02, gt=0, le=1e6)
+    regularisation: float = Field(0.02, ge=1e-100, le=1e6)
     """Penalty of the trace; weight decay times the square root of the network's width over d."""
     sensing: Literal["network", "goe"] = "network"
     """Measurements x x^T by samples, or its control: independent Gaussian matrices."""

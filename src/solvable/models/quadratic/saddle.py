@@ -17,6 +17,9 @@ from solvable.spectra.functionals import (
 )
 from solvable.spectra.measures import Measure, as_measure, second_moment
 
+LEAST_PENALTY = 1e-100
+"""Penalty, if any, below which powers of its threshold are beyond arithmetic."""
+
 LEAST_NOISE = 1e-11
 """Effective noise, relative to the largest eigenvalue, below which recovery counts as perfect."""
 
@@ -32,6 +35,10 @@ def check_problem(*, sample_ratio: float, label_noise: float, regularisation: fl
             f"sample_ratio is {sample_ratio}; allowed: a finite number above 0 (samples over d^2)."
         )
     check_not_negative(label_noise=label_noise, regularisation=regularisation)
+    if 0 < regularisation < LEAST_PENALTY:
+        raise InvalidParameter(
+            f"regularisation is {regularisation}; allowed: 0, or at least {LEAST_PENALTY:g}."
+        )
 
 
 def check_not_negative(**values: float) -> None:

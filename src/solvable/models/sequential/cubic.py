@@ -305,6 +305,11 @@ def _noise(
     kernel = SampleKernel.joined([sample.kernel for sample in samples])
     values = np.concatenate([sample.spectrum[0] for sample in samples])
     counts = samples[0].spectrum[1]
+    if values.shape[1] < 5:
+        raise InvalidParameter(
+            "the law of corrected operators of degree 3 needs three inputs; allowed: dimension from 3, "
+            "another degree, or correction='none'."
+        )
     # w = T kappa / (D - p) for each eigenvalue kappa of the kernel, scaled to what it has outside
     whole = values**2 @ counts
     scale = T * kernel.rest / np.sqrt(whole)

@@ -28,7 +28,7 @@ class EmergenceParameters(Parameters):
     """Number m of students."""
     time: float = Field(10.0, gt=0.0, le=1e6)
     """Training time, learning rate times steps."""
-    learning_rate: float = Field(0.01, gt=0.0, le=0.05)
+    learning_rate: float = Field(0.01, ge=1e-100, le=0.05)
     """Learning rate of a step."""
     batch: int = Field(1600, ge=1, le=10**7)
     """Fresh samples of a step; noise of the gradient goes with learning_rate / batch."""
