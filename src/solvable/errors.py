@@ -131,7 +131,7 @@ def shortened(text: str, longest: int = LONGEST_QUOTE) -> str:
 
 
 def quoted(value: object) -> str:
-    """Return a value as a message repeats it: in quotes, control characters escaped, cut.
+    r"""Return a value as a message repeats it: in quotes, control characters escaped, cut.
 
     Parameters
     ----------
@@ -145,8 +145,8 @@ def quoted(value: object) -> str:
 
     Examples
     --------
-    >>> quoted("one line\\n")
-    "'one line\\\\n'"
+    >>> quoted("one line\n")
+    "'one line\\n'"
     """
     try:
         text = repr(value)
