@@ -184,6 +184,8 @@ def told(verdict: Any) -> str:
     """A claim that was testable, with its numbers where it failed."""
     if verdict.status == "holds":
         return f"{verdict.claim} holds"
+    if verdict.status == "error":
+        return f"**{verdict.claim} raised**: {verdict.reason}"
     sign = {"equal": "=", "at least": "≥", "at most": "≤"}[verdict.kind]
     numbers = [format_number(v, 3) for v in (verdict.measured, verdict.expected, verdict.tolerance)]
     return "**{} fails**: {} {} {} ± {}".format(verdict.claim, numbers[0], sign, *numbers[1:])
@@ -230,7 +232,7 @@ def main() -> None:
     print(
         f"\n{counts['settings']} settings, {counts['settings without a result']} without a result; "
         f"claims: {counts['holds']} hold, {counts['fails']} fail, {counts['not testable']} not "
-        f"testable. {time.monotonic() - start:.0f} s."
+        f"testable, {counts['error']} raised an error. {time.monotonic() - start:.0f} s."
     )
 
 

@@ -145,7 +145,8 @@ def theory_of(system: str | System, /, **settings: Any) -> Predictions:
     Returns
     -------
     Predictions
-        One prediction per point of the grid.
+        One prediction per point of the grid. Points whose prediction raised an exception are in
+        ``raised``, with its line under "no prediction".
 
     Raises
     ------

@@ -133,6 +133,20 @@ def test_a_failing_task_is_recorded_and_the_study_goes_on(toy, tmp_path, workers
     ]
 
 
+def test_an_error_with_text_that_no_file_can_hold_costs_its_own_task_alone(toys, logs, tmp_path):
+    class Odd(toys.Toy):
+        def measure(self, parameters, rng):
+            if parameters.size == 1:
+                raise ValueError("\x1b[31mhalf a character: \ud800" + "x" * 1_000)
+            return super().measure(parameters, rng)
+
+    result = run_study(Study(Odd(logs), {"size": [1, 2]}, 2), tmp_path, workers=1)
+    assert len(result.records) == 2
+    (error,) = {failure.error for failure in result.failures}
+    assert error.startswith("ValueError: half a character: xxx")
+    assert len(error) == 200
+
+
 def test_failed_tasks_run_again_on_resume_and_finished_ones_do_not(toys, logs, tmp_path):
     class Mended(toys.Toy):
         def measure(self, parameters, rng):

@@ -96,7 +96,8 @@ class System:
         ``predict(parameters) -> metrics``: the same names, and quantities that only theory knows.
         :class:`~solvable.errors.InvalidParameter` where the theory does not hold: the study goes on,
         and says why there is no prediction. For a part of the metrics: None, and the reason under
-        "no prediction".
+        "no prediction". Any other exception is an error: the study goes on as well, and exits with
+        status 1.
     teacher : callable or str, optional
         ``teacher(parameters, rng) -> arrays`` that define the target of a replicate; the generator
         starts as that of ``measure``.
