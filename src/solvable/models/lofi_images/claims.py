@@ -65,9 +65,9 @@ def tested_counts(point: Point) -> list[float]:
 
 def gap_to_limit(point: Point) -> np.ndarray:
     """Squared error less that of the infinitely wide network, one a replicate."""
-    squares, limits = (
-        by_directions(point, name) for name in ("squared_error", "limit_squared_error")
-    )
+    squares, limits = point.values("squared_error"), point.values("limit_squared_error")
+    if squares.ndim == 1 or limits.ndim == 1:
+        return np.full(point.replicates, np.nan)  # not measured
     return np.asarray((squares - limits)[:, 0])
 
 
