@@ -62,7 +62,7 @@ def record(setting):
         ({"first_layer": "random-features", "degree": 3}, "no degree 3"),
         ({"first_layer": "random-features", "width": 4}, "allowed: 1 to 4"),
         ({"decay": float("inf")}, "finite"),
-        ({"beta": 0}, "greater than 0"),
+        ({"beta": 0}, "greater than or equal to"),
         ({"second_layer": "sparse"}, "'dense' or 'diagonal'"),
         ({"samples": 1}, "greater than or equal to 4"),
         ({"signs": "positive"}, "Extra inputs"),
