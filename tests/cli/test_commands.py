@@ -219,7 +219,7 @@ def test_verify_judges_by_the_installed_theory_and_says_what_it_changed(finished
     # So does the report, whose records hold what it is judged by.
     told = later("report", "run")
     assert "predicts otherwise" in told.stderr
-    rows = csv.DictReader((later.cwd / "run" / "records.csv").read_text().splitlines())
+    rows = list(csv.DictReader((later.cwd / "run" / "records.csv").read_text().splitlines()))
     products = [float(row["predicted.error"]) * int(row["samples"]) for row in rows]
     assert products == pytest.approx([0.2] * len(rows))
 
