@@ -143,7 +143,7 @@ def _coded(text: str) -> Markup:
     from markupsafe import Markup, escape
 
     code = str(escape(SNIPPET))
-    return Markup(str(escape(text)).replace(code, f"<code>{code}</code>"))
+    return Markup(str(escape(printable(text))).replace(code, f"<code>{code}</code>"))
 
 
 def matrix_cards(found: Diagnosed) -> list[Card]:
