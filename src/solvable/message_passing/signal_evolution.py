@@ -139,7 +139,9 @@ def _far_below(
     noise, before = start, start
     for _ in range(300):
         before = noise
-        noise = 1 / (signal.multiplicity * ratios * channel.information(share * before))
+        # Beyond the largest number the information is infinite: no noise is left.
+        with np.errstate(over="ignore", divide="ignore"):
+            noise = 1 / (signal.multiplicity * ratios * channel.information(share * before))
     noise = np.where(noise < (1 - 1e-6) * before, 0.0, noise)
     return noise, share * noise
 

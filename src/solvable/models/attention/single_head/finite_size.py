@@ -25,6 +25,7 @@ from typing import NamedTuple
 import numpy as np
 
 from solvable.arrays import random_stream
+from solvable.errors import NotConverged
 from solvable.models.attention.single_head.evolution import Evolution, Learned, gaussian_points
 from solvable.models.attention.single_head.outputs import (
     Output,
@@ -365,7 +366,13 @@ def _whitened(
     joint = joint - joint.mean(axis=0)
     m, q = learned.overlap, learned.norm
     wanted = np.kron(np.array([[energy, m, 0.0], [m, q, 0.0], [0.0, 0.0, 1.0]]), np.eye(k))
-    found = np.linalg.cholesky(joint.T @ joint / len(joint))
+    try:
+        found = np.linalg.cholesky(joint.T @ joint / len(joint))
+    except np.linalg.LinAlgError:
+        raise NotConverged(
+            "indices of the target and the learned head cannot be told apart in the samples behind the "
+            "first order in 1/d. Use a larger inverse_temperature or another sample_ratio."
+        ) from None
     joint = joint @ np.linalg.inv(found).T @ np.linalg.cholesky(wanted).T
     return joint[:, :k], joint[:, k : 2 * k], joint[:, 2 * k :]
 
