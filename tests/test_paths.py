@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import csv
 import io
-import os
-import signal
-import subprocess
-import sys
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from solvable.errors import InvalidParameter, StorageFailed
-from solvable.paths import check_path, printable, whole_directory
+from solvable.errors import InvalidParameter
+from solvable.paths import check_path, printable
 from solvable.plots.csv_text import csv_text, harmless
 from solvable.plots.figure import Figure, Series
 from solvable.plots.files import pictures
@@ -99,95 +95,3 @@ def test_csv_comes_back_but_for_the_quote(rows):
             if not isinstance(value, str):
                 assert cell == str(value)
             assert not cell.startswith(("=", "@", "\t", "\r"))
-
-
-def _content(directory):
-    return {
-        path.relative_to(directory).as_posix(): path.read_text()
-        for path in directory.rglob("*")
-        if path.is_file()
-    }
-
-
-def _write(draft, text):
-    (draft / "result.json").write_text(text)
-    (draft / "figures").mkdir()
-    (draft / "figures" / "a.svg").write_text(text)
-
-
-def test_a_new_directory_appears_whole(tmp_path):
-    target = tmp_path / "runs" / "one"
-    with whole_directory(target) as draft:
-        _write(draft, "new")
-        assert not target.exists()
-    assert _content(tmp_path) == {"runs/one/result.json": "new", "runs/one/figures/a.svg": "new"}
-
-
-def test_files_of_a_directory_that_exists_are_replaced_and_others_stay(tmp_path, monkeypatch):
-    (tmp_path / "notes.txt").write_text("mine")
-    (tmp_path / "figures").mkdir()
-    (tmp_path / "figures" / "a.svg").write_text("old")
-    monkeypatch.chdir(tmp_path)
-    with whole_directory(".") as draft:
-        _write(draft, "new")
-        assert (tmp_path / "figures" / "a.svg").read_text() == "old"
-    held = {"notes.txt": "mine", "result.json": "new", "figures/a.svg": "new"}
-    assert _content(tmp_path) == held
-
-
-def _interrupted(target, error):
-    with whole_directory(target) as draft:
-        _write(draft, "new")
-        raise error(draft)
-
-
-@pytest.mark.parametrize("there", [False, True])
-def test_after_an_error_nothing_has_changed(tmp_path, there):
-    target = tmp_path / "one"
-    if there:
-        target.mkdir()
-        (target / "result.json").write_text("old")
-    before = sorted(tmp_path.rglob("*"))
-    with pytest.raises(KeyboardInterrupt):
-        _interrupted(target, KeyboardInterrupt)
-    assert sorted(tmp_path.rglob("*")) == before
-    assert _content(tmp_path) == ({"one/result.json": "old"} if there else {})
-
-
-def test_a_directory_is_not_made_for_no_file(tmp_path):
-    with whole_directory(tmp_path / "one"):
-        pass
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_messages_name_the_path_that_was_asked_for(tmp_path):
-    target = tmp_path / "one"
-    with pytest.raises(StorageFailed) as raised:
-        _interrupted(target, lambda draft: StorageFailed(f"{draft / 'a.html'} is not written."))
-    assert str(raised.value) == f"{target / 'a.html'} is not written."
-    with pytest.raises(StorageFailed, match=r"one cannot be written \(No space left"):
-        _interrupted(target, lambda draft: OSError(28, "No space left on device"))
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_where_nothing_can_be_written_the_message_says_so(tmp_path):
-    (tmp_path / "file").write_text("")
-    with pytest.raises(StorageFailed, match="Not a directory"):
-        _interrupted(tmp_path / "file" / "one", AssertionError)
-
-
-def test_a_killed_process_leaves_nothing_at_the_path(tmp_path):
-    program = (
-        "import os, signal, sys\n"
-        "from solvable.paths import whole_directory\n"
-        "with whole_directory(sys.argv[1]) as draft:\n"
-        "    (draft / 'result.json').write_text('part')\n"
-        "    os.kill(os.getpid(), signal.SIGKILL)\n"
-    )
-    target = tmp_path / "one"
-    run = subprocess.run([sys.executable, "-c", program, target], env=os.environ, check=False)
-    assert run.returncode == -signal.SIGKILL
-    assert not target.exists()
-    with whole_directory(target) as draft:
-        _write(draft, "new")
-    assert set(_content(target)) == {"result.json", "figures/a.svg"}

@@ -1,16 +1,12 @@
-"""Paths and texts of other origin: which can be used, which can be shown; directories written whole."""
+"""Paths and texts of other origin: which paths can be used, and what of a text can be shown."""
 
 from __future__ import annotations
 
 import os
 import re
-import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from uuid import uuid4
 
-from solvable.errors import InvalidParameter, StorageFailed
+from solvable.errors import InvalidParameter
 
 LONGEST_NAME, LONGEST_PATH = 255, 4096
 """Bytes of one name and of a whole path at most, as on nearly all file systems."""
@@ -52,75 +48,3 @@ _OBEYED = re.compile(
 def printable(text: str) -> str:
     """Text without what a terminal or a page would obey instead of showing; line breaks stay."""
     return _OBEYED.sub("", text)
-
-
-@contextmanager
-def whole_directory(directory: str | os.PathLike[str]) -> Iterator[Path]:
-    """Give a new directory to write into, whose content appears at the path only when it is whole.
-
-    The new directory stands next to a path that does not exist, and one rename puts it there. It
-    stands inside a directory that exists, and its files replace those of the same name, the first
-    written first; other files stay. After an error it is removed. A process that is killed leaves
-    it under a hidden name that ends in ``.part``, and nothing at the path.
-
-    Parameters
-    ----------
-    directory : path
-        Where the files go. Missing parents are made; a directory is not made for no file.
-
-    Yields
-    ------
-    Path
-        The new directory.
-
-    Raises
-    ------
-    StorageFailed
-        If nothing can be written there.
-
-    Notes
-    -----
-    Backed by ``tests/test_paths.py``.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as home:
-    ...     with whole_directory(Path(home) / "results") as draft:
-    ...         _ = (draft / "report.html").write_text("whole")
-    ...         early = (Path(home) / "results").exists()
-    ...     early, [path.name for path in (Path(home) / "results").iterdir()]
-    (False, ['report.html'])
-    """
-    target = Path(directory)
-    # Inside a directory that exists: it may be a mount, a link, or the working directory, which no
-    # rename can replace.
-    draft = (target if target.is_dir() else target.parent) / f".solvable-{uuid4().hex[:12]}.part"
-    try:
-        draft.mkdir(parents=True)
-        yield draft
-        _move(draft, target)
-    except OSError as error:
-        raise StorageFailed(
-            f"{target} cannot be written ({error.strerror or error}). Free space, or choose a "
-            "directory that can be written to."
-        ) from error
-    except StorageFailed as error:
-        # A message about a file of the draft names the file that the user asked for.
-        raise StorageFailed(str(error).replace(str(draft), str(target))) from error
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)
-
-
-def _move(draft: Path, target: Path) -> None:
-    """Put a directory at a path, or its files into the directory that is there."""
-    if not any(draft.iterdir()):
-        return
-    if not target.exists():
-        draft.rename(target)
-        return
-    files = [path for path in draft.rglob("*") if path.is_file()]
-    for path in sorted(files, key=lambda path: path.stat().st_mtime_ns):
-        place = target / path.relative_to(draft)
-        place.parent.mkdir(parents=True, exist_ok=True)
-        path.replace(place)
