@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from solvable.arrays import random_stream
+from solvable.errors import MemoryLimitExceeded
+from solvable.memory import available_bytes, gigabytes
 
 FIRST_LAYERS = ("orthonormal", "random")
 """Ways to draw a set of directions."""
@@ -14,6 +16,12 @@ def draw_directions(
     n_coordinates: int, n_directions: int, kind: str, *key: int | str
 ) -> np.ndarray:
     """Draw the columns A_i of a first layer, shape (D, p), read-only."""
+    needed = 4 * 8.0 * n_coordinates * n_directions  # the numbers, and copies that the basis takes
+    if needed > available_bytes():
+        raise MemoryLimitExceeded(
+            f"{n_directions} directions of {n_coordinates} features take {gigabytes(needed)}; available: "
+            f"{gigabytes(available_bytes())}. Lower dimension, degree or features."
+        )
     # Row by row, so that the first directions do not depend on how many are drawn.
     gaussian = random_stream(*key).standard_normal((n_directions, n_coordinates)).T
     if kind == "orthonormal":

@@ -38,7 +38,7 @@ class CompositionalParameters(Parameters):
     """Directions of the first layer: orthonormal, Gaussian, or made of random ReLU features."""
     width: int = Field(4096, ge=1, le=100_000)
     """Number of random ReLU features."""
-    teacher: int = Field(0, ge=0)
+    teacher: int = Field(0, ge=0, le=10**9)
     """Seed of the layers above the first, which all replicates share."""
     samples: int = Field(26_240, ge=4, le=10**9)
     """Number n of samples behind the first spectral step; later steps have rows of their own."""
@@ -50,7 +50,7 @@ class CompositionalParameters(Parameters):
     """Number of fresh samples behind the test error."""
     kernel_samples: int = Field(0, ge=0, le=30_000)
     """Largest n at which a polynomial kernel is fitted too (RBF: half of it); 0 for never."""
-    kernel_dimension: int = Field(40, ge=2)
+    kernel_dimension: int = Field(40, ge=2, le=10**9)
     """Smallest d at which kernels are fitted: below, degree 4 is within reach of few samples."""
 
     @model_validator(mode="after")

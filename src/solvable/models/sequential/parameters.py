@@ -48,7 +48,7 @@ class SequentialParameters(Parameters):
     """Number of fresh samples behind the test error."""
     kernel_samples: int = Field(0, ge=0, le=50_000)
     """Largest n with a polynomial kernel beside the learner (RBF: half of it); 0 for never."""
-    spectrum_samples: int = Field(0, ge=0)
+    spectrum_samples: int = Field(0, ge=0, le=10**9)
     """Largest n at which the whole spectrum is stored too (at most 2,000 features); 0 for never."""
 
     @model_validator(mode="before")

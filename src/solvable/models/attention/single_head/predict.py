@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from solvable.errors import NotConverged
 from solvable.frame.points import NO_PREDICTION, Metrics
 from solvable.models.attention.single_head.evolution import Evolution, Learned
 from solvable.models.attention.single_head.finite_size import FiniteSize, finite_size, test_errors
@@ -30,7 +31,13 @@ TOLD = (
 def predict(parameters: SingleHeadParameters) -> Metrics:
     """Predicted metrics of a parameter set, under the names of the measured ones and more."""
     state = state_of(parameters)
-    orders = _orders(_key(parameters)) if not _refusal(parameters, state) else None
+    reason = _refusal(parameters, state)
+    orders = None
+    if not reason:
+        try:
+            orders = _orders(_key(parameters))
+        except NotConverged as error:
+            return _metrics(parameters, state, None) | {NO_PREDICTION: str(error)}
     return _metrics(parameters, state, orders)
 
 

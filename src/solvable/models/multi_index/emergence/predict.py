@@ -111,10 +111,13 @@ def _lone_courses(parameters: EmergenceParameters, time: float) -> SgdEmergence:
     """Courses of independent features beyond a time and most escapes."""
     p, link = parameters, even_link(parameters.link)
     k = link.information_exponent
-    typical = np.median(_starts(p.dimension, p.features, p.width, p.decay, p.link), axis=0)
+    starts = _starts(p.dimension, p.features, p.width, p.decay, p.link)
     # T = 1 / (k (k - 2) mu_k^2 a s_0^(k - 2)) of a small start
     rates = k * (k - 2) * link.energies[k // 2] * amplitudes(p.features, p.decay)
-    escaped = rates * typical ** (k / 2 - 1)
+    escaped = rates * np.median(starts, axis=0) ** (k / 2 - 1)
+    if not (escaped > 0).any():
+        # A lone student learns another feature in each draw, so that each has a median of 0.
+        escaped = np.median(np.max(rates * starts ** (k / 2 - 1), axis=1), keepdims=True)
     slowest = np.max(1 / escaped[escaped > 0])
     horizon = max(float(slowest), time)
     return _courses(_until(p, 4.0 ** (np.ceil(np.log(horizon) / np.log(4)) + 1)))
