@@ -11,7 +11,7 @@ import numpy as np
 from solvable.arrays import random_stream
 from solvable.data import Preparation
 from solvable.networks.filters import FilterReport
-from solvable.networks.layers import Filter, KernelFilter
+from solvable.networks.layers import Filter, KernelFilter, Residual
 from solvable.networks.significance import FIRST_RATIO
 
 MOST_COLUMNS = 1000
@@ -80,6 +80,8 @@ def first_coordinates(model: Any, X: np.ndarray) -> np.ndarray:
     """Coordinates that the first filter keeps, shape (n, k)."""
     h = np.asarray(X)
     for layer in model.network_.layers:
+        if isinstance(layer, Residual):
+            return np.asarray(layer.kept(h))
         h = layer.apply(h)
         if isinstance(layer, (Filter, KernelFilter)):
             return h

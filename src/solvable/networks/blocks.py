@@ -53,6 +53,16 @@ class Block:
         Images only.
     pooling : int
         Side of the squares over which the kept coordinates of an image are averaged; 1 for none.
+    centre_features : bool
+        Whether the filter sees its features less their mean over the training samples. The constant part
+        of random ReLU features makes noise of order :math:`n^{-1/2}` in the second moment, which hides
+        signals of order :math:`1/d`. Off in the publication.
+    skip : float
+        Share of the power of the inputs of the lift that is made of the inputs of the lifts below the
+        filter, at least 0 and below 1; the rest is that of the kept coordinates. A filter that chooses
+        its number and finds no direction leaves these inputs alone.
+    bias : float
+        Standard deviation of the biases of the lift, over the root mean square norm of its inputs.
 
     Raises
     ------
@@ -63,7 +73,7 @@ class Block:
     --------
     >>> Block(reduce=20, width=1000)
     Block(reduce=20, width=1000, activation='relu', first_moment=False, whitening='none', patch=None,
-          pooling=1)
+          pooling=1, centre_features=False, skip=0.0, bias=0.0)
     """
 
     reduce: Reduce = None
@@ -73,6 +83,9 @@ class Block:
     whitening: Whitening = "none"
     patch: int | None = None
     pooling: int = 1
+    centre_features: bool = False
+    skip: float = 0.0
+    bias: float = 0.0
 
     def __post_init__(self) -> None:
         if not (self.reduce is None or self.reduce == "auto" or is_integer(self.reduce)):
@@ -96,9 +109,17 @@ class Block:
                 f"a convolutional lift has width {self.width!r}; allowed: an integer, as there is no "
                 "kernel form of it here."
             )
-        if self.reduce is None and (self.first_moment or self.whitening != "none"):
+        if not 0 <= self.skip < 1:
+            raise InvalidParameter(f"skip is {self.skip!r}; allowed: at least 0 and below 1.")
+        if not 0 <= self.bias < math.inf:
             raise InvalidParameter(
-                "first_moment and whitening belong to a filter; set reduce to a number or 'auto'."
+                f"bias is {self.bias!r}; allowed: a finite number of at least 0."
+            )
+        of_filter = self.first_moment or self.centre_features or self.skip
+        if self.reduce is None and (of_filter or self.whitening != "none"):
+            raise InvalidParameter(
+                "first_moment, whitening, centre_features and skip belong to a filter; set reduce to a "
+                "number or 'auto'."
             )
 
     @property
@@ -145,6 +166,10 @@ def check_blocks(blocks: Sequence[Block]) -> None:
                 "a lift of finite width follows an infinite one without a filter between them; "
                 "set reduce, or make both infinite."
             )
+        if after.skip and before.patch is not None:
+            raise InvalidParameter(
+                "a block with skip follows a convolutional lift; allowed: skip after dense lifts."
+            )
         if before.patch is None and after.patch is not None and before.width is not None:
             raise InvalidParameter("a convolutional block cannot follow a dense lift.")
 
@@ -157,6 +182,7 @@ class LabelCode:
     mean: float = 0.0  # of real labels, which are standardised
     deviation: float = 1.0
     centre: bool = False  # whether two-valued labels lose their mean; all other labels always do
+    bounded: bool = False  # whether filters see the hyperbolic tangent of real labels
 
     def __post_init__(self) -> None:
         if self.counts.size == 1:
@@ -202,10 +228,15 @@ class LabelCode:
         """Class numbers as they are; real labels standardised."""
         return (y - self.mean) / self.deviation if self.is_real else y
 
+    def mapped(self, encoded: np.ndarray) -> np.ndarray:
+        """Labels as filters see them: class numbers as they are, real labels bounded if asked."""
+        return np.tanh(encoded) if self.is_real and self.bounded else encoded
+
     def weights(self, encoded: np.ndarray) -> np.ndarray:
         """Weight of each sample in each signal, shape (n, S)."""
         if self.is_real:
-            return np.asarray(encoded)[:, None]
+            mapped = self.mapped(encoded)
+            return np.asarray(mapped - mapped.mean())[:, None]
         return np.asarray(self.coefficients.T[encoded])
 
     def outputs(self, encoded: np.ndarray) -> np.ndarray:

@@ -22,7 +22,7 @@ from solvable.networks.lofi import (
 )
 from solvable.networks.parts import network_from_parts, network_parts
 
-FORMAT = "solvable-lofi-1"
+FORMAT = "solvable-lofi-2"
 """Name and version of the format."""
 
 ORIGIN = "solvable.learners.save_model"

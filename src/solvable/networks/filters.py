@@ -10,8 +10,8 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from solvable.errors import InvalidParameter, NotConverged, unknown_choice
-from solvable.networks.permutation import stands_out
-from solvable.networks.significance import Product, outside, significant_directions
+from solvable.networks.permutation import DRAWS, Permutations, linear_ratios, stands_out
+from solvable.networks.significance import FIRST_RATIO, outside, significant_directions
 from solvable.operators.modulus import (
     ModulusPairs,
     block_krylov,
@@ -52,6 +52,10 @@ class FilterReport:
         removal, for each signal (class); NaN beyond the first that is not significant.
     n_linear : int
         First-moment columns in front of the directions.
+    linear_strengths : ndarray of shape (n_linear,)
+        Singular values of the label-weighted means of the features, along these columns.
+    linear_ratios : ndarray of shape (n_linear,)
+        The same over the largest of meaningless labels, on average; empty if it was not asked for.
     n_significant : int or None
         Directions above their null; 0 where the strongest is not told from permuted labels, though
         more may be kept; None if it was not asked for.
@@ -74,6 +78,16 @@ class FilterReport:
     n_samples: int = 0
     solver: str = "krylov"
     largest_residual: float = 0.0
+    linear_strengths: np.ndarray = field(default_factory=lambda: np.empty(0))
+    linear_ratios: np.ndarray = field(default_factory=lambda: np.empty(0))
+
+    @property
+    def found(self) -> int | None:
+        """Directions and columns that passed their null by ratio; None if it was not asked for."""
+        if self.n_significant is None:
+            return None
+        above = np.any(self.null_ratios[:, :1] > FIRST_RATIO)
+        return len(self.linear_ratios) + (len(self.eigenvalues) if above else 0)
 
 
 @dataclass(frozen=True)
@@ -85,6 +99,7 @@ class FilterSettings:
     multiclass: MultiClass = "sum-of-squares"
     solver: FilterSolver = "auto"
     max_directions: int = 640  # most that "auto" keeps
+    centred: bool = False  # whether features come less their mean
 
 
 def fit_filter(
@@ -95,22 +110,33 @@ def fit_filter(
     label_power: float,
     nulls: Callable[[], Sequence[SignalOperators]],
     rng: np.random.Generator,
-    permuted: Callable[[Sequence[int]], Product] | None = None,
+    permuted: Permutations | None = None,
 ) -> tuple[np.ndarray, FilterReport]:
     """Directions of largest modulus of the label-weighted second moment, (P, k), and a report."""
+    # Of a stream no permutations are at hand, and its few nulls take their place.
     if settings.multiclass not in ("sum-of-squares", "alternating"):
         raise InvalidParameter(
             unknown_choice("multiclass", settings.multiclass, ["sum-of-squares", "alternating"])
         )
-    linear = _linear_block(signals) if settings.first_moment else np.empty((signals.n_features, 0))
+    linear, linear_strengths = np.empty((signals.n_features, 0)), np.empty(0)
+    linear_found = np.empty(0)
+    drawn: Sequence[SignalOperators] | None = None
+    if settings.first_moment:
+        linear, linear_strengths = _linear_block(signals)
+        if settings.n_directions == "auto":
+            drawn = nulls() if permuted is None else None
+            linear_found = _linear_found(signals, drawn, permuted)
+            linear_strengths = linear_strengths[: len(linear_found)]
+            linear = linear[:, : len(linear_found)]
     room = signals.n_features - linear.shape[1]
     ranking = _Ranking(signals, settings, linear, rng)
     if settings.n_directions == "auto":
         most = max(1, min(room, settings.max_directions, n_samples // 2))
-        comparison = significant_directions(signals, nulls(), linear, most, rng)
+        drawn = nulls() if drawn is None else drawn
+        comparison = significant_directions(signals, drawn, linear, most, rng)
         counts, ratios = comparison.null_counts, comparison.null_ratios
         # What passes its ratio alone is kept, as features of weak signal are worth more than none, and
-        # counts only if the strongest is told from permutations. Of a stream none are at hand.
+        # counts only if the strongest is told from permutations.
         significant: int | None = comparison.number
         if significant and permuted and not stands_out(signals, permuted, linear, ranking.seed):
             significant = 0
@@ -145,6 +171,8 @@ def fit_filter(
         n_samples=n_samples,
         solver=ranking.used,
         largest_residual=float(np.max(pairs.residuals, initial=0.0)) / largest,
+        linear_strengths=linear_strengths,
+        linear_ratios=linear_found,
     )
 
 
@@ -157,12 +185,26 @@ def _warn_of_rank(asked: int, rank: int) -> None:
         )
 
 
-def _linear_block(signals: SignalOperators) -> np.ndarray:
-    """Orthonormal basis of the label-weighted means; empty if they vanish."""
+def _linear_block(signals: SignalOperators) -> tuple[np.ndarray, np.ndarray]:
+    """Orthonormal basis of the label-weighted means, the longest first; empty if they vanish."""
     means = signals.first_moments()
     U, sizes, _ = np.linalg.svd(means, full_matrices=False)
     kept = sizes > max(1e-7 * sizes.max(initial=0.0), 1e-7 if signals.n_signals == 1 else 0.0)
-    return with_fixed_signs(U[:, kept])
+    return with_fixed_signs(U[:, kept]), sizes[kept]
+
+
+def _linear_found(
+    signals: SignalOperators,
+    drawn: Sequence[SignalOperators] | None,
+    permuted: Permutations | None,
+) -> np.ndarray:
+    """Ratios of the first moments that meaningless labels do not reach."""
+    moments = signals.first_moments()
+    if permuted is not None:
+        return linear_ratios(moments, lambda draw: permuted.first_moments([draw])[0], DRAWS)
+    assert drawn is not None
+    found = linear_ratios(moments, lambda draw: drawn[draw].first_moments(), len(drawn))
+    return np.asarray(found[found > FIRST_RATIO])
 
 
 class _Ranking:

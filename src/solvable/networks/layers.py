@@ -2,6 +2,7 @@ r"""Fitted layers of a layer-wise filtered network: what they keep and how they 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
@@ -100,14 +101,20 @@ class Lift:
     scale: float  # root mean square norm of the training inputs
     seed: int  # of the weights, which are drawn where they are needed
     patch: int = 0  # side of the neighbourhoods; 0 for a dense lift
+    bias: float = 0.0  # standard deviation of the biases
 
     @property
     def features(self) -> RandomLift:
         """The lift of rows."""
-        return RandomLift(self.n_inputs, self.width, self.activation, self.scale, self.seed)
+        inputs = self.n_inputs + (self.bias > 0)
+        return RandomLift(inputs, self.width, self.activation, self.scale, self.seed)
 
     def apply(self, h: Array) -> Array:
         """Random features; of images, pixel by pixel."""
+        if self.bias:
+            # A bias is the weight of one more input, which is constant.
+            constant = namespace(h).full_like(h[:, :1], self.bias)
+            h = namespace(h).concat([h, constant], axis=1)
         if not self.patch:
             return self.features.transform(h)
         around = patches(h, self.patch)
@@ -120,28 +127,28 @@ class KernelChain:
     """Kernel of consecutive infinitely wide lifts."""
 
     activations: tuple[str, ...]  # one per lift
-    squared_scales: tuple[float, ...]  # c_l^2, the mean training diagonal of K_l
+    squared_scales: tuple[float, ...]  # c_l^2, the mean training diagonal of K_l + b_l^2
+    squared_biases: tuple[float, ...]  # b_l^2, the variance of the biases
 
     def diagonals(self, h: Array) -> list[Array]:
         """Diagonals of all kernels on rows, the last one included."""
         diagonals = [squared_norms(h)]
-        for name, square in zip(self.activations, self.squared_scales, strict=True):
-            diagonals.append(kernel_diagonal(name, diagonals[-1] / square))
+        for name, square, bias in self._lifts():
+            diagonals.append(kernel_diagonal(name, (diagonals[-1] + bias) / square))
         return diagonals
+
+    def _lifts(self) -> Iterator[tuple[str, float, float]]:
+        return zip(self.activations, self.squared_scales, self.squared_biases, strict=True)
 
     def __call__(self, left: Array, right: Array) -> Array:
         """Kernel between rows, shape (n, m), in float64."""
         left, right = double(left), double(right)
         kernel = left @ right.T  # K_0(a, b) = a . b
-        steps = zip(
-            self.activations,
-            self.squared_scales,
-            self.diagonals(left),
-            self.diagonals(right),
-            strict=False,
-        )
-        for name, square, rows, columns in steps:  # K_{l+1} = kappa_sigma(K_l / c_l^2)
-            kernel = dual_kernel(name, kernel / square, rows / square, columns / square)
+        steps = zip(self._lifts(), self.diagonals(left), self.diagonals(right), strict=False)
+        for (name, square, bias), rows, columns in steps:
+            # K_{l+1} = kappa_sigma((K_l + b_l^2) / c_l^2)
+            scaled = ((part + bias) / square for part in (kernel, rows, columns))
+            kernel = dual_kernel(name, *scaled)
         return kernel
 
 
@@ -156,14 +163,41 @@ class KernelFilter:
     factor: np.ndarray
     activations: tuple[str, ...]
     squared_scales: tuple[float, ...]
+    squared_biases: tuple[float, ...]
 
     def apply(self, h: Array) -> Array:
         """Kept coordinates, in float64."""
-        chain = KernelChain(self.activations, self.squared_scales)
+        chain = KernelChain(self.activations, self.squared_scales, self.squared_biases)
         h = double(h)
         landmarks, coefficients = as_on(self.landmarks, h), as_on(self.coefficients, h)
         kept = [chain(rows, landmarks) @ coefficients for rows in _chunks(h)]
         return (namespace(h).concat(kept) - as_on(self.offset, h)) * as_on(self.factor, h)
+
+
+@dataclass(frozen=True)
+class Residual:
+    """Kept coordinates, and beside them the inputs of the layers that they come from."""
+
+    kind: ClassVar[str] = "residual"
+    layers: tuple[Any, ...]  # lifts, and a filter at the end
+    kept_factor: float  # of the kept coordinates
+    input_factor: float  # of the inputs
+
+    def kept(self, h: Array) -> Array:
+        """Kept coordinates alone, shape (n, k)."""
+        for layer in self.layers:
+            h = layer.apply(h)
+        return h
+
+    def apply(self, h: Array) -> Array:
+        """Kept coordinates, then inputs, shape (n, k + d)."""
+        return self.beside(self.kept(h), h)
+
+    def beside(self, kept: Array, h: Array) -> Array:
+        """Both, each times its factor."""
+        xp = namespace(kept)
+        inputs = xp.astype(h, kept.dtype, copy=False)
+        return xp.concat([kept * self.kept_factor, inputs * self.input_factor], axis=1)
 
 
 @dataclass(frozen=True)
@@ -190,10 +224,11 @@ class KernelReadout:
     intercept: np.ndarray  # shape (C,)
     activations: tuple[str, ...]
     squared_scales: tuple[float, ...]
+    squared_biases: tuple[float, ...]
 
     def apply(self, h: Array) -> Array:
         """Outputs of shape (n, C)."""
-        chain = KernelChain(self.activations, self.squared_scales)
+        chain = KernelChain(self.activations, self.squared_scales, self.squared_biases)
         h = double(h)
         samples, coefficients = as_on(self.samples, h), as_on(self.coefficients, h)
         parts = [chain(rows, samples) @ coefficients for rows in _chunks(h)]
@@ -236,6 +271,13 @@ class Network:
         for layer in self.layers:
             h = layer.apply(h)
         return h
+
+    def kept(self, X: Array) -> Array:
+        """The same without the inputs that a skip brings back after the last filter."""
+        if not self.layers or not isinstance(self.layers[-1], Residual):
+            return self.transform(X)
+        *below, last = self.layers
+        return last.kept(Network(tuple(below)).transform(X))
 
     def outputs(self, X: Array) -> Array:
         """Outputs of the readout, shape (n, C); of a few thousand rows at a time."""

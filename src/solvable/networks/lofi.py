@@ -29,7 +29,7 @@ class NeuralLoFiTransformer(StreamingMixin, NeuralLoFiBase):
 
     Parameters
     ----------
-    blocks, final_reduce, scaling, image_shape, multiclass, centre_labels
+    blocks, final_reduce, scaling, image_shape, multiclass, centre_labels, label_map
         As of :class:`NeuralLoFiClassifier`.
     solver, null_replicates, random_state
         As of :class:`NeuralLoFiClassifier`.
@@ -60,7 +60,7 @@ class NeuralLoFiTransformer(StreamingMixin, NeuralLoFiBase):
         X, y = _rows_and_labels(self, X, y)
         if labels_are_real(y):
             labels: np.ndarray = np.asarray(y, dtype=np.float64)
-            code = real_code(labels)
+            code = real_code(labels, self.label_map)
         else:
             labels = np.unique(y, return_inverse=True)[1]
             code = LabelCode(np.bincount(labels), centre=bool(self.centre_labels))
@@ -87,6 +87,9 @@ class NeuralLoFiRegressor(RegressorMixin, StreamingMixin, NeuralLoFiBase):
         As of :class:`NeuralLoFiClassifier`.
     multiclass, centre_labels
         Not used: real labels are one signal, and always centred.
+    label_map : {"identity", "tanh"}
+        What filters see of the standardised labels: as they are, or their hyperbolic tangent, which needs
+        fewer samples and is not led by a few large labels. The readout is fitted to the labels themselves.
     regularisation, null_replicates, random_state
         As of :class:`NeuralLoFiClassifier`.
 
@@ -115,7 +118,7 @@ class NeuralLoFiRegressor(RegressorMixin, StreamingMixin, NeuralLoFiBase):
         """Fit to samples held in memory."""
         X, y = _rows_and_labels(self, X, y, y_numeric=True)
         labels = np.asarray(y, dtype=np.float64)
-        self._code = real_code(labels)
+        self._code = real_code(labels, self.label_map)
         self._fit_arrays(X, labels, self._code, readout=True)
         return self
 
@@ -143,8 +146,9 @@ class NeuralLoFiClassifier(ClassifierMixin, StreamingMixin, NeuralLoFiBase):
     Parameters
     ----------
     blocks : sequence of Block, optional
-        Filter and lift of each block; by default lift, filter what stands out of meaningless labels,
-        lift, infinitely wide for up to 4,000 samples and of width 2,000 beyond.
+        Filter and lift of each block; by default lift, filter of what stands out of meaningless labels
+        among the centred features, and a lift of that and of the inputs, infinitely wide for up to 4,000
+        samples and of width 2,000 beyond.
     final_reduce : int, "auto" or None
         Filter of the last features.
     scaling : {"auto", "columns", "global", "none"}
@@ -152,6 +156,8 @@ class NeuralLoFiClassifier(ClassifierMixin, StreamingMixin, NeuralLoFiBase):
         where the columns share their bounds, as pixels do, and else each column.
     image_shape : tuple of int, optional
         (height, width, channels) of the rows, for convolutional blocks.
+    label_map : {"identity", "tanh"}
+        Not used: classes are weighed as they are.
     multiclass : {"sum-of-squares", "alternating"}
         How the operators of many classes become one: :math:`\hat S`, or :math:`\sum_c a_c \hat C_c`
         with the direction a that maximises its largest eigenvalue.

@@ -3,7 +3,7 @@ r"""Fit of a layer-wise filtered network to samples held in memory; kernels allo
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -27,9 +27,11 @@ from solvable.networks.layers import (
     LinearReadout,
     Network,
     Pool,
+    Residual,
     double,
 )
-from solvable.networks.significance import Product, relabelled
+from solvable.networks.permutation import Permutations
+from solvable.networks.significance import relabelled
 from solvable.operators.activations import dual_kernel, kernel_diagonal
 from solvable.operators.kernel_factor import KernelFactor, factorise_kernel
 from solvable.operators.label_moments import LabelMoments
@@ -39,7 +41,6 @@ from solvable.operators.signals import (
     MomentSignals,
     SampleSignals,
     SignalOperators,
-    side_by_side,
 )
 
 KERNEL_BLOCK = 128
@@ -82,11 +83,38 @@ def lift_seed(seed: int, position: int) -> int:
     return int(random_stream(seed, "lift of block", position).integers(2**62))
 
 
+def lift_of(block: Block, inputs: int, square: float, seed: int, position: int) -> Lift:
+    """Lift of finite width of a block, from the number and the mean squared norm of its inputs."""
+    assert block.width is not None
+    bias = block.bias * math.sqrt(square)
+    return Lift(
+        inputs,
+        int(block.width),
+        block.activation,
+        math.hypot(math.sqrt(square), bias) or 1.0,
+        lift_seed(seed, position),
+        block.patch or 0,
+        bias,
+    )
+
+
+def residual_factors(
+    skip: float, report: FilterReport, kept_square: float, input_square: float
+) -> tuple[float, float]:
+    """Factors of kept coordinates and of inputs, from their mean squared norms."""
+    if report.found == 0:
+        skip = 1.0
+    kept, inputs = (square or 1.0 for square in (kept_square, input_square))
+    return math.sqrt((1 - skip) / kept), math.sqrt(skip / inputs)
+
+
 class _State:
     """Training samples as the layers so far map them: explicit, or as a kernel."""
 
     def __init__(self, h: Array) -> None:
         self.h = h
+        self.base = h  # inputs of the lifts since the last filter
+        self.first = 0  # the first of these layers
         self.chain: KernelChain | None = None
         self.kernel: Array | None = None
 
@@ -111,7 +139,7 @@ def fit_in_memory(
         fit.append(state, AsImages(settings.image_shape))
     for position, (block, chosen) in enumerate(zip(settings.blocks, settings.filters, strict=True)):
         if chosen is not None:
-            fit.filter(state, chosen, block.whitening, position)
+            fit.filter(state, chosen, block.whitening, position, block.skip)
         if block.pooling > 1:
             fit.append(state, Pool(block.pooling))
         fit.lift(state, block, position)
@@ -143,38 +171,48 @@ class _Fit:
         if state.h.ndim > 2 and block.patch is None:
             self.append(state, Flatten())
         if block.is_infinite:
-            _lift_kernel(state, block.activation)
+            _lift_kernel(state, block.activation, block.bias)
             return
         h = state.h
         n_inputs = h.shape[-1] * (block.patch or 1) ** 2
         square = mean_square(h, block.patch)
         if not is_tensor(h):
             _check_memory(8.0 * math.prod(h.shape[:-1]) * int(block.width), "explicit features")
-        self.append(
-            state,
-            Lift(
-                n_inputs,
-                int(block.width),
-                block.activation,
-                math.sqrt(square) or 1.0,
-                lift_seed(self.settings.seed, position),
-                block.patch or 0,
-            ),
-        )
+        self.append(state, lift_of(block, n_inputs, square, self.settings.seed, position))
 
-    def filter(self, state: _State, chosen: FilterSettings, whitening: str, position: int) -> None:
+    def filter(
+        self,
+        state: _State,
+        chosen: FilterSettings,
+        whitening: str,
+        position: int,
+        skip: float = 0.0,
+    ) -> None:
         rng = random_stream(self.settings.seed, "filter", position)
         if state.is_kernel:
             self._filter_kernel(state, chosen, whitening, rng)
-            return
+        else:
+            self._filter_explicit(state, chosen, whitening, rng)
+        if skip:
+            squares = mean_square(state.h, None), mean_square(state.base, None)
+            inside = tuple(self.layers[state.first :])
+            residual = Residual(inside, *residual_factors(skip, self.reports[-1], *squares))
+            self.layers[state.first :] = [residual]
+            state.h = residual.beside(state.h, state.base)
+        state.base, state.first = state.h, len(self.layers)
+
+    def _filter_explicit(
+        self, state: _State, chosen: FilterSettings, whitening: str, rng: Any
+    ) -> None:
         h = state.h
         rows = h.reshape(-1, h.shape[-1])
         labels = np.repeat(self.labels, len(rows) // len(h))
         directions, report = self._explicit(rows, labels, chosen, rng)
-        if whitening == "none":
+        if whitening == "none" and not chosen.centred:
             offset, factor = np.zeros(directions.shape[1]), np.ones(directions.shape[1])
         else:
-            offset, factor = whitening_of(double(rows) @ as_on(directions, double(rows)), whitening)
+            kept = double(rows) @ as_on(directions, double(rows))
+            offset, factor = whitening_of(kept, whitening, centred=chosen.centred)
         self.reports.append(report)
         self.append(state, Filter(directions, offset, factor))
 
@@ -185,6 +223,8 @@ class _Fit:
         if n < width:
             # Eigenvectors lie in the span of the rows: Z Z^T = R R^T, V = Z_p^T L^-T B.
             rows = double(rows)
+            if chosen.centred:
+                rows = rows - namespace(rows).mean(rows, axis=0)
             factor = factorise_kernel(to_numpy(rows @ rows.T))
             B, report = self._fit(factor.rows, labels, chosen, rng)
             return to_numpy(_rows(rows, factor.landmarks).T @ as_on(factor.dual(B), rows)), report
@@ -192,21 +232,26 @@ class _Fit:
         moments = LabelMoments(width, self.code.n_groups, classes=not self.code.is_real)
         for start in range(0, n, MOMENT_ROWS):
             part = slice(start, start + MOMENT_ROWS)
-            moments.add(rows[part], labels[part])
+            moments.add(rows[part], self.code.mapped(labels[part]))
 
         @cache
         def single() -> Array:
             # Draws of the labels look at the features again and again, where these are.
-            return namespace(rows).astype(rows, namespace(rows).float32, copy=False)
+            xp = namespace(rows)
+            seen = rows
+            if chosen.centred:
+                mean = xp.astype(xp.sum(rows, axis=0, dtype=xp.float64) / n, rows.dtype)
+                seen = rows - mean
+            return xp.astype(seen, xp.float32, copy=False)
 
         return fit_filter(
-            MomentSignals(moments, self.code.coefficients),
+            MomentSignals(moments, self.code.coefficients, centred=chosen.centred),
             chosen,
             n_samples=n,
             label_power=self.code.power,
             nulls=lambda: self._nulls(single()),
             rng=rng,
-            permuted=lambda draws: self._permuted(single(), draws),
+            permuted=self._permutations(single),
         )
 
     def _fit(
@@ -226,7 +271,7 @@ class _Fit:
             label_power=self.code.power,
             nulls=lambda: self._nulls(R, first if isinstance(first, ClassSignals) else None),
             rng=rng,
-            permuted=lambda draws: self._permuted(R, draws),
+            permuted=self._permutations(lambda: R),
         )
 
     def _nulls(self, rows: Array, classes: ClassSignals | None = None) -> list[SignalOperators]:
@@ -244,12 +289,15 @@ class _Fit:
                 found.append(SampleSignals(single, self.code.weights(drawn), formed=False))
         return found
 
-    def _permuted(self, rows: Array, draws: Sequence[int]) -> Product:
-        """Products with the labels in other orders; all locations of an image share theirs."""
-        streams = [random_stream(self.settings.seed, "permuted labels", draw) for draw in draws]
-        weights = [self.code.weights(rng.permutation(self.labels)) for rng in streams]
-        locations = len(rows) // len(self.labels)
-        return side_by_side(rows, np.repeat(np.hstack(weights), locations, axis=0))
+    def _permutations(self, rows: Callable[[], Array]) -> Permutations:
+        """The filter of the labels in other orders; all locations of an image share theirs."""
+
+        def weights(draws: Sequence[int]) -> np.ndarray:
+            streams = [random_stream(self.settings.seed, "permuted labels", draw) for draw in draws]
+            drawn = [self.code.weights(rng.permutation(self.labels)) for rng in streams]
+            return np.repeat(np.hstack(drawn), len(rows()) // len(self.labels), axis=0)
+
+        return Permutations(rows, weights)
 
     def _filter_kernel(
         self, state: _State, chosen: FilterSettings, whitening: str, rng: Any
@@ -257,9 +305,10 @@ class _Fit:
         assert state.kernel is not None
         assert state.chain is not None
         factor = _factor(to_numpy(state.kernel), counted=chosen.n_directions == "auto")
-        B, report = self._fit(factor.rows, self.labels, chosen, rng)
-        kept = factor.rows @ B
-        offset, scale = whitening_of(kept, whitening)
+        R = factor.rows
+        B, report = self._fit(R - R.mean(axis=0) if chosen.centred else R, self.labels, chosen, rng)
+        kept = R @ B
+        offset, scale = whitening_of(kept, whitening, centred=chosen.centred)
         self.reports.append(report)
         self.layers.append(
             KernelFilter(
@@ -269,6 +318,7 @@ class _Fit:
                 scale,
                 state.chain.activations,
                 state.chain.squared_scales,
+                state.chain.squared_biases,
             )
         )
         state.h = as_on((kept - offset) * scale, state.kernel)
@@ -284,7 +334,12 @@ class _Fit:
             base = to_numpy(double(state.h))
             chain = state.chain
             return KernelReadout(
-                base, ridge.coefficients, ridge.intercept, chain.activations, chain.squared_scales
+                base,
+                ridge.coefficients,
+                ridge.intercept,
+                chain.activations,
+                chain.squared_scales,
+                chain.squared_biases,
             ), ridge
         h = state.h
         if len(h) < h.shape[1]:
@@ -322,32 +377,38 @@ def _rows(h: Array, numbers: np.ndarray) -> Array:
     )
 
 
-def _lift_kernel(state: _State, activation: str) -> None:
+def _lift_kernel(state: _State, activation: str, bias: float) -> None:
     n = len(state.h)
     if not is_tensor(state.h):
         _check_memory(6 * 8.0 * n * n, f"kernels of {n} samples")
     if state.kernel is None:
         h = double(state.h)
         kernel = h @ h.T
-        names: tuple[str, ...] = ()
-        squares: tuple[float, ...] = ()
+        chain = KernelChain((), (), ())
     else:
         assert state.chain is not None
-        kernel, names, squares = state.kernel, state.chain.activations, state.chain.squared_scales
+        kernel, chain = state.kernel, state.chain
     xp = namespace(kernel)
     diagonal = xp.linalg.diagonal(kernel)
-    square = float(xp.mean(diagonal)) or 1.0
-    scaled = diagonal / square
-    # K' = kappa(K / c^2) with c^2 the mean diagonal; on the host in parts that stay in its cache.
+    added = bias**2 * float(xp.mean(diagonal))
+    square = float(xp.mean(diagonal)) + added or 1.0
+    scaled = (diagonal + added) / square
+    # K' = kappa((K + b^2) / c^2), c^2 the mean diagonal; on the host in parts that stay in its cache.
     rows = n if is_tensor(kernel) else KERNEL_BLOCK
     lifted = xp.empty_like(kernel)
     for start in range(0, n, rows):
         part = slice(start, start + rows)
-        lifted[part] = dual_kernel(activation, kernel[part] / square, scaled[part], scaled)
+        lifted[part] = dual_kernel(
+            activation, (kernel[part] + added) / square, scaled[part], scaled
+        )
     # Rounding of the angle near zero costs half of the digits; the diagonal is known better.
     lifted.reshape(-1)[:: n + 1] = kernel_diagonal(activation, scaled)
     state.kernel = lifted
-    state.chain = KernelChain((*names, activation), (*squares, square))
+    state.chain = KernelChain(
+        (*chain.activations, activation),
+        (*chain.squared_scales, square),
+        (*chain.squared_biases, added),
+    )
 
 
 def mean_square(h: Array, patch: int | None) -> float:
@@ -363,24 +424,26 @@ def mean_square(h: Array, patch: int | None) -> float:
     return float(total) / rows
 
 
-def whitening_of(kept: Array, whitening: str) -> tuple[np.ndarray, np.ndarray]:
+def whitening_of(
+    kept: Array, whitening: str, *, centred: bool = False
+) -> tuple[np.ndarray, np.ndarray]:
     """Offset and factor of kept coordinates of shape (n, k)."""
     kept = double(kept)
     xp = namespace(kept)
     mean, square = xp.mean(kept, axis=0), xp.mean(kept * kept, axis=0)
-    return whitening_from(to_numpy(mean), to_numpy(square), whitening)
+    return whitening_from(to_numpy(mean), to_numpy(square), whitening, centred=centred)
 
 
 def whitening_from(
-    mean: np.ndarray, square: np.ndarray, whitening: str
+    mean: np.ndarray, square: np.ndarray, whitening: str, *, centred: bool = False
 ) -> tuple[np.ndarray, np.ndarray]:
     """Offset and factor from the mean and the mean square of each coordinate."""
-    zeros, ones = np.zeros_like(mean), np.ones_like(mean)
+    offset, ones = (mean if centred else np.zeros_like(mean)), np.ones_like(mean)
     if whitening == "none":
-        return zeros, ones
-    power = square if whitening == "rms" else square - mean**2
+        return offset, ones
+    power = square if whitening == "rms" and not centred else square - mean**2
     factor = np.divide(1.0, np.sqrt(np.maximum(power, 0)), out=ones, where=power > 1e-30)
-    return (mean if whitening == "centred" else zeros), factor
+    return (mean if whitening == "centred" else offset), factor
 
 
 def _check_memory(needed: float, what: str) -> None:
@@ -395,6 +458,10 @@ def _check_memory(needed: float, what: str) -> None:
 def check_images(settings: FitSettings, n_columns: int) -> None:
     """Raise unless convolutional blocks have images that fit the columns."""
     wants = any(block.patch is not None or block.pooling > 1 for block in settings.blocks)
+    if settings.image_shape is not None and any(block.skip for block in settings.blocks):
+        raise InvalidParameter(
+            "image_shape is given and a block has skip; allowed: one of the two."
+        )
     if settings.image_shape is None:
         if wants:
             raise InvalidParameter(

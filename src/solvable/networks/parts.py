@@ -20,6 +20,7 @@ from solvable.networks.layers import (
     Lift,
     LinearReadout,
     Pool,
+    Residual,
     Standardise,
 )
 
@@ -35,6 +36,7 @@ LAYERS: dict[str, type] = {
         KernelFilter,
         LinearReadout,
         KernelReadout,
+        Residual,
     )
 }
 """Every kind of layer that a file may hold."""
@@ -44,6 +46,14 @@ def layer_parts(layer: Any) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     """Arrays and plain settings of a layer, to be stored."""
     values = {field.name: getattr(layer, field.name) for field in fields(layer)}
     arrays = {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
+    if isinstance(layer, Residual):
+        parts = [layer_parts(inner) for inner in layer.layers]
+        arrays = {
+            f"{place}.{name}": array
+            for place, (inner, _) in enumerate(parts)
+            for name, array in inner.items()
+        }
+        values["layers"] = [settings for _, settings in parts]
     settings = {
         name: list(value) if isinstance(value, tuple) else value
         for name, value in values.items()
@@ -61,7 +71,12 @@ def layer_from_parts(arrays: Mapping[str, np.ndarray], settings: Mapping[str, An
         name: tuple(value) if isinstance(value, list) else value
         for name, value in settings.items()
         if name != "kind"
-    } | dict(arrays)
+    }
+    if kind == Residual.kind and "layers" in values:
+        inner = enumerate(values["layers"])
+        values["layers"] = tuple(layer_from_parts(under(arrays, f"{n}."), one) for n, one in inner)
+    else:
+        values |= arrays
     wanted = {field.name for field in fields(LAYERS[kind])}
     if set(values) != wanted:
         raise InvalidData(

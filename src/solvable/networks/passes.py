@@ -15,8 +15,24 @@ from solvable.fitting.ridge import ReadoutMoments, RidgeFit
 from solvable.networks.base import Scaling, scaling_from, share_bounds
 from solvable.networks.blocks import Block, LabelCode
 from solvable.networks.filters import FilterReport, FilterSettings, fit_filter
-from solvable.networks.layers import AsImages, Filter, Flatten, Lift, LinearReadout, Network, Pool
-from solvable.networks.memory import FitSettings, NetworkFit, lift_seed, mean_square, whitening_from
+from solvable.networks.layers import (
+    AsImages,
+    Filter,
+    Flatten,
+    Lift,
+    LinearReadout,
+    Network,
+    Pool,
+    Residual,
+)
+from solvable.networks.memory import (
+    FitSettings,
+    NetworkFit,
+    lift_of,
+    mean_square,
+    residual_factors,
+    whitening_from,
+)
 from solvable.networks.significance import relabelled
 from solvable.networks.sums import FilterSums, ScaleSums, Survey
 from solvable.operators.label_moments import LabelMoments
@@ -32,6 +48,7 @@ class LabelKind:
 
     real: bool  # real numbers, or classes
     centre: bool = False  # whether two-valued labels lose their mean
+    bounded: bool = False  # whether filters see the hyperbolic tangent of real labels
 
 
 class PassByPass:
@@ -61,6 +78,8 @@ class PassByPass:
         self.stage: Stage = "survey"
         self.block = 0
         self.square: float | None = None
+        self.base = 0  # the first layer since the last filter, whose inputs a skip brings back
+        self.base_square = 0.0  # mean squared norm of those inputs
         self.shape: tuple[int, ...] = (n_columns,)
         self.readout: LinearReadout | None = None
         self.ridge: RidgeFit | None = None
@@ -137,12 +156,12 @@ class PassByPass:
             return
         rows = h.reshape(-1, h.shape[-1])
         locations = len(rows) // len(h)
-        sums.moments.add(rows, np.repeat(labels, locations))
+        sums.moments.add(rows, np.repeat(self.code.mapped(labels), locations))
         for replicate, null in enumerate(sums.nulls):
             drawn = relabelled(
                 self.code, labels, first_row, seed=self.settings.seed, replicate=replicate
             )
-            null.add(rows, np.repeat(drawn, locations))
+            null.add(rows, np.repeat(self.code.mapped(drawn), locations))
 
     def _numbered(self, y: np.ndarray) -> np.ndarray:
         if self.kind.real:
@@ -180,7 +199,8 @@ class PassByPass:
             raise InvalidData(f"there is {survey.rows} row; allowed: at least 2.")
         if self.kind.real:
             deviation = math.sqrt(float(survey.label_deviation[0]) / survey.rows)
-            self.code = LabelCode(np.empty(0, dtype=int), float(survey.label_mean[0]), deviation)
+            none, centre = np.empty(0, dtype=int), float(survey.label_mean[0])
+            self.code = LabelCode(none, centre, deviation, bounded=self.kind.bounded)
         else:
             self.classes = survey.classes
             if np.any(survey.counts == 0):
@@ -195,6 +215,7 @@ class PassByPass:
             mean, scale = first.mean, first.scale
         square = survey.variance + (survey.mean - mean) ** 2
         self.square = float(np.sum(square / scale**2))
+        self.base, self.base_square = len(self.layers), self.square
         if self.settings.image_shape is not None:
             self.layers.append(AsImages(self.settings.image_shape))
             self.shape = self.settings.image_shape
@@ -226,25 +247,39 @@ class PassByPass:
     def _finish_filter(self, sums: FilterSums) -> None:
         assert self.code is not None
         code = self.code
-        coefficients = code.coefficients
-        signals = MomentSignals(sums.moments, coefficients)
+        chosen, coefficients = self._filter(), code.coefficients
+        seen, *nulls = (
+            MomentSignals(moments, coefficients, centred=chosen.centred)
+            for moments in (sums.moments, *sums.nulls)
+        )
         directions, report = fit_filter(
-            signals,
-            self._filter(),
+            seen,
+            chosen,
             n_samples=sums.moments.rows,
             label_power=code.power,
-            nulls=lambda: [MomentSignals(null, coefficients) for null in sums.nulls],
+            nulls=lambda: nulls,
             rng=random_stream(self.settings.seed, "filter", self.block),
         )
-        mean, square = directions.T @ signals.mean(), signals.variances(directions)
+        mean = directions.T @ MomentSignals(sums.moments, coefficients).mean()
+        square = seen.variances(directions) + mean**2 * chosen.centred
         last = self.block == len(self.settings.blocks)
         whitening = "none" if last else self.settings.blocks[self.block].whitening
-        offset, factor = whitening_from(mean, square, whitening)
+        offset, factor = whitening_from(mean, square, whitening, centred=chosen.centred)
         self.layers.append(Filter(directions, offset, factor))
         self.reports.append(report)
-        self.shape = (*self.shape[:-1], directions.shape[1])
         # Mean squared norm of what comes out, E|(V^T z - offset) factor|^2: the scale of the next lift.
         self.square = float(np.sum(factor**2 * (square - 2 * offset * mean + offset**2)))
+        self.shape = (*self.shape[:-1], directions.shape[1])
+        skip = 0.0 if last else self.settings.blocks[self.block].skip
+        if skip:
+            inside = tuple(self.layers[self.base :])
+            factors = residual_factors(skip, report, self.square, self.base_square)
+            self.layers[self.base :] = [Residual(inside, *factors)]
+            lowest = inside[0] if isinstance(inside[0], Lift) else None
+            inputs = lowest.n_inputs if lowest else len(inside[0].directions)
+            self.shape = (self.shape[0] + inputs,)
+            self.square = factors[0] ** 2 * self.square + factors[1] ** 2 * self.base_square
+        self.base, self.base_square = len(self.layers), self.square
 
     def _before_lift(self) -> None:
         """Go on after the filter of a block, or without one."""
@@ -275,16 +310,8 @@ class PassByPass:
         block: Block = self.settings.blocks[self.block]
         assert self.square is not None
         assert block.width is not None
-        self.layers.append(
-            Lift(
-                self.shape[-1] * (block.patch or 1) ** 2,
-                int(block.width),
-                block.activation,
-                math.sqrt(self.square) or 1.0,
-                lift_seed(self.settings.seed, self.block),
-                block.patch or 0,
-            )
-        )
+        inputs = self.shape[-1] * (block.patch or 1) ** 2
+        self.layers.append(lift_of(block, inputs, self.square, self.settings.seed, self.block))
         self.shape = (*self.shape[:-1], int(block.width))
         self.square = None
         self._next_block()

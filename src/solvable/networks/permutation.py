@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
+from solvable.arrays import Array, as_on, to_numpy
 from solvable.networks.significance import Product, largest_outside
-from solvable.operators.signals import SignalOperators
+from solvable.operators.signals import SignalOperators, side_by_side
 
 DRAWS = 99
 """Permutations of the labels of which none may have as strong a direction: a level of 1 %."""
@@ -16,16 +18,31 @@ SCALE = 5
 """Permutations that say how strong each signal is by chance, and that are made side by side."""
 
 
-def stands_out(
-    signals: SignalOperators,
-    permuted: Callable[[Sequence[int]], Product],
-    linear: np.ndarray,
-    seed: int,
-) -> bool:
-    """Whether the strongest direction of any signal exceeds that of all permutations of the labels.
+@dataclass(frozen=True)
+class Permutations:
+    """The moments of features with the labels of other samples."""
 
-    ``permuted`` gives the product with the operators of some draws: one column a signal, draw by draw.
-    """
+    rows: Callable[[], Array]  # features, shape (n, P)
+    weights: Callable[
+        [Sequence[int]], np.ndarray
+    ]  # of some draws: one column a signal, draw by draw
+
+    def product(self, draws: Sequence[int]) -> Product:
+        """Product with the second moments, of as many columns in turn."""
+        return side_by_side(self.rows(), self.weights(draws))
+
+    def first_moments(self, draws: Sequence[int]) -> np.ndarray:
+        """Label-weighted means of the features, shape (draws, P, signals)."""
+        rows, weights = self.rows(), self.weights(draws)
+        weights = weights - weights.mean(axis=0)
+        means = to_numpy(rows.T @ as_on(weights, rows)).astype(np.float64) / len(weights)
+        return np.moveaxis(means.reshape(len(means), len(draws), -1), 1, 0)
+
+
+def stands_out(
+    signals: SignalOperators, permuted: Permutations, linear: np.ndarray, seed: int
+) -> bool:
+    """Whether the strongest direction of any signal exceeds that of all permutations of the labels."""
     number = signals.n_signals
     strengths = [
         largest_outside(signals.centred(signal, single=True), linear, 1, seed)[0]
@@ -39,7 +56,7 @@ def stands_out(
     drawn = np.empty((0, number))
     for first in range(0, DRAWS, SCALE):
         draws = range(first, min(first + SCALE, DRAWS))
-        largest = largest_outside(permuted(draws), linear, number * len(draws), seed)
+        largest = largest_outside(permuted.product(draws), linear, number * len(draws), seed)
         with np.errstate(divide="ignore"):
             drawn = np.vstack([drawn, np.log(largest).reshape(-1, number)])
         table = drawn[:, known]
@@ -50,6 +67,24 @@ def stands_out(
         if len(table) in (SCALE, 10, 20) and _is_beyond_doubt(measured[known], table):
             return True
     return True
+
+
+def linear_ratios(
+    moments: np.ndarray, nulls: Callable[[int], np.ndarray], draws: int
+) -> np.ndarray:
+    """Singular values of the first moments (P, S) over the mean largest of meaningless labels.
+
+    Those that do not exceed all draws are left out.
+    """
+    sizes = np.linalg.svd(moments, compute_uv=False)
+    drawn: list[float] = []
+    for draw in range(draws):
+        drawn.append(float(np.linalg.norm(nulls(draw), 2)))
+        if drawn[-1] >= sizes[0]:
+            return np.empty(0)
+    found = sizes[sizes > max(drawn)]
+    mean = float(np.mean(drawn))
+    return np.asarray(found / mean if mean else np.full(len(found), np.inf))
 
 
 def _is_beyond_doubt(measured: np.ndarray, drawn: np.ndarray) -> bool:

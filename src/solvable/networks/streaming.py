@@ -25,7 +25,7 @@ from solvable.operators.feature_map import floating
 Progress = Callable[[str, int, int], None]
 """Called with the stage, the rows done in it, and all rows."""
 
-CHECKPOINT_FORMAT = "solvable-lofi-checkpoint-2"
+CHECKPOINT_FORMAT = "solvable-lofi-checkpoint-3"
 """Name and version of the format of a fit half done."""
 
 
@@ -152,7 +152,9 @@ class StreamingMixin(NeuralLoFiBase):
         readout = hasattr(self, "predict")
         # The default of small samples is a kernel, which a stream cannot have.
         settings = self._settings(None, n_columns, readout=readout)
-        kind = LabelKind(self._labels_are_real(y), bool(self.centre_labels))
+        kind = LabelKind(
+            self._labels_are_real(y), bool(self.centre_labels), self.label_map == "tanh"
+        )
         self._passes = PassByPass(settings, kind, self.scaling, n_columns)
         self._sums = self._passes.sums()
         self._first_row = 0
@@ -338,6 +340,8 @@ def _stored(
         "block": passes.block,
         "square": passes.square,
         "shape": list(passes.shape),
+        "base": passes.base,
+        "base_square": passes.base_square,
     }
     if passes.code is not None:
         arrays["labels.counts"] = passes.code.counts
@@ -345,6 +349,7 @@ def _stored(
             "mean": passes.code.mean,
             "deviation": passes.code.deviation,
             "centre": passes.code.centre,
+            "bounded": passes.code.bounded,
         }
     return arrays, content
 
@@ -364,4 +369,6 @@ def _restore(
     passes.block = int(content["block"])
     passes.square = content["square"]
     passes.shape = tuple(content["shape"])
+    passes.base = int(content["base"])
+    passes.base_square = float(content["base_square"])
     return passes.sums_from(under(arrays, "sums.")), int(content["row"])

@@ -142,6 +142,24 @@ class LabelMoments:
             mine += theirs
         return self
 
+    def centred(self) -> LabelMoments:
+        """Sums of the same samples with features less their mean."""
+        from scipy.linalg.blas import dsyr2
+
+        self.fetch()
+        whole = slice(None) if self.classes else slice(1)
+        mean = self.first[whole].sum(axis=0) / self.rows
+        moments = LabelMoments(self.n_features, self.n_groups, classes=self.classes)
+        moments.rows, moments.totals = self.rows, self.totals.copy()
+        moments.first = self.first - np.outer(self.totals, mean)
+        for mine, second, first, total in zip(
+            moments._second, self._second, self.first, self.totals, strict=True
+        ):
+            # S_g - f_g m^T - m f_g^T + t_g m m^T = S_g - u m^T - m u^T with u = f_g - t_g m / 2.
+            mine[:] = second
+            dsyr2(-1.0, first - total * mean / 2, mean, a=mine, overwrite_a=True)
+        return moments
+
     def second(self, group: int) -> np.ndarray:
         """Sum of :math:`w_g z z^T`, shape (P, P); a copy."""
         return mirror(self.upper_triangle(group).copy(order="F"))

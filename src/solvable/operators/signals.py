@@ -57,6 +57,8 @@ class MomentSignals:
         Sums.
     coefficients : ndarray of shape (S, G)
         :math:`K_{sg}`: how each signal combines the groups.
+    centred : bool
+        Whether features lose their mean, and real labels theirs.
 
     Examples
     --------
@@ -66,8 +68,15 @@ class MomentSignals:
            [ 0. ,  0.5]])
     """
 
-    def __init__(self, moments: LabelMoments, coefficients: np.ndarray) -> None:
+    def __init__(
+        self, moments: LabelMoments, coefficients: np.ndarray, *, centred: bool = False
+    ) -> None:
         self.moments = moments.fetch()
+        if centred:
+            self.moments = moments.centred()
+            if not moments.classes:
+                means = coefficients @ moments.totals / moments.rows
+                coefficients = coefficients - np.outer(means, [1.0, 0.0])
         self.coefficients = coefficients / moments.rows
         self.n_features = moments.n_features
         self.n_signals = len(coefficients)
