@@ -15,6 +15,7 @@ from solvable.networks.layers import (
     LinearReadout,
     Network,
     Pool,
+    Residual,
     Standardise,
 )
 from solvable.networks.parts import LAYERS, layer_from_parts, layer_parts
@@ -37,7 +38,7 @@ def test_chain_is_the_recursion_with_a_mean_diagonal_of_one():
     for _ in range(3):
         squares.append(np.mean(np.diag(K)))
         K = arc_cosine(K / squares[-1])
-    chain = KernelChain(("relu",) * 3, tuple(squares))
+    chain = KernelChain(("relu",) * 3, tuple(squares), (0.0,) * 3)
     np.testing.assert_allclose(chain(X, X), K, atol=1e-7)
     np.testing.assert_allclose(chain.diagonals(X)[-1], np.diag(K), atol=1e-12)
     np.testing.assert_allclose(chain(X[:3], X[5:9]), K[:3, 5:9], atol=1e-10)
@@ -48,7 +49,7 @@ def test_chain_is_the_limit_of_a_deep_network():
     squares, K, h = [], X @ X.T, X
     for layer, name in enumerate(("tanh", "relu")):
         squares.append(float(np.mean(np.diag(K))))
-        K = KernelChain(("tanh", "relu")[: layer + 1], tuple(squares))(X, X)
+        K = KernelChain(("tanh", "relu")[: layer + 1], tuple(squares), (0.0,) * (layer + 1))(X, X)
         scale = float(np.sqrt(np.mean(np.sum(h**2, axis=1))))
         h = RandomLift(h.shape[1], 6000, name, scale, seed=layer).transform(h)
     # Check 2's constant, 5.5 / sqrt(P), for each of two layers.
@@ -57,7 +58,7 @@ def test_chain_is_the_limit_of_a_deep_network():
 
 def test_no_lift_is_the_linear_kernel():
     X = RNG.standard_normal((6, 3))
-    np.testing.assert_allclose(KernelChain((), ())(X, X[:2]), X @ X[:2].T)
+    np.testing.assert_allclose(KernelChain((), (), ())(X, X[:2]), X @ X[:2].T)
 
 
 def a_layer(kind):
@@ -75,10 +76,24 @@ def a_layer(kind):
             np.full(2, 2.0),
             ("relu", "erf"),
             (1.0, 0.3),
+            (0.0, 0.2),
         ),
         "linear-readout": LinearReadout(RNG.standard_normal((3, 2)), np.ones(2)),
         "kernel-readout": KernelReadout(
-            RNG.standard_normal((4, 3)), RNG.standard_normal((4, 1)), np.ones(1), ("cos",), (2.0,)
+            RNG.standard_normal((4, 3)),
+            RNG.standard_normal((4, 1)),
+            np.ones(1),
+            ("cos",),
+            (2.0,),
+            (0.5,),
+        ),
+        "residual": Residual(
+            (
+                Lift(3, 5, "relu", 1.0, 4, bias=0.3),
+                Filter(RNG.standard_normal((5, 2)), np.ones(2), np.full(2, 2.0)),
+            ),
+            0.5,
+            2.0,
         ),
     }[kind]
 
@@ -125,7 +140,7 @@ def test_layers_are_their_formulas():
     expected = (np.exp(-plus / 2) + np.exp(-minus / 2)) / 2 @ kernel.coefficients + 1
     np.testing.assert_allclose(kernel.apply(X), expected, atol=1e-12)
     kept = a_layer("kernel-filter")
-    chain = KernelChain(kept.activations, kept.squared_scales)
+    chain = KernelChain(kept.activations, kept.squared_scales, kept.squared_biases)
     np.testing.assert_allclose(
         kept.apply(X), 2 * (chain(X, kept.landmarks) @ kept.coefficients - 1), atol=1e-12
     )

@@ -121,7 +121,7 @@ def test_network_without_filters_is_kernel_ridge_with_its_kernel(table):
     model = NeuralLoFiRegressor(
         network_blocks(2), scaling="none", regularisation=0.02, random_state=0
     ).fit(X[:200], index[:200])
-    chain = KernelChain(("relu", "relu"), model.network_.readout.squared_scales)
+    chain = KernelChain(("relu", "relu"), model.network_.readout.squared_scales, (0.0, 0.0))
     K = chain(X, X[:200])
     mean = K[:200].mean(axis=0)
     centred = K - mean - K.mean(axis=1, keepdims=True) + mean.mean()

@@ -208,7 +208,7 @@ def test_counts_of_directions_need_few_landmarks(monkeypatch):
         return NeuralLoFiClassifier(blocks, random_state=0).fit(X[:1100], y[:1100])
 
     few = fit(None)
-    assert 500 <= len(few.network_.layers[1].landmarks) < 1000
+    assert 500 <= len(few.network_.layers[1].layers[0].landmarks) < 1000
     given = fit([Block(None), Block(6)])
     assert len(given.network_.layers[1].landmarks) == 1100
     monkeypatch.setattr(memory, "_factor", lambda kernel, counted: factorise_kernel(kernel))

@@ -10,9 +10,7 @@ import numpy as np
 
 from solvable.arrays import random_stream
 from solvable.data import Preparation
-from solvable.networks.filters import FilterReport
 from solvable.networks.layers import Filter, KernelFilter, Residual
-from solvable.networks.significance import FIRST_RATIO
 
 MOST_COLUMNS = 1000
 """Columns beyond which directions are not attributed."""
@@ -30,12 +28,6 @@ class Attribution:
     )  # (K,), share that is a straight line in the columns; NaN if rows are too few
 
 
-def above_ratio(report: FilterReport) -> int:
-    """Directions that are stronger than their null by the ratio, whether or not permutations agree."""
-    first = report.null_ratios[:, :1]
-    return len(report.eigenvalues) if np.any(first > FIRST_RATIO) else 0
-
-
 def rows_attributed(columns: int) -> int:
     """Rows on which so many columns are exchanged one by one."""
     return max(20, min(256, 6000 // columns))
@@ -46,7 +38,7 @@ def attribute(
 ) -> Attribution | None:
     """Shares of the columns in the directions above their null; None if there are none."""
     report = model.filters_[0]
-    count = above_ratio(report)
+    count = report.n_above_ratio
     groups = column_groups(preparation)
     if count == 0 or len(groups) > MOST_COLUMNS:
         return None
@@ -65,8 +57,7 @@ def attribute(
         effects[:, place] = np.mean((here - gone) ** 2, axis=0) / 2
     everywhere = first_coordinates(model, X)[:, :count]
     effects /= np.maximum(everywhere.var(axis=0), 1e-300)[:, None]
-    strength = np.abs(np.asarray(report.eigenvalues[:count], dtype=np.float64))
-    total = strength @ effects
+    total = relative_strengths(report)[:count] @ effects
     sums = effects.sum(axis=1, keepdims=True)
     return Attribution(
         tuple(name for name, _ in groups),
@@ -74,6 +65,17 @@ def attribute(
         total / (total.sum() or 1.0),
         _straight(X, everywhere),
     )
+
+
+def relative_strengths(report: Any) -> np.ndarray:
+    """Strength of each kept column, in units of what meaningless labels have."""
+    # First and second moments have different units; the null of each is its own.
+    linear = np.asarray(report.linear_ratios, dtype=np.float64)
+    first = (
+        float(np.nanmax(report.null_ratios[:, 0], initial=0.0)) if report.null_ratios.size else 1.0
+    )
+    sizes = np.abs(np.asarray(report.eigenvalues, dtype=np.float64))
+    return np.concatenate([linear, first * sizes / (float(sizes.max(initial=0.0)) or 1.0)])
 
 
 def first_coordinates(model: Any, X: np.ndarray) -> np.ndarray:

@@ -14,7 +14,14 @@ from solvable.arrays import random_stream
 from solvable.fitting.ridge import RidgeFit, kernel_ridge
 from solvable.learn.request import Request
 from solvable.learn.trees import TreesClassifier, TreesRegressor
-from solvable.networks.base import DEFAULT_WIDTH, KERNEL_SAMPLES, Scaling, standardise_columns
+from solvable.models.multi_index.learner import MultiIndexRegressor
+from solvable.networks.base import (
+    DEFAULT_WIDTH,
+    KERNEL_SAMPLES,
+    Scaling,
+    filtered_block,
+    standardise_columns,
+)
 from solvable.networks.blocks import Block, Width, network_blocks
 from solvable.networks.lofi import NeuralLoFiClassifier, NeuralLoFiRegressor
 
@@ -49,7 +56,7 @@ class Design:
     @property
     def blocks(self) -> list[Block]:
         """Blocks of the network that learns features."""
-        filtered = [Block("auto", self.width) for _ in range(self.layers)]
+        filtered = [filtered_block(self.width) for _ in range(self.layers)]
         return [Block(None, self.width), *filtered]
 
     @property
@@ -59,8 +66,11 @@ class Design:
 
     def network(self, blocks: list[Block]) -> Any:
         """Estimator of a network of these blocks."""
-        kind = NeuralLoFiRegressor if self.regression else NeuralLoFiClassifier
-        return kind(blocks, scaling=self.scaling, random_state=self.seed)
+        options: dict[str, Any] = {"scaling": self.scaling, "random_state": self.seed}
+        # Filters compare labels with shuffled ones, which have no mean, and large ones do not lead them.
+        if self.regression:
+            return NeuralLoFiRegressor(blocks, label_map="tanh", **options)
+        return NeuralLoFiClassifier(blocks, centre_labels=True, **options)
 
 
 def width_for(training_rows: int) -> Width:
@@ -87,12 +97,14 @@ def methods(design: Design) -> tuple[Method, ...]:
     width = "infinitely wide" if design.width == math.inf else f"{design.width} wide"
     gaussian = RbfRegressor if design.regression else RbfClassifier
     trees = TreesRegressor if design.regression else TreesClassifier
+    multi_index = MultiIndexNumbers if design.regression else MultiIndexClasses
     constant = "the mean" if design.regression else "the most frequent class"
     return (
         Method(
             LEARNED,
             "learned features",
-            f"{depth} layers, {width}, each but the last filtered by what the target tells",
+            f"{depth} layers, {width}, each but the last filtered by what the target tells; the last "
+            "sees the columns too",
             lambda: design.network(design.blocks),
             narrow=design.width != math.inf,
         ),
@@ -123,6 +135,13 @@ def methods(design: Design) -> tuple[Method, ...]:
             "gradient-boosted trees (scikit-learn), their size and number tuned on held-out training "
             "rows",
             lambda: trees(design.seed),
+        ),
+        Method(
+            "multi-index",
+            "multi-index model",
+            "a ridge on functions of the few directions of the columns that stand out "
+            "(MultiIndexRegressor)",
+            lambda: multi_index(design.seed),
         ),
         Method(
             "ridge",
@@ -217,6 +236,49 @@ class RbfClassifier(ClassifierMixin, _Rbf):
     def predict(self, X: np.ndarray) -> np.ndarray:
         """Predicted classes, shape (n,)."""
         return np.asarray(self.classes_[np.argmax(self._outputs(X), axis=1)])
+
+
+class MultiIndexNumbers(RegressorMixin, BaseEstimator):
+    """The multi-index learner with its defaults."""
+
+    def __init__(self, seed: int = 0) -> None:
+        self.seed = seed
+
+    def fit(self, X: np.ndarray, y: np.ndarray) -> MultiIndexNumbers:
+        """Find directions, and fit a ridge on functions of them."""
+        self.model_ = MultiIndexRegressor(random_state=self.seed).fit(X, y)
+        return self
+
+    def predict(self, X: np.ndarray) -> np.ndarray:
+        """Predicted numbers, shape (n,)."""
+        return np.asarray(self.model_.predict(X))
+
+
+class MultiIndexClasses(ClassifierMixin, BaseEstimator):
+    """One multi-index learner for each class; the largest output wins."""
+
+    def __init__(self, seed: int = 0) -> None:
+        self.seed = seed
+
+    def fit(self, X: np.ndarray, y: np.ndarray) -> MultiIndexClasses:
+        """Fit indicators of the classes, of two of them one."""
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        signals = np.eye(len(self.classes_))[codes][:, len(self.classes_) == 2 :]
+        self.models_ = [
+            MultiIndexRegressor(random_state=self.seed).fit(X, signal) for signal in signals.T
+        ]
+        return self
+
+    def decision_function(self, X: np.ndarray) -> np.ndarray:
+        """Outputs, shape (n,) for two classes, (n, C) for more."""
+        outputs = np.column_stack([model.predict(X) for model in self.models_])
+        return outputs[:, 0] - 0.5 if outputs.shape[1] == 1 else outputs
+
+    def predict(self, X: np.ndarray) -> np.ndarray:
+        """Predicted classes, shape (n,)."""
+        outputs = self.decision_function(X)
+        places = (outputs > 0).astype(int) if outputs.ndim == 1 else np.argmax(outputs, axis=1)
+        return np.asarray(self.classes_[places])
 
 
 def _squared_distances(left: np.ndarray, right: np.ndarray) -> np.ndarray:

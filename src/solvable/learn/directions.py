@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from solvable.learn.attribution import Attribution, above_ratio, first_coordinates, matched
+from solvable.learn.attribution import Attribution, first_coordinates, matched
 from solvable.learn.results import ColumnShare, Direction, LayerFound, SignalOfClass
 from solvable.learn.unseen import Unseen, lost_without, signal_on_unseen
 from solvable.networks.filters import FilterReport
@@ -107,7 +107,7 @@ def layers_found(
     for number, report in enumerate(model.filters_):
         # Of a first filter that kept chance alone, the next sees what was chosen to go with the labels.
         below = [counts[number] if all(counts[:number]) else 0 for counts in in_folds]
-        significant = above_ratio(report) if confirmed else int(report.n_significant or 0)
+        significant = report.n_above_ratio if confirmed else report.n_told
         told = bool(significant) and all(layer.directions for layer in layers)
         shown = _strongest(report, told, None if number else made)
         layers.append(
@@ -115,7 +115,7 @@ def layers_found(
                 number=number + 1,
                 directions=significant * told,
                 directions_in_folds=tuple(below),
-                kept=len(report.eigenvalues),
+                kept=len(report.strengths),
                 threshold=SIGNIFICANT_RATIO,
                 strongest=shown,
                 signals=_signals(report, labels, significant * told),
@@ -125,23 +125,35 @@ def layers_found(
     return tuple(layers)
 
 
-def _strongest(report: FilterReport, told: bool, made: Made | None) -> tuple[Direction, ...]:
+def _ratios(report: FilterReport) -> dict[int, float]:
+    """Ratio to its null of each column that was tested, by its number from 1."""
+    linear = len(report.linear_ratios)
+    tested = dict(enumerate(report.linear_ratios.tolist(), start=1))
     # With many signals, a direction of the whole was not tested as such.
-    tested: dict[int, float] = {}
     if len(report.null_ratios) == 1:
         pairs = zip(report.null_counts.tolist(), report.null_ratios[0].tolist(), strict=True)
-        tested = {count + 1: ratio for count, ratio in pairs if np.isfinite(ratio)}
+        tested |= {linear + count + 1: ratio for count, ratio in pairs if np.isfinite(ratio)}
+    return tested
+
+
+def _strongest(report: FilterReport, told: bool, made: Made | None) -> tuple[Direction, ...]:
+    tested, linear = _ratios(report), len(report.linear_ratios)
     ranks = (1, 2, 3, 4, 6, 8, 11, 15, 21, 29, 41, 57, 81, 113, 161, 225, 321, 449, 641)
+    known = sorted(tested) if len(report.null_ratios) == 1 else sorted({*tested, *ranks})
     # All of them together are one test more.
-    numbers = [one for one in (sorted(tested) or ranks) if one <= len(report.eigenvalues)]
+    numbers = [one for one in known if one <= len(report.strengths)]
+    unknown = np.full(linear, np.nan)
+    dimensions = np.concatenate([unknown, report.residual_dimensions])
+    emergence = np.concatenate([unknown, report.emergence_samples])
     return tuple(
         Direction(
             number,
-            float(report.eigenvalues[number - 1]),
+            float(report.strengths[number - 1]),
             tested.get(number),
             emergence_rows(report.n_samples, tested.get(number)) if told else None,
-            float(report.residual_dimensions[number - 1]),
-            float(report.emergence_samples[number - 1]),
+            float(dimensions[number - 1]),
+            float(emergence[number - 1]),
+            linear=number <= linear,
             **(made.of(number, len(numbers) + 1) if made is not None and told else {}),
         )
         for number in numbers
@@ -149,20 +161,25 @@ def _strongest(report: FilterReport, told: bool, made: Made | None) -> tuple[Dir
 
 
 def _signals(report: FilterReport, labels: Sequence[str], whole: int) -> tuple[SignalOfClass, ...]:
-    signals = []
-    for label, ratios in zip(labels, report.null_ratios, strict=True):
-        known = np.isfinite(ratios)
-        ranks, kept = report.null_counts[known] + 1, ratios[known]
-        number = min(whole, 1) * above_null(ranks, kept) if len(labels) > 1 else whole
-        signals.append(
-            SignalOfClass(
-                label,
-                tuple(int(rank) for rank in ranks),
-                tuple(float(ratio) for ratio in kept),
-                number,
-                emergence_rows(report.n_samples, float(kept[0])) if whole and len(kept) else None,
-            )
+    signals, one = [], len(labels) == 1
+    for place, (label, of_signal) in enumerate(zip(labels, report.null_ratios, strict=True)):
+        known = np.isfinite(of_signal)
+        ranks, ratios = report.null_counts[known] + 1, of_signal[known]
+        number = whole if one else min(whole, 1) * above_null(ranks, ratios)
+        mean = float(report.mean_ratios[place]) if len(report.mean_ratios) else None
+        if one:
+            tested = _ratios(report)
+            ranks, ratios = np.array(list(tested)), np.array(list(tested.values()))
+        signal = SignalOfClass(
+            label,
+            tuple(int(rank) for rank in ranks),
+            tuple(float(ratio) for ratio in ratios),
+            number,
+            None,
+            mean,
         )
+        rows = emergence_rows(report.n_samples, signal.strongest) if whole else None
+        signals.append(replace(signal, emergence_rows=rows))
     return tuple(signals)
 
 

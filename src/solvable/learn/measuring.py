@@ -13,7 +13,7 @@ import numpy as np
 from solvable.arrays import random_stream
 from solvable.data import Split
 from solvable.errors import SolvableError
-from solvable.learn.attribution import Attribution, above_ratio, attribute
+from solvable.learn.attribution import Attribution, attribute
 from solvable.learn.competitors import LEARNED, Design, methods
 from solvable.learn.unseen import Unseen, unseen_signal
 
@@ -113,7 +113,7 @@ def measure(task: Task) -> Measured:
         task.fold,
         task.rows,
         np.asarray(predicted),
-        tuple(report.n_significant or 0 for report in reports),
+        tuple(report.n_told for report in reports),
         seconds,
         getattr(model, "rows_", len(y)),
         "",
@@ -121,7 +121,7 @@ def measure(task: Task) -> Measured:
         getattr(model, "remark_", ""),
         made,
         unseen,
-        tuple(above_ratio(report) for report in reports),
+        tuple(report.n_above_ratio for report in reports),
     )
 
 

@@ -93,6 +93,9 @@ class Direction:
     # Median over folds of its squared correlation with the likest direction of the fold's model, on
     # the rows that the fold tests.
     again: float | None = None
+    linear: bool = (
+        False  # whether it is a mean of the features weighted by the target, a first moment
+    )
     # Signal on unseen rows, that of training rows being 1, with its standard error, and whether it is
     # above zero, all directions shown tested together; None where it was not looked at.
     unseen: float | None = None
@@ -109,6 +112,14 @@ class SignalOfClass:
     ratios: tuple[float, ...]  # strength of each over its null
     directions: int  # above their null, interpolated between those tested
     emergence_rows: float | None  # rows at which the strongest is expected to be found
+    # Length of the mean of the features weighted by the class over that of shuffled targets.
+    mean_ratio: float | None = None
+
+    @property
+    def strongest(self) -> float | None:
+        """The larger of the ratios of its mean and of its first direction; None if neither is known."""
+        known = [one for one in (self.mean_ratio, *self.ratios[:1]) if one is not None]
+        return max(known, default=None)
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from solvable.learn.attribution import (
     MOST_COLUMNS,
     column_groups,
     first_coordinates,
+    relative_strengths,
     rows_attributed,
 )
 
@@ -57,23 +58,33 @@ def unseen_signal(model: Any, split: Split, *, regression: bool, seed: int) -> U
     groups = column_groups(split.preparation)
     if len(groups) > MOST_COLUMNS or len(split.y_test) < 2:
         return None
-    count = min(len(model.filters_[0].eigenvalues), MOST_DIRECTIONS)
+    report = model.filters_[0]
+    count, linear = min(len(report.strengths), MOST_DIRECTIONS), len(report.linear_ratios)
     train = first_coordinates(model, split.X_train)[:, :count]
     told, tested_labels = _codes(split.y_train, split.y_test, regression=regression)
     # M_c = (1/n) sum_mu y_mu,c f(x_mu) f(x_mu)^T on training rows; of one signal it is diagonal.
+    # A first moment is m_c = (1/n) sum_mu y_mu,c f(x_mu).
     moments = np.stack([train.T @ (code[:, None] * train) for code in told.T]) / len(train)
+    moments[:, :linear], moments[:, :, :linear] = 0.0, 0.0
+    means = told.T @ train[:, :linear] / len(train)
     strengths = np.sqrt(np.sum(moments**2, axis=(0, 2)))
+    strengths[:linear] = np.sqrt(np.sum(means**2, axis=0))
     strengths = np.maximum(strengths, 1e-6 * max(float(strengths.max()), 1e-300))
+
+    weights = relative_strengths(report)[:count]
+    weights = np.maximum(weights, 1e-6 * max(float(weights.max()), 1e-300))
 
     def signal_of(features: np.ndarray, labels: np.ndarray) -> np.ndarray:
         # s_k(x) = sum_c y_c f_k sum_l (M_c)_kl f_l / sum_c,l (M_c)_kl^2, whose mean is 1 on training
-        # rows; all together are weighted by their strengths.
+        # rows; sum_c y_c f_k m_ck / sum_c m_ck^2 of first moments; all together are weighted.
         parts = [
             code[:, None] * features * (features @ moment.T)
             for code, moment in zip(labels.T, moments, strict=True)
         ]
-        each = np.sum(parts, axis=0) / strengths**2
-        return np.column_stack([each, each @ strengths / strengths.sum()])
+        each = np.sum(parts, axis=0)
+        each[:, :linear] = features[:, :linear] * (labels @ means)
+        each /= strengths**2
+        return np.column_stack([each, each @ weights / weights.sum()])
 
     tested = first_coordinates(model, split.X_test)[:, :count]
     signal = signal_of(tested, tested_labels)

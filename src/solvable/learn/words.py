@@ -255,7 +255,7 @@ def class_rows(layer: LayerFound) -> Sequence[tuple[str, str, str, str]]:
     rows = []
     for signal in layer.signals:
         more = "more than " if _is_open(signal, layer) else ""
-        strongest = ratio_text(signal.ratios[0] if signal.ratios else None)
+        strongest = ratio_text(signal.strongest)
         emergence = emergence_text(signal.emergence_rows)
         rows.append((signal.label, strongest, emergence, f"{more}{signal.directions}"))
     return rows

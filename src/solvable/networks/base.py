@@ -141,7 +141,7 @@ class NeuralLoFiBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         self.filters_ = fit.filters
         self.readout_ = fit.readout
         for number, report in enumerate(fit.filters, start=1):
-            if report.n_significant == 0:
+            if report.n_significant == 0 and not len(report.linear_ratios):
                 kept = len(report.eigenvalues)
                 warnings.warn(
                     f"filter {number}: no direction is {FIRST_RATIO} times as strong as with "

@@ -235,8 +235,9 @@ class LabelCode:
     def weights(self, encoded: np.ndarray) -> np.ndarray:
         """Weight of each sample in each signal, shape (n, S)."""
         if self.is_real:
+            # Standardised labels have mean zero over the training samples; bounded ones may not.
             mapped = self.mapped(encoded)
-            return np.asarray(mapped - mapped.mean())[:, None]
+            return np.asarray(mapped - mapped.mean() if self.bounded else mapped)[:, None]
         return np.asarray(self.coefficients.T[encoded])
 
     def outputs(self, encoded: np.ndarray) -> np.ndarray:

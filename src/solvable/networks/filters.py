@@ -56,6 +56,9 @@ class FilterReport:
         Singular values of the label-weighted means of the features, along these columns.
     linear_ratios : ndarray of shape (n_linear,)
         The same over the largest of meaningless labels, on average; empty if it was not asked for.
+    mean_ratios : ndarray of shape (S,)
+        Length of the label-weighted mean of each signal over that of meaningless labels; empty if it was
+        not asked for.
     n_significant : int or None
         Directions above their null; 0 where the strongest is not told from permuted labels, though
         more may be kept; None if it was not asked for.
@@ -80,14 +83,23 @@ class FilterReport:
     largest_residual: float = 0.0
     linear_strengths: np.ndarray = field(default_factory=lambda: np.empty(0))
     linear_ratios: np.ndarray = field(default_factory=lambda: np.empty(0))
+    mean_ratios: np.ndarray = field(default_factory=lambda: np.empty(0))
 
     @property
-    def found(self) -> int | None:
-        """Directions and columns that passed their null by ratio; None if it was not asked for."""
-        if self.n_significant is None:
-            return None
+    def strengths(self) -> np.ndarray:
+        """Singular values of the first moments, then eigenvalues: one for each kept column."""
+        return np.concatenate([self.linear_strengths, self.eigenvalues])
+
+    @property
+    def n_above_ratio(self) -> int:
+        """Kept columns whose strength passed its ratio to the null, whether or not permutations agree."""
         above = np.any(self.null_ratios[:, :1] > FIRST_RATIO)
         return len(self.linear_ratios) + (len(self.eigenvalues) if above else 0)
+
+    @property
+    def n_told(self) -> int:
+        """Kept columns that are told from meaningless labels: first moments, then directions."""
+        return len(self.linear_ratios) + (self.n_significant or 0)
 
 
 @dataclass(frozen=True)
@@ -119,13 +131,13 @@ def fit_filter(
             unknown_choice("multiclass", settings.multiclass, ["sum-of-squares", "alternating"])
         )
     linear, linear_strengths = np.empty((signals.n_features, 0)), np.empty(0)
-    linear_found = np.empty(0)
+    linear_found, mean_ratios = np.empty(0), np.empty(0)
     drawn: Sequence[SignalOperators] | None = None
     if settings.first_moment:
         linear, linear_strengths = _linear_block(signals)
         if settings.n_directions == "auto":
             drawn = nulls() if permuted is None else None
-            linear_found = _linear_found(signals, drawn, permuted)
+            linear_found, mean_ratios = _linear_found(signals, drawn, permuted)
             linear_strengths = linear_strengths[: len(linear_found)]
             linear = linear[:, : len(linear_found)]
     room = signals.n_features - linear.shape[1]
@@ -173,6 +185,7 @@ def fit_filter(
         largest_residual=float(np.max(pairs.residuals, initial=0.0)) / largest,
         linear_strengths=linear_strengths,
         linear_ratios=linear_found,
+        mean_ratios=mean_ratios,
     )
 
 
@@ -197,14 +210,14 @@ def _linear_found(
     signals: SignalOperators,
     drawn: Sequence[SignalOperators] | None,
     permuted: Permutations | None,
-) -> np.ndarray:
-    """Ratios of the first moments that meaningless labels do not reach."""
+) -> tuple[np.ndarray, np.ndarray]:
+    """Ratios of the first moments that meaningless labels do not reach, and ratios by signal."""
     moments = signals.first_moments()
     if permuted is not None:
-        return linear_ratios(moments, lambda draw: permuted.first_moments([draw])[0], DRAWS)
+        return linear_ratios(moments, permuted.first_moments(range(DRAWS)))
     assert drawn is not None
-    found = linear_ratios(moments, lambda draw: drawn[draw].first_moments(), len(drawn))
-    return np.asarray(found[found > FIRST_RATIO])
+    found, by_signal = linear_ratios(moments, np.stack([null.first_moments() for null in drawn]))
+    return np.asarray(found[found > FIRST_RATIO]), by_signal
 
 
 class _Ranking:

@@ -88,8 +88,8 @@ class NeuralLoFiRegressor(RegressorMixin, StreamingMixin, NeuralLoFiBase):
     multiclass, centre_labels
         Not used: real labels are one signal, and always centred.
     label_map : {"identity", "tanh"}
-        What filters see of the standardised labels: as they are, or their hyperbolic tangent, which needs
-        fewer samples and is not led by a few large labels. The readout is fitted to the labels themselves.
+        Standardised labels as filters see them: as they are, or their hyperbolic tangent, which needs
+        fewer samples and is not led by a few large labels. The readout is fitted to the labels.
     regularisation, null_replicates, random_state
         As of :class:`NeuralLoFiClassifier`.
 

@@ -102,7 +102,7 @@ def residual_factors(
     skip: float, report: FilterReport, kept_square: float, input_square: float
 ) -> tuple[float, float]:
     """Factors of kept coordinates and of inputs, from their mean squared norms."""
-    if report.found == 0:
+    if report.n_significant is not None and not report.n_above_ratio:
         skip = 1.0
     kept, inputs = (square or 1.0 for square in (kept_square, input_square))
     return math.sqrt((1 - skip) / kept), math.sqrt(skip / inputs)

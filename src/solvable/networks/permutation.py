@@ -69,22 +69,18 @@ def stands_out(
     return True
 
 
-def linear_ratios(
-    moments: np.ndarray, nulls: Callable[[int], np.ndarray], draws: int
-) -> np.ndarray:
-    """Singular values of the first moments (P, S) over the mean largest of meaningless labels.
+def linear_ratios(moments: np.ndarray, drawn: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Singular values of first moments (P, S) over those of draws (B, P, S), and lengths over theirs.
 
-    Those that do not exceed all draws are left out.
+    Singular values that do not exceed the largest of all draws are left out.
     """
     sizes = np.linalg.svd(moments, compute_uv=False)
-    drawn: list[float] = []
-    for draw in range(draws):
-        drawn.append(float(np.linalg.norm(nulls(draw), 2)))
-        if drawn[-1] >= sizes[0]:
-            return np.empty(0)
-    found = sizes[sizes > max(drawn)]
-    mean = float(np.mean(drawn))
-    return np.asarray(found / mean if mean else np.full(len(found), np.inf))
+    largest = np.sqrt(np.maximum(np.linalg.eigvalsh(drawn.transpose(0, 2, 1) @ drawn)[:, -1], 0.0))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratios = sizes[sizes > largest.max()] / largest.mean()
+        lengths = np.linalg.norm(drawn, axis=1).mean(axis=0)
+        by_signal = np.where(lengths > 0, np.linalg.norm(moments, axis=0) / lengths, 0.0)
+    return np.asarray(ratios), np.asarray(by_signal)
 
 
 def _is_beyond_doubt(measured: np.ndarray, drawn: np.ndarray) -> bool:
