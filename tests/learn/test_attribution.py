@@ -13,6 +13,7 @@ from solvable.data.table import Table
 from solvable.learn import Request, learn, words
 from solvable.learn.attribution import MOST_COLUMNS, attribute, matched
 from solvable.learn.tables import shares_as_csv
+from solvable.networks.filters import FilterReport
 
 
 class Plain:
@@ -30,8 +31,8 @@ class Plain:
         layer = object.__new__(Layer)
         self.network_ = SimpleNamespace(layers=[layer])
         ratios = np.full((1, len(functions)), 2.0)
-        report = SimpleNamespace(eigenvalues=np.array(eigenvalues), null_ratios=ratios)
-        self.filters_ = [report]
+        values = np.array(eigenvalues)
+        self.filters_ = [FilterReport(values, values, values, values, null_ratios=ratios)]
 
 
 def prepared(X, texts=None):

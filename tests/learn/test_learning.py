@@ -95,21 +95,21 @@ def test_errors_are_those_of_the_predictions(cancer):
 
 
 def test_a_fold_is_predicted_by_a_model_of_the_other_rows(cancer):
-    from solvable.learners import Block, NeuralLoFiClassifier
+    from solvable.learners import NeuralLoFiClassifier
 
     data, found = cancer
     train, test = folds_of(found)[1]
-    model = NeuralLoFiClassifier([Block(None), Block("auto")], random_state=0)
+    model = NeuralLoFiClassifier(centre_labels=True, scaling="columns", random_state=0)
     predicted = model.fit(data.X[train], data.y[train]).predict(data.X[test])
     assert np.array_equal(predicted, found.predictions[test])
-    assert found.found[0].directions_in_folds[1] == model.filters_[0].n_significant
+    assert found.found[0].directions_in_folds[1] == model.filters_[0].n_told
 
 
 def test_the_final_model_is_fitted_to_all_rows(cancer):
     data, found = cancer
     report = found.model.filters_[0]
     assert report.n_samples == data.n_samples
-    assert found.found[0].directions == report.n_significant
+    assert found.found[0].directions == report.n_told
     assert np.mean(found.model.predict(data.X) != data.y) < found.learned.error
 
 

@@ -14,9 +14,8 @@ from solvable.learn.leaks import near_copies, telling_columns
 from solvable.learn.measuring import Measured
 from solvable.learn.scoring import Losses, score_methods
 from solvable.learn.words import comparison_sentences, outlook_sentence
-from solvable.networks.permutation import stands_out
+from solvable.networks.permutation import Permutations, stands_out
 from solvable.operators import SampleSignals
-from solvable.operators.signals import side_by_side
 
 
 @pytest.fixture(autouse=True)
@@ -114,9 +113,9 @@ def strongest(Z, y, seed):
     signals = SampleSignals(Z, (y - y.mean())[:, None])
     rng = np.random.default_rng(seed)
 
-    def permuted(draws):
-        return side_by_side(Z, np.column_stack([rng.permutation(y) for _ in draws]))
-
+    permuted = Permutations(
+        lambda: Z, lambda draws: np.column_stack([rng.permutation(y) for _ in draws])
+    )
     return stands_out(signals, permuted, np.empty((Z.shape[1], 0)), 0)
 
 

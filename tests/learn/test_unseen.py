@@ -11,17 +11,21 @@ from solvable.data import Preparation, Split, load
 from solvable.data.table import Table
 from solvable.learn import Request, learn, words
 from solvable.learn.unseen import Estimate, lost_without, signal_on_unseen, unseen_signal
+from solvable.networks.filters import FilterReport
 from solvable.networks.layers import Filter
 
 
-def fitted(functions):
-    """Stands in for a model whose first filter keeps given functions of the columns."""
+def fitted(functions, linear=0):
+    """Stands in for a model whose first filter keeps given functions, the first of them first moments."""
 
     class Layer(Filter):
         def apply(self, h):
             return np.column_stack([function(h) for function in functions])
 
-    report = SimpleNamespace(eigenvalues=np.ones(len(functions)))
+    ones = np.ones(len(functions) - linear)
+    report = FilterReport(
+        ones, ones, ones, ones, linear_strengths=np.ones(linear), linear_ratios=np.full(linear, 2.0)
+    )
     network = SimpleNamespace(layers=[object.__new__(Layer)])
     return SimpleNamespace(network_=network, filters_=[report])
 
@@ -43,6 +47,19 @@ def test_the_signal_of_one_direction_is_its_second_moment_over_that_of_training_
     inside = np.mean(centred[:200] * f[:200] ** 2)
     np.testing.assert_allclose(found.signal[:, 0], centred[200:] * f[200:] ** 2 / inside)
     np.testing.assert_allclose(found.signal[:, 1], found.signal[:, 0])
+
+
+def test_the_signal_of_a_first_moment_is_a_covariance_over_that_of_training_rows():
+    rng = np.random.default_rng(3)
+    X, y = rng.standard_normal((300, 2)), rng.standard_t(4, 300)
+    functions = [lambda Z: Z[:, 0] - Z[:, 1], lambda Z: Z[:, 1]]
+    found = unseen_signal(fitted(functions, 1), split_of(X, y, 200), regression=True, seed=0)
+    centred = y - y[:200].mean()
+    for column, power, f in ((0, 1, X[:, 0] - X[:, 1]), (1, 2, X[:, 1])):
+        inside = np.mean(centred[:200] * f[:200] ** power)
+        np.testing.assert_allclose(
+            found.signal[:, column], centred[200:] * f[200:] ** power / inside
+        )
 
 
 def test_of_many_classes_training_rows_have_a_mean_of_one():
@@ -106,10 +123,11 @@ def names_and_shares(found):
     return named, max(noise, default=0.0)
 
 
-def test_directions_made_of_noise_rest_on_the_columns_that_decide(tmp_path):
+def test_directions_rest_on_the_columns_that_decide(tmp_path):
     found = learn(planted(tmp_path, 7), Request(folds=3))
     named, noise = names_and_shares(found)
-    assert noise > 0.5  # they are products of a column that decides with one that does not
+    # In features that are not centred, .9 of a direction was made of products with columns of noise.
+    assert noise < 0.5
     assert named
     assert {name[0] for name in named} == {"t"}
     assert "rests on 't" in words.kinds_sentence(found.found[0], found)

@@ -133,8 +133,9 @@ def test_layers_are_their_formulas():
     readout = a_layer("linear-readout")
     np.testing.assert_allclose(readout.apply(X), X @ readout.coefficients + 1)
     kernel = a_layer("kernel-readout")
-    # cos features: E cos(u) cos(v) by the characteristic function.
-    a, b = X / np.sqrt(2), kernel.samples / np.sqrt(2)
+    # cos features: E cos(u) cos(v) by the characteristic function; a bias is one more input.
+    a, b = (np.column_stack([one, np.full(len(one), 0.5**0.5)]) for one in (X, kernel.samples))
+    a, b = a / np.sqrt(2), b / np.sqrt(2)
     plus = np.sum((a[:, None] + b[None]) ** 2, axis=2)
     minus = np.sum((a[:, None] - b[None]) ** 2, axis=2)
     expected = (np.exp(-plus / 2) + np.exp(-minus / 2)) / 2 @ kernel.coefficients + 1
@@ -144,6 +145,15 @@ def test_layers_are_their_formulas():
     np.testing.assert_allclose(
         kept.apply(X), 2 * (chain(X, kept.landmarks) @ kept.coefficients - 1), atol=1e-12
     )
+    residual = a_layer("residual")
+    lift, filtered = residual.layers
+    inputs = np.column_stack([X, np.full(5, 0.3)])
+    weights = RandomLift(4, 5, "relu", 1.0, 4).weights
+    z = np.maximum(inputs @ weights, 0) / np.sqrt(5)
+    np.testing.assert_allclose(lift.apply(X), z)
+    kept_coordinates = 2 * (z @ filtered.directions - 1)
+    np.testing.assert_allclose(residual.apply(X), np.hstack([0.5 * kept_coordinates, 2 * X]))
+    np.testing.assert_allclose(residual.kept(X), kept_coordinates)
     images = X.reshape(5, 3, 1, 1)
     np.testing.assert_array_equal(Flatten().apply(images), X)
     np.testing.assert_array_equal(AsImages((3, 1, 1)).apply(X), images)

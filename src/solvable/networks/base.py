@@ -46,13 +46,22 @@ def default_blocks(n_samples: int | None) -> list[Block]:
     """Lift, filter what stands out of meaningless labels, lift: infinitely wide if n allows it."""
     small = n_samples is not None and n_samples <= KERNEL_SAMPLES
     width = math.inf if small else DEFAULT_WIDTH
-    return [Block(None, width), filtered_block(width)]
+    # A stream has no residual labels.
+    return [Block(None, width), filtered_block(width, residual_labels=n_samples is not None)]
 
 
-def filtered_block(width: Width) -> Block:
+def filtered_block(width: Width, *, residual_labels: bool = True) -> Block:
     """Filter of centred features, first moments included, and a lift that also sees the inputs."""
     # A skip of .05 to .3 and a bias of .3 to 1 do equally well on planted directions.
-    return Block("auto", width, first_moment=True, centre_features=True, skip=0.15, bias=1.0)
+    return Block(
+        "auto",
+        width,
+        first_moment=True,
+        centre_features=True,
+        residual_labels=residual_labels,
+        skip=0.15,
+        bias=1.0,
+    )
 
 
 class NeuralLoFiBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -112,6 +121,7 @@ class NeuralLoFiBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
                 self.multiclass,
                 self.solver,
                 centred=block.centre_features,
+                residual=block.residual_labels,
             )
 
         shape = self.image_shape

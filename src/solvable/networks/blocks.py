@@ -57,6 +57,10 @@ class Block:
         Whether the filter sees its features less their mean over the training samples. The constant part
         of random ReLU features makes noise of order :math:`n^{-1/2}` in the second moment, which hides
         signals of order :math:`1/d`. Off in the publication.
+    residual_labels : bool
+        Whether the second moment is that of what the first moments leave of the labels; with
+        ``first_moment`` only. A strong first moment makes noise, and second moments of products of
+        its columns with any other. Not in streams, nor of many classes at finite width.
     skip : float
         Share of the power of the inputs of the lift that is made of the inputs of the lifts below the
         filter, at least 0 and below 1; the rest is that of the kept coordinates. A filter that chooses
@@ -73,7 +77,8 @@ class Block:
     --------
     >>> Block(reduce=20, width=1000)
     Block(reduce=20, width=1000, activation='relu', first_moment=False, whitening='none', patch=None,
-          pooling=1, centre_features=False, skip=0.0, bias=0.0)
+          pooling=1, centre_features=False, residual_labels=False, skip=0.0,
+          bias=0.0)
     """
 
     reduce: Reduce = None
@@ -84,6 +89,7 @@ class Block:
     patch: int | None = None
     pooling: int = 1
     centre_features: bool = False
+    residual_labels: bool = False
     skip: float = 0.0
     bias: float = 0.0
 
@@ -108,6 +114,10 @@ class Block:
             raise InvalidParameter(
                 f"a convolutional lift has width {self.width!r}; allowed: an integer, as there is no "
                 "kernel form of it here."
+            )
+        if self.residual_labels and not self.first_moment:
+            raise InvalidParameter(
+                "residual_labels are what first moments leave of the labels; set first_moment=True."
             )
         if not 0 <= self.skip < 1:
             raise InvalidParameter(f"skip is {self.skip!r}; allowed: at least 0 and below 1.")

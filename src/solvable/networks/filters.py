@@ -112,6 +112,47 @@ class FilterSettings:
     solver: FilterSolver = "auto"
     max_directions: int = 640  # most that "auto" keeps
     centred: bool = False  # whether features come less their mean
+    residual: bool = False  # whether labels come less what first moments tell of them
+
+
+@dataclass(frozen=True)
+class FirstMoments:
+    """Label-weighted means of the features, as directions."""
+
+    directions: np.ndarray  # orthonormal columns, shape (P, m), the longest first
+    strengths: np.ndarray  # singular values of the means, shape (m,)
+    ratios: np.ndarray  # over the largest of meaningless labels, shape (m,); empty if not asked for
+    by_signal: (
+        np.ndarray
+    )  # length of each signal's mean over those, shape (S,); empty if not asked for
+
+
+def first_moments(
+    signals: SignalOperators,
+    settings: FilterSettings,
+    *,
+    nulls: Callable[[], Sequence[SignalOperators]],
+    permuted: Permutations | None = None,
+) -> FirstMoments:
+    """Directions of the first moments: all of them, or those that meaningless labels do not reach."""
+    none = np.empty(0)
+    if not settings.first_moment:
+        return FirstMoments(np.empty((signals.n_features, 0)), none, none, none)
+    means = signals.first_moments()
+    U, sizes, _ = np.linalg.svd(means, full_matrices=False)
+    least = max(1e-7 * sizes.max(initial=0.0), 1e-7 if signals.n_signals == 1 else 0.0)
+    number = int(np.count_nonzero(sizes > least))
+    found, by_signal = none, none
+    if settings.n_directions == "auto":
+        # Of a stream no permutations are at hand, and its few nulls take their place.
+        if permuted is not None:
+            found, by_signal = linear_ratios(means, permuted.first_moments(range(DRAWS)))
+        else:
+            drawn = np.stack([null.first_moments() for null in nulls()])
+            found, by_signal = linear_ratios(means, drawn)
+            found = np.asarray(found[found > FIRST_RATIO])
+        number = len(found)
+    return FirstMoments(with_fixed_signs(U[:, :number]), sizes[:number], found, by_signal)
 
 
 def fit_filter(
@@ -123,29 +164,21 @@ def fit_filter(
     nulls: Callable[[], Sequence[SignalOperators]],
     rng: np.random.Generator,
     permuted: Permutations | None = None,
+    means: FirstMoments | None = None,
 ) -> tuple[np.ndarray, FilterReport]:
     """Directions of largest modulus of the label-weighted second moment, (P, k), and a report."""
-    # Of a stream no permutations are at hand, and its few nulls take their place.
     if settings.multiclass not in ("sum-of-squares", "alternating"):
         raise InvalidParameter(
             unknown_choice("multiclass", settings.multiclass, ["sum-of-squares", "alternating"])
         )
-    linear, linear_strengths = np.empty((signals.n_features, 0)), np.empty(0)
-    linear_found, mean_ratios = np.empty(0), np.empty(0)
-    drawn: Sequence[SignalOperators] | None = None
-    if settings.first_moment:
-        linear, linear_strengths = _linear_block(signals)
-        if settings.n_directions == "auto":
-            drawn = nulls() if permuted is None else None
-            linear_found, mean_ratios = _linear_found(signals, drawn, permuted)
-            linear_strengths = linear_strengths[: len(linear_found)]
-            linear = linear[:, : len(linear_found)]
+    if means is None:
+        means = first_moments(signals, settings, nulls=nulls, permuted=permuted)
+    linear = means.directions
     room = signals.n_features - linear.shape[1]
     ranking = _Ranking(signals, settings, linear, rng)
     if settings.n_directions == "auto":
         most = max(1, min(room, settings.max_directions, n_samples // 2))
-        drawn = nulls() if drawn is None else drawn
-        comparison = significant_directions(signals, drawn, linear, most, rng)
+        comparison = significant_directions(signals, nulls(), linear, most, rng)
         counts, ratios = comparison.null_counts, comparison.null_ratios
         # What passes its ratio alone is kept, as features of weak signal are worth more than none, and
         # counts only if the strongest is told from permutations.
@@ -183,9 +216,9 @@ def fit_filter(
         n_samples=n_samples,
         solver=ranking.used,
         largest_residual=float(np.max(pairs.residuals, initial=0.0)) / largest,
-        linear_strengths=linear_strengths,
-        linear_ratios=linear_found,
-        mean_ratios=mean_ratios,
+        linear_strengths=means.strengths,
+        linear_ratios=means.ratios,
+        mean_ratios=means.by_signal,
     )
 
 
@@ -196,28 +229,6 @@ def _warn_of_rank(asked: int, rank: int) -> None:
             UserWarning,
             stacklevel=2,
         )
-
-
-def _linear_block(signals: SignalOperators) -> tuple[np.ndarray, np.ndarray]:
-    """Orthonormal basis of the label-weighted means, the longest first; empty if they vanish."""
-    means = signals.first_moments()
-    U, sizes, _ = np.linalg.svd(means, full_matrices=False)
-    kept = sizes > max(1e-7 * sizes.max(initial=0.0), 1e-7 if signals.n_signals == 1 else 0.0)
-    return with_fixed_signs(U[:, kept]), sizes[kept]
-
-
-def _linear_found(
-    signals: SignalOperators,
-    drawn: Sequence[SignalOperators] | None,
-    permuted: Permutations | None,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Ratios of the first moments that meaningless labels do not reach, and ratios by signal."""
-    moments = signals.first_moments()
-    if permuted is not None:
-        return linear_ratios(moments, permuted.first_moments(range(DRAWS)))
-    assert drawn is not None
-    found, by_signal = linear_ratios(moments, np.stack([null.first_moments() for null in drawn]))
-    return np.asarray(found[found > FIRST_RATIO]), by_signal
 
 
 class _Ranking:

@@ -15,7 +15,13 @@ from solvable.errors import InvalidParameter, MemoryLimitExceeded
 from solvable.fitting.ridge import ReadoutMoments, Regularisation, RidgeFit, kernel_ridge
 from solvable.memory import available_bytes, gigabytes
 from solvable.networks.blocks import Block, LabelCode
-from solvable.networks.filters import FilterReport, FilterSettings, fit_filter
+from solvable.networks.filters import (
+    FilterReport,
+    FilterSettings,
+    FirstMoments,
+    first_moments,
+    fit_filter,
+)
 from solvable.networks.layers import (
     AsImages,
     Filter,
@@ -29,6 +35,7 @@ from solvable.networks.layers import (
     Pool,
     Residual,
     double,
+    squared_norms,
 )
 from solvable.networks.permutation import Permutations
 from solvable.networks.significance import relabelled
@@ -229,11 +236,6 @@ class _Fit:
             B, report = self._fit(factor.rows, labels, chosen, rng)
             return to_numpy(_rows(rows, factor.landmarks).T @ as_on(factor.dual(B), rows)), report
 
-        moments = LabelMoments(width, self.code.n_groups, classes=not self.code.is_real)
-        for start in range(0, n, MOMENT_ROWS):
-            part = slice(start, start + MOMENT_ROWS)
-            moments.add(rows[part], self.code.mapped(labels[part]))
-
         @cache
         def single() -> Array:
             # Draws of the labels look at the features again and again, where these are.
@@ -244,42 +246,79 @@ class _Fit:
                 seen = rows - mean
             return xp.astype(seen, xp.float32, copy=False)
 
+        code, means = self.code, None
+        seen, coefficients, residual = code.mapped(labels), code.coefficients, None
+        if chosen.residual and len(coefficients) == 1:
+            weights = code.weights(labels)
+            means = self._first_moments(single, weights, chosen)
+            residual = _left(single(), weights) if len(means.strengths) else None
+        if residual is not None:
+            seen, coefficients = residual[:, 0], np.array([[0.0, 1.0]])
+        classes = residual is None and not code.is_real
+        moments = LabelMoments(width, code.n_groups if classes else 2, classes=classes)
+        for start in range(0, n, MOMENT_ROWS):
+            part = slice(start, start + MOMENT_ROWS)
+            moments.add(rows[part], seen[part])
         return fit_filter(
-            MomentSignals(moments, self.code.coefficients, centred=chosen.centred),
+            MomentSignals(moments, coefficients, centred=chosen.centred),
             chosen,
             n_samples=n,
-            label_power=self.code.power,
-            nulls=lambda: self._nulls(single()),
+            label_power=code.power if residual is None else float(np.mean(residual**2)),
+            nulls=lambda: self._nulls(single(), weights=residual),
             rng=rng,
-            permuted=self._permutations(single),
+            permuted=self._permutations(single, residual),
+            means=means,
         )
 
     def _fit(
         self, R: np.ndarray, labels: np.ndarray, chosen: FilterSettings, rng: Any
     ) -> tuple[np.ndarray, FilterReport]:
         """Filter on the coordinates of a kernel, or of fewer samples than features."""
-        many = not self.code.is_real and self.code.n_groups > 2
-        first = (
-            ClassSignals(R, labels, self.code.n_groups)
-            if many
-            else SampleSignals(R, self.code.weights(labels))
-        )
+        code, means, residual = self.code, None, None
+        if chosen.residual:
+            weights = code.weights(labels)
+            means = self._first_moments(lambda: R, weights, chosen)
+            residual = _left(R, weights) if len(means.strengths) else None
+        classes = None
+        if residual is None and not code.is_real and code.n_groups > 2:
+            classes = ClassSignals(R, labels, code.n_groups)
+        weights = code.weights(labels) if residual is None else residual
         return fit_filter(
-            first,
+            classes or SampleSignals(R, weights),
             chosen,
             n_samples=len(R),
-            label_power=self.code.power,
-            nulls=lambda: self._nulls(R, first if isinstance(first, ClassSignals) else None),
+            label_power=code.power if residual is None else float(np.sum(np.mean(residual**2, 0))),
+            nulls=lambda: self._nulls(R, classes, residual),
             rng=rng,
-            permuted=self._permutations(lambda: R),
+            permuted=self._permutations(lambda: R, residual),
+            means=means,
         )
 
-    def _nulls(self, rows: Array, classes: ClassSignals | None = None) -> list[SignalOperators]:
+    def _first_moments(
+        self, rows: Callable[[], Array], weights: np.ndarray, chosen: FilterSettings
+    ) -> FirstMoments:
+        return first_moments(
+            SampleSignals(rows(), weights - weights.mean(axis=0)),
+            chosen,
+            nulls=list,
+            permuted=self._permutations(rows),
+        )
+
+    def _nulls(
+        self,
+        rows: Array,
+        classes: ClassSignals | None = None,
+        weights: np.ndarray | None = None,
+    ) -> list[SignalOperators]:
         """Operators of null labels; all locations of an image share theirs."""
         found: list[SignalOperators] = []
         xp = namespace(rows)
         single = rows if classes else xp.astype(rows, xp.float32, copy=False)
         for draw in range(self.settings.null_replicates):
+            if weights is not None:  # these are no classes: what is left of them is exchanged
+                rng = random_stream(self.settings.seed, "exchanged labels", draw)
+                found.append(SampleSignals(single, rng.permutation(weights), formed=False))
+                continue
             drawn = relabelled(self.code, self.labels, 0, seed=self.settings.seed, replicate=draw)
             drawn = np.repeat(drawn, len(rows) // len(self.labels))
             if classes:  # each reads the rows of one class alone, so that forming it is cheap
@@ -289,15 +328,19 @@ class _Fit:
                 found.append(SampleSignals(single, self.code.weights(drawn), formed=False))
         return found
 
-    def _permutations(self, rows: Callable[[], Array]) -> Permutations:
+    def _permutations(
+        self, rows: Callable[[], Array], weights: np.ndarray | None = None
+    ) -> Permutations:
         """The filter of the labels in other orders; all locations of an image share theirs."""
 
-        def weights(draws: Sequence[int]) -> np.ndarray:
+        def drawn(draws: Sequence[int]) -> np.ndarray:
             streams = [random_stream(self.settings.seed, "permuted labels", draw) for draw in draws]
-            drawn = [self.code.weights(rng.permutation(self.labels)) for rng in streams]
-            return np.repeat(np.hstack(drawn), len(rows()) // len(self.labels), axis=0)
+            if weights is not None:
+                return np.hstack([rng.permutation(weights) for rng in streams])
+            parts = [self.code.weights(rng.permutation(self.labels)) for rng in streams]
+            return np.repeat(np.hstack(parts), len(rows()) // len(self.labels), axis=0)
 
-        return Permutations(rows, weights)
+        return Permutations(rows, drawn)
 
     def _filter_kernel(
         self, state: _State, chosen: FilterSettings, whitening: str, rng: Any
@@ -353,6 +396,19 @@ class _Fit:
             sums.add(h[part], Y[part])
         ridge = sums.solve(regularisation=penalty)
         return LinearReadout(ridge.coefficients, ridge.intercept), ridge
+
+
+def _left(rows: Array, weights: np.ndarray) -> np.ndarray:
+    """What the first moments leave of the weights of each sample in each signal, (n, S)."""
+    # Least squares of w on f_mu = (m - w_mu z_mu / n) . z_mu, m = (1/n) sum_nu w_nu z_nu: each sample is
+    # compared with the mean of the others, as its own share would be told in any case.
+    weights = weights - weights.mean(axis=0)
+    weighted = as_on(weights / len(weights), rows)
+    told = to_numpy(rows @ (rows.T @ weighted)).astype(np.float64)
+    told -= to_numpy(squared_norms(rows)).astype(np.float64)[:, None] * weights / len(weights)
+    told -= told.mean(axis=0)
+    left = weights - told @ np.linalg.lstsq(told, weights, rcond=None)[0]
+    return np.asarray(left - left.mean(axis=0))
 
 
 def _factor(kernel: np.ndarray, *, counted: bool) -> KernelFactor:
@@ -458,9 +514,11 @@ def _check_memory(needed: float, what: str) -> None:
 def check_images(settings: FitSettings, n_columns: int) -> None:
     """Raise unless convolutional blocks have images that fit the columns."""
     wants = any(block.patch is not None or block.pooling > 1 for block in settings.blocks)
-    if settings.image_shape is not None and any(block.skip for block in settings.blocks):
+    if settings.image_shape is not None and any(
+        block.skip or block.residual_labels for block in settings.blocks
+    ):
         raise InvalidParameter(
-            "image_shape is given and a block has skip; allowed: one of the two."
+            "image_shape is given and a block has skip or residual_labels; allowed: one of the two."
         )
     if settings.image_shape is None:
         if wants:

@@ -66,6 +66,11 @@ class PassByPass:
                 "a stream needs finite widths: the kernel of an infinite one compares all samples "
                 "with each other. Give blocks with a number as width."
             )
+        if any(chosen is not None and chosen.residual for chosen in settings.filters):
+            raise InvalidParameter(
+                "a block has residual_labels, which would take two more passes over a stream; allowed: "
+                "residual_labels=False."
+            )
         self.settings = settings
         self.kind = kind
         self.scaling: Scaling = scaling
