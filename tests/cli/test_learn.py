@@ -116,6 +116,7 @@ def test_the_result_says_everything(learned):
         "lazy-features",
         "rbf",
         "trees",
+        "multi-index",
         "ridge",
         "constant",
     ]

@@ -128,29 +128,23 @@ class FirstMoments:
 
 
 def first_moments(
-    signals: SignalOperators,
-    settings: FilterSettings,
-    *,
-    nulls: Callable[[], Sequence[SignalOperators]],
-    permuted: Permutations | None = None,
+    means: np.ndarray, settings: FilterSettings, drawn: Callable[[], np.ndarray], *, few: bool
 ) -> FirstMoments:
-    """Directions of the first moments: all of them, or those that meaningless labels do not reach."""
+    """Directions of first moments (P, S): all of them, or those that meaningless labels do not reach.
+
+    ``drawn`` gives the moments of meaningless labels, shape (B, P, S), few draws or many.
+    """
     none = np.empty(0)
     if not settings.first_moment:
-        return FirstMoments(np.empty((signals.n_features, 0)), none, none, none)
-    means = signals.first_moments()
+        return FirstMoments(np.empty((len(means), 0)), none, none, none)
     U, sizes, _ = np.linalg.svd(means, full_matrices=False)
-    least = max(1e-7 * sizes.max(initial=0.0), 1e-7 if signals.n_signals == 1 else 0.0)
+    least = max(1e-7 * sizes.max(initial=0.0), 1e-7 if means.shape[1] == 1 else 0.0)
     number = int(np.count_nonzero(sizes > least))
     found, by_signal = none, none
     if settings.n_directions == "auto":
-        # Of a stream no permutations are at hand, and its few nulls take their place.
-        if permuted is not None:
-            found, by_signal = linear_ratios(means, permuted.first_moments(range(DRAWS)))
-        else:
-            drawn = np.stack([null.first_moments() for null in nulls()])
-            found, by_signal = linear_ratios(means, drawn)
-            found = np.asarray(found[found > FIRST_RATIO])
+        found, by_signal = linear_ratios(means, drawn())
+        # That none of a few draws is as long says little.
+        found = np.asarray(found[found > FIRST_RATIO]) if few else found
         number = len(found)
     return FirstMoments(with_fixed_signs(U[:, :number]), sizes[:number], found, by_signal)
 
@@ -172,7 +166,14 @@ def fit_filter(
             unknown_choice("multiclass", settings.multiclass, ["sum-of-squares", "alternating"])
         )
     if means is None:
-        means = first_moments(signals, settings, nulls=nulls, permuted=permuted)
+
+        def drawn() -> np.ndarray:
+            # Of a stream no permutations are at hand, and its few nulls take their place.
+            if permuted is None:
+                return np.stack([null.first_moments() for null in nulls()])
+            return permuted.first_moments(range(DRAWS))
+
+        means = first_moments(signals.first_moments(), settings, drawn, few=permuted is None)
     linear = means.directions
     room = signals.n_features - linear.shape[1]
     ranking = _Ranking(signals, settings, linear, rng)

@@ -3,9 +3,7 @@ r"""Fit of a layer-wise filtered network to samples held in memory; kernels allo
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -15,13 +13,8 @@ from solvable.errors import InvalidParameter, MemoryLimitExceeded
 from solvable.fitting.ridge import ReadoutMoments, Regularisation, RidgeFit, kernel_ridge
 from solvable.memory import available_bytes, gigabytes
 from solvable.networks.blocks import Block, LabelCode
-from solvable.networks.filters import (
-    FilterReport,
-    FilterSettings,
-    FirstMoments,
-    first_moments,
-    fit_filter,
-)
+from solvable.networks.filtering import MOMENT_ROWS, LabelledFilter, rows_of
+from solvable.networks.filters import FilterReport, FilterSettings
 from solvable.networks.layers import (
     AsImages,
     Filter,
@@ -35,26 +28,13 @@ from solvable.networks.layers import (
     Pool,
     Residual,
     double,
-    squared_norms,
 )
-from solvable.networks.permutation import Permutations
-from solvable.networks.significance import relabelled
 from solvable.operators.activations import dual_kernel, kernel_diagonal
 from solvable.operators.kernel_factor import KernelFactor, factorise_kernel
-from solvable.operators.label_moments import LabelMoments
 from solvable.operators.lift import patches
-from solvable.operators.signals import (
-    ClassSignals,
-    MomentSignals,
-    SampleSignals,
-    SignalOperators,
-)
 
 KERNEL_BLOCK = 128
 """Rows of a kernel that are lifted at a time on the host."""
-
-MOMENT_ROWS = 16384
-"""Rows of features that are added up at a time."""
 
 
 @dataclass(frozen=True)
@@ -167,6 +147,7 @@ class _Fit:
         self.settings = settings
         self.layers: list[Any] = []
         self.reports: list[FilterReport] = []
+        self.filtering = LabelledFilter(labels, code, settings.seed, settings.null_replicates)
 
     def append(self, state: _State, layer: Any) -> None:
         self.layers.append(layer)
@@ -214,7 +195,7 @@ class _Fit:
         h = state.h
         rows = h.reshape(-1, h.shape[-1])
         labels = np.repeat(self.labels, len(rows) // len(h))
-        directions, report = self._explicit(rows, labels, chosen, rng)
+        directions, report = self.filtering.explicit(rows, labels, chosen, rng)
         if whitening == "none" and not chosen.centred:
             offset, factor = np.zeros(directions.shape[1]), np.ones(directions.shape[1])
         else:
@@ -223,125 +204,6 @@ class _Fit:
         self.reports.append(report)
         self.append(state, Filter(directions, offset, factor))
 
-    def _explicit(
-        self, rows: Array, labels: np.ndarray, chosen: FilterSettings, rng: Any
-    ) -> tuple[np.ndarray, FilterReport]:
-        n, width = rows.shape
-        if n < width:
-            # Eigenvectors lie in the span of the rows: Z Z^T = R R^T, V = Z_p^T L^-T B.
-            rows = double(rows)
-            if chosen.centred:
-                rows = rows - namespace(rows).mean(rows, axis=0)
-            factor = factorise_kernel(to_numpy(rows @ rows.T))
-            B, report = self._fit(factor.rows, labels, chosen, rng)
-            return to_numpy(_rows(rows, factor.landmarks).T @ as_on(factor.dual(B), rows)), report
-
-        @cache
-        def single() -> Array:
-            # Draws of the labels look at the features again and again, where these are.
-            xp = namespace(rows)
-            seen = rows
-            if chosen.centred:
-                mean = xp.astype(xp.sum(rows, axis=0, dtype=xp.float64) / n, rows.dtype)
-                seen = rows - mean
-            return xp.astype(seen, xp.float32, copy=False)
-
-        code, means = self.code, None
-        seen, coefficients, residual = code.mapped(labels), code.coefficients, None
-        if chosen.residual and len(coefficients) == 1:
-            weights = code.weights(labels)
-            means = self._first_moments(single, weights, chosen)
-            residual = _left(single(), weights) if len(means.strengths) else None
-        if residual is not None:
-            seen, coefficients = residual[:, 0], np.array([[0.0, 1.0]])
-        classes = residual is None and not code.is_real
-        moments = LabelMoments(width, code.n_groups if classes else 2, classes=classes)
-        for start in range(0, n, MOMENT_ROWS):
-            part = slice(start, start + MOMENT_ROWS)
-            moments.add(rows[part], seen[part])
-        return fit_filter(
-            MomentSignals(moments, coefficients, centred=chosen.centred),
-            chosen,
-            n_samples=n,
-            label_power=code.power if residual is None else float(np.mean(residual**2)),
-            nulls=lambda: self._nulls(single(), weights=residual),
-            rng=rng,
-            permuted=self._permutations(single, residual),
-            means=means,
-        )
-
-    def _fit(
-        self, R: np.ndarray, labels: np.ndarray, chosen: FilterSettings, rng: Any
-    ) -> tuple[np.ndarray, FilterReport]:
-        """Filter on the coordinates of a kernel, or of fewer samples than features."""
-        code, means, residual = self.code, None, None
-        if chosen.residual:
-            weights = code.weights(labels)
-            means = self._first_moments(lambda: R, weights, chosen)
-            residual = _left(R, weights) if len(means.strengths) else None
-        classes = None
-        if residual is None and not code.is_real and code.n_groups > 2:
-            classes = ClassSignals(R, labels, code.n_groups)
-        weights = code.weights(labels) if residual is None else residual
-        return fit_filter(
-            classes or SampleSignals(R, weights),
-            chosen,
-            n_samples=len(R),
-            label_power=code.power if residual is None else float(np.sum(np.mean(residual**2, 0))),
-            nulls=lambda: self._nulls(R, classes, residual),
-            rng=rng,
-            permuted=self._permutations(lambda: R, residual),
-            means=means,
-        )
-
-    def _first_moments(
-        self, rows: Callable[[], Array], weights: np.ndarray, chosen: FilterSettings
-    ) -> FirstMoments:
-        return first_moments(
-            SampleSignals(rows(), weights - weights.mean(axis=0)),
-            chosen,
-            nulls=list,
-            permuted=self._permutations(rows),
-        )
-
-    def _nulls(
-        self,
-        rows: Array,
-        classes: ClassSignals | None = None,
-        weights: np.ndarray | None = None,
-    ) -> list[SignalOperators]:
-        """Operators of null labels; all locations of an image share theirs."""
-        found: list[SignalOperators] = []
-        xp = namespace(rows)
-        single = rows if classes else xp.astype(rows, xp.float32, copy=False)
-        for draw in range(self.settings.null_replicates):
-            if weights is not None:  # these are no classes: what is left of them is exchanged
-                rng = random_stream(self.settings.seed, "exchanged labels", draw)
-                found.append(SampleSignals(single, rng.permutation(weights), formed=False))
-                continue
-            drawn = relabelled(self.code, self.labels, 0, seed=self.settings.seed, replicate=draw)
-            drawn = np.repeat(drawn, len(rows) // len(self.labels))
-            if classes:  # each reads the rows of one class alone, so that forming it is cheap
-                whole = classes.covariance
-                found.append(ClassSignals(rows, drawn, self.code.n_groups, whole=whole))
-            else:
-                found.append(SampleSignals(single, self.code.weights(drawn), formed=False))
-        return found
-
-    def _permutations(
-        self, rows: Callable[[], Array], weights: np.ndarray | None = None
-    ) -> Permutations:
-        """The filter of the labels in other orders; all locations of an image share theirs."""
-
-        def drawn(draws: Sequence[int]) -> np.ndarray:
-            streams = [random_stream(self.settings.seed, "permuted labels", draw) for draw in draws]
-            if weights is not None:
-                return np.hstack([rng.permutation(weights) for rng in streams])
-            parts = [self.code.weights(rng.permutation(self.labels)) for rng in streams]
-            return np.repeat(np.hstack(parts), len(rows()) // len(self.labels), axis=0)
-
-        return Permutations(rows, drawn)
-
     def _filter_kernel(
         self, state: _State, chosen: FilterSettings, whitening: str, rng: Any
     ) -> None:
@@ -349,13 +211,15 @@ class _Fit:
         assert state.chain is not None
         factor = _factor(to_numpy(state.kernel), counted=chosen.n_directions == "auto")
         R = factor.rows
-        B, report = self._fit(R - R.mean(axis=0) if chosen.centred else R, self.labels, chosen, rng)
+        B, report = self.filtering.of_factor(
+            R - R.mean(axis=0) if chosen.centred else R, self.labels, chosen, rng
+        )
         kept = R @ B
         offset, scale = whitening_of(kept, whitening, centred=chosen.centred)
         self.reports.append(report)
         self.layers.append(
             KernelFilter(
-                to_numpy(double(_rows(state.h, factor.landmarks))),
+                to_numpy(double(rows_of(state.h, factor.landmarks))),
                 factor.dual(B),
                 offset,
                 scale,
@@ -398,19 +262,6 @@ class _Fit:
         return LinearReadout(ridge.coefficients, ridge.intercept), ridge
 
 
-def _left(rows: Array, weights: np.ndarray) -> np.ndarray:
-    """What the first moments leave of the weights of each sample in each signal, (n, S)."""
-    # Least squares of w on f_mu = (m - w_mu z_mu / n) . z_mu, m = (1/n) sum_nu w_nu z_nu: each sample is
-    # compared with the mean of the others, as its own share would be told in any case.
-    weights = weights - weights.mean(axis=0)
-    weighted = as_on(weights / len(weights), rows)
-    told = to_numpy(rows @ (rows.T @ weighted)).astype(np.float64)
-    told -= to_numpy(squared_norms(rows)).astype(np.float64)[:, None] * weights / len(weights)
-    told -= told.mean(axis=0)
-    left = weights - told @ np.linalg.lstsq(told, weights, rcond=None)[0]
-    return np.asarray(left - left.mean(axis=0))
-
-
 def _factor(kernel: np.ndarray, *, counted: bool) -> KernelFactor:
     """Features on as many landmarks as a filter needs; of more samples they are Nystrom's."""
     factor = factorise_kernel(kernel, max_rank=2000)
@@ -424,13 +275,6 @@ def _factor(kernel: np.ndarray, *, counted: bool) -> KernelFactor:
     left = float(np.trace(kernel)) - np.cumsum(variances)
     enough = 1 + int(np.argmax(left <= 0.05 * left[39])) if left[-1] <= 0.05 * left[39] else rank
     return factor.leading(min(max(enough, 500), 1000))
-
-
-def _rows(h: Array, numbers: np.ndarray) -> Array:
-    """Rows of these numbers."""
-    return (
-        h[numbers] if isinstance(h, np.ndarray) else namespace(h).take(h, as_on(numbers, h), axis=0)
-    )
 
 
 def _lift_kernel(state: _State, activation: str, bias: float) -> None:
