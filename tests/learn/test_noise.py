@@ -14,7 +14,7 @@ from solvable.learn.leaks import near_copies, telling_columns
 from solvable.learn.measuring import Measured
 from solvable.learn.scoring import Losses, score_methods
 from solvable.learn.words import comparison_sentences, outlook_sentence
-from solvable.networks.permutation import Permutations, stands_out
+from solvable.networks.permutation import DRAWS, Permutations, draws_exceeded
 from solvable.operators import SampleSignals
 
 
@@ -116,7 +116,7 @@ def strongest(Z, y, seed):
     permuted = Permutations(
         lambda: Z, lambda draws: np.column_stack([rng.permutation(y) for _ in draws])
     )
-    return stands_out(signals, permuted, np.empty((Z.shape[1], 0)), 0)
+    return draws_exceeded(signals, permuted, np.empty((Z.shape[1], 0)), 0) == DRAWS
 
 
 @pytest.mark.parametrize("tails", ["normal", "heavy"])

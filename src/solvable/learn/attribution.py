@@ -38,7 +38,7 @@ def attribute(
 ) -> Attribution | None:
     """Shares of the columns in the directions above their null; None if there are none."""
     report = model.filters_[0]
-    count = report.n_above_ratio
+    count = report.n_kept_above
     groups = column_groups(preparation)
     if count == 0 or len(groups) > MOST_COLUMNS:
         return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 
 from solvable.arrays import random_stream
 from solvable.fitting.ridge import RidgeFit, kernel_ridge
+from solvable.learn.folds import deal_folds
 from solvable.learn.request import Request
 from solvable.learn.trees import TreesClassifier, TreesRegressor
 from solvable.models.multi_index.learner import MultiIndexRegressor
@@ -24,6 +25,12 @@ from solvable.networks.base import (
 )
 from solvable.networks.blocks import Block, Width, network_blocks
 from solvable.networks.lofi import NeuralLoFiClassifier, NeuralLoFiRegressor
+
+FEW_ROWS = 1000
+"""Training rows up to which it is measured whether directions help."""
+
+ALL_INPUTS = 0.999
+"""Share of the inputs in a lift that leaves directions out."""
 
 LEARNED = "learned-features"
 """Key of the method that the others are compared with."""
@@ -59,6 +66,31 @@ class Design:
         filtered = [filtered_block(self.width) for _ in range(self.layers)]
         return [Block(None, self.width), *filtered]
 
+    def chosen_network(self, X: np.ndarray, y: np.ndarray) -> Any:
+        """The network that learns features, with its directions left out if few rows do better so."""
+        blocks = self.blocks
+        parts = int(np.clip(2 * FEW_ROWS // len(y), 2, 5))
+        classes = None if self.regression else np.unique(y, return_inverse=True)[1]
+        folds = deal_folds(parts, np.arange(len(y)), classes, seed=self.seed)
+        if len(y) > FEW_ROWS or any(len(np.unique(y[folds != part])) < 2 for part in range(parts)):
+            return self.network(blocks)
+        # Directions look better on the rows that they were found in than on others, and of few rows much
+        # better: whether they help is measured on rows that they have not seen.
+        without = [blocks[0], *(replace(block, skip=ALL_INPUTS) for block in blocks[1:])]
+        losses = []
+        for tried in (blocks, without):
+            total = 0.0
+            for part in range(parts):
+                inside = folds != part
+                model = self.network(tried).fit(X[inside], y[inside])
+                off = model.predict(X[~inside]) - y[~inside]
+                total += float(np.sum(off**2 if self.regression else off != 0))
+            losses.append(total)
+        network = self.network(blocks if losses[0] <= losses[1] else without)
+        if losses[1] < losses[0]:
+            network.remark_ = "directions left out where training rows do better without them"
+        return network
+
     @property
     def lazy_width(self) -> int:
         """Width of the random features that learn nothing."""
@@ -88,6 +120,7 @@ class Method:
     make: Callable[[], Any]  # its estimator
     kernel_rows: int | None = None  # beyond these it is fitted to a random part of the rows
     narrow: bool = False  # whether it is fitted in single precision, for time
+    choose: Callable[[np.ndarray, np.ndarray], Any] | None = None  # its estimator for training rows
 
 
 def methods(design: Design) -> tuple[Method, ...]:
@@ -107,6 +140,7 @@ def methods(design: Design) -> tuple[Method, ...]:
             "sees the columns too",
             lambda: design.network(design.blocks),
             narrow=design.width != math.inf,
+            choose=design.chosen_network,
         ),
         Method(
             "nngp",

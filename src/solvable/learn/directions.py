@@ -107,7 +107,7 @@ def layers_found(
     for number, report in enumerate(model.filters_):
         # Of a first filter that kept chance alone, the next sees what was chosen to go with the labels.
         below = [counts[number] if all(counts[:number]) else 0 for counts in in_folds]
-        significant = report.n_above_ratio if confirmed else report.n_told
+        significant = report.n_kept_above if confirmed else report.n_told
         told = bool(significant) and all(layer.directions for layer in layers)
         shown = _strongest(report, told, None if number else made)
         layers.append(
@@ -165,7 +165,7 @@ def _signals(report: FilterReport, labels: Sequence[str], whole: int) -> tuple[S
     for place, (label, of_signal) in enumerate(zip(labels, report.null_ratios, strict=True)):
         known = np.isfinite(of_signal)
         ranks, ratios = report.null_counts[known] + 1, of_signal[known]
-        number = whole if one else min(whole, 1) * above_null(ranks, ratios)
+        number = whole if one else min(whole, 1) * above_null(ranks, ratios, report.first_ratio)
         mean = float(report.mean_ratios[place]) if len(report.mean_ratios) else None
         if one:
             tested = _ratios(report)
@@ -192,9 +192,9 @@ def emergence_rows(rows: int, ratio: float | None) -> float | None:
     return None if ratio is None or not ratio >= 1 else rows / ratio**2
 
 
-def above_null(ranks: np.ndarray, ratios: np.ndarray) -> int:
+def above_null(ranks: np.ndarray, ratios: np.ndarray, first_ratio: float = FIRST_RATIO) -> int:
     """Directions above the threshold, interpolated between the ranks tested; at least so many."""
-    if len(ratios) and ranks[0] == 1 and ratios[0] <= FIRST_RATIO:
+    if len(ratios) and ranks[0] == 1 and ratios[0] <= first_ratio:
         return 0
     below = np.flatnonzero(ratios <= SIGNIFICANT_RATIO)
     if not below.size:

@@ -90,8 +90,8 @@ def measure(task: Task) -> Measured:
     with threadpool_limits(limits=1), warnings.catch_warnings():
         # That a filter found nothing is counted below, not warned of fold by fold.
         warnings.simplefilter("ignore")
-        model = method.make()
         try:
+            model = method.choose(X, y) if method.choose else method.make()
             model.fit(X, y)
             predicted = model.predict(X_test) if len(split.y_test) else np.empty(0)
         except SolvableError as error:
@@ -121,7 +121,7 @@ def measure(task: Task) -> Measured:
         getattr(model, "remark_", ""),
         made,
         unseen,
-        tuple(report.n_above_ratio for report in reports),
+        tuple(report.n_kept_above for report in reports),
     )
 
 

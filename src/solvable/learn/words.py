@@ -14,7 +14,6 @@ from solvable.learn.results import (
     SignalOfClass,
 )
 from solvable.networks.permutation import DRAWS
-from solvable.networks.significance import FIRST_RATIO
 from solvable.plots.numbers import format_number
 
 VERDICTS = {"worse": "worse", "better": "better", "no difference": "not told apart"}
@@ -118,8 +117,8 @@ def signal_sentence(layer: LayerFound, found: Learned) -> str:
         kept = "the strongest one alone" if layer.kept == 1 else f"{layer.kept} of them"
         return (
             f"{where} found no direction that carries signal about {found.target!r} at this sample "
-            f"size: none is {FIRST_RATIO:g} times as strong as with shuffled targets and stronger than "
-            f"in all of {DRAWS} shuffles. The model keeps {kept}; do not read anything into it."
+            f"size: none is stronger than in all of {DRAWS} shuffles of the target. The model keeps "
+            f"{kept}; do not read anything into it."
         )
     verb = "direction that carries" if layer.directions == 1 else "directions that carry"
     low, high = min(layer.directions_in_folds), max(layer.directions_in_folds)

@@ -52,14 +52,14 @@ def default_blocks(n_samples: int | None) -> list[Block]:
 
 def filtered_block(width: Width, *, residual_labels: bool = True) -> Block:
     """Filter of centred features, first moments included, and a lift that also sees the inputs."""
-    # A skip of .05 to .3 and a bias of .3 to 1 do equally well on planted directions.
+    # A bias of .3 to 1 does equally well on planted directions.
     return Block(
         "auto",
         width,
         first_moment=True,
         centre_features=True,
         residual_labels=residual_labels,
-        skip=0.15,
+        skip="auto",
         bias=1.0,
     )
 
@@ -151,7 +151,7 @@ class NeuralLoFiBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         self.filters_ = fit.filters
         self.readout_ = fit.readout
         for number, report in enumerate(fit.filters, start=1):
-            if report.n_significant == 0 and not len(report.linear_ratios):
+            if report.n_significant == 0 and not report.n_told:
                 kept = len(report.eigenvalues)
                 warnings.warn(
                     f"filter {number}: no direction is {FIRST_RATIO} times as strong as with "

@@ -61,10 +61,11 @@ class Block:
         Whether the second moment is that of what the first moments leave of the labels; with
         ``first_moment`` only. A strong first moment makes noise, and second moments of products of
         its columns with any other. Not in streams, nor of many classes at finite width.
-    skip : float
+    skip : float or "auto"
         Share of the power of the inputs of the lift that is made of the inputs of the lifts below the
-        filter, at least 0 and below 1; the rest is that of the kept coordinates. A filter that chooses
-        its number and finds no direction leaves these inputs alone.
+        filter, at least 0 and below 1; the rest is that of the kept coordinates. "auto": the part of the
+        hidden directions that the kept ones are expected to miss, by their ratios to the null; for
+        ``reduce="auto"``. A filter that finds no direction then leaves these inputs alone.
     bias : float
         Standard deviation of the biases of the lift, over the root mean square norm of its inputs.
 
@@ -90,7 +91,7 @@ class Block:
     pooling: int = 1
     centre_features: bool = False
     residual_labels: bool = False
-    skip: float = 0.0
+    skip: float | Literal["auto"] = 0.0
     bias: float = 0.0
 
     def __post_init__(self) -> None:
@@ -119,13 +120,17 @@ class Block:
             raise InvalidParameter(
                 "residual_labels are what first moments leave of the labels; set first_moment=True."
             )
-        if not 0 <= self.skip < 1:
-            raise InvalidParameter(f"skip is {self.skip!r}; allowed: at least 0 and below 1.")
+        if self.skip == "auto" and self.reduce != "auto":
+            raise InvalidParameter("skip is 'auto' and reduce is not; set both to 'auto'.")
+        if self.skip != "auto" and not 0 <= float(self.skip) < 1:
+            raise InvalidParameter(
+                f"skip is {self.skip!r}; allowed: at least 0 and below 1, or 'auto'."
+            )
         if not 0 <= self.bias < math.inf:
             raise InvalidParameter(
                 f"bias is {self.bias!r}; allowed: a finite number of at least 0."
             )
-        of_filter = self.first_moment or self.centre_features or self.skip
+        of_filter = self.first_moment or self.centre_features or self.skip != 0
         if self.reduce is None and (of_filter or self.whitening != "none"):
             raise InvalidParameter(
                 "first_moment, whitening, centre_features and skip belong to a filter; set reduce to a "

@@ -10,7 +10,13 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from solvable.errors import InvalidParameter, NotConverged, unknown_choice
-from solvable.networks.permutation import DRAWS, Permutations, linear_ratios, stands_out
+from solvable.networks.permutation import (
+    DRAWS,
+    KEPT_DRAWS,
+    Permutations,
+    draws_exceeded,
+    linear_ratios,
+)
 from solvable.networks.significance import FIRST_RATIO, outside, significant_directions
 from solvable.operators.modulus import (
     ModulusPairs,
@@ -62,6 +68,13 @@ class FilterReport:
     n_significant : int or None
         Directions above their null; 0 where the strongest is not told from permuted labels, though
         more may be kept; None if it was not asked for.
+    n_above : int
+        Directions that are above their null by their ratio, or of which the strongest exceeds 19
+        permutations of the labels; they are kept, as features of weak signal are worth more than none.
+    n_linear_significant : int
+        First-moment columns that are told from permuted labels; more may be kept, as of directions.
+    first_ratio : float
+        Ratio to its null from which the strongest direction is above it.
     n_samples : int
         Rows behind the moments.
     solver : str
@@ -84,6 +97,9 @@ class FilterReport:
     linear_strengths: np.ndarray = field(default_factory=lambda: np.empty(0))
     linear_ratios: np.ndarray = field(default_factory=lambda: np.empty(0))
     mean_ratios: np.ndarray = field(default_factory=lambda: np.empty(0))
+    n_above: int = 0
+    n_linear_significant: int = 0
+    first_ratio: float = FIRST_RATIO
 
     @property
     def strengths(self) -> np.ndarray:
@@ -91,15 +107,35 @@ class FilterReport:
         return np.concatenate([self.linear_strengths, self.eigenvalues])
 
     @property
-    def n_above_ratio(self) -> int:
-        """Kept columns whose strength passed its ratio to the null, whether or not permutations agree."""
-        above = np.any(self.null_ratios[:, :1] > FIRST_RATIO)
-        return len(self.linear_ratios) + (len(self.eigenvalues) if above else 0)
+    def n_kept_above(self) -> int:
+        """Kept columns above their null, whether or not all permutations agree."""
+        return len(self.linear_ratios) + self.n_above
 
     @property
     def n_told(self) -> int:
         """Kept columns that are told from meaningless labels: first moments, then directions."""
-        return len(self.linear_ratios) + (self.n_significant or 0)
+        return self.n_linear_significant + (self.n_significant or 0)
+
+    @property
+    def missed(self) -> float:
+        """Part of the hidden directions that the kept ones are expected to miss; 1 if none is kept."""
+        # A hidden direction w that u has squared overlap q^2 with: E w w^T = q^2 u u^T + (1 - q^2) I / P.
+        # A first moment r times as long as its null has q^2 = 1 - 1 / r^2; an eigenvalue r times the edge
+        # of its bulk has q^2 = 1 - (s / l)^2 with (l / s + s / l) / 2 = r (BBP). Weighted by r.
+        if not self.n_kept_above:
+            return 1.0
+        known = ~np.isnan(self.null_ratios).all(axis=0)
+        tested = np.maximum(np.nanmax(self.null_ratios[:, known], axis=0, initial=0.0), 1.0)
+        ranks = np.arange(1, self.n_above + 1)
+        ratios = (
+            np.interp(ranks, self.null_counts[known] + 1, tested) if self.n_above else np.ones(0)
+        )
+        lost = (ratios - np.sqrt(ratios**2 - 1)) ** 2  # s / l = r - (r^2 - 1)^(1/2)
+        linear = np.maximum(self.linear_ratios, 1.0)
+        weights = np.concatenate([linear, ratios])
+        missed = float(np.average(np.concatenate([1 / linear**2, lost]), weights=weights))
+        # Whatever is found, the target may depend on more.
+        return max(missed, 0.1)
 
 
 @dataclass(frozen=True)
@@ -122,6 +158,7 @@ class FirstMoments:
     directions: np.ndarray  # orthonormal columns, shape (P, m), the longest first
     strengths: np.ndarray  # singular values of the means, shape (m,)
     ratios: np.ndarray  # over the largest of meaningless labels, shape (m,); empty if not asked for
+    significant: int  # that are told from all meaningless labels
     by_signal: (
         np.ndarray
     )  # length of each signal's mean over those, shape (S,); empty if not asked for
@@ -136,17 +173,19 @@ def first_moments(
     """
     none = np.empty(0)
     if not settings.first_moment:
-        return FirstMoments(np.empty((len(means), 0)), none, none, none)
+        return FirstMoments(np.empty((len(means), 0)), none, none, 0, none)
     U, sizes, _ = np.linalg.svd(means, full_matrices=False)
     least = max(1e-7 * sizes.max(initial=0.0), 1e-7 if means.shape[1] == 1 else 0.0)
     number = int(np.count_nonzero(sizes > least))
-    found, by_signal = none, none
+    found, significant, by_signal = none, 0, none
     if settings.n_directions == "auto":
-        found, by_signal = linear_ratios(means, drawn())
-        # That none of a few draws is as long says little.
-        found = np.asarray(found[found > FIRST_RATIO]) if few else found
+        found, significant, by_signal = linear_ratios(means, drawn())
+        if few:  # that none of a few draws is as long says little
+            found = np.asarray(found[found > FIRST_RATIO])
+            significant = len(found)
         number = len(found)
-    return FirstMoments(with_fixed_signs(U[:, :number]), sizes[:number], found, by_signal)
+    directions = with_fixed_signs(U[:, :number])
+    return FirstMoments(directions, sizes[:number], found, significant, by_signal)
 
 
 def fit_filter(
@@ -179,20 +218,21 @@ def fit_filter(
     ranking = _Ranking(signals, settings, linear, rng)
     if settings.n_directions == "auto":
         most = max(1, min(room, settings.max_directions, n_samples // 2))
-        comparison = significant_directions(signals, nulls(), linear, most, rng)
+        # Of a stream no permutations are at hand: the ratio alone decides.
+        passed = draws_exceeded(signals, permuted, linear, ranking.seed) if permuted else 0
+        first_ratio = 1.0 if passed >= KEPT_DRAWS else FIRST_RATIO
+        comparison = significant_directions(signals, nulls(), linear, most, rng, first_ratio)
         counts, ratios = comparison.null_counts, comparison.null_ratios
-        # What passes its ratio alone is kept, as features of weak signal are worth more than none, and
-        # counts only if the strongest is told from permutations.
-        significant: int | None = comparison.number
-        if significant and permuted and not stands_out(signals, permuted, linear, ranking.seed):
-            significant = 0
-        pairs = ranking.pairs(max(1, min(comparison.number, room)))
+        above = max(comparison.number, int(passed >= KEPT_DRAWS))
+        significant: int | None = above if passed == DRAWS or permuted is None else 0
+        pairs = ranking.pairs(max(1, min(above, room)))
     else:
         # A first moment of zero leaves its place to one more eigenvector.
         spare = int(settings.first_moment and not linear.shape[1])
         _warn_of_rank(settings.n_directions, signals.n_features)
         pairs = ranking.pairs(min(settings.n_directions + spare, room))
         counts, ratios, significant = np.empty(0, dtype=int), np.empty((0, 0)), None
+        above, first_ratio = len(pairs.values), FIRST_RATIO
     strengths = ranking.strengths(pairs.values)
     V = np.hstack([linear, pairs.vectors])
     # s_j = v_j^T Sigma v_j; tr Sigma_res is what the stronger directions leave of the trace.
@@ -220,6 +260,9 @@ def fit_filter(
         linear_strengths=means.strengths,
         linear_ratios=means.ratios,
         mean_ratios=means.by_signal,
+        n_above=above,
+        n_linear_significant=means.significant,
+        first_ratio=first_ratio,
     )
 
 

@@ -86,13 +86,12 @@ def lift_of(block: Block, inputs: int, square: float, seed: int, position: int) 
 
 
 def residual_factors(
-    skip: float, report: FilterReport, kept_square: float, input_square: float
+    skip: float | str, report: FilterReport, kept_square: float, input_square: float
 ) -> tuple[float, float]:
     """Factors of kept coordinates and of inputs, from their mean squared norms."""
-    if report.n_significant is not None and not report.n_above_ratio:
-        skip = 1.0
+    share = report.missed if isinstance(skip, str) else skip
     kept, inputs = (square or 1.0 for square in (kept_square, input_square))
-    return math.sqrt((1 - skip) / kept), math.sqrt(skip / inputs)
+    return math.sqrt((1 - share) / kept), math.sqrt(share / inputs)
 
 
 class _State:
@@ -174,7 +173,7 @@ class _Fit:
         chosen: FilterSettings,
         whitening: str,
         position: int,
-        skip: float = 0.0,
+        skip: float | str = 0.0,
     ) -> None:
         rng = random_stream(self.settings.seed, "filter", position)
         if state.is_kernel:

@@ -275,7 +275,7 @@ class PassByPass:
         # Mean squared norm of what comes out, E|(V^T z - offset) factor|^2: the scale of the next lift.
         self.square = float(np.sum(factor**2 * (square - 2 * offset * mean + offset**2)))
         self.shape = (*self.shape[:-1], directions.shape[1])
-        skip = 0.0 if last else self.settings.blocks[self.block].skip
+        skip: float | str = 0.0 if last else self.settings.blocks[self.block].skip
         if skip:
             inside = tuple(self.layers[self.base :])
             factors = residual_factors(skip, report, self.square, self.base_square)

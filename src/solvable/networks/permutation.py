@@ -14,6 +14,9 @@ from solvable.operators.signals import SignalOperators, side_by_side
 DRAWS = 99
 """Permutations of the labels of which none may have as strong a direction: a level of 1 %."""
 
+KEPT_DRAWS = 19
+"""Permutations of which none has as strong a direction if it is kept without being counted: 5 %."""
+
 SCALE = 5
 """Permutations that say how strong each signal is by chance, and that are made side by side."""
 
@@ -39,10 +42,10 @@ class Permutations:
         return np.moveaxis(means.reshape(len(means), len(draws), -1), 1, 0)
 
 
-def stands_out(
+def draws_exceeded(
     signals: SignalOperators, permuted: Permutations, linear: np.ndarray, seed: int
-) -> bool:
-    """Whether the strongest direction of any signal exceeds that of all permutations of the labels."""
+) -> int:
+    """Permutations of the labels in a row, of ``DRAWS``, whose strongest direction is weaker."""
     number = signals.n_signals
     strengths = [
         largest_outside(signals.centred(signal, single=True), linear, 1, seed)[0]
@@ -52,7 +55,7 @@ def stands_out(
         measured = np.log(strengths)
     known = np.isfinite(measured)  # a class without rows has no strength
     if not known.any():
-        return False
+        return 0
     drawn = np.empty((0, number))
     for first in range(0, DRAWS, SCALE):
         draws = range(first, min(first + SCALE, DRAWS))
@@ -62,25 +65,27 @@ def stands_out(
         table = drawn[:, known]
         # One test for all signals: the largest of their ratios, each over its own first draws.
         usual = table[:SCALE].mean(axis=0)
-        if np.any((table - usual).max(axis=1) >= (measured[known] - usual).max()):
-            return False
+        as_strong = (table - usual).max(axis=1) >= (measured[known] - usual).max()
+        if as_strong.any():
+            return int(np.argmax(as_strong))
         if len(table) in (SCALE, 10, 20) and _is_beyond_doubt(measured[known], table):
-            return True
-    return True
+            break
+    return DRAWS
 
 
-def linear_ratios(moments: np.ndarray, drawn: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def linear_ratios(moments: np.ndarray, drawn: np.ndarray) -> tuple[np.ndarray, int, np.ndarray]:
     """Singular values of first moments (P, S) over those of draws (B, P, S), and lengths over theirs.
 
-    Singular values that do not exceed the largest of all draws are left out.
+    Singular values that do not exceed the first ``KEPT_DRAWS`` are left out; of those that are kept, the
+    second value is the number that exceed all draws.
     """
     sizes = np.linalg.svd(moments, compute_uv=False)
     largest = np.sqrt(np.maximum(np.linalg.eigvalsh(drawn.transpose(0, 2, 1) @ drawn)[:, -1], 0.0))
     with np.errstate(divide="ignore", invalid="ignore"):
-        ratios = sizes[sizes > largest.max()] / largest.mean()
+        ratios = sizes[sizes > largest[:KEPT_DRAWS].max()] / largest.mean()
         lengths = np.linalg.norm(drawn, axis=1).mean(axis=0)
         by_signal = np.where(lengths > 0, np.linalg.norm(moments, axis=0) / lengths, 0.0)
-    return np.asarray(ratios), np.asarray(by_signal)
+    return np.asarray(ratios), int(np.sum(sizes > largest.max())), np.asarray(by_signal)
 
 
 def _is_beyond_doubt(measured: np.ndarray, drawn: np.ndarray) -> bool:

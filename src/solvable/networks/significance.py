@@ -48,6 +48,7 @@ def significant_directions(
     linear: np.ndarray,
     most: int,
     rng: np.random.Generator,
+    first_ratio: float = FIRST_RATIO,
 ) -> Significance:
     """Compare |lambda_(k+1)| with nulls that lost the same k strongest directions, on a grid of k."""
     # Without the deflation the null is made of the strong directions of the features and hides all but
@@ -59,7 +60,9 @@ def significant_directions(
         # Ratios are wanted to one in a hundred only.
         product = signals.centred(signal, single=True)
         permuted = centred_products(nulls, signal)
-        of_signal, number, vectors = _of_one_signal(product, permuted, linear, most, seed)
+        of_signal, number, vectors = _of_one_signal(
+            product, permuted, linear, most, seed, first_ratio
+        )
         ratios.append(of_signal)
         numbers.append(number)
         kept.append(vectors)
@@ -77,6 +80,7 @@ def _of_one_signal(
     linear: np.ndarray,
     most: int,
     seed: int,
+    first_ratio: float,
 ) -> tuple[list[float], int, np.ndarray]:
     size = len(linear)
     # Forty-one pairs serve the first comparisons; more follow if all of them are significant.
@@ -103,8 +107,8 @@ def _of_one_signal(
             # A rare class is absent from some draws of the labels; those say nothing.
             drawn = of_count[of_count > 0]
             ratios.append(float(abs(values[count]) / np.mean(drawn)) if drawn.size else 0.0)
-            if ratios[-1] <= (SIGNIFICANT_RATIO if count else FIRST_RATIO):
-                number = _crossing(ratios)
+            if ratios[-1] <= (SIGNIFICANT_RATIO if count else first_ratio):
+                number = _crossing(ratios, first_ratio)
                 return ratios, number, vectors[:, :number]
     return ratios, min(most, len(values)), vectors
 
@@ -181,9 +185,9 @@ def _largest(product: Product, removed: np.ndarray, counts: Sequence[int], seed:
     return largest
 
 
-def _crossing(ratios: Sequence[float]) -> int:
+def _crossing(ratios: Sequence[float], first_ratio: float) -> int:
     """Number of directions whose ratio is above the limit, interpolated on the grid."""
-    if ratios[0] <= FIRST_RATIO:
+    if ratios[0] <= first_ratio:
         return 0
     if ratios[-1] > SIGNIFICANT_RATIO:
         return _GRID[len(ratios)]
