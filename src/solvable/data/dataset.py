@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from solvable.data.copies import first_equal_rows
 from solvable.data.image_files import Colour, ImageForm, is_image
 from solvable.data.preparation import Preparation
 from solvable.data.readers import join, read_raw
@@ -57,6 +58,8 @@ class Dataset:
         When each row was taken; only the order counts.
     row_names : ndarray of str, shape (n,), optional
         File of each row, where each has its own.
+    aside : Table, optional
+        The columns of groups and times as they are in the file.
     """
 
     X: np.ndarray
@@ -75,6 +78,7 @@ class Dataset:
     groups: np.ndarray | None = None
     times: np.ndarray | None = None
     row_names: np.ndarray | None = None
+    aside: Table | None = None
 
     @property
     def n_samples(self) -> int:
@@ -90,6 +94,28 @@ class Dataset:
     def n_columns(self) -> int:
         """Number of columns of X."""
         return len(self.columns)
+
+    def identical_rows(self) -> np.ndarray:
+        """First row that is equal to each in all columns of the file, the target included.
+
+        Columns that are not learned from count as well, those of groups and times too. A missing
+        value is equal to a missing value. Columns of lists in Parquet files are not read, and do not
+        count.
+
+        Returns
+        -------
+        ndarray of int, shape (n,)
+            Position of the first equal row; its own where no row before it is equal.
+
+        Examples
+        --------
+        >>> iris = load("iris")
+        >>> first = iris.identical_rows()
+        >>> np.flatnonzero(first != np.arange(150)).tolist(), int(first[142])
+        ([142], 101)
+        """
+        tables = [self.table] if self.aside is None else [self.table, self.aside]
+        return first_equal_rows(tables, self.y)
 
     def split(self, train: np.ndarray, test: np.ndarray) -> Split:
         """Training and test rows by position or mask, prepared as the training rows alone ask."""
@@ -235,7 +261,7 @@ def load(
             f"dropped {n_missing} of {len(values)} rows: target {raw.target!r} missing"
         )
         table, values = table.rows(~missing), values[~missing]
-    table, group_of, time_of = _set_aside(table, groups, time, raw.target)
+    table, aside, group_of, time_of = _set_aside(table, groups, time, raw.target)
     fitted, notes = fit_target(raw.target, values, task)
     preparation = Preparation.fit(table, keep=keep, target=fitted, image_shape=raw.image_shape)
     treatments += [*notes, *preparation.treatments]
@@ -259,13 +285,14 @@ def load(
         groups=group_of,
         times=time_of,
         row_names=np.array(raw.row_names)[file_rows] if raw.row_names else None,
+        aside=aside,
     )
 
 
 def _set_aside(
     table: Table, groups: str | None, time: str | None, target: str
-) -> tuple[Table, np.ndarray | None, np.ndarray | None]:
-    """Inputs without the columns of groups and times, and these as numbers."""
+) -> tuple[Table, Table | None, np.ndarray | None, np.ndarray | None]:
+    """Inputs without the columns of groups and times, these as they are, and each as numbers."""
     found: list[np.ndarray | None] = [None, None]
     for place, name in enumerate((groups, time)):
         if name is None:
@@ -286,9 +313,11 @@ def _set_aside(
         codes = np.unique(values, return_inverse=True)[1]
         codes[missing] = codes.max(initial=0) + 1 + np.arange(np.count_nonzero(missing))
         found[place] = codes
-    for name in {groups, time} - {None}:
-        table = table.without(str(name))
-    return table, found[0], found[1]
+    names = list(dict.fromkeys(name for name in (groups, time) if name is not None))
+    aside = table.select(names) if names else None
+    for name in names:
+        table = table.without(name)
+    return table, aside, found[0], found[1]
 
 
 def _moments(name: str, texts: np.ndarray) -> np.ndarray:
