@@ -44,12 +44,10 @@ class Dataset:
     treatments : tuple of str
         What was done to the data, as sentences without full stop.
     preparation : Preparation
-        How X was made of the table, fitted on all rows. An honest estimate of an error needs one
-        that was fitted on the training rows: see :meth:`split`.
+        How X was made of the table: which columns are used is decided here, once. An honest estimate
+        of an error needs medians of the training rows: see :meth:`split`.
     table : Table
         The inputs before preparation, rows without target left out.
-    keep : tuple of str
-        Columns kept though they look like identifiers.
     file_rows : ndarray of shape (n,), optional
         Where each row stands in the file, from 0; default those of a file that lost none.
     groups : ndarray of shape (n,), optional
@@ -73,7 +71,6 @@ class Dataset:
     treatments: tuple[str, ...]
     preparation: Preparation
     table: Table
-    keep: tuple[str, ...] = ()
     file_rows: np.ndarray | None = None
     groups: np.ndarray | None = None
     times: np.ndarray | None = None
@@ -118,12 +115,10 @@ class Dataset:
         return first_equal_rows(tables, self.y)
 
     def split(self, train: np.ndarray, test: np.ndarray) -> Split:
-        """Training and test rows by position or mask, prepared as the training rows alone ask."""
+        """Training and test rows by position or mask: the same columns, medians of the training rows."""
         # So that the test rows are treated as rows that come later.
         rows = self.table.rows(train)
-        preparation = Preparation.fit(
-            rows, keep=self.keep, target=self.preparation.target, image_shape=self.image_shape
-        )
+        preparation = self.preparation.refit(rows)
         return Split(
             preparation.transform(rows),
             self.y[train],
@@ -280,7 +275,6 @@ def load(
         treatments=tuple(treatments),
         preparation=replace(preparation, treatments=tuple(treatments)),
         table=table,
-        keep=tuple(keep),
         file_rows=file_rows,
         groups=group_of,
         times=time_of,
