@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import html
 import io
 import json
 import os
@@ -182,7 +183,8 @@ def test_predictions_for_new_rows(learned, there):
 def test_a_table_of_texts_alone_is_learned_and_predicted(terminal_in, tmp_path):
     rng = np.random.default_rng(0)
     first, second, third = rng.choice(["f", "t"], (3, 90))
-    won = np.where(first == second, "won", "lost")
+    won = np.where(first == second, "won", "lost").tolist()
+    won[7] = "draw"
     cells = [",".join(row) for row in zip(first, second, third, won, strict=True)]
     program = terminal_in(tmp_path)
     (tmp_path / "chess.csv").write_text("\n".join(["one,two,three,result", *cells]) + "\n")
@@ -190,8 +192,10 @@ def test_a_table_of_texts_alone_is_learned_and_predicted(terminal_in, tmp_path):
     answer = program("learn", "chess.csv", *options)
     assert answer.returncode == 0, answer.stderr
     assert "column 'one': text, replaced by 2 columns of 0 and 1" in answer.stdout
-    assert (tmp_path / "out" / "report.html").is_file()
+    assert "set aside 1 row of class 'draw', the only one of its class" in answer.stdout
+    assert "'draw'" in html.unescape((tmp_path / "out" / "report.html").read_text())
     result = json.loads((tmp_path / "out" / "result.json").read_text())
+    assert result["n_samples"] == 89
     shares = {part["column"]: part["share"] for part in result["found"][0]["columns"]}
     assert set(shares) == {"one", "two", "three"}
     assert min(shares["one"], shares["two"]) > shares["three"]

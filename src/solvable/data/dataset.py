@@ -247,22 +247,25 @@ def load(
         )
     table, values = join(raw)
     assert values is not None
-    missing = missing_mask(values)
+    used = ~missing_mask(values)
     treatments = list(raw.notes)
-    file_rows = np.flatnonzero(~missing)
-    if missing.any():
-        n_missing = int(np.count_nonzero(missing))
+    if not used.all():
+        n_missing = int(np.count_nonzero(~used))
         treatments.append(
             f"dropped {n_missing} of {len(values)} rows: target {raw.target!r} missing"
         )
-        table, values = table.rows(~missing), values[~missing]
-    table, aside, group_of, time_of = _set_aside(table, groups, time, raw.target)
-    fitted, notes = fit_target(raw.target, values, task)
-    preparation = Preparation.fit(table, keep=keep, target=fitted, image_shape=raw.image_shape)
-    treatments += [*notes, *preparation.treatments]
-    y = fitted.encode(values)
+    fitted, notes = fit_target(raw.target, values[used], task)
+    y = fitted.encode(values[used])
     if fitted.kind == "regression":
         refuse_tiny_target(fitted.name, y)
+    else:  # the only row of a class has no code
+        used[used] = y >= 0
+        y = y[y >= 0]
+    file_rows = np.flatnonzero(used)
+    table = table if used.all() else table.rows(used)
+    table, aside, group_of, time_of = _set_aside(table, groups, time, raw.target)
+    preparation = Preparation.fit(table, keep=keep, target=fitted, image_shape=raw.image_shape)
+    treatments += [*notes, *preparation.treatments]
     return Dataset(
         X=preparation.transform(table),
         y=y,
