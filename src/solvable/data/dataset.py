@@ -225,8 +225,8 @@ def load(
     Notes
     -----
     Treatments: constant columns and identifiers are dropped; missing values are replaced by
-    medians; rows without target are dropped; text becomes columns of 0 and 1, or is dropped if it
-    takes many values. Each is told in ``treatments``.
+    medians; rows without target are dropped, and the only row of a class; text becomes columns of
+    0 and 1, or is dropped if it takes many values. Each is a sentence in ``treatments``.
 
     Examples
     --------

@@ -15,6 +15,7 @@ from solvable.data.columns import (
     describe,
     describe_gaps,
     refuse_infinite,
+    refuse_large,
     refuse_tiny,
     row_blocks,
     text_reason,
@@ -239,6 +240,7 @@ class Preparation:
                 block = matrix[rows]
                 np.copyto(block, medians, where=np.isnan(block))
         if self.categories:
+            refuse_large(table.n_rows, len(self.columns), self.dtype)
             ones = [
                 as_text(table.column(name))[:, None] == np.array(texts, dtype=object)
                 for name, texts in self.categories
