@@ -103,11 +103,11 @@ def _archive(path: Path, stamp: tuple[int, int, int]) -> zipfile.ZipFile:
     return zipfile.ZipFile(path)
 
 
-def check_unpacked(size: float, what: str) -> None:
-    """Refuse what unpacks to more than half of the memory that is free."""
+def check_unpacked(size: float, what: str, most: float | None = None) -> None:
+    """Refuse what unpacks to more than half of the memory that is free, or was when it began."""
     if size < 1e7:
         return  # looking for free memory would take longer than reading it
-    most = unpacked_limit()
+    most = unpacked_limit() if most is None else most
     if size > most:
         raise MemoryLimitExceeded(
             f"{what} unpacks to {gigabytes(size)}; allowed: half of the memory that is free, "

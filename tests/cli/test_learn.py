@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import html
 import io
 import json
 import os
@@ -180,6 +181,30 @@ def test_predictions_for_new_rows(learned, there):
     assert "exists" in error
 
 
+def test_a_table_of_texts_alone_is_learned_and_predicted(terminal_in, tmp_path):
+    rng = np.random.default_rng(0)
+    first, second, third = rng.choice(["f", "t"], (3, 90))
+    won = np.where(first == second, "won", "lost").tolist()
+    won[7] = "draw"
+    cells = [",".join(row) for row in zip(first, second, third, won, strict=True)]
+    program = terminal_in(tmp_path)
+    (tmp_path / "chess.csv").write_text("\n".join(["one,two,three,result", *cells]) + "\n")
+    options = ("--target", "result", "--folds", 2, "--output", "out", "--workers", 1)
+    answer = program("learn", "chess.csv", *options)
+    assert answer.returncode == 0, answer.stderr
+    assert "column 'one': text, replaced by 2 columns of 0 and 1" in answer.stdout
+    assert "set aside 1 row of class 'draw', the only one of its class" in answer.stdout
+    assert "'draw'" in html.unescape((tmp_path / "out" / "report.html").read_text())
+    result = json.loads((tmp_path / "out" / "result.json").read_text())
+    assert result["n_samples"] == 89
+    shares = {part["column"]: part["share"] for part in result["found"][0]["columns"]}
+    assert set(shares) == {"one", "two", "three"}
+    assert min(shares["one"], shares["two"]) > shares["three"]
+    (tmp_path / "new.csv").write_text("three,two,one\nf,f,t\nt,t,t\nf,f,f\n")
+    answer = program("predict", "out", "new.csv")
+    assert answer.stdout.split() == ["row,predicted", "1,lost", "2,won", "3,won"]
+
+
 def test_the_error_on_new_rows_is_told(learned, there):
     (learned.cwd / "later.csv").write_text(table(400, seed=2))
     _, printed, _ = there("predict", "out", "later.csv", "--json")
@@ -244,7 +269,7 @@ BAD = [
     (["table.csv", "--target", "y"], rows("1,2,0", "2,1,0"), ["'y'", "all 30 rows"]),
     (["table.csv", "--target", "y"], rows("1,2,0", "2,1,1", times=3), ["6 rows", "at least 20"]),
     (["table.csv", "--target", "y"], rows("1,1,0", "1,1,1"), ["constant"]),
-    (["table.csv", "--target", "y"], rows("x,p,0", "z,q,1"), ["numeric", "text"]),
+    (["table.csv", "--target", "y"], rows("x,p,0", "x,p,1"), ["'a': constant"]),
     (["table.csv", "--target", "y"], rows("1,2,0", "inf,1,1"), ["infinite"]),
     (["table.csv", "--target", "y", "--task", "regression"], rows("1,2,u", "2,1,v"), ["'u'"]),
     (["table.csv", "--target", "y", "--task", "guess"], rows("1,2,0", "2,1,1"), ["guess"]),

@@ -69,7 +69,8 @@ def test_task_overrides_the_values() -> None:
         (text(*"aabbc"), "auto", "takes 3 distinct values in 5 rows"),
         (np.array([0, 0, 1]), "auto", "'y' has classes with a single row: '1'"),
         (text(*map(str, range(300))), "auto", "more than 100 distinct values"),
-        (text(*"aaabbbc"), "auto", "'y' has classes with a single row: 'c'"),
+        (text(*"aaaaab"), "auto", "'y' has classes with a single row: 'b', which leave fewer"),
+        (np.array([0, 0, 0, 0, 1.5, 2]), "classification", "single row: '1.5', '2', which leave"),
         (np.arange(300.0), "classification", "more than 100 distinct values .* task=regression"),
         (np.arange(9) % 3, "binary", "3 values; task=binary allows 2"),
         (text("1", "2", "x"), "regression", r"holds 'x' \(and 0 more"),
@@ -79,6 +80,34 @@ def test_task_overrides_the_values() -> None:
 def test_refused(column: np.ndarray, task: Any, message: str) -> None:
     with pytest.raises(InvalidData, match=message):
         fit_target("y", column, task)
+
+
+@pytest.mark.parametrize(
+    ("column", "classes", "note"),
+    [
+        (text(*"aaabbbc"), ("a", "b"), "1 row of class 'c', the only one of its class"),
+        (text(*"aaabbbccd"), ("a", "b", "c"), "1 row of class 'd', the only one of its class"),
+        (
+            text(*"aaabbbbbcde"),
+            ("a", "b"),
+            "3 rows of classes 'c', 'd', 'e', each the only one of its class",
+        ),
+        (
+            np.array([3.0] * 9 + [1.0] * 9 + [2.0, 7.0]),
+            ("1", "3"),
+            "2 rows of classes '2', '7', each the only one of its class",
+        ),
+    ],
+)
+def test_the_only_row_of_a_class_is_set_aside(
+    column: np.ndarray, classes: tuple[str, ...], note: str
+) -> None:
+    target, notes = fit_target("y", column)
+    assert target.classes == classes
+    assert target.kind == ("binary" if len(classes) == 2 else "classification")
+    assert notes[0] == f"set aside {note}"
+    singles = [value for value in column if (column == value).sum() == 1]
+    assert np.count_nonzero(target.encode(column) == -1) == len(singles)
 
 
 def test_unseen_labels_have_no_code() -> None:

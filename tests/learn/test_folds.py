@@ -7,7 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from solvable.learn.folds import deal_folds, identical_rows, nested_rows, training_sizes
+from solvable.learn.folds import (
+    deal_folds,
+    deal_groups,
+    identical_rows,
+    nested_rows,
+    training_sizes,
+)
 
 
 @settings(max_examples=60)
@@ -28,6 +34,18 @@ def test_a_class_of_two_is_in_the_training_rows_of_every_fold():
     for seed in range(20):
         folds = deal_folds(5, np.arange(32), classes, seed=seed)
         assert folds[30] != folds[31]
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    "classes", [np.repeat(np.arange(20), 3), np.repeat([0, 1, 2], [30, 28, 2])]
+)
+def test_groups_with_classes_of_fewer_rows_than_folds(classes):
+    groups = np.random.default_rng(0).permutation(np.repeat(np.arange(20), 3))
+    folds = deal_groups(5, groups, classes, seed=0)
+    assert set(folds) == set(range(5))
+    for group in range(20):
+        assert len(set(folds[groups == group])) == 1
 
 
 @given(st.lists(st.integers(0, 6), min_size=8, max_size=40), st.integers(0, 99))

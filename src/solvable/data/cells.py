@@ -47,9 +47,8 @@ def parse_cells(cells: Sequence[str], decimal_comma: bool = False) -> tuple[np.n
     numbers = _numbers(present)
     if numbers is not None:
         return numbers, ""
-    folded = [None if cell is None else cell.casefold() for cell in present]
-    if all(cell is None or cell in _TRUTH for cell in folded):
-        truth = [np.nan if cell is None else _TRUTH[cell] for cell in folded]
+    if all(cell is None or cell.casefold() in _TRUTH for cell in present):
+        truth = [np.nan if cell is None else _TRUTH[cell.casefold()] for cell in present]
         return np.array(truth, dtype=np.float64), ""
     if decimal_comma:
         pointed = [
@@ -89,9 +88,8 @@ def _numbers(cells: Sequence[str | None]) -> np.ndarray | None:
 
 def _quick_numbers(cells: Sequence[str]) -> np.ndarray | None:
     """Numbers by one call of NumPy, for the usual notations; None if there is another."""
-    joined = "".join(cells)
     # Python's float takes 1_000 and digits of other scripts, which no other reader does.
-    if "_" in joined or not joined.isascii():
+    if any("_" in cell or not cell.isascii() for cell in cells):
         return None
     try:
         return np.array(["nan" if cell in USUAL_MISSING else cell for cell in cells], dtype=float)

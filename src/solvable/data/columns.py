@@ -9,7 +9,8 @@ import numpy as np
 
 from solvable.data.cells import first_odd_cell
 from solvable.data.table import SHOWN_NAMES, Table, listed
-from solvable.errors import InvalidData
+from solvable.errors import InvalidData, MemoryLimitExceeded
+from solvable.memory import available_bytes, gigabytes
 
 MAX_CATEGORIES = 20
 """Distinct texts up to which a column of text becomes one column of 0 and 1 per text."""
@@ -90,6 +91,17 @@ def refuse_tiny(statistics: ColumnStatistics, names: Sequence[str]) -> None:
             f"{listed(names[column] for column in columns)} holds nothing larger than "
             f"{largest[columns[0]]:.3g}; allowed: columns that reach 1e-60. Express it in another "
             "unit."
+        )
+
+
+def refuse_large(n_rows: int, n_columns: int, dtype: str) -> None:
+    """Raise :class:`MemoryLimitExceeded` for a matrix of 0 and 1 for texts that memory cannot hold."""
+    # Each column is held as single bytes before the matrix is made of them.
+    size = float(n_rows) * n_columns * (np.dtype(dtype).itemsize + 1)
+    if size > 1e7 and size > available_bytes():
+        raise MemoryLimitExceeded(
+            f"{n_rows} rows with {n_columns} columns, one for each text, take {gigabytes(size)}; "
+            f"{gigabytes(available_bytes())} are free. Use fewer rows, or leave out columns of text."
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -10,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from solvable.data.cells import USUAL_MISSING, parse_cells
-from solvable.errors import InvalidData
+from solvable.errors import InvalidData, MemoryLimitExceeded
+from solvable.memory import gigabytes
 
 BLOCK = 1 << 18
 """Bytes that are read together: with more, Arrow holds much of the text a second time."""
@@ -29,6 +31,7 @@ class Column:
         self.is_text = is_text
         self.rows = 0
         self.codes: dict[str, int] = {}
+        self.held = 0  # bytes that the distinct texts take
 
     def add(self, cells: Any) -> bool:
         """Add an Arrow array of texts, null where missing; False if it is not what it should be."""
@@ -42,7 +45,10 @@ class Column:
     def _coded(self, cells: Any) -> np.ndarray:
         encoded = cells.dictionary_encode(null_encoding="encode")
         texts = [text or "" for text in encoded.dictionary.to_pylist()]
+        known = len(self.codes)
         codes = [self.codes.setdefault(text, len(self.codes)) for text in texts]
+        new = sum(len(text) for text, code in zip(texts, codes, strict=True) if code >= known)
+        self.held += 250 * (len(self.codes) - known) + 3 * new
         return np.array(codes, dtype=np.int32)[np.from_dlpack(encoded.indices)]
 
     def parsed(self, *, decimal_comma: bool) -> tuple[np.ndarray, str]:
@@ -77,9 +83,16 @@ def _as_numbers(cells: Any) -> np.ndarray | None:
 
 
 def read_columns(
-    table: bytes, start: int, delimiter: str, textual: Sequence[bool], *, where: Path
+    table: bytes,
+    start: int,
+    delimiter: str,
+    textual: Sequence[bool],
+    *,
+    where: Path,
+    room: float = math.inf,
 ) -> list[Column] | None:
     """Columns of UTF-8 text from a position on; None if a row has another length."""
+    # room: bytes that distinct texts may take; how many there are shows only here.
     # textual: whether a column is known to hold text. The others are numbers until one is none.
     import pyarrow as arrow
 
@@ -90,16 +103,24 @@ def read_columns(
     most = 1 + table.count(b"\n") + table.count(b"\r") - table.count(b"\r\n")
     block_size = min(max(BLOCK, BLOCK_ROWS * len(table) // most), 2**31 - 1)
     try:
-        return _filled(table, start, delimiter, textual, most, block_size)
+        return _filled(table, start, delimiter, textual, most, block_size, where, room)
     except arrow.ArrowInvalid:  # a row that is longer than a block
+        whole = min(len(table), 2**31 - 1)
         try:
-            return _filled(table, start, delimiter, textual, most, min(len(table), 2**31 - 1))
+            return _filled(table, start, delimiter, textual, most, whole, where, room)
         except arrow.ArrowInvalid as error:
             raise InvalidData(f"{where} cannot be read ({error}). Mend these lines.") from error
 
 
 def _filled(
-    table: bytes, start: int, delimiter: str, textual: Sequence[bool], most: int, block_size: int
+    table: bytes,
+    start: int,
+    delimiter: str,
+    textual: Sequence[bool],
+    most: int,
+    block_size: int,
+    where: Path,
+    room: float,
 ) -> list[Column] | None:
     columns = [Column(most, is_text=is_text) for is_text in textual]
     wanted = list(range(len(columns)))
@@ -111,6 +132,13 @@ def _filled(
             for position, cells in zip(wanted, block, strict=True):
                 if position not in late and not columns[position].add(cells):
                     late.add(position)
+            held = sum(column.held for column in columns)
+            if held > room:
+                raise MemoryLimitExceeded(
+                    f"{where} holds so many different texts that they do not fit into half of the "
+                    f"memory that is free; allowed: {gigabytes(room)} of them. Free memory, split the "
+                    "file, or leave out columns of text."
+                )
         # What turned out to be text far down is read once more.
         wanted = sorted(late)
         for position in wanted:

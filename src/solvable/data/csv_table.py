@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import codecs
 import csv
-import gzip
 import io
+import math
 import re
-import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
@@ -16,20 +15,17 @@ import numpy as np
 
 from solvable.data.cells import is_missing, is_number
 from solvable.data.csv_columns import BLOCK, Column, has_odd_quotes, read_columns
+from solvable.data.csv_memory import DELIMITERS, HEAD_LINES, unpack
 from solvable.data.table import Table, from_columns, refuse_duplicates
 from solvable.errors import InvalidData
-from solvable.numpy_files import check_unpacked, unpacked_limit
-
-SNIFFED_LINES = 50
-"""Lines from which the delimiter and the header are found."""
 
 
 def read_csv(path: Path, expected: Sequence[str] = ()) -> tuple[Table, tuple[str, ...]]:
     """Read a table from delimited text, plain or gzipped."""
     # expected: names known to be columns, such as the target; a first row with one is a header.
-    content, notes = _decode(path)
+    content, notes, room = _decode(path)
     delimiter = _find_delimiter(content)
-    first_rows = list(islice(_rows(content, delimiter), SNIFFED_LINES))
+    first_rows = list(islice(_rows(content, delimiter), HEAD_LINES))
     if not first_rows:
         raise InvalidData(
             f"{path} is empty; allowed: a header and at least one row. Check the file."
@@ -46,7 +42,8 @@ def read_csv(path: Path, expected: Sequence[str] = ()) -> tuple[Table, tuple[str
             f"the file has no header: its {len(names)} columns are called x0 to x{len(names) - 1}"
         )
     refuse_duplicates(names)
-    columns = _read_columns(path, content, delimiter, head, first_rows[0][0] * header)
+    lines = first_rows[0][0] * header
+    columns = _read_columns(path, content, delimiter, head, lines, room)
     del content
     parsed: dict[str, np.ndarray] = {}
     for name, column in zip(names, columns, strict=True):
@@ -56,20 +53,19 @@ def read_csv(path: Path, expected: Sequence[str] = ()) -> tuple[Table, tuple[str
     return from_columns(parsed), tuple(notes)
 
 
-def _decode(path: Path) -> tuple[bytes, list[str]]:
-    """UTF-8 text of the file, plain or gzipped, and a note if the encoding had to be guessed."""
-    content = path.read_bytes()
-    if content[:2] == b"\x1f\x8b":
-        try:
-            most = int(unpacked_limit() / 4)  # reading takes at most four times the text
-            with gzip.open(path) as stream:
-                content = stream.read(most + 1)
-            check_unpacked(4.0 * len(content), f"{path}, as a table,")
-        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-            raise InvalidData(f"{path} is damaged: {error}. Fetch or compress it anew.") from error
+def _decode(path: Path) -> tuple[bytes, list[str], float]:
+    """UTF-8 text of the file, a note if its encoding was guessed, and memory for its texts."""
+    with path.open("rb") as stream:
+        packed = stream.read(2) == b"\x1f\x8b"
+    content, room = unpack(path) if packed else (path.read_bytes(), math.inf)
+    content, notes = _as_utf8(path, content)
+    return content, notes, room
+
+
+def _as_utf8(path: Path, content: bytes) -> tuple[bytes, list[str]]:
     if content.startswith((b"\xff\xfe", b"\xfe\xff")):
         try:
-            return content.decode("utf-16").encode(), []
+            return _recoded(content, "utf-16"), []
         except UnicodeError as error:
             raise InvalidData(f"{path} is not valid UTF-16 ({error}). Save as UTF-8.") from error
     if b"\0" in content:
@@ -85,8 +81,18 @@ def _decode(path: Path) -> tuple[bytes, list[str]]:
             decoder.decode(content[start : start + BLOCK], start + BLOCK > len(content))
     except UnicodeDecodeError:
         note = "the file is not UTF-8 and was read as Windows-1252"
-        return content.decode("cp1252", errors="replace").encode(), [note]
+        return _recoded(content, "cp1252", "replace"), [note]
     return content, []
+
+
+def _recoded(content: bytes, encoding: str, errors: str = "strict") -> bytes:
+    """UTF-8 text of a text in another encoding, block by block, to spare memory."""
+    decoder = codecs.getincrementaldecoder(encoding)(errors)
+    written = io.BytesIO()
+    for start in range(0, len(content) + 1, BLOCK):
+        last = start + BLOCK > len(content)
+        written.write(decoder.decode(content[start : start + BLOCK], last).encode())
+    return written.getvalue()
 
 
 def _rows(content: bytes, delimiter: str) -> Iterator[tuple[int, list[str]]]:
@@ -117,12 +123,11 @@ def _rows(content: bytes, delimiter: str) -> Iterator[tuple[int, list[str]]]:
 def _find_delimiter(content: bytes) -> str:
     """The delimiter under which rows agree with the first row in length, and cells are numbers."""
     best, delimiter = (0.0, 0.0, 0), ","
-    # The space stands for any run of blanks.
-    for candidate in (",", ";", "\t", "|", " "):
+    for candidate in DELIMITERS:
         if candidate == " " and best[2] > 1:
             break
         try:
-            head = [cells for _, cells in islice(_rows(content, candidate), SNIFFED_LINES)]
+            head = [cells for _, cells in islice(_rows(content, candidate), HEAD_LINES)]
         except InvalidData:
             continue
         if not head or len(head[0]) < 2:
@@ -162,7 +167,12 @@ def _column_names(cells: Sequence[str]) -> list[str]:
 
 
 def _read_columns(
-    path: Path, content: bytes, delimiter: str, head: Sequence[Sequence[str]], lines: int
+    path: Path,
+    content: bytes,
+    delimiter: str,
+    head: Sequence[Sequence[str]],
+    lines: int,
+    room: float,
 ) -> list[Column]:
     """Cells by column; every row must have as many as the first. So many lines are the header."""
     rows = head[lines > 0 :]
@@ -173,13 +183,15 @@ def _read_columns(
     table, used = content, delimiter
     if delimiter == " " or has_odd_quotes(content, delimiter):
         # As Python's reader understands it, which is stricter, with commas and usual quotes.
-        text = io.StringIO(newline="")
+        written = io.BytesIO()
+        text = io.TextIOWrapper(written, encoding="utf-8", newline="")
         below = islice(_rows(content, delimiter), int(lines > 0), None)
         csv.writer(text, lineterminator="\n").writerows(cells for _, cells in below)
-        table, used, lines = text.getvalue().encode(), ",", 0
+        text.flush()
+        table, used, lines = written.getvalue(), ",", 0
     ends = re.finditer(rb"\r\n?|\n", table)
     start = next(islice(ends, lines - 1, None)).end() if lines else 0
-    columns = read_columns(table, start, used, textual, where=path)
+    columns = read_columns(table, start, used, textual, where=path, room=room)
     if columns is None:
         raise _ragged(path, content, delimiter, len(textual))
     return columns
@@ -187,11 +199,12 @@ def _read_columns(
 
 def _ragged(path: Path, content: bytes, delimiter: str, n_columns: int) -> InvalidData:
     """The error that names the first row of another length."""
-    lengths = [(line, len(cells)) for line, cells in _rows(content, delimiter)]
-    odd = [(line, n_cells) for line, n_cells in lengths if n_cells != n_columns]
-    line, n_cells = odd[0]
+    odd = ((line, len(cells)) for line, cells in _rows(content, delimiter))
+    odd = (one for one in odd if one[1] != n_columns)
+    line, n_cells = next(odd)
+    count = 1 + sum(1 for _ in odd)
     return InvalidData(
-        f"{path} has {len(odd)} rows of another length than its first row: line {line} has "
+        f"{path} has {count} rows of another length than its first row: line {line} has "
         f"{n_cells} cells, the first row {n_columns}. Allowed: as many cells in every row. "
         "Mend these lines, or put cells that hold the delimiter into double quotes."
     )

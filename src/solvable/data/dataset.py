@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from solvable.data.copies import first_equal_rows
 from solvable.data.image_files import Colour, ImageForm, is_image
 from solvable.data.preparation import Preparation
 from solvable.data.readers import join, read_raw
@@ -43,12 +44,10 @@ class Dataset:
     treatments : tuple of str
         What was done to the data, as sentences without full stop.
     preparation : Preparation
-        How X was made of the table, fitted on all rows. An honest estimate of an error needs one
-        that was fitted on the training rows: see :meth:`split`.
+        How X was made of the table: which columns are used is decided here, once. An honest estimate
+        of an error needs medians of the training rows: see :meth:`split`.
     table : Table
         The inputs before preparation, rows without target left out.
-    keep : tuple of str
-        Columns kept though they look like identifiers.
     file_rows : ndarray of shape (n,), optional
         Where each row stands in the file, from 0; default those of a file that lost none.
     groups : ndarray of shape (n,), optional
@@ -57,6 +56,8 @@ class Dataset:
         When each row was taken; only the order counts.
     row_names : ndarray of str, shape (n,), optional
         File of each row, where each has its own.
+    aside : Table, optional
+        The columns of groups and times as they are in the file.
     """
 
     X: np.ndarray
@@ -70,11 +71,11 @@ class Dataset:
     treatments: tuple[str, ...]
     preparation: Preparation
     table: Table
-    keep: tuple[str, ...] = ()
     file_rows: np.ndarray | None = None
     groups: np.ndarray | None = None
     times: np.ndarray | None = None
     row_names: np.ndarray | None = None
+    aside: Table | None = None
 
     @property
     def n_samples(self) -> int:
@@ -91,13 +92,33 @@ class Dataset:
         """Number of columns of X."""
         return len(self.columns)
 
+    def identical_rows(self) -> np.ndarray:
+        """First row that is equal to each in all columns of the file, the target included.
+
+        Columns that are not learned from count as well, those of groups and times too. A missing
+        value is equal to a missing value. Columns of lists in Parquet files are not read, and do not
+        count.
+
+        Returns
+        -------
+        ndarray of int, shape (n,)
+            Position of the first equal row; its own where no row before it is equal.
+
+        Examples
+        --------
+        >>> iris = load("iris")
+        >>> first = iris.identical_rows()
+        >>> np.flatnonzero(first != np.arange(150)).tolist(), int(first[142])
+        ([142], 101)
+        """
+        tables = [self.table] if self.aside is None else [self.table, self.aside]
+        return first_equal_rows(tables, self.y)
+
     def split(self, train: np.ndarray, test: np.ndarray) -> Split:
-        """Training and test rows by position or mask, prepared as the training rows alone ask."""
+        """Training and test rows by position or mask: the same columns, medians of the training rows."""
         # So that the test rows are treated as rows that come later.
         rows = self.table.rows(train)
-        preparation = Preparation.fit(
-            rows, keep=self.keep, target=self.preparation.target, image_shape=self.image_shape
-        )
+        preparation = self.preparation.refit(rows)
         return Split(
             preparation.transform(rows),
             self.y[train],
@@ -204,8 +225,8 @@ def load(
     Notes
     -----
     Treatments: constant columns and identifiers are dropped; missing values are replaced by
-    medians; rows without target are dropped; text becomes columns of 0 and 1, or is dropped if it
-    takes many values. Each is told in ``treatments``.
+    medians; rows without target are dropped, and the only row of a class; text becomes columns of
+    0 and 1, or is dropped if it takes many values. Each is a sentence in ``treatments``.
 
     Examples
     --------
@@ -226,22 +247,25 @@ def load(
         )
     table, values = join(raw)
     assert values is not None
-    missing = missing_mask(values)
+    used = ~missing_mask(values)
     treatments = list(raw.notes)
-    file_rows = np.flatnonzero(~missing)
-    if missing.any():
-        n_missing = int(np.count_nonzero(missing))
+    if not used.all():
+        n_missing = int(np.count_nonzero(~used))
         treatments.append(
             f"dropped {n_missing} of {len(values)} rows: target {raw.target!r} missing"
         )
-        table, values = table.rows(~missing), values[~missing]
-    table, group_of, time_of = _set_aside(table, groups, time, raw.target)
-    fitted, notes = fit_target(raw.target, values, task)
-    preparation = Preparation.fit(table, keep=keep, target=fitted, image_shape=raw.image_shape)
-    treatments += [*notes, *preparation.treatments]
-    y = fitted.encode(values)
+    fitted, notes = fit_target(raw.target, values[used], task)
+    y = fitted.encode(values[used])
     if fitted.kind == "regression":
         refuse_tiny_target(fitted.name, y)
+    else:  # the only row of a class has no code
+        used[used] = y >= 0
+        y = y[y >= 0]
+    file_rows = np.flatnonzero(used)
+    table = table if used.all() else table.rows(used)
+    table, aside, group_of, time_of = _set_aside(table, groups, time, raw.target)
+    preparation = Preparation.fit(table, keep=keep, target=fitted, image_shape=raw.image_shape)
+    treatments += [*notes, *preparation.treatments]
     return Dataset(
         X=preparation.transform(table),
         y=y,
@@ -254,18 +278,18 @@ def load(
         treatments=tuple(treatments),
         preparation=replace(preparation, treatments=tuple(treatments)),
         table=table,
-        keep=tuple(keep),
         file_rows=file_rows,
         groups=group_of,
         times=time_of,
         row_names=np.array(raw.row_names)[file_rows] if raw.row_names else None,
+        aside=aside,
     )
 
 
 def _set_aside(
     table: Table, groups: str | None, time: str | None, target: str
-) -> tuple[Table, np.ndarray | None, np.ndarray | None]:
-    """Inputs without the columns of groups and times, and these as numbers."""
+) -> tuple[Table, Table | None, np.ndarray | None, np.ndarray | None]:
+    """Inputs without the columns of groups and times, these as they are, and each as numbers."""
     found: list[np.ndarray | None] = [None, None]
     for place, name in enumerate((groups, time)):
         if name is None:
@@ -286,9 +310,11 @@ def _set_aside(
         codes = np.unique(values, return_inverse=True)[1]
         codes[missing] = codes.max(initial=0) + 1 + np.arange(np.count_nonzero(missing))
         found[place] = codes
-    for name in {groups, time} - {None}:
-        table = table.without(str(name))
-    return table, found[0], found[1]
+    names = list(dict.fromkeys(name for name in (groups, time) if name is not None))
+    aside = table.select(names) if names else None
+    for name in names:
+        table = table.without(name)
+    return table, aside, found[0], found[1]
 
 
 def _moments(name: str, texts: np.ndarray) -> np.ndarray:

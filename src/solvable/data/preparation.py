@@ -15,6 +15,7 @@ from solvable.data.columns import (
     describe,
     describe_gaps,
     refuse_infinite,
+    refuse_large,
     refuse_tiny,
     row_blocks,
     text_reason,
@@ -54,6 +55,10 @@ class Preparation:
         Height, width (and channels) if each row is an image.
     treatments : tuple of str
         What was done, as sentences without full stop.
+    still : tuple of (int, float)
+        Columns of the matrix that have one value in the training rows, though not in the table that
+        decided which columns are used: their positions and values. They have it in every row, since
+        nothing can be learned of another. See :meth:`refit`.
 
     Examples
     --------
@@ -75,6 +80,7 @@ class Preparation:
     target: Target | None = None
     image_shape: tuple[int, ...] | None = None
     treatments: tuple[str, ...] = ()
+    still: tuple[tuple[int, float], ...] = ()
 
     @classmethod
     def fit(
@@ -87,12 +93,12 @@ class Preparation:
         varying: Iterable[str] = (),
         further_texts: Mapping[str, frozenset[str]] | None = None,
     ) -> Preparation:
-        """Decide by the training rows what becomes of each column.
+        """Decide what becomes of each column, and fit medians.
 
         Parameters
         ----------
         table : Table
-            Training rows, without the target.
+            All rows, without the target. For an honest error, :meth:`refit` fits medians on some.
         keep : sequence of str
             Columns of numbers to keep though they look like identifiers.
         target : Target, optional
@@ -112,19 +118,13 @@ class Preparation:
         Raises
         ------
         InvalidData
-            If a value is infinite, no column is numeric, or no column is left.
+            If a value is infinite, or no column is left.
         """
         unknown = [name for name in keep if name not in table]
         if unknown:
             raise InvalidData(
                 f"keep names {listed(unknown)}, which is not a column; columns: "
                 f"{listed(table.order)}."
-            )
-        if not table.numeric_names:
-            seen = f"these hold text: {listed(table.order)}" if table.order else "there is none"
-            raise InvalidData(
-                f"no column besides the target is numeric ({seen}); at least one column of numbers "
-                "is needed. Replace texts by numbers, or add a column."
             )
         refuse_infinite(table.numeric, table.numeric_names)
         statistics = column_statistics(table.numeric)
@@ -136,6 +136,10 @@ class Preparation:
         categories, unusable = _usable_texts(table, further_texts or {})
         dropped |= unusable
         used = [i for i, name in enumerate(table.numeric_names) if name not in dropped]
+        if not table.order:
+            raise InvalidData(
+                "there is no column besides the target; at least one is needed. Add columns."
+            )
         if not used and not categories:
             reasons = "; ".join(f"{name!r}: {reason}" for name, reason in list(dropped.items())[:5])
             raise InvalidData(
@@ -147,25 +151,61 @@ class Preparation:
             medians=tuple(float(statistics.medians[i]) for i in used),
             categories=categories,
             dropped=tuple((name, dropped[name]) for name in table.order if name in dropped),
-            dtype=str(np.result_type(table.numeric.dtype, np.float32)),
+            dtype=str(np.result_type(table.numeric.dtype, np.float32)) if used else "float64",
             target=target,
             image_shape=image_shape,
         )
-        treatments = [
-            *describe(preparation.dropped, preparation.categories),
-            *describe_gaps(
-                preparation.numeric_names,
-                statistics.n_missing[used],
-                table.n_rows,
-                preparation.medians,
-            ),
-        ]
+        treatments = preparation._described(statistics.n_missing[used], table.n_rows)
         n_constant = int(statistics.constant[used].sum())
         if image_shape and n_constant:
-            treatments.append(
-                f"{n_constant} pixels are constant and were kept, so that filters can be drawn"
+            treatments += (
+                f"{n_constant} pixels are constant and were kept, so that filters can be drawn",
             )
-        return replace(preparation, treatments=tuple(treatments))
+        return replace(preparation, treatments=treatments)
+
+    def refit(self, table: Table) -> Preparation:
+        """Fit medians on some rows of the table, and leave the columns as they are.
+
+        Parameters
+        ----------
+        table : Table
+            Training rows. However few they are, the same columns are used, since columns that change
+            with the number of rows would make errors at different numbers incomparable.
+
+        Returns
+        -------
+        Preparation
+            The treatment as if later rows were new ones.
+        """
+        statistics = column_statistics(self._numbers(table))
+        one_value = statistics.empty | statistics.constant
+        still = [(i, float(statistics.medians[i])) for i in np.flatnonzero(one_value).tolist()]
+        place = len(self.numeric_names)
+        for name, texts in self.categories:
+            present = set(as_text(table.column(name)).tolist())
+            # 0 in all rows where the text is in none, 1 where it is in every one.
+            still += [
+                (place + i, float(present == {text}))
+                for i, text in enumerate(texts)
+                if text not in present or len(present) == 1
+            ]
+            place += len(texts)
+        # Pixels that are constant have their place in the picture.
+        fitted = replace(
+            self,
+            medians=tuple(statistics.medians.tolist()),
+            still=() if self.image_shape else tuple(still),
+        )
+        return replace(fitted, treatments=fitted._described(statistics.n_missing, table.n_rows))
+
+    def _described(self, n_missing: np.ndarray, n_rows: int) -> tuple[str, ...]:
+        """Sentences on columns that are not used, or replaced, and on missing numbers."""
+        gaps = describe_gaps(self.numeric_names, n_missing, n_rows, self.medians)
+        sentences = (*describe(self.dropped, self.categories), *gaps)
+        if not self.still:
+            return sentences
+        names = listed(self.columns[place] for place, _ in self.still)
+        return (*sentences, f"one value in all training rows, taken for that in others: {names}")
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -199,13 +239,18 @@ class Preparation:
             for rows in row_blocks(matrix):
                 block = matrix[rows]
                 np.copyto(block, medians, where=np.isnan(block))
-        if not self.categories:
-            return matrix
-        ones = [
-            as_text(table.column(name))[:, None] == np.array(texts, dtype=object)
-            for name, texts in self.categories
-        ]
-        return np.hstack([matrix, *ones], dtype=self.dtype)
+        if self.categories:
+            refuse_large(table.n_rows, len(self.columns), self.dtype)
+            ones = [
+                as_text(table.column(name))[:, None] == np.array(texts, dtype=object)
+                for name, texts in self.categories
+            ]
+            matrix = np.hstack([matrix, *ones], dtype=self.dtype)
+        elif self.still:
+            matrix = np.array(matrix)
+        for place, value in self.still:
+            matrix[:, place] = value
+        return matrix
 
     def report(self, table: Table) -> tuple[str, ...]:
         """What :meth:`transform` does to a table of new rows."""
@@ -240,6 +285,7 @@ class Preparation:
             "target": self.target.to_dict() if self.target else None,
             "image_shape": list(self.image_shape) if self.image_shape else None,
             "treatments": list(self.treatments),
+            "still": [list(pair) for pair in self.still],
         }
 
     @classmethod
@@ -262,6 +308,7 @@ class Preparation:
                 if fields["image_shape"]
                 else None,
                 treatments=tuple(map(str, fields["treatments"])),
+                still=tuple((int(place), float(value)) for place, value in fields.get("still", ())),
             )
         except (KeyError, TypeError, ValueError) as error:
             raise InvalidData(

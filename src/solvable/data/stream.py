@@ -95,7 +95,7 @@ class PartStream:
 
     # Memory is that of one part (a row group, a shard) and one chunk.
     parts: tuple[Part, ...]
-    sizes: tuple[int, ...]  # rows of each part whose target is not missing
+    sizes: tuple[int, ...]  # rows of each part whose target is a number or one of the classes
     preparation: Preparation  # with its target
     treatments: tuple[str, ...] = ()  # what was done, as sentences without full stop
 
@@ -145,8 +145,8 @@ class PartStream:
                 table, values = part.read()
                 assert values is not None
                 if size < part.n_rows:
-                    present = ~missing_mask(values)
-                    table, values = table.rows(present), values[present]
+                    used = _used_rows(values, self.target)
+                    table, values = table.rows(used), values[used]
                 skip = slice(max(0, start - first), None)
                 X = self.preparation.transform(table.rows(skip), first_row=first + skip.start)
                 yield X, self.target.encode(values[skip])
@@ -236,9 +236,10 @@ def open_stream(
     treatments: tuple[str, ...] = ()
     if sum(sizes) < n_rows:
         treatments = (f"dropped {n_rows - sum(sizes)} of {n_rows} rows: target missing",)
+    seen_before = preparation is not None
     if preparation is None:
         fitted, notes = decide_target(values, task)
-        head, n_head = _head(raw.parts)
+        head, n_head = _head(raw.parts, fitted)
         varying, texts = _beyond_head(raw.parts[n_head:], head)
         preparation = Preparation.fit(
             head,
@@ -255,7 +256,12 @@ def open_stream(
         raise InvalidParameter(
             "the preparation has no target, and a labelled source needs one. Fit it with target=."
         )
-    return PartStream(raw.parts, sizes, preparation, (*raw.notes, *treatments))
+    assert preparation.target is not None
+    known = _known_rows(raw, preparation.target, sizes, values)
+    if seen_before and known != sizes:
+        lost = sum(sizes) - sum(known)
+        treatments += (f"set aside {lost} rows of classes not seen in training",)
+    return PartStream(raw.parts, known, preparation, (*raw.notes, *treatments))
 
 
 def _open(path_or_paths: str | Path | Sequence[str | Path], target: str | None) -> RawData:
@@ -283,12 +289,33 @@ def _scan_target(raw: RawData) -> tuple[tuple[int, ...], TargetValues]:
     return tuple(sizes), merged
 
 
-def _head(parts: Sequence[Part]) -> tuple[Table, int]:
+def _known_rows(
+    raw: RawData, target: Target, sizes: tuple[int, ...], values: TargetValues
+) -> tuple[int, ...]:
+    """Rows with a target in each part, without those of a class that has no code."""
+    if not values.has_others(target):
+        return sizes
+    columns = (part.target() for part in raw.parts)
+    return tuple(int(_used_rows(column, target).sum()) for column in columns if column is not None)
+
+
+def _used_rows(values: np.ndarray, target: Target) -> np.ndarray:
+    """Rows whose target is a number or one of the classes, as a mask."""
+    used = ~missing_mask(values)
+    if target.kind != "regression":
+        used[used] = target.encode(values[used]) >= 0
+    return used
+
+
+def _head(parts: Sequence[Part], target: Target) -> tuple[Table, int]:
     """The first parts that together have ``HEAD_ROWS`` rows or are wide, and how many they are."""
     tables: list[Table] = []
     n_rows = 0
     for part in parts:
-        tables.append(part.read()[0])
+        table, values = part.read()
+        assert values is not None
+        used = _used_rows(values, target)
+        tables.append(table if used.all() else table.rows(used))
         n_rows += part.n_rows
         if n_rows >= HEAD_ROWS or n_rows * len(part.columns) >= HEAD_ENTRIES:
             break

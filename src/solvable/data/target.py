@@ -98,6 +98,11 @@ class TargetValues:
         kept = zip(distinct[: MAX_CLASSES + 1].tolist(), counts.tolist(), strict=False)
         return cls(name, dict(kept), len(column), whole)
 
+    def has_others(self, target: Target) -> bool:
+        """Return whether some of the values are none of the classes of a target."""
+        labels = {_label(value) for value in self.counts}
+        return target.kind != "regression" and not labels <= set(target.classes)
+
     def merge(self, other: TargetValues) -> TargetValues:
         """Values of both parts together."""
         counts = dict(self.counts)
@@ -155,6 +160,7 @@ def fit_target(
     name: str, column: np.ndarray, task: Task = "auto"
 ) -> tuple[Target, tuple[str, ...]]:
     """Decide what is predicted from all values of the target, with notes on what is not evident."""
+    # The only row of a class cannot be both learned from and tested: its class gets no code.
     return decide_target(TargetValues.of(name, column), task)
 
 
@@ -182,12 +188,21 @@ def decide_target(values: TargetValues, task: Task = "auto") -> tuple[Target, tu
             finite_numbers(name, np.array(list(counts), dtype=object))
         return Target(name, "regression"), ()
     _refuse_classes(values, task, textual)
-    ordered = sorted(counts) if not textual else sorted(map(_label, counts))
+    single = sorted(_label(value) for value, count in counts.items() if count == 1)
+    repeated = [value for value, count in counts.items() if count > 1]
+    ordered = sorted(repeated) if not textual else sorted(map(_label, repeated))
     classes = tuple(_label(value) for value in ordered)
     notes: tuple[str, ...] = ()
-    if task == "auto" and not textual and len(classes) > 2:
+    if single:
         notes = (
-            f"target {name!r} takes {len(classes)} whole numbers and was read as classes; "
+            f"set aside 1 row of class {single[0]!r}, the only one of its class"
+            if len(single) == 1
+            else f"set aside {len(single)} rows of classes {listed(single)}, each the only one of its "
+            "class",
+        )
+    if task == "auto" and not textual and len(classes) > 2:
+        notes += (
+            f"target {name!r} takes {len(counts)} whole numbers and was read as classes; "
             "task=regression reads it as a number",
         )
     return Target(name, "binary" if len(classes) == 2 else "classification", classes), notes
@@ -213,11 +228,11 @@ def _refuse_classes(values: TargetValues, task: Task, textual: bool) -> None:
             f"{MAX_CLASSES} classes with two rows each or more. {advice}"
         )
     single = sorted(_label(value) for value, count in counts.items() if count == 1)
-    if single:
+    if len(counts) - len(single) < 2:
         raise InvalidData(
-            f"target {name!r} has classes with a single row: {listed(single)}; allowed: at least 2 "
-            "rows per class, so that one can be held back. Remove the row, merge the class with "
-            "another, add rows, or use task=regression if it is a number."
+            f"target {name!r} has classes with a single row: {listed(single)}, which leave fewer than "
+            "two classes; allowed: at least two classes of 2 rows or more, so that one can be held "
+            "back. Merge classes, add rows, or use task=regression if it is a number."
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 
 import numpy as np
@@ -49,12 +50,17 @@ def deal_groups(
     """Fold of each row, groups of any size whole, folds of like sizes, classes as evenly as they go."""
     from sklearn.model_selection import GroupKFold, StratifiedGroupKFold
 
-    kind = GroupKFold if classes is None else StratifiedGroupKFold
-    splitter = kind(n_splits=n_folds, shuffle=True, random_state=seed % 2**32)
     labels = np.zeros(len(groups)) if classes is None else classes
+    # scikit-learn refuses labels where every class has fewer rows than there are folds.
+    stratified = classes is not None and np.unique(labels, return_counts=True)[1].max() >= n_folds
+    kind = StratifiedGroupKFold if stratified else GroupKFold
+    splitter = kind(n_splits=n_folds, shuffle=True, random_state=seed % 2**32)
     folds = np.empty(len(groups), dtype=np.int64)
-    for fold, (_, test) in enumerate(splitter.split(labels, labels, groups)):
-        folds[test] = fold
+    with warnings.catch_warnings():
+        # A class of fewer rows than folds is absent from some, which is no fault.
+        warnings.filterwarnings("ignore", "The least populated class")
+        for fold, (_, test) in enumerate(splitter.split(labels, labels, groups)):
+            folds[test] = fold
     return folds
 
 

@@ -367,7 +367,7 @@ class _Plan:
                 how += ", none of its own group"
                 assumes = "rows of new groups that are like these groups"
         return (
-            f"{how}. Columns are prepared, filters fitted, directions counted and penalties and widths "
+            f"{how}. Medians are taken, filters fitted, directions counted and penalties and widths "
             f"tuned anew from those rows alone. The error is that for {assumes}."
         )
 

@@ -1,0 +1,138 @@
+"""Which columns are used is decided once, on the table, whatever rows are trained on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from solvable.data import Preparation, Table, load
+from solvable.data.table import from_columns
+
+RNG = np.random.default_rng(0)
+
+
+def text(*values: str | None) -> np.ndarray:
+    return np.array(values, dtype=object)
+
+
+def test_a_leak_of_many_texts_never_enters_a_training_part(
+    bundled_csv: Callable[[int, int], Path],
+) -> None:
+    # `boat` names the lifeboat that somebody survived in: 27 texts in all, 20 or fewer in few rows.
+    data = load(bundled_csv(40945, 1309), target="survived")
+    assert data.n_samples == 1309
+    assert "boat" in dict(data.preparation.dropped)
+    boats = data.table.column("boat")
+    few = 0
+    for size in (24, 80, 160, 300, 600, 1040):
+        order = RNG.permutation(data.n_samples)
+        train, test = order[:size], order[size:]
+        few += len({boat for boat in boats[train] if boat is not None}) <= 20
+        part = data.split(train, test)
+        assert part.preparation.columns == data.preparation.columns
+        assert part.X_train.shape[1] == part.X_test.shape[1] == data.n_columns
+        assert not any(name.startswith("boat") for name in part.preparation.columns)
+    assert few >= 3  # sizes at which a count in the training rows would have kept the column
+
+
+def test_columns_do_not_depend_on_the_training_rows() -> None:
+    # Each is dropped or used for a reason that a part of the rows does not share.
+    n = 300
+    rare = np.zeros(n)
+    rare[:3] = [1e6, 2e6, 3e6]
+    table = from_columns(
+        {
+            "number": RNG.standard_normal(n),
+            "counts": np.append(RNG.permutation(900)[: n - 1], 5.0),
+            "rare": rare,
+            "gappy": np.where(np.arange(n) < 5, np.arange(n), np.nan),
+            "colour": text(*["red"] * 4, *["blue", "green"] * ((n - 4) // 2)),
+            "letter": text(*(f"t{i % 21}" for i in range(n))),
+        }
+    )
+    counts = table.column("counts")
+    counts[-1] = counts[0]  # not the key of the table, though no two of a part agree
+    whole = Preparation.fit(table)
+    assert whole.needed == ("number", "counts", "rare", "gappy", "colour")
+    for rows in (np.arange(5, 15), np.arange(5, 299), np.arange(4), np.arange(n)):
+        part = whole.refit(table.rows(rows))
+        assert part.columns == whole.columns
+        assert part.dropped == whole.dropped
+        assert np.isfinite(part.transform(table)).all()
+
+
+def test_refitting_all_rows_changes_nothing() -> None:
+    numbers = RNG.standard_normal((50, 3))
+    numbers[RNG.random((50, 3)) < 0.2] = np.nan
+    table = Table(numbers, tuple("abc"), {"word": RNG.choice(["x", "y"], 50).astype(object)})
+    whole = Preparation.fit(table)
+    assert whole.refit(table) == whole
+
+
+def test_what_training_rows_have_one_value_of_has_it_in_every_row() -> None:
+    # A test row would otherwise stand a million scales away from what was learned from.
+    table = from_columns(
+        {
+            "size": np.array([1.0, 2.0, 3.0, 4.0, 5.0, 6.0]),
+            "dose": np.array([7.0, np.nan, 7.0, 7.0, 1e6, 7.0]),
+            "late": np.array([np.nan, np.nan, np.nan, np.nan, 1e6, 2e6]),
+            "colour": text("red", "red", "blue", None, "green", "red"),
+            "kind": text("a", "a", "a", "a", "b", "a"),
+        }
+    )
+    whole = Preparation.fit(table)
+    part = whole.refit(table.rows(slice(0, 4)))
+    expected = [
+        [1, 7, 0, 0, 0, 1, 1, 0],
+        [2, 7, 0, 0, 0, 1, 1, 0],
+        [3, 7, 0, 1, 0, 0, 1, 0],
+        [4, 7, 0, 0, 0, 0, 1, 0],
+        [5, 7, 0, 0, 0, 0, 1, 0],  # as a row of a colour and a kind never seen
+        [6, 7, 0, 0, 0, 1, 1, 0],
+    ]
+    assert part.columns[3:] == ("colour=blue", "colour=green", "colour=red", "kind=a", "kind=b")
+    np.testing.assert_array_equal(part.transform(table), expected)
+    assert part.treatments[-1] == (
+        "one value in all training rows, taken for that in others: 'dose', 'late', 'colour=green', "
+        "'kind=a', 'kind=b'"
+    )
+    restored = Preparation.from_dict(json.loads(json.dumps(part.to_dict())))
+    assert restored == part
+    np.testing.assert_array_equal(restored.transform(table), expected)
+
+
+def test_preparations_of_earlier_versions_are_read() -> None:
+    whole = Preparation.fit(Table(RNG.random((9, 2)), ("a", "b")))
+    fields = whole.to_dict()
+    del fields["still"]
+    assert Preparation.from_dict(fields) == whole
+
+
+def test_pixels_of_images_stay_as_they_are() -> None:
+    images = RNG.random((30, 4))
+    images[:20, 1] = 0.0
+    table = Table(images, tuple("abcd"))
+    part = Preparation.fit(table, image_shape=(2, 2)).refit(table.rows(slice(0, 20)))
+    np.testing.assert_array_equal(part.transform(table), images)
+
+
+def test_a_table_of_texts_alone(bundled_csv: Callable[[int, int], Path]) -> None:
+    data = load(bundled_csv(3, 3196), target="class")
+    assert not data.preparation.numeric_names
+    assert len(data.preparation.categories) == 36
+    assert data.X.dtype == np.float64
+    assert set(np.unique(data.X)) == {0.0, 1.0}
+    # Each column of text has one 1 in a row, as none is missing.
+    np.testing.assert_array_equal(data.X.sum(axis=1), 36)
+    part = data.split(np.arange(100), np.arange(100, 3196))
+    assert part.X_train.shape == (100, data.n_columns)
+    # Texts alone are enough: neighbours in them nearly always agree in the class.
+    from sklearn.neighbors import KNeighborsClassifier
+
+    order = RNG.permutation(3196)
+    part = data.split(order[:2500], order[2500:])
+    model = KNeighborsClassifier(1).fit(part.X_train, part.y_train)
+    assert model.score(part.X_test, part.y_test) > 0.85
