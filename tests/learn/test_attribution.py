@@ -32,7 +32,9 @@ class Plain:
         self.network_ = SimpleNamespace(layers=[layer])
         ratios = np.full((1, len(functions)), 2.0)
         values = np.array(eigenvalues)
-        self.filters_ = [FilterReport(values, values, values, values, null_ratios=ratios)]
+        self.filters_ = [
+            FilterReport(values, values, values, values, null_ratios=ratios, n_above=len(values))
+        ]
 
 
 def prepared(X, texts=None):

@@ -72,10 +72,12 @@ def test_stream_is_the_fit_in_memory(table, kind, scaling):
     stream = estimator(kind, scaling=scaling).fit_stream(X, y, chunk_rows=97)
     np.testing.assert_allclose(outputs(stream, X), outputs(whole, X), atol=1e-10)
     assert stream.filters_[1].n_significant == whole.filters_[1].n_significant
-    # Nulls are single precision, summed in another order.
-    np.testing.assert_allclose(
-        stream.filters_[1].null_ratios, whole.filters_[1].null_ratios, rtol=1e-5
-    )
+    # Nulls are single precision, summed in another order. With samples in memory permutations may let a
+    # class be tested further.
+    found, expected = (model.filters_[1].null_ratios for model in (stream, whole))
+    known = np.isfinite(found)
+    assert known[:, 0].all()
+    np.testing.assert_allclose(found[known], expected[:, : found.shape[1]][known], rtol=1e-5)
     if kind != "real":
         np.testing.assert_array_equal(stream.classes_, whole.classes_)
         np.testing.assert_array_equal(stream.predict(X), whole.predict(X))
