@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 from solvable.data import load
 from solvable.errors import InvalidData
 from solvable.learn import Request, learn
-from solvable.learn.folds import deal_groups, deal_times, identical_rows, nested_rows, united
+from solvable.learn.folds import deal_groups, deal_times, nested_rows, united
 from solvable.learn.intervals import clustered_interval
 from solvable.learn.leaks import likeness_of_neighbours, near_copies, telling_columns, tight_groups
-from solvable.learn.learning import _Plan
+from solvable.learn.rows import DealtRows
+from solvable.learn.warned import warnings_of
 
 
 def write(path, columns):
@@ -42,9 +43,9 @@ def test_jittered_copies_are_found(noise):
     assert len(np.unique(groups)) == 120
 
 
-def test_equal_rows_of_few_values_are_no_near_copies_of_others():
+def test_rows_of_few_values_are_no_copies():
     X = np.random.default_rng(0).integers(3, size=(300, 4)).astype(float)
-    assert np.array_equal(near_copies(X), identical_rows(X))
+    np.testing.assert_array_equal(near_copies(X), np.arange(len(X)))
 
 
 @settings(max_examples=40)
@@ -252,7 +253,8 @@ def test_columns_that_were_dropped_are_not_warned_of(tmp_path):
     columns |= {"kind": np.repeat(["a", "b"], 40)}
     data = load(write(tmp_path / "sorted.csv", columns), target="kind")
     assert data.columns == ("size",)
-    assert not _Plan(data, Request(folds=2)).warnings()
+    dealt = DealtRows(data, np.arange(80), Request(folds=2))
+    assert not warnings_of(data, dealt, 0)
 
 
 def test_dates_with_the_year_first_are_read_with_any_separator(tmp_path):

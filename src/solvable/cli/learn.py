@@ -103,7 +103,8 @@ def learn(
         # Here, as loading the libraries takes longer than reading a small table.
         from solvable.data import load
         from solvable.learn.files import DIRECTORY, write_files
-        from solvable.learn.learning import check_rows, fingerprint_of
+        from solvable.learn.learning import fingerprint_of
+        from solvable.learn.rows import check_rows
 
         dataset = load(
             data,
@@ -175,6 +176,8 @@ def _tell(found: Learned, files: LearnFiles) -> None:
     write_prose(*(f"- {treatment}" for treatment in found.treatments), style="dim")
     write_prose(*(f"! {warning}." for warning in found.warnings), style="yellow")
     write("")
+    write_prose(words.recommendation(found), style="bold")
+    write("")
     write_prose("Which features can these rows teach?", style="bold")
     for layer in found.found:
         write_prose(words.signal_sentence(layer, found))
@@ -187,7 +190,9 @@ def _tell(found: Learned, files: LearnFiles) -> None:
             write("", rests_table(layer))
     write("")
     write_prose("How good are they on rows that were not seen?", style="bold")
-    write_prose(words.headline(found), *words.comparison_sentences(found))
+    write_prose(
+        words.headline(found), *words.class_sentences(found), *words.comparison_sentences(found)
+    )
     write("", method_table(found), "")
     remarks = (f"{score.title}: {score.remark}" for score in found.methods if score.remark)
     write_prose(*remarks, style="dim")

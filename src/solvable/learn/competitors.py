@@ -267,6 +267,11 @@ class RbfClassifier(ClassifierMixin, _Rbf):
         self._fit_outputs(X, np.eye(len(self.classes_))[codes])
         return self
 
+    def decision_function(self, X: np.ndarray) -> np.ndarray:
+        """Outputs, shape (n,) for two classes, (n, C) for more."""
+        outputs = self._outputs(X)
+        return outputs[:, 1] - outputs[:, 0] if outputs.shape[1] == 2 else outputs
+
     def predict(self, X: np.ndarray) -> np.ndarray:
         """Predicted classes, shape (n,)."""
         return np.asarray(self.classes_[np.argmax(self._outputs(X), axis=1)])

@@ -32,6 +32,8 @@ class MethodLine:
     left: float | None
     right: float | None
     dot: float | None
+    balanced: str
+    auc: str
 
 
 def method_lines(found: Learned) -> list[MethodLine]:
@@ -58,7 +60,11 @@ def method_lines(found: Learned) -> list[MethodLine]:
                 words.difference_text(score),
                 score.verdict or "",
                 score.remark,
-                *places,
+                left=places[0],
+                right=places[1],
+                dot=places[2],
+                balanced=words.percent(score.balanced_error),
+                auc=words.area_text(score),
             )
         )
     return lines
@@ -91,6 +97,7 @@ def _html(found: Learned, command: str, model: str) -> str:
     return environment.get_template("learn.html.jinja").render(
         found=found,
         words=words,
+        unequal=any(score.balanced_error is not None for score in found.methods),
         generator=f"{GENERATOR} {version('solvable')}",
         lines=method_lines(found),
         shown=shown,

@@ -11,9 +11,6 @@ from solvable.learn.folds import identical_rows, united
 NEIGHBOURS = 30
 """Rows next to each that say how far apart rows usually are."""
 
-FEW_VALUES = 20
-"""Distinct values up to which a column is taken for classes or counts."""
-
 MOST_COMPARED = 20_000
 """Rows up to which all pairs are compared."""
 
@@ -21,23 +18,32 @@ TOLD = 0.02
 """Error, or variance not explained, below which one column alone is said to tell the target."""
 
 
+def continuous_columns(X: np.ndarray) -> np.ndarray:
+    """Columns in which rows do not agree by chance: more than half of their values are distinct, (d,)."""
+    return np.array([2 * len(np.unique(column)) > len(column) for column in X.T], dtype=bool)
+
+
 def near_copies(X: np.ndarray) -> np.ndarray:
-    """First row of each group of equal or nearly equal rows, shape (n,)."""
+    """First row of each group of equal or nearly equal rows, shape (n,).
+
+    Rows that agree in columns of few values alone may do so by chance, and are no copies.
+    """
     groups = identical_rows(X)
     heads = np.unique(groups)
+    continuous = continuous_columns(X[heads])
+    if not continuous.any():
+        return np.arange(len(X))
     count = min(NEIGHBOURS, (len(heads) - 1) // 2)
     if count < 4 or len(heads) > MOST_COMPARED:
         return groups
     from sklearn.neighbors import NearestNeighbors
 
-    different = X[heads]
-    # Columns of few values say whether rows may be copies, not how near they are: rows that agree in
-    # them are as near as the other columns make them.
-    few = np.array([len(np.unique(column)) <= FEW_VALUES for column in different.T])
+    # The other columns say whether rows may be copies, not how near they are: rows that agree in them are
+    # as near as the continuous ones make them.
     cells = np.zeros(len(heads), dtype=np.int64)
-    if few.any() and not few.all():
-        cells = identical_rows(different[:, few])
-        different = different[:, ~few]
+    if not continuous.all():
+        cells = identical_rows(X[heads][:, ~continuous])
+    different = X[heads][:, continuous]
     scale = different.std(axis=0)
     Z = (different[:, scale > 0] - different[:, scale > 0].mean(axis=0)) / scale[scale > 0]
     tree = NearestNeighbors(n_neighbors=count + 1).fit(Z)

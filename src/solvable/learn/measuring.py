@@ -68,7 +68,10 @@ class Measured:
     remark: str = ""  # what was done less than in full
     attribution: Attribution | None = None  # of the directions to columns, if it was asked for
     unseen: Unseen | None = None  # their signal on the test rows, if it was asked for
-    above: tuple[int, ...] = ()  # as n_significant, by the ratio to their null alone
+    above: tuple[int, ...] = ()  # as n_significant, whether or not all permutations agree
+    scores: np.ndarray | None = (
+        None  # output for the test rows, the larger the likelier class 1 of two
+    )
 
 
 def measure(task: Task) -> Measured:
@@ -93,7 +96,9 @@ def measure(task: Task) -> Measured:
         try:
             model = method.choose(X, y) if method.choose else method.make()
             model.fit(X, y)
-            predicted = model.predict(X_test) if len(split.y_test) else np.empty(0)
+            tested = len(split.y_test) > 0
+            predicted = model.predict(X_test) if tested else np.empty(0)
+            scores = None if task.design.regression or not tested else _scores(model, X_test)
         except SolvableError as error:
             if task.method == LEARNED:
                 raise
@@ -122,7 +127,20 @@ def measure(task: Task) -> Measured:
         made,
         unseen,
         tuple(report.n_kept_above for report in reports),
+        scores,
     )
+
+
+def _scores(model: Any, X: np.ndarray) -> np.ndarray | None:
+    """Output of a classifier of two classes; None if it has none."""
+    if hasattr(model, "decision_function"):
+        found = np.asarray(model.decision_function(X), dtype=np.float64)
+    elif hasattr(model, "predict_proba"):
+        found = np.asarray(model.predict_proba(X), dtype=np.float64)
+        found = found[:, 1] if found.shape[1] == 2 else found
+    else:
+        return None
+    return found if found.ndim == 1 else None
 
 
 def _can_be_narrow(X: np.ndarray) -> bool:

@@ -41,6 +41,17 @@ class MethodScore:
         Whether its error is below that of the constant, all methods tested together.
     remark : str
         Why it was not measured, or on fewer rows, or tuned less; empty otherwise.
+    balanced_error : float or None
+        Mean over classes of the rate of wrong predictions among the rows of the class; where the largest
+        class has more than 80 % of the rows.
+    auc : float or None
+        Share of pairs of a row of each class that the output orders rightly (area under the ROC curve),
+        mean over folds; there too, for two classes.
+    never : tuple of str
+        Classes that it predicts for no row, where the largest class has more than 80 % of the rows.
+    recommended : bool
+        Whether it is the one to use: the simplest of those whose error is within one standard error, on
+        the same rows, of the smallest.
     """
 
     key: str
@@ -58,6 +69,10 @@ class MethodScore:
     verdict: Verdict | None = None
     beats_constant: bool = False
     remark: str = ""
+    balanced_error: float | None = None
+    auc: float | None = None
+    never: tuple[str, ...] = ()
+    recommended: bool = False
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -20,6 +21,23 @@ from solvable.learn.intervals import (
 from solvable.learn.measuring import Measured
 from solvable.learn.results import CurvePoint, Expected, MethodScore, Outlook, Verdict
 
+LARGEST_SHARE = 0.8
+"""Share of the largest class beyond which an error alone says little."""
+
+ONE_ERROR = 0.6827
+"""Confidence of an interval of one standard error to either side."""
+
+SIMPLEST = (
+    "ridge",
+    "multi-index",
+    "learned-features",
+    "rbf",
+    "nngp",
+    "lazy-features",
+    "trees",
+)
+"""Methods by how simple their functions are to read."""
+
 
 class Losses:
     """Loss of each test row: wrong or not, or the squared error over the variance of the target."""
@@ -34,6 +52,13 @@ class Losses:
     ) -> None:
         self.y, self.folds, self.regression, self.clusters = y, folds, regression, clusters
         self.variance = float(np.var(y[folds >= 0])) if regression else 1.0
+
+    @property
+    def is_unequal(self) -> bool:
+        """Whether one class has nearly all tested rows."""
+        if self.regression:
+            return False
+        return bool(np.mean(self.y == np.bincount(self.y).argmax()) > LARGEST_SHARE)
 
     def of_fold(self, fold: int, predicted: np.ndarray) -> np.ndarray:
         """Losses of the rows of a fold, in the order of the rows."""
@@ -54,6 +79,10 @@ class Losses:
     def interval(self, losses: np.ndarray) -> Interval:
         """Mean loss with its interval."""
         if self.clusters is not None:
+            if not self.regression and losses.min() == losses.max():
+                # Nothing or everything is wrong: as many clusters say so, not as many rows.
+                number = len(np.unique(self.clusters))
+                return wilson_interval(number * int(losses[0]), number)
             found = clustered_interval(losses, self.clusters)
             top = np.inf if self.regression else 1.0
             return found._replace(lower=max(found.lower, 0.0), upper=min(found.upper, top))
@@ -71,7 +100,10 @@ class Losses:
 
 
 def score_methods(
-    compared: Sequence[Method], measured: Mapping[str, Sequence[Measured]], losses: Losses
+    compared: Sequence[Method],
+    measured: Mapping[str, Sequence[Measured]],
+    losses: Losses,
+    labels: Sequence[str] = (),
 ) -> tuple[MethodScore, ...]:
     """Errors of all methods from one fit per fold, and how they compare with learned features."""
     of_rows = {method.key: losses.of_all(measured[method.key]) for method in compared}
@@ -93,8 +125,63 @@ def score_methods(
                 difference_upper=gap.upper,
                 verdict=verdict,
             )
+        if of_rows[method.key] is not None and losses.is_unequal:
+            score = replace(score, **_of_classes(measured[method.key], losses, labels))
         scores.append(replace(score, beats_constant=method.key in beating))
-    return tuple(scores)
+    chosen = _by_area(scores, losses) if losses.is_unequal else None
+    if chosen is None:
+        chosen = _by_error(known, losses) if beating else ""
+    return tuple(replace(score, recommended=score.key == chosen) for score in scores)
+
+
+def _by_error(known: Mapping[str, np.ndarray], losses: Losses) -> str:
+    """The simplest method whose loss is within one standard error of the smallest, on the same rows."""
+    best = min(known, key=lambda key: float(known[key].mean()))
+    for key in SIMPLEST:
+        # One standard error to either side covers two thirds.
+        if key == best or (
+            key in known and losses.difference(known[key], known[best], ONE_ERROR).lower <= 0
+        ):
+            return key
+    return ""  # the constant is the best
+
+
+def _by_area(scores: Sequence[MethodScore], losses: Losses) -> str | None:
+    """The same by the area under the ROC curve; None for more than two classes or one that is all."""
+    areas = {score.key: score.auc for score in scores if score.auc is not None}
+    if not areas:
+        return None
+    best = max(areas.values())
+    # Hanley and McNeil 1982, of m and n rows:
+    # (A (1 - A) + (m - 1) (A / (2 - A) - A^2) + (n - 1) (2 A^2 / (1 + A) - A^2)) / m n.
+    m, n = sorted(np.bincount(losses.y[losses.folds >= 0])[:2])
+    spread = best * (1 - best) + (m - 1) * (best / (2 - best) - best**2)
+    spread += (n - 1) * (2 * best**2 / (1 + best) - best**2)
+    error = float(np.sqrt(spread / (m * n)))
+    if best < 0.5 + 2 * error:
+        return ""
+    return next(key for key in SIMPLEST if areas.get(key, 0.0) >= best - error)
+
+
+def _of_classes(fits: Sequence[Measured], losses: Losses, labels: Sequence[str]) -> dict[str, Any]:
+    """Balanced error, area under the ROC curve of two classes, and classes that are never predicted."""
+    from sklearn.metrics import roc_auc_score
+
+    y = np.concatenate([losses.y[losses.folds == fit.fold] for fit in fits])
+    predicted = np.concatenate([fit.predicted for fit in fits])
+    classes = np.unique(y)
+    wrong = [float(np.mean(predicted[y == one] != one)) for one in classes]
+    areas = []
+    for fit in fits:
+        true = losses.y[losses.folds == fit.fold]
+        if fit.scores is not None and len(np.unique(true)) == 2 == len(classes):
+            areas.append(float(roc_auc_score(true, fit.scores)))
+    never = tuple(labels[int(one)] for one in classes if not np.any(predicted == one))
+    return {
+        "balanced_error": float(np.mean(wrong)),
+        "auc": float(np.mean(areas)) if areas else None,
+        "never": never,
+    }
 
 
 def _differences(

@@ -69,6 +69,8 @@ def shares_as_csv(found: Learned) -> str:
 def method_table(found: Learned) -> Table:
     """The errors of all methods, learned features first."""
     numbers = _numbers("error", "95 % interval", "difference, points")
+    unequal = any(score.balanced_error is not None for score in found.methods)
+    numbers += _numbers("balanced", "AUC") if unequal else []
     table = Table("method", *numbers, Column("", wrap=False))
     for score in found.methods:
         value, interval = words.percents(score.error, score.lower, score.upper)
@@ -76,7 +78,10 @@ def method_table(found: Learned) -> Table:
             words.VERDICTS[score.verdict] if score.verdict else score.remark and "not measured"
         )
         style = "bold" if score is found.methods[0] else ""
-        table.add(score.title, value, interval, words.difference_text(score), verdict, style=style)
+        cells = [value, interval, words.difference_text(score)]
+        if unequal:
+            cells += [words.percent(score.balanced_error), words.area_text(score)]
+        table.add(score.title, *cells, verdict, style=style)
     return table
 
 

@@ -137,3 +137,7 @@ class TreesClassifier(ClassifierMixin, _Trees):
     def predict(self, X: np.ndarray) -> np.ndarray:
         """Predicted classes, shape (n,)."""
         return np.asarray(self.classes_[self.model_.predict(X)])
+
+    def predict_proba(self, X: np.ndarray) -> np.ndarray:
+        """Estimated probabilities of the classes, shape (n, C)."""
+        return np.asarray(self.model_.predict_proba(X))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from solvable.learn.request import LEAST_ROWS
@@ -55,6 +56,58 @@ def subject(found: Learned) -> str:
     if found.is_regression:
         return f"{what}, a number to predict: {found.target!r}"
     return f"{what}, {len(found.class_labels)} classes of {found.target!r}"
+
+
+def recommendation(found: Learned) -> str:
+    """The method to use, and why, in a sentence or two."""
+    chosen = next((score for score in found.methods if score.recommended), None)
+    if chosen is None:
+        constant = next(score for score in found.methods if score.key == "constant")
+        return f"Use none of these models: none is shown to do better than {constant.title}."
+    stored = "" if chosen is found.learned else " The stored model is that of the learned features."
+    if chosen.auc is not None:
+        best = max(found.methods, key=lambda score: score.auc or 0.0)
+        value, least = area_text(chosen), f"the largest AUC ({best.title}, {area_text(best)})"
+        reason = f"its AUC of {value} is the largest"
+        stored = (
+            " Its outputs order the rows; choose the output from which a row counts as of the smaller "
+            f"class by what errors cost.{stored}"
+        )
+    else:
+        best = min(found.methods, key=lambda one: math.inf if one.error is None else one.error)
+        value, least = percent(chosen.error), f"the smallest ({best.title}, {percent(best.error)})"
+        reason = f"its error of {value} is the smallest"
+    if chosen is not best:
+        reason = (
+            f"{reason.split(' is ')[0]} is within one standard error of {least}, and it is the simplest "
+            "of such methods"
+        )
+    return f"Use {chosen.title}: {reason}.{stored}"
+
+
+def area_text(score: MethodScore) -> str:
+    """The area under the ROC curve, or a dash."""
+    return "–" if score.auc is None else f"{score.auc:.3f}"
+
+
+def class_sentences(found: Learned) -> list[str]:
+    """What the error hides where one class has nearly all rows."""
+    shown = [score for score in found.methods if score.balanced_error is not None]
+    if not shown:
+        return []
+    sentences = [
+        "One class has more than 80 % of the rows, so that predicting it alone is seldom wrong: see the "
+        "balanced error, the mean of the errors of the classes"
+        + (", and the AUC." if any(score.auc is not None for score in shown) else ".")
+    ]
+    blind: dict[tuple[str, ...], list[str]] = {}
+    for score in shown:
+        if score.never and score.key != "constant":
+            blind.setdefault(score.never, []).append(score.title)
+    for classes, titles in blind.items():
+        named = ", ".join(map(repr, classes[:3])) + (" and others" if len(classes) > 3 else "")
+        sentences.append(f"Never predicted is {named} by: {'; '.join(titles)}.")
+    return sentences
 
 
 def headline(found: Learned) -> str:
@@ -123,12 +176,13 @@ def signal_sentence(layer: LayerFound, found: Learned) -> str:
     verb = "direction that carries" if layer.directions == 1 else "directions that carry"
     low, high = min(layer.directions_in_folds), max(layer.directions_in_folds)
     folds = f"{low}" if low == high else f"{low} to {high}"
+    apart = "" if low <= layer.directions <= high else ", as the count varies with the rows"
     limit = ""
     if any(_is_open(signal, layer) for signal in layer.signals):
         limit = " The weakest tested is still above the threshold, so there may be more."
     return (
         f"{where} found {layer.directions} {verb} signal about {found.target!r} in "
-        f"{found.n_samples} rows ({folds} in the rows outside each fold): each is more than "
+        f"{found.n_samples} rows ({folds} in the fewer rows outside each fold{apart}): each is more than "
         f"{layer.threshold:g} times as strong as with shuffled targets.{limit}"
     )
 

@@ -1,0 +1,133 @@
+"""Which rows are learned from, and which of them are tested together."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from solvable.arrays import random_stream
+from solvable.data import Dataset
+from solvable.errors import InvalidData
+from solvable.learn.folds import deal_folds, deal_groups, deal_times, united
+from solvable.learn.leaks import continuous_columns, near_copies
+from solvable.learn.request import LEAST_ROWS, Request
+
+STRETCHES = 20
+"""Stretches of time that stand for independent ones: what lasts longer than one is not seen."""
+
+
+def check_rows(dataset: Dataset) -> None:
+    """Raise :class:`InvalidData` if there are too few rows to hold some back."""
+    if dataset.n_samples < LEAST_ROWS:
+        raise InvalidData(
+            f"{dataset.name} has {dataset.n_samples} rows with a target; allowed: at least "
+            f"{LEAST_ROWS}, as some must be held back to test. Add rows."
+        )
+
+
+def used_rows(dataset: Dataset, request: Request) -> tuple[np.ndarray, list[str]]:
+    """Rows that are used, in order, and sentences about the others."""
+    n, most, notes = dataset.n_samples, request.rows, []
+    rows = without_copies(dataset)
+    if len(rows) < n:
+        notes.append(
+            f"dropped {n - len(rows)} of {n} rows: equal to another row in every column, target included"
+        )
+        if len(rows) < LEAST_ROWS:
+            raise InvalidData(
+                f"{dataset.name} has {len(rows)} different rows; allowed: at least {LEAST_ROWS}. Add "
+                "rows."
+            )
+    if len(rows) > most:
+        notes.append(
+            f"learned from {most} of {len(rows)} rows, drawn at random; --rows sets how many"
+        )
+        rows = rows[np.sort(random_stream(request.seed, "rows").permutation(len(rows))[:most])]
+    return rows, notes
+
+
+def without_copies(dataset: Dataset) -> np.ndarray:
+    """Rows that are left when copies are used once; rows that are equal by chance stay."""
+    first = dataset.identical_rows()
+    heads, counts = np.unique(first, return_counts=True)
+    n = len(first)
+    if len(heads) == n:
+        return np.arange(n)
+    # Two rows do not agree in a continuous column by chance, nor do two images.
+    table = dataset.table.rows(heads)
+    columns = [table.column(name) for name in table.order]
+    if dataset.kind == "regression":
+        columns.append(dataset.y[heads])
+    if dataset.image_shape is not None or any(map(_is_continuous, columns)):
+        return heads
+    # Rows of few values agree by chance; that all of them occur twice, or thrice, is none.
+    times = math.gcd(*counts.tolist())
+    kept = dict(zip(heads.tolist(), (counts // times).tolist(), strict=True))
+    seen: dict[int, int] = {}
+    place = np.empty(n, dtype=np.int64)
+    for row, head in enumerate(first.tolist()):
+        place[row] = seen[head] = seen.get(head, -1) + 1
+    return np.flatnonzero(place < np.array([kept[head] for head in first.tolist()]))
+
+
+def _is_continuous(column: np.ndarray) -> bool:
+    texts = column.dtype == object
+    values = np.array(["" if cell is None else str(cell) for cell in column]) if texts else column
+    return bool(continuous_columns(values[:, None])[0])
+
+
+class DealtRows:
+    """Folds of rows, and which of them depend on one another."""
+
+    def __init__(self, dataset: Dataset, rows: np.ndarray, request: Request) -> None:
+        self.rows, self.notes = rows, list[str]()
+        self.groups = None if dataset.groups is None else dataset.groups[rows]
+        self.times = None if dataset.times is None else dataset.times[rows]
+        self.classes = None if dataset.kind == "regression" else dataset.y[rows]
+        self.together = near_copies(dataset.X[rows])
+        self.copies = len(rows) - len(np.unique(self.together))
+        self.folds = self._dealt(dataset.name, request)
+
+    def _dealt(self, name: str, request: Request) -> np.ndarray:
+        """Fold of each row; -1 for rows that come before any that are tested."""
+        folds, seed = request.folds, request.seed
+        if self.times is not None:
+            if self.copies:
+                self.notes.append(f"{self.copies} rows repeat another row, or nearly so")
+            return deal_times(folds, self.times)
+        if self.copies:
+            self.notes.append(
+                f"{self.copies} rows repeat another row, or nearly so; copies stay together, so that no "
+                "test row has its copy among the training rows"
+            )
+        if self.groups is None:
+            return deal_folds(folds, self.together, self.classes, seed=seed)
+        first = np.unique(self.groups, return_index=True, return_inverse=True)
+        links = np.concatenate([first[1][first[2]], self.together])
+        n = len(self.rows)
+        self.together = united(n, np.tile(np.arange(n), 2), links)
+        number = len(np.unique(self.together))
+        if number < 2 * folds:
+            raise InvalidData(
+                f"{name} has {number} groups of rows; allowed: at least {2 * folds}, two a fold. Use "
+                "fewer folds with --folds, or another column."
+            )
+        self.notes.append(f"{number} groups of rows, each tested as a whole")
+        return deal_groups(folds, self.together, self.classes, seed=seed)
+
+    def train(self, fold: int) -> np.ndarray:
+        """Rows that the rows of a fold are predicted from."""
+        if self.times is None:
+            return np.flatnonzero(self.folds != fold)
+        return np.flatnonzero(self.folds < fold)
+
+    def clusters(self) -> np.ndarray | None:
+        """Which tested rows may depend on one another; None for none."""
+        tested = self.folds >= 0
+        if self.times is not None:
+            order = np.argsort(np.argsort(self.times[tested], kind="stable"))
+            return np.asarray(order * STRETCHES // len(order))
+        if self.groups is not None or self.copies:
+            return np.asarray(self.together[tested])
+        return None

@@ -1,0 +1,115 @@
+"""The method to use, and what an error hides where one class has nearly all rows."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.metrics import balanced_accuracy_score, roc_auc_score
+
+from solvable.data import load
+from solvable.learn import Request, learn, words
+from solvable.learn.competitors import LEARNED, Method
+from solvable.learn.measuring import Measured
+from solvable.learn.scoring import Losses, score_methods
+from solvable.learn.tables import method_table
+
+
+def methods_of(keys):
+    return [Method(key, key, "", lambda: None) for key in keys]
+
+
+def fits_of(predictions, scores=None):
+    return {
+        key: [Measured(key, 0, 10, np.asarray(one), scores=None if scores is None else scores[key])]
+        for key, one in predictions.items()
+    }
+
+
+def test_the_simplest_of_those_near_the_best_is_recommended():
+    # Squared errors of 400 rows that differ by noise alone, and one that is twice as large.
+    rng = np.random.default_rng(0)
+    y = rng.standard_normal(400)
+    noise = rng.standard_normal(400)
+    predictions = {
+        LEARNED: y + 0.5 * noise,
+        "ridge": y + 0.5 * noise + 0.02 * rng.standard_normal(400),
+        "rbf": y + 0.499 * noise,
+        "constant": np.zeros(400),
+    }
+    losses = Losses(y, np.zeros(400, dtype=int), regression=True)
+    # The Gaussian kernel is better by a sure trifle, so that no other is within its standard error.
+    scores = score_methods(methods_of(predictions), fits_of(predictions), losses)
+    assert [score.key for score in scores if score.recommended] == ["rbf"]
+    predictions["rbf"] = y + 0.5 * noise + 0.02 * rng.standard_normal(400)
+    scores = score_methods(methods_of(predictions), fits_of(predictions), losses)
+    errors = {score.key: score.error for score in scores}
+    assert [score.key for score in scores if score.recommended] == ["ridge"]
+    assert errors["ridge"] - min(errors.values()) < 0.01
+    predictions["ridge"] = y + 0.7 * noise
+    scores = score_methods(methods_of(predictions), fits_of(predictions), losses)
+    assert [score.key for score in scores if score.recommended] == [LEARNED]
+
+
+def test_nothing_is_recommended_where_nothing_beats_the_constant():
+    rng = np.random.default_rng(1)
+    y = rng.standard_normal(100)
+    predictions = {LEARNED: rng.standard_normal(100), "constant": np.zeros(100)}
+    losses = Losses(y, np.zeros(100, dtype=int), regression=True)
+    scores = score_methods(methods_of(predictions), fits_of(predictions), losses)
+    assert not any(score.recommended for score in scores)
+
+
+@pytest.fixture(scope="module")
+def rare(tmp_path_factory):
+    """Forty of 1,240 rows are in the second class."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((1240, 6))
+    strength = X[:, 0] + X[:, 1] * X[:, 2] + 0.8 * rng.standard_normal(1240)
+    y = np.where(strength > np.sort(strength)[-41], "rare", "common")
+    path = tmp_path_factory.mktemp("rare") / "rare.csv"
+    lines = [
+        ",".join([*(f"{cell:.5f}" for cell in row), label]) for row, label in zip(X, y, strict=True)
+    ]
+    path.write_text("\n".join(["a,b,c,d,e,f,y", *lines]))
+    data = load(str(path), target="y")
+    return data, learn(data, Request(folds=3))
+
+
+def test_balanced_error_and_area_are_those_of_scikit_learn(rare):
+    data, found = rare
+    score = found.learned
+    expected = 1 - balanced_accuracy_score(data.y, found.predictions)
+    assert score.balanced_error == pytest.approx(expected)
+    truth = np.array([0, 0, 1, 1, 1, 0])
+    outputs = np.array([0.1, 0.4, 0.3, 0.9, 0.8, 0.2])
+    y = np.concatenate([truth, np.zeros(40, dtype=int)])
+    predictions = {LEARNED: np.zeros(46, dtype=int), "constant": np.zeros(46, dtype=int)}
+    ranks = {LEARNED: np.concatenate([outputs, np.linspace(-1, 0, 40)]), "constant": np.zeros(46)}
+    losses = Losses(y, np.zeros(46, dtype=int), regression=False)
+    first, last = score_methods(
+        methods_of(predictions), fits_of(predictions, ranks), losses, ["no", "yes"]
+    )
+    assert first.auc == pytest.approx(roc_auc_score(y, ranks[LEARNED]))
+    assert last.auc == pytest.approx(0.5)
+    assert first.never == ("yes",)
+
+
+def test_a_rare_class_is_not_hidden_by_the_error(rare):
+    _, found = rare
+    constant = next(score for score in found.methods if score.key == "constant")
+    assert constant.error < 0.05
+    assert constant.balanced_error == pytest.approx(0.5)
+    assert found.learned.auc > 0.8
+    # The error alone would recommend nothing.
+    assert not any(score.beats_constant for score in found.methods)
+    (chosen,) = [score for score in found.methods if score.recommended]
+    assert words.recommendation(found).startswith(f"Use {chosen.title}: its AUC of ")
+    assert "Never predicted is 'rare' by: " in " ".join(words.class_sentences(found))
+    assert "balanced" in [column.name for column in method_table(found).columns]
+
+
+def test_equal_classes_have_neither(tmp_path):
+    found = learn(load("iris"), Request(folds=2))
+    assert all(score.balanced_error is None and score.auc is None for score in found.methods)
+    assert not words.class_sentences(found)
+    assert words.recommendation(found).startswith("Use ")
