@@ -229,9 +229,9 @@ def test_a_competitor_that_cannot_be_fitted_says_why(monkeypatch):
 
 
 def test_memory_that_cannot_fit_is_refused_before_anything_is_fitted(monkeypatch):
-    from solvable.learn import learning
+    from solvable.learn import plan
 
-    monkeypatch.setattr(learning, "available_bytes", lambda: 1e4)
+    monkeypatch.setattr(plan, "available_bytes", lambda: 1e4)
     with pytest.raises(MemoryLimitExceeded, match="--rows"):
         learn(load("iris"), Request(folds=2))
 

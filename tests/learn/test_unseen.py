@@ -135,14 +135,14 @@ def test_directions_rest_on_the_columns_that_decide(tmp_path):
 
 @pytest.mark.slow
 def test_columns_of_noise_are_named_in_at_most_five_of_a_hundred_tables(tmp_path, monkeypatch):
-    import solvable.learn.learning
     import solvable.learn.measuring
+    import solvable.learn.plan
     from solvable.learn.competitors import methods
 
     def few(design):
         return tuple(one for one in methods(design) if one.key in ("learned-features", "constant"))
 
-    monkeypatch.setattr(solvable.learn.learning, "methods", few)
+    monkeypatch.setattr(solvable.learn.plan, "methods", few)
     monkeypatch.setattr(solvable.learn.measuring, "methods", few)
     wrong, right, carried = [], 0, 0
     for seed in range(1000, 1100):

@@ -58,7 +58,7 @@ class Losses:
         """Whether one class has nearly all tested rows."""
         if self.regression:
             return False
-        return bool(np.mean(self.y == np.bincount(self.y).argmax()) > LARGEST_SHARE)
+        return bool(np.unique(self.y, return_counts=True)[1].max() > LARGEST_SHARE * len(self.y))
 
     def of_fold(self, fold: int, predicted: np.ndarray) -> np.ndarray:
         """Losses of the rows of a fold, in the order of the rows."""
@@ -154,7 +154,7 @@ def _by_area(scores: Sequence[MethodScore], losses: Losses) -> str | None:
     best = max(areas.values())
     # Hanley and McNeil 1982, of m and n rows:
     # (A (1 - A) + (m - 1) (A / (2 - A) - A^2) + (n - 1) (2 A^2 / (1 + A) - A^2)) / m n.
-    m, n = sorted(np.bincount(losses.y[losses.folds >= 0])[:2])
+    m, n = sorted(np.unique(losses.y[losses.folds >= 0], return_counts=True)[1])
     spread = best * (1 - best) + (m - 1) * (best / (2 - best) - best**2)
     spread += (n - 1) * (2 * best**2 / (1 + best) - best**2)
     error = float(np.sqrt(spread / (m * n)))
