@@ -29,8 +29,15 @@ from solvable.networks.lofi import NeuralLoFiClassifier, NeuralLoFiRegressor
 FEW_ROWS = 1000
 """Training rows up to which it is measured whether directions help."""
 
-ALL_INPUTS = 0.999
-"""Share of the inputs in a lift that leaves directions out."""
+FEW_DIRECTIONS = 10
+"""Directions up to which it is measured of more rows as well."""
+
+REMARKS = {
+    "directions": "",
+    "columns": "directions left out where training rows do better without them",
+    "straight": "directions left out, and a straight last layer, where training rows do better so",
+}
+"""Last layers, and what is said of a network that has them."""
 
 LEARNED = "learned-features"
 """Key of the method that the others are compared with."""
@@ -66,30 +73,46 @@ class Design:
         filtered = [filtered_block(self.width) for _ in range(self.layers)]
         return [Block(None, self.width), *filtered]
 
-    def chosen_network(self, X: np.ndarray, y: np.ndarray) -> Any:
-        """The network that learns features, with its directions left out if few rows do better so."""
-        blocks = self.blocks
+    def fitted_network(self, X: np.ndarray, y: np.ndarray) -> Any:
+        """The network that learns features, fitted; of few rows with the last layer that suits them."""
+        network = None
+        if len(y) > FEW_ROWS:
+            network = self.network(self.blocks).fit(X, y)
+            if len(y) > KERNEL_SAMPLES or len(network.filters_[0].strengths) > FEW_DIRECTIONS:
+                return network
+        best = self._last_layer(X, y)
+        if best == "directions" and network is not None:
+            return network
+        network = self._with_last(best).fit(X, y)
+        network.remark_ = REMARKS[best]
+        return network
+
+    def _last_layer(self, X: np.ndarray, y: np.ndarray) -> str:
+        """What the last layer sees and is, by errors on rows that its directions were not found in."""
+        # Directions look better on the rows that they were found in than on others, and of few rows much
+        # better.
         parts = int(np.clip(2 * FEW_ROWS // len(y), 2, 5))
         classes = None if self.regression else np.unique(y, return_inverse=True)[1]
         folds = deal_folds(parts, np.arange(len(y)), classes, seed=self.seed)
-        if len(y) > FEW_ROWS or any(len(np.unique(y[folds != part])) < 2 for part in range(parts)):
-            return self.network(blocks)
-        # Directions look better on the rows that they were found in than on others, and of few rows much
-        # better: whether they help is measured on rows that they have not seen.
-        without = [blocks[0], *(replace(block, skip=ALL_INPUTS) for block in blocks[1:])]
-        losses = []
-        for tried in (blocks, without):
-            total = 0.0
-            for part in range(parts):
-                inside = folds != part
-                model = self.network(tried).fit(X[inside], y[inside])
+        losses = dict.fromkeys(REMARKS, 0.0)
+        for part in range(parts):
+            inside = folds != part
+            if len(np.unique(y[inside])) < 2:
+                return "directions"
+            for name in losses:
+                model = self._with_last(name).fit(X[inside], y[inside])
                 off = model.predict(X[~inside]) - y[~inside]
-                total += float(np.sum(off**2 if self.regression else off != 0))
-            losses.append(total)
-        network = self.network(blocks if losses[0] <= losses[1] else without)
-        if losses[1] < losses[0]:
-            network.remark_ = "directions left out where training rows do better without them"
-        return network
+                losses[name] += float(np.sum(off**2 if self.regression else off != 0))
+        return min(losses, key=lambda name: losses[name])
+
+    def _with_last(self, name: str) -> Any:
+        """The network with one of the last layers."""
+        blocks = self.blocks
+        if name != "directions":
+            blocks = [blocks[0], *(replace(block, skip=1.0) for block in blocks[1:])]
+        if name == "straight":
+            blocks[-1] = replace(blocks[-1], activation="identity", bias=0.0)
+        return self.network(blocks)
 
     @property
     def lazy_width(self) -> int:
@@ -120,7 +143,7 @@ class Method:
     make: Callable[[], Any]  # its estimator
     kernel_rows: int | None = None  # beyond these it is fitted to a random part of the rows
     narrow: bool = False  # whether it is fitted in single precision, for time
-    choose: Callable[[np.ndarray, np.ndarray], Any] | None = None  # its estimator for training rows
+    fit: Callable[[np.ndarray, np.ndarray], Any] | None = None  # where fitting takes a choice
 
 
 def methods(design: Design) -> tuple[Method, ...]:
@@ -140,7 +163,7 @@ def methods(design: Design) -> tuple[Method, ...]:
             "sees the columns too",
             lambda: design.network(design.blocks),
             narrow=design.width != math.inf,
-            choose=design.chosen_network,
+            fit=design.fitted_network,
         ),
         Method(
             "nngp",

@@ -94,8 +94,7 @@ def measure(task: Task) -> Measured:
         # That a filter found nothing is counted below, not warned of fold by fold.
         warnings.simplefilter("ignore")
         try:
-            model = method.choose(X, y) if method.choose else method.make()
-            model.fit(X, y)
+            model = method.fit(X, y) if method.fit else method.make().fit(X, y)
             tested = len(split.y_test) > 0
             predicted = model.predict(X_test) if tested else np.empty(0)
             scores = None if task.design.regression or not tested else _scores(model, X_test)

@@ -63,7 +63,7 @@ class Block:
         its columns with any other. Not in streams, nor of many classes at finite width.
     skip : float or "auto"
         Share of the power of the inputs of the lift that is made of the inputs of the lifts below the
-        filter, at least 0 and below 1; the rest is that of the kept coordinates. "auto": the part of the
+        filter, from 0 to 1; the rest is that of the kept coordinates. "auto": the part of the
         hidden directions that the kept ones are expected to miss, by their ratios to the null; for
         ``reduce="auto"``. A filter that finds no direction then leaves these inputs alone.
     bias : float
@@ -122,10 +122,8 @@ class Block:
             )
         if self.skip == "auto" and self.reduce != "auto":
             raise InvalidParameter("skip is 'auto' and reduce is not; set both to 'auto'.")
-        if self.skip != "auto" and not 0 <= float(self.skip) < 1:
-            raise InvalidParameter(
-                f"skip is {self.skip!r}; allowed: at least 0 and below 1, or 'auto'."
-            )
+        if self.skip != "auto" and not 0 <= float(self.skip) <= 1:
+            raise InvalidParameter(f"skip is {self.skip!r}; allowed: from 0 to 1, or 'auto'.")
         if not 0 <= self.bias < math.inf:
             raise InvalidParameter(
                 f"bias is {self.bias!r}; allowed: a finite number of at least 0."
