@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
 from solvable.arrays import random_stream
 from solvable.errors import InvalidParameter
 from solvable.frame.points import NO_PREDICTION, Metrics, listed
+from solvable.models.lofi.constant import predict_lifted_null, predict_published_filter
 from solvable.models.lofi.lift import activation_energies, predict_lifted_filter
-from solvable.models.lofi.null import predict_lifted_null
 from solvable.models.lofi.parameters import NeuralLoFiParameters
 from solvable.models.lofi.subspace_channel import SubspaceChannel
 from solvable.models.lofi.target import make_target
@@ -163,18 +164,18 @@ def _lifted(parameters: NeuralLoFiParameters, law: LabelLaw) -> Metrics:
     # The lower end is the upper end of the mirrored law.
     sign = 1.0 if law.strengths[0] >= 0 else -1.0
     facing = law if sign > 0 else law.mirrored()
-    lifted = predict_lifted_filter(
-        facing, ratio=parameters.ratio, activation=parameters.lift, dimension=parameters.n_inputs
-    )
+    size: dict[str, Any] = {"ratio": parameters.ratio, "dimension": d, "activation": parameters.lift}
+    raw = parameters.label_map == "raw"
+    if published:
+        lifted = predict_published_filter(facing, raw_labels=raw, **size)
+    else:
+        lifted = predict_lifted_filter(facing, **size)
     first = _first_moment_overlap(parameters, law)
     overlap = lifted.squared_overlap
     if parameters.features == "deflated":
         # The first moment takes its part of the direction with it.
         overlap *= 1 - first
-    null = predict_lifted_null(
-        law, ratio=parameters.ratio, dimension=d, activation=parameters.lift, centred=not published,
-        raw_labels=parameters.label_map == "raw",
-    )  # fmt: skip
+    null = predict_lifted_null(law, centred=not published, raw_labels=raw, **size)
     return {
         "eigenvalue": sign * lifted.eigenvalue,
         "bulk_edge": sign * lifted.next_eigenvalue,

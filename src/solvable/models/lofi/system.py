@@ -63,12 +63,13 @@ PRESETS = {
         "Samples that centring saves where a lift has a constant part; about a minute.",
         {
             "dimension": (24,),
-            "label_map": ("identity",),
-            "lift": ("relu", "gelu"),
+            "channel": ("square",),
+            "label_map": ("tanh",),
+            "lift": ("relu",),
             "features": ("as-published", "centred"),
-            "ratio": (2.0, 3.0, 4.5, 7.0, 11.0, 17.0, 26.0, 40.0),
+            "ratio": (2.0, 3.0, 4.5, 7.0, 11.0, 17.0, 27.0, 38.0, 47.0),
         },
-        replicates=8,
+        replicates=12,
     ),
     "paper": Preset(
         "Finer in samples, to n = 2000 for the subspace and its kernels; about two minutes.",
