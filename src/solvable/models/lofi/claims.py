@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from solvable.frame.agreement import Agreement, Cell, overlap_scatter
-from solvable.frame.claims import Claim, Finding, NotTestable
+from solvable.frame.claims import Claim, Finding, NotTestable, worst
 from solvable.frame.points import Point
 
 LU_LI = "Lu and Li, arXiv:1702.06435"
@@ -45,6 +45,63 @@ def mean_hidden_overlap(points: Sequence[Point]) -> Finding | NotTestable:
             "overlaps of hidden directions scatter by more than 8 %: more replicates"
         )
     return finding
+
+
+STANDS_OUT = 1.5
+"""A direction stands out where its eigenvalue is so many times the mean of the null."""
+
+
+def standing_out(group: Sequence[Point]) -> tuple[float, float, float] | None:
+    """Logarithms of n/d from which a direction stands out: predicted, measured, and its error."""
+    group = sorted(group, key=lambda point: point.setting.ratio)
+    x = np.log([point.setting.ratio for point in group])
+    names = ("eigenvalue", "null_eigenvalue")
+    means = np.array([[abs(float(point.mean(name))) for point in group] for name in names])
+    theory = np.array([[abs(float(point.predicted(name))) for point in group] for name in names])
+    errors = np.array([[float(point.standard_error(name)) for point in group] for name in names])
+    measured, predicted = (np.log(a[0] / a[1] / STANDS_OUT) for a in (means, theory))
+    # The last place at which it does not stand out by prediction, and the next one
+    below = np.flatnonzero(predicted < 0)
+    if not below.size or below[-1] + 1 == x.size:
+        return None
+    k = int(below[-1])
+    share = predicted[k] / (predicted[k] - predicted[k + 1])
+    place = float(x[k] + share * (x[k + 1] - x[k]))
+    # y(x) = y_predicted(x - delta) to first order, least squares, within a factor of 3 of that place
+    near = np.abs(x - place) < np.log(3)
+    slope = np.gradient(predicted, x)[near]
+    scatter = np.linalg.norm(errors / means, axis=0)[near]
+    weight = 1 / np.mean(scatter**2)
+    information = float(np.sum(slope**2) * weight)
+    delta = float(np.sum((predicted - measured)[near] * slope) * weight) / information
+    return place, place + delta, information**-0.5
+
+
+def saved_by_centring(points: Sequence[Point]) -> Finding | NotTestable:
+    """Factor between the samples from which a direction stands out, as published and centred."""
+    groups: dict[tuple[str, ...], dict[str, list[Point]]] = {}
+    for point in points:
+        if point.setting.lift != "none" and not point.refused and point.replicates > 1:
+            varies = ("ratio", "features")
+            key = tuple(str(v) for name, v in point.parameters.items() if name not in varies)
+            groups.setdefault(key, {}).setdefault(point.setting.features, []).append(point)
+    findings = []
+    for group in groups.values():
+        plain, centred = (standing_out(group.get(name, [])) for name in ("as-published", "centred"))
+        if plain is None or centred is None:
+            continue
+        expected, measured = (float(np.exp(plain[k] - centred[k])) for k in (0, 1))
+        error = measured * float(np.hypot(plain[2], centred[2]))
+        setting, count = group["centred"][0].setting, group["centred"][0].replicates
+        where = f"Closest to failing: {setting.lift} lift, d = {setting.n_inputs}."
+        tolerance = 0.15 * expected + 2.6 * error
+        findings.append(Finding(measured, expected, tolerance, error, count, detail=where))
+    if not findings:
+        return NotTestable(
+            "no lift is measured with features as published and centred at sample ratios on both sides "
+            "of where its direction stands out; run with --preset centring"
+        )
+    return worst(findings)
 
 
 def bounded(cell: Cell) -> bool:
@@ -87,6 +144,28 @@ CLAIMS = (
         because="Terms of order 1/d from fluctuating norms, and the profile at threshold.",
         scatter=overlap_scatter, where=lambda cell: cell.setting.lift != "none", power=0.15,
         missing="no point has a lift; run with --preset lift",
+    ),
+    Agreement(
+        "null-of-a-lift",
+        "With shuffled labels the largest eigenvalue is that of the constant times the noise of the "
+        "first moment, and of centred features the edge of the bulk.",
+        "null_eigenvalue", "derived", within=lambda cell: 0.03 + 1.5 / cell.setting.n_inputs,
+        because="Three per cent and 1.5/d, from fluctuating norms.", relative=True, power=0.3,
+        where=lambda cell: cell.setting.lift != "none",
+        missing="no point has a lift; run with --preset centring",
+    ),
+    Agreement(
+        "first-moment", "The first moment of a lift has the overlap of that of the inputs: no threshold.",
+        "first_moment_overlap", "derived", within=0.03, because="Corrections of order 1/d.",
+        scatter=overlap_scatter, where=lambda cell: cell.setting.lift != "none" and cell.expected > 0.2,
+        missing="no lift has a label with a linear part; run with --preset centring --set channel=sign "
+        "features=deflated",
+    ),
+    Claim(
+        "centring-saves-samples",
+        "Centred features show a direction above shuffled labels from fewer samples, by a factor that "
+        "grows like d where the activation has a constant part.",
+        "derived", "15 %: terms of order 1/d.", saved_by_centring, power=0.5,
     ),
     Claim(
         "hidden-overlap",

@@ -9,6 +9,8 @@ import numpy as np
 
 from solvable.frame.curves import Curve
 from solvable.frame.panels import MOST_CURVES, Panel, Trace
+from solvable.models.lofi.parameters import NeuralLoFiParameters
+from solvable.models.lofi.predict import label_law
 from solvable.plots.figure import Figure
 
 
@@ -43,8 +45,13 @@ def overlaps(curves: Sequence[Curve]) -> list[Figure]:
     if len(single) == 1:
         markers["weak_recovery_ratio"] = ""
     return replace(
-        OVERLAP, overlay=("channel", "lift", "noise", "dimension", *maps), markers=markers
+        OVERLAP, overlay=("channel", "lift", "features", "noise", "dimension", *maps), markers=markers
     )(single)
+
+
+def end_of(setting: NeuralLoFiParameters) -> float:
+    """Sign of the end of the spectrum that a direction belongs to."""
+    return 1.0 if label_law(setting).strengths[0] >= 0 else -1.0
 
 
 ENDS = [Trace("eigenvalue", "outlier"), Trace("bulk_edge", "edge")]
@@ -67,6 +74,19 @@ PANELS = (
         "eigenvalue times n",
         ENDS,
         "The leading eigenvalue at the direction's end, and the next one there (the edge of the bulk).",
+        when=of("single-index", lifted=True),
+    ),
+    Panel(
+        "null-after-lift",
+        "What a direction has to exceed",
+        "modulus of the eigenvalue, times n",
+        [
+            Trace("eigenvalue", "direction", scale=end_of),
+            Trace("null_eigenvalue", "largest with shuffled labels"),
+        ],
+        "A direction is found where its eigenvalue exceeds the largest of shuffled labels. With the "
+        "constant part of an activation in the features that is the noise of constant x linear, of order "
+        "sqrt(n); of centred features it is the edge of the bulk.",
         when=of("single-index", lifted=True),
     ),
     Panel(

@@ -32,8 +32,14 @@ METRICS = (
     "error",
     "kernel_error",
     "deep_kernel_error",
+    "null_eigenvalue",
+    "first_moment_overlap",
 )
 """Everything that a replicate may measure; None where a target has no such thing."""
+
+
+SHUFFLES = 4
+"""Orders of the labels behind the null of a replicate."""
 
 
 def measure(parameters: NeuralLoFiParameters, rng: np.random.Generator) -> Metrics:
@@ -49,7 +55,7 @@ def measure(parameters: NeuralLoFiParameters, rng: np.random.Generator) -> Metri
     if parameters.target == "hidden":
         return empty | _hidden(parameters, target, X, y)
     if parameters.lift != "none":
-        return empty | _lifted(parameters, target, X, y)
+        return empty | _lifted(parameters, target, X, y, rng)
     return empty | _single(parameters, target, X, y, rng)
 
 
@@ -83,7 +89,11 @@ def _single(
 
 
 def _lifted(
-    parameters: NeuralLoFiParameters, target: GaussianChannel, X: np.ndarray, y: np.ndarray
+    parameters: NeuralLoFiParameters,
+    target: GaussianChannel,
+    X: np.ndarray,
+    y: np.ndarray,
+    rng: np.random.Generator,
 ) -> Metrics:
     """The same after an infinitely wide lift; eigenvalues times n, overlap of the linear part."""
     from scipy.linalg import eigh
@@ -94,18 +104,48 @@ def _lifted(
     power = np.diag(inner).copy()
     factor = factorise_kernel(dual_kernel(parameters.lift, inner, power, power))
     # The constant of the activation makes the first eigenvalue, of no relevance to an even label.
-    skipped = int(activation_energies(parameters.lift)[0] > 1e-9)
-    matrix = factor.rows.T @ (T[:, None] * factor.rows)
+    published = parameters.features == "as-published"
+    skipped = int(published and activation_energies(parameters.lift)[0] > 1e-9)
+    R = factor.rows if published else factor.rows - factor.rows.mean(axis=0)
+    deflated = parameters.features == "deflated"
+    rows = _without_first_moment(R, T) if deflated else R
+    matrix = rows.T @ (T[:, None] * rows)
     size = len(matrix)
     values, B = eigh(matrix, subset_by_index=(size - 2 - skipped, size - 1))
     linear = X[factor.landmarks].T @ factor.dual(B[:, 1])
     overlap = float((target.direction @ linear) ** 2 / (linear @ linear))
+    # The linear part of sum_mu T_mu k(x_mu, x) is x . sum_mu T_mu x_mu, up to a factor.
+    first = X.T @ (T - (0.0 if published else T.mean()))
+    nulls = []
+    for _ in range(SHUFFLES):
+        shuffled = rng.permutation(T)
+        nulls.append(
+            _largest_modulus(_without_first_moment(R, shuffled) if deflated else R, shuffled)
+        )
     return {
         "eigenvalue": float(sign * values[1]),
         "bulk_edge": float(sign * values[0]),
         "squared_overlap": [overlap],
         "subspace_overlap": overlap,
+        "null_eigenvalue": float(np.mean(nulls)),
+        "first_moment_overlap": float((target.direction @ first) ** 2 / (first @ first)),
     }
+
+
+def _without_first_moment(R: np.ndarray, T: np.ndarray) -> np.ndarray:
+    """Features outside of the first moment, which is a direction of its own."""
+    first = R.T @ T
+    return np.asarray(R - np.outer(R @ first, first) / (first @ first))
+
+
+def _largest_modulus(R: np.ndarray, T: np.ndarray) -> float:
+    """Largest modulus among the eigenvalues of the sum of T z z^T."""
+    from scipy.sparse.linalg import LinearOperator, eigsh
+
+    size = R.shape[1]
+    operator = LinearOperator((size, size), matvec=lambda v: R.T @ (T * (R @ v.ravel())), dtype=float)
+    values = eigsh(operator, 1, which="LM", v0=np.ones(size), tol=1e-4, return_eigenvectors=False)
+    return float(np.abs(values[0]))
 
 
 def _hidden(

@@ -32,6 +32,9 @@ class NeuralLoFiParameters(Parameters):
     """Weights of the filter: raw labels, or a centred map of standardised ones."""
     lift: Literal["none", "relu", "tanh", "erf", "sigmoid", "gelu", "step"] = "none"
     """Activation of an infinitely wide lift before the filter of a single-index target."""
+    features: Literal["as-published", "centred", "deflated"] = "as-published"
+    """Features of the lift that the filter sees: as they are, less their mean over the samples, or less
+    the first moment (1/n) sum T z as well."""
     nuisance: int = Field(20, ge=1, le=1_000)
     """Strong irrelevant coordinates of a hidden target."""
     nuisance_variance: float = Field(10.0, gt=0, le=1e4)
@@ -60,6 +63,11 @@ class NeuralLoFiParameters(Parameters):
             )
         if self.lift != "none":
             self._check_lift()
+        elif self.features != "as-published":
+            raise ValueError(
+                f"features is '{self.features}' without a lift, whose inputs have mean zero; allowed: "
+                "as-published, or a lift such as lift=relu"
+            )
         return self
 
     def _check_lift(self) -> None:
@@ -92,4 +100,4 @@ class NeuralLoFiParameters(Parameters):
         text = f"n/d = {self.ratio:.3g}, target {self.target}"
         if self.target != "subspace":
             text += f", channel {self.channel}, label map {self.label_map}"
-        return text if self.lift == "none" else f"{text}, lift {self.lift}"
+        return text if self.lift == "none" else f"{text}, lift {self.lift}, features {self.features}"

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
 from solvable.arrays import random_stream
 from solvable.errors import InvalidParameter
 from solvable.frame.points import NO_PREDICTION, Metrics, listed
+from solvable.models.lofi.constant import predict_lifted_null, predict_published_filter
 from solvable.models.lofi.lift import activation_energies, predict_lifted_filter
 from solvable.models.lofi.parameters import NeuralLoFiParameters
 from solvable.models.lofi.subspace_channel import SubspaceChannel
@@ -146,29 +148,56 @@ def _projected(law: LabelLaw, share: float) -> LabelLaw:
 
 def _lifted(parameters: NeuralLoFiParameters, law: LabelLaw) -> Metrics:
     n, d = parameters.samples, parameters.n_inputs
-    if n > d**2:
+    if n > 2 * d**2:
         raise InvalidParameter(
             f"{n} samples in {d} dimensions show a lifted filter more than the linear part of its "
-            f"activation, to which the theory is confined; allowed: up to d^2 = {d**2} samples."
+            f"activation, to which the theory is confined; allowed: up to 2 d^2 = {2 * d**2} samples."
         )
-    if parameters.channel == "sign" and activation_energies(parameters.lift)[0] > 1e-9:
+    published = parameters.features == "as-published"
+    constant = activation_energies(parameters.lift)[0]
+    if parameters.channel == "sign" and published and constant > 1e-9:
         raise InvalidParameter(
             f"the constant of the lift {parameters.lift} mixes with the direction of an odd label, "
-            "which the theory leaves out; allowed: an even channel, or an odd lift, tanh or erf."
+            "which the theory leaves out; allowed: features=centred, an even channel, or an odd lift, "
+            "tanh or erf."
         )
     # The lower end is the upper end of the mirrored law.
     sign = 1.0 if law.strengths[0] >= 0 else -1.0
     facing = law if sign > 0 else law.mirrored()
-    lifted = predict_lifted_filter(
-        facing, ratio=parameters.ratio, activation=parameters.lift, dimension=parameters.n_inputs
-    )
+    size: dict[str, Any] = {"ratio": parameters.ratio, "dimension": d, "activation": parameters.lift}
+    raw = parameters.label_map == "raw"
+    if published:
+        lifted = predict_published_filter(facing, raw_labels=raw, **size)
+    else:
+        lifted = predict_lifted_filter(facing, **size)
+    first = _first_moment_overlap(parameters, law)
+    overlap = lifted.squared_overlap
+    if parameters.features == "deflated":
+        # The first moment takes its part of the direction with it.
+        overlap *= 1 - first
+    null = predict_lifted_null(law, centred=not published, raw_labels=raw, **size)
     return {
         "eigenvalue": sign * lifted.eigenvalue,
         "bulk_edge": sign * lifted.next_eigenvalue,
-        "squared_overlap": [lifted.squared_overlap],
-        "subspace_overlap": lifted.squared_overlap,
+        "squared_overlap": [overlap],
+        "subspace_overlap": overlap,
+        "null_eigenvalue": null,
+        "first_moment_overlap": first,
         "emergence_ratio": listed(np.array([lifted.emergence_ratio])),
     }
+
+
+def _first_moment_overlap(parameters: NeuralLoFiParameters, law: LabelLaw) -> float:
+    """Squared overlap of (1/n) sum T x with the direction."""
+    # m_s + noise along the direction, noise of variance tau_2 / n along the d - 1 others:
+    # (m^2 + (E[T^2 s^2] - m^2) / n) / (same + (d - 1) tau_2 / n), m = E[T s]. No threshold.
+    target = make_target(parameters, 0)
+    assert not isinstance(target, SubspaceChannel)
+    n, d = parameters.samples, parameters.n_inputs
+    mean = target.linear_strength(parameters.label_map)
+    own = float((law.probabilities * law.weights**2) @ law.second_moments[:, 0])
+    signal = mean**2 * (1 - 1 / n) + own / n
+    return signal / (signal + (d - 1) * law.weight_power / n)
 
 
 def chance(parameters: NeuralLoFiParameters, prediction: Metrics) -> Metrics:

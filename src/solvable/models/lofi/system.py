@@ -59,6 +59,18 @@ PRESETS = {
         },
         replicates=8,
     ),
+    "centring": Preset(
+        "Samples that centring saves where a lift has a constant part; about a minute.",
+        {
+            "dimension": (24,),
+            "channel": ("square",),
+            "label_map": ("tanh",),
+            "lift": ("relu",),
+            "features": ("as-published", "centred"),
+            "ratio": (2.0, 3.0, 4.5, 7.0, 11.0, 17.0, 27.0, 38.0, 47.0),
+        },
+        replicates=12,
+    ),
     "paper": Preset(
         "Finer in samples, to n = 2000 for the subspace and its kernels; about two minutes.",
         {
@@ -73,7 +85,7 @@ PRESETS = {
 system = System(
     name="neural-lofi",
     title="A label-weighted second moment finds features from definite sample sizes",
-    version="1",
+    version="2",
     parameters=NeuralLoFiParameters,
     measure="measure:measure",
     predict="predict:predict",
@@ -84,7 +96,7 @@ system = System(
         "samples per dimension n/d",
         ignore=("kernel_samples", "test_samples"),
         told=lambda setting: setting.place,
-        words={"channel": "{}", "label_map": "{}", "lift": "{} lift"},
+        words={"channel": "{}", "label_map": "{}", "lift": "{} lift", "features": "features {}"},
         margin=1.1,
         resolution=24,
     ),

@@ -190,22 +190,32 @@ class GaussianChannel:
 
     def law(self, label_map: LabelMap | str = "raw") -> LabelLaw:
         r"""Law of :math:`T(y)` with :math:`E[s^2\mid T]`, by quadrature."""
+        T, chance, s = self._joint(label_map)
+        return _gathered(T, chance, s**2)
+
+    def linear_strength(self, label_map: LabelMap | str = "raw") -> float:
+        r""":math:`E[T(y)s]`, the strength of the first moment along the direction."""
+        T, chance, s = self._joint(label_map)
+        return float((chance * T) @ s)
+
+    def _joint(self, label_map: LabelMap | str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Quadrature of the weight and the latent coordinate: weights T, chances, latents."""
         # Panels end where the channel jumps: exact to rounding for named channels without noise.
         s, chance = gaussian_quadrature(96, self._named.breakpoints)
-        y, squares = self.clean_label(s), s**2
+        y = self.clean_label(s)
         if self.noise and self._named.two_valued:
             y = np.concatenate([y, -y])
             chance = np.concatenate([chance * (1 - self.noise), chance * self.noise])
-            squares = np.tile(squares, 2)
+            s = np.tile(s, 2)
         elif self.noise:
             moved, share = gaussian_quadrature(24)
             y = (y[:, None] + self.noise * moved).ravel()
             chance = (chance[:, None] * share).ravel()
-            squares = np.repeat(squares, moved.size)
+            s = np.repeat(s, moved.size)
         raw = label_map == "raw"
         # Labels that do not vary are refused in either case.
         T = map_of_law(y, chance, "identity" if raw else label_map)
-        return _gathered(y if raw else T, chance, squares)
+        return (y if raw else T), chance, s
 
 
 def _gathered(T: np.ndarray, chance: np.ndarray, squares: np.ndarray) -> LabelLaw:

@@ -1,0 +1,218 @@
+r"""What the constant part of an activation does to a lifted filter: a pair of eigenvalues of its own."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from solvable.arrays import check_integer, check_positive
+from solvable.hermite import gaussian_quadrature
+from solvable.models.lofi.lift import LiftedPrediction, activation_energies, predict_lifted_filter
+from solvable.operators.activations import evaluate
+from solvable.spectra.edge_levels import FIRST, SECOND
+from solvable.spectra.label_law import LabelLaw
+
+
+def predict_lifted_null(
+    law: LabelLaw,
+    *,
+    ratio: float,
+    dimension: int,
+    activation: str = "relu",
+    centred: bool = False,
+    raw_labels: bool = False,
+) -> float:
+    r"""Mean of the largest modulus among the eigenvalues of a lifted filter of shuffled labels, times n.
+
+    With the constant :math:`c_0` of the activation in the features, this is one of a pair of
+    eigenvalues that the noise of the block constant x linear makes,
+
+    .. math:: \lambda^2-a\lambda-B^2=0,\qquad B^2=nc_0^2k\,\tau_2,\qquad
+        k=\frac{c_1^2}{1-c_1^2/(c_0^2d)}+c_*^2,
+
+    so about :math:`c_0\sqrt{n(c_1^2+c_*^2)\tau_2}`, whereas a direction of strength
+    :math:`\theta=E[T(s^2-1)]` is at about :math:`nc_1^2\theta/d`. It exceeds the pair from
+    :math:`n\simeq d^2\,c_0^2(c_1^2+c_*^2)\tau_2/(c_1^4\theta^2)` samples on. Centred features have no
+    constant: the null is the edge of the bulk, which a direction exceeds from
+    :math:`\alpha_c d` samples on.
+
+    Parameters
+    ----------
+    law : LabelLaw
+        Of the label map; its directions are not used.
+    ratio : float
+        :math:`\alpha=n/d`.
+    dimension : int
+        :math:`d`, at least 3.
+    activation : str
+        One of :data:`solvable.operators.activations.ACTIVATIONS`, with a linear part.
+    centred : bool
+        Whether features are centred on the training samples.
+    raw_labels : bool
+        Whether labels keep the mean that they have in a sample; otherwise it is subtracted.
+
+    Returns
+    -------
+    float
+        The mean over samples.
+
+    Raises
+    ------
+    InvalidParameter
+        If the activation has no linear part, or a number is out of range.
+
+    Notes
+    -----
+    Two edges of a bulk. Derived, corrections of order 1/d kept where they are known; backed by
+    ``tests/models/lofi/test_constant.py`` (kernel matrices of shuffled labels).
+
+    Examples
+    --------
+    >>> law = LabelLaw.balanced(0.857347)
+    >>> nulls = [predict_lifted_null(law, ratio=8.0, dimension=40, centred=c) for c in (False, True)]
+    >>> [round(null, 1) for null in nulls]
+    [4.5, 1.6]
+    """
+    check_positive(ratio=ratio)
+    check_integer("dimension", dimension, 3)
+    # Shuffled labels leave every coordinate its variance.
+    blind = LabelLaw(law.weights, law.probabilities, np.ones((law.weights.size, 1)))
+    ends = [
+        predict_lifted_filter(facing, ratio=ratio, activation=activation, dimension=dimension)
+        for facing in (blind, blind.mirrored())
+    ]
+    # Levels of a Tracy-Widom edge: deviation 1.268, in units of the distance between first and second.
+    scatter = [1.268 / (FIRST - SECOND) * (end.eigenvalue - end.next_eigenvalue) for end in ends]
+    edge = _mean_of_larger([end.eigenvalue for end in ends], scatter)
+    if centred or activation_energies(activation)[0] < 1e-9:
+        return edge
+    pair = _pair(blind, ratio, dimension, activation, raw_labels=raw_labels)
+    # |lambda| = |a| / 2 + sqrt(a^2 / 4 + B^2), with a corner at a = 0
+    corner = (-pair.mean / pair.deviation,) if pair.deviation > 1e-12 else ()
+    z, chance = gaussian_quadrature(48, corner)
+    a = np.abs(pair.mean + pair.deviation * z)
+    return max(edge, float(chance @ (a / 2 + np.sqrt(a**2 / 4 + pair.square))))
+
+
+def predict_published_filter(
+    law: LabelLaw,
+    *,
+    ratio: float,
+    dimension: int,
+    activation: str = "relu",
+    raw_labels: bool = False,
+) -> LiftedPrediction:
+    r"""Upper end of a lifted filter whose features keep their constant part, behind its eigenvalue.
+
+    The outlier :math:`n\lambda` of centred features (:func:`predict_lifted_filter`), the constant, and
+    the first moment of the other features, which the constant is multiplied with, are mixed by
+
+    .. math:: \begin{pmatrix}a&h&B\\h&n\lambda&0\\B&0&0\end{pmatrix},\qquad
+        h^2=c_0^2c_1^2\,\alpha E[T^2s^2]\,\xi^2,
+
+    :math:`\xi` a standard Gaussian. The direction is at the second eigenvalue, and loses what the
+    eigenvector has of the other two. Labels of strength :math:`\theta` raise the pair, as norms of the
+    inputs are part of the constant: :math:`E[a]=\sqrt2c_0c_2\alpha\theta` and :math:`B^2` larger by
+    :math:`c_0^2c_2^2\alpha^2\theta^2`, with :math:`c_2=E[\sigma\,\mathrm{He}_2]/\sqrt2`.
+
+    Parameters
+    ----------
+    law : LabelLaw
+        Of a label map of mean zero, with one direction; pass ``law.mirrored()`` for the lower end.
+    ratio, dimension, activation, raw_labels
+        As in :func:`predict_lifted_null`.
+
+    Returns
+    -------
+    LiftedPrediction
+        That of centred features, with eigenvalue and overlap changed by the mixing.
+
+    Raises
+    ------
+    InvalidParameter
+        As in :func:`predict_lifted_filter`.
+
+    Notes
+    -----
+    Derived for n up to order :math:`d^2` and even labels; backed by ``tests/models/lofi/test_constant.py``
+    (simulated kernels, where the pair and the direction cross).
+
+    Examples
+    --------
+    >>> law = LabelLaw.balanced(0.857347)
+    >>> found = predict_published_filter(law, ratio=40.0, dimension=24, activation="gelu")
+    >>> round(found.squared_overlap, 2)
+    0.62
+    """
+    found = predict_lifted_filter(law, ratio=ratio, activation=activation, dimension=dimension)
+    constant, linear, _ = activation_energies(activation)
+    if constant < 1e-9:
+        return found
+    pair = _pair(law, ratio, dimension, activation, raw_labels=raw_labels)
+    clipped = law.clipped(ratio * dimension)
+    own = float((clipped.probabilities * clipped.weights**2) @ clipped.second_moments[:, 0])
+    z, chance = gaussian_quadrature(16, (0.0,))
+    u, share = gaussian_quadrature(12)
+    matrix = np.zeros((z.size, u.size, 3, 3))
+    matrix[..., 0, 0] = pair.mean + pair.deviation * u
+    # h^2 = c_0^2 c_1^2 alpha E[T^2 s^2] xi^2
+    matrix[..., 1, 0] = (math.sqrt(constant * linear * ratio * own) * z)[:, None]
+    matrix[..., 1, 1] = found.eigenvalue
+    matrix[..., 2, 0] = math.sqrt(pair.square)
+    values, vectors = np.linalg.eigh(matrix)
+    direction, rest = vectors[..., 1, 1] ** 2, vectors[..., 2, 1] ** 2
+    kept = direction / (direction + pair.linear_share * rest)
+    return replace(
+        found,
+        eigenvalue=float(chance @ values[..., 1] @ share),
+        squared_overlap=found.squared_overlap * float(chance @ kept @ share),
+    )
+
+
+@dataclass(frozen=True)
+class _Pair:
+    """Eigenvalues of the constant part: lambda^2 - a lambda - B^2 = 0."""
+
+    mean: float  # of a
+    deviation: float  # of a, over samples
+    square: float  # B^2
+    linear_share: float  # of the first moment of the other features that is noise of their linear part
+
+
+def _pair(
+    law: LabelLaw, ratio: float, dimension: int, activation: str, *, raw_labels: bool
+) -> _Pair:
+    n = ratio * dimension
+    law = law.clipped(n)
+    T = law.weights - law.mean_weight
+    power, third, fourth = (float(law.probabilities @ T**q) for q in (2, 3, 4))
+    constant, linear, tail = activation_energies(activation)
+    nodes, chance = gaussian_quadrature(128, (0.0,))
+    values = evaluate(activation, nodes)
+    # c_2 = E[sigma He_2] / sqrt 2, whose trace over the coordinates is constant too
+    first, second = float(chance @ values), float(chance @ (values * (nodes**2 - 1))) / math.sqrt(2)
+    whole = constant + second**2 / dimension
+    # 1 = c_0^2 sum_mu T / (lambda - k T), expanded to the fourth moment of T
+    k = linear / (1 - min(linear / (whole * dimension), 0.5)) + tail
+    signal = ratio * float(law.strengths[0])  # n E[T (s^2 - 1)] / d
+    square = whole * n * k * power + k**2 * fourth / power + constant * (second * signal) ** 2
+    # a = sum_mu T_mu (c_0^2 + sqrt(2) c_0 c_2 (|x_mu|^2 / d - 1)), Var |x|^2 = 2 d
+    spread = 4 * constant * second**2 / dimension + (whole**2 if raw_labels else 0.0)
+    return _Pair(
+        mean=k * third / power + math.sqrt(2) * first * second * signal,
+        deviation=math.sqrt(n * power * spread),
+        square=square,
+        linear_share=constant * linear * n * power / square,
+    )
+
+
+def _mean_of_larger(means: list[float], deviations: list[float]) -> float:
+    """Mean of the larger of two independent Gaussians."""
+    # E max = m_1 Phi(t) + m_2 Phi(-t) + s phi(t), t = (m_1 - m_2) / s, s^2 = s_1^2 + s_2^2
+    s = math.hypot(*deviations)
+    t = (means[0] - means[1]) / s
+    share = 0.5 * (1 + math.erf(t / math.sqrt(2)))
+    density = math.exp(-t * t / 2) / math.sqrt(2 * math.pi)
+    return means[0] * share + means[1] * (1 - share) + s * density
