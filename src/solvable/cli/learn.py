@@ -16,6 +16,7 @@ from solvable.learn.request import Request
 if TYPE_CHECKING:
     from solvable.data import Dataset
     from solvable.learn.files import LearnFiles
+    from solvable.learn.kept import KeptFits
     from solvable.learn.results import Learned
 
 Columns = Annotated[list[str] | None, Parameter(consume_multiple=True, negative=())]
@@ -102,7 +103,8 @@ def learn(
     with status_line("reading", shown=not quiet):
         # Here, as loading the libraries takes longer than reading a small table.
         from solvable.data import load
-        from solvable.learn.files import DIRECTORY, write_files
+        from solvable.learn.files import DIRECTORY, kept_folder, write_files
+        from solvable.learn.kept import KeptFits
         from solvable.learn.learning import fingerprint_of
         from solvable.learn.rows import check_rows
 
@@ -120,12 +122,14 @@ def learn(
         fingerprint, _ = fingerprint_of(dataset, request)
     directory = output or DIRECTORY.default(dataset.name, fingerprint)
     DIRECTORY.reserve(directory, fingerprint)
-    found = _fit(dataset, request, lanes, quiet)
+    kept = KeptFits(kept_folder(directory), fingerprint)
+    found = _fit(dataset, request, lanes, quiet, kept)
     with status_line("writing report and model", shown=not quiet):
         more = {"groups": groups, "time": time, "image-size": image_size}
         more["colour"] = None if colour == "auto" else colour
         command = _command(data, target, task, keep, more, request)
         files = write_files(found, dataset, directory, command=command)
+    kept.remove()
     if json:
         write_json(found.to_dict() | {"files": files.to_dict()})
     elif not quiet:
@@ -133,7 +137,7 @@ def learn(
     return 0
 
 
-def _fit(dataset: Dataset, request: Request, workers: int, quiet: bool) -> Learned:
+def _fit(dataset: Dataset, request: Request, workers: int, quiet: bool, kept: KeptFits) -> Learned:
     from solvable.cli.terminal import note, progress_bar
     from solvable.learn.learning import learn as learn_features
 
@@ -142,8 +146,17 @@ def _fit(dataset: Dataset, request: Request, workers: int, quiet: bool) -> Learn
             f"{dataset.name}: {dataset.n_samples} rows, {request.folds} folds, "
             f"{workers} {'worker' if workers == 1 else 'workers'}"
         )
-    with progress_bar(shown=not quiet) as show:
-        return learn_features(dataset, request, workers=workers, progress=show)
+        if kept.folder.exists():
+            note(f"fits that an earlier run has done are taken from {kept.folder}")
+    try:
+        with progress_bar(shown=not quiet) as show:
+            return learn_features(dataset, request, workers=workers, progress=show, keeper=kept)
+    except KeyboardInterrupt:
+        if not quiet and kept.folder.exists():
+            note(
+                "stopped; fits that are done are kept, and the same command goes on with the others"
+            )
+        raise
 
 
 def _command(

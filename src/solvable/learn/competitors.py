@@ -32,10 +32,14 @@ FEW_ROWS = 1000
 FEW_DIRECTIONS = 10
 """Directions up to which it is measured of more rows as well."""
 
+ALL_PENALTY = 1e9
+"""Penalty, in units of the power of the features, that leaves the constant."""
+
 REMARKS = {
     "directions": "",
     "columns": "directions left out where training rows do better without them",
     "straight": "directions left out, and a straight last layer, where training rows do better so",
+    "constant": "nothing but the constant where training rows do no better",
 }
 """Last layers, and what is said of a network that has them."""
 
@@ -100,10 +104,19 @@ class Design:
             if len(np.unique(y[inside])) < 2:
                 return "directions"
             for name in losses:
-                model = self._with_last(name).fit(X[inside], y[inside])
+                model = self._to_compare(name).fit(X[inside], y[inside])
                 off = model.predict(X[~inside]) - y[~inside]
                 losses[name] += float(np.sum(off**2 if self.regression else off != 0))
         return min(losses, key=lambda name: losses[name])
+
+    def _to_compare(self, name: str) -> Any:
+        """The same as :meth:`_with_last`, without a filter whose directions are left out."""
+        if name == "directions":
+            return self.network(self.blocks)
+        if name == "constant":
+            return _constant(self.regression)
+        last = Block(None, self.width, bias=self.blocks[-1].bias)
+        return self.network([last if name == "columns" else Block(None, None)])
 
     def _with_last(self, name: str) -> Any:
         """The network with one of the last layers."""
@@ -112,7 +125,8 @@ class Design:
             blocks = [blocks[0], *(replace(block, skip=1.0) for block in blocks[1:])]
         if name == "straight":
             blocks[-1] = replace(blocks[-1], activation="identity", bias=0.0)
-        return self.network(blocks)
+        network = self.network(blocks)
+        return network.set_params(regularisation=ALL_PENALTY) if name == "constant" else network
 
     @property
     def lazy_width(self) -> int:

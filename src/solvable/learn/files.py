@@ -33,6 +33,12 @@ DIRECTORY = ResultDirectory(
 """Where results go."""
 
 
+def kept_folder(directory: Path) -> Path:
+    """Where fits that are done wait until the results of a directory are written: hidden, next to it."""
+    place = directory.absolute()
+    return place.parent / f".{place.name}.part"
+
+
 class LearnFiles(NamedTuple):
     """Files that were written."""
 

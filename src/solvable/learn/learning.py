@@ -14,7 +14,7 @@ import numpy as np
 from solvable.data import Dataset
 from solvable.learn.competitors import LEARNED
 from solvable.learn.directions import layers_found, made_of, pictures_of
-from solvable.learn.measuring import Measured, Progress, measure_all
+from solvable.learn.measuring import Keeper, Measured, Progress, measure_all
 from solvable.learn.plan import Plan
 from solvable.learn.request import Request
 from solvable.learn.results import CurvePoint, Learned, Outlook
@@ -65,6 +65,7 @@ def learn(
     *,
     workers: int = 1,
     progress: Progress | None = None,
+    keeper: Keeper | None = None,
 ) -> Learned:
     """Learn features, compare them on unseen rows, and forecast what more rows would buy.
 
@@ -78,6 +79,9 @@ def learn(
         Processes.
     progress : callable, optional
         Told after every fit: done, in all, seconds left.
+    keeper : Keeper, optional
+        Where fits that are done are stored and found again, such as
+        :class:`solvable.learn.kept.KeptFits`.
 
     Returns
     -------
@@ -107,7 +111,9 @@ def learn(
     """
     start = time.perf_counter()
     plan = Plan(dataset, request or Request())
-    measured = measure_all(plan.tasks, workers=plan.workers(workers), progress=progress)
+    measured = measure_all(
+        plan.tasks, workers=plan.workers(workers), progress=progress, keeper=keeper
+    )
     return replace(_assembled(plan, measured), seconds=time.perf_counter() - start)
 
 

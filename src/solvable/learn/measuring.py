@@ -6,7 +6,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
@@ -148,18 +148,42 @@ def _can_be_narrow(X: np.ndarray) -> bool:
     return bool(np.all(np.abs(mean) <= 1000 * deviation))
 
 
+class Keeper(Protocol):
+    """Where fits that are done stay until all are."""
+
+    def find(self, task: Task) -> Measured | None:
+        """The fit of a task, if it is there."""
+        ...
+
+    def keep(self, fit: Measured) -> None:
+        """Store a fit."""
+        ...
+
+
 def measure_all(
-    tasks: Sequence[Task], *, workers: int, progress: Progress | None = None
+    tasks: Sequence[Task],
+    *,
+    workers: int,
+    progress: Progress | None = None,
+    keeper: Keeper | None = None,
 ) -> list[Measured]:
     """Measure all tasks, the longest first; the numbers do not depend on the workers."""
     ordered = sorted(tasks, key=lambda task: task.cost, reverse=True)
     costs = {(task.method, task.fold, task.rows): task.cost for task in ordered}
-    total, done, start = sum(costs.values()), 0.0, time.monotonic()
-    results: list[Measured] = []
+    results = []
+    for task in ordered if keeper else ():
+        known = keeper.find(task) if keeper else None
+        if known is not None:
+            results.append(known)
+    found = {(fit.method, fit.fold, fit.training_rows) for fit in results}
+    left = [task for task in ordered if (task.method, task.fold, task.rows) not in found]
+    total, done, start = sum(task.cost for task in left), 0.0, time.monotonic()
     if progress is not None:
-        progress(0, len(ordered), None)
-    for result in _run(ordered, workers):
+        progress(len(results), len(ordered), None)
+    for result in _run(left, workers):
         results.append(result)
+        if keeper:
+            keeper.keep(result)
         done += costs[result.method, result.fold, result.training_rows]
         if progress is not None:
             spent = time.monotonic() - start

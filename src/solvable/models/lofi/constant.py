@@ -178,7 +178,9 @@ class _Pair:
     mean: float  # of a
     deviation: float  # of a, over samples
     square: float  # B^2
-    linear_share: float  # of the first moment of the other features that is noise of their linear part
+    linear_share: (
+        float  # of the first moment of the other features that is noise of their linear part
+    )
 
 
 def _pair(

@@ -45,7 +45,9 @@ def overlaps(curves: Sequence[Curve]) -> list[Figure]:
     if len(single) == 1:
         markers["weak_recovery_ratio"] = ""
     return replace(
-        OVERLAP, overlay=("channel", "lift", "features", "noise", "dimension", *maps), markers=markers
+        OVERLAP,
+        overlay=("channel", "lift", "features", "noise", "dimension", *maps),
+        markers=markers,
     )(single)
 
 

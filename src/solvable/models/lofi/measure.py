@@ -143,7 +143,9 @@ def _largest_modulus(R: np.ndarray, T: np.ndarray) -> float:
     from scipy.sparse.linalg import LinearOperator, eigsh
 
     size = R.shape[1]
-    operator = LinearOperator((size, size), matvec=lambda v: R.T @ (T * (R @ v.ravel())), dtype=float)
+    operator = LinearOperator(
+        (size, size), matvec=lambda v: R.T @ (T * (R @ v.ravel())), dtype=float
+    )
     values = eigsh(operator, 1, which="LM", v0=np.ones(size), tol=1e-4, return_eigenvectors=False)
     return float(np.abs(values[0]))
 

@@ -100,4 +100,6 @@ class NeuralLoFiParameters(Parameters):
         text = f"n/d = {self.ratio:.3g}, target {self.target}"
         if self.target != "subspace":
             text += f", channel {self.channel}, label map {self.label_map}"
-        return text if self.lift == "none" else f"{text}, lift {self.lift}, features {self.features}"
+        return (
+            text if self.lift == "none" else f"{text}, lift {self.lift}, features {self.features}"
+        )

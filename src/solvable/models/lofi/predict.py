@@ -164,7 +164,11 @@ def _lifted(parameters: NeuralLoFiParameters, law: LabelLaw) -> Metrics:
     # The lower end is the upper end of the mirrored law.
     sign = 1.0 if law.strengths[0] >= 0 else -1.0
     facing = law if sign > 0 else law.mirrored()
-    size: dict[str, Any] = {"ratio": parameters.ratio, "dimension": d, "activation": parameters.lift}
+    size: dict[str, Any] = {
+        "ratio": parameters.ratio,
+        "dimension": d,
+        "activation": parameters.lift,
+    }
     raw = parameters.label_map == "raw"
     if published:
         lifted = predict_published_filter(facing, raw_labels=raw, **size)

@@ -1,0 +1,100 @@
+"""Fits that are done, one file each, so that a run that was killed goes on where it was."""
+
+from __future__ import annotations
+
+import math
+import shutil
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import fields, is_dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from solvable.errors import InvalidData, StorageFailed
+from solvable.fitting.described_arrays import read_described, write_described
+from solvable.learn.attribution import Attribution
+from solvable.learn.measuring import Measured, Task
+from solvable.learn.unseen import Unseen
+from solvable.networks.files import load_model, save_model
+
+FORMAT = "solvable-learn-fit-1"
+"""Name and version of the format."""
+
+KINDS: dict[str, Callable[..., Any]] = {
+    kind.__name__: kind for kind in (Measured, Attribution, Unseen)
+}
+"""What a file may hold besides arrays, numbers, words and a fitted network."""
+
+
+class KeptFits:
+    """A folder of fits of one run: of one table, one request and one version of the program."""
+
+    def __init__(self, folder: Path, fingerprint: str) -> None:
+        self.folder = folder
+        self.identity = f"{fingerprint} {version('solvable')}"
+
+    def find(self, task: Task) -> Measured | None:
+        """The fit of a task; None if it is not there, damaged, or of another run."""
+        path = self._path(task.method, task.fold, task.rows)
+        try:
+            arrays, content = read_described(path, FORMAT, "solvable learn")
+            if content["identity"] != self.identity:
+                return None
+            found = _decoded(content["fit"], arrays, path)
+        except (InvalidData, StorageFailed, KeyError, TypeError, ValueError):
+            return None
+        return found if isinstance(found, Measured) else None
+
+    def keep(self, fit: Measured) -> None:
+        """Store a fit, in one step; where that fails the run goes on without."""
+        path = self._path(fit.method, fit.fold, fit.training_rows)
+        arrays: dict[str, np.ndarray] = {}
+        with suppress(OSError, StorageFailed):
+            self.folder.mkdir(parents=True, exist_ok=True)
+            described = _encoded(fit, arrays, path)
+            content = {"format": FORMAT, "identity": self.identity, "fit": described}
+            write_described(path, arrays, content)
+
+    def remove(self) -> None:
+        """Remove all of them."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _path(self, method: str, fold: int, rows: int) -> Path:
+        return self.folder / f"{method}.{fold}.{rows}.safetensors"
+
+
+def _encoded(value: Any, arrays: dict[str, np.ndarray], path: Path) -> Any:
+    """A value as JSON can hold it; arrays go to ``arrays``, a fitted network to a file of its own."""
+    if isinstance(value, np.ndarray) or (isinstance(value, float) and not math.isfinite(value)):
+        name = str(len(arrays))
+        arrays[name] = np.asarray(value)
+        return {"scalar" if isinstance(value, float) else "array": name}
+    if isinstance(value, np.generic):
+        return _encoded(value.item(), arrays, path)
+    if isinstance(value, tuple):
+        return {"tuple": [_encoded(part, arrays, path) for part in value]}
+    if is_dataclass(value) and type(value).__name__ in KINDS:
+        names = [one.name for one in fields(value)]
+        parts = {name: _encoded(getattr(value, name), arrays, path) for name in names}
+        return {"kind": type(value).__name__, "parts": parts}
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    return {"network": save_model(value, path.with_suffix(".network")).name}
+
+
+def _decoded(value: Any, arrays: dict[str, np.ndarray], path: Path) -> Any:
+    if not isinstance(value, dict):
+        return value
+    if "array" in value:
+        return arrays[value["array"]]
+    if "scalar" in value:
+        return float(arrays[value["scalar"]])
+    if "tuple" in value:
+        return tuple(_decoded(part, arrays, path) for part in value["tuple"])
+    if "network" in value:
+        return load_model(path.with_suffix(".network"))
+    parts = {name: _decoded(part, arrays, path) for name, part in value["parts"].items()}
+    return KINDS[value["kind"]](**parts)

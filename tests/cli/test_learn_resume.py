@@ -1,0 +1,119 @@
+"""`solvable learn` goes on after it was killed, with the numbers of a run that was not."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from solvable.data import load
+from solvable.learn import Request, learn
+from solvable.learn.kept import KeptFits
+from solvable.learn.measuring import measure_all
+from solvable.learn.plan import Plan
+
+
+@pytest.fixture
+def table(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((400, 8))
+    y = np.where(X[:, 0] * X[:, 1] + X[:, 2] > 0, "up", "down")
+    lines = [
+        ",".join([*(f"{cell:.5f}" for cell in row), label]) for row, label in zip(X, y, strict=True)
+    ]
+    path = tmp_path / "table.csv"
+    path.write_text("\n".join([",".join([*"abcdefgh", "y"]), *lines]))
+    return path
+
+
+def command(table, output):
+    options = ["--target", "y", "--folds", "3", "--workers", "1", "--output", str(output)]
+    return [sys.executable, "-m", "solvable", "learn", str(table), *options]
+
+
+def without_times(output):
+    content = json.loads((output / "result.json").read_text())
+
+    def stripped(value):
+        if isinstance(value, dict):
+            return {
+                key: stripped(one)
+                for key, one in value.items()
+                if key not in ("seconds", "command")
+            }
+        return [stripped(one) for one in value] if isinstance(value, list) else value
+
+    return stripped(content)
+
+
+def same(left, right):
+    """Compare numbers to rounding and all else exactly."""
+    if isinstance(left, dict):
+        assert left.keys() == right.keys()
+        for key in left:
+            same(left[key], right[key])
+    elif isinstance(left, list):
+        assert len(left) == len(right)
+        for pair in zip(left, right, strict=True):
+            same(*pair)
+    elif isinstance(left, float):
+        assert left == pytest.approx(right, rel=1e-12)
+    else:
+        assert left == right
+
+
+def test_a_run_that_was_killed_goes_on(tmp_path, table):
+    whole = tmp_path / "whole"
+    subprocess.run(command(table, whole), check=True, capture_output=True)
+    output, kept = tmp_path / "killed", tmp_path / ".killed.part"
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command(table, output), stdout=pipe, stderr=pipe) as process:
+        deadline = time.monotonic() + 120
+        while len(list(kept.glob("*.safetensors"))) < 4 and time.monotonic() < deadline:
+            assert process.poll() is None
+            time.sleep(0.002)
+        os.kill(process.pid, signal.SIGKILL)
+    done = {path.name: path.stat().st_mtime_ns for path in kept.glob("*.safetensors")}
+    assert len(done) >= 4
+    assert not output.exists()
+    # One is cut in the middle, as by a full disk.
+    cut = kept / sorted(done)[0]
+    cut.write_bytes(cut.read_bytes()[:100])
+    again = subprocess.run(command(table, output), check=True, capture_output=True, text=True)
+    assert "an earlier run has done are taken from" in again.stderr + again.stdout
+    same(without_times(output), without_times(whole))
+    assert not kept.exists()
+
+
+def test_all_that_a_fit_gave_is_found_again(tmp_path, table):
+    data = load(str(table), target="y")
+    plan = Plan(data, Request(folds=2))
+    kept = KeptFits(tmp_path / "kept", "fingerprint")
+    measured = measure_all(plan.tasks, workers=1, keeper=kept)
+    calls = []
+    found = measure_all(
+        plan.tasks, workers=1, keeper=kept, progress=lambda *numbers: calls.append(numbers)
+    )
+    assert calls == [(len(plan.tasks), len(plan.tasks), None)]  # nothing was left to do
+    by_key = {(fit.method, fit.fold, fit.training_rows): fit for fit in found}
+    assert len(by_key) == len(measured) == len(plan.tasks)
+    for fit in measured:
+        other = by_key[fit.method, fit.fold, fit.training_rows]
+        np.testing.assert_array_equal(other.predicted, fit.predicted)
+        assert other.n_significant == fit.n_significant
+        assert (other.unseen is None) == (fit.unseen is None)
+        if fit.unseen is not None:
+            np.testing.assert_array_equal(other.unseen.signal, fit.unseen.signal)
+        if fit.model is not None:
+            np.testing.assert_allclose(other.model.predict(data.X), fit.model.predict(data.X))
+    # Of another table, request or version nothing is taken.
+    assert KeptFits(tmp_path / "kept", "other").find(plan.tasks[0]) is None
+    assert learn(data, Request(folds=2), keeper=kept).learned.error is not None
+    kept.remove()
+    assert not kept.folder.exists()

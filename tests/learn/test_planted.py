@@ -1,0 +1,63 @@
+"""Planted directions are found, and the last layer of few rows is one that helps on unseen rows."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+
+from solvable.errors import NoFeatureFound
+from solvable.learn import Request
+from solvable.learn.competitors import Design, methods
+from solvable.learners import Block, NeuralLoFiRegressor
+
+
+def three(d, n, seed):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d)) * np.exp(rng.normal(0, 1, d)) + rng.normal(0, 3, d)
+    z = ((X - X.mean(axis=0)) / X.std(axis=0))[:, :3]
+    y = np.tanh(2 * z[:, 0]) * z[:, 1] + (z[:, 2] ** 2 - 1) / 2 + 0.1 * rng.standard_normal(n)
+    return X, y
+
+
+def network():
+    return next(one for one in methods(Design(True, "columns")) if one.key == "learned-features")
+
+
+@pytest.mark.parametrize(("d", "n"), [(40, 1200), (80, 2400)])
+def test_three_directions_in_forty_and_eighty_columns_are_found(d, n):
+    X, y = three(d, n + 1000, 0)
+    model = network().fit(X[:n], y[:n])
+    report = model.filters_[0]
+    assert report.n_told == 3
+    # The publication's filter, of features with their mean, has ratios of 1.2 and .8 here.
+    assert (report.null_ratios[0, :3] > 1.4).all()
+    left = np.mean((model.predict(X[n:]) - y[n:]) ** 2) / np.var(y[n:])
+    assert left < 0.12  # 89 % before, 22 % for the best of the rivals then
+    published = NeuralLoFiRegressor([Block(None), Block("auto")], random_state=0)
+    with pytest.warns(NoFeatureFound, match="no direction"):
+        published.fit(X[:n], y[:n])
+
+
+def test_directions_that_mislead_are_left_out_of_few_rows():
+    # A straight line in 90 columns and 133 rows: what goes with the label there misleads.
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((1133, 90))
+    y = np.tanh(X @ np.ones(90) / 90**0.5) + 0.1 * rng.standard_normal(1133)
+    chosen = network().fit(X[:133], y[:133])
+    assert "directions left out" in chosen.remark_
+    plain = Design(True, "columns", request=Request())
+    always = plain.network(plain.blocks).fit(X[:133], y[:133])
+    errors = [np.mean((model.predict(X[133:]) - y[133:]) ** 2) for model in (chosen, always)]
+    assert errors[0] < 0.9 * errors[1]
+
+
+def test_labels_of_noise_leave_the_constant():
+    rng = np.random.default_rng(2)
+    X, y = rng.standard_normal((300, 20)), rng.standard_normal(300)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NoFeatureFound)
+        model = network().fit(X[:200], y[:200])
+    assert np.std(model.predict(X[200:])) < 1e-3 * y.std()
+    assert "constant" in model.remark_
