@@ -8,13 +8,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from solvable.data import load
+from solvable.data.table import from_columns
 from solvable.errors import InvalidData
 from solvable.learn import Request, learn
 from solvable.learn.folds import deal_groups, deal_times, nested_rows, united
 from solvable.learn.intervals import clustered_interval
 from solvable.learn.leaks import likeness_of_neighbours, near_copies, telling_columns, tight_groups
 from solvable.learn.rows import DealtRows
-from solvable.learn.warned import warnings_of
+from solvable.learn.unordered import jump_beyond_neighbours, share_along_a_curve
+from solvable.learn.warned import ALONG, warnings_of
 
 
 def write(path, columns):
@@ -254,7 +256,7 @@ def test_columns_that_were_dropped_are_not_warned_of(tmp_path):
     data = load(write(tmp_path / "sorted.csv", columns), target="kind")
     assert data.columns == ("size",)
     dealt = DealtRows(data, np.arange(80), Request(folds=2))
-    assert not warnings_of(data, dealt, 0)
+    assert warnings_of(data, dealt, 0) == ((), False)
 
 
 def test_dates_with_the_year_first_are_read_with_any_separator(tmp_path):
@@ -269,3 +271,70 @@ def test_dates_with_the_year_first_are_read_with_any_separator(tmp_path):
     columns["when"] = ["03/04/2011"] * 36
     with pytest.raises(InvalidData, match="is no date"):
         load(write(tmp_path / "odd.csv", columns), target="y", time="when")
+
+
+def grouped_rows(d, spread, seed=0):
+    rng = np.random.default_rng(seed)
+    group = rng.permutation(np.repeat(np.arange(80), 12))
+    X = rng.standard_normal((80, d))[group] + spread * rng.standard_normal((960, d))
+    return X, rng.integers(2, size=80)[group]
+
+
+@pytest.mark.parametrize(("d", "spread"), [(5, 0.2), (10, 0.3), (10, 0.5), (30, 0.7)])
+def test_labels_of_groups_that_overlap_are_seen_in_any_order(d, spread):
+    X, y = grouped_rows(d, spread)
+    assert tight_groups(X, y, regression=False) is None
+    jump = jump_beyond_neighbours(X, y, regression=False)
+    assert jump is not None
+    assert jump.near < 0.15  # of the errors of the constant
+    assert jump.far > 0.8
+
+
+@pytest.mark.parametrize("d", [5, 10, 20])
+def test_shuffled_walks_lie_along_a_curve(d):
+    rng = np.random.default_rng(1)
+    X = rng.permutation(np.cumsum(rng.standard_normal((800, d)), axis=0))
+    assert share_along_a_curve(X) > ALONG
+
+
+def smooth_functions():
+    for seed in range(3):
+        for d in (2, 3, 5, 10, 30):
+            X = np.random.default_rng([seed, d]).standard_normal((1000, d))
+            for slope in (1, 3, 6):
+                yield X, np.sin(slope * X[:, 0]), True
+                yield X, (np.sin(slope * X).sum(axis=1) > 0).astype(int), False
+
+
+def test_functions_of_independent_rows_have_no_jump():
+    tables = [*smooth_functions(), *((X, y, False) for X, y in smooth_tables())]
+    assert len(tables) == 342
+    alarms = [jump_beyond_neighbours(X, y, regression=kind) is not None for X, y, kind in tables]
+    assert sum(alarms) <= 3
+    assert max(share_along_a_curve(X) for X, _, _ in smooth_functions()) < ALONG
+
+
+@pytest.mark.parametrize("name", ["iris", "wine", "breast-cancer", "diabetes", "digits"])
+def test_known_tables_have_neither(name):
+    data = load(name)
+    assert jump_beyond_neighbours(data.X, data.y, regression=data.kind == "regression") is None
+    assert share_along_a_curve(data.X) < ALONG
+
+
+def test_groups_have_a_warning_and_no_forecast(tmp_path):
+    X, y = grouped_rows(10, 0.4)
+    columns = {f"x{j}": X[:, j].round(5) for j in range(10)} | {"y": np.where(y, "a", "b")}
+    found = learn(load(write(tmp_path / "groups.csv", columns), target="y"), Request(folds=2))
+    assert found.learned.error < 0.1  # the truth is one half
+    assert "rows seem to come in groups" in found.warnings[0]
+    assert not found.outlook.expected
+    assert "--groups" in found.outlook.verdict
+
+
+def test_a_column_of_two_values_that_tells_is_named():
+    rng = np.random.default_rng(3)
+    y = rng.integers(2, size=1000)
+    flag = np.where(rng.random(1000) < 0.024, 1 - y, y).astype(float)
+    usual = y + 0.8 * rng.standard_normal(1000)
+    table = from_columns({"flag": flag, "usual": usual})
+    assert [name for name, _ in telling_columns(table, y, regression=False)] == ["flag"]

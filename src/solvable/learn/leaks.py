@@ -181,7 +181,10 @@ def telling_columns(table: Table, y: np.ndarray, *, regression: bool) -> list[tu
             if regression and error is not None and not np.isnan(column).any():
                 # A straight line is told at once: the same quantity in another unit.
                 error = min(error, 1 - float(np.corrcoef(column, y)[0, 1] ** 2))
-        if error is not None and error <= TOLD:
+        # A column of two values, or of texts, is rarely that good by nature; one of numbers may be.
+        few = name in table.texts or len(np.unique(column[~np.isnan(column)])) <= 2
+        limit = TOLD if regression else max(TOLD, (0.1 if few else 0.05) * constant)
+        if error is not None and error <= limit:
             found.append((name, float(error)))
     return sorted(found, key=lambda one: one[1])
 

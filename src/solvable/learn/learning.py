@@ -19,7 +19,7 @@ from solvable.learn.plan import Plan
 from solvable.learn.request import Request
 from solvable.learn.results import CurvePoint, Learned, Outlook
 from solvable.learn.scoring import Losses, outlook_of, score_methods
-from solvable.learn.warned import warnings_of
+from solvable.learn.warned import IN_GROUPS, warnings_of
 
 NOTHING_FOUND = (
     "no direction was found and the learned features are not told from the constant, so there is no "
@@ -143,7 +143,10 @@ def _assembled(plan: Plan, measured: list[Measured]) -> Learned:
     counts = [fit.above if beats else fit.n_significant for fit in learned]
     found = layers_found(final.model, counts, signals, made, confirmed=beats)
     curve = _curve(plan, measured, losses)
-    if found[0].directions or beats:
+    warnings, grouped = warnings_of(dataset, plan.dealt, request.seed)
+    if grouped:
+        outlook = Outlook(curve, verdict=IN_GROUPS)
+    elif found[0].directions or beats:
         # Two folds share training rows (Nadeau and Bengio 2003).
         shared = 1 / (request.folds * plan.smallest)
         rows = None if losses.regression else float(tested.sum())
@@ -176,7 +179,7 @@ def _assembled(plan: Plan, measured: list[Measured]) -> Learned:
         predictions=predictions[tested],
         rows=plan.rows[tested],
         row_folds=plan.folds[tested],
-        warnings=warnings_of(dataset, plan.dealt, request.seed),
+        warnings=warnings,
     )
 
 

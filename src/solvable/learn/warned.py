@@ -7,10 +7,22 @@ import numpy as np
 from solvable.data import Dataset
 from solvable.learn.leaks import likeness_of_neighbours, telling_columns, tight_groups
 from solvable.learn.rows import DealtRows
+from solvable.learn.unordered import jump_beyond_neighbours, share_along_a_curve
+
+ALONG = 0.4
+"""Share of rows on one way from neighbour to neighbour from which they lie along a curve."""
 
 
-def warnings_of(dataset: Dataset, dealt: DealtRows, seed: int) -> tuple[str, ...]:
-    """What may make the error look better than it is."""
+IN_GROUPS = (
+    "rows seem to come in groups that tell the target, so that more rows say little of new groups. Name "
+    "the column that says which rows belong together with --groups, or their time with --time."
+)
+"""Why there is no forecast of rows that depend on one another in an order that is not known."""
+
+
+def warnings_of(dataset: Dataset, dealt: DealtRows, seed: int) -> tuple[tuple[str, ...], bool]:
+    """What may make the error look better than it is, and whether rows lie in groups or along a curve."""
+    grouped: list[str] = []
     found = []
     X, y = dataset.X[dealt.rows], dataset.y[dealt.rows]
     regression = dataset.kind == "regression"
@@ -24,7 +36,8 @@ def warnings_of(dataset: Dataset, dealt: DealtRows, seed: int) -> tuple[str, ...
                 "name the column with --groups or --time"
             )
         elif dataset.image_shape is None:
-            found += _of_groups(X, y, regression=regression)
+            grouped = _of_groups(X, y, regression=regression)
+            found += grouped
     if dataset.image_shape is None:
         # Not numbers that were dropped, such as those of rows of a file sorted by the target; a text
         # that was may name groups.
@@ -42,14 +55,14 @@ def warnings_of(dataset: Dataset, dealt: DealtRows, seed: int) -> tuple[str, ...
                     else ""
                 )
             )
-    return tuple(found)
+    return tuple(found), bool(grouped)
 
 
 def _of_groups(X: np.ndarray, y: np.ndarray, *, regression: bool) -> list[str]:
     """That rows lie in tight groups which tell the target, in whatever order they stand."""
     tight = tight_groups(X, y, regression=regression)
     if tight is None:
-        return []
+        return _of_neighbours(X, y, regression=regression)
     number, near, far = tight
     differs = (
         "differs by {:.0f} % of the variance" if regression else "has another target in {:.0f} %"
@@ -61,3 +74,24 @@ def _of_groups(X: np.ndarray, y: np.ndarray, *, regression: bool) -> list[str]:
         "device or day, the error on new ones is larger than the one below; name their column "
         "with --groups"
     ]
+
+
+def _of_neighbours(X: np.ndarray, y: np.ndarray, *, regression: bool) -> list[str]:
+    """That neighbours agree in the target far more than those beyond them do."""
+    jump = jump_beyond_neighbours(X, y, regression=regression)
+    unit = "of the variance is left" if regression else "of the constant's errors are left"
+    if jump is not None:
+        return [
+            f"the nearest rows predict the target ({100 * jump.near:.0f} % {unit}), and those beyond "
+            f"the nearest {jump.left_out} do not ({100 * min(jump.far, 1.0):.0f} %), although they are "
+            "hardly farther away: rows seem to come in groups. If a group is one person, device or day, "
+            "the error on new ones is far larger than the one below; name their column with --groups"
+        ]
+    along = share_along_a_curve(X)
+    if along > ALONG:
+        return [
+            f"rows lie along a curve: {100 * along:.0f} % of them on one way from each row to the "
+            "nearest next one, as rows of one thing that changes over time do in any order. The error on "
+            "other stretches of time is larger than the one below; name the column with --time"
+        ]
+    return []

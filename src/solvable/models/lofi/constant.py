@@ -136,8 +136,8 @@ def predict_published_filter(
 
     Notes
     -----
-    Derived for n up to order :math:`d^2` and even labels; backed by ``tests/models/lofi/test_constant.py``
-    (simulated kernels, where the pair and the direction cross).
+    Derived for n up to order :math:`d^2` and even labels; backed by
+    ``tests/models/lofi/test_constant.py`` (simulated kernels, where the pair and the direction cross).
 
     Examples
     --------

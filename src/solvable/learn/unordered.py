@@ -1,0 +1,92 @@
+"""Rows that depend on one another in whatever order they stand: in groups, or along a curve."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from solvable.arrays import random_stream
+
+FEW_VALUES = 20
+"""Distinct values up to which a column is taken for classes or counts."""
+
+SCALES = (10, 20, 40)
+"""Nearest rows that are left out, one number after another."""
+
+MOST_ROWS = 3000
+"""Rows whose neighbours are looked at."""
+
+
+class Jump(NamedTuple):
+    """Errors of predicting rows from others, over that of the constant."""
+
+    near: float  # from the five nearest rows
+    far: float  # from the ten nearest beyond those left out
+    left_out: int
+
+
+def jump_beyond_neighbours(X: np.ndarray, y: np.ndarray, *, regression: bool) -> Jump | None:
+    """Errors from near rows and from those beyond, where the target changes faster than any function.
+
+    None where it does not, or where that cannot be told.
+    """
+    from sklearn.neighbors import NearestNeighbors
+
+    n = len(X)
+    Z = _standardised(X)
+    scales = [scale for scale in SCALES if 12 * scale <= n]
+    if not regression:
+        # Of a class of few rows none would be left.
+        y = np.unique(y, return_inverse=True)[1]
+        scales = [scale for scale in scales if 4 * scale <= np.bincount(y).max()]
+    if Z is None or not scales:
+        return None
+    rows = random_stream(0, "rows whose neighbours are looked at").permutation(n)[:MOST_ROWS]
+    tree = NearestNeighbors(n_neighbors=scales[-1] + 11).fit(Z)
+    distances, neighbours = (one[:, 1:] for one in tree.kneighbors(Z[rows]))
+    usual = float(np.var(y)) if regression else 1 - float(np.bincount(y).max()) / n
+
+    def error(first: int, last: int) -> float:
+        seen = y[neighbours[:, first:last]]
+        if regression:
+            return float(np.mean((seen.mean(axis=1) - y[rows]) ** 2)) / usual
+        votes = np.stack([(seen == one).sum(axis=1) for one in range(int(y.max()) + 1)], axis=1)
+        return float(np.mean(votes.argmax(axis=1) != y[rows])) / usual
+
+    near = error(0, 5)
+    squared = np.mean(distances**2, axis=0)
+    for scale in scales:
+        far = error(scale, scale + 10)
+        # A smooth function changes by the square of the distance, whatever its slope; noise by less.
+        smooth = 2 * squared[scale : scale + 10].mean() / max(float(squared[:5].mean()), 1e-300)
+        if near < 0.25 and far > 0.8 and min(far, 1.0) > smooth * max(near, 1 / n):
+            return Jump(near, far, scale)
+    return None
+
+
+def share_along_a_curve(X: np.ndarray) -> float:
+    """Longest way through the minimum spanning tree of the rows, in edges over rows."""
+    # Of independent rows in two dimensions or more it is about a tenth; of rows of one thing that changes
+    # over time, shuffled, nearly all.
+    from scipy.sparse.csgraph import minimum_spanning_tree, shortest_path
+    from scipy.spatial.distance import pdist, squareform
+
+    Z = _standardised(X)
+    if Z is None or not 200 <= len(X) <= MOST_ROWS:
+        return 0.0
+    Z = np.unique(Z, axis=0)
+    tree = minimum_spanning_tree(squareform(pdist(Z)))
+    tree.data[:] = 1.0
+    first = shortest_path(tree, directed=False, unweighted=True, indices=[0])[0]
+    end = int(np.argmax(first))
+    return float(shortest_path(tree, directed=False, unweighted=True, indices=[end]).max()) / len(Z)
+
+
+def _standardised(X: np.ndarray) -> np.ndarray | None:
+    """Columns of many values over their deviations; None if there are fewer than two."""
+    distinct = np.array([len(np.unique(column)) for column in X.T])
+    Z = X[:, distinct > min(FEW_VALUES, len(X) / 50)].astype(np.float64)
+    if Z.shape[1] < 2 or len(Z) < 100:
+        return None
+    return np.asarray((Z - Z.mean(axis=0)) / Z.std(axis=0))
