@@ -1,5 +1,7 @@
 from solvable.links import Link as Link
 from solvable.links import make_link as make_link
+from solvable.models.lofi.constant import predict_lifted_null as predict_lifted_null
+from solvable.models.lofi.constant import predict_published_filter as predict_published_filter
 from solvable.models.lofi.emergence import FeatureEmergence as FeatureEmergence
 from solvable.models.lofi.emergence import predicted_emergence as predicted_emergence
 from solvable.models.lofi.emergence import residual_dimension as residual_dimension

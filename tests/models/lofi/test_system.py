@@ -21,9 +21,18 @@ SETTINGS = {
     "negative": {"dimension": 80, "ratio": 8.0, "channel": "cosine", "label_map": "tanh"},
     "unbalanced": {"dimension": 80, "ratio": 8.0, "channel": "tail-sign"},
     "lifted": {"dimension": 60, "ratio": 6.0, "lift": "relu"},
+    "odd": {"dimension": 40, "ratio": 4.0, "lift": "relu", "channel": "sign", "features": "deflated"},
     "hidden": {"target": "hidden", "dimension": 90, "ratio": 8.0, "nuisance": 8},
     "subspace": {"target": "subspace", "dimension": 30, "ratio": 12.0, "test_samples": 300},
 }
+
+
+CURVES = [
+    {"dimension": 12, "ratio": ratio, "lift": "relu", "channel": "square", "label_map": "tanh",
+     "features": features}
+    for features in ("as-published", "centred") for ratio in (3.0, 5.0, 9.0, 15.0, 24.0)
+]  # fmt: skip
+"""Both sides of where a direction stands out of shuffled labels, with and without centring."""
 
 
 def record_of(setting, seed=0):
@@ -46,6 +55,7 @@ def points():
         *((setting, 14 if name == "lifted" else 8) for name, setting in SETTINGS.items()),
         (SETTINGS["single"] | {"ratio": 0.7}, 8),
         (SETTINGS["subspace"] | {"ratio": 24.0, "test_samples": 1_500}, 6),
+        *((setting, 12) for setting in CURVES),
     ]
     return [point_of(*each) for each in chosen]
 
@@ -61,6 +71,8 @@ def points():
         ({"lift": "relu", "channel": "tail-sign"}, "label_map=identity"),
         ({"lift": "relu", "ratio": 100.0}, "5000"),
         ({"lift": "cos"}, "Input should be"),
+        ({"features": "centred"}, "without a lift"),
+        ({"lift": "relu", "features": "whitened"}, "Input should be"),
         ({"ratio": 0}, "greater than 0"),
         ({"channel": "cube"}, "Input should be"),
         ({"samples": 10}, "Extra inputs"),
@@ -143,7 +155,7 @@ def test_noise_and_maps_reach_the_target():
 @pytest.mark.parametrize(
     ("setting", "missing"),
     [
-        ({"lift": "relu", "dimension": 20, "ratio": 21.0}, None),
+        ({"lift": "relu", "dimension": 20, "ratio": 41.0}, None),
         ({"lift": "gelu", "channel": "sign", "dimension": 90, "ratio": 2.0}, None),
         ({"target": "hidden", "dimension": 40, "ratio": 4.0, "nuisance": 3, "nuisance_variance": 1.4},
          {"deflated_squared_overlap", "deflated_rank"}),
@@ -246,6 +258,8 @@ def shifted(points, name, by):
         ("place-of-the-outlier", "eigenvalue", 0.5),
         ("edge-of-the-bulk", "opposite_edge", 1.0),
         ("lift-as-label-map", "squared_overlap", -0.5),
+        ("null-of-a-lift", "null_eigenvalue", 1.5),
+        ("first-moment", "first_moment_overlap", -0.3),
         ("hidden-overlap", "best_squared_overlap", 0.8),
         ("hidden-rank", "best_rank", 40.0),
         ("deflation-restores", "deflated_squared_overlap", -0.4),
@@ -260,19 +274,39 @@ def test_claims_fail_on_records_that_contradict_them(claim, metric, by, points):
     assert one.verdict(system.settled(shifted(points, metric, by))).status == "fails"
 
 
+def test_centring_saves_no_samples_if_its_null_is_that_of_the_constant(points):
+    (claim,) = [each for each in CLAIMS if each.name == "centring-saves-samples"]
+    settled = system.settled(points)
+    nulls = {
+        (point.setting.ratio, point.setting.channel): point.metrics
+        for point in settled
+        if point.setting.lift != "none" and point.setting.features == "as-published"
+    }
+    moved = []
+    for point in settled:
+        if point.setting.features == "centred":
+            plain = nulls[(point.setting.ratio, point.setting.channel)]
+            point = replace(point, metrics=plain)
+        moved.append(point)
+    verdict = claim.verdict(moved)
+    assert verdict.status == "fails"
+    assert verdict.measured < 0.5 * verdict.expected
+
+
 @pytest.fixture(scope="module")
 def figures(points):
     """Figures whose curves are evaluated at fewer sample ratios than usual."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(system, "axis", replace(system.axis, resolution=6))
-        return system.figures(points)
+        few = {setting["dimension"] for setting in CURVES}
+        return system.figures([p for p in points if p.parameters["dimension"] not in few])
 
 
 def test_figures_show_theory_and_measurement(figures):
     names = [one.name for one in figures]
     assert len(names) == len(set(names))
     kinds = {name.split("-")[0] for name in names}
-    assert kinds == {"overlap", "spectrum", "hidden", "subspace"}
+    assert kinds == {"overlap", "spectrum", "null", "hidden", "subspace"}
     for figure in figures:
         assert figure.caption
         for series in figure.series:

@@ -171,6 +171,32 @@ def predict_published_filter(
     )
 
 
+def kept_by_deflation(
+    law: LabelLaw, *, ratio: float, dimension: int, activation: str, first_moment: tuple[float, float]
+) -> float:
+    """Share of the squared overlap that is left once the first moment is taken away.
+
+    The last argument is E[T s] and the squared overlap of the first moment's linear part.
+    """
+    mean, overlap = first_moment
+    _, linear, tail = activation_energies(activation)
+    n, power = ratio * dimension, law.weight_power
+    _, second = _hermite_coefficients(activation)
+    # Share s of the first moment that is linear: noise and signal over all of it.
+    ours = linear * n * (power + ratio * mean**2)
+    s = ours / (ours + tail * n * power + (second * ratio * float(law.strengths[0])) ** 2)
+    # theta - v (v.theta) with v.theta = sqrt(s) c, c^2 the overlap: its linear part is theta - s c u
+    along, across = (1 - s * overlap) ** 2, s**2 * overlap * (1 - overlap)
+    return along / (along + across)
+
+
+def _hermite_coefficients(activation: str) -> tuple[float, float]:
+    """Coefficients c_0 and c_2 of the normalised Hermite polynomials."""
+    nodes, chance = gaussian_quadrature(128, (0.0,))
+    values = evaluate(activation, nodes)
+    return float(chance @ values), float(chance @ (values * (nodes**2 - 1))) / math.sqrt(2)
+
+
 @dataclass(frozen=True)
 class _Pair:
     """Eigenvalues of the constant part: lambda^2 - a lambda - B^2 = 0."""
@@ -191,10 +217,8 @@ def _pair(
     T = law.weights - law.mean_weight
     power, third, fourth = (float(law.probabilities @ T**q) for q in (2, 3, 4))
     constant, linear, tail = activation_energies(activation)
-    nodes, chance = gaussian_quadrature(128, (0.0,))
-    values = evaluate(activation, nodes)
-    # c_2 = E[sigma He_2] / sqrt 2, whose trace over the coordinates is constant too
-    first, second = float(chance @ values), float(chance @ (values * (nodes**2 - 1))) / math.sqrt(2)
+    # The trace over the coordinates of the second degree is constant too.
+    first, second = _hermite_coefficients(activation)
     whole = constant + second**2 / dimension
     # 1 = c_0^2 sum_mu T / (lambda - k T), expanded to the fourth moment of T
     k = linear / (1 - min(linear / (whole * dimension), 0.5)) + tail

@@ -10,7 +10,11 @@ import numpy as np
 from solvable.arrays import random_stream
 from solvable.errors import InvalidParameter
 from solvable.frame.points import NO_PREDICTION, Metrics, listed
-from solvable.models.lofi.constant import predict_lifted_null, predict_published_filter
+from solvable.models.lofi.constant import (
+    kept_by_deflation,
+    predict_lifted_null,
+    predict_published_filter,
+)
 from solvable.models.lofi.lift import activation_energies, predict_lifted_filter
 from solvable.models.lofi.parameters import NeuralLoFiParameters
 from solvable.models.lofi.subspace_channel import SubspaceChannel
@@ -174,11 +178,10 @@ def _lifted(parameters: NeuralLoFiParameters, law: LabelLaw) -> Metrics:
         lifted = predict_published_filter(facing, raw_labels=raw, **size)
     else:
         lifted = predict_lifted_filter(facing, **size)
-    first = _first_moment_overlap(parameters, law)
+    mean, first = _first_moment(parameters, law)
     overlap = lifted.squared_overlap
     if parameters.features == "deflated":
-        # The first moment takes its part of the direction with it.
-        overlap *= 1 - first
+        overlap *= kept_by_deflation(law, first_moment=(mean, first), **size)
     null = predict_lifted_null(law, centred=not published, raw_labels=raw, **size)
     return {
         "eigenvalue": sign * lifted.eigenvalue,
@@ -191,8 +194,8 @@ def _lifted(parameters: NeuralLoFiParameters, law: LabelLaw) -> Metrics:
     }
 
 
-def _first_moment_overlap(parameters: NeuralLoFiParameters, law: LabelLaw) -> float:
-    """Squared overlap of (1/n) sum T x with the direction."""
+def _first_moment(parameters: NeuralLoFiParameters, law: LabelLaw) -> tuple[float, float]:
+    """E[T s], and the squared overlap of (1/n) sum T x with the direction."""
     # m_s + noise along the direction, noise of variance tau_2 / n along the d - 1 others:
     # (m^2 + (E[T^2 s^2] - m^2) / n) / (same + (d - 1) tau_2 / n), m = E[T s]. No threshold.
     target = make_target(parameters, 0)
@@ -201,7 +204,7 @@ def _first_moment_overlap(parameters: NeuralLoFiParameters, law: LabelLaw) -> fl
     mean = target.linear_strength(parameters.label_map)
     own = float((law.probabilities * law.weights**2) @ law.second_moments[:, 0])
     signal = mean**2 * (1 - 1 / n) + own / n
-    return signal / (signal + (d - 1) * law.weight_power / n)
+    return mean, signal / (signal + (d - 1) * law.weight_power / n)
 
 
 def chance(parameters: NeuralLoFiParameters, prediction: Metrics) -> Metrics:
