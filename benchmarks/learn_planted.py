@@ -1,9 +1,9 @@
-"""Planted directions: how many `solvable learn` finds at which signal, and its errors against every rival.
+"""Planted directions: how many `solvable learn` finds at which signal, and its errors against rivals.
 
-Forty tables of 1 to 6 directions in 20 to 200 Gaussian columns of unequal means and scales, with even, odd and
-mixed links, numbers and classes; then the same forty with correlated, discrete or heavy-tailed columns. The
-signal of a direction is what the strongest eigenvalue along it is expected to be in plain inputs, over that of
-shuffled labels: 1 to 4 for the strongest direction of a table.
+Forty tables of 1 to 6 directions in 20 to 200 Gaussian columns of unequal means and scales, with even,
+odd and mixed links, numbers and classes; then the same forty with correlated, discrete or heavy-tailed
+columns. The signal of a direction is what the strongest eigenvalue along it is expected to be in plain
+inputs, over that of shuffled labels: 1 to 4 for the strongest direction of a table.
 
     python benchmarks/learn_planted.py results.jsonl            all tables that the file does not hold yet
     python benchmarks/learn_planted.py results.jsonl 3 17 44    these tables alone
@@ -97,7 +97,7 @@ def population(chosen: dict[str, Any]) -> tuple[np.ndarray, np.ndarray, np.ndarr
     signals = (signals - signals.mean(axis=0)) / signals.std(axis=0)
     second = [z.T @ (s[:, None] * z) / len(z) for s in signals.T]
     total = sum(moment @ moment for moment in second) / len(second)
-    values, vectors = np.linalg.eigh(total)
+    vectors = np.linalg.eigh(total)[1]
     # Of many classes each has its own null: the strength that counts is the largest of any class.
     sizes = np.array([max(np.linalg.norm(m @ v) for m in second) for v in vectors.T])
     means = z.T @ signals / len(z)
@@ -251,9 +251,8 @@ def told(rows: list[dict[str, Any]]) -> None:
                 lost.append(
                     f"{row['number']} ({own:.3f}, {rival} {error:.3f} +- {row['errors'][rival]:.3f})"
                 )
-        print(
-            f"  within a standard error of the best rival: {len(of_kind) - len(lost)}; not: {', '.join(lost)}"
-        )
+        near = len(of_kind) - len(lost)
+        print(f"  within a standard error of the best rival: {near}; not: {', '.join(lost)}")
 
 
 def main(path: Path, numbers: list[int]) -> None:

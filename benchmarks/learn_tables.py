@@ -7,11 +7,14 @@ Run:  pip install --no-deps --target tables palmerpenguins vega_datasets statsmo
 
 from __future__ import annotations
 
+import csv
+import gzip
 import json
 import resource
 import shlex
 import subprocess
 import sys
+from importlib.resources import files
 from pathlib import Path
 
 from solvable.learn.words import percents
@@ -38,7 +41,15 @@ COMMANDS = (
     f"{MASS}/birthwt.csv --target low",
     f"{MASS}/cpus.csv --target perf",
     f"{MASS}/fgl.csv --target type",
+    "openml-40945.csv --target survived",
+    "openml-40675.csv --target class",
+    "openml-3.csv --target class",
+    "openml-62.csv --target type",
+    "openml-561.csv --target class",
+    "openml-42585.csv --target species",
 )
+OPENML = (40945, 40675, 3, 62, 561, 42585)
+"""Titanic, glass, chess endgames, zoo, computers and penguins, bundled with the tests of scikit-learn."""
 MARKS = {"worse": ">", "better": "<", "no difference": "="}
 
 
@@ -48,6 +59,21 @@ def write_linnerud(folder: Path) -> None:
 
     table = load_linnerud(as_frame=True).frame
     table.to_csv(folder / "linnerud.csv", index=False)
+
+
+def write_openml(number: int, folder: Path) -> None:
+    """One table that comes with the tests of scikit-learn, as CSV."""
+    place = files("sklearn.datasets.tests.data.openml") / f"id_{number}"
+    (packed,) = (file for file in place.iterdir() if file.name.endswith(".arff.gz"))
+    lines = gzip.decompress(packed.read_bytes()).decode().splitlines()
+    lines = [line for line in lines if line and not line.startswith("%")]
+    start = next(i for i, line in enumerate(lines) if line.lower() == "@data")
+    attributes = [line for line in lines[:start] if line.lower().startswith("@attribute")]
+    quote = "'" if lines[start + 1].startswith("'") else '"'
+    with (folder / f"openml-{number}.csv").open("w", newline="") as stream:
+        writer = csv.writer(stream)
+        writer.writerow([shlex.split(line)[1] for line in attributes])
+        writer.writerows(csv.reader(lines[start + 1 :], quotechar=quote))
 
 
 def run(command: str, folder: Path, output: Path) -> dict:
@@ -97,6 +123,8 @@ def main() -> None:
     folder, results = Path(sys.argv[1]), Path(sys.argv[2])
     results.mkdir(parents=True, exist_ok=True)
     write_linnerud(folder)
+    for number in OPENML:
+        write_openml(number, folder)
     found = []
     for number, command in enumerate(COMMANDS, start=1):
         found.append(run(command, folder, results / str(number)))
