@@ -75,7 +75,9 @@ def method_table(found: Learned) -> Table:
     for score in found.methods:
         value, interval = words.percents(score.error, score.lower, score.upper)
         verdict = (
-            words.VERDICTS[score.verdict] if score.verdict else score.remark and "not measured"
+            words.VERDICTS[score.verdict]
+            if score.verdict
+            else "not measured" * (score.error is None)
         )
         style = "bold" if score is found.methods[0] else ""
         cells = [value, interval, words.difference_text(score)]

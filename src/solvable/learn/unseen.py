@@ -63,8 +63,11 @@ def unseen_signal(model: Any, split: Split, *, regression: bool, seed: int) -> U
     train = first_coordinates(model, split.X_train)[:, :count]
     told, tested_labels = _codes(split.y_train, split.y_test, regression=regression)
     # M_c = (1/n) sum_mu y_mu,c f(x_mu) f(x_mu)^T on training rows; of one signal it is diagonal.
-    # A first moment is m_c = (1/n) sum_mu y_mu,c f(x_mu).
-    moments = np.stack([train.T @ (code[:, None] * train) for code in told.T]) / len(train)
+    # A first moment is m_c = (1/n) sum_mu y_mu,c f(x_mu); second moments are those of what a straight line
+    # in the first leaves of the labels.
+    straight = np.linalg.lstsq(train[:, :linear], told, rcond=None)[0]
+    left = told - train[:, :linear] @ straight
+    moments = np.stack([train.T @ (code[:, None] * train) for code in left.T]) / len(train)
     moments[:, :linear], moments[:, :, :linear] = 0.0, 0.0
     means = told.T @ train[:, :linear] / len(train)
     strengths = np.sqrt(np.sum(moments**2, axis=(0, 2)))
@@ -77,9 +80,10 @@ def unseen_signal(model: Any, split: Split, *, regression: bool, seed: int) -> U
     def signal_of(features: np.ndarray, labels: np.ndarray) -> np.ndarray:
         # s_k(x) = sum_c y_c f_k sum_l (M_c)_kl f_l / sum_c,l (M_c)_kl^2, whose mean is 1 on training
         # rows; sum_c y_c f_k m_ck / sum_c m_ck^2 of first moments; all together are weighted.
+        beyond = labels - features[:, :linear] @ straight
         parts = [
             code[:, None] * features * (features @ moment.T)
-            for code, moment in zip(labels.T, moments, strict=True)
+            for code, moment in zip(beyond.T, moments, strict=True)
         ]
         each = np.sum(parts, axis=0)
         each[:, :linear] = features[:, :linear] * (labels @ means)

@@ -106,7 +106,9 @@ def samples_to_exceed(dimension, *, centred):
     excess = np.log(np.array(first) / null / 1.5)
     k = int(np.flatnonzero(excess < 0)[-1])
     share = excess[k] / (excess[k] - excess[k + 1])
-    return dimension * float(np.exp((1 - share) * np.log(ratios[k]) + share * np.log(ratios[k + 1])))
+    return dimension * float(
+        np.exp((1 - share) * np.log(ratios[k]) + share * np.log(ratios[k + 1]))
+    )
 
 
 def test_centred_features_need_samples_of_order_d_and_others_of_order_d_squared():

@@ -21,7 +21,13 @@ SETTINGS = {
     "negative": {"dimension": 80, "ratio": 8.0, "channel": "cosine", "label_map": "tanh"},
     "unbalanced": {"dimension": 80, "ratio": 8.0, "channel": "tail-sign"},
     "lifted": {"dimension": 60, "ratio": 6.0, "lift": "relu"},
-    "odd": {"dimension": 40, "ratio": 4.0, "lift": "relu", "channel": "sign", "features": "deflated"},
+    "odd": {
+        "dimension": 40,
+        "ratio": 4.0,
+        "lift": "relu",
+        "channel": "sign",
+        "features": "deflated",
+    },
     "hidden": {"target": "hidden", "dimension": 90, "ratio": 8.0, "nuisance": 8},
     "subspace": {"target": "subspace", "dimension": 30, "ratio": 12.0, "test_samples": 300},
 }

@@ -172,7 +172,12 @@ def predict_published_filter(
 
 
 def kept_by_deflation(
-    law: LabelLaw, *, ratio: float, dimension: int, activation: str, first_moment: tuple[float, float]
+    law: LabelLaw,
+    *,
+    ratio: float,
+    dimension: int,
+    activation: str,
+    first_moment: tuple[float, float],
 ) -> float:
     """Share of the squared overlap that is left once the first moment is taken away.
 
