@@ -35,7 +35,7 @@ def test_the_records_are_all_there(study):
 def test_verdicts_are_those_of_then(study):
     then = VERDICTS[study.system.name]
     now = {verdict.claim: verdict for verdict in study.verdicts}
-    assert now.keys() == then.keys()
+    assert then.keys() <= now.keys()
     changed = {
         name: (old[0], now[name].status) for name, old in then.items() if now[name].status != old[0]
     }

@@ -55,11 +55,13 @@ def test_the_signal_of_a_first_moment_is_a_covariance_over_that_of_training_rows
     functions = [lambda Z: Z[:, 0] - Z[:, 1], lambda Z: Z[:, 1]]
     found = unseen_signal(fitted(functions, 1), split_of(X, y, 200), regression=True, seed=0)
     centred = y - y[:200].mean()
-    for column, power, f in ((0, 1, X[:, 0] - X[:, 1]), (1, 2, X[:, 1])):
-        inside = np.mean(centred[:200] * f[:200] ** power)
-        np.testing.assert_allclose(
-            found.signal[:, column], centred[200:] * f[200:] ** power / inside
-        )
+    line = X[:, 0] - X[:, 1]
+    inside = np.mean(centred[:200] * line[:200])
+    np.testing.assert_allclose(found.signal[:, 0], centred[200:] * line[200:] / inside)
+    # The second moment is that of what the straight line of the first one leaves.
+    left = centred - line * (centred[:200] @ line[:200]) / (line[:200] @ line[:200])
+    inside = np.mean(left[:200] * X[:200, 1] ** 2)
+    np.testing.assert_allclose(found.signal[:, 1], left[200:] * X[200:, 1] ** 2 / inside)
 
 
 def test_of_many_classes_training_rows_have_a_mean_of_one():

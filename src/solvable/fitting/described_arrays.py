@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -43,9 +43,9 @@ def write_described(
 
 
 def read_described(
-    path: str | Path, form: str, origin: str
+    path: str | Path, forms: Sequence[str], origin: str
 ) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """Arrays and description from a file of ``origin``, which must be of format ``form``."""
+    """Arrays and description from a file of ``origin``, which must be of one of the formats."""
     from safetensors import SafetensorError, safe_open
 
     path = check_path(path)
@@ -71,8 +71,9 @@ def read_described(
     except ValueError as error:
         raise InvalidData(f"{path} has a description that is not JSON ({error}).") from error
     seen = content.get("format") if isinstance(content, dict) else type(content).__name__
-    if seen != form:
-        raise InvalidData(f"{path} is of format {seen!r}; allowed: {form!r}.")
+    if seen not in forms:
+        allowed = ", ".join(map(repr, forms))
+        raise InvalidData(f"{path} is of format {seen!r}; allowed: {allowed}.")
     return arrays, content
 
 

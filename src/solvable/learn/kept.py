@@ -40,7 +40,7 @@ class KeptFits:
         """The fit of a task; None if it is not there, damaged, or of another run."""
         path = self._path(task.method, task.fold, task.rows)
         try:
-            arrays, content = read_described(path, FORMAT, "solvable learn")
+            arrays, content = read_described(path, (FORMAT,), "solvable learn")
             if content["identity"] != self.identity:
                 return None
             found = _decoded(content["fit"], arrays, path)

@@ -63,8 +63,8 @@ def unseen_signal(model: Any, split: Split, *, regression: bool, seed: int) -> U
     train = first_coordinates(model, split.X_train)[:, :count]
     told, tested_labels = _codes(split.y_train, split.y_test, regression=regression)
     # M_c = (1/n) sum_mu y_mu,c f(x_mu) f(x_mu)^T on training rows; of one signal it is diagonal.
-    # A first moment is m_c = (1/n) sum_mu y_mu,c f(x_mu); second moments are those of what a straight line
-    # in the first leaves of the labels.
+    # A first moment is m_c = (1/n) sum_mu y_mu,c f(x_mu); second moments are those of what a straight
+    # line in the first leaves of the labels.
     straight = np.linalg.lstsq(train[:, :linear], told, rcond=None)[0]
     left = told - train[:, :linear] @ straight
     moments = np.stack([train.T @ (code[:, None] * train) for code in left.T]) / len(train)

@@ -14,7 +14,7 @@ from solvable.errors import InvalidData, InvalidParameter
 from solvable.fitting.described_arrays import from_words, read_described, write_described
 from solvable.fitting.ridge import RidgeFit
 from solvable.networks.blocks import Block, LabelCode
-from solvable.networks.layers import Network
+from solvable.networks.layers import Lift, Network
 from solvable.networks.lofi import (
     NeuralLoFiClassifier,
     NeuralLoFiRegressor,
@@ -23,7 +23,10 @@ from solvable.networks.lofi import (
 from solvable.networks.parts import network_from_parts, network_parts
 
 FORMAT = "solvable-lofi-2"
-"""Name and version of the format."""
+"""Name and version of the format that is written."""
+
+FORMATS = (FORMAT, "solvable-lofi-1")
+"""Formats that are read; the first version knew no biases of lifts."""
 
 ORIGIN = "solvable.learners.save_model"
 
@@ -119,7 +122,7 @@ def load_model(path: str | Path) -> Any:
     InvalidData
         If the file is missing, cut, changed since it was written, or no model.
     """
-    arrays, content = read_described(path, FORMAT, ORIGIN)
+    arrays, content = read_described(path, FORMATS, ORIGIN)
     try:
         return _rebuilt(arrays, content)
     except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
@@ -142,7 +145,7 @@ def model_notes(path: str | Path) -> dict[str, Any]:
     dict
         As given to :func:`save_model`.
     """
-    return dict(read_described(path, FORMAT, ORIGIN)[1].get("notes", {}))
+    return dict(read_described(path, FORMATS, ORIGIN)[1].get("notes", {}))
 
 
 def _rebuilt(arrays: Mapping[str, np.ndarray], content: Mapping[str, Any]) -> Any:
@@ -157,7 +160,10 @@ def _rebuilt(arrays: Mapping[str, np.ndarray], content: Mapping[str, Any]) -> An
     if parameters["image_shape"] is not None:
         parameters["image_shape"] = tuple(parameters["image_shape"])
     model = ESTIMATORS[content["estimator"]](**parameters)
-    layers, model.filters_ = network_from_parts(arrays, content["layers"], content["filters"])
+    described = content["layers"]
+    if content["format"] != FORMAT:
+        described = [_without_biases(layer) for layer in described]
+    layers, model.filters_ = network_from_parts(arrays, described, content["filters"])
     readout = layers.pop() if content["has_readout"] else None
     model.network_ = Network(tuple(layers), readout)
     model.n_features_in_ = int(content["n_features_in"])
@@ -175,6 +181,13 @@ def _rebuilt(arrays: Mapping[str, np.ndarray], content: Mapping[str, Any]) -> An
     if "feature_names_in" in content:
         model.feature_names_in_ = np.array(content["feature_names_in"], dtype=object)
     return model
+
+
+def _without_biases(layer: Mapping[str, Any]) -> dict[str, Any]:
+    """Layer of the first format as it is described now."""
+    if "squared_scales" in layer:
+        return {**layer, "squared_biases": [0.0] * len(layer["squared_scales"])}
+    return {**layer, "bias": 0.0} if layer["kind"] == Lift.kind else dict(layer)
 
 
 def _parameters(model: Any) -> dict[str, Any]:

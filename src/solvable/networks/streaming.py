@@ -196,7 +196,9 @@ class _Keeper:
     def load(self, passes: PassByPass) -> tuple[Any, int] | None:
         if self.path is None or not self.path.exists():
             return None
-        arrays, content = read_described(self.path, CHECKPOINT_FORMAT, "fit_stream(checkpoint=...)")
+        arrays, content = read_described(
+            self.path, (CHECKPOINT_FORMAT,), "fit_stream(checkpoint=...)"
+        )
         seen = content.get("identity")
         if seen != self.identity:
             raise InvalidData(

@@ -30,8 +30,7 @@ OVERLAP = Panel(
     "squared overlap",
     [Trace("subspace_overlap", "first filter")],
     "Squared overlap of the leading eigenvector with the direction. Vertical lines: the threshold of "
-    "the filter, and for one curve that of the best label map. After a lift the transition is drawn "
-    "without its rounding at finite d.",
+    "the filter, and for one curve that of the best label map.",
     markers={"emergence_ratio": ""},
     y_range=(-0.02, 1.02),
 )
@@ -84,12 +83,13 @@ PANELS = (
         "modulus of the eigenvalue, times n",
         [
             Trace("eigenvalue", "direction", scale=end_of),
-            Trace("null_eigenvalue", "largest with shuffled labels"),
+            Trace("null_eigenvalue", "largest with shuffled labels", dashed=True),
         ],
-        "A direction is found where its eigenvalue exceeds the largest of shuffled labels. With the "
-        "constant part of an activation in the features that is the noise of constant x linear, of order "
+        "A direction is found where its eigenvalue exceeds the largest of shuffled labels (dashed). With "
+        "the constant part of an activation in the features that is the noise of constant x linear, of order "
         "sqrt(n); of centred features it is the edge of the bulk.",
         when=of("single-index", lifted=True),
+        overlay=("features",),
     ),
     Panel(
         "hidden-overlap",

@@ -67,7 +67,7 @@ PRESETS = {
             "label_map": ("tanh",),
             "lift": ("relu",),
             "features": ("as-published", "centred"),
-            "ratio": (2.0, 3.0, 4.5, 7.0, 11.0, 17.0, 27.0, 38.0, 47.0),
+            "ratio": (2.0, 3.0, 4.5, 7.0, 11.0, 17.0, 27.0, 35.0, 43.0),
         },
         replicates=12,
     ),
