@@ -86,8 +86,8 @@ PANELS = (
             Trace("null_eigenvalue", "largest with shuffled labels", dashed=True),
         ],
         "A direction is found where its eigenvalue exceeds the largest of shuffled labels (dashed). With "
-        "the constant part of an activation in the features that is the noise of constant x linear, of order "
-        "sqrt(n); of centred features it is the edge of the bulk.",
+        "the constant part of an activation in the features that is the noise of constant x linear, of "
+        "order sqrt(n); of centred features it is the edge of the bulk.",
         when=of("single-index", lifted=True),
         overlay=("features",),
     ),
