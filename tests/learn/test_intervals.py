@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from solvable.learn.intervals import (
     CENTRAL_LIMIT_ROWS,
+    loss_of_clusters,
     mean_interval,
     paired_rate_difference,
     wilson_interval,
@@ -125,3 +126,30 @@ def test_an_outlook_without_mistakes_at_all_rows_is_no_error_of_zero(rows):
         assert 0 <= point.lower <= point.error <= point.upper < 3 / rows
         assert point.upper > 0.5 / rows
         assert percents(point.error, point.lower, point.upper)[1] != "0.00 to 0.00 %"
+
+
+def test_clusters_of_one_row_are_rows():
+    rng = np.random.default_rng(0)
+    clusters, squares = np.arange(400), rng.standard_normal(400) ** 2
+    np.testing.assert_allclose(
+        loss_of_clusters(squares, clusters, rate=False), mean_interval(squares, positive=True)
+    )
+    wrong = rng.random(400) < 0.03
+    np.testing.assert_allclose(
+        loss_of_clusters(wrong.astype(float), clusters, rate=True),
+        wilson_interval(int(wrong.sum()), 400),
+        rtol=0.01,
+    )
+
+
+@pytest.mark.parametrize("rate", [True, False])
+def test_intervals_of_skewed_losses_in_clusters_cover(rate):
+    # Copies of one to four rows: one in twenty wrong, or squares of mean one and kurtosis fifteen.
+    rng, covered, repeats = np.random.default_rng(2), 0, 400
+    for _ in range(repeats):
+        clusters = np.repeat(np.arange(120), rng.integers(1, 5, 120))
+        each = (rng.random(120) < 0.05).astype(float) if rate else rng.standard_normal(120) ** 2
+        found = loss_of_clusters(each[clusters], clusters, rate=rate)
+        covered += found.lower <= (0.05 if rate else 1.0) <= found.upper
+    # The standard error of a share near .95 is .011.
+    assert 0.95 - 3 * 0.011 < covered / repeats < 0.95 + 3 * 0.011

@@ -128,7 +128,10 @@ def test_words_of_a_classification():
     assert words.difference_text(found.methods[1]) == "+5.0 (3.0 to 8.0)"
     assert words.difference_text(found.methods[0]) == ""
     sentence = words.signal_sentence(found.found[0], found)
-    assert "3 directions that carry signal about 'risk' in 300 rows (2 to 3" in sentence
+    assert (
+        "3 directions that carry signal about 'risk' in 300 rows (of the rows outside one fold: 2 to 3)"
+        in sentence
+    )
     assert "from about 3.0 % to 2.2 % (1.2 to 3.5 %)" in words.outlook_sentence(found)
 
 

@@ -17,6 +17,10 @@ CENTRAL_LIMIT_ROWS = 20_000
 """Rows beyond which the mean is as good as normal and no bootstrap is drawn."""
 
 
+MANY_CLUSTERS = 50
+"""Clusters from which the skewness of losses is known; fewer are taken as normal."""
+
+
 class Interval(NamedTuple):
     """An estimate with its interval."""
 
@@ -35,13 +39,18 @@ def wilson_interval(wrong: int, rows: int) -> Interval:
     # Wilson 1927: (p + z^2 / 2n +- z sqrt(p (1 - p) / n + z^2 / 4n^2)) / (1 + z^2 / n).
     # In cross-validation the rows of all folds are pooled, which is valid asymptotically for stable
     # learners (Bayle et al., arXiv:2007.12671).
-    share, z = wrong / rows, _normal_quantile(CONFIDENCE)
+    found = _of_share(wrong / rows, rows)
+    return found._replace(
+        lower=found.lower if wrong else 0.0, upper=found.upper if wrong < rows else 1.0
+    )
+
+
+def _of_share(share: float, rows: float) -> Interval:
+    z = _normal_quantile(CONFIDENCE)
     centre = share + z * z / (2 * rows)
     half = z * math.sqrt(share * (1 - share) / rows + z * z / (4 * rows * rows))
     scale = 1 + z * z / rows
-    lower = 0.0 if wrong == 0 else (centre - half) / scale
-    upper = 1.0 if wrong == rows else (centre + half) / scale
-    return Interval(share, lower, upper)
+    return Interval(share, (centre - half) / scale, (centre + half) / scale)
 
 
 def paired_rate_difference(
@@ -109,6 +118,24 @@ def mean_interval(
     return Interval(mean, lower, mean - float(low) * error)
 
 
+def loss_of_clusters(values: np.ndarray, clusters: np.ndarray, *, rate: bool) -> Interval:
+    """Interval of a mean loss, of rows that are wrong (``rate``) or squares, within clusters."""
+    mean = float(values.mean())
+    number = len(np.unique(clusters))
+    if rate and values.min() == values.max():
+        # Nothing or everything is wrong: as many clusters say so, not as many rows.
+        return wilson_interval(number * int(values[0]), number)
+    deviations, error = _sums_of_clusters(values, clusters)
+    if number < MANY_CLUSTERS or error == 0:
+        found = clustered_interval(values, clusters)
+        top = 1.0 if rate else math.inf
+        return found._replace(lower=max(found.lower, 0.0), upper=min(found.upper, top))
+    if rate:
+        # As many independent rows as have this standard error (Korn and Graubard 1998).
+        return _of_share(mean, min(mean * (1 - mean) / error**2, len(values)))
+    return mean_interval(mean + deviations * number / len(values), positive=True)
+
+
 def clustered_interval(
     values: np.ndarray, clusters: np.ndarray, confidence: float = CONFIDENCE
 ) -> Interval:
@@ -116,9 +143,15 @@ def clustered_interval(
     from scipy.special import stdtrit
 
     mean = float(values.mean())
-    sums = np.bincount(np.unique(clusters, return_inverse=True)[1], weights=values - mean)
-    count = len(sums)
-    # Sandwich: s^2 = G / (G - 1) sum_g (sum_{i in g} (v_i - v))^2 / n^2, with t of G - 1 degrees.
-    error = math.sqrt(count / max(count - 1, 1) * float(sums @ sums)) / len(values)
-    half = float(stdtrit(max(count - 1, 1), (1 + confidence) / 2)) * error
+    sums, error = _sums_of_clusters(values, clusters)
+    # Student's t of G - 1 degrees of freedom.
+    half = float(stdtrit(max(len(sums) - 1, 1), (1 + confidence) / 2)) * error
     return Interval(mean, mean - half, mean + half)
+
+
+def _sums_of_clusters(values: np.ndarray, clusters: np.ndarray) -> tuple[np.ndarray, float]:
+    """Sum over each cluster of the deviations from the mean, and the standard error of that mean."""
+    sums = np.bincount(np.unique(clusters, return_inverse=True)[1], weights=values - values.mean())
+    count = len(sums)
+    # Sandwich: s^2 = G / (G - 1) sum_g (sum_{i in g} (v_i - v))^2 / n^2.
+    return sums, math.sqrt(count / max(count - 1, 1) * float(sums @ sums)) / len(values)

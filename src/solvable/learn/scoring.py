@@ -14,6 +14,7 @@ from solvable.learn.intervals import (
     CONFIDENCE,
     Interval,
     clustered_interval,
+    loss_of_clusters,
     mean_interval,
     paired_rate_difference,
     wilson_interval,
@@ -79,13 +80,7 @@ class Losses:
     def interval(self, losses: np.ndarray) -> Interval:
         """Mean loss with its interval."""
         if self.clusters is not None:
-            if not self.regression and losses.min() == losses.max():
-                # Nothing or everything is wrong: as many clusters say so, not as many rows.
-                number = len(np.unique(self.clusters))
-                return wilson_interval(number * int(losses[0]), number)
-            found = clustered_interval(losses, self.clusters)
-            top = np.inf if self.regression else 1.0
-            return found._replace(lower=max(found.lower, 0.0), upper=min(found.upper, top))
+            return loss_of_clusters(losses, self.clusters, rate=not self.regression)
         if self.regression:
             return mean_interval(losses, positive=True)
         return wilson_interval(int(losses.sum()), len(losses))

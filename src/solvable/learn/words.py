@@ -64,7 +64,7 @@ def recommendation(found: Learned) -> str:
     if chosen is None:
         constant = next(score for score in found.methods if score.key == "constant")
         return f"Use none of these models: none is shown to do better than {constant.title}."
-    stored = "" if chosen is found.learned else " The stored model is that of the learned features."
+    stored = "" if chosen is found.learned else _stored(chosen, found)
     if chosen.auc is not None:
         best = max(found.methods, key=lambda score: score.auc or 0.0)
         value, least = area_text(chosen), f"the largest AUC ({best.title}, {area_text(best)})"
@@ -83,6 +83,19 @@ def recommendation(found: Learned) -> str:
             "of such methods"
         )
     return f"Use {chosen.title}: {reason}.{stored}"
+
+
+def _stored(chosen: MethodScore, found: Learned) -> str:
+    """That the stored model is another one than the chosen method, and what that costs."""
+    if chosen.auc is not None:
+        return f" The stored model holds the learned features (AUC {area_text(found.learned)})."
+    error = percent(found.learned.error)
+    if chosen.verdict == "better":
+        return f" The stored model holds the learned features, which do worse ({error})."
+    return (
+        f" The stored model holds the learned features: {error}, a difference that these rows do not "
+        "tell from chance."
+    )
 
 
 def area_text(score: MethodScore) -> str:
@@ -176,14 +189,20 @@ def signal_sentence(layer: LayerFound, found: Learned) -> str:
     verb = "direction that carries" if layer.directions == 1 else "directions that carry"
     low, high = min(layer.directions_in_folds), max(layer.directions_in_folds)
     folds = f"{low}" if low == high else f"{low} to {high}"
-    apart = "" if low <= layer.directions <= high else ", as the count varies with the rows"
+    inside, rough = f" (of the rows outside one fold: {folds})", ""
+    if not low <= layer.directions <= high:
+        inside = ""
+        rough = (
+            f" The count is rough, as some are hardly above that limit: the rows outside one fold give "
+            f"{folds}."
+        )
     limit = ""
     if any(_is_open(signal, layer) for signal in layer.signals):
         limit = " The weakest tested is still above the threshold, so there may be more."
     return (
         f"{where} found {layer.directions} {verb} signal about {found.target!r} in "
-        f"{found.n_samples} rows ({folds} in the fewer rows outside each fold{apart}): each is more than "
-        f"{layer.threshold:g} times as strong as with shuffled targets.{limit}"
+        f"{found.n_samples} rows{inside}: each is more than "
+        f"{layer.threshold:g} times as strong as with shuffled targets.{rough}{limit}"
     )
 
 

@@ -1,0 +1,139 @@
+"""How often intervals of `solvable learn` cover the error on rows that were held out beforehand.
+
+Public tables (fetched as for learn_tables.py) are cut at random into rows to learn from, 700 at most, and
+rows held out; of planted tables (learn_planted.py) 4,000 fresh rows are drawn. The first cut of each is
+learned from as it is, and with every row three times. A held-out error has its own noise: it is covered where the
+interval of the difference of both (MOVER, Zou and Donner 2008) holds zero.
+
+    python benchmarks/learn_coverage.py tables results.jsonl
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from learn_planted import TABLES, Planted, columns_and_rows, draw
+from learn_tables import COMMANDS
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, load_wine
+
+from solvable.data import load
+from solvable.learn import Request, learn
+from solvable.learn.applied import apply_model
+from solvable.learn.files import write_files
+
+BUNDLED = {
+    "iris": load_iris,
+    "wine": load_wine,
+    "breast-cancer": load_breast_cancer,
+    "diabetes": load_diabetes,
+}
+SPLITS = 3
+MOST_ROWS = 700
+FRESH = 4000
+COPIES = (1, 3)
+
+Rows = list[list[str]]
+
+
+def public(folder: Path) -> Iterator[tuple[str, str, list[str], Rows]]:
+    """Name, target, header and rows of each public table of 100 rows or more without named groups."""
+    for name, read in BUNDLED.items():
+        frame = read(as_frame=True).frame
+        yield name, "target", list(frame.columns), frame.astype(str).to_numpy().tolist()
+    for command in COMMANDS:
+        if " --target " not in command or "--time" in command or "--groups" in command:
+            continue
+        file, target = command.split(" --target ")
+        with (folder / file).open(newline="") as stream:
+            header, *rows = csv.reader(stream)
+        if len(rows) >= 100:
+            yield file, target.strip("\"'"), [cell.strip("'") for cell in header], rows
+
+
+def planted(number: int) -> tuple[list[str], Rows, Rows]:
+    """Header, rows to learn from and fresh rows of a planted table."""
+    table = Planted(number)
+    n = min(columns_and_rows(table)[1], MOST_ROWS)
+    columns, _, y = draw(table, n, "table")
+    fresh, _, true = draw(table, FRESH, "fresh")
+    header = [*(f"x{j}" for j in range(columns.shape[1])), "y"]
+
+    def cells(X: np.ndarray, labels: np.ndarray) -> Rows:
+        return [[*map("{:.6g}".format, row), str(t)] for row, t in zip(X, labels, strict=True)]
+
+    return header, cells(columns, y), cells(fresh, true)
+
+
+def written(path: Path, header: list[str], rows: Rows) -> str:
+    """Write a CSV."""
+    with path.open("w", newline="") as stream:
+        csv.writer(stream).writerows([header, *rows])
+    return str(path)
+
+
+def compared(header: list[str], target: str, known: Rows, held: Rows, copies: int) -> dict[str, Any]:
+    """Error that is told, error on held-out rows, and whether the first interval covers the second."""
+    with tempfile.TemporaryDirectory() as folder:
+        home = Path(folder)
+        table = written(home / "known.csv", header, known * copies)
+        data = load(table, target=target)
+        result = learn(data, Request())
+        write_files(result, data, home / "out", command="")
+        new = apply_model(home / "out" / "model.safetensors", written(home / "h.csv", header, held))
+    told, seen = result.learned, new.error
+    assert seen is not None
+    value = seen.get("wrong", seen.get("unexplained_variance"))
+    below = np.hypot(told.error - told.lower, seen["upper"] - value)
+    above = np.hypot(told.upper - told.error, value - seen["lower"])
+    return {
+        "told": [told.error, told.lower, told.upper], "held": [value, seen["lower"], seen["upper"]],
+        "covered": bool(-above <= told.error - value <= below), "rows": len(known),
+    }  # fmt: skip
+
+
+def main(folder: Path, path: Path) -> None:
+    """Measure what is missing, then tell."""
+    rows = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    done = {(row["name"], row["split"], row["copies"]) for row in rows}
+
+    def one(name: str, split: int, header: list[str], target: str, known: Rows, held: Rows) -> None:
+        for copies in COPIES[: 1 + (split == 0)]:
+            if (name, split, copies) in done:
+                continue
+            found = {"name": name, "split": split, "copies": copies}
+            try:
+                found |= compared(header, target, known, held, copies)
+            except ValueError as error:
+                found |= {"refused": str(error)}
+            rows.append(found)
+            with path.open("a") as stream:
+                stream.write(json.dumps(found) + "\n")
+            print(found, flush=True)
+
+    for name, target, header, cells in public(folder):
+        for split in range(SPLITS):
+            order = np.random.default_rng([41, split]).permutation(len(cells))
+            number = min(len(cells) // 2, MOST_ROWS)
+            known, held = ([cells[i] for i in part] for part in np.split(order, [number]))
+            one(name, split, header, target, known, held)
+    for number in range(TABLES):
+        header, known, fresh = planted(number)
+        one(f"planted {number}", 0, header, "y", known, fresh)
+    for kind, some in (
+        ("public", [row for row in rows if "planted" not in row["name"]]),
+        ("planted", [row for row in rows if "planted" in row["name"]]),
+    ):
+        for copies in COPIES:
+            judged = [row["covered"] for row in some if row["copies"] == copies and "held" in row]
+            print(f"{kind}, each row {copies} times: {sum(judged)} of {len(judged)} covered")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), Path(sys.argv[2]))
