@@ -2,8 +2,8 @@
 
 Public tables (fetched as for learn_tables.py) are cut at random into rows to learn from, 700 at most, and
 rows held out; of planted tables (learn_planted.py) 4,000 fresh rows are drawn. The first cut of each is
-learned from as it is, and with every row three times. A held-out error has its own noise: it is covered where the
-interval of the difference of both (MOVER, Zou and Donner 2008) holds zero.
+learned from as it is, and with every row three times. A held-out error has its own noise: it is covered
+where the interval of the difference of both (MOVER, Zou and Donner 2008) holds zero.
 
     python benchmarks/learn_coverage.py tables results.jsonl
 """
@@ -78,7 +78,9 @@ def written(path: Path, header: list[str], rows: Rows) -> str:
     return str(path)
 
 
-def compared(header: list[str], target: str, known: Rows, held: Rows, copies: int) -> dict[str, Any]:
+def compared(
+    header: list[str], target: str, known: Rows, held: Rows, copies: int
+) -> dict[str, Any]:
     """Error that is told, error on held-out rows, and whether the first interval covers the second."""
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder)

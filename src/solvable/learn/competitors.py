@@ -55,6 +55,7 @@ class Design:
     scaling: Scaling  # pixels all together, columns one by one
     width: Width = math.inf  # of the lifts of the network
     request: Request = field(default_factory=Request)
+    few_rows: bool = True  # whether it is measured whether directions help, however many they are
 
     @property
     def layers(self) -> int:
@@ -79,8 +80,9 @@ class Design:
 
     def fitted_network(self, X: np.ndarray, y: np.ndarray) -> Any:
         """The network that learns features, fitted; of few rows with the last layer that suits them."""
+        # Smaller parts of a large table, for its learning curve, are learned from as the table is.
         network = None
-        if len(y) > FEW_ROWS:
+        if not self.few_rows:
             network = self.network(self.blocks).fit(X, y)
             if len(y) > KERNEL_SAMPLES or len(network.filters_[0].strengths) > FEW_DIRECTIONS:
                 return network

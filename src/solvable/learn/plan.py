@@ -10,7 +10,7 @@ import numpy as np
 
 from solvable.data import Dataset, Split
 from solvable.errors import InvalidData, MemoryLimitExceeded
-from solvable.learn.competitors import LEARNED, Design, methods, width_for
+from solvable.learn.competitors import FEW_ROWS, LEARNED, Design, methods, width_for
 from solvable.learn.folds import nested_rows, training_sizes
 from solvable.learn.measuring import Measured, Task
 from solvable.learn.request import Request
@@ -36,6 +36,7 @@ class Plan:
             "global" if dataset.image_shape else "columns",
             width_for(self.smallest),
             request,
+            few_rows=self.smallest <= FEW_ROWS,
         )
         self.methods = methods(self.design)
         # The smallest training set of a learning curve.
