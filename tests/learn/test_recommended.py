@@ -103,7 +103,7 @@ def test_a_rare_class_is_not_hidden_by_the_error(rare):
     # The error alone would recommend nothing.
     assert not any(score.beats_constant for score in found.methods)
     (chosen,) = [score for score in found.methods if score.recommended]
-    assert words.recommendation(found).startswith(f"Use {chosen.title}: its AUC of ")
+    assert words.recommendation(found).startswith(f"Use {chosen.title}: the AUC of ")
     assert "Never predicted is 'rare' by: " in " ".join(words.class_sentences(found))
     assert "balanced" in [column.name for column in method_table(found).columns]
 
@@ -113,3 +113,27 @@ def test_equal_classes_have_neither(tmp_path):
     assert all(score.balanced_error is None and score.auc is None for score in found.methods)
     assert not words.class_sentences(found)
     assert words.recommendation(found).startswith("Use ")
+
+
+@pytest.mark.parametrize("columns", [300, pytest.param(1501, marks=pytest.mark.slow)])
+def test_a_wide_table_is_learned_as_well_as_by_its_best_rival(tmp_path, columns):
+    # Genes that go together in modules, sixty of them shifted by half their deviation in one class.
+    rng = np.random.default_rng(1)
+    y = rng.integers(2, size=150)
+    modules = rng.standard_normal((150, 20)) @ rng.standard_normal((20, columns))
+    X = 0.4 * modules + rng.standard_normal((150, columns))
+    X[:, :60] += 0.5 * (2 * y - 1)[:, None] * rng.choice([-1, 1], 60)
+    path = tmp_path / "wide.csv"
+    head = ",".join([*(f"g{j}" for j in range(columns)), "kind"])
+    labels = np.array(["sick", "well"])[y]
+    rows = (
+        ",".join([*map("{:.5g}".format, row), label]) for row, label in zip(X, labels, strict=True)
+    )
+    path.write_text("\n".join([head, *rows]) + "\n")
+    found = learn(load(path, target="kind"), Request(folds=3))
+    best = min(score.error for score in found.methods[1:] if score.error is not None)
+    assert best < 0.25  # of a third where nothing is learned, of a half by chance
+    assert found.learned.error <= best + np.sqrt(best * (1 - best) / 150)
+    chosen = next(score for score in found.methods if score.recommended)
+    assert words.recommendation(found).startswith(f"Use {chosen.title}: the error of ")
+    assert chosen.error <= best + np.sqrt(best * (1 - best) / 150)

@@ -54,12 +54,23 @@ def test_the_signal_of_a_first_moment_is_a_covariance_over_that_of_training_rows
     X, y = rng.standard_normal((300, 2)), rng.standard_t(4, 300)
     functions = [lambda Z: Z[:, 0] - Z[:, 1], lambda Z: Z[:, 1]]
     found = unseen_signal(fitted(functions, 1), split_of(X, y, 200), regression=True, seed=0)
-    centred = y - y[:200].mean()
+    spread = y[:200].std()
+    centred = (y - y[:200].mean()) / spread
     line = X[:, 0] - X[:, 1]
     inside = np.mean(centred[:200] * line[:200])
     np.testing.assert_allclose(found.signal[:, 0], centred[200:] * line[200:] / inside)
-    # The second moment is that of what the straight line of the first one leaves.
-    left = centred - line * (centred[:200] @ line[:200]) / (line[:200] @ line[:200])
+    # Second moments are those of what first moments of the features leave, here of the columns: each
+    # training row has the mean of the others.
+    Z = X - X[:200].mean(axis=0)
+    told = np.array(
+        [
+            sum(centred[nu] * Z[nu] for nu in range(200) if nu != mu) @ Z[mu] / 200
+            for mu in range(300)
+        ]
+    )
+    told -= told[:200].mean()
+    left = centred - told * (centred[:200] @ told[:200]) / (told[:200] @ told[:200])
+    left -= left[:200].mean()
     inside = np.mean(left[:200] * X[:200, 1] ** 2)
     np.testing.assert_allclose(found.signal[:, 1], left[200:] * X[200:, 1] ** 2 / inside)
 

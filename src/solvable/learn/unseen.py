@@ -22,6 +22,7 @@ from solvable.learn.attribution import (
     relative_strengths,
     rows_attributed,
 )
+from solvable.networks.layers import Filter, KernelFilter, Residual
 
 MOST_DIRECTIONS = 100
 """Directions of a fold, the strongest first, that are looked at on unseen rows."""
@@ -61,15 +62,15 @@ def unseen_signal(model: Any, split: Split, *, regression: bool, seed: int) -> U
     report = model.filters_[0]
     count, linear = min(len(report.strengths), MOST_DIRECTIONS), len(report.linear_ratios)
     train = first_coordinates(model, split.X_train)[:, :count]
-    told, tested_labels = _codes(split.y_train, split.y_test, regression=regression)
-    # M_c = (1/n) sum_mu y_mu,c f(x_mu) f(x_mu)^T on training rows; of one signal it is diagonal.
-    # A first moment is m_c = (1/n) sum_mu y_mu,c f(x_mu); second moments are those of what a straight
-    # line in the first leaves of the labels.
-    straight = np.linalg.lstsq(train[:, :linear], told, rcond=None)[0]
-    left = told - train[:, :linear] @ straight
+    labels, tested_labels = _codes(model, split, regression=regression)
+    left, tested_left = labels, tested_labels
+    if linear:
+        left, tested_left = _beyond_first_moments(model, split, labels, tested_labels)
+    # M_c = (1/n) sum_mu y_mu,c f(x_mu) f(x_mu)^T on training rows, y less what first moments tell of it;
+    # of one signal it is diagonal. A first moment is m_c = (1/n) sum_mu y_mu,c f(x_mu).
     moments = np.stack([train.T @ (code[:, None] * train) for code in left.T]) / len(train)
     moments[:, :linear], moments[:, :, :linear] = 0.0, 0.0
-    means = told.T @ train[:, :linear] / len(train)
+    means = labels.T @ train[:, :linear] / len(train)
     strengths = np.sqrt(np.sum(moments**2, axis=(0, 2)))
     strengths[:linear] = np.sqrt(np.sum(means**2, axis=0))
     strengths = np.maximum(strengths, 1e-6 * max(float(strengths.max()), 1e-300))
@@ -77,21 +78,20 @@ def unseen_signal(model: Any, split: Split, *, regression: bool, seed: int) -> U
     weights = relative_strengths(report)[:count]
     weights = np.maximum(weights, 1e-6 * max(float(weights.max()), 1e-300))
 
-    def signal_of(features: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    def signal_of(features: np.ndarray, rows: np.ndarray) -> np.ndarray:
         # s_k(x) = sum_c y_c f_k sum_l (M_c)_kl f_l / sum_c,l (M_c)_kl^2, whose mean is 1 on training
         # rows; sum_c y_c f_k m_ck / sum_c m_ck^2 of first moments; all together are weighted.
-        beyond = labels - features[:, :linear] @ straight
         parts = [
             code[:, None] * features * (features @ moment.T)
-            for code, moment in zip(beyond.T, moments, strict=True)
+            for code, moment in zip(tested_left[rows].T, moments, strict=True)
         ]
         each = np.sum(parts, axis=0)
-        each[:, :linear] = features[:, :linear] * (labels @ means)
+        each[:, :linear] = features[:, :linear] * (tested_labels[rows] @ means)
         each /= strengths**2
         return np.column_stack([each, each @ weights / weights.sum()])
 
     tested = first_coordinates(model, split.X_test)[:, :count]
-    signal = signal_of(tested, tested_labels)
+    signal = signal_of(tested, np.arange(len(tested)))
     rng = random_stream(seed, "unseen rows to shuffle")
     rows = rng.permutation(len(tested))[: rows_attributed(len(groups))]
     others = np.roll(rows, 1)
@@ -100,24 +100,68 @@ def unseen_signal(model: Any, split: Split, *, regression: bool, seed: int) -> U
         changed = np.array(split.X_test[rows])
         changed[:, columns] = split.X_test[others][:, columns]
         gone = first_coordinates(model, changed)[:, :count]
-        taken = signal[rows] - signal_of(gone, tested_labels[rows])
+        taken = signal[rows] - signal_of(gone, rows)
         lost[place], squares[place] = taken.sum(axis=0), np.sum(taken**2, axis=0)
     return Unseen(tuple(name for name, _ in groups), tested, signal, len(rows), lost, squares)
 
 
-def _codes(
-    train: np.ndarray, test: np.ndarray, *, regression: bool
-) -> tuple[np.ndarray, np.ndarray]:
+def _codes(model: Any, split: Split, *, regression: bool) -> tuple[np.ndarray, np.ndarray]:
     """Labels as the filter weighs them, centred on the training rows, (n, signals) each."""
+    train, test = split.y_train, split.y_test
     if regression:
         centre, spread = train.mean(), train.std() or 1.0
-        return (train[:, None] - centre) / spread, (test[:, None] - centre) / spread
-    classes = np.unique(train)
-    coded = [labels[:, None] == classes[None] for labels in (train, test)]
-    if len(classes) == 2:
-        coded = [codes[:, 1:] for codes in coded]
-    first, second = (codes.astype(np.float64) for codes in coded)
+        coded = [(labels[:, None] - centre) / spread for labels in (train, test)]
+        if getattr(model, "label_map", "") == "tanh":
+            coded = [np.tanh(labels) for labels in coded]
+    else:
+        classes = np.unique(train)
+        coded = [(labels[:, None] == classes[None]).astype(np.float64) for labels in (train, test)]
+        if len(classes) == 2:
+            coded = [labels[:, 1:] for labels in coded]
+    first, second = coded
     return first - first.mean(axis=0), second - first.mean(axis=0)
+
+
+def _beyond_first_moments(
+    model: Any, split: Split, labels: np.ndarray, tested: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """What the first moments of the features below the first filter leave of the labels."""
+    told, told_there = _told_by_first_moments(model, split.X_train, labels, split.X_test)
+    told_there -= told.mean(axis=0)
+    told -= told.mean(axis=0)
+    line = np.linalg.lstsq(told, labels, rcond=None)[0]
+    left = labels - told @ line
+    centre = left.mean(axis=0)
+    return left - centre, tested - told_there @ line - centre
+
+
+def _told_by_first_moments(
+    model: Any, X: np.ndarray, labels: np.ndarray, Z: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Products m . z of rows learned from, each with the m of the others, and of other rows."""
+    # m = (1/n) sum_mu y_mu z_mu, with z the centred features below the first filter.
+    h, there = np.asarray(X, dtype=np.float64), np.asarray(Z, dtype=np.float64)
+    layers = list(model.network_.layers)
+    while not isinstance(layers[0], (Filter, KernelFilter)):
+        layer = layers.pop(0)
+        if isinstance(layer, Residual):
+            layers = [*layer.layers, *layers]
+        else:
+            h, there = (np.asarray(layer.apply(rows)) for rows in (h, there))
+    n = len(labels)
+    if isinstance(layers[0], KernelFilter):
+        kernel, across = layers[0].chain(h, h), layers[0].chain(there, h)
+        means = kernel.mean(axis=0)
+        powers = np.diag(kernel) - 2 * means + means.mean()
+        # Labels are centred, so that columns need not be.
+        inside = kernel @ labels - means @ labels
+        outside = across @ labels - means @ labels
+    else:
+        mean = h.mean(axis=0)
+        moment = (h - mean).T @ labels
+        inside, outside = (h - mean) @ moment, (there - mean) @ moment
+        powers = np.einsum("ij,ij->i", h - mean, h - mean)
+    return (inside - powers[:, None] * labels) / n, outside / n
 
 
 def signal_on_unseen(folds: Sequence[Unseen], places: np.ndarray) -> Estimate:

@@ -68,7 +68,7 @@ def recommendation(found: Learned) -> str:
     if chosen.auc is not None:
         best = max(found.methods, key=lambda score: score.auc or 0.0)
         value, least = area_text(chosen), f"the largest AUC ({best.title}, {area_text(best)})"
-        reason = f"its AUC of {value} is the largest"
+        reason = f"the AUC of {value} is the largest"
         stored = (
             " Its outputs order the rows; choose the output from which a row counts as of the smaller "
             f"class by what errors cost.{stored}"
@@ -76,7 +76,7 @@ def recommendation(found: Learned) -> str:
     else:
         best = min(found.methods, key=lambda one: math.inf if one.error is None else one.error)
         value, least = percent(chosen.error), f"the smallest ({best.title}, {percent(best.error)})"
-        reason = f"its error of {value} is the smallest"
+        reason = f"the error of {value} is the smallest"
     if chosen is not best:
         reason = (
             f"{reason.split(' is ')[0]} is within one standard error of {least}, and it is the simplest "
@@ -90,6 +90,8 @@ def _stored(chosen: MethodScore, found: Learned) -> str:
     if chosen.auc is not None:
         return f" The stored model holds the learned features (AUC {area_text(found.learned)})."
     error = percent(found.learned.error)
+    if error == percent(chosen.error):
+        return " The stored model holds the learned features, which do as well."
     if chosen.verdict == "better":
         return f" The stored model holds the learned features, which do worse ({error})."
     return (
@@ -192,9 +194,10 @@ def signal_sentence(layer: LayerFound, found: Learned) -> str:
     inside, rough = f" (of the rows outside one fold: {folds})", ""
     if not low <= layer.directions <= high:
         inside = ""
+        more = " and more rows tell more" if layer.directions > high else ""
         rough = (
-            f" The count is rough, as some are hardly above that limit: the rows outside one fold give "
-            f"{folds}."
+            f" The count is rough, as some are hardly above that limit{more}: the rows outside one fold "
+            f"give {folds}."
         )
     limit = ""
     if any(_is_open(signal, layer) for signal in layer.signals):

@@ -165,12 +165,16 @@ class KernelFilter:
     squared_scales: tuple[float, ...]
     squared_biases: tuple[float, ...]
 
+    @property
+    def chain(self) -> KernelChain:
+        """Kernel of the lifts below the filter."""
+        return KernelChain(self.activations, self.squared_scales, self.squared_biases)
+
     def apply(self, h: Array) -> Array:
         """Kept coordinates, in float64."""
-        chain = KernelChain(self.activations, self.squared_scales, self.squared_biases)
         h = double(h)
         landmarks, coefficients = as_on(self.landmarks, h), as_on(self.coefficients, h)
-        kept = [chain(rows, landmarks) @ coefficients for rows in _chunks(h)]
+        kept = [self.chain(rows, landmarks) @ coefficients for rows in _chunks(h)]
         return (namespace(h).concat(kept) - as_on(self.offset, h)) * as_on(self.factor, h)
 
 
