@@ -10,7 +10,7 @@ from scipy.linalg import subspace_angles
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from solvable.errors import NoFeatureFound
+from solvable.errors import InvalidParameter, NoFeatureFound
 from solvable.learners import (
     Block,
     NeuralLoFiClassifier,
@@ -183,7 +183,58 @@ def test_scalings(table):
     assert scaled("none").kind == "filter"
 
 
-@pytest.mark.parametrize("scaling", ["columns", "global", "none"])
+def test_whitened_columns_have_the_shrunk_correlations_of_scikit_learn(table):
+    from sklearn.covariance import oas
+
+    X, _, y = table
+    X = X @ np.random.default_rng(0).standard_normal((X.shape[1], X.shape[1]))
+    whiten = (
+        NeuralLoFiTransformer([Block(6, None)], scaling="whitened").fit(X, y).network_.layers[0]
+    )
+    standard = (X - X.mean(axis=0)) / X.std(axis=0)
+    covariance = oas(standard)[0]
+    np.testing.assert_allclose(
+        np.linalg.inv(whiten.matrix @ whiten.matrix.T),
+        covariance * np.outer(X.std(axis=0), X.std(axis=0)),
+    )
+    np.testing.assert_allclose(whiten.apply(X).mean(axis=0), 0, atol=1e-10)
+
+
+def test_white_columns_are_hardly_turned():
+    # Their sample correlations alone would be stretched by up to a factor of six.
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((80, 40)), rng.integers(2, size=80)
+    apply = NeuralLoFiTransformer([Block(6, None)], scaling="whitened").fit(X, y).network_.layers[0]
+    Z = (X - X.mean(axis=0)) / X.std(axis=0)
+    moved = np.linalg.norm(apply.apply(X) - Z) / np.linalg.norm(Z)
+    assert moved < 0.1
+
+
+def test_a_direction_of_correlated_columns_is_found_where_it_is():
+    # Without whitening the second moment of w . x has its direction along C w.
+    rng = np.random.default_rng(0)
+    d, n = 30, 3000
+    root = np.linalg.cholesky(0.8 ** np.abs(np.subtract.outer(np.arange(d), np.arange(d))))
+    X = rng.standard_normal((n, d)) @ root.T
+    w = np.where(np.arange(d) == 7, 1.0, 0.0) - 0.7 * np.where(np.arange(d) == 8, 1.0, 0.0)
+    coordinate = X @ w
+    y = (coordinate / coordinate.std()) ** 2
+
+    def squared_correlation(scaling):
+        model = NeuralLoFiTransformer([Block(1, None)], scaling=scaling).fit(X, y)
+        return np.corrcoef(model.transform(X)[:, 0], coordinate)[0, 1] ** 2
+
+    assert squared_correlation("whitened") > 0.9
+    assert squared_correlation("columns") < 0.5
+
+
+def test_streams_do_not_whiten(table):
+    X, _, y = table
+    with pytest.raises(InvalidParameter, match="Columns are whitened by fit"):
+        NeuralLoFiTransformer([Block(6, None)], scaling="whitened").partial_fit(X, y)
+
+
+@pytest.mark.parametrize("scaling", ["columns", "whitened", "global", "none"])
 def test_constant_columns_do_no_harm(table, scaling):
     X, _, y = table
     extended = np.hstack([X, np.full((len(X), 1), 0.1)])

@@ -161,26 +161,31 @@ def _strongest(report: FilterReport, told: bool, made: Made | None) -> tuple[Dir
 
 
 def _signals(report: FilterReport, labels: Sequence[str], whole: int) -> tuple[SignalOfClass, ...]:
-    signals, one = [], len(labels) == 1
-    for place, (label, of_signal) in enumerate(zip(labels, report.null_ratios, strict=True)):
-        known = np.isfinite(of_signal)
-        ranks, ratios = report.null_counts[known] + 1, of_signal[known]
-        number = whole if one else min(whole, 1) * above_null(ranks, ratios, report.first_ratio)
-        mean = float(report.mean_ratios[place]) if len(report.mean_ratios) else None
-        if one:
-            tested = _ratios(report)
-            ranks, ratios = np.array(list(tested)), np.array(list(tested.values()))
-        signal = SignalOfClass(
-            label,
-            tuple(int(rank) for rank in ranks),
-            tuple(float(ratio) for ratio in ratios),
-            number,
-            None,
-            mean,
-        )
+    if len(labels) == 1:
+        found = [(_ratios(report), whole)]
+    else:
+        found = [_of_class(report, place, whole) for place in range(len(report.null_ratios))]
+    signals = []
+    for label, (tested, number) in zip(labels, found, strict=True):
+        ranks, ratios = tuple(tested), tuple(tested.values())
+        signal = SignalOfClass(label, ranks, ratios, number, None)
         rows = emergence_rows(report.n_samples, signal.strongest) if whole else None
         signals.append(replace(signal, emergence_rows=rows))
     return tuple(signals)
+
+
+def _of_class(report: FilterReport, place: int, whole: int) -> tuple[dict[int, float], int]:
+    """Ratios of the directions of a class by their ranks, and how many are above their null."""
+    of_signal = report.null_ratios[place]
+    known = np.isfinite(of_signal)
+    ranks, ratios = report.null_counts[known] + 1, of_signal[known]
+    number = above_null(ranks, ratios, report.first_ratio)
+    # The mean of the features weighted by the class is a direction too, the first one.
+    means = report.mean_ratios[place : place + 1]
+    number += int(np.count_nonzero(means > SIGNIFICANT_RATIO))
+    ranks, ratios = ranks + len(means), np.concatenate([means, ratios])
+    ranks = np.concatenate([np.ones(len(means), dtype=int), ranks])
+    return dict(zip(ranks.tolist(), ratios.tolist(), strict=True)), min(whole, 1) * number
 
 
 def emergence_rows(rows: int, ratio: float | None) -> float | None:

@@ -123,18 +123,15 @@ class SignalOfClass:
     """How many directions tell one class from the others."""
 
     label: str  # the class; the target itself if there is one signal only
-    tested: tuple[int, ...]  # ranks of the directions that were tested
+    tested: tuple[int, ...]  # ranks of the directions that were tested, from the straight line on
     ratios: tuple[float, ...]  # strength of each over its null
     directions: int  # above their null, interpolated between those tested
     emergence_rows: float | None  # rows at which the strongest is expected to be found
-    # Length of the mean of the features weighted by the class over that of shuffled targets.
-    mean_ratio: float | None = None
 
     @property
     def strongest(self) -> float | None:
-        """The larger of the ratios of its mean and of its first direction; None if neither is known."""
-        known = [one for one in (self.mean_ratio, *self.ratios[:1]) if one is not None]
-        return max(known, default=None)
+        """The larger of the first two ratios, a straight line and what bends; None if none is known."""
+        return max(self.ratios[:2], default=None)
 
 
 @dataclass(frozen=True)

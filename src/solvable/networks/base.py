@@ -17,9 +17,10 @@ from solvable.arrays import Array, check_integer, is_integer, is_tensor, namespa
 from solvable.errors import InvalidParameter, NoFeatureFound, unknown_choice
 from solvable.fitting.inputs import seed_from, validate_data, validated_tensor
 from solvable.fitting.ridge import Regularisation, RidgeFit
+from solvable.fitting.shrinkage import oracle_shrinkage, shrunk
 from solvable.networks.blocks import Block, LabelCode, Reduce, Width, check_blocks
 from solvable.networks.filters import FilterReport, FilterSettings, FilterSolver, MultiClass
-from solvable.networks.layers import Network, Standardise
+from solvable.networks.layers import Network, Standardise, Whiten
 from solvable.networks.memory import (
     FitSettings,
     NetworkFit,
@@ -29,11 +30,12 @@ from solvable.networks.memory import (
 from solvable.networks.permutation import DRAWS
 from solvable.networks.significance import FIRST_RATIO
 
-Scaling: TypeAlias = Literal["auto", "columns", "global", "none"]
-"""What samples are standardised by: each column, all of them together, or not at all; "auto": all
-together where they share their bounds, as pixels do, else each column."""
+Scaling: TypeAlias = Literal["auto", "columns", "whitened", "global", "none"]
+"""What samples are standardised by: each column, each and without their correlations, all of them
+together, or not at all; "auto": all together where they share their bounds, as pixels do, else each
+column."""
 
-SCALINGS = ("auto", "columns", "global", "none")
+SCALINGS = ("auto", "columns", "whitened", "global", "none")
 
 KERNEL_SAMPLES = 4000
 """Largest number of samples at which the default network is infinitely wide."""
@@ -238,10 +240,12 @@ def real_code(y: np.ndarray, label_map: str = "identity") -> LabelCode:
     return LabelCode(np.empty(0, dtype=int), mean, scale, bounded=label_map == "tanh")
 
 
-def standardise_columns(X: Array, scaling: Scaling) -> Standardise | None:
+def standardise_columns(X: Array, scaling: Scaling) -> Standardise | Whiten | None:
     """First layer of a network, from samples of shape (n, d); None for scaling "none"."""
     if scaling == "none":
         return None
+    if scaling == "whitened":
+        return whitened_columns(X)
     xp = namespace(X)
     # Sums in float64 of either type, as NumPy promotes; four rows of numbers leave their device.
     mean = xp.sum(X, axis=0, dtype=xp.float64) / len(X)
@@ -250,6 +254,20 @@ def standardise_columns(X: Array, scaling: Scaling) -> Standardise | None:
     bounds = (to_numpy(xp.min(X, axis=0)), to_numpy(xp.max(X, axis=0)))
     shared = scaling == "auto" and share_bounds(*bounds)
     return scaling_from(mean, variance, scaling, shared=shared)
+
+
+def whitened_columns(X: Array) -> Standardise | Whiten:
+    """Each column over its deviation, then the inverse root of their correlations; these are shrunk."""
+    first = standardise_columns(X, "columns")
+    assert isinstance(first, Standardise)
+    Z = first.apply(X)
+    correlation = to_numpy(Z.T @ Z).astype(np.float64) / len(X)
+    share = oracle_shrinkage(correlation, len(X))
+    if share == 1.0:
+        return first
+    values, vectors = np.linalg.eigh(shrunk(correlation, share))
+    root = (vectors / np.sqrt(np.maximum(values, 1e-12))) @ vectors.T
+    return Whiten(first.mean, root / first.scale[:, None])
 
 
 def share_bounds(lowest: np.ndarray, highest: np.ndarray) -> bool:

@@ -41,6 +41,19 @@ class Standardise:
 
 
 @dataclass(frozen=True)
+class Whiten:
+    """Columns less their mean, over their scale and without their correlations."""
+
+    kind: ClassVar[str] = "whiten"
+    mean: np.ndarray  # of the training samples, shape (d,)
+    matrix: np.ndarray  # shape (d, d)
+
+    def apply(self, h: Array) -> Array:
+        """Whitened samples, of the type of ``h``."""
+        return (h - as_on(self.mean, h)) @ as_on(self.matrix, h)
+
+
+@dataclass(frozen=True)
 class AsImages:
     """Rows as images."""
 

@@ -151,9 +151,10 @@ class NeuralLoFiClassifier(ClassifierMixin, StreamingMixin, NeuralLoFiBase):
         samples and of width 2,000 beyond.
     final_reduce : int, "auto" or None
         Filter of the last features.
-    scaling : {"auto", "columns", "global", "none"}
-        Standardisation of the samples: each column, all together, or none. "auto": all together
-        where the columns share their bounds, as pixels do, and else each column.
+    scaling : {"auto", "columns", "whitened", "global", "none"}
+        Standardisation of the samples: each column, each and without their correlations (shrunk
+        towards none as the samples are few; not in streams), all together, or none. "auto": all
+        together where the columns share their bounds, as pixels do, and else each column.
     image_shape : tuple of int, optional
         (height, width, channels) of the rows, for convolutional blocks.
     label_map : {"identity", "tanh"}

@@ -22,12 +22,14 @@ from solvable.networks.layers import (
     Pool,
     Residual,
     Standardise,
+    Whiten,
 )
 
 LAYERS: dict[str, type] = {
     layer.kind: layer
     for layer in (
         Standardise,
+        Whiten,
         AsImages,
         Flatten,
         Pool,

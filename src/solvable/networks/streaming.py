@@ -149,6 +149,11 @@ class StreamingMixin(NeuralLoFiBase):
 
     def _begin(self, n_columns: int, y: np.ndarray) -> None:
         """Start a fit; whether labels are classes is the estimator's to say."""
+        if self.scaling == "whitened":
+            raise InvalidParameter(
+                "scaling is 'whitened'; allowed for a stream: 'auto', 'columns', 'global' or 'none'. "
+                "Columns are whitened by fit, of samples in memory."
+            )
         readout = hasattr(self, "predict")
         # The default of small samples is a kernel, which a stream cannot have.
         settings = self._settings(None, n_columns, readout=readout)

@@ -10,6 +10,7 @@ import numpy as np
 
 from solvable.arrays import Array, Source, as_on, namespace, to_numpy
 from solvable.errors import InvalidData, MemoryLimitExceeded
+from solvable.fitting.shrinkage import oracle_shrinkage, shrunk
 from solvable.memory import available_bytes, gigabytes
 from solvable.operators._symmetric import mirror, rank_update
 from solvable.operators.feature_map import floating
@@ -137,15 +138,5 @@ def _positive(scale: np.ndarray) -> np.ndarray:
 
 def _shrunk_factor(correlation: np.ndarray, n: int) -> tuple[np.ndarray | None, float]:
     """Cholesky factor of the correlation shrunk towards the identity, and by how much."""
-    # Oracle approximating shrinkage (Chen et al. 2010, eq. 23): delta is 1 up to O(1/d) where the inputs
-    # are white, which are thus left alone at any n/d, and goes to 0 as n grows where they are not.
-    d = len(correlation)
-    power = float(np.mean(correlation**2))  # tr S^2 / d^2
-    level = float(np.trace(correlation)) / d
-    excess = power - level**2 / d
-    delta = 1.0 if excess <= 0 else min(1.0, (power + level**2) / ((n + 1) * excess))
-    if delta == 1.0:
-        return None, delta
-    shrunk = (1 - delta) * correlation
-    shrunk[np.diag_indices(d)] += delta * level
-    return np.linalg.cholesky(shrunk), delta
+    delta = oracle_shrinkage(correlation, n)
+    return (None if delta == 1.0 else np.linalg.cholesky(shrunk(correlation, delta))), delta
