@@ -72,3 +72,19 @@ def test_labels_of_noise_leave_the_constant():
         model = network().fit(X[:200], y[:200])
     assert np.std(model.predict(X[200:])) < 1e-3 * y.std()
     assert "constant" in model.remark_
+
+
+def test_correlations_of_columns_are_taken_away_where_they_hide_directions():
+    rng = np.random.default_rng(0)
+    d, n = 24, 500
+    root = np.linalg.cholesky(0.6 ** np.abs(np.subtract.outer(np.arange(d), np.arange(d))))
+    X = rng.standard_normal((n + 1000, d)) @ root.T
+    W = np.linalg.qr(rng.standard_normal((d, 2)))[0]
+    z = X @ W / np.sqrt(np.einsum("ij,ij->j", root.T @ W, root.T @ W))
+    y = np.tanh(2 * z[:, 0]) * z[:, 1] + 0.1 * rng.standard_normal(len(z))
+    chosen = network().fit(X[:n], y[:n])
+    assert "correlations of the columns taken away" in chosen.remark_
+    kept = network().make().fit(X[:n], y[:n])
+    left = [np.mean((one.predict(X[n:]) - y[n:]) ** 2) / np.var(y) for one in (chosen, kept)]
+    assert left[0] < 0.7 * left[1]
+    assert min(explained(z[n:], chosen.transform(X[n:]))) > 0.8

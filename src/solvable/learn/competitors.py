@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 
 from solvable.arrays import random_stream
 from solvable.fitting.ridge import RidgeFit, kernel_ridge
+from solvable.fitting.shrinkage import oracle_shrinkage
 from solvable.learn.folds import deal_folds
 from solvable.learn.request import Request
 from solvable.learn.trees import TreesClassifier, TreesRegressor
@@ -35,13 +36,17 @@ FEW_DIRECTIONS = 10
 ALL_PENALTY = 1e9
 """Penalty, in units of the power of the features, that leaves the constant."""
 
+MOSTLY_WHITE = 0.5
+"""Shrinkage of the correlations of columns above which they are not worth taking away."""
+
 REMARKS = {
     "directions": "",
+    "whitened": "correlations of the columns taken away first, where training rows do better so",
     "columns": "directions left out where training rows do better without them",
     "straight": "directions left out, and a straight last layer, where training rows do better so",
     "constant": "nothing but the constant where training rows do no better",
 }
-"""Last layers, and what is said of a network that has them."""
+"""Forms of the network, most of them last layers, and what is said of one that has them."""
 
 LEARNED = "learned-features"
 """Key of the method that the others are compared with."""
@@ -79,28 +84,29 @@ class Design:
         return [Block(None, self.width), *filtered]
 
     def fitted_network(self, X: np.ndarray, y: np.ndarray) -> Any:
-        """The network that learns features, fitted; of few rows with the last layer that suits them."""
+        """The network that learns features, fitted; of few rows in the form that suits them."""
         # Smaller parts of a large table, for its learning curve, are learned from as the table is.
         network = None
         if not self.few_rows:
             network = self.network(self.blocks).fit(X, y)
             if len(y) > KERNEL_SAMPLES or len(network.filters_[0].strengths) > FEW_DIRECTIONS:
                 return network
-        best = self._last_layer(X, y)
+        best = self._form(X, y)
         if best == "directions" and network is not None:
             return network
-        network = self._with_last(best).fit(X, y)
+        network = self._in_form(best).fit(X, y)
         network.remark_ = REMARKS[best]
         return network
 
-    def _last_layer(self, X: np.ndarray, y: np.ndarray) -> str:
-        """What the last layer sees and is, by errors on rows that its directions were not found in."""
+    def _form(self, X: np.ndarray, y: np.ndarray) -> str:
+        """One of ``REMARKS``, by errors on rows that its directions were not found in."""
         # Directions look better on the rows that they were found in than on others, and of few rows much
         # better.
-        parts = int(np.clip(2 * FEW_ROWS // len(y), 2, 5))
+        parts = int(np.clip(2 * FEW_ROWS // len(y), 3, 5))
         classes = None if self.regression else np.unique(y, return_inverse=True)[1]
         folds = deal_folds(parts, np.arange(len(y)), classes, seed=self.seed)
-        losses = dict.fromkeys(REMARKS, 0.0)
+        names = [name for name in REMARKS if name != "whitened" or self._is_correlated(X)]
+        losses = dict.fromkeys(names, 0.0)
         for part in range(parts):
             inside = folds != part
             if len(np.unique(y[inside])) < 2:
@@ -111,18 +117,28 @@ class Design:
                 losses[name] += float(np.sum(off**2 if self.regression else off != 0))
         return min(losses, key=lambda name: losses[name])
 
+    def _is_correlated(self, X: np.ndarray) -> bool:
+        # Of an image neighbours are alike and of one unit, and of a wide table correlations are noise.
+        if self.scaling != "columns" or 2 * X.shape[1] > len(X):
+            return False
+        spread = X.std(axis=0)
+        Z = (X - X.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
+        return oracle_shrinkage(Z.T @ Z / len(Z), len(Z)) < MOSTLY_WHITE
+
     def _to_compare(self, name: str) -> Any:
-        """The same as :meth:`_with_last`, without a filter whose directions are left out."""
-        if name == "directions":
-            return self.network(self.blocks)
+        """The same as :meth:`_in_form`, without a filter whose directions are left out."""
+        if name in ("directions", "whitened"):
+            return self._in_form(name)
         if name == "constant":
             return _constant(self.regression)
         last = Block(None, self.width, bias=self.blocks[-1].bias)
         return self.network([last if name == "columns" else Block(None, None)])
 
-    def _with_last(self, name: str) -> Any:
-        """The network with one of the last layers."""
+    def _in_form(self, name: str) -> Any:
+        """The network in one of its forms."""
         blocks = self.blocks
+        if name == "whitened":
+            return self.network(blocks).set_params(scaling="whitened")
         if name != "directions":
             blocks = [blocks[0], *(replace(block, skip=1.0) for block in blocks[1:])]
         if name == "straight":
