@@ -9,8 +9,9 @@ import pytest
 
 from solvable.data import Split, load
 from solvable.errors import InvalidData, InvalidParameter, MemoryLimitExceeded
-from solvable.learn import Request, competitors, fingerprint_of, learn
-from solvable.learn.competitors import LEARNED, Design, RbfClassifier, RbfRegressor, methods
+from solvable.learn import Request, competitors, design, fingerprint_of, learn
+from solvable.learn.competitors import LEARNED, RbfClassifier, RbfRegressor, methods
+from solvable.learn.design import Design
 from solvable.learn.measuring import Task, measure
 
 
@@ -18,7 +19,7 @@ from solvable.learn.measuring import Task, measure
 def narrow_random_features():
     """Fewer random features than by default, which take half the time of a whole analysis."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(competitors, "DEFAULT_WIDTH", 200)
+        patch.setattr(design, "DEFAULT_WIDTH", 200)
         yield
 
 
@@ -263,7 +264,8 @@ def test_the_kernel_of_the_regressor_interpolates():
 
 def test_many_rows_take_finite_layers_and_kernels_of_a_part(monkeypatch):
     monkeypatch.setattr(competitors, "KERNEL_SAMPLES", 80)
-    monkeypatch.setattr(competitors, "DEFAULT_WIDTH", 60)
+    monkeypatch.setattr(design, "KERNEL_SAMPLES", 80)
+    monkeypatch.setattr(design, "DEFAULT_WIDTH", 60)
     found = learn(load("wine"), Request(folds=2))
     assert "60 wide" in found.network
     for one in found.methods:

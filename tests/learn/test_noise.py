@@ -8,7 +8,7 @@ import pytest
 from solvable.arrays import random_stream
 from solvable.data import load
 from solvable.data.table import from_columns
-from solvable.learn import Request, competitors, learn
+from solvable.learn import Request, design, learn
 from solvable.learn.competitors import LEARNED, Method
 from solvable.learn.leaks import near_copies, telling_columns
 from solvable.learn.measuring import Measured
@@ -22,7 +22,7 @@ from solvable.operators import SampleSignals
 def narrow_random_features():
     """Fewer random features than by default, which take half the time of a whole analysis."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(competitors, "DEFAULT_WIDTH", 200)
+        patch.setattr(design, "DEFAULT_WIDTH", 200)
         yield
 
 

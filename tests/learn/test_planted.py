@@ -9,7 +9,8 @@ import pytest
 
 from solvable.errors import NoFeatureFound
 from solvable.learn import Request
-from solvable.learn.competitors import Design, methods
+from solvable.learn.competitors import methods
+from solvable.learn.design import Design
 from solvable.learners import Block, NeuralLoFiRegressor
 
 

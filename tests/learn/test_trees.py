@@ -9,7 +9,7 @@ import pytest
 
 from solvable.data import Split, load
 from solvable.errors import InvalidData
-from solvable.learn.competitors import Design
+from solvable.learn.design import Design
 from solvable.learn.measuring import Task, measure
 from solvable.learn.scoring import score_methods
 from solvable.learn.trees import TreesClassifier, TreesRegressor, effort_for

@@ -14,7 +14,8 @@ from solvable.arrays import random_stream
 from solvable.data import Split
 from solvable.errors import SolvableError
 from solvable.learn.attribution import Attribution, attribute
-from solvable.learn.competitors import LEARNED, Design, methods
+from solvable.learn.competitors import LEARNED, methods
+from solvable.learn.design import Design
 from solvable.learn.unseen import Unseen, unseen_signal
 
 Progress: TypeAlias = Callable[[int, int, float | None], None]

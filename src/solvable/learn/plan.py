@@ -10,7 +10,8 @@ import numpy as np
 
 from solvable.data import Dataset, Split
 from solvable.errors import InvalidData, MemoryLimitExceeded
-from solvable.learn.competitors import FEW_ROWS, LEARNED, Design, methods, width_for
+from solvable.learn.competitors import LEARNED, methods
+from solvable.learn.design import FEW_ROWS, Design, width_for
 from solvable.learn.folds import nested_rows, training_sizes
 from solvable.learn.measuring import Measured, Task
 from solvable.learn.request import Request
