@@ -23,8 +23,6 @@ import numpy as np
 
 from solvable.data import load, load_new
 from solvable.learn import Request, learn
-from solvable.learn.competitors import methods
-from solvable.learn.plan import Plan
 
 TABLES = 40
 MOST_ROWS = 2400
@@ -203,26 +201,7 @@ def measured(number: int) -> dict[str, Any]:
     return {
         "number": number, "kind": planted.kind, **chosen, "columns": d, "rows": n, "found": found,
         "count": result.found[0].directions, "scores": scores,
-        "fresh": errors_on_fresh_rows(data, new),
     }  # fmt: skip
-
-
-def errors_on_fresh_rows(data: Any, new: Any) -> dict[str, list[float]]:
-    """Of each method fitted to the whole table: error, its gap to learned features, that one's error."""
-    losses = {}
-    design = Plan(data, Request(folds=3)).design
-    for method in methods(design):
-        fitted = method.fit or (lambda X, y, method=method: method.make().fit(X, y))
-        predicted = fitted(data.X, data.y).predict(new.X)
-        if design.regression:
-            losses[method.key] = (predicted - new.y) ** 2 / np.var(data.y)
-        else:
-            losses[method.key] = (predicted != new.y).astype(float)
-    gaps = {key: one - losses["learned-features"] for key, one in losses.items()}
-    return {
-        key: [float(one.mean()), float(gaps[key].mean()), float(gaps[key].std() / FRESH**0.5)]
-        for key, one in losses.items()
-    }
 
 
 def standard_error(row: dict[str, Any], rival: str) -> float:
