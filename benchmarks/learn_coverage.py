@@ -4,7 +4,7 @@ The interval speaks of a model that has learned from four fifths of the rows, as
 one such model predicts the rows that are held out. What is stored has learned from all rows and is mostly
 better; how often the interval covers its error is counted too.
 
-Public tables (fetched as for learn_tables.py) are cut at random into rows to learn from, 700 at most, and
+Public tables (fetched as for learn_tables.py) are cut at random into rows to learn from, 500 at most, and
 rows held out; of planted tables (learn_planted.py) 4,000 fresh rows are drawn. The first cut of each is
 learned from as it is, and with every row three times. A held-out error has its own noise: it is covered
 where the interval of the difference of both (MOVER, Zou and Donner 2008) holds zero.
@@ -41,8 +41,8 @@ BUNDLED = {
     "breast-cancer": load_breast_cancer,
     "diabetes": load_diabetes,
 }
-SPLITS = 3
-MOST_ROWS = 700
+SPLITS = 2
+MOST_ROWS = 500
 FRESH = 4000
 COPIES = (1, 3)
 
