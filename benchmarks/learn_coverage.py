@@ -20,7 +20,6 @@ import shlex
 import sys
 import tempfile
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +31,8 @@ from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, load_
 from solvable.data import load
 from solvable.learn import Request, learn
 from solvable.learn.applied import apply_model
-from solvable.learn.files import write_files
 from solvable.learn.plan import Plan
+from solvable.networks.files import save_model
 
 BUNDLED = {
     "iris": load_iris,
@@ -98,8 +97,10 @@ def compared(
         fitted = Plan(part, Request()).design.fitted_network(part.X, part.y)
         errors = {}
         for name, model, table in (("stored", result.model, data), ("part", fitted, part)):
-            write_files(replace(result, model=model), table, home / name, command="")
-            errors[name] = apply_model(home / name / "model.safetensors", fresh).error
+            # Errors of numbers in units of one variance.
+            notes = {"preparation": table.preparation.to_dict(), "variance": float(np.var(data.y))}
+            path = save_model(model, home / f"{name}.safetensors", notes=notes)
+            errors[name] = apply_model(path, fresh).error
     told = result.learned
     found: dict[str, Any] = {"told": [told.error, told.lower, told.upper], "rows": len(known)}
     for name, seen in errors.items():

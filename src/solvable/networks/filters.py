@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -205,34 +205,20 @@ def fit_filter(
             unknown_choice("multiclass", settings.multiclass, ["sum-of-squares", "alternating"])
         )
     if means is None:
-
-        def drawn() -> np.ndarray:
-            # Of a stream no permutations are at hand, and its few nulls take their place.
-            if permuted is None:
-                return np.stack([null.first_moments() for null in nulls()])
-            return permuted.first_moments(range(DRAWS))
-
-        means = first_moments(signals.first_moments(), settings, drawn, few=permuted is None)
+        means = _means_of(signals, settings, nulls, permuted)
     linear = means.directions
     room = signals.n_features - linear.shape[1]
     ranking = _Ranking(signals, settings, linear, rng)
     if settings.n_directions == "auto":
         most = max(1, min(room, settings.max_directions, n_samples // 2))
-        # Of a stream no permutations are at hand: the ratio alone decides.
-        passed = draws_exceeded(signals, permuted, linear, ranking.seed) if permuted else 0
-        first_ratio = 1.0 if passed >= KEPT_DRAWS else FIRST_RATIO
-        comparison = significant_directions(signals, nulls(), linear, most, rng, first_ratio)
-        counts, ratios = comparison.null_counts, comparison.null_ratios
-        above = max(comparison.number, int(passed >= KEPT_DRAWS))
-        significant: int | None = above if passed == DRAWS or permuted is None else 0
-        pairs = ranking.pairs(max(1, min(above, room)))
+        tested: dict[str, Any] = _tested(signals, nulls, permuted, linear, most, ranking.seed, rng)
+        pairs = ranking.pairs(max(1, min(tested["n_above"], room)))
     else:
         # A first moment of zero leaves its place to one more eigenvector.
         spare = int(settings.first_moment and not linear.shape[1])
         _warn_of_rank(settings.n_directions, signals.n_features)
         pairs = ranking.pairs(min(settings.n_directions + spare, room))
-        counts, ratios, significant = np.empty(0, dtype=int), np.empty((0, 0)), None
-        above, first_ratio = len(pairs.values), FIRST_RATIO
+        tested = {"n_above": len(pairs.values)}
     strengths = ranking.strengths(pairs.values)
     V = np.hstack([linear, pairs.vectors])
     # s_j = v_j^T Sigma v_j; tr Sigma_res is what the stronger directions leave of the trace.
@@ -250,20 +236,57 @@ def fit_filter(
         variances=kept,
         residual_dimensions=dimensions,
         emergence_samples=emergence,
-        null_counts=counts,
-        null_ratios=ratios,
         n_linear=n_linear,
-        n_significant=significant,
         n_samples=n_samples,
         solver=ranking.used,
         largest_residual=float(np.max(pairs.residuals, initial=0.0)) / largest,
         linear_strengths=means.strengths,
         linear_ratios=means.ratios,
         mean_ratios=means.by_signal,
-        n_above=above,
         n_linear_significant=means.significant,
-        first_ratio=first_ratio,
+        **tested,
     )
+
+
+def _means_of(
+    signals: SignalOperators,
+    settings: FilterSettings,
+    nulls: Callable[[], Sequence[SignalOperators]],
+    permuted: Permutations | None,
+) -> FirstMoments:
+    """First moments of the features, compared with those of meaningless labels."""
+
+    def drawn() -> np.ndarray:
+        # Of a stream no permutations are at hand, and its few nulls take their place.
+        if permuted is None:
+            return np.stack([null.first_moments() for null in nulls()])
+        return permuted.first_moments(range(DRAWS))
+
+    return first_moments(signals.first_moments(), settings, drawn, few=permuted is None)
+
+
+def _tested(
+    signals: SignalOperators,
+    nulls: Callable[[], Sequence[SignalOperators]],
+    permuted: Permutations | None,
+    linear: np.ndarray,
+    most: int,
+    seed: int,
+    rng: np.random.Generator,
+) -> dict[str, Any]:
+    """How many directions are above their null, as fields of a report."""
+    # Of a stream no permutations are at hand: the ratio alone decides.
+    passed = draws_exceeded(signals, permuted, linear, seed) if permuted else 0
+    first_ratio = 1.0 if passed >= KEPT_DRAWS else FIRST_RATIO
+    comparison = significant_directions(signals, nulls(), linear, most, rng, first_ratio)
+    above = max(comparison.number, int(passed >= KEPT_DRAWS))
+    return {
+        "null_counts": comparison.null_counts,
+        "null_ratios": comparison.null_ratios,
+        "n_significant": above if passed == DRAWS or permuted is None else 0,
+        "n_above": above,
+        "first_ratio": first_ratio,
+    }
 
 
 def _warn_of_rank(asked: int, rank: int) -> None:
