@@ -17,6 +17,7 @@ from solvable.networks.layers import (
     Pool,
     Residual,
     Standardise,
+    Whiten,
 )
 from solvable.networks.parts import LAYERS, layer_from_parts, layer_parts
 from solvable.operators import RandomLift
@@ -64,6 +65,7 @@ def test_no_lift_is_the_linear_kernel():
 def a_layer(kind):
     return {
         "standardise": Standardise(np.arange(3.0), np.arange(1.0, 4.0)),
+        "whiten": Whiten(np.arange(3.0), RNG.standard_normal((3, 3))),
         "as-images": AsImages((2, 3, 1)),
         "flatten": Flatten(),
         "pool": Pool(2),

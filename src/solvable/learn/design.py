@@ -45,7 +45,7 @@ class Design:
     scaling: Scaling  # pixels all together, columns one by one
     width: Width = math.inf  # of the lifts of the network
     request: Request = field(default_factory=Request)
-    few_rows: bool = True  # whether it is measured whether directions help, however many they are
+    training_rows: int = FEW_ROWS  # outside a fold; smaller parts are learned from as these are
 
     @property
     def layers(self) -> int:
@@ -70,11 +70,13 @@ class Design:
 
     def fitted_network(self, X: np.ndarray, y: np.ndarray) -> Any:
         """The network that learns features, fitted; of few rows in the form that suits them."""
-        # Smaller parts of a large table, for its learning curve, are learned from as the table is.
         network = None
-        if not self.few_rows:
+        if self.training_rows > FEW_ROWS:
             network = self.network(self.blocks).fit(X, y)
-            if len(y) > KERNEL_SAMPLES or len(network.filters_[0].strengths) > FEW_DIRECTIONS:
+            if (
+                self.training_rows > KERNEL_SAMPLES
+                or len(network.filters_[0].strengths) > FEW_DIRECTIONS
+            ):
                 return network
         best = self._form(X, y)
         if best == "directions" and network is not None:

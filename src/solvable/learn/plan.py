@@ -11,7 +11,7 @@ import numpy as np
 from solvable.data import Dataset, Split
 from solvable.errors import InvalidData, MemoryLimitExceeded
 from solvable.learn.competitors import LEARNED, methods
-from solvable.learn.design import FEW_ROWS, Design, width_for
+from solvable.learn.design import Design, width_for
 from solvable.learn.folds import nested_rows, training_sizes
 from solvable.learn.measuring import Measured, Task
 from solvable.learn.request import Request
@@ -37,7 +37,7 @@ class Plan:
             "global" if dataset.image_shape else "columns",
             width_for(self.smallest),
             request,
-            few_rows=self.smallest <= FEW_ROWS,
+            self.smallest,
         )
         self.methods = methods(self.design)
         # The smallest training set of a learning curve.

@@ -140,7 +140,7 @@ def _told_by_first_moments(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Products m . z of rows learned from, each with the m of the others, and of other rows."""
     # m = (1/n) sum_mu y_mu z_mu, with z the centred features below the first filter.
-    h, there = np.asarray(X, dtype=np.float64), np.asarray(Z, dtype=np.float64)
+    h, there = np.asarray(X), np.asarray(Z)
     layers = list(model.network_.layers)
     while not isinstance(layers[0], (Filter, KernelFilter)):
         layer = layers.pop(0)
@@ -149,18 +149,20 @@ def _told_by_first_moments(
         else:
             h, there = (np.asarray(layer.apply(rows)) for rows in (h, there))
     n = len(labels)
+    # Labels are centred, so that features need not be where these meet them.
     if isinstance(layers[0], KernelFilter):
         kernel, across = layers[0].chain(h, h), layers[0].chain(there, h)
         means = kernel.mean(axis=0)
         powers = np.diag(kernel) - 2 * means + means.mean()
-        # Labels are centred, so that columns need not be.
-        inside = kernel @ labels - means @ labels
-        outside = across @ labels - means @ labels
+        inside, outside = kernel @ labels, across @ labels
+        offset = means @ labels
     else:
-        mean = h.mean(axis=0)
-        moment = (h - mean).T @ labels
-        inside, outside = (h - mean) @ moment, (there - mean) @ moment
-        powers = np.einsum("ij,ij->i", h - mean, h - mean)
+        mean = h.mean(axis=0, dtype=np.float64).astype(h.dtype)
+        moment = h.T @ labels.astype(h.dtype)
+        powers = np.einsum("ij,ij->i", h, h) - 2 * (h @ mean) + mean @ mean
+        inside, outside = h @ moment, there @ moment
+        offset = mean @ moment
+    inside, outside = inside - offset, outside - offset
     return (inside - powers[:, None] * labels) / n, outside / n
 
 
