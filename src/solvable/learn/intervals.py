@@ -97,8 +97,8 @@ def mean_interval(
     ratios, of_logarithm = [], []
     left = 2000
     while left > 0:
-        # Resamples are drawn together up to 4 million values.
-        count = min(left, max(1, 4_000_000 // rows))
+        # Resamples are drawn together while they stay in the cache.
+        count = min(left, max(1, 400_000 // rows))
         drawn = standardised[rng.integers(rows, size=(count, rows))]
         spread = drawn.std(axis=1, ddof=1) / math.sqrt(rows)
         # A resample of one value only says nothing.
