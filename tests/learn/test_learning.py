@@ -12,7 +12,8 @@ from solvable.errors import InvalidData, InvalidParameter, MemoryLimitExceeded
 from solvable.learn import Request, competitors, design, fingerprint_of, learn
 from solvable.learn.competitors import LEARNED, RbfClassifier, RbfRegressor, methods
 from solvable.learn.design import Design
-from solvable.learn.measuring import Task, measure
+from solvable.learn.measuring import Measured, Task, measure
+from solvable.learn.scoring import Losses, of_stored_model, score_methods
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -227,6 +228,27 @@ def test_a_competitor_that_cannot_be_fitted_says_why(monkeypatch):
     assert rbf.error is None
     assert rbf.verdict is None
     assert rbf.remark == "the kernel is too large"
+
+
+def test_remarks_say_in_how_many_folds_and_what_the_stored_model_is():
+    def fit(fold, remark):
+        return Measured(LEARNED, fold, 20, np.zeros(10), rows=20, remark=remark)
+
+    folds = np.repeat(np.arange(3), 10)
+    losses = Losses(np.arange(30.0), folds, regression=True)
+    left_out = "directions left out"
+
+    def told(of_folds, final):
+        fits = [fit(fold, remark) for fold, remark in enumerate(of_folds)]
+        (first,) = score_methods(methods(Design(True, "columns"))[:1], {LEARNED: fits}, losses)
+        return of_stored_model(first, fit(-1, final)).remark
+
+    assert told([left_out] * 3, left_out) == left_out
+    assert told([""] * 3, "") == ""
+    assert told([left_out, "", left_out], "") == (
+        "directions left out (2 of 3 folds); stored model: directions and columns"
+    )
+    assert told([""] * 3, left_out) == "stored model: directions left out"
 
 
 def test_memory_that_cannot_fit_is_refused_before_anything_is_fitted(monkeypatch):

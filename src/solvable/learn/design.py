@@ -29,10 +29,10 @@ MOSTLY_WHITE = 0.5
 
 REMARKS = {
     "directions": "",
-    "whitened": "correlations of the columns taken away first, where training rows do better so",
-    "columns": "directions left out where training rows do better without them",
-    "straight": "directions left out, and a straight last layer, where training rows do better so",
-    "constant": "nothing but the constant where training rows do no better",
+    "whitened": "correlations of the columns taken away first, as training rows do better so",
+    "columns": "directions left out, as training rows do better without them",
+    "straight": "directions left out, and a straight last layer, as training rows do better so",
+    "constant": "nothing but the constant, as training rows do no better",
 }
 """Forms of the network, most of them last layers, and what is said of one that has them."""
 

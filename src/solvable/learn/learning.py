@@ -18,7 +18,7 @@ from solvable.learn.measuring import Keeper, Measured, Progress, measure_all
 from solvable.learn.plan import Plan
 from solvable.learn.request import Request
 from solvable.learn.results import CurvePoint, Learned, Outlook
-from solvable.learn.scoring import Losses, outlook_of, score_methods
+from solvable.learn.scoring import Losses, of_stored_model, outlook_of, score_methods
 from solvable.learn.warned import IN_GROUPS, warnings_of
 
 NOTHING_FOUND = (
@@ -138,7 +138,8 @@ def _assembled(plan: Plan, measured: list[Measured]) -> Learned:
     signals = dataset.class_labels if len(dataset.class_labels) > 2 else (dataset.target,)
     tests = [dataset.X[plan.rows[plan.folds == fit.fold]] for fit in learned]
     made = made_of(final.model, final.attribution, [fit.unseen for fit in learned], tests)
-    methods = score_methods(plan.methods, by_method, losses, dataset.class_labels)
+    first, *others = score_methods(plan.methods, by_method, losses, dataset.class_labels)
+    methods = (of_stored_model(first, final), *others)
     beats = methods[0].beats_constant
     counts = [fit.above if beats else fit.n_significant for fit in learned]
     found = layers_found(final.model, counts, signals, made, confirmed=beats)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -215,7 +216,7 @@ def _score(
     if rows < available:
         why = "a kernel of all is too large" if method.kernel_rows else "all would take too long"
         remark = f"fitted to {rows} of {available} training rows, as {why}"
-    remark = "; ".join(filter(None, [remark, next((fit.remark for fit in fits if fit.remark), "")]))
+    remark = "; ".join(filter(None, [remark, _remark(fits)]))
     error = losses.interval(of_rows)
     return MethodScore(
         method.key,
@@ -227,6 +228,23 @@ def _score(
         seconds=seconds,
         remark=remark,
     )
+
+
+def _remark(fits: Sequence[Measured]) -> str:
+    """What the fits of the folds did otherwise, and in how many folds if not in all."""
+    counts = Counter(fit.remark for fit in fits if fit.remark)
+    return "; ".join(
+        remark if count == len(fits) else f"{remark} ({count} of {len(fits)} folds)"
+        for remark, count in counts.most_common()
+    )
+
+
+def of_stored_model(score: MethodScore, final: Measured) -> MethodScore:
+    """The score with a word on the stored model, where it has another form than some folds."""
+    if score.remark == final.remark:
+        return score
+    form = final.remark or "directions and columns"
+    return replace(score, remark="; ".join(filter(None, [score.remark, f"stored model: {form}"])))
 
 
 def verdict_of(difference: Interval) -> Verdict:
