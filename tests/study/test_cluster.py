@@ -29,7 +29,8 @@ class Cluster:
         self.directory = directory
         self.processes = []
         self.scheduler = self.start("scheduler", "--port", "0", "--no-show")
-        self.wait(self.file.exists)
+        # The file is there before its text is.
+        self.wait(lambda: self.file.exists() and self.file.read_text().rstrip().endswith("}"))
         self.address = json.loads(self.file.read_text())["address"]
 
     def start(self, what, *words):
