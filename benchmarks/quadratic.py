@@ -20,9 +20,9 @@ TOLERANCES = (5e-5, 2e-5, 1e-5, 5e-6, 2e-6, 1e-6)
 def speed() -> None:
     """Time to the same minimiser."""
     from solvable.arrays import ArraySource
-    from solvable.models.quadratic.amp import solve_amp
-    from solvable.models.quadratic.sensing import SampleSensing
-    from solvable.models.quadratic.solvers import solve_fista
+    from solvable.models.quadratic.network.amp import solve_amp
+    from solvable.models.quadratic.network.sensing import SampleSensing
+    from solvable.models.quadratic.network.solvers import solve_fista
 
     d, n = 100, 5000
     rng = np.random.default_rng(0)
@@ -49,8 +49,8 @@ def speed() -> None:
 def published() -> None:
     """Size and error of arXiv:2606.28242, full width."""
     from solvable.arrays import ArraySource
-    from solvable.models.quadratic.amp import solve_amp
-    from solvable.models.quadratic.sensing import SampleSensing
+    from solvable.models.quadratic.network.amp import solve_amp
+    from solvable.models.quadratic.network.sensing import SampleSensing
 
     d, n = 400, 160_000
     rng = np.random.default_rng(0)
@@ -75,7 +75,7 @@ def digits() -> None:
     from sklearn.datasets import load_digits
     from sklearn.decomposition import PCA
 
-    from solvable.models.quadratic.learner import QuadraticNetRegressor
+    from solvable.models.quadratic.network.learner import QuadraticNetRegressor
 
     X, y = load_digits(return_X_y=True)
     y = 2.0 * (y % 2) - 1

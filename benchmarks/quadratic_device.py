@@ -34,8 +34,8 @@ def problem(torch: Any, device: str, d: int, n: int) -> tuple[Any, np.ndarray, n
 
 def share(torch: Any, device: str, d: int, n: int) -> tuple[float, float, Any]:
     """Rate of a fit over that of a GEMM, its seconds, and the model."""
-    from solvable.models.quadratic.learner import QuadraticNetRegressor
-    from solvable.models.quadratic.sensing import SampleSensing
+    from solvable.models.quadratic.network.learner import QuadraticNetRegressor
+    from solvable.models.quadratic.network.sensing import SampleSensing
 
     X, y, strengths = problem(torch, device, d, n)
     flops = [2.0 * n * d**2]  # the second moment
@@ -72,7 +72,7 @@ def main() -> bool:
     if chosen is None:
         return True
     torch, device = chosen
-    from solvable.models.quadratic.theory import solve_quadratic
+    from solvable.models.quadratic.network.theory import solve_quadratic
     from solvable.spectra.measures import power_law
 
     host = device == "cpu"

@@ -33,7 +33,7 @@ def laws() -> None:
 
 def solutions() -> None:
     """One pair of effective noise and threshold, and a curve of 50."""
-    from solvable.models.quadratic.theory import quadratic_curve, solve_quadratic
+    from solvable.models.quadratic.network.theory import quadratic_curve, solve_quadratic
     from solvable.spectra.measures import discrete, power_law
     from solvable.spectra.product_measure import marchenko_pastur
 

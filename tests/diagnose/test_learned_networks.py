@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from solvable.diagnose import diagnose_matrix
-from solvable.models.quadratic.learner import QuadraticNetRegressor
+from solvable.models.quadratic.network.learner import QuadraticNetRegressor
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 
 from solvable.errors import InvalidParameter, SolvableError
 from solvable.frame import registry
-from solvable.models.quadratic.theory import solve_quadratic
+from solvable.models.quadratic.network.theory import solve_quadratic
 from solvable.study.parameters import validate_parameters
 from solvable.verbs import activations_of, theory_of
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from solvable.hermite import hermite_polynomials
-from solvable.models.scaling.overlap import hermite_modes
+from solvable.models.two_layer_posterior.overlap import hermite_modes
 from solvable.operators.activations import dual_kernel, evaluate
 from solvable.scale.deep_sums import SecondLayer, _line
 from solvable.scale.lazy_kernels import lazy_alignment, mode_moments

@@ -163,7 +163,7 @@ def test_three_layers_everywhere_above_width_d():
     ("width", "degree", "energy"), [("1/3", 3, "5/6"), ("1/2", 3, "7/8"), ("1/3", 5, "8/9")]
 )
 def test_below_width_d_one_neuron_of_less_than_full_strength(width, degree, energy):
-    # M = 1: mu^2 d = N mu^(-2m) gives d^((m+n)/(m+1)); tests/models/scaling holds it against
+    # M = 1: mu^2 d = N mu^(-2m) gives d^((m+n)/(m+1)); tests/models/two_layer_posterior holds it against
     # exact tails.
     found = scaling_of(network_of_flags(f"erf:{width}", f"he{degree}"))
     assert found.exponent == Fraction(energy) == (degree + Fraction(width)) / (degree + 1)

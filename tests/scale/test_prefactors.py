@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from solvable.errors import InvalidParameter
-from solvable.models.scaling.constants import specialisation
-from solvable.models.scaling.large_deviation import large_deviation
+from solvable.models.two_layer_posterior.constants import specialisation
+from solvable.models.two_layer_posterior.large_deviation import large_deviation
 from solvable.scale import network_of_flags, read_network, scaling_of
 from solvable.scale.energies import energy_forms
 from solvable.scale.given_sizes import read_sizes_words

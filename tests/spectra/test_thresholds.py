@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from solvable.errors import InvalidParameter
-from solvable.models.quadratic.theory import quadratic_curve, solve_quadratic
+from solvable.models.quadratic.network.theory import quadratic_curve, solve_quadratic
 from solvable.spectra.measures import discrete
 from solvable.spectra.product_measure import marchenko_pastur
 from solvable.spectra.thresholds import (

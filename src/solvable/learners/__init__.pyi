@@ -2,8 +2,7 @@ from solvable.fitting.baselines import KernelRidgeBaseline as KernelRidgeBaselin
 from solvable.fitting.baselines import RandomFeatureRidge as RandomFeatureRidge
 from solvable.models.boltzmann.learner import BoltzmannMachine as BoltzmannMachine
 from solvable.models.multi_index.learner import MultiIndexRegressor as MultiIndexRegressor
-from solvable.models.quadratic.learner import QuadraticNetRegressor as QuadraticNetRegressor
-from solvable.models.scaling.learner import LangevinEnsemble as LangevinEnsemble
+from solvable.models.quadratic.network.learner import QuadraticNetRegressor as QuadraticNetRegressor
 from solvable.models.sequential.learner import (
     LayerwiseSpectralRegressor as LayerwiseSpectralRegressor,
 )
@@ -14,6 +13,7 @@ from solvable.models.sequential.readout import SplineReadout as SplineReadout
 from solvable.models.sequential.second_layer import SecondLayer as SecondLayer
 from solvable.models.sequential.selection import Rejection as Rejection
 from solvable.models.sequential.spectral_layer import SpectralLayer as SpectralLayer
+from solvable.models.two_layer_posterior.learner import LangevinEnsemble as LangevinEnsemble
 from solvable.networks.backlofi import BackLoFiClassifier as BackLoFiClassifier
 from solvable.networks.backlofi import BackLoFiRegressor as BackLoFiRegressor
 from solvable.networks.blocks import Block as Block

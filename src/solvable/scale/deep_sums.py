@@ -11,7 +11,12 @@ from math import log, sqrt
 import numpy as np
 
 from solvable.hermite import gaussian_quadrature, hermite_polynomials
-from solvable.models.scaling.overlap import hermite_modes, kernel_diagonal, linear_gain, profile
+from solvable.models.two_layer_posterior.overlap import (
+    hermite_modes,
+    kernel_diagonal,
+    linear_gain,
+    profile,
+)
 from solvable.scale.lazy_kernels import lazy_alignment, mode_moments
 from solvable.scale.pattern_sums import (
     LARGEST_STRENGTH,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from solvable.errors import InvalidParameter, NotConverged
-from solvable.models.scaling.large_deviation import large_deviation
-from solvable.models.scaling.overlap import NeuronOverlap
+from solvable.models.two_layer_posterior.large_deviation import large_deviation
+from solvable.models.two_layer_posterior.overlap import NeuronOverlap
 from solvable.scale.pattern_sums import Sizes
 
 LARGEST_DIMENSION = 2_000

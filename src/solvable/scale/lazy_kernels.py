@@ -9,7 +9,7 @@ from math import exp, lgamma, log
 import numpy as np
 
 from solvable.hermite import gaussian_quadrature
-from solvable.models.scaling.overlap import hermite_modes, profile
+from solvable.models.two_layer_posterior.overlap import hermite_modes, profile
 
 LARGEST_DIMENSION = 3_000.0
 """Beyond it the terms of the Hermite polynomial cancel to too few digits."""

@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Any
 
 from solvable.errors import InvalidParameter
-from solvable.models.scaling.overlap import kernel_diagonal
+from solvable.models.two_layer_posterior.overlap import kernel_diagonal
 from solvable.plots.tables import Column, Table
 from solvable.scale.forms import LinearForm, about
 from solvable.scale.given_sizes import without_coefficients

@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 
 from solvable.hermite import gaussian_quadrature
-from solvable.models.scaling.overlap import (
+from solvable.models.two_layer_posterior.overlap import (
     NeuronOverlap,
     Target,
     neuron_overlap,

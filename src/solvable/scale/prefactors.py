@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 from solvable.errors import InvalidParameter, unknown_choice
-from solvable.models.scaling.overlap import Target, kernel_diagonal
+from solvable.models.two_layer_posterior.overlap import Target, kernel_diagonal
 from solvable.scale.attention_sums import AttentionBlock
 from solvable.scale.deep_sums import Pattern, deep_optimum
 from solvable.scale.energies import candidates

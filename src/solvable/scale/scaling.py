@@ -174,7 +174,7 @@ def scaling_of(network: Description, at: Mapping[str, Fraction] | None = None) -
     -----
     arXiv:2512.04165, eqs. 9-12 with its claims i-iii; numbers and strengths of specialised neurons
     are both free, which below width d gives smaller energies than the patterns of the paper
-    (tests/models/scaling/test_tail.py).
+    (tests/models/two_layer_posterior/test_tail.py).
 
     Examples
     --------

@@ -188,7 +188,7 @@ def bayes_perfect_recovery_threshold(rank_fraction: float) -> float:
 
     Notes
     -----
-    Source: arXiv:2408.03733. Backed by ``tests/models/quadratic/test_bayes.py``.
+    Source: arXiv:2408.03733. Backed by ``tests/models/quadratic/network/test_bayes.py``.
 
     Examples
     --------

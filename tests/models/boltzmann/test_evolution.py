@@ -20,8 +20,8 @@ from solvable.models.boltzmann.maximum import (
     replicon_of,
 )
 from solvable.models.boltzmann.measure import draw_directions, draw_samples, span_overlap
-from solvable.models.boltzmann.pairs import apart_growth, shared_state
 from solvable.models.boltzmann.parameters import BoltzmannParameters
+from solvable.models.boltzmann.shared_directions import apart_growth, shared_state
 
 
 def drawn(dimension, spike, ratio, seed):

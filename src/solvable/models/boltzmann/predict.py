@@ -20,8 +20,8 @@ from solvable.models.boltzmann.evolution import (
     outlier,
     unit_state,
 )
-from solvable.models.boltzmann.pairs import apart_growth, shared_state
 from solvable.models.boltzmann.parameters import BoltzmannParameters
+from solvable.models.boltzmann.shared_directions import apart_growth, shared_state
 
 START = (0.2, 1.0)
 """m = w . w* / d and q = |w|^2 / d at which a given number of steps starts."""

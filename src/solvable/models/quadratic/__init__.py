@@ -1,1 +1,1 @@
-"""Over-parametrised quadratic networks."""
+"""Quadratic networks: trained to their minimum, narrow ones, diagonal ones, and gradient flow."""

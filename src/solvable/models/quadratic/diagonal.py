@@ -1,257 +1,227 @@
-r"""Diagonal linear network with weight decay, the vector twin of the quadratic network: LASSO."""
+"""A diagonal network with weight decay finds the features of a target one by one, as the LASSO does.
+
+The network f = a^T (w x) / sqrt(d) is trained by L-BFGS on both layers. Its global minimum is that of
+the LASSO, so that an effective noise delta and a threshold b predict the error, the training error,
+how many coefficients are not zero and how much of each feature is learned.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from pydantic import Field
 
-from solvable.arrays import check_positive
-from solvable.errors import InvalidData, InvalidParameter, NotConverged
-from solvable.models.quadratic.saddle import check_not_negative
-from solvable.spectra.roots import bracketed_root
-
-
-@dataclass(frozen=True)
-class DiagonalTarget:
-    r"""Independent coefficients :math:`\theta^\star_i\sim N(m_i,\tau_i^2)`.
-
-    Parameters
-    ----------
-    means : ndarray of shape (d,)
-        :math:`m_i`; with spreads 0 the coefficients themselves.
-    spreads : ndarray of shape (d,)
-        :math:`\tau_i\ge0`.
-
-    Examples
-    --------
-    >>> DiagonalTarget.power_law(dimension=3, exponent=1.0).energy
-    1.3611111111111112
-    """
-
-    means: np.ndarray
-    spreads: np.ndarray
-
-    def __post_init__(self) -> None:
-        means = np.asarray(self.means, dtype=np.float64)
-        spreads = np.asarray(self.spreads, dtype=np.float64)
-        if means.ndim != 1 or means.size == 0 or means.shape != spreads.shape:
-            raise InvalidData(
-                f"the means have shape {means.shape} and the spreads {spreads.shape}; allowed: "
-                "vectors of the same size, at least 1."
-            )
-        if not (np.isfinite(means).all() and np.isfinite(spreads).all()) or (spreads < 0).any():
-            raise InvalidData("means and spreads must be finite, and spreads at least 0.")
-        object.__setattr__(self, "means", means)
-        object.__setattr__(self, "spreads", spreads)
-
-    @classmethod
-    def fixed(cls, coefficients: np.ndarray) -> DiagonalTarget:
-        r"""Given coefficients :math:`\theta^\star`."""
-        values = np.asarray(coefficients, dtype=np.float64)
-        return cls(values, np.zeros(values.shape))
-
-    @classmethod
-    def power_law(cls, *, dimension: int, exponent: float) -> DiagonalTarget:
-        """Gaussian coefficients of spread i^-gamma."""
-        check_positive(dimension=dimension, exponent=exponent)
-        spreads = np.arange(1, int(dimension) + 1, dtype=np.float64) ** -exponent
-        return cls(np.zeros(spreads.size), spreads)
-
-    @property
-    def energy(self) -> float:
-        """Mean squared norm."""
-        return float(np.sum(self.means**2 + self.spreads**2))
+from solvable.frame.agreement import Agreement
+from solvable.frame.curves import Axis
+from solvable.frame.panels import Panel, Trace
+from solvable.frame.points import Metrics
+from solvable.frame.system import Parameters, Preset, Reference, System
+from solvable.models.quadratic.diagonal_theory import DiagonalTarget, lasso_penalty, solve_diagonal
+from solvable.models.quadratic.network.system import SCALING_LAWS
 
 
-@dataclass(frozen=True)
-class DiagonalState:
-    r"""What the theory says of the minimiser: :math:`\hat\theta\approx\eta_b(\theta^\star+\delta z)`.
+class DiagonalParameters(Parameters):
+    """A target of decaying coefficients, its samples and the weight decay."""
 
-    Parameters
-    ----------
-    effective_noise, threshold : float
-        :math:`\delta` and b.
-    error : float
-        :math:`R=E\|\hat\theta-\theta^\star\|^2`.
-    test_error, train_error : float
-        :math:`\Delta+R`, and :math:`(\Delta+R)(1-\mathrm{df}/n)^2` per sample.
-    degrees_of_freedom : float
-        df, the expected number of coefficients that are not 0.
-    """
-
-    effective_noise: float
-    threshold: float
-    error: float
-    test_error: float
-    train_error: float
-    degrees_of_freedom: float
+    dimension: int = Field(200, ge=16, le=5000)
+    """Dimension d of the inputs: coefficients of the target."""
+    samples: int = Field(400, ge=10, le=100_000)
+    """Number n of samples; the effective number of a diagonal network is n itself."""
+    exponent: float = Field(1.0, gt=0.5, le=3.0)
+    """Exponent gamma of the coefficients i^-gamma, which are scaled to unit norm."""
+    noise: float = Field(0.25, ge=1e-100, le=100.0)
+    """Variance of the label noise; that of the target is 1."""
+    weight_decay: float = Field(1.0, ge=1e-100, le=1000.0)
+    """Weight decay lambda, beside the squared errors summed over the samples."""
 
 
-def lasso_penalty(*, weight_decay: float, dimension: int) -> float:
-    """Penalty of the LASSO that a diagonal network of this weight decay solves."""
-    # sum of (y - a^T (w x) / sqrt(d))^2 + lambda (|w|^2 + |a|^2) is, at theta = a w / sqrt(d),
-    # |y - X theta|^2 / 2 + lambda sqrt(d) |theta|_1. 2509.24882 prints the penalty without the root; its
-    # phase boundaries need it. Over n it is `alpha` of scikit-learn's Lasso.
-    check_positive(dimension=dimension)
-    check_not_negative(weight_decay=weight_decay)
-    return float(weight_decay * np.sqrt(dimension))
+RANKS = np.array([1, 2, 4, 8, 16])
 
 
-def threshold_risk(
-    target: DiagonalTarget, *, effective_noise: float, threshold: float
-) -> tuple[float, float]:
-    """Error and degrees of freedom of soft thresholding in Gaussian noise."""
+def feature_names(parameters: DiagonalParameters) -> list[str]:
+    """Names of the features that are followed one by one."""
+    return [f"feature {rank}" for rank in RANKS]
+
+
+def coefficients(parameters: DiagonalParameters) -> np.ndarray:
+    """Coefficients of the target."""
+    values = np.arange(1, parameters.dimension + 1.0) ** -parameters.exponent
+    return np.asarray(values / np.linalg.norm(values))
+
+
+def train(X: np.ndarray, y: np.ndarray, decay: float, rng: np.random.Generator) -> np.ndarray:
+    """Coefficients a w / sqrt(d) of the network, both layers trained from a random start."""
+    from scipy.optimize import minimize
+
+    n, d = X.shape
+    # The moments are all that squared errors know: many samples cost as few as there are inputs.
+    gram, moment, energy = (X.T @ X, X.T @ y, y @ y) if n > d else (None, X.T @ y, y @ y)
+
+    def loss(flat: np.ndarray) -> tuple[float, np.ndarray]:
+        w, a = flat.reshape(2, d)
+        theta = a * w / np.sqrt(d)
+        excess = (X.T @ (X @ theta) if gram is None else gram @ theta) - moment
+        slope = 2 * excess / np.sqrt(d)
+        # 2509.24882: |y - f|^2 + lambda (|w|^2 + |a|^2)
+        value = energy + theta @ (excess - moment) + decay * flat @ flat
+        return float(value), np.concatenate([slope * a, slope * w]) + 2 * decay * flat
+
+    options = {"maxiter": 5000, "maxfun": 10_000, "gtol": 1e-4 * decay, "ftol": 0.0}
+    start = rng.standard_normal(2 * d)
+    w, a = minimize(loss, start, jac=True, method="L-BFGS-B", options=options).x.reshape(2, d)
+    return np.asarray(a * w / np.sqrt(d))
+
+
+def measure(parameters: DiagonalParameters, rng: np.random.Generator) -> Metrics:
+    """Train on one data set."""
+    target = coefficients(parameters)
+    X = rng.standard_normal((parameters.samples, parameters.dimension))
+    y = X @ target + np.sqrt(parameters.noise) * rng.standard_normal(parameters.samples)
+    learned = train(X, y, parameters.weight_decay, rng)
+    # What weight decay drives to zero shrinks geometrically: its rest does not count.
+    learned[np.abs(learned) <= 1e-5] = 0
+    return {
+        "error": float(np.sum((learned - target) ** 2)),
+        "train_error": float(np.mean((y - X @ learned) ** 2)),
+        "found": int(np.count_nonzero(learned)),
+        "captured": list(learned[RANKS - 1] / target[RANKS - 1]),
+    }
+
+
+def predict(parameters: DiagonalParameters) -> Metrics:
+    """Soft thresholding of the target in Gaussian noise."""
     from scipy.special import ndtr
 
-    # R = sum of E min(M^2, b^2) + delta^2 (2 P - 1) by Stein's identity and df = sum of P, where
-    # M = theta + delta z ~ N(m, tau^2 + delta^2) and P = P(|M| > b).
-    variance = effective_noise**2
-    spread = np.sqrt(target.spreads**2 + variance)
-    high = (threshold - target.means) / spread
-    low = (threshold + target.means) / spread
-    beyond = ndtr(-high) + ndtr(-low)
-    edge = np.exp(-(high**2) / 2) * (threshold + target.means)
-    edge += np.exp(-(low**2) / 2) * (threshold - target.means)
-    inside = (target.means**2 + spread**2) * (1 - beyond) - spread * edge / np.sqrt(2 * np.pi)
-    capped = inside + threshold**2 * beyond
-    risk = np.maximum(capped + variance * (2 * beyond - 1), 0.0)
-    return float(risk.sum()), float(beyond.sum())
+    target = coefficients(parameters)
+    decay, d = parameters.weight_decay, parameters.dimension
+    state = solve_diagonal(
+        DiagonalTarget.fixed(target),
+        n_samples=parameters.samples,
+        label_noise=parameters.noise,
+        penalty=lasso_penalty(weight_decay=decay, dimension=d),
+    )
+    delta, b = state.effective_noise, state.threshold
+    high, low = (target - b) / delta, (target + b) / delta
+    inside, outside = ndtr(high), ndtr(-low)
+    densities = np.exp(-(np.stack([high, low]) ** 2) / 2) / np.sqrt(2 * np.pi)
+    # E eta_b(theta + delta z), the mean of the soft threshold
+    mean = (target - b) * inside + (target + b) * outside
+    mean += delta * (densities[0] - densities[1])
+    # E eta_b^2, and so what the learned coefficient scatters by
+    square = ((target - b) ** 2 + delta**2) * inside + delta * (target - b) * densities[0]
+    square += ((target + b) ** 2 + delta**2) * outside - delta * (target + b) * densities[1]
+    scatter = np.sqrt(np.maximum(square - mean**2, 0)) / target
+    return {
+        "error": state.error,
+        "train_error": state.train_error,
+        "found": state.degrees_of_freedom,
+        "captured": list((mean / target)[RANKS - 1]),
+        "captured_scatter": list(scatter[RANKS - 1]),
+        "effective_noise": delta,
+        "threshold": b,
+    }
 
 
-def solve_diagonal(
-    target: DiagonalTarget, *, n_samples: float, label_noise: float, penalty: float
-) -> DiagonalState:
-    r"""Minimiser of :math:`\frac12\|y-X\theta\|^2+\lambda\|\theta\|_1` for Gaussian X of unit variance.
+def chance(parameters: DiagonalParameters, prediction: Metrics) -> Metrics:
+    """Metrics of a network that is zero."""
+    return {"error": 1.0, "train_error": 1 + parameters.noise, "found": 0, "captured": [0.0] * 5}
 
-    .. math:: \delta^2=\frac{\Delta+R}n,\qquad
-        R=\sum_iE\big[(\eta_b(\theta^\star_i+\delta z)-\theta^\star_i)^2\big],\qquad
-        b=\frac{\lambda}{n-\mathrm{df}},\qquad \mathrm{df}=\sum_iP(|\theta^\star_i+\delta z|>b).
 
-    Parameters
-    ----------
-    target : DiagonalTarget
-        :math:`\theta^\star`.
-    n_samples : float
-        n.
-    label_noise : float
-        :math:`\Delta`, a variance.
-    penalty : float
-        :math:`\lambda\ge0`, that is :func:`lasso_penalty` of the network's weight decay, or n times
-        ``alpha`` of scikit-learn's ``Lasso``.
+SOURCE = "arXiv:1008.2581, theorem 1.5"
+# Replicates scatter by 5 to 20 % where few features are found: hence the power.
+CLOSE: dict[str, Any] = {
+    "source": SOURCE,
+    "within": 0.04,
+    "because": "Terms of order 1/n and 1/d.",
+    "relative": True,
+    "power": 0.15,
+}
 
-    Returns
-    -------
-    DiagonalState
-        The prediction.
-
-    Raises
-    ------
-    InvalidParameter
-        If nothing is left of the error, or a parameter is out of range.
-    NotConverged
-        If there is no finite solution: n = d without a penalty.
-
-    Notes
-    -----
-    At fixed :math:`b/\delta` the noise is the root of a decreasing function, and the penalty
-    crosses its value once: both bracketed. Source: Bayati and Montanari, arXiv:1008.2581; phases of
-    arXiv:2509.24882. Backed by ``tests/models/quadratic/test_diagonal.py`` (scikit-learn's Lasso).
-
-    Examples
-    --------
-    >>> target = DiagonalTarget.power_law(dimension=400, exponent=1.0)
-    >>> state = solve_diagonal(target, n_samples=200, label_noise=0.5, penalty=20.0)
-    >>> round(state.error, 3)
-    0.192
-    """
-    check_positive(n_samples=n_samples)
-    if penalty == 0 and abs(n_samples / target.means.size - 1) < 1e-9:
-        raise NotConverged(
-            "the error has no finite limit with as many samples as coefficients and no penalty; use "
-            "a penalty above 0.",
-            {"n_samples": n_samples},
+system = System(
+    name="diagonal-network",
+    title="A diagonal network with weight decay finds features as the LASSO does",
+    version="1",
+    parameters=DiagonalParameters,
+    measure=measure,
+    predict=predict,
+    chance=chance,
+    axis=Axis("samples", "samples n"),
+    claims=[
+        Agreement(
+            "error", "The error is that of soft thresholding in noise.", metric="error", **CLOSE
+        ),
+        Agreement(
+            "train-error",
+            "The training error is the error on noisy labels times (1 - df / n)^2.",
+            metric="train_error",
+            **CLOSE,
+        ),
+        Agreement(
+            "found",
+            "As many coefficients are not zero as exceed the threshold.",
+            metric="found",
+            where=lambda cell: cell.expected >= 1,
+            missing="needs a feature to be found: lower weight_decay",
+            **CLOSE,
+        ),
+        Agreement(
+            "captured",
+            "Features are learned one after another, as their coefficients pass the threshold.",
+            metric="captured",
+            source=f"derived from {SOURCE}",
+            within=0.05,
+            because="Terms of order 1/n and 1/d.",
+            where=lambda cell: cell.expected > 0.3 and "captured_scatter" in cell.point.prediction,
+            missing="needs a feature that is learned to a third: raise samples",
+            entry=feature_names,
+            # Features that no replicate found do not scatter, and yet might.
+            scatter=lambda cell: cell.predicted("captured_scatter"),
+            power=0.15,
+        ),
+    ],
+    panels=[
+        Panel(
+            "error",
+            "Error of a diagonal network",
+            "squared error",
+            [Trace("error", "error"), Trace("train_error", "training error")],
+            "Error against the target, whose norm is 1, and mean squared residual.",
+            y_scale="log",
+        ),
+        Panel(
+            "captured",
+            "Features are learned one by one",
+            "learned over true coefficient",
+            [Trace("captured", names=feature_names)],
+            "Features whose coefficient is below the threshold are not learned.",
+        ),
+        Panel(
+            "found",
+            "Coefficients that are not zero",
+            "number",
+            [Trace("found", "not zero")],
+            "At many samples noise is found beside the target.",
+            y_scale="log",
+        ),
+    ],
+    presets={
+        "quick": Preset(
+            "error and features at d = 200; ten seconds",
+            {"samples": [50, 100, 200, 400, 800, 1600]},
+            replicates=40,
         )
-    check_not_negative(label_noise=label_noise, penalty=penalty)
-
-    def excess(shrinkage: float) -> float:
-        noise = _noise_at(target, n_samples, label_noise, shrinkage)
-        if noise == np.inf:
-            return -np.inf
-        if noise == 0:
-            return -penalty
-        _, freedom = threshold_risk(target, effective_noise=noise, threshold=shrinkage * noise)
-        return shrinkage * noise * (n_samples - freedom) - penalty
-
-    shrinkage = 0.0
-    if penalty > 0 or n_samples <= target.means.size:
-        low, high = 1e-12, 1.0
-        while excess(high) <= 0:
-            low, high = high, 2 * high
-            if high > 1e100:
-                raise _recovered(n_samples)
-        while excess(low) == -np.inf and high - low > 1e-15 * high:
-            middle = (low + high) / 2
-            low, high = (middle, high) if excess(middle) <= 0 else (low, middle)
-        shrinkage = bracketed_root(excess, low, high, absolute=1e-14) if excess(low) < 0 else low
-    noise = _noise_at(target, n_samples, label_noise, shrinkage)
-    if penalty > 0:
-        noise = _noise_of(target, n_samples, label_noise, shrinkage, penalty, noise)
-    if noise == 0:
-        raise _recovered(n_samples)
-    risk, freedom = threshold_risk(target, effective_noise=noise, threshold=shrinkage * noise)
-    return DiagonalState(
-        effective_noise=noise,
-        threshold=shrinkage * noise,
-        error=risk,
-        test_error=label_noise + risk,
-        train_error=(label_noise + risk) * (1 - freedom / n_samples) ** 2,
-        degrees_of_freedom=freedom,
-    )
-
-
-def _noise_at(target: DiagonalTarget, n: float, label_noise: float, a: float) -> float:
-    """Noise at fixed b/delta: infinite or 0 where the decreasing ratio has no root."""
-
-    def imbalance(log_noise: float) -> float:
-        noise = float(np.exp(log_noise))
-        risk, _ = threshold_risk(target, effective_noise=noise, threshold=a * noise)
-        return (label_noise + risk) / (n * noise**2) - 1
-
-    start = 0.5 * float(np.log((target.energy + label_noise) / n + 1e-300))
-    low = high = start
-    while imbalance(high) > 0:
-        high += 1.0
-        if high > start + 30:
-            return np.inf
-    while imbalance(low) < 0:
-        low -= 1.0
-        if low < start - 30:
-            return 0.0
-    return float(
-        np.exp(bracketed_root(imbalance, low, high, absolute=1e-14) if low < high else low)
-    )
-
-
-def _noise_of(
-    target: DiagonalTarget, n: float, label_noise: float, a: float, penalty: float, noise: float
-) -> float:
-    """Noise from the penalty, where sparse coefficients without label noise fix only its ratio."""
-    # There R / delta^2 does not depend on delta to rounding, and one b/delta belongs to a range of
-    # penalties.
-    scale = noise if 0 < noise < np.inf else penalty / (a * n)
-    for _ in range(100):
-        risk, freedom = threshold_risk(target, effective_noise=scale, threshold=a * scale)
-        after = penalty / (a * max(n - freedom, 1e-9 * n))
-        if abs(after - scale) <= 1e-12 * scale:
-            break
-        scale = after
-    mismatch = (label_noise + risk) / (n * scale**2) - 1
-    return scale if abs(mismatch) < 1e-9 else noise
-
-
-def _recovered(n: float) -> InvalidParameter:
-    return InvalidParameter(
-        f"with {n} samples, no label noise and this penalty the target is recovered, and no "
-        "effective noise is left. Use a larger penalty."
-    )
+    },
+    references=[
+        Reference(
+            "bayati2012lasso",
+            "@article{bayati2012lasso,\n"
+            "  author = {Bayati, Mohsen and Montanari, Andrea},\n"
+            "  title = {The {LASSO} Risk for {Gaussian} Matrices},\n"
+            "  journal = {IEEE Transactions on Information Theory}, volume = {58},\n"
+            "  number = {4}, pages = {1997--2017}, year = {2012}\n"
+            "}",
+        ),
+        SCALING_LAWS,
+    ],
+)

@@ -1,324 +1,244 @@
-r"""Quadratic networks narrower than the rank they would learn."""
+"""A quadratic network of few units can be better than a wide one: its width is a regulariser.
+
+A network of p < d units is trained by L-BFGS on its weights. It keeps the p largest directions of what
+the wide network, a convex problem, would learn: too few miss the target, too many learn noise.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
+from pydantic import Field
 
-from solvable.errors import InvalidParameter, NotConverged
-from solvable.models.quadratic.saddle import check_problem
-from solvable.models.quadratic.theory import solve_quadratic
-from solvable.spectra.free_convolution import SpectralLaw
-from solvable.spectra.functionals import tail_rule, truncated_moments
-from solvable.spectra.measures import Measure, as_measure, second_moment
-from solvable.spectra.roots import bracketed_root
-
-
-@dataclass(frozen=True)
-class NarrowState:
-    r"""What the theory says of a network of few hidden units.
-
-    Parameters
-    ----------
-    width_ratio : float
-        :math:`\kappa=p/d`.
-    sample_ratio, label_noise, regularisation : float
-        :math:`\alpha`, :math:`\Delta` and :math:`\tilde\lambda`.
-    effective_noise, threshold, cut : float
-        :math:`\delta`, b and the cut :math:`\max(b,\omega)` below which nothing is kept.
-    matrix_error : float
-        R.
-    train_error : float
-        Mean squared residual per sample.
-    test_error : float
-        On fresh noisy labels, :math:`2R+\Delta`.
-    trace : float
-        :math:`\frac1d\mathrm{Tr}S`.
-    objective : float
-        :math:`\frac1{d^2}\sum_\mu r_\mu^2+\frac{\tilde\lambda}d\mathrm{Tr}S`.
-    rank_fraction : float
-        Rank over d, at most :math:`\kappa`.
-    degrees_of_freedom : float
-        A, over :math:`d^2`.
-    width_limited : bool
-        Whether the width cuts more than the threshold does.
-    n_solutions : int
-        Solutions of the equations; the one of least objective is returned.
-    law : SpectralLaw
-        Of :math:`S^\star+\delta Z`.
-    """
-
-    width_ratio: float
-    sample_ratio: float
-    label_noise: float
-    regularisation: float
-    effective_noise: float
-    threshold: float
-    cut: float
-    matrix_error: float
-    train_error: float
-    test_error: float
-    trace: float
-    objective: float
-    rank_fraction: float
-    degrees_of_freedom: float
-    width_limited: bool
-    n_solutions: int
-    law: SpectralLaw
+from solvable.frame.agreement import Agreement, Cell
+from solvable.frame.curves import Axis
+from solvable.frame.panels import Panel, Trace
+from solvable.frame.points import NO_PREDICTION, Metrics
+from solvable.frame.system import Parameters, Preset, System
+from solvable.models.quadratic.narrow_theory import NarrowState, instability, solve_narrow
+from solvable.models.quadratic.network.finite_size import finite_sizes, unreachable
+from solvable.models.quadratic.network.system import WIDTH_AND_DATA
+from solvable.models.quadratic.network.target import QuadraticTarget
+from solvable.models.quadratic.network.theory import QuadraticState, solve_quadratic
 
 
-@dataclass(frozen=True)
-class CutMoments:
-    """Integrals of x^k and of x^k h over the law above a cut."""
+class NarrowParameters(Parameters):
+    """A power-law target, its samples, and the network."""
 
-    cut: float
-    mass: float
-    first: float
-    second: float
-    hilbert: float
-    hilbert_first: float
-
-    def freedom(self, threshold: float) -> float:
-        """Degrees of freedom over d^2."""
-        # A = int_omega h(x) (x - b) mu_delta
-        return self.hilbert_first - threshold * self.hilbert
-
-    def error(self, energy: float, variance: float, threshold: float) -> float:
-        """Error R."""
-        # R = Q* + 4 delta^2 A - int_omega (x^2 - b^2) mu_delta
-        kept = self.second - threshold**2 * self.mass
-        return energy + 4 * variance * self.freedom(threshold) - kept
+    dimension: int = Field(80, ge=10, le=200)
+    """Dimension d of the inputs."""
+    width: int = Field(8, ge=1, le=200)
+    """Number p of hidden units; from the rank that a wide network learns on it does not matter."""
+    sample_ratio: float = Field(0.5, ge=0.05, le=10.0)
+    """Samples over d^2."""
+    exponent: float = Field(1.25, gt=0.5, le=3.0)
+    """Exponent gamma of the target's eigenvalues sqrt(d) i^-gamma, scaled to mean square 1."""
+    noise: float = Field(0.5, ge=1e-10, le=100.0)
+    """Variance of the label noise."""
+    regularisation: float = Field(0.1, ge=1e-100, le=100.0)
+    """Weight decay times sqrt(p / d): the factor of the trace."""
 
 
-def cut_moments(law: SpectralLaw, cut: float) -> CutMoments:
-    """Integrals that the equations of a network with a cut spectrum need."""
-    # For S = sum over i <= p of (nu_i - b) v_i v_i^T the divergence over d^2 tends to (derived)
-    #     kappa^2/2 + int_{x > omega} int_{y < omega} (x - b) / (x - y) = int_omega h(x) (x - b) = A:
-    # pairs of kept eigenvalues give 1 each, and in the last integral their principal value is
-    # kappa^2/2. The jump at omega adds nothing, because p is fixed.
-    _, points, weights = tail_rule(law, np.array([cut]))
-    hilbert = (points.x - points.u) / law.variance
-    return CutMoments(
-        cut=float(cut),
-        mass=float(weights.sum()),
-        first=float(weights @ points.x),
-        second=float(weights @ points.x**2),
-        hilbert=float(weights @ hilbert),
-        hilbert_first=float(weights @ (hilbert * points.x)),
+def train(
+    X: np.ndarray, y: np.ndarray, parameters: NarrowParameters, rng: np.random.Generator
+) -> np.ndarray:
+    """Weights B of the network sum_k ((b_k x)^2 - |b_k|^2) / sqrt(d), from a small random start."""
+    from scipy.optimize import minimize
+
+    shape = (d, p) = (X.shape[1], min(parameters.width, X.shape[1]))
+
+    def loss(flat: np.ndarray) -> tuple[float, np.ndarray]:
+        B = flat.reshape(shape)
+        hidden = X @ B
+        residual = y - (np.sum(hidden**2, axis=1) - flat @ flat) / np.sqrt(d)
+        # 2606.28242: |y - f|^2 / d^2 + lambda |B|^2 / d
+        value = residual @ residual / d**2 + parameters.regularisation * flat @ flat / d
+        slope = X.T @ (residual[:, None] * hidden) - residual.sum() * B
+        gradient = -4 * slope / d**2.5 + 2 * parameters.regularisation * B / d
+        return float(value), gradient.ravel()
+
+    start = rng.standard_normal(d * p) / d
+    options = {"maxiter": 2000, "maxfun": 4000, "maxcor": 20, "ftol": 1e-10, "gtol": 1e-7}
+    return np.asarray(
+        minimize(loss, start, jac=True, method="L-BFGS-B", options=options).x.reshape(shape)
     )
 
 
-def width_cut(law: SpectralLaw, width_ratio: float) -> float:
-    """Place above which this share of the law lies; where it is a gap, its middle."""
-    if width_ratio >= 1:
-        return float(law.edges[0, 0])
-    above = np.cumsum(law.masses[::-1])[::-1]
-    component = int(np.searchsorted(-above, -width_ratio * (1 + 1e-9), side="right")) - 1
-    component = max(component, 0)
-    rest = above[component + 1] if component + 1 < above.size else 0.0
-    if width_ratio - rest <= 1e-9 * width_ratio:
-        return float((law.edges[component, 1] + law.edges[component + 1, 0]) / 2)
-    low, high = law.edges[component]
-
-    def excess(place: float) -> float:
-        return float(truncated_moments(law, place).mass[0]) - width_ratio
-
-    if excess(float(low)) <= 0:
-        return float(low)
-    return bracketed_root(excess, low, high, absolute=1e-13 * law.noise, relative=1e-14)
+def target_of(parameters: NarrowParameters) -> QuadraticTarget:
+    """Target of known eigenvalues along the axes: isotropic inputs prefer none."""
+    exponent, noise = parameters.exponent, parameters.noise
+    return QuadraticTarget(parameters.dimension, "power-law", exponent=exponent, noise=noise)
 
 
-def instability(state: NarrowState, dimension: int) -> float:
-    """Growth of a small change of the fit in a step of message passing; a minimum has at most 1."""
-    # <D^2> / 2 alpha (derived): a change of S of mean square q is noise of variance q / 2 alpha in M, and
-    # D_ij = (f_i - f_j) / (x_i - x_j) times that in S. A convex problem has D <= 1, hence at most
-    # A / alpha. Across the jump of f at a cut inside the bulk <D^2> grows as log d, so that there are
-    # as many minima as one likes, and eigenvalues at their typical places tell how far that is.
-    x = state.law.typical_places(dimension)
-    kept = min(round(state.rank_fraction * dimension), dimension)
-    top, low = x[:kept], x[kept:]
-    divided = (top[:, None] - state.threshold) / (top[:, None] - low)
-    pairs = kept**2 + 2 * float(np.sum(divided**2))
-    return pairs / dimension**2 / (2 * state.sample_ratio)
+def measure(parameters: NarrowParameters, rng: np.random.Generator) -> Metrics:
+    """Train one network."""
+    target = target_of(parameters)
+    X, y = target.sample(round(parameters.sample_ratio * parameters.dimension**2), rng)
+    B = train(X, y, parameters, rng)
+    residual = y - (np.sum((X @ B) ** 2, axis=1) - np.sum(B**2)) / np.sqrt(parameters.dimension)
+    return {
+        "matrix_error": target.matrix_error(B @ B.T),
+        "train_error": float(np.mean(residual**2)),
+    }
 
 
-@dataclass
-class _Problem:
-    target: Measure
-    width_ratio: float
-    ratio: float
-    label_noise: float
-    penalty: float
-
-    def at(self, noise: float) -> tuple[SpectralLaw, CutMoments, float, float]:
-        """Law, integrals, threshold and error at a noise, the penalty being as asked."""
-        law = SpectralLaw(self.target, noise=noise)
-        moments = cut_moments(law, width_cut(law, self.width_ratio))
-        b = self._limited_threshold(moments)
-        if b > moments.cut:
-            b = self._free_threshold(law, max(moments.cut, 0.0))
-            moments = cut_moments(law, b)
-        return law, moments, b, moments.error(second_moment(self.target), law.variance, b)
-
-    def _limited_threshold(self, moments: CutMoments) -> float:
-        """Positive root of lambda = 4 b (alpha - A) with A linear in b."""
-        free = self.ratio - moments.hilbert_first
-        if moments.hilbert <= 0:
-            return self.penalty / (4 * free) if free > 0 else np.inf
-        root = np.sqrt(free**2 + moments.hilbert * self.penalty)
-        if free > 0:
-            return float(self.penalty / (2 * (free + root)))
-        return float((root - free) / (2 * moments.hilbert))
-
-    def _free_threshold(self, law: SpectralLaw, low: float) -> float:
-        """Root of the same equation where the threshold is the cut."""
-
-        def excess(b: float) -> float:
-            slope = float(truncated_moments(law, b).slope[0])
-            return 4 * b * (self.ratio - slope) - self.penalty
-
-        high = max(float(law.edges[-1, 1]), self.penalty / (4 * self.ratio)) * (1 + 1e-9)
-        if excess(low) >= 0:
-            return low
-        return bracketed_root(excess, low, high, absolute=1e-14 * high)
-
-    def imbalance(self, log_noise: float) -> float:
-        """Positive below a solution: the error asks for more noise than there is."""
-        noise = float(np.exp(log_noise))
-        error = self.at(noise)[-1]
-        return float(
-            np.log(max(error + self.label_noise / 2, 1e-300)) - np.log(2 * self.ratio * noise**2)
-        )
-
-    def state(self, noise: float, solutions: int) -> NarrowState:
-        """Everything about one solution."""
-        law, moments, b, _ = self.at(noise)
-        free = max(self.ratio - moments.freedom(b), 0.0)
-        squares = 4 * law.variance * free**2
-        trace = moments.first - b * moments.mass
-        return NarrowState(
-            width_ratio=self.width_ratio,
-            sample_ratio=self.ratio,
-            label_noise=self.label_noise,
-            regularisation=self.penalty,
-            effective_noise=noise,
-            threshold=b,
-            cut=moments.cut,
-            matrix_error=2 * self.ratio * law.variance - self.label_noise / 2,
-            train_error=squares / self.ratio,
-            test_error=4 * self.ratio * law.variance,
-            trace=trace,
-            objective=squares + self.penalty * trace,
-            rank_fraction=moments.mass,
-            degrees_of_freedom=moments.freedom(b),
-            width_limited=moments.cut > b,
-            n_solutions=solutions,
-            law=law,
-        )
-
-
-def solve_narrow(
-    target: Measure | np.ndarray,
-    *,
-    width_ratio: float,
-    sample_ratio: float,
-    label_noise: float,
-    regularisation: float,
-) -> NarrowState:
-    r"""Trained network of width :math:`p=\kappa d`, narrower than the rank it would learn or not.
-
-    With :math:`\hat S` the best rank-p part of :math:`(S^\star+\delta Z-b)_+`, which is cut at
-    :math:`\max(b,\omega)`, :math:`\mu_\delta([\omega,\infty))=\kappa`,
-
-    .. math:: \frac1\epsilon=4(\alpha-A),\quad b=\tilde\lambda\epsilon,\quad
-        R=Q^\star+4\delta^2A-\int_{\max(b,\omega)}^\infty\mu_\delta(dx)(x^2-b^2),\quad
-        R+\tfrac\Delta2=2\alpha\delta^2,
-
-    where :math:`A=\int_{\max(b,\omega)}^\infty\mu_\delta(dx)\,h(x)(x-b)`. From
-    :math:`\kappa\ge1-F_\delta(b)` on it is the solution of
-    :func:`~solvable.models.quadratic.theory.solve_quadratic`.
-
-    Parameters
-    ----------
-    target : Measure or array of shape (m,)
-        :math:`\mu^\star`; for a width of few units give all d eigenvalues.
-    width_ratio : float
-        :math:`\kappa=p/d`, above 0.
-    sample_ratio, label_noise, regularisation : float
-        :math:`\alpha=n/d^2`, :math:`\Delta` and :math:`\tilde\lambda=\sqrt\kappa\lambda`.
-
-    Returns
-    -------
-    NarrowState
-        Of the solutions found, that of least objective.
-
-    Raises
-    ------
-    InvalidParameter
-        If a parameter is out of range.
-    NotConverged
-        If no solution is bracketed.
-
-    Notes
-    -----
-    The problem is not convex: these are the equations of arXiv:2606.28242 for a network that finds
-    the best p directions, without its sampled matrices. Backed by
-    ``tests/models/quadratic/test_narrow.py`` (sampled matrices, networks trained by L-BFGS,
-    published errors).
-
-    Examples
-    --------
-    >>> state = solve_narrow(
-    ...     np.array([3.0] + [0.0] * 19), width_ratio=0.05, sample_ratio=1.0, label_noise=0.5,
-    ...     regularisation=0.1,
-    ... )
-    >>> state.width_limited, round(state.matrix_error, 4)
-    (True, 0.0129)
-    """
-    check_problem(sample_ratio=sample_ratio, label_noise=label_noise, regularisation=regularisation)
-    if not 0 < width_ratio < np.inf:
-        raise InvalidParameter(f"width_ratio is {width_ratio}; allowed: a finite number above 0.")
-    measure = as_measure(target)
-    problem = _Problem(measure, width_ratio, sample_ratio, label_noise, regularisation)
-    wide = solve_quadratic(
-        measure,
-        sample_ratio=sample_ratio,
-        label_noise=label_noise,
-        regularisation=regularisation,
+@lru_cache(maxsize=1024)
+def solve(parameters: NarrowParameters) -> NarrowState:
+    """Solution of the saddle point, a second for each; a theory line asks for some widths again."""
+    return solve_narrow(
+        target_of(parameters).strengths,
+        width_ratio=parameters.width / parameters.dimension,
+        sample_ratio=parameters.sample_ratio,
+        label_noise=parameters.noise,
+        regularisation=parameters.regularisation,
     )
-    if wide.rank_fraction <= width_ratio:
-        return problem.state(wide.effective_noise, 1)
-    energy = second_moment(measure)
-    high = 0.5 * np.log((energy + label_noise / 2) / (2 * sample_ratio))
-    low = 0.5 * np.log(max(label_noise / (4 * sample_ratio), 1e-20 * np.exp(2 * high)))
-    # Noises among which a sign change of the outer equation is looked for.
-    grid = list(np.linspace(low, high, 12))
-    gaps = [problem.imbalance(place) for place in grid]
-    while gaps[-1] > 0 and grid[-1] < high + 12:
-        grid.append(grid[-1] + 0.5)
-        gaps.append(problem.imbalance(grid[-1]))
-    roots = [
-        float(
-            np.exp(
-                bracketed_root(
-                    problem.imbalance,
-                    grid[i],
-                    grid[i + 1],
-                    absolute=1e-12,
-                    ends=(gaps[i], gaps[i + 1]),
-                )
-            )
+
+
+def predict(parameters: NarrowParameters) -> Metrics:
+    """The p largest eigenvalues of target plus noise, less a threshold."""
+    state, wide = solve(parameters), solve_wide(parameters.model_copy(update={"width": 1}))
+    d = parameters.dimension
+    growth = instability(state, d) if state.width_limited else 0.0
+    wide_errors = at_dimension(wide, d)
+    errors = at_dimension(state, d) if state.width_limited else wide_errors
+    reason = ""
+    if growth > 1:
+        errors = dict.fromkeys(errors)
+        reason = (
+            f"the width cuts so many directions that training has many minima (a small change grows by "
+            f"{growth:.2g} in a step of message passing; predicted: up to 1). Raise sample_ratio, or "
+            "change width."
         )
-        for i in range(len(grid) - 1)
-        if gaps[i] > 0 >= gaps[i + 1]
+    elif None in (*errors.values(), *wide_errors.values()):
+        reason = (
+            "the first order in 1/d of the error or training error, or of a wide network's, is more than "
+            "half of it, or labels that no network fits are. Raise dimension, sample_ratio or "
+            "regularisation."
+        )
+    return {
+        **errors,
+        "wide_error": wide_errors["matrix_error"],
+        "wide_rank": wide.rank_fraction * d,
+        "effective_noise": state.effective_noise,
+        "threshold": state.threshold,
+        "freedom_left": 1 - state.degrees_of_freedom / parameters.sample_ratio,
+        **({NO_PREDICTION: reason} if reason else {}),
+    }
+
+
+@lru_cache(maxsize=256)
+def solve_wide(parameters: NarrowParameters) -> QuadraticState:
+    """The saddle point of a network of any width, whatever the parameters say."""
+    return solve_quadratic(
+        target_of(parameters).strengths,
+        sample_ratio=parameters.sample_ratio,
+        label_noise=parameters.noise,
+        regularisation=parameters.regularisation,
+    )
+
+
+@lru_cache(maxsize=1024)
+def at_dimension(state: NarrowState | QuadraticState, dimension: int) -> dict[str, float | None]:
+    """Error and training error with their first order in 1/d, None where it is large."""
+    parts, found = finite_sizes(state), {}
+    for name, lost in (("matrix_error", 0.0), ("train_error", unreachable(state, dimension))):
+        limit, control, full = (float(getattr(part, name)) for part in (state, *parts))
+        order = (abs(control) + abs(full - control)) / dimension + lost
+        found[name] = limit + full / dimension if order <= 0.5 * limit else None
+    return found
+
+
+def curve(parameters: NarrowParameters, coordinates: np.ndarray) -> list[Metrics]:
+    """Predictions at whole widths, with straight lines between them."""
+    widths = np.unique(np.round(coordinates).astype(int))
+    known = [predict(parameters.model_copy(update={"width": int(width)})) for width in widths]
+    names = [name for name in known[0] if name != NO_PREDICTION]
+    lines = {name: np.array([metrics[name] for metrics in known], dtype=float) for name in names}
+    return [
+        {name: float(np.interp(place, widths, line)) for name, line in lines.items()}
+        for place in coordinates
     ]
-    if not roots:
-        raise NotConverged(
-            "the equations of the narrow network have no solution between no error and the error of "
-            "learning nothing. Use a larger regularisation or label noise.",
-            {"sample_ratio": sample_ratio, "width_ratio": width_ratio},
+
+
+def determined(cell: Cell) -> bool:
+    """Whether samples are more than twice the degrees of freedom, and ten for each coordinate."""
+    left = cell.predicted("freedom_left")
+    return bool(left > 0.5 and cell.setting.sample_ratio * cell.setting.dimension >= 10)
+
+
+def fitted(cell: Cell) -> bool:
+    """Whether, beside that, hardly a label is below what a positive matrix can fit."""
+    lost = unreachable(solve(cell.setting), cell.setting.dimension)
+    return determined(cell) and lost <= 0.05 * cell.expected
+
+
+def chance(parameters: NarrowParameters, prediction: Metrics) -> Metrics:
+    """Metrics of a network that is zero."""
+    return {"matrix_error": 1.0, "train_error": 2 + parameters.noise}
+
+
+system = System(
+    name="narrow-network",
+    title="A quadratic network of few units can be better than a wide one",
+    version="1",
+    parameters=NarrowParameters,
+    measure=measure,
+    predict=predict,
+    curve=curve,
+    chance=chance,
+    axis=Axis("width", "width p", margin=1.0, resolution=30),
+    claims=[
+        Agreement(
+            "matrix-error",
+            "The error is that of the p largest directions of target plus noise.",
+            metric="matrix_error",
+            source="arXiv:2606.28242",
+            within=lambda cell: 4 / cell.setting.dimension,
+            because="The next order: the first is predicted.",
+            relative=True,
+            where=determined,
+            missing="needs twice the degrees of freedom and ten samples a coordinate: raise sample_ratio",
+            power=0.2,
+        ),
+        Agreement(
+            "train-error",
+            "The training error is that of the same equations.",
+            metric="train_error",
+            source="derived from arXiv:2606.28242",
+            within=lambda cell: 4 / cell.setting.dimension,
+            because="The next order: the first is predicted.",
+            relative=True,
+            where=fitted,
+            missing="needs twice the degrees of freedom and ten samples a coordinate: raise sample_ratio",
+        ),
+    ],
+    panels=[
+        Panel(
+            "matrix-error",
+            "A narrow network can be better than a wide one",
+            "error R",
+            [
+                Trace("matrix_error", "p units"),
+                Trace("wide_error", "as many as it likes", measured=False, dashed=True),
+            ],
+            "Too few units miss the target, too many learn noise.",
+            y_scale="log",
+        ),
+        Panel(
+            "train-error",
+            "Training error against width",
+            "mean squared residual",
+            [Trace("train_error", "training error")],
+            "The training error has no minimum at a finite width.",
+        ),
+    ],
+    presets={
+        "quick": Preset(
+            "the best width at d = 80; ten seconds",
+            {"width": [1, 2, 3, 5, 8, 16, 40]},
+            replicates=8,
         )
-    return min(
-        (problem.state(root, len(roots)) for root in roots), key=lambda state: state.objective
-    )
+    },
+    references=[WIDTH_AND_DATA],
+)

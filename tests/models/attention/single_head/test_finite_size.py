@@ -12,8 +12,8 @@ from solvable.models.attention.single_head.measure import measure
 from solvable.models.attention.single_head.parameters import SingleHeadParameters
 from solvable.models.attention.single_head.predict import predict
 from solvable.models.attention.single_head.theory import solve_output
-from solvable.models.quadratic.finite_size import finite_sizes
-from solvable.models.quadratic.theory import solve_quadratic
+from solvable.models.quadratic.network.finite_size import finite_sizes
+from solvable.models.quadratic.network.theory import solve_quadratic
 from solvable.spectra.product_measure import marchenko_pastur
 
 

@@ -7,8 +7,8 @@ from solvable.errors import InvalidParameter
 from solvable.models.attention.single_head.evolution import Evolution, gaussian_points
 from solvable.models.attention.single_head.outputs import SoftmaxOutput, forces, proximal
 from solvable.models.attention.single_head.theory import solve_output, solve_single_head
-from solvable.models.quadratic.narrow import instability, solve_narrow
-from solvable.models.quadratic.theory import solve_quadratic
+from solvable.models.quadratic.narrow_theory import instability, solve_narrow
+from solvable.models.quadratic.network.theory import solve_quadratic
 from solvable.spectra.product_measure import marchenko_pastur
 from solvable.spectra.thresholds import interpolation_threshold, perfect_recovery_threshold
 

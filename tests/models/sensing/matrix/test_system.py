@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from solvable.arrays import random_stream
 from solvable.errors import InvalidParameter
 from solvable.frame.points import NO_PREDICTION, Point, predicted_or_refused
-from solvable.models.quadratic.bayes import bayes_optimal
+from solvable.models.quadratic.network.bayes import bayes_optimal
 from solvable.models.sensing.matrix.claims import CLAIMS
 from solvable.models.sensing.matrix.measure import METRICS, draw_signal
 from solvable.models.sensing.matrix.parameters import MatrixSensingParameters

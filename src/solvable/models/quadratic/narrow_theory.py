@@ -1,0 +1,324 @@
+r"""Quadratic networks narrower than the rank they would learn."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from solvable.errors import InvalidParameter, NotConverged
+from solvable.models.quadratic.network.saddle import check_problem
+from solvable.models.quadratic.network.theory import solve_quadratic
+from solvable.spectra.free_convolution import SpectralLaw
+from solvable.spectra.functionals import tail_rule, truncated_moments
+from solvable.spectra.measures import Measure, as_measure, second_moment
+from solvable.spectra.roots import bracketed_root
+
+
+@dataclass(frozen=True)
+class NarrowState:
+    r"""What the theory says of a network of few hidden units.
+
+    Parameters
+    ----------
+    width_ratio : float
+        :math:`\kappa=p/d`.
+    sample_ratio, label_noise, regularisation : float
+        :math:`\alpha`, :math:`\Delta` and :math:`\tilde\lambda`.
+    effective_noise, threshold, cut : float
+        :math:`\delta`, b and the cut :math:`\max(b,\omega)` below which nothing is kept.
+    matrix_error : float
+        R.
+    train_error : float
+        Mean squared residual per sample.
+    test_error : float
+        On fresh noisy labels, :math:`2R+\Delta`.
+    trace : float
+        :math:`\frac1d\mathrm{Tr}S`.
+    objective : float
+        :math:`\frac1{d^2}\sum_\mu r_\mu^2+\frac{\tilde\lambda}d\mathrm{Tr}S`.
+    rank_fraction : float
+        Rank over d, at most :math:`\kappa`.
+    degrees_of_freedom : float
+        A, over :math:`d^2`.
+    width_limited : bool
+        Whether the width cuts more than the threshold does.
+    n_solutions : int
+        Solutions of the equations; the one of least objective is returned.
+    law : SpectralLaw
+        Of :math:`S^\star+\delta Z`.
+    """
+
+    width_ratio: float
+    sample_ratio: float
+    label_noise: float
+    regularisation: float
+    effective_noise: float
+    threshold: float
+    cut: float
+    matrix_error: float
+    train_error: float
+    test_error: float
+    trace: float
+    objective: float
+    rank_fraction: float
+    degrees_of_freedom: float
+    width_limited: bool
+    n_solutions: int
+    law: SpectralLaw
+
+
+@dataclass(frozen=True)
+class CutMoments:
+    """Integrals of x^k and of x^k h over the law above a cut."""
+
+    cut: float
+    mass: float
+    first: float
+    second: float
+    hilbert: float
+    hilbert_first: float
+
+    def freedom(self, threshold: float) -> float:
+        """Degrees of freedom over d^2."""
+        # A = int_omega h(x) (x - b) mu_delta
+        return self.hilbert_first - threshold * self.hilbert
+
+    def error(self, energy: float, variance: float, threshold: float) -> float:
+        """Error R."""
+        # R = Q* + 4 delta^2 A - int_omega (x^2 - b^2) mu_delta
+        kept = self.second - threshold**2 * self.mass
+        return energy + 4 * variance * self.freedom(threshold) - kept
+
+
+def cut_moments(law: SpectralLaw, cut: float) -> CutMoments:
+    """Integrals that the equations of a network with a cut spectrum need."""
+    # For S = sum over i <= p of (nu_i - b) v_i v_i^T the divergence over d^2 tends to (derived)
+    #     kappa^2/2 + int_{x > omega} int_{y < omega} (x - b) / (x - y) = int_omega h(x) (x - b) = A:
+    # pairs of kept eigenvalues give 1 each, and in the last integral their principal value is
+    # kappa^2/2. The jump at omega adds nothing, because p is fixed.
+    _, points, weights = tail_rule(law, np.array([cut]))
+    hilbert = (points.x - points.u) / law.variance
+    return CutMoments(
+        cut=float(cut),
+        mass=float(weights.sum()),
+        first=float(weights @ points.x),
+        second=float(weights @ points.x**2),
+        hilbert=float(weights @ hilbert),
+        hilbert_first=float(weights @ (hilbert * points.x)),
+    )
+
+
+def width_cut(law: SpectralLaw, width_ratio: float) -> float:
+    """Place above which this share of the law lies; where it is a gap, its middle."""
+    if width_ratio >= 1:
+        return float(law.edges[0, 0])
+    above = np.cumsum(law.masses[::-1])[::-1]
+    component = int(np.searchsorted(-above, -width_ratio * (1 + 1e-9), side="right")) - 1
+    component = max(component, 0)
+    rest = above[component + 1] if component + 1 < above.size else 0.0
+    if width_ratio - rest <= 1e-9 * width_ratio:
+        return float((law.edges[component, 1] + law.edges[component + 1, 0]) / 2)
+    low, high = law.edges[component]
+
+    def excess(place: float) -> float:
+        return float(truncated_moments(law, place).mass[0]) - width_ratio
+
+    if excess(float(low)) <= 0:
+        return float(low)
+    return bracketed_root(excess, low, high, absolute=1e-13 * law.noise, relative=1e-14)
+
+
+def instability(state: NarrowState, dimension: int) -> float:
+    """Growth of a small change of the fit in a step of message passing; a minimum has at most 1."""
+    # <D^2> / 2 alpha (derived): a change of S of mean square q is noise of variance q / 2 alpha in M, and
+    # D_ij = (f_i - f_j) / (x_i - x_j) times that in S. A convex problem has D <= 1, hence at most
+    # A / alpha. Across the jump of f at a cut inside the bulk <D^2> grows as log d, so that there are
+    # as many minima as one likes, and eigenvalues at their typical places tell how far that is.
+    x = state.law.typical_places(dimension)
+    kept = min(round(state.rank_fraction * dimension), dimension)
+    top, low = x[:kept], x[kept:]
+    divided = (top[:, None] - state.threshold) / (top[:, None] - low)
+    pairs = kept**2 + 2 * float(np.sum(divided**2))
+    return pairs / dimension**2 / (2 * state.sample_ratio)
+
+
+@dataclass
+class _Problem:
+    target: Measure
+    width_ratio: float
+    ratio: float
+    label_noise: float
+    penalty: float
+
+    def at(self, noise: float) -> tuple[SpectralLaw, CutMoments, float, float]:
+        """Law, integrals, threshold and error at a noise, the penalty being as asked."""
+        law = SpectralLaw(self.target, noise=noise)
+        moments = cut_moments(law, width_cut(law, self.width_ratio))
+        b = self._limited_threshold(moments)
+        if b > moments.cut:
+            b = self._free_threshold(law, max(moments.cut, 0.0))
+            moments = cut_moments(law, b)
+        return law, moments, b, moments.error(second_moment(self.target), law.variance, b)
+
+    def _limited_threshold(self, moments: CutMoments) -> float:
+        """Positive root of lambda = 4 b (alpha - A) with A linear in b."""
+        free = self.ratio - moments.hilbert_first
+        if moments.hilbert <= 0:
+            return self.penalty / (4 * free) if free > 0 else np.inf
+        root = np.sqrt(free**2 + moments.hilbert * self.penalty)
+        if free > 0:
+            return float(self.penalty / (2 * (free + root)))
+        return float((root - free) / (2 * moments.hilbert))
+
+    def _free_threshold(self, law: SpectralLaw, low: float) -> float:
+        """Root of the same equation where the threshold is the cut."""
+
+        def excess(b: float) -> float:
+            slope = float(truncated_moments(law, b).slope[0])
+            return 4 * b * (self.ratio - slope) - self.penalty
+
+        high = max(float(law.edges[-1, 1]), self.penalty / (4 * self.ratio)) * (1 + 1e-9)
+        if excess(low) >= 0:
+            return low
+        return bracketed_root(excess, low, high, absolute=1e-14 * high)
+
+    def imbalance(self, log_noise: float) -> float:
+        """Positive below a solution: the error asks for more noise than there is."""
+        noise = float(np.exp(log_noise))
+        error = self.at(noise)[-1]
+        return float(
+            np.log(max(error + self.label_noise / 2, 1e-300)) - np.log(2 * self.ratio * noise**2)
+        )
+
+    def state(self, noise: float, solutions: int) -> NarrowState:
+        """Everything about one solution."""
+        law, moments, b, _ = self.at(noise)
+        free = max(self.ratio - moments.freedom(b), 0.0)
+        squares = 4 * law.variance * free**2
+        trace = moments.first - b * moments.mass
+        return NarrowState(
+            width_ratio=self.width_ratio,
+            sample_ratio=self.ratio,
+            label_noise=self.label_noise,
+            regularisation=self.penalty,
+            effective_noise=noise,
+            threshold=b,
+            cut=moments.cut,
+            matrix_error=2 * self.ratio * law.variance - self.label_noise / 2,
+            train_error=squares / self.ratio,
+            test_error=4 * self.ratio * law.variance,
+            trace=trace,
+            objective=squares + self.penalty * trace,
+            rank_fraction=moments.mass,
+            degrees_of_freedom=moments.freedom(b),
+            width_limited=moments.cut > b,
+            n_solutions=solutions,
+            law=law,
+        )
+
+
+def solve_narrow(
+    target: Measure | np.ndarray,
+    *,
+    width_ratio: float,
+    sample_ratio: float,
+    label_noise: float,
+    regularisation: float,
+) -> NarrowState:
+    r"""Trained network of width :math:`p=\kappa d`, narrower than the rank it would learn or not.
+
+    With :math:`\hat S` the best rank-p part of :math:`(S^\star+\delta Z-b)_+`, which is cut at
+    :math:`\max(b,\omega)`, :math:`\mu_\delta([\omega,\infty))=\kappa`,
+
+    .. math:: \frac1\epsilon=4(\alpha-A),\quad b=\tilde\lambda\epsilon,\quad
+        R=Q^\star+4\delta^2A-\int_{\max(b,\omega)}^\infty\mu_\delta(dx)(x^2-b^2),\quad
+        R+\tfrac\Delta2=2\alpha\delta^2,
+
+    where :math:`A=\int_{\max(b,\omega)}^\infty\mu_\delta(dx)\,h(x)(x-b)`. From
+    :math:`\kappa\ge1-F_\delta(b)` on it is the solution of
+    :func:`~solvable.models.quadratic.network.theory.solve_quadratic`.
+
+    Parameters
+    ----------
+    target : Measure or array of shape (m,)
+        :math:`\mu^\star`; for a width of few units give all d eigenvalues.
+    width_ratio : float
+        :math:`\kappa=p/d`, above 0.
+    sample_ratio, label_noise, regularisation : float
+        :math:`\alpha=n/d^2`, :math:`\Delta` and :math:`\tilde\lambda=\sqrt\kappa\lambda`.
+
+    Returns
+    -------
+    NarrowState
+        Of the solutions found, that of least objective.
+
+    Raises
+    ------
+    InvalidParameter
+        If a parameter is out of range.
+    NotConverged
+        If no solution is bracketed.
+
+    Notes
+    -----
+    The problem is not convex: these are the equations of arXiv:2606.28242 for a network that finds
+    the best p directions, without its sampled matrices. Backed by
+    ``tests/models/quadratic/test_narrow_theory.py`` (sampled matrices, networks trained by L-BFGS,
+    published errors).
+
+    Examples
+    --------
+    >>> state = solve_narrow(
+    ...     np.array([3.0] + [0.0] * 19), width_ratio=0.05, sample_ratio=1.0, label_noise=0.5,
+    ...     regularisation=0.1,
+    ... )
+    >>> state.width_limited, round(state.matrix_error, 4)
+    (True, 0.0129)
+    """
+    check_problem(sample_ratio=sample_ratio, label_noise=label_noise, regularisation=regularisation)
+    if not 0 < width_ratio < np.inf:
+        raise InvalidParameter(f"width_ratio is {width_ratio}; allowed: a finite number above 0.")
+    measure = as_measure(target)
+    problem = _Problem(measure, width_ratio, sample_ratio, label_noise, regularisation)
+    wide = solve_quadratic(
+        measure,
+        sample_ratio=sample_ratio,
+        label_noise=label_noise,
+        regularisation=regularisation,
+    )
+    if wide.rank_fraction <= width_ratio:
+        return problem.state(wide.effective_noise, 1)
+    energy = second_moment(measure)
+    high = 0.5 * np.log((energy + label_noise / 2) / (2 * sample_ratio))
+    low = 0.5 * np.log(max(label_noise / (4 * sample_ratio), 1e-20 * np.exp(2 * high)))
+    # Noises among which a sign change of the outer equation is looked for.
+    grid = list(np.linspace(low, high, 12))
+    gaps = [problem.imbalance(place) for place in grid]
+    while gaps[-1] > 0 and grid[-1] < high + 12:
+        grid.append(grid[-1] + 0.5)
+        gaps.append(problem.imbalance(grid[-1]))
+    roots = [
+        float(
+            np.exp(
+                bracketed_root(
+                    problem.imbalance,
+                    grid[i],
+                    grid[i + 1],
+                    absolute=1e-12,
+                    ends=(gaps[i], gaps[i + 1]),
+                )
+            )
+        )
+        for i in range(len(grid) - 1)
+        if gaps[i] > 0 >= gaps[i + 1]
+    ]
+    if not roots:
+        raise NotConverged(
+            "the equations of the narrow network have no solution between no error and the error of "
+            "learning nothing. Use a larger regularisation or label noise.",
+            {"sample_ratio": sample_ratio, "width_ratio": width_ratio},
+        )
+    return min(
+        (problem.state(root, len(roots)) for root in roots), key=lambda state: state.objective
+    )

@@ -1,0 +1,1 @@
+"""Over-parametrised quadratic networks."""

@@ -1,0 +1,120 @@
+r"""Quadratic networks whose labels are noise: the bulk of the learned spectrum and its error."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from solvable.arrays import check_positive
+from solvable.errors import InvalidParameter, NotConverged
+from solvable.models.quadratic.network.saddle import check_not_negative
+from solvable.spectra.roots import bracketed_root
+
+NODES, RULE = np.polynomial.legendre.leggauss(40)
+
+
+@dataclass(frozen=True)
+class SemicircleTail:
+    """Moments of the semicircle on [-2, 2] above a threshold, all 0 from 2 on."""
+
+    mass: float
+    first: float
+    second: float
+    """j(a), the integral of (x - a)^2."""
+    slope: float
+    """A(a) = (2 j - a j') / 4, the degrees of freedom of the bulk over d^2."""
+
+
+def semicircle_tail(threshold: float) -> SemicircleTail:
+    """Moments of the semicircle above a threshold, to rounding near its edge too."""
+    if not 0 <= threshold < np.inf:
+        raise InvalidParameter(f"threshold is {threshold}; allowed: a finite number of at least 0.")
+    if threshold >= 2:
+        return SemicircleTail(0.0, 0.0, 0.0, 0.0)
+    # j(a) ~ 16 (2 - a)^(7/2) / 105 pi and A(a) ~ 4 (2 - a)^(5/2) / 15 pi for a -> 2, and j(0) = 1/2,
+    # A(0) = 1/4. Gauss-Legendre in the angle, where nothing cancels.
+    end = 2 * np.arcsin(np.sqrt((2 - threshold) / 4))
+    angle = end / 2 * (1 + NODES)
+    weights = end / 2 * RULE * 2 / np.pi * np.sin(angle) ** 2
+    rise = 4 * np.sin((end + angle) / 2) * np.sin((end - angle) / 2)
+    mass, first, second = (float(weights @ rise**power) for power in range(3))
+    return SemicircleTail(mass, first, second, (second + threshold * first) / 2)
+
+
+@dataclass(frozen=True)
+class NoiseState:
+    """Network trained on labels without learnable structure."""
+
+    effective_noise: float
+    threshold: float
+    matrix_error: float
+
+
+def noise_only(
+    *, sample_ratio: float, label_noise: float, regularisation: float = 0.0, unresolved: float = 0.0
+) -> NoiseState:
+    """Exact solution without a target, or with one of which nothing is learned."""
+    check_positive(sample_ratio=sample_ratio)
+    check_not_negative(
+        label_noise=label_noise, regularisation=regularisation, unresolved=unresolved
+    )
+    variance = label_noise / 2 + unresolved
+    if variance == 0:
+        raise InvalidParameter(
+            "label_noise and unresolved are both 0; allowed: at least one of them above 0, as "
+            "otherwise nothing is fitted."
+        )
+    # delta^2 = (Delta/2 + R_0) / (2 alpha - j(a)),  lambda = 4 a delta (alpha - A(a)),  b = a delta,
+    # R = R_0 + delta^2 j(a) (derived from 2505.17958): energy R_0 that is not resolved acts as label
+    # noise 2 R_0. From a = 2 on nothing is fitted. Without regularisation and below alpha = 1/4,
+    # A(a) = alpha: the interpolator of least trace; past it a = 0.
+    alpha = sample_ratio
+    null = float(np.sqrt(variance / (2 * alpha)))
+    if regularisation >= 8 * alpha * null:
+        return NoiseState(null, regularisation / (4 * alpha), unresolved)
+    low = 0.0
+    if alpha < 0.25:
+        low = bracketed_root(
+            lambda a: semicircle_tail(a).slope / alpha - 1, 0.0, 2.0, absolute=1e-15
+        )
+
+    def noise(a: float) -> float:
+        room = 2 * alpha - semicircle_tail(a).second
+        return float(np.sqrt(variance / room)) if room > 1e-13 * alpha else np.inf
+
+    def excess(a: float) -> float:
+        free = 4 * a * (alpha - semicircle_tail(a).slope)
+        return (free * noise(a) if free > 0 else 0.0) - regularisation
+
+    if low == 0 and noise(0.0) == np.inf and regularisation == 0:
+        raise NotConverged(
+            "the error has no finite limit at a sample ratio of 1/4 without regularisation: it is "
+            "the interpolation peak. Use a regularisation above 0.",
+            {"sample_ratio": alpha},
+        )
+    a = low if regularisation == 0 else bracketed_root(excess, low, 2.0)
+    delta = noise(a)
+    return NoiseState(delta, a * delta, unresolved + delta**2 * semicircle_tail(a).second)
+
+
+def overfitting_risk(*, sample_ratio: float, label_noise: float) -> float:
+    """Phase V at few samples: the bulk is what is learned of the noise."""
+    check_positive(sample_ratio=sample_ratio)
+    check_not_negative(label_noise=label_noise)
+    # R = (Delta / 4 alpha) (16 / 105 pi) (2 - a)^(7/2) with 2 - a = (15 pi alpha / 4)^(2/5): the limit
+    # alpha -> 0 of `noise_only`, to a relative alpha^(2/5), 12 % still at alpha = 1e-3.
+    gap = (15 * np.pi * sample_ratio / 4) ** 0.4
+    return float(label_noise / (4 * sample_ratio) * 16 / (105 * np.pi) * gap**3.5)
+
+
+def interpolation_peak_risk(
+    *, regularisation: float, label_noise: float, unresolved: float = 0.0
+) -> float:
+    """Peak of the error where the labels are just interpolated."""
+    check_positive(regularisation=regularisation)
+    check_not_negative(label_noise=label_noise, unresolved=unresolved)
+    # Limit of `noise_only` at alpha = 1/4 for small lambda, where 1/epsilon^2 = 8 lambda / 3 pi delta.
+    # A target of extensive trace has a finite limit instead, below which this law stops.
+    variance = label_noise / 2 + unresolved
+    return float(0.5 * (3 * np.pi / 8) ** (2 / 3) * variance ** (4 / 3) / regularisation ** (2 / 3))

@@ -1,0 +1,94 @@
+"""Error of the denoiser at a finite dimension, which sees no law of M but d eigenvalues."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from solvable.arrays import random_stream
+from solvable.models.quadratic.network.parameters import QuadraticParameters
+from solvable.models.quadratic.network.theory import QuadraticState
+from solvable.spectra.denoiser import (
+    denoising_error,
+    empirical_denoised,
+    feature_errors,
+    smoothed_hilbert,
+)
+from solvable.spectra.measures import second_moment
+
+DRAWN = 300
+"""Largest dimension at which matrices are drawn; beyond it an integral is as good."""
+
+
+def denoised_error(parameters: QuadraticParameters, state: QuadraticState) -> float | None:
+    """Error after the denoiser; None where few samples make M no target plus Gaussian noise."""
+    d = parameters.dimension
+    error = _drawn(parameters, state) if d <= DRAWN else _integral(state, d)
+    if parameters.sensing == "network" and _tails(parameters, state) > 0.3 * error:
+        return None
+    return error
+
+
+def _tails(parameters: QuadraticParameters, state: QuadraticState) -> float:
+    """What n matrices of rank one have beside a semicircle, in the units of the error."""
+    # Fourth free cumulant of M over delta^4: d/n E (r s)^4 / (E r^2)^2, s = 1 / (1 + V), and E r^4 =
+    # 3 (E r^2)^2 + 48 Tr E^4 / d^2 (derived). The error was measured to follow half of it (docs).
+    nodes, weights = state.law.target.nodes, state.law.target.node_weights
+    peak = float(weights @ nodes**4) / (parameters.dimension * float(weights @ nodes**2) ** 2)
+    share = 2 * state.matrix_error / state.test_error
+    fourth = parameters.dimension / parameters.n_samples * (3 + 12 * peak * share**2)
+    kept = 1 - state.degrees_of_freedom / state.sample_ratio
+    return float(fourth * kept**3 * state.law.variance)
+
+
+def _drawn(parameters: QuadraticParameters, state: QuadraticState) -> float:
+    """Mean over matrices of target plus noise, the same ones along a curve."""
+    d, t = parameters.dimension, state.law.variance
+    rng = random_stream("denoised matrices", d)
+    nodes, lean, square = feature_deviations(state)
+    found = []
+    for _ in range(max(2, 500 // d)):
+        if parameters.target == "power-law":
+            strengths = np.sort(nodes)
+        else:
+            units = rng.standard_normal((d, parameters.target_units))
+            strengths = np.linalg.eigvalsh(units @ units.T / np.sqrt(parameters.target_units * d))
+        noise = rng.standard_normal((d, d))
+        noise = (noise + noise.T) / np.sqrt(2 * d)
+        if parameters.sensing == "network":
+            # E r^2 x_i^2 x_j^2 for a sample's residual r = x^T E x / sqrt(d) + noise, by Wick (derived)
+            m, e = np.interp(strengths, nodes, lean), np.interp(strengths, nodes, square)
+            excess = 8 * (e[:, None] + e + np.outer(m, m))
+            excess[np.diag_indices(d)] = 28 * m**2
+            noise *= np.sqrt(1 + excess / (d * state.test_error))
+        values, vectors = np.linalg.eigh(np.diag(strengths) + np.sqrt(t) * noise)
+        kept = np.maximum(empirical_denoised(values, np.sqrt(t)), 0)
+        # Tr (f(M) - S*)^2 / d
+        cross = (vectors**2).T @ strengths
+        found.append(float(np.sum(kept**2 - 2 * kept * cross) + np.sum(strengths**2)) / d)
+    return float(np.mean(found))
+
+
+def feature_deviations(state: QuadraticState) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Strengths of features, and means of E_ii and (E^2)_ii for what training leaves, E = S* - S."""
+    law, nodes = state.law, np.unique(state.law.target.nodes)
+    square = feature_errors(law, state.threshold, nodes)
+    rise = law.weights * np.maximum(law.x - state.threshold, 0)
+    top = rise > 0
+    gaps = (law.u[top, None] - nodes) ** 2 + law.height[top, None] ** 2
+    lean = nodes - law.variance * (rise[top] @ (1 / gaps))
+    most = np.sqrt(np.maximum(square, 0))
+    return nodes, np.clip(lean, -most, most), square
+
+
+def _integral(state: QuadraticState, dimension: int) -> float:
+    """The same over the law of target plus noise."""
+    law = state.law
+    if dimension > 2_000:
+        return denoising_error(law)
+    mass = np.cumsum(law.weights) - law.weights / 2
+    places = np.interp((np.arange(4_000) + 0.5) / 4_000, mass, law.x)
+    hilbert = smoothed_hilbert(law.x, places, law.variance / dimension)
+    kept = np.maximum(law.x - 2 * law.variance * hilbert, 0)
+    # Q* - 2 f E_xx + f^2; d eigenvalues tell h_eta to a variance of 1 / (2 d eta)^2 (GOE, derived).
+    error = second_moment(law.target) + law.weights @ (kept**2 - 2 * kept * (2 * law.u - law.x))
+    return float(error + law.variance / dimension * (law.weights @ (kept > 0)))

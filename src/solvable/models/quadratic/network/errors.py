@@ -1,0 +1,274 @@
+r"""Errors of quadratic networks feature by feature, and the regularisation that makes them least."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from solvable.errors import InvalidParameter
+from solvable.models.quadratic.network.saddle import check_problem
+from solvable.models.quadratic.network.theory import QuadraticState, solve_quadratic
+from solvable.spectra.denoiser import feature_errors
+from solvable.spectra.free_convolution import SpectralLaw
+from solvable.spectra.functionals import tail_rule, thresholded_error, truncated_moments
+from solvable.spectra.measures import Measure, as_measure, second_moment
+from solvable.spectra.roots import bracketed_root
+
+
+@dataclass(frozen=True)
+class ErrorDecomposition:
+    r"""The three parts of the error when few features stand out of a bulk of noise.
+
+    Attributes
+    ----------
+    overfitting : float
+        :math:`\delta^2\int_{b/\delta}^2\mu_{sc}(dx)\,(x-b/\delta)^2`, noise learned by the bulk.
+    underfitting : float
+        :math:`\frac1d\sum_{s_i\le\delta}s_i^2`, features below the noise.
+    approximation : float
+        :math:`\frac1d\sum_{s_i>\delta}e(s_i)`, features above it, by :func:`outlier_error`.
+    features : float
+        Fraction of features above :math:`\delta`.
+    """
+
+    overfitting: float
+    underfitting: float
+    approximation: float
+    features: float
+
+    @property
+    def total(self) -> float:
+        """Sum of the three parts, which approximates the matrix error."""
+        return self.overfitting + self.underfitting + self.approximation
+
+
+def outlier_error(
+    strength: np.ndarray | float, *, effective_noise: float, threshold: float
+) -> np.ndarray:
+    r"""Error of an isolated feature :math:`s>\delta`, seen at :math:`x=s+\delta^2/s`.
+
+    .. math:: e(s)=\Big(\frac{\delta^2}s-b\Big)^2+2\,\frac{\delta^2}s\Big(s+\frac{\delta^2}s-b\Big)
+              \quad(x>b),\qquad e(s)=s^2\quad(x\le b).
+
+    Parameters
+    ----------
+    strength : array of any shape
+        Features s, at least :math:`\delta`.
+    effective_noise : float
+        :math:`\delta`, above 0.
+    threshold : float
+        b, at least 0.
+
+    Returns
+    -------
+    ndarray
+        e(s), with the energy that the estimate puts on other directions.
+
+    Notes
+    -----
+    From the overlap :math:`1-\delta^2/s^2`: :math:`s^2+(x-b)^2-2s(x-b)(1-\delta^2/s^2)`. Published
+    forms print the second term without the factor 2. Backed by
+    ``tests/models/quadratic/network/test_errors.py`` (exact errors, matrices).
+
+    Examples
+    --------
+    >>> outlier_error([2.0, 4.0], effective_noise=1.0, threshold=0.5).round(4)
+    array([2.    , 1.9375])
+    """
+    values = np.asarray(strength, dtype=np.float64)
+    if not (values >= effective_noise).all():
+        raise InvalidParameter(
+            f"strength holds a value below the effective noise {effective_noise}; allowed: at least "
+            "that, as weaker features leave no eigenvalue of their own."
+        )
+    push = effective_noise**2 / values
+    seen = (push - threshold) ** 2 + 2 * push * (values + push - threshold)
+    return np.asarray(np.where(values + push > threshold, seen, values**2))
+
+
+def decompose_error(state: QuadraticState) -> ErrorDecomposition:
+    r"""Overfitting, underfitting and approximation error by the picture of bulk and spikes.
+
+    Parameters
+    ----------
+    state : QuadraticState
+        A solution, for a target of few features, :math:`K\ll d`.
+
+    Returns
+    -------
+    ErrorDecomposition
+        Whose total approaches :attr:`QuadraticState.matrix_error` when the bulk is cut
+        (:math:`b\approx2\delta`); up to twice too large when it is not, as features just below
+        :math:`\delta` are partly learned by the bulk.
+
+    Notes
+    -----
+    Asymptotic. Exact is :func:`exact_feature_errors`. Backed by
+    ``tests/models/quadratic/network/test_errors.py``.
+
+    Examples
+    --------
+    >>> from solvable.spectra.measures import power_law
+    >>> state = solve_quadratic(
+    ...     power_law(dimension=400, exponent=1.0), sample_ratio=0.25, label_noise=0.5,
+    ...     regularisation=1.5,
+    ... )
+    >>> round(state.matrix_error, 4), round(decompose_error(state).total, 4)
+    (0.1192, 0.1205)
+    """
+    noise, cut = state.effective_noise, state.threshold / state.effective_noise
+    bulk = truncated_moments(SpectralLaw(np.zeros(1), noise=1.0), cut).second[0]
+    values, weights = state.law.target.nodes, state.law.target.node_weights
+    above = values > noise
+    spikes = outlier_error(values[above], effective_noise=noise, threshold=state.threshold)
+    return ErrorDecomposition(
+        overfitting=noise**2 * float(bulk),
+        underfitting=float(weights[~above] @ values[~above] ** 2),
+        approximation=float(weights[above] @ spikes),
+        features=float(weights[above].sum()),
+    )
+
+
+def exact_feature_errors(
+    state: QuadraticState, strength: np.ndarray | float | None = None
+) -> np.ndarray:
+    r"""Error of each feature of the target, exact within the theory: they average to R.
+
+    Parameters
+    ----------
+    state : QuadraticState
+        A solution.
+    strength : array of any shape, optional
+        Features s of the target; all its nodes by default.
+
+    Returns
+    -------
+    ndarray
+        :math:`e(s)` of :func:`~solvable.spectra.denoiser.feature_errors`.
+
+    Examples
+    --------
+    >>> state = solve_quadratic(
+    ...     np.array([0.0, 2.0]), sample_ratio=1.0, label_noise=0.5, regularisation=0.1
+    ... )
+    >>> bool(np.isclose(exact_feature_errors(state).mean(), state.matrix_error))
+    True
+    """
+    return feature_errors(state.law, state.threshold, strength)
+
+
+def optimal_regularisation(
+    target: Measure | np.ndarray, *, sample_ratio: float, label_noise: float
+) -> QuadraticState:
+    r"""Network at the regularisation of least error.
+
+    At fixed :math:`\alpha` the error is :math:`2\alpha\delta^2-\frac\Delta2`, so that the best network
+    has the least :math:`\delta`: with the best threshold at each :math:`\delta`,
+
+    .. math:: \min_bR(\delta,b)+\tfrac\Delta2=2\alpha\delta^2,\qquad
+              \int_b^\infty\mu_\delta(dx)\,\big(b-2\delta^2h(x)\big)=0 .
+
+    The best threshold is the mean shrinkage that the rotationally invariant denoiser asks for above
+    it.
+
+    Parameters
+    ----------
+    target : Measure or array of shape (m,)
+        :math:`\mu^\star`.
+    sample_ratio : float
+        :math:`\alpha`, above 0.
+    label_noise : float
+        :math:`\Delta`, above 0.
+
+    Returns
+    -------
+    QuadraticState
+        Its ``regularisation`` is the best one; 0 if the best threshold is.
+
+    Raises
+    ------
+    InvalidParameter
+        Without label noise or without a target: less error is then to be had from ever smaller, or
+        ever larger, regularisation.
+
+    Notes
+    -----
+    Derived; backed by ``tests/models/quadratic/network/test_errors.py`` (search over
+    :math:`\tilde\lambda`).
+
+    Examples
+    --------
+    >>> from solvable.spectra.product_measure import marchenko_pastur
+    >>> best = optimal_regularisation(marchenko_pastur(0.2), sample_ratio=0.5, label_noise=0.5)
+    >>> best.matrix_error < 0.3
+    True
+    """
+    check_problem(sample_ratio=sample_ratio, label_noise=label_noise, regularisation=0.0)
+    measure = as_measure(target)
+    energy = second_moment(measure)
+    if label_noise == 0 or energy == 0:
+        raise InvalidParameter(
+            f"label_noise is {label_noise} and the target's second moment {energy}; allowed: both "
+            "above 0, or no finite regularisation is best."
+        )
+    thresholds: dict[float, float] = {}
+
+    def gap(log_noise: float) -> float:
+        law = SpectralLaw(measure, noise=float(np.exp(log_noise)))
+        b = _best_cut(law)
+        thresholds[log_noise] = b
+        error = thresholded_error(energy, truncated_moments(law, b))
+        return float(np.log((error + label_noise / 2) / (2 * sample_ratio * law.variance)))
+
+    floor = np.log(label_noise / (4 * sample_ratio)) / 2
+    start = solve_quadratic(
+        measure,
+        sample_ratio=sample_ratio,
+        label_noise=label_noise,
+        regularisation=2 * np.sqrt(label_noise * sample_ratio),
+    )
+    root = bracketed_root(gap, floor, np.log(start.effective_noise), absolute=1e-9, relative=1e-9)
+    b = thresholds[root]
+    law = SpectralLaw(measure, noise=float(np.exp(root)))
+    freedom = float(truncated_moments(law, b).slope[0])
+    return solve_quadratic(
+        measure,
+        sample_ratio=sample_ratio,
+        label_noise=label_noise,
+        regularisation=max(4 * b * (sample_ratio - freedom), 0.0),
+    )
+
+
+def _best_cut(law: SpectralLaw) -> float:
+    """Threshold of least error, which hardly depends on it: a scan, then a root of the slope."""
+    top = float(law.edges[-1, 1])
+    grid = np.concatenate([[0.0], np.geomspace(3e-3, 1.0, 11)]) * top
+    slopes, errors = _cut_errors(law, grid)
+    k = int(np.argmin(errors))
+    if k == 0 and slopes[0] >= 0:
+        return 0.0
+    low, high = (k, k + 1) if slopes[k] < 0 else (k - 1, k)
+    if not slopes[low] <= 0 <= slopes[high]:
+        return float(grid[k])
+    return bracketed_root(
+        lambda b: float(_cut_errors(law, np.array([b]))[0][0]),
+        grid[low],
+        grid[high],
+        absolute=1e-7 * top,
+        relative=1e-7,
+        ends=(slopes[low], slopes[high]),
+    )
+
+
+def _cut_errors(law: SpectralLaw, thresholds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    r"""Half of :math:`\partial_bR`, and R up to what does not depend on b.
+
+    :math:`\frac12\partial_bR=\int_b^\infty\mu_\delta(dx)\,(b-2\delta^2h(x))`.
+    """
+    index, points, weights = tail_rule(law, thresholds)
+    b, shrinkage = thresholds[index], 2 * (points.x - points.u)
+    size = thresholds.size
+    slope = np.bincount(index, weights=weights * (b - shrinkage), minlength=size)
+    changes = (points.x - b) * (2 * shrinkage - points.x - b)
+    return slope, np.bincount(index, weights=weights * changes, minlength=size)

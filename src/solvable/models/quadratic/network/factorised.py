@@ -1,0 +1,110 @@
+"""The quadratic network's convex problem over the weights, as a network is trained: L-BFGS."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from solvable.arrays import Array, namespace, random_stream
+from solvable.models.quadratic.network.sensing import Sensing
+from solvable.models.quadratic.network.solvers import QuadraticSolution, certified
+
+MEMORY = 20
+"""Steps that the inverse Hessian is told by."""
+
+
+def solve_factorised(
+    sensing: Sensing,
+    labels: Array,
+    regularisation: float,
+    *,
+    width: int | None = None,
+    tolerance: float = 1e-6,
+    max_iterations: int = 5_000,
+    seed: int = 0,
+) -> QuadraticSolution:
+    """Minimise over the weights by L-BFGS, as a network of this width is trained."""
+    # min over B of shape (d, p) of |y - A(B B^T)|^2 / d^2 + lambda |B|_F^2 / d, as 2606.28242 trains.
+    # From the rank of the minimiser on, the minima are those of the convex problem; below, `converged`
+    # is False. The start is random: B = 0 is a saddle. Along a direction D the objective is a quartic,
+    # whose minimum is exact: two products of p columns and one of d each iteration.
+    d, labels = sensing.dimension, sensing.asarray(labels)
+    xp = namespace(labels)
+    columns = d if width is None else min(width, d)
+    spread = float(xp.sqrt(xp.mean((labels - xp.mean(labels)) ** 2)))
+    start = random_stream(seed, "factor").standard_normal((d, columns))
+    factor = sensing.asarray(start * np.sqrt(max(spread, 1e-12) / columns / d))
+    residual = labels - sensing.forward(factor)
+    steps: list[tuple[Array, Array]] = []
+    smallest = 0.1 * tolerance * regularisation / d
+    gradient, iteration = _gradient(sensing, regularisation, factor, residual), 0
+    for iteration in range(1, max_iterations + 1):
+        if float(xp.max(xp.abs(gradient))) <= smallest:
+            break
+        direction = _direction(gradient, steps)
+        # As long as the weights are, so that differences of products do not cancel.
+        direction = direction * float(xp.sqrt(xp.sum(factor**2) / xp.sum(direction**2)))
+        along = sensing.forward(direction)
+        across = sensing.forward(factor + direction) - (labels - residual) - along
+        length = _line_minimum(
+            [float(a @ b) / d**2 for a, b in (
+                (residual, across), (across, across), (residual, along), (across, along), (along, along),
+            )],
+            regularisation / d * float(xp.sum(factor * direction)),
+            regularisation / d * float(xp.sum(direction**2)),
+        )  # fmt: skip
+        if length == 0:  # rounding alone is left
+            break
+        factor = factor + length * direction
+        residual = residual - length * across - length**2 * along
+        if iteration % 50 == 0:
+            residual = labels - sensing.forward(factor)
+        new = _gradient(sensing, regularisation, factor, residual)
+        steps = [*steps, (length * direction, new - gradient)][-MEMORY:]
+        gradient = new
+    factor = _orthogonal_factor(factor, spread)
+    return certified(sensing, labels, regularisation, factor, iteration, tolerance, "factorised")
+
+
+def _gradient(sensing: Sensing, regularisation: float, factor: Array, residual: Array) -> Array:
+    d = sensing.dimension
+    return 2 * (regularisation / d * factor - 2 / d**2 * sensing.adjoint(residual) @ factor)
+
+
+def _direction(gradient: Array, steps: list[tuple[Array, Array]]) -> Array:
+    """Quasi-Newton direction by the two loops of L-BFGS."""
+    xp = namespace(gradient)
+    direction, shares = -gradient, []
+    for step, change in reversed(steps):
+        inverse = 1 / xp.sum(step * change)
+        share = inverse * xp.sum(step * direction)
+        shares.append((share, inverse))
+        direction = direction - share * change
+    if steps:
+        step, change = steps[-1]
+        direction = direction * (xp.sum(step * change) / xp.sum(change**2))
+    for (step, change), (share, inverse) in zip(steps, reversed(shares), strict=True):
+        direction = direction + (share - inverse * xp.sum(change * direction)) * step
+    return direction
+
+
+def _line_minimum(products: list[float], lean: float, growth: float) -> float:
+    """Least positive place of the quartic |r - t a - t^2 b|^2 / d^2 + lambda |B + t D|^2 / d."""
+    ra, aa, rb, ab, bb = products
+    slope = np.array([4 * bb, 6 * ab, 2 * (aa - 2 * rb) + 2 * growth, 2 * (lean - ra)])
+    if not slope[3] < 0:
+        return 0.0
+    roots = np.roots(slope)
+    real = roots[np.abs(roots.imag) <= 1e-7 * np.abs(roots)].real
+    quartic = np.append(slope / [4, 3, 2, 1], 0.0)
+    return min(
+        (float(t) for t in real if t > 0), key=lambda t: float(np.polyval(quartic, t)), default=0.0
+    )
+
+
+def _orthogonal_factor(weights: Array, scale: float) -> Array:
+    xp = namespace(weights)
+    left, strengths, _ = xp.linalg.svd(weights, full_matrices=False)
+    # Columns that the penalty drives to zero only shrink geometrically.
+    size = max(float(strengths[0]) ** 2, scale, np.finfo(float).tiny)
+    kept = int(xp.count_nonzero(strengths**2 > 1e-9 * size))
+    return left[:, :kept] * strengths[:kept]

@@ -1,0 +1,132 @@
+r"""Scaling laws of quadratic networks that learn a power law, with their constants."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import numpy as np
+
+from solvable.arrays import check_positive
+from solvable.errors import InvalidParameter
+from solvable.models.quadratic.network.saddle import check_not_negative
+from solvable.spectra.roots import bracketed_root
+
+
+class QuadraticPhase(StrEnum):
+    """Name of a phase in arXiv:2509.24882, and of the interpolation peak between V and VIa."""
+
+    PLATEAU = "Ia"
+    COLLAPSE = "Ib"
+    THRESHOLDED = "II"
+    SHIFTED = "III"
+    BENIGN = "IV"
+    OVERFITTING = "V"
+    PEAK = "peak"
+    NOISY_BULK = "VIa"
+    FULL_RANK = "VIb"
+
+
+DESCRIPTIONS = {
+    QuadraticPhase.PLATEAU: "too few samples: the strongest feature is below the noise",
+    QuadraticPhase.COLLAPSE: "too strong a regularisation: nothing is learned",
+    QuadraticPhase.THRESHOLDED: "strong features kept and shrunk, no bulk: outliers to heavy tail",
+    QuadraticPhase.SHIFTED: "every feature kept and shrunk: shifted heavy tail",
+    QuadraticPhase.BENIGN: "features above the noise learned, little of the bulk kept: best rate",
+    QuadraticPhase.OVERFITTING: "noise in the bulk dominates the error: harmful overfitting",
+    QuadraticPhase.PEAK: "labels just interpolated: wide bulk",
+    QuadraticPhase.NOISY_BULK: "half of the bulk kept beside spikes: parametric rate",
+    QuadraticPhase.FULL_RANK: "every feature learned with its noise: parametric rate, twice VIa",
+}
+"""What happens in each phase."""
+
+
+def full_rank_risk(
+    *, sample_ratio: float, label_noise: float, regularisation: float = 0.0
+) -> float:
+    """Phases III and VIb: every eigenvalue of the noisy target is above the threshold."""
+    if not 0.5 < sample_ratio < np.inf:
+        raise InvalidParameter(
+            f"sample_ratio is {sample_ratio}; allowed: above 1/2, as fewer samples leave a part of "
+            "the target undetermined."
+        )
+    check_not_negative(label_noise=label_noise, regularisation=regularisation)
+    # b = lambda epsilon, 1/epsilon = 4 alpha - 2, delta^2 = (Delta + 2 b^2) / (4 alpha - 2) and
+    # R = b^2 + delta^2 (derived): exact as long as b is below the spectrum of S* + delta Z, as the
+    # positive cone does nothing. For many samples b^2 + Delta / 4 alpha, twice the noise of VIa.
+    shift = regularisation / (4 * sample_ratio - 2)
+    return float(shift**2 + (label_noise + 2 * shift**2) / (4 * sample_ratio - 2))
+
+
+def truncated_constant(exponent: float, shrinkage: float = 2.0) -> float:
+    """Constant C of phase IV, R = C delta^2 K / d with K features above the noise."""
+    check_decay(exponent)
+    if not 0 <= shrinkage <= 2:
+        raise InvalidParameter(f"shrinkage is {shrinkage}; allowed: from 0 to 2.")
+    # C = 1 / (2 gamma - 1) + beta^2 + 2 - 4 beta / (1 + gamma) + 3 / (1 + 2 gamma), beta = b/delta: the
+    # tail below the noise, and the error of an outlier summed over s_i = delta (K / i)^gamma (derived).
+    # Without regularisation and with few samples beta -> 2.
+    head = shrinkage**2 + 2 - 4 * shrinkage / (1 + exponent) + 3 / (1 + 2 * exponent)
+    return float(1 / (2 * exponent - 1) + head)
+
+
+def truncated_risk(
+    *, exponent: float, normalisation: float, effective_samples: float, label_noise: float
+) -> float:
+    """Phase IV: features above the noise are learned, and little of the bulk is kept."""
+    check_positive(normalisation=normalisation, effective_samples=effective_samples)
+    check_not_negative(label_noise=label_noise)
+    # R = c^2 C K^(1 - 2 gamma) with c^2 K^(-2 gamma) (2 n_eff - C K) = Delta/2, which is s_K = delta with
+    # 2 alpha delta^2 = R + Delta/2. For R << Delta it is n_eff^(-1 + 1/2 gamma) (2509.24882, constants
+    # derived), and without noise K = 2 n_eff / C: n_eff^(1 - 2 gamma).
+    constant = truncated_constant(exponent)
+    most = 2 * effective_samples / constant
+    learned = most
+    if label_noise > 0:
+        scale = label_noise / (2 * normalisation)
+
+        def excess(rank: float) -> float:
+            return scale * rank ** (2 * exponent) + constant * rank - 2 * effective_samples
+
+        learned = bracketed_root(excess, 0.0, most, absolute=1e-14 * most)
+    return float(normalisation * constant * learned ** (1 - 2 * exponent))
+
+
+def thresholded_risk(
+    *, dimension: int, exponent: float, normalisation: float, threshold: float
+) -> float:
+    """Phase II: features above the threshold are shrunk by it, the others are lost."""
+    check_positive(dimension=dimension, normalisation=normalisation, threshold=threshold)
+    check_decay(exponent)
+    # R = (K b^2 + sum over i > K of s_i^2) / d = 2 gamma / (2 gamma - 1) K b^2 / d with s_K = b and
+    # b = lambda d / 4 n_eff: (lambda sqrt(d) / n_eff)^(2 - 1/gamma), 2509.24882, constant derived
+    kept = (np.sqrt(normalisation * dimension) / threshold) ** (1 / exponent)
+    return float(2 * exponent / (2 * exponent - 1) * kept * threshold**2 / dimension)
+
+
+def check_decay(exponent: float) -> None:
+    """Refuse an exponent at which the target's energy lies in its tail."""
+    if not 0.5 < exponent < np.inf:
+        raise InvalidParameter(
+            f"exponent is {exponent}; allowed: above 1/2, else the energy of the target is not in "
+            "finitely many features and none of the laws holds."
+        )
+
+
+def phase_exponents(
+    phase: QuadraticPhase, *, exponent: float, noiseless: bool = False
+) -> tuple[float, float, float]:
+    """Powers of n/d, of the regularisation and of d in the error of a phase."""
+    # 2509.24882, Result 1; without noise IV is n_eff^(1 - 2 gamma).
+    check_decay(exponent)
+    tail = 2 - 1 / exponent
+    return {
+        QuadraticPhase.PLATEAU: (0.0, 0.0, 0.0),
+        QuadraticPhase.COLLAPSE: (0.0, 0.0, 0.0),
+        QuadraticPhase.THRESHOLDED: (-tail, tail, tail / 2),
+        QuadraticPhase.SHIFTED: (-2.0, 2.0, 2.0),
+        QuadraticPhase.BENIGN: (1 - 2 * exponent if noiseless else -tail / 2, 0.0, 0.0),
+        QuadraticPhase.OVERFITTING: (0.4, 0.0, -0.4),
+        QuadraticPhase.PEAK: (0.0, -2 / 3, 0.0),
+        QuadraticPhase.NOISY_BULK: (-1.0, 0.0, 1.0),
+        QuadraticPhase.FULL_RANK: (-1.0, 0.0, 1.0),
+    }[phase]

@@ -1,0 +1,210 @@
+r"""Phase of the learned spectrum, from effective noise, threshold and the target's strengths."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+
+from solvable.arrays import check_positive
+from solvable.errors import InvalidData, InvalidParameter
+from solvable.spectra.free_convolution import SpectralLaw
+from solvable.spectra.measures import discrete
+
+MERGING = 2.83
+"""Bumps of neighbouring features merge below this gap, in units of delta / sqrt(d)."""
+
+# An outlier is (s - delta)^2 / s beyond the edge, whose 99 % quantile is 2.02 delta d^(-2/3).
+WINDOW = 1.42
+"""Half-width of bleeding-out in (s_1 / delta - 1) d^(1/3): the square root of 2.02."""
+
+MANY = 5
+"""Features from which on one speaks of a tail or a decay instead of single spikes."""
+
+
+class SpectralPhase(StrEnum):
+    """The six phases of arXiv:1810.01075, in the order in which a spectrum leaves noise."""
+
+    RANDOM = "random-like"
+    BLEEDING = "bleeding-out"
+    SPIKES = "bulk+spikes"
+    DECAY = "bulk-decay"
+    HEAVY = "heavy-tailed"
+    COLLAPSE = "rank-collapse"
+
+
+@dataclass(frozen=True)
+class SpectralDecision:
+    r"""Phase of a learned spectrum with the numbers behind it.
+
+    Parameters
+    ----------
+    phase : SpectralPhase
+        The phase.
+    cut : float
+        :math:`b/2\delta`; from 1 on the bulk is gone.
+    separation : float
+        :math:`(s_1/\delta-1)d^{1/3}`: within 1.42 of 0 the strongest feature touches the edge.
+    above_noise : int
+        K, features with :math:`s>\delta`.
+    kept : int
+        Features that show in the learned spectrum, :math:`s+\delta^2/s>b` with :math:`s>\delta`.
+    gap : float
+        Mean gap between the weakest quarter of the K features over
+        :math:`2.83\,\delta/\sqrt d`; below 1 they merge with the bulk. NaN for K < 2.
+    local_exponent : float
+        :math:`\log(s_1/s_k)/\log k` at :math:`k=\lceil\sqrt K\rceil`: :math:`\gamma` for a power law,
+        near 0 for a bounded spectrum. NaN for K < 4.
+    structured : bool
+        Whether the K features are many and bounded: a second bulk, not a tail.
+    margin : float
+        Smallest relative change of a number above that gives another phase, as a factor in the
+        logarithm; 0 on a boundary.
+    """
+
+    phase: SpectralPhase
+    cut: float
+    separation: float
+    above_noise: int
+    kept: int
+    gap: float
+    local_exponent: float
+    structured: bool
+    margin: float
+
+
+def spectral_phase(
+    *, effective_noise: float, threshold: float, strengths: np.ndarray, dimension: int | None = None
+) -> SpectralDecision:
+    r"""Name the phase of :math:`(S^\star+\delta Z-b)_+`, and say by how much.
+
+    Everything is the place of the cut b, of the edge :math:`2\delta` of the bulk, and of the outliers
+    :math:`s_i+\delta^2/s_i`:
+
+    ============= ===========================================================================
+    rank-collapse fewer than 5 features kept, and no bulk: :math:`b\ge2\delta`
+    heavy-tailed  no bulk and 5 features or more; or half of all directions above the noise
+    random-like   :math:`b<2\delta`, :math:`s_1<\delta` by more than the window
+    bleeding-out  :math:`|s_1/\delta-1|\le1.42\,d^{-1/3}`; or many bounded features inside the bulk
+    bulk-decay    5 features or more, whose bumps merge with the bulk
+    bulk+spikes   features apart from the bulk, or a bulk of features apart from it
+    ============= ===========================================================================
+
+    Parameters
+    ----------
+    effective_noise : float
+        :math:`\delta`.
+    threshold : float
+        b, at least 0.
+    strengths : array of shape (m,)
+        Eigenvalues of the target, at least 0; those not given are 0.
+    dimension : int, optional
+        :math:`d\ge m`; m by default.
+
+    Returns
+    -------
+    SpectralDecision
+        Phase and margins.
+
+    Raises
+    ------
+    InvalidData
+        If the strengths are not finite numbers of at least 0, or more than d.
+
+    Notes
+    -----
+    Criteria derived (:math:`d^{-1/3}` of Baik, Ben Arous and Peche, gaps of the free convolution);
+    the window and the counts are conventions. Backed by
+    ``tests/models/quadratic/network/test_spectral_phase.py``.
+
+    Examples
+    --------
+    >>> found = spectral_phase(
+    ...     effective_noise=1.0, threshold=0.5, strengths=[4.0, 2.5], dimension=1000
+    ... )
+    >>> found.phase.value, found.above_noise
+    ('bulk+spikes', 2)
+    """
+    check_positive(effective_noise=effective_noise)
+    if not 0 <= threshold < np.inf:
+        raise InvalidParameter(f"threshold is {threshold}; allowed: a finite number of at least 0.")
+    values = np.sort(np.asarray(strengths, dtype=np.float64).ravel())[::-1] / effective_noise
+    size = values.size if dimension is None else int(dimension)
+    if values.size == 0 or not np.isfinite(values).all() or values[-1] < 0:
+        raise InvalidData("the strengths must be finite numbers of at least 0, and at least one.")
+    if size < values.size or size < 2:
+        raise InvalidParameter(
+            f"dimension is {size} with {values.size} strengths; allowed: at least as many, and 2."
+        )
+    return _decide(values, threshold / effective_noise, size)
+
+
+def _decide(values: np.ndarray, a: float, size: int) -> SpectralDecision:
+    above = values[values > 1]
+    count = above.size
+    kept = int(np.count_nonzero(above + 1 / above > a))
+    separation = float((values[0] - 1) * size ** (1 / 3))
+    gap, exponent = _weakest_gap(above, size), _local_exponent(above)
+    bounded = count >= MANY and exponent <= 0.5
+    bulk_share = 1 - count / size
+    margins = [abs(np.log(a / 2)) if a > 0 else np.inf]
+    if a >= 2:
+        phase = SpectralPhase.HEAVY if kept >= MANY else SpectralPhase.COLLAPSE
+        margins.append(abs(np.log(max(kept, 0.5) / (MANY - 0.5))))
+    elif bulk_share < 0.5 and not bounded:
+        phase = SpectralPhase.HEAVY
+        margins.append(abs(np.log(2 * bulk_share)) if bulk_share > 0 else np.inf)
+    elif abs(separation) <= WINDOW or count == 0:
+        phase = SpectralPhase.RANDOM if separation < -WINDOW else SpectralPhase.BLEEDING
+        margins.append(abs(np.log(max(abs(separation), 1e-300) / WINDOW)))
+    elif count >= MANY and gap < 1 and not bounded:
+        phase = SpectralPhase.DECAY
+        margins += [-np.log(gap), np.log(count / (MANY - 0.5))]
+    elif bounded and not _apart(values, size):
+        phase = SpectralPhase.BLEEDING
+        margins.append(np.log(separation / WINDOW))
+    else:
+        phase = SpectralPhase.SPIKES
+        margins.append(np.log(separation / WINDOW))
+        if count >= MANY and not bounded:
+            margins.append(np.log(gap))
+    return SpectralDecision(
+        phase=phase,
+        cut=a / 2,
+        separation=separation,
+        above_noise=count,
+        kept=kept,
+        gap=gap,
+        local_exponent=exponent,
+        structured=bool(bounded),
+        margin=float(max(min(margins), 0.0)),
+    )
+
+
+def _weakest_gap(above: np.ndarray, size: int) -> float:
+    if above.size < 2:
+        return np.nan
+    first = min(int(0.75 * above.size), above.size - 2)
+    mean = (above[first] - above[-1]) / (above.size - 1 - first)
+    # Bumps of neighbouring features merge below the gap g of (w^(1/3) + w'^(1/3))^3 / g^2 = 1 / delta^2
+    # with both weights 1/d: at
+    # sqrt(8) delta / sqrt(d).
+    return float(mean * np.sqrt(size) / MERGING)
+
+
+def _local_exponent(above: np.ndarray) -> float:
+    if above.size < 4:
+        return np.nan
+    rank = int(np.ceil(np.sqrt(above.size)))
+    return float(np.log(above[0] / above[rank - 1]) / np.log(rank))
+
+
+def _apart(values: np.ndarray, size: int) -> bool:
+    """Whether most features lie outside the component of the law that holds the bulk."""
+    places = np.concatenate([values, [0.0]])
+    masses = np.concatenate([np.ones(values.size), [size - values.size]])
+    law = SpectralLaw(discrete(places, masses), noise=1.0)
+    bulk = int(np.searchsorted(law.intervals[:, 1], 0.0))
+    beyond = float(law.masses[bulk + 1 :].sum())
+    return bool(beyond >= np.count_nonzero(values > 1) / (2 * size))

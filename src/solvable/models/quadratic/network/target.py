@@ -1,0 +1,195 @@
+r"""Quadratic networks as targets: a positive matrix of known spectrum seen through samples."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+
+from solvable.arrays import Array, Source, as_source, check_integer, random_stream, to_numpy
+from solvable.errors import InvalidData, InvalidParameter, unknown_choice
+from solvable.spectra.measures import Measure, power_law
+from solvable.spectra.product_measure import marchenko_pastur
+from solvable.teachers.base import check_dtype
+from solvable.teachers.first_layer import freeze
+
+SPECTRA = ("marchenko-pastur", "power-law")
+"""Allowed spectra."""
+
+CHUNK_ROWS = 2_048
+"""Rows whose labels are computed at a time."""
+
+
+@dataclass(frozen=True)
+class QuadraticTarget:
+    r"""Quadratic network on isotropic inputs, known by its matrix :math:`S^\star\succeq0`.
+
+    .. math:: y = \frac{x^\top S^\star x - \mathrm{Tr}\,S^\star}{\sqrt d} + \sqrt\Delta\,\xi,
+        \qquad x\sim\mathcal N(0, I_d),\ \xi\sim\mathcal N(0,1),
+
+    with :math:`S^\star=\frac1{\sqrt{p^\star d}}WW^\top`, :math:`W\in\mathbb R^{d\times p^\star}` of
+    standard normal entries ("marchenko-pastur"), or with eigenvalues
+    :math:`s_i=\sqrt d\,i^{-\gamma}/\sqrt{\sum_jj^{-2\gamma}}` along the axes ("power-law"). Isotropic
+    inputs have no preferred axes, so that the eigenvectors do not matter.
+
+    Parameters
+    ----------
+    dimension : int
+        :math:`d`, at least 2.
+    spectrum : {"marchenko-pastur", "power-law"}
+        Law of the eigenvalues.
+    width_ratio : float
+        :math:`\kappa^\star=p^\star/d`, above 0, rounded to a whole :math:`p^\star\ge1`; ignored by
+        a power law.
+    exponent : float
+        :math:`\gamma`, above 1/2; ignored by Marchenko-Pastur.
+    noise : float
+        Variance :math:`\Delta` of the label noise, at least 0.
+    seed : int
+        Of :math:`W`.
+
+    Raises
+    ------
+    InvalidParameter
+        If a parameter is out of range.
+
+    Notes
+    -----
+    arXiv:2505.17958 (Marchenko-Pastur), arXiv:2606.28242 (power law). Backed by
+    ``tests/models/quadratic/network/test_target.py``.
+
+    Examples
+    --------
+    >>> target = QuadraticTarget(4, "power-law", exponent=1.0)
+    >>> target.strengths.round(3)
+    array([1.676, 0.838, 0.559, 0.419])
+    >>> X, y = target.sample(3, rng=0)
+    >>> X.shape, y.shape
+    ((3, 4), (3,))
+    """
+
+    dimension: int
+    spectrum: Literal["marchenko-pastur", "power-law"] = "marchenko-pastur"
+    width_ratio: float = 0.2
+    exponent: float = 1.0
+    noise: float = 0.0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_integer("dimension", self.dimension, 2)
+        if self.spectrum not in SPECTRA:
+            raise InvalidParameter(unknown_choice("spectrum", self.spectrum, SPECTRA))
+        if not 0 < self.width_ratio < np.inf:
+            raise InvalidParameter(
+                f"width_ratio is {self.width_ratio!r}; allowed: a finite number above 0."
+            )
+        if not 0.5 < self.exponent < np.inf:
+            raise InvalidParameter(
+                f"exponent is {self.exponent!r}; allowed: a finite number above 1/2, or the weak "
+                "eigenvalues outweigh the strong ones."
+            )
+        if not 0 <= self.noise < np.inf:
+            raise InvalidParameter(
+                f"noise is {self.noise!r}; allowed: a finite variance of at least 0."
+            )
+
+    @property
+    def width(self) -> int:
+        r"""Rank: :math:`p^\star` of Marchenko-Pastur, at most d, or d of a power law."""
+        if self.spectrum == "power-law":
+            return self.dimension
+        return min(self.dimension, self.n_units)
+
+    @property
+    def n_units(self) -> int:
+        r"""Hidden units :math:`p^\star` of the target network."""
+        if self.spectrum == "power-law":
+            return self.dimension
+        return max(1, round(self.width_ratio * self.dimension))
+
+    @property
+    def law(self) -> Measure:
+        """Spectrum that theory is told: its d eigenvalues, or Marchenko and Pastur's law."""
+        if self.spectrum == "power-law":
+            return power_law(dimension=self.dimension, exponent=self.exponent)
+        return marchenko_pastur(self.n_units / self.dimension)
+
+    @cached_property
+    def factor(self) -> np.ndarray:
+        r"""F of :math:`S^\star=FF^\top`, with orthogonal columns, strongest first; shape (d, rank)."""
+        d = self.dimension
+        if self.spectrum == "power-law":
+            strengths = np.arange(1, d + 1) ** -float(self.exponent)
+            return freeze(np.diag(np.sqrt(strengths * np.sqrt(d / np.sum(strengths**2)))))
+        weights = random_stream(self.seed, "quadratic").standard_normal((d, self.n_units))
+        left, singular, _ = np.linalg.svd(weights, full_matrices=False)
+        return freeze(left * singular / (self.n_units * d) ** 0.25)
+
+    @cached_property
+    def strengths(self) -> np.ndarray:
+        r"""Eigenvalues of :math:`S^\star`, descending, zeros included; shape (d,)."""
+        values = np.zeros(self.dimension)
+        values[: self.factor.shape[1]] = np.sum(self.factor**2, axis=0)
+        return freeze(values)
+
+    @cached_property
+    def matrix(self) -> np.ndarray:
+        r""":math:`S^\star`, shape (d, d)."""
+        return freeze(self.factor @ self.factor.T)
+
+    @property
+    def label_variance(self) -> float:
+        r"""Variance :math:`\frac2d\|S^\star\|_F^2+\Delta` of a label, given the target."""
+        return float(2 * np.mean(self.strengths**2) + self.noise)
+
+    def signal(self, X: Array | Source) -> np.ndarray:
+        """Labels without noise, float64, in chunks of rows of an array, ``.npy`` file or Source."""
+        source = as_source(X)
+        if source.n_columns != self.dimension:
+            raise InvalidData(
+                f"X has {source.n_columns} columns; this target has {self.dimension} inputs."
+            )
+        values = np.empty(source.n_samples)
+        for rows, block in source.chunks(CHUNK_ROWS):
+            hidden = np.asarray(to_numpy(block), dtype=np.float64) @ self.factor
+            values[rows] = np.einsum("ij,ij->i", hidden, hidden)
+        values -= self.strengths.sum()
+        return np.asarray(values / np.sqrt(self.dimension))
+
+    def sample(
+        self, n: int, rng: np.random.Generator | int, dtype: Any = np.float64
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Draw n samples, standard normal inputs of this type and noisy float64 labels."""
+        check_integer("n", n, 1)
+        generator = random_stream(rng, "samples") if isinstance(rng, int) else rng
+        X = generator.standard_normal((n, self.dimension), dtype=check_dtype(dtype))
+        return X, self.signal(X) + np.sqrt(self.noise) * generator.standard_normal(n)
+
+    def matrix_error(self, estimate: np.ndarray) -> float:
+        """Error R of a symmetric estimate of the matrix, shape (d, d)."""
+        # R = |S - S*|_F^2 / d; the error on fresh noisy labels is 2 R + Delta.
+        return float(np.sum((self._checked(estimate) - self.matrix) ** 2) / self.dimension)
+
+    def feature_errors(self, estimate: np.ndarray) -> np.ndarray:
+        """Error along each eigenvector of the target's matrix, strongest first; their mean is R."""
+        # e_i = |(S - S*) v_i|^2
+        deviation = self._checked(estimate) - self.matrix
+        lengths = np.sqrt(np.sum(self.factor**2, axis=0))
+        rank = lengths.size
+        errors = np.empty(self.dimension)
+        errors[:rank] = np.sum((deviation @ (self.factor / lengths)) ** 2, axis=0)
+        if rank < self.dimension:
+            # No basis is preferred where eigenvalues of S* are 0: the error is shared evenly.
+            rest = float(np.sum(deviation**2)) - float(errors[:rank].sum())
+            errors[rank:] = rest / (self.dimension - rank)
+        return errors
+
+    def _checked(self, estimate: np.ndarray) -> np.ndarray:
+        matrix = np.asarray(estimate, dtype=np.float64)
+        if matrix.shape != (self.dimension,) * 2:
+            raise InvalidData(
+                f"the estimate has shape {matrix.shape}; allowed: {(self.dimension,) * 2}, symmetric."
+            )
+        return matrix

@@ -1,0 +1,373 @@
+r"""Over-parametrised quadratic networks: two scalars that predict test error, rank and spectrum."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from solvable.errors import InvalidParameter, NotConverged
+from solvable.models.quadratic.network.saddle import (
+    PerfectRecovery,
+    SaddlePoint,
+    SaddleProblem,
+    check_problem,
+)
+from solvable.spectra.free_convolution import SpectralLaw
+from solvable.spectra.functionals import energy_above, thresholded_error, truncated_moments
+from solvable.spectra.measures import Measure, as_measure, second_moment
+
+
+@dataclass(frozen=True)
+class QuadraticState:
+    r"""What the theory says of a trained network: :math:`\hat S\approx(S^\star+\delta Z-b)_+`.
+
+    Attributes
+    ----------
+    sample_ratio : float
+        :math:`\alpha=n/d^2`.
+    label_noise : float
+        :math:`\Delta`, a variance.
+    regularisation : float
+        :math:`\tilde\lambda`.
+    effective_noise : float
+        :math:`\delta`.
+    threshold : float
+        :math:`b`.
+    matrix_error : float
+        :math:`R=\frac1d\|\hat S-S^\star\|_F^2`, half the excess risk in the labels.
+    train_error : float
+        Mean squared residual per sample, :math:`B^2/\alpha`.
+    test_error : float
+        On fresh noisy labels, :math:`2R+\Delta=4\alpha\delta^2`.
+    trace : float
+        :math:`\frac1d\mathrm{Tr}\hat S`.
+    rank_fraction : float
+        Rank of :math:`\hat S` over d, :math:`1-F_\delta(b)`.
+    objective : float
+        Minimum of :math:`\frac1{d^2}\sum_\mu r_\mu^2+\frac{\tilde\lambda}d\mathrm{Tr}S`.
+    degrees_of_freedom : float
+        A, the spectral degrees of freedom over :math:`d^2`.
+    residual : float
+        :math:`Q^\star+\delta\partial_1J-(J-b\,\partial_2J)-(2\alpha\delta^2-\frac\Delta2)`, 0 at a
+        solution up to rounding.
+    law : SpectralLaw
+        Of :math:`S^\star+\delta Z`.
+
+    Notes
+    -----
+    Independent of the width of the network at fixed :math:`\tilde\lambda`, as long as it is at least
+    the rank of :math:`\hat S`.
+    """
+
+    sample_ratio: float
+    label_noise: float
+    regularisation: float
+    effective_noise: float
+    threshold: float
+    matrix_error: float
+    train_error: float
+    test_error: float
+    trace: float
+    rank_fraction: float
+    objective: float
+    degrees_of_freedom: float
+    residual: float
+    law: SpectralLaw
+
+    @property
+    def zero_mass(self) -> float:
+        r"""Fraction of eigenvalues of :math:`\hat S` that vanish, :math:`F_\delta(b)`."""
+        return 1 - self.rank_fraction
+
+    def density(self, x: np.ndarray | float) -> np.ndarray:
+        """Density of the positive part of the learned spectrum, of mass :attr:`rank_fraction`."""
+        places = np.asarray(x, dtype=np.float64)
+        # 2505.17958: mu_S = F_delta(b) delta_0 + 1_{x > 0} mu_delta(x + b)
+        return np.asarray(np.where(places > 0, self.law.density(places + self.threshold), 0.0))
+
+    def quantiles(self, levels: np.ndarray | float) -> np.ndarray:
+        """Quantiles of the learned spectrum at levels inside (0, 1); 0 up to :attr:`zero_mass`."""
+        asked = np.asarray(levels, dtype=np.float64)
+        if not ((asked > 0) & (asked < 1)).all():
+            raise InvalidParameter(f"levels are {levels}; allowed: numbers inside (0, 1).")
+        tails = 1 - asked.ravel()
+        places = np.zeros(tails.size)
+        positive = tails < self.rank_fraction
+        if positive.any():
+            places[positive] = self._tail_places(tails[positive]) - self.threshold
+        return places.reshape(asked.shape)
+
+    def leading_eigenvalues(self, count: int, *, dimension: int) -> np.ndarray:
+        """Typical places of the largest eigenvalues at a finite dimension, descending."""
+        if not 1 <= count <= dimension:
+            raise InvalidParameter(
+                f"count is {count}; allowed: from 1 to the dimension {dimension}."
+            )
+        # An isolated eigenvalue s of the target gives s + delta^2/s - b.
+        return self.quantiles(1 - (np.arange(1, count + 1) - 0.5) / dimension)
+
+    def _tail_places(self, tails: np.ndarray) -> np.ndarray:
+        """Places of the law above which these masses lie, by bisection closed by Newton steps."""
+        low = np.full(tails.size, self.threshold)
+        high = np.full(tails.size, self.law.edges[-1, 1])
+        middle = (low + high) / 2
+        for _ in range(200):
+            excess = truncated_moments(self.law, middle).mass - tails
+            low, high = np.where(excess > 0, middle, low), np.where(excess > 0, high, middle)
+            density = self.law.density(middle)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                moved = middle + excess / density
+            moved = np.where((moved > low) & (moved < high), moved, (low + high) / 2)
+            if (np.abs(moved - middle) <= 1e-12 * self.law.noise).all():
+                return np.asarray(moved)
+            middle = moved
+        return np.asarray(middle)
+
+
+def solve_quadratic(
+    target: Measure | np.ndarray,
+    *,
+    sample_ratio: float,
+    label_noise: float,
+    regularisation: float,
+) -> QuadraticState:
+    r"""Trained network in the limit of many dimensions: the one solution :math:`(\delta,b)`.
+
+    The network minimises, over :math:`S\succeq0`,
+
+    .. math:: \frac1{d^2}\sum_{\mu=1}^n\big(y_\mu-\mathrm{Tr}[Z_\mu S]\big)^2
+              +\frac{\tilde\lambda}d\mathrm{Tr}\,S,\qquad Z_\mu=\frac{x_\mu x_\mu^\top-I}{\sqrt d},
+
+    with labels :math:`\mathrm{Tr}[Z_\mu S^\star]+\sqrt\Delta\,\xi_\mu`; then
+
+    .. math:: \frac1\epsilon=4(\alpha-A),\quad b=\tilde\lambda\epsilon,\quad
+              R=Q^\star+4\delta^2A-\int_b^\infty\mu_\delta(dx)(x^2-b^2),\quad
+              R+\tfrac\Delta2=2\alpha\delta^2 .
+
+    Parameters
+    ----------
+    target : Measure or array of shape (m,)
+        :math:`\mu^\star`, or eigenvalues of equal weight; at least 0.
+    sample_ratio : float
+        :math:`\alpha=n/d^2`, above 0.
+    label_noise : float
+        :math:`\Delta`, a variance, at least 0.
+    regularisation : float
+        :math:`\tilde\lambda=\sqrt\kappa\lambda`, at least 0; 0 is the limit from above: below the
+        interpolation threshold the interpolator of least trace.
+
+    Returns
+    -------
+    QuadraticState
+        The prediction.
+
+    Raises
+    ------
+    InvalidParameter
+        If a parameter is out of range, or the error vanishes so that no noise is left to solve for.
+    NotConverged
+        If there is no finite solution (no target, no regularisation, :math:`\alpha=\frac14`).
+
+    Notes
+    -----
+    Unique, and bracketed by a search in :math:`\delta`. Source: arXiv:2505.17958; the form used is
+    derived. Backed by ``tests/models/quadratic/network/test_theory.py`` and
+    ``tests/models/quadratic/network/test_note_theory.py``.
+
+    Examples
+    --------
+    >>> state = solve_quadratic(
+    ...     np.array([0.0]), sample_ratio=1.0, label_noise=1.0, regularisation=0.0
+    ... )
+    >>> round(state.matrix_error, 9)  # (Delta / 2) / (4 alpha - 1)
+    0.166666667
+    """
+    check_problem(sample_ratio=sample_ratio, label_noise=label_noise, regularisation=regularisation)
+    return _solve(SaddleProblem(as_measure(target), sample_ratio, label_noise, regularisation))
+
+
+def quadratic_curve(
+    target: Measure | np.ndarray,
+    *,
+    sample_ratios: Sequence[float] | np.ndarray,
+    label_noise: float,
+    regularisation: float | Sequence[float] | np.ndarray,
+) -> tuple[QuadraticState, ...]:
+    r"""Predictions along a curve of sample ratios.
+
+    Parameters
+    ----------
+    target : Measure or array of shape (m,)
+        :math:`\mu^\star`.
+    sample_ratios : array of shape (k,)
+        :math:`\alpha`.
+    label_noise : float
+        :math:`\Delta`.
+    regularisation : float or array of shape (k,)
+        :math:`\tilde\lambda`, one for all or one for each.
+
+    Returns
+    -------
+    tuple of QuadraticState
+        One for each sample ratio.
+
+    Notes
+    -----
+    Each solution starts the bracket of the next, which changes the time but not the answer.
+
+    Examples
+    --------
+    >>> states = quadratic_curve(
+    ...     np.array([0.0]), sample_ratios=[0.5, 1.0], label_noise=1.0, regularisation=0.0
+    ... )
+    >>> [round(state.matrix_error, 9) for state in states]
+    [0.5, 0.166666667]
+    """
+    measure = as_measure(target)
+    ratios = np.asarray(sample_ratios, dtype=np.float64)
+    if ratios.ndim != 1:
+        raise InvalidParameter(f"sample_ratios has shape {ratios.shape}; allowed: a vector.")
+    penalties = np.asarray(regularisation, dtype=np.float64)
+    if penalties.shape not in ((), ratios.shape):
+        raise InvalidParameter(
+            f"regularisation has shape {penalties.shape}; allowed: one number, or one for each of "
+            f"the {ratios.size} sample ratios."
+        )
+    states: list[QuadraticState] = []
+    slope = -2.0
+    for ratio, penalty in zip(ratios, np.broadcast_to(penalties, ratios.shape), strict=True):
+        check_problem(sample_ratio=ratio, label_noise=label_noise, regularisation=penalty)
+        problem = SaddleProblem(measure, float(ratio), label_noise, float(penalty))
+        states.append(_solve(problem, _extrapolated(states, ratio), slope))
+        slope = problem.slope
+    return tuple(states)
+
+
+def _extrapolated(states: Sequence[QuadraticState], ratio: float) -> float | None:
+    """Effective noise at the next sample ratio, by a power law through the last two."""
+    if not states:
+        return None
+    last = states[-1]
+    if len(states) == 1 or last.sample_ratio == states[-2].sample_ratio:
+        return last.effective_noise
+    before = states[-2]
+    run = np.log(last.sample_ratio / before.sample_ratio)
+    power = np.log(last.effective_noise / before.effective_noise) / run
+    # Past a peak the power turns; a far jump is no extrapolation.
+    step = np.clip(power * np.log(ratio / last.sample_ratio), -1.0, 1.0)
+    return float(last.effective_noise * np.exp(step))
+
+
+def state_at(
+    target: Measure | np.ndarray,
+    *,
+    effective_noise: float,
+    threshold: float,
+    label_noise: float,
+) -> QuadraticState:
+    r"""Prediction at given :math:`(\delta,b)`: the pair :math:`(\alpha,\tilde\lambda)` is explicit.
+
+    .. math:: \alpha=\frac{R+\Delta/2}{2\delta^2},\qquad\tilde\lambda=4b(\alpha-A).
+
+    Parameters
+    ----------
+    target : Measure or array of shape (m,)
+        :math:`\mu^\star`.
+    effective_noise : float
+        :math:`\delta`, above 0.
+    threshold : float
+        :math:`b`, at least 0.
+    label_noise : float
+        :math:`\Delta`.
+
+    Returns
+    -------
+    QuadraticState
+        The network that has these two scalars.
+
+    Raises
+    ------
+    InvalidParameter
+        If no network has them: :math:`\tilde\lambda` would be negative.
+
+    Notes
+    -----
+    One law, no root finding: whole curves at fixed :math:`b/\delta` cost a law for each point.
+
+    Examples
+    --------
+    >>> state = state_at(np.array([0.0]), effective_noise=1.0, threshold=0.0, label_noise=1.0)
+    >>> round(state.sample_ratio, 10), round(state.matrix_error, 10)
+    (0.5, 0.5)
+    """
+    check_problem(sample_ratio=1.0, label_noise=label_noise, regularisation=0.0)
+    if not 0 <= threshold < np.inf:
+        raise InvalidParameter(f"threshold is {threshold}; allowed: a finite number of at least 0.")
+    measure = as_measure(target)
+    law = SpectralLaw(measure, noise=effective_noise)
+    moments = truncated_moments(law, threshold)
+    error = thresholded_error(second_moment(measure), moments)
+    ratio = (error + label_noise / 2) / (2 * law.variance)  # alpha = (R + Delta/2) / 2 delta^2
+    regularisation = 4 * threshold * (ratio - float(moments.slope[0]))  # lambda = 4 b (alpha - A)
+    if ratio <= 0 or regularisation < -1e-9 * threshold:
+        raise InvalidParameter(
+            f"effective_noise {effective_noise} and threshold {threshold} belong to the "
+            f"regularisation {regularisation:.3g}; allowed: at least 0. Use a larger threshold."
+        )
+    point = SaddlePoint(effective_noise, threshold, error, law, moments)
+    return _state_of(point, ratio, label_noise, max(regularisation, 0.0))
+
+
+def _solve(
+    problem: SaddleProblem, guess: float | None = None, slope: float = -2.0
+) -> QuadraticState:
+    ratio, label_noise = problem.sample_ratio, problem.label_noise
+    penalty = problem.regularisation
+    try:
+        point = problem.solve(guess, slope)
+    except PerfectRecovery:
+        raise InvalidParameter(
+            f"at sample_ratio {ratio} without label noise and regularisation {penalty} the target is "
+            "recovered to rounding, and no effective noise is left. Use a larger regularisation."
+        ) from None
+    state = _state_of(point, ratio, label_noise, penalty)
+    scale = problem.energy + label_noise / 2 + 2 * ratio * point.law.variance
+    if abs(state.residual) > 1e-8 * scale:
+        raise NotConverged(
+            "the effective noise of the quadratic network did not settle.",
+            {"residual": state.residual, "effective_noise": point.effective_noise},
+        )
+    return state
+
+
+def _state_of(
+    point: SaddlePoint, ratio: float, label_noise: float, penalty: float
+) -> QuadraticState:
+    """All that follows from the two scalars, which must belong to these alpha, Delta, lambda."""
+    moments, noise, b = point.moments, point.effective_noise, point.threshold
+    freedom, trace = float(moments.slope[0]), float(moments.first[0])
+    # 1/epsilon = 4 (alpha - A) = lambda/b, and B = delta / 2 epsilon; alpha - A cancels below the
+    # interpolation threshold, lambda / b does not.
+    root = penalty * noise / (2 * b) if b > 0 and penalty > 0 else 2 * noise * (ratio - freedom)
+    squares = max(root, 0.0) ** 2  # B^2 = sum of r^2 over d^2
+    energy = second_moment(point.law.target)
+    explained = energy_above(moments)
+    error = 2 * ratio * noise**2 - label_noise / 2  # R = 2 alpha delta^2 - Delta/2
+    return QuadraticState(
+        sample_ratio=ratio,
+        label_noise=label_noise,
+        regularisation=penalty,
+        effective_noise=noise,
+        threshold=b,
+        matrix_error=point.matrix_error,
+        train_error=squares / ratio,
+        test_error=2 * point.matrix_error + label_noise,
+        trace=trace,
+        rank_fraction=float(moments.mass[0]),
+        objective=squares + penalty * trace,
+        degrees_of_freedom=freedom,
+        residual=energy + noise * float(moments.noise_derivative[0]) - explained - error,
+        law=point.law,
+    )

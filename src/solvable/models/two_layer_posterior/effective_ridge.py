@@ -1,0 +1,260 @@
+r"""What the neurons of a layer and its data set do together to one of them: ridge, prices, noise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from math import log, sqrt
+
+import numpy as np
+
+from solvable.errors import NotConverged
+from solvable.hermite import gaussian_quadrature, hermite_polynomials
+from solvable.models.two_layer_posterior.overlap import neuron_overlap, profile
+from solvable.models.two_layer_posterior.saddle import FieldProblem, reduced
+from solvable.models.two_layer_posterior.sectors import Sector, sectors
+
+BINS = 61
+"""Bins of x_1: 0.15 wide between -4.5 and 4.5, what lies beyond in the last ones."""
+
+
+@dataclass(frozen=True)
+class Background:
+    """What all neurons together do to one: ridge, and the price of its modes beside the target's.
+
+    Parameters
+    ----------
+    ridge : float
+        Effective ridge.
+    price : ndarray of shape (neurons,)
+        Inverse variance of the readout that a neuron's other modes add.
+    inflation : float
+        Error of the mean network over that of its functions of x_1: the noise that it fits adds to it.
+    unfitted : ndarray of shape (neurons,)
+        Power of a neuron's other modes that the rest of the network does not cancel.
+    """
+
+    ridge: float
+    price: np.ndarray
+    inflation: float
+    unfitted: np.ndarray
+
+
+@dataclass(frozen=True)
+class Layer:
+    """Neurons on a grid of (u, r), their prior, and their functions of x_1 on bins."""
+
+    dimension: int
+    width: int
+    samples: int
+    kappa: float
+    degree: int
+    activation: str
+    scale: float
+    reach: float
+
+    @property
+    def step(self) -> float:
+        """Spacing of the grid in u: fine enough for bins of x_1 and for the prior."""
+        return min(0.075, 0.4 / sqrt(self.dimension))
+
+    @cached_property
+    def neurons(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """u, r and log prior of each cell."""
+        d = self.dimension
+        u = np.arange(0.0, self.reach, self.step)
+        along = -d / 2 * u**2
+        along[0] -= log(2)
+        low, high = -max(2.6, 14 / (d - 1)), log(1 + 25 / d + sqrt(40 / d))
+        log_r = np.linspace(low, high, max(24, round((high - low) / (0.6 * sqrt(2 / d)))))
+        weight = along[:, None] + (d - 1) / 2 * log_r - d / 2 * np.exp(log_r)
+        u, r = (part.ravel() for part in np.meshgrid(u, np.exp(log_r), indexing="ij"))
+        weight = weight.ravel()
+        if not self.odd:
+            u, r, weight = np.append(u, -u), np.append(r, r), np.append(weight, weight)
+        weight -= weight.max()
+        return u, r, weight - log(np.exp(weight).sum())
+
+    @cached_property
+    def odd(self) -> bool:
+        """Whether neurons u and -u are copies of each other."""
+        points = np.array([0.3, 1.1, 2.7])
+        link = profile(self.activation).link
+        return bool(np.allclose(link(points), -link(-points), rtol=1e-9, atol=1e-12))
+
+    @cached_property
+    def parts(self) -> tuple[list[Sector], np.ndarray]:
+        """Sectors, and the power left out."""
+        u, r, _ = self.neurons
+        return sectors(self.activation, self.dimension, u, r)
+
+    @cached_property
+    def functions(self) -> np.ndarray:
+        """Mean of each neuron over the rest of the input, on the bins."""
+        u, r, _ = self.neurons
+        x = bin_places()[0]
+        if self.activation == "erf":
+            from scipy.special import erf
+
+            return np.asarray(erf(np.outer(u / np.sqrt(1 + 2 * r), x)))
+        link = profile(self.activation).link
+        nodes, weights = gaussian_quadrature(40)
+        found = np.zeros((u.size, x.size))
+        for node, weight in zip(nodes, weights, strict=True):
+            found += weight * link(np.outer(u, x) + node * np.sqrt(r)[:, None])
+        return found
+
+    @cached_property
+    def mixing(self) -> np.ndarray:
+        """Variance of each neuron over the rest of the input, on the bins."""
+        u, r, _ = self.neurons
+        link = profile(self.activation).link
+        nodes, weights = gaussian_quadrature(16)
+        found = np.zeros_like(self.functions)
+        along = np.outer(u, bin_places()[0])
+        for node, weight in zip(nodes, weights, strict=True):
+            found += weight * (link(along + node * np.sqrt(r)[:, None]) - self.functions) ** 2
+        return found
+
+    @cached_property
+    def modes(self) -> np.ndarray:
+        """Overlaps of each neuron with the Hermite polynomials of degree 0 to 11."""
+        u, r, _ = self.neurons
+        s = np.sqrt(u * u + r)
+        shape = profile(self.activation)
+        return np.stack([shape.coefficient(m, s) * (u / s) ** m for m in range(12)], axis=1)
+
+    @cached_property
+    def target_overlap(self) -> np.ndarray:
+        """Overlap of each neuron with the target."""
+        u, r, _ = self.neurons
+        return neuron_overlap(self.activation, self.degree).value(u, r)
+
+    def dressed(self, background: Background) -> tuple[np.ndarray, np.ndarray]:
+        """Log weight of each cell, and the variance of its readout, beside the functions of x_1."""
+        # 1/s^2 = N chi / sigma_a^2 + price
+        gain = 1 + self.scale * background.price
+        return self.neurons[2] - np.log(gain) / 2, self.scale / gain
+
+
+def bin_places() -> tuple[np.ndarray, np.ndarray]:
+    """Centre of mass of each bin of x_1, and its probability."""
+    nodes, weights = gaussian_quadrature(24, tuple(np.linspace(-4.5, 4.5, BINS + 1)))
+    place = bin_index(nodes)
+    mass = np.bincount(place, weights, minlength=BINS)
+    return np.bincount(place, weights * nodes, minlength=BINS) / mass, mass
+
+
+def bin_index(x: np.ndarray) -> np.ndarray:
+    """Bin of each point."""
+    return np.clip(((x + 4.5) / 9 * BINS).astype(int), 0, BINS - 1)
+
+
+@dataclass(frozen=True)
+class DataSet:
+    """Samples as the functions of x_1 see them: how many in each bin, and their mean target."""
+
+    counts: np.ndarray
+    target: np.ndarray
+
+    @classmethod
+    def typical(cls, degree: int, samples: int) -> DataSet:
+        """The expected one."""
+        nodes, weights = gaussian_quadrature(24, tuple(np.linspace(-4.5, 4.5, BINS + 1)))
+        place, mass = bin_index(nodes), bin_places()[1]
+        values = weights * hermite_polynomials(nodes, degree)[degree]
+        return cls(samples * mass, np.bincount(place, values, minlength=BINS) / mass)
+
+    @classmethod
+    def drawn(cls, degree: int, samples: int, rng: np.random.Generator) -> DataSet:
+        """One of so many inputs."""
+        x = rng.standard_normal(samples)
+        place = bin_index(x)
+        counts = np.bincount(place, minlength=BINS).astype(float)
+        values = np.bincount(place, hermite_polynomials(x, degree)[degree], minlength=BINS)
+        return cls(counts, values / np.maximum(counts, 1))
+
+
+def field_problem(layer: Layer, data: DataSet, background: Background) -> FieldProblem:
+    """Field problem of a layer that sees a data set, in a reduced basis of functions."""
+    invariant = layer.parts[0][0]
+    # |x_perp|^2 makes functions of its own; they see the typical data
+    radial = [k for k, (_, power) in enumerate(invariant.labels) if power]
+    features = np.concatenate(
+        [
+            layer.functions * np.sqrt(data.counts),
+            invariant.modes[:, radial] * sqrt(layer.samples),
+        ],
+        axis=1,
+    )
+    target = np.append(np.sqrt(data.counts) * data.target, np.zeros(len(radial)))
+    # every neuron of the grid counts a little: specialised ones are rare under the prior
+    weights = np.exp(layer.neurons[2]) + 0.1 / layer.neurons[2].size
+    basis = reduced(features, target, weights, 12)
+    log_weight, variance = layer.dressed(background)
+    return FieldProblem(features @ basis, basis.T @ target, log_weight, variance, background.ridge)
+
+
+def background_of(layer: Layer) -> tuple[Background, np.ndarray]:
+    r"""Self-consistent ridge and prices on the typical data set, and the law of a neuron."""
+    # Modes of momentum l see a random Gram matrix of N neurons in D_l directions: with its resolvent
+    #   R_l^-1 = (kappa_eff/P) I + (N/D_l) <s^2 c_l c_l^T>,   1/s^2 = 1/g + sum_l c_l^T R_l c_l,
+    # a neuron pays c_l^T R_l c_l for each, less (E/P) c_l^T R_l^2 c_l for the noise of the data that
+    # it fits; kappa_eff = kappa + (kappa_eff/P) df with df the number of modes fitted, and E the error
+    # of the network where the neuron mixes directions.
+    others, rest = layer.parts[0][1:], layer.parts[1]
+    samples, width = layer.samples, layer.width
+    data = DataSet.typical(layer.degree, samples)
+    ridge, noise, inflation = 1.1 * layer.kappa, np.zeros(layer.neurons[0].size), 1.0
+    law, t = np.exp(layer.neurons[2]), None
+    resolvents = [_resolvent(part, law * layer.scale, ridge, layer) for part in others]
+    for _ in range(300):
+        price, unfitted = rest * samples / ridge * (1 - noise / ridge), rest
+        for part, seen in zip(others, resolvents, strict=True):
+            held = part.modes @ seen
+            square = (held**2).sum(1)
+            price = price + (held * part.modes).sum(1) - noise / samples * square
+            unfitted = unfitted + (ridge / samples) ** 2 * square
+        price = np.maximum(price, -0.9 / layer.scale)
+        background = Background(ridge, price, inflation, unfitted)
+        problem = field_problem(layer, data, background)
+        t, law = problem.saddle(width, t)
+        weight = law * problem.variance
+        fresh = [_resolvent(part, weight, ridge, layer) for part in others]
+        lefts = [np.eye(seen.shape[0]) - ridge / samples * seen for seen in fresh]
+        counts = [part.multiplicity for part in others]
+        seen = width * (problem.features.T * weight) @ problem.features
+        own = np.eye(t.size) - ridge * np.linalg.inv(ridge * np.eye(t.size) + seen)
+        fitted = width * float(weight @ rest) * samples / ridge + float(np.trace(own))
+        fitted += sum(c * float(np.trace(left)) for c, left in zip(counts, lefts, strict=True))
+        kept = sum(c * float((left * left.T).sum()) for c, left in zip(counts, lefts, strict=True))
+        inflation = 1 / max(1 - kept / samples, 0.2)
+        output = width * layer.functions.T @ (weight * (problem.features @ t))
+        noise = noise / 2 + inflation * _local_error(layer, data, output) / 2
+        fresh_ridge = layer.kappa + ridge * fitted / samples
+        change = abs(fresh_ridge / ridge - 1)
+        for old, new in zip(resolvents, fresh, strict=True):
+            change = max(change, float(np.abs(new - old).max() / np.abs(new).max()))
+        resolvents = [0.4 * old + 0.6 * new for old, new in zip(resolvents, fresh, strict=True)]
+        ridge = 0.4 * ridge + 0.6 * fresh_ridge
+        if change < 1e-5:
+            return background, law
+    raise NotConverged(
+        f"the effective ridge did not settle in 300 rounds at d = {layer.dimension}, N = {width}, "
+        f"P = {samples}, kappa = {layer.kappa:g}: last change {change:.1e}.",
+        {"change": change, "ridge": ridge},
+    )
+
+
+def _local_error(layer: Layer, data: DataSet, output: np.ndarray) -> np.ndarray:
+    """Squared error where each neuron mixes directions, over inputs that a data set is apt to hold."""
+    chance = bin_places()[1]
+    beyond = np.minimum(np.cumsum(chance), np.cumsum(chance[::-1])[::-1])
+    chance = chance * -np.expm1(-2 * layer.samples * beyond)
+    error = layer.mixing @ (chance * (data.target - output) ** 2)
+    return np.asarray(error / (layer.mixing @ chance))
+
+
+def _resolvent(part: Sector, weight: np.ndarray, ridge: float, layer: Layer) -> np.ndarray:
+    gram = layer.width / part.multiplicity * (part.modes.T * weight) @ part.modes
+    return np.asarray(np.linalg.inv(ridge / layer.samples * np.eye(part.modes.shape[1]) + gram))

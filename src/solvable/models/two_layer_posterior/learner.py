@@ -1,0 +1,280 @@
+"""Ensembles of two-layer networks drawn from their posterior, after scikit-learn's conventions."""
+
+from __future__ import annotations
+
+import warnings
+from math import sqrt
+from typing import Any, Literal
+
+import numpy as np
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted, column_or_1d
+
+from solvable.arrays import (
+    Array,
+    as_on,
+    check_integer,
+    check_real,
+    is_tensor,
+    namespace,
+    random_stream,
+    to_numpy,
+)
+from solvable.errors import InvalidData, InvalidParameter, unknown_choice
+from solvable.fitting.inputs import seed_from, validate_data, validated_tensor
+from solvable.models.two_layer_posterior.langevin import (
+    ACTIVATIONS,
+    STEP_TOLERANCE,
+    Posterior,
+    effective_samples,
+    run_langevin,
+)
+from solvable.models.two_layer_posterior.large_deviation import READOUTS, readout_scale
+
+
+class LangevinEnsemble(RegressorMixin, BaseEstimator):
+    r"""Two-layer networks drawn from their posterior by Langevin dynamics, many at once.
+
+    .. math:: f(x)=\sum_{i=1}^Na_i\,\sigma(w_i\cdot x),\qquad
+        \pi\propto\exp\Big\{-\frac1{2\kappa}\sum_{\nu=1}^P(f(x_\nu)-y_\nu)^2
+        -\frac d2\sum_i|w_i|^2-\frac{\chi N}{2\sigma_a^2}|a|^2\Big\},
+
+    with :math:`\chi=1` (standard) or :math:`\chi=N` (mean-field readout). A prediction is the mean of
+    the posterior, over networks and over draws along the second half of their runs.
+
+    Parameters
+    ----------
+    networks : int
+        Networks that run side by side, as one product of matrices.
+    width : int
+        Hidden units N.
+    activation : {"erf", "tanh", "relu"}
+        :math:`\sigma`.
+    kappa : float
+        Ridge :math:`\kappa>0`, the variance of the label noise that is allowed for and the temperature of
+        the dynamics; in units of the variance of the labels if ``standardise``.
+    readout : {"standard", "mean-field"}
+        Scaling of the readout's prior.
+    readout_variance : float
+        :math:`\sigma_a^2`.
+    steps : int
+        Langevin steps; the second half is averaged over.
+    step_size : float or None
+        Step in variables of unit prior variance. None finds it: the inverse of the largest curvature,
+        halved as long as that changes the training error by more than 2 %.
+    draws : int
+        States of each network that are kept along the second half.
+    standardise : bool
+        Whether features and labels are centred and divided by their standard deviation.
+    random_state : int, Generator or None
+        Of starts and noise.
+
+    Attributes
+    ----------
+    weights_ : ndarray of shape (draws, networks, N, d)
+        First layers :math:`w`, for standardised features. A tensor where X is one.
+    readouts_ : ndarray of shape (draws, networks, N)
+        Readouts :math:`a`, for standardised labels.
+    step_size_ : float
+        Step of the second half.
+    step_error_ : float
+        Relative change of the training error where the step is halved, on the same Brownian path.
+    training_error_ : float
+        Mean squared error of single networks on the (standardised) samples.
+    effective_draws_, effective_draws_error_ : float
+        Independent draws that the second halves are worth, as the training error tells, with its standard
+        error. Networks that stay apart are worth no more than their number.
+    virial_ : float
+        Mean of weights times gradient over the number of weights: 1 in the posterior.
+    n_features_in_ : int
+        d.
+
+    Raises
+    ------
+    InvalidParameter, InvalidData, NotConverged
+        From ``fit``.
+
+    Notes
+    -----
+    arXiv:2512.04165; scaled variables of note 4.2. A step takes :math:`4PNd` operations per network and
+    about ten times :math:`PN` entries. Arrays of another library (a torch tensor, on a GPU or not) are
+    worked on where they are; NumPy arrays in float32 by NumPy, which is as fast as torch on a core.
+    Backed by ``tests/models/two_layer_posterior/test_learner.py``.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((80, 3))
+    >>> y = np.tanh(X[:, 0]) - 0.5 * X[:, 1]
+    >>> model = LangevinEnsemble(4, width=30, kappa=0.05, steps=400, random_state=0).fit(X, y)
+    >>> bool(model.score(X, y) > 0.9)
+    True
+    >>> mean, spread = model.predict(X[:5], return_std=True)
+    """
+
+    def __init__(
+        self,
+        networks: int = 8,
+        width: int = 100,
+        activation: Literal["erf", "tanh", "relu"] = "erf",
+        kappa: float = 0.1,
+        readout: Literal["standard", "mean-field"] = "standard",
+        readout_variance: float = 1.0,
+        steps: int = 2_000,
+        step_size: float | None = None,
+        draws: int = 20,
+        standardise: bool = True,
+        random_state: Any = None,
+    ) -> None:
+        self.networks = networks
+        self.width = width
+        self.activation = activation
+        self.kappa = kappa
+        self.readout = readout
+        self.readout_variance = readout_variance
+        self.steps = steps
+        self.step_size = step_size
+        self.draws = draws
+        self.standardise = standardise
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, start: tuple[Array, Array] | None = None) -> LangevinEnsemble:
+        """Draw networks given samples; from the prior, or from first layers and readouts given."""
+        self._check()
+        X, y = self._samples(X, y)
+        xp = namespace(X)
+        self._place(X, y)
+        rows, labels = self._standardised(X), (y - self.label_mean_) / self.label_scale_
+        stream = random_stream(seed_from(self.random_state), "langevin")
+        d = int(rows.shape[1])
+        # a_i ~ N(0, sigma_a^2 / (N chi))
+        chi = readout_scale(self.readout, self.width)
+        scale = sqrt(self.readout_variance / (self.width * chi))
+        if start is None:
+            shape = (self.networks, self.width, d + 1)
+            theta = as_on(stream.standard_normal(shape, dtype=np.float32), rows)
+        else:
+            theta = self._given(start, rows, scale)
+        kept: list[Array] = []
+        every = max(1, min(10, self.steps // 2 // self.draws))
+        gap, seen = max(1, self.steps // 2 // every // self.draws), [0]
+
+        def keep(state: Array) -> None:
+            seen[0] += 1
+            if seen[0] % gap == 0:
+                kept.append(state)
+
+        run = run_langevin(
+            Posterior(rows, labels, self.kappa, scale, self.activation),
+            theta,
+            stream,
+            steps=self.steps,
+            step=self.step_size,
+            every=every,
+            observe=keep,
+        )
+        states = xp.stack(kept)
+        self.weights_, self.readouts_ = states[..., :d] / sqrt(d), states[..., d] * scale
+        self.step_size_, self.step_error_, self.virial_ = run.step, run.step_error, run.virial
+        self.training_error_ = float(run.errors.mean())
+        self.effective_draws_, self.effective_draws_error_ = effective_samples(run.errors)
+        if not run.step_error <= 2 * STEP_TOLERANCE:
+            warnings.warn(
+                f"a step of {run.step:.3g} changes the training error by {100 * run.step_error:.0f} % "
+                "against half of it; lower step_size, or leave it to be found.",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        elif abs(run.virial - 1) > 0.25:
+            warnings.warn(
+                f"weights times gradient are {run.virial:.2f} of what they are in the posterior: the "
+                "networks are still on their way; raise steps.",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        return self
+
+    def _check(self) -> None:
+        for name, low in (("networks", 1), ("width", 1), ("steps", 2), ("draws", 1)):
+            check_integer(name, getattr(self, name), low)
+        for name in ("kappa", "readout_variance"):
+            check_real(name, getattr(self, name), 1e-9)
+        if self.step_size is not None:
+            check_real("step_size", self.step_size, 1e-9)
+        for name, allowed in (("activation", ACTIVATIONS), ("readout", READOUTS)):
+            if getattr(self, name) not in allowed:
+                raise InvalidParameter(unknown_choice(name, getattr(self, name), allowed))
+
+    def _samples(self, X: Any, y: Any) -> tuple[Array, Array]:
+        """Samples and labels where they are, floating."""
+        if y is None:
+            raise InvalidData(
+                "LangevinEnsemble requires y to be passed, but the target y is None; allowed: a number "
+                "for each sample."
+            )
+        if not is_tensor(X):
+            X, y = validate_data(
+                self, X, y, dtype=[np.float64, np.float32], y_numeric=True, ensure_min_samples=2
+            )
+            return X, np.asarray(y, dtype=np.float64)
+        X = validated_tensor(self, X, reset=True)
+        labels = column_or_1d(to_numpy(y), dtype=np.float64)
+        if len(labels) != X.shape[0] or not np.isfinite(labels).all():
+            raise InvalidData(
+                f"X has {X.shape[0]} samples and y {len(labels)} labels, of which "
+                f"{np.count_nonzero(np.isfinite(labels))} are finite; allowed: a finite one for each."
+            )
+        return X, as_on(labels, X)
+
+    def _place(self, X: Array, y: Array) -> None:
+        """Means and scales of features and labels."""
+        xp = namespace(X)
+        self.mean_ = xp.mean(X, axis=0) if self.standardise else xp.zeros_like(X[0, :])
+        deviation = xp.std(X, axis=0) if self.standardise else xp.ones_like(X[0, :])
+        # A feature that does not vary beyond rounding is 0 once centred.
+        varies = deviation > 1e-12 * (1e-300 + xp.abs(self.mean_))
+        self.scale_ = xp.where(varies, deviation, xp.ones_like(deviation))
+        self.label_mean_ = float(xp.mean(y)) if self.standardise else 0.0
+        self.label_scale_ = (float(xp.std(y)) if self.standardise else 1.0) or 1.0
+
+    def _standardised(self, X: Array) -> Array:
+        rows = (X - self.mean_) / self.scale_
+        return rows.astype(np.float32) if isinstance(rows, np.ndarray) else rows
+
+    def _given(self, start: tuple[Array, Array], rows: Array, scale: float) -> Array:
+        """State of networks that are given."""
+        weights, readouts = start
+        shape = (self.networks, self.width, int(rows.shape[1]))
+        if tuple(weights.shape) != shape or tuple(readouts.shape) != shape[:2]:
+            raise InvalidData(
+                f"start has first layers of shape {tuple(weights.shape)} and readouts of shape "
+                f"{tuple(readouts.shape)}; allowed: {shape} and {shape[:2]}."
+            )
+        xp = namespace(rows)
+        parts = (weights * sqrt(shape[2]), readouts[:, :, None] / scale)
+        return xp.concat([as_on(np.array(to_numpy(part)), rows) for part in parts], axis=2)
+
+    def predict(self, X: Any, return_std: bool = False) -> Any:
+        """Mean of the posterior, shape (n,); with the standard deviation of the networks' outputs."""
+        check_is_fitted(self)
+        if is_tensor(X):
+            X = validated_tensor(self, X, reset=False)
+        else:
+            X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
+        rows = self._standardised(X)
+        xp, d = namespace(rows), int(rows.shape[1])
+        # as one ensemble of (draws networks) networks
+        shape = (-1, self.width, d)
+        states = xp.concat(
+            [
+                xp.reshape(self.weights_, shape) * sqrt(d),
+                xp.reshape(self.readouts_, (-1, self.width, 1)),
+            ],
+            axis=2,
+        )
+        outputs = Posterior(rows, rows[:, 0], 1.0, 1.0, self.activation).outputs(states)
+        mean = self.label_mean_ + self.label_scale_ * xp.mean(outputs, axis=1)
+        if return_std:
+            return mean, self.label_scale_ * xp.std(outputs, axis=1)
+        return mean

@@ -1,0 +1,392 @@
+r"""Overlap of one hidden neuron with a Hermite target, and the powers of its parts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from math import factorial, pi, sqrt
+from typing import Literal
+
+import numpy as np
+
+from solvable.arrays import Array
+from solvable.errors import InvalidParameter, NotConverged, unknown_choice
+from solvable.hermite import GAUSSIAN_RANGE, hermite_polynomials
+from solvable.links import Link, make_link
+
+ACTIVATIONS = ("erf", "tanh", "relu")
+"""Names of activations; any formula in z that :func:`solvable.links.make_link` reads is one too."""
+
+Target = Literal["hermite", "parity"]
+
+LARGEST_NORM = 1_000.0
+"""Largest pre-activation scale of a tabulated activation."""
+
+HIGHEST_DEGREE = 40
+"""Largest Hermite degree of a tabulated activation."""
+
+
+class Profile:
+    r"""Hermite coefficients :math:`a_m(s) = E[\sigma(s\xi) h_m(\xi)]` as functions of the scale s."""
+
+    # x -> sigma(w.x) depends on s = |w| and the direction alone, so that
+    # <sigma(w.x), h_m(x_1)> = a_m(s) (u/s)^m: one function of one variable serves every neuron.
+
+    def __init__(self, activation: str, link: Link) -> None:
+        self.activation = activation
+        self.link = link
+        self._splines: dict[int, Callable[[np.ndarray], np.ndarray]] = {}
+
+    @cached_property
+    def homogeneous(self) -> bool:
+        """Whether sigma(b h) = b sigma(h) for b > 0."""
+        points = np.array([-3.0, -1.0, -0.2, 0.2, 1.0, 3.0])
+        return all(
+            np.allclose(self.link(factor * points), factor * self.link(points), rtol=1e-12, atol=0)
+            for factor in (0.3, 2.0, 17.0)
+        )
+
+    def coefficient(self, degree: int, scale: np.ndarray) -> np.ndarray:
+        """a_m(s) at scales s >= 0, any shape."""
+        s = np.asarray(scale, dtype=np.float64)
+        if self.activation == "erf":
+            # E erf^(m)(s xi) = (1 + 2 s^2)^(-m/2) erf^(m)(0), and s^m / sqrt(m!) by Stein's lemma
+            return np.asarray(erf_amplitude(degree) * (s / np.sqrt(1 + 2 * s * s)) ** degree)
+        if self.homogeneous:
+            return np.asarray(s * self._quadrature(np.ones(1), degree)[degree, 0])
+        if degree > HIGHEST_DEGREE - 2:
+            raise InvalidParameter(
+                f"degree is {degree}; allowed for the activation {self.activation!r}: up to "
+                f"{HIGHEST_DEGREE - 2}."
+            )
+        return np.asarray(self._spline(degree)(np.arcsinh(self._checked(s))))
+
+    def power(self, scale: np.ndarray) -> np.ndarray:
+        """E sigma(s xi)^2 at scales s >= 0."""
+        s = np.asarray(scale, dtype=np.float64)
+        if self.activation == "erf":
+            return np.asarray(2 / pi * np.arcsin(2 * s * s / (1 + 2 * s * s)))
+        if self.homogeneous:
+            return np.asarray(s * s * self._table[1][0] / LARGEST_NORM**2)
+        return np.asarray(self._spline(-1)(np.arcsinh(self._checked(s))))
+
+    def _checked(self, s: np.ndarray) -> np.ndarray:
+        if s.size and float(s.max()) > LARGEST_NORM:
+            raise InvalidParameter(
+                f"a neuron has norm {float(s.max()):.3g}; allowed for the activation "
+                f"{self.activation!r}: up to {LARGEST_NORM:g}."
+            )
+        return s
+
+    def _nodes(self, per_panel: int, scale: float) -> tuple[np.ndarray, np.ndarray]:
+        """Gauss-Legendre panels that shrink towards 0, where sigma(s xi) turns, and end at kinks."""
+        halves = 2.0 ** -np.arange(1, 18)
+        grid = np.concatenate([halves, np.arange(0.0, GAUSSIAN_RANGE + 1)])
+        kinks = [b / scale for b in self.link.breakpoints if abs(b) < GAUSSIAN_RANGE * scale]
+        edges = np.unique(np.concatenate([grid, -grid, kinks]))
+        unit, unit_weights = np.polynomial.legendre.leggauss(per_panel)
+        half = np.diff(edges)[:, None] / 2
+        nodes = (edges[:-1, None] + half * (unit + 1)).ravel()
+        weights = (half * unit_weights).ravel() * np.exp(-(nodes**2) / 2)
+        return nodes, weights / weights.sum()
+
+    def _quadrature(self, scales: np.ndarray, degree: int, per_panel: int = 20) -> np.ndarray:
+        """a_0 to a_degree at each scale, shape (degree + 1, scales)."""
+        kinked = any(self.link.breakpoints)
+        blocks = [scales[j : j + 1] for j in range(scales.size)] if kinked else [scales]
+        found = []
+        for block in blocks:
+            nodes, weights = self._nodes(per_panel, float(block[0]))
+            with np.errstate(all="ignore"):
+                values = self.link(block[:, None] * nodes) * weights
+            found.append(hermite_polynomials(nodes, degree) @ values.T)
+        return np.concatenate(found, axis=1)
+
+    @cached_property
+    def _table(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Scales, powers, and coefficients of every degree."""
+        if self.homogeneous:
+            scales = np.array([LARGEST_NORM])
+        else:
+            scales = np.sinh(np.linspace(1e-7, np.arcsinh(LARGEST_NORM), 1_500))
+        coefficients = self._quadrature(scales, HIGHEST_DEGREE)
+        probe = scales[:: max(1, scales.size // 12)]
+        finer = self._quadrature(probe, HIGHEST_DEGREE, 32)
+        difference = np.abs(coefficients[:, :: max(1, scales.size // 12)] - finer).max()
+        size = np.abs(finer).max()
+        if not np.isfinite(coefficients).all() or not difference <= 1e-8 * size:
+            raise NotConverged(
+                f"Hermite coefficients of the activation {self.activation!r} at pre-activations of "
+                f"scale up to {LARGEST_NORM:g} change by {difference:.1e} on refining the quadrature; "
+                "allowed: functions that neither oscillate nor grow like an exponential.",
+                {"difference": float(difference)},
+            )
+        powers = np.empty(scales.size)
+        for j, scale in enumerate(scales):
+            nodes, weights = self._nodes(20, float(scale))
+            powers[j] = weights @ self.link(scale * nodes) ** 2
+        return scales, powers, coefficients
+
+    def _spline(self, degree: int) -> Callable[[np.ndarray], np.ndarray]:
+        """Spline in arcsinh(s) of a_degree, or of the power for degree -1."""
+        if degree not in self._splines:
+            from scipy.interpolate import CubicHermiteSpline, CubicSpline
+
+            scales, powers, coefficients = self._table
+            place = np.arcsinh(scales)
+            if degree == -1:
+                self._splines[degree] = CubicSpline(place, powers)
+            else:
+                values = coefficients[degree]
+                # s a_m'(s) = m a_m + sqrt((m+1)(m+2)) a_(m+2), by parts
+                ladder = sqrt((degree + 1) * (degree + 2)) * coefficients[degree + 2]
+                slope = (degree * values + ladder) / scales
+                self._splines[degree] = CubicHermiteSpline(
+                    place, values, slope * np.sqrt(1 + scales**2)
+                )
+        return self._splines[degree]
+
+
+@lru_cache(maxsize=32)
+def profile(activation: str) -> Profile:
+    """Hermite coefficients of an activation, by name or formula."""
+    if activation not in ACTIVATIONS:
+        try:
+            return Profile(activation, make_link(activation, standardised=False))
+        except InvalidParameter as error:
+            listed = unknown_choice("activation", activation, ACTIVATIONS)
+            raise InvalidParameter(f"{listed} A formula in z is allowed too; {error}") from error
+    return Profile(activation, make_link(activation, standardised=False))
+
+
+def erf_amplitude(degree: int) -> float:
+    """erf^(m)(0) / sqrt(m!), with its sign; 0 for even degrees."""
+    if degree % 2 == 0:
+        return 0.0
+    half = (degree - 1) // 2
+    # (-1)^((m-1)/2) (2 / sqrt(pi)) (m-1)! / (((m-1)/2)! sqrt(m!))
+    return (
+        (-1) ** half
+        * 2
+        / sqrt(pi)
+        * factorial(degree - 1)
+        / factorial(half)
+        / sqrt(factorial(degree))
+    )
+
+
+@dataclass(frozen=True)
+class NeuronOverlap:
+    r"""Overlap of a hidden neuron with a normalised target of one direction.
+
+    .. math:: c(w) = \langle \sigma(w \cdot x), y\rangle,\qquad w = u\,w_* + w_\perp,\quad
+        r = |w_\perp|^2,
+
+    for :math:`x \sim \mathcal N(0, I_d)` and :math:`y = \mathrm{He}_m(w_* \cdot x)/\sqrt{m!}`, or
+    for the parity of two bits :math:`y = x_1 x_2`, :math:`w_* = (e_1 + e_2)/\sqrt 2`.
+
+    Parameters
+    ----------
+    activation : str
+        One of :data:`ACTIVATIONS`, or a formula in z.
+    degree : int
+        :math:`m \ge 1`.
+    target : {"hermite", "parity"}
+        The target; the parity is of degree 2, and of ReLU neurons.
+
+    Notes
+    -----
+    Make one with :func:`neuron_overlap`. With :math:`s^2 = u^2 + r` and
+    :math:`a_m(s) = E[\sigma(s\xi)\mathrm{He}_m(\xi)]/\sqrt{m!}` it is :math:`a_m(s)\,(u/s)^m`: in
+    closed form for erf and homogeneous activations, from a table to about 1e-11 for others.
+    arXiv:2512.04165, eq. 35; the general form and the gradient derived. Backed by
+    ``tests/models/two_layer_posterior/test_overlap.py``.
+
+    Examples
+    --------
+    >>> overlap = neuron_overlap("erf", 3)
+    >>> round(float(overlap.value(0.3, 1.0)), 8)
+    -0.00438665
+    """
+
+    activation: str
+    degree: int
+    target: Target = "hermite"
+
+    def value(self, u: Array, r: Array) -> np.ndarray:
+        """c(u, r), broadcast."""
+        u, r = np.broadcast_arrays(np.asarray(u, dtype=np.float64), np.asarray(r, dtype=np.float64))
+        if self.target == "parity":
+            # x_1 + x_2 is +-2 on class +1 and 0 on class -1
+            size = np.sqrt(r)
+            raised = _rectified(sqrt(2) * u, size) + _rectified(-sqrt(2) * u, size)
+            return np.asarray((raised - 2 * _rectified(0 * u, size)) / 4)
+        s, cosine = _polar(u, r)
+        return np.asarray(
+            profile(self.activation).coefficient(self.degree, s) * cosine**self.degree
+        )
+
+    def gradient(self, u: Array, r: Array) -> tuple[np.ndarray, np.ndarray]:
+        """(dc/du, dc/dr), broadcast."""
+        u, r = np.broadcast_arrays(np.asarray(u, dtype=np.float64), np.asarray(r, dtype=np.float64))
+        if self.target == "parity":
+            return _parity_gradient(u, np.sqrt(r))
+        m = self.degree
+        s, cosine = _polar(u, r)
+        held = np.where(s > 0, s, 1.0)
+        shape = profile(self.activation)
+        # with s a_m' = m a_m + sqrt((m+1)(m+2)) a_(m+2), only the second term is left in dc/dr
+        ladder = sqrt((m + 1) * (m + 2)) * shape.coefficient(m + 2, s)
+        by_r = cosine**m * ladder / (2 * held**2)
+        by_u = m * shape.coefficient(m, s) * cosine ** (m - 1) / held + 2 * u * by_r
+        return np.asarray(by_u), np.asarray(by_r)
+
+
+def neuron_overlap(activation: str, degree: int, target: Target = "hermite") -> NeuronOverlap:
+    r"""Overlap of a hidden neuron with a Hermite polynomial of one direction, or a parity of two bits.
+
+    Parameters
+    ----------
+    activation : str
+        One of :data:`ACTIVATIONS`, or a formula in z as :func:`solvable.links.make_link` reads it.
+    degree : int
+        Degree of the target, at least 1.
+    target : {"hermite", "parity"}
+        Hermite polynomial of Gaussian inputs, or product of two bits (ReLU, degree 2).
+
+    Returns
+    -------
+    NeuronOverlap
+        The overlap as a function of the neuron, with its gradient.
+
+    Raises
+    ------
+    InvalidParameter
+        If the activation is unknown, or no neuron of it has an overlap with the target.
+
+    Examples
+    --------
+    >>> parity = neuron_overlap("relu", 2, "parity")
+    >>> round(float(100 / parity.value(100.0, 1.0)), 3)
+    2.844
+    """
+    if not isinstance(degree, int) or degree < 1:
+        raise InvalidParameter(f"degree is {degree!r}; allowed: an integer of at least 1.")
+    if target not in ("hermite", "parity"):
+        raise InvalidParameter(unknown_choice("target", target, ("hermite", "parity")))
+    if target == "parity" and (activation, degree) != ("relu", 2):
+        raise InvalidParameter(
+            f"a parity of degree {degree} for the activation {activation!r} was asked for; allowed: "
+            "the parity of two bits (degree 2) of relu neurons."
+        )
+    if target == "hermite":
+        scales = np.array([0.5, 1.0, 2.0])
+        size = np.sqrt(profile(activation).power(scales))
+        if (np.abs(profile(activation).coefficient(degree, scales)) < 1e-9 * size).all():
+            raise InvalidParameter(
+                f"the target is He{degree}, of which no neuron with activation {activation!r} has any "
+                "part (an odd activation has no even one, relu no odd one beyond 1); allowed: degrees "
+                "that the activation has."
+            )
+    return NeuronOverlap(activation, degree, target)
+
+
+def hermite_modes(activation: str, degrees: Sequence[int], u: Array, r: Array) -> np.ndarray:
+    """Overlaps a_m(s) (u/s)^m with several degrees (0 allowed), shape (degrees, *u.shape)."""
+    u, r = np.broadcast_arrays(np.asarray(u, dtype=np.float64), np.asarray(r, dtype=np.float64))
+    s, cosine = _polar(u, r)
+    shape = profile(activation)
+    return np.stack([shape.coefficient(m, s) * cosine**m for m in degrees])
+
+
+def power_parts(activation: str, u: Array, r: Array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    r"""Powers of sigma(w.x): of x_1 alone, linear in w_perp.x, and the rest, which mixes."""
+    u, r = np.broadcast_arrays(np.asarray(u, dtype=np.float64), np.asarray(r, dtype=np.float64))
+    s, cosine = _polar(u, r)
+    shape = profile(activation)
+    whole = shape.power(s)
+    linear = shape.coefficient(1, s) ** 2
+    rho = cosine**2
+    if activation == "erf":
+        # E[E[sigma | x_1]^2] is the dual kernel of two copies that share x_1 alone
+        alone = 2 / pi * np.arcsin(2 * u * u / (1 + 2 * s * s))
+    else:
+        alone, left = np.zeros_like(s), whole.copy()
+        for m in range(HIGHEST_DEGREE - 1):
+            part = shape.coefficient(m, s) ** 2
+            alone, left = alone + part * rho**m, left - part
+        # what the series misses is put at the next degree
+        alone = alone + np.maximum(left, 0.0) * rho ** (HIGHEST_DEGREE - 1)
+    perpendicular = linear * (1 - rho)
+    return alone, perpendicular, np.maximum(whole - alone - perpendicular, 0.0)
+
+
+def kernel_diagonal(activation: str, variance: float = 1.0) -> float:
+    r"""Kernel of a hidden layer at one input, :math:`K(x, x) = E\,\sigma(\sqrt q\,\xi)^2`.
+
+    Parameters
+    ----------
+    activation : str
+        One of :data:`ACTIVATIONS`, or a formula in z.
+    variance : float
+        Variance q of the pre-activations, 1 for inputs of norm :math:`\sqrt d`.
+
+    Returns
+    -------
+    float
+        The power of the activation.
+
+    Examples
+    --------
+    >>> round(kernel_diagonal("erf"), 5)
+    0.46456
+    """
+    return float(profile(activation).power(np.asarray(sqrt(variance))))
+
+
+def linear_gain(activation: str, variance: float = 1.0) -> float:
+    r"""Squared mean slope :math:`(E\,\sigma'(\sqrt q\,\xi))^2`: the linear part of a kernel over q.
+
+    Parameters
+    ----------
+    activation : str
+        One of :data:`ACTIVATIONS`, or a formula in z.
+    variance : float
+        Variance q of the pre-activations, above 0.
+
+    Returns
+    -------
+    float
+        The gain: for erf at q = 1 it is :math:`4/(3\pi)`, the linear eigenvalue of the first kernel.
+
+    Examples
+    --------
+    >>> round(linear_gain("erf"), 5)
+    0.42441
+    """
+    return float(profile(activation).coefficient(1, np.asarray(sqrt(variance))) ** 2 / variance)
+
+
+def _polar(u: np.ndarray, r: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Norm of a neuron, and cosine of its angle with the target's direction (0 for no neuron)."""
+    s = np.sqrt(u * u + r)
+    return s, np.where(s > 0, u / np.where(s > 0, s, 1.0), 0.0)
+
+
+def _rectified(mean: np.ndarray, size: np.ndarray) -> np.ndarray:
+    """E relu(mean + size g)."""
+    from scipy.special import ndtr
+
+    ratio = mean / np.where(size > 0, size, 1e-300)
+    return np.asarray(mean * ndtr(ratio) + size * np.exp(-(ratio**2) / 2) / sqrt(2 * pi))
+
+
+def _parity_gradient(u: np.ndarray, size: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    from scipy.special import ndtr
+
+    ratio = sqrt(2) * u / np.where(size > 0, size, 1e-300)
+    # d/dmean E relu = Phi, d/dsize E relu = phi
+    by_u = sqrt(2) / 4 * (ndtr(ratio) - ndtr(-ratio))
+    by_size = (np.exp(-(ratio**2) / 2) - 1) / (2 * sqrt(2 * pi))
+    return by_u, by_size / np.where(size > 0, 2 * size, 1e-300)

@@ -1,0 +1,147 @@
+"""Prediction of what two-layer networks of a posterior learn of a Hermite target."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from math import erfc, exp, pi, sqrt
+
+import numpy as np
+
+from solvable.errors import NotConverged
+from solvable.frame.points import NO_PREDICTION, Metrics, listed
+from solvable.models.two_layer_posterior.large_deviation import (
+    Readout,
+    large_deviation,
+    readout_scale,
+)
+from solvable.models.two_layer_posterior.overlap import profile
+from solvable.models.two_layer_posterior.parameters import CurseParameters
+from solvable.models.two_layer_posterior.posterior import learning_curve, posterior
+
+LAW_EDGES = np.linspace(0.0, 4.0, 41)
+"""Edges of the bins of |u| in which neurons are counted."""
+
+
+def outlier_edge(dimension: int) -> float:
+    """|u| beyond which a neuron is an outlier: three standard deviations of the prior."""
+    return 3 / sqrt(dimension)
+
+
+def predict(parameters: CurseParameters) -> Metrics:
+    """What the posterior at this size learns, and the energies of full alignment."""
+    learnt, energies = _learnt(parameters), _energies(parameters)
+    reasons = [str(part.pop(NO_PREDICTION)) for part in (learnt, energies) if NO_PREDICTION in part]
+    found = learnt | energies | {"virial": 1.0, "one_mode_alignment": _one_mode(parameters)}
+    return found | ({NO_PREDICTION: "; ".join(reasons)} if reasons else {})
+
+
+LEARNT = (
+    "alignment", "alignment_error", "outliers", "outlier_overlap", "outlier_rest", "bulk_rest",
+    "neuron_law", "test_error", "ridge", "onset",
+)  # fmt: skip
+"""What the theory of the posterior tells."""
+
+
+def _learnt(parameters: CurseParameters) -> Metrics:
+    """Alignment, specialised neurons and error of the posterior, means over data sets."""
+    try:
+        found = posterior(
+            dimension=parameters.dimension,
+            width=parameters.width,
+            samples=parameters.samples,
+            kappa=parameters.kappa,
+            degree=parameters.degree,
+            activation=parameters.activation,
+            readout=parameters.readout,
+        )
+    except NotConverged as error:
+        return {**dict.fromkeys(LEARNT), NO_PREDICTION: str(error)}
+    numbers = [found.alignment, found.outliers, found.outlier_rest, found.bulk_rest]
+    if not np.isfinite(numbers).all():
+        reason = "the posterior's integral over the fields of the data has no finite value here"
+        return {**dict.fromkeys(LEARNT), NO_PREDICTION: reason}
+    if found.caveat:
+        return {**dict.fromkeys(LEARNT), NO_PREDICTION: found.caveat}
+    centres = (LAW_EDGES[1:] + LAW_EDGES[:-1]) / 2
+    law = np.interp(centres, found.overlap_grid, found.overlap_law, right=0)
+    values: tuple[float | list[float | None], ...] = (
+        found.alignment, found.error, found.outliers, found.outlier_overlap, found.outlier_rest,
+        found.bulk_rest, listed(law), found.risk, found.ridge, found.onset / parameters.unit,
+    )  # fmt: skip
+    return dict(zip(LEARNT, values, strict=True))
+
+
+def _one_mode(parameters: CurseParameters) -> float | None:
+    """Alignment of the large deviation alone: the target's mode as if neurons carried no other."""
+    try:
+        curve = learning_curve(
+            dimension=parameters.dimension,
+            width=parameters.width,
+            samples=[parameters.samples],
+            kappa=parameters.kappa,
+            degree=parameters.degree,
+            activation=parameters.activation,
+            readout=parameters.readout,
+        )
+    except NotConverged:
+        return None
+    value = float(curve.alignment[0])
+    return value if np.isfinite(value) else None
+
+
+def _energies(parameters: CurseParameters) -> Metrics:
+    """Chernoff energy of full alignment, exact and with the rest of the weights held, over its order."""
+    sizes = (parameters.dimension, parameters.width)
+    model = (parameters.degree, parameters.activation, parameters.readout)
+    return dict(_energies_of(*sizes, *model))
+
+
+@lru_cache(maxsize=64)
+def _energies_of(
+    dimension: int, width: int, degree: int, activation: str, readout: Readout
+) -> Metrics:
+    """The same at any number of samples: a line of predictions computes it once."""
+    order = sqrt(readout_scale(readout, width) * width * dimension)
+    found: Metrics = {}
+    for name, reduced in (("energy", False), ("energy_held", True)):
+        try:
+            found[name] = (
+                large_deviation(
+                    dimension=dimension,
+                    width=width,
+                    degree=degree,
+                    activation=activation,
+                    readout=readout,
+                    reduced=reduced,
+                ).energy
+                / order
+            )
+        except NotConverged as error:
+            reason = f"no energy: {error}"
+            return {"energy": None, "energy_held": None, NO_PREDICTION: reason}
+    return found
+
+
+def chance(parameters: CurseParameters, prediction: Metrics) -> Metrics:
+    """Metrics of networks of the prior, which have seen no samples."""
+    d, edge = parameters.dimension, 3.0
+    tail = erfc(edge / sqrt(2))
+    chi = readout_scale(parameters.readout, parameters.width)
+    shape, near = profile(parameters.activation), 0.01
+    # theta.grad U = theta^2 + (1/kappa) sum_nu (f - y)(f + w.df/dw), of which the prior's mean has
+    # P E[f^2 + f w.df/dw] = (P / chi) (K + K' / 2) with K' = dK / dlog s
+    powers = shape.power(np.exp(np.array([-near, 0.0, near])))
+    pull = (powers[1] + (powers[2] - powers[0]) / (4 * near)) / chi
+    weights = parameters.width * (d + 1)
+    return {
+        "alignment": 0.0,
+        "alignment_prior": 0.0,
+        "alignment_planted": 0.0,
+        "outliers": parameters.width * tail,
+        # E[|z| ; |z| > 3] / Pr[|z| > 3]
+        "outlier_overlap": 2 * exp(-(edge**2) / 2) / sqrt(2 * pi) / tail / sqrt(d),
+        "outlier_rest": (d - 1) / d,
+        "bulk_rest": (d - 1) / d,
+        "test_error": 1 + float(powers[1]) / chi,
+        "virial": 1 + parameters.samples * float(pull) / (parameters.kappa * weights),
+    }

@@ -1,0 +1,86 @@
+r"""The function of a neuron by rotations that fix the target's direction: modes, and how many of each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import comb, sqrt
+
+import numpy as np
+
+from solvable.models.two_layer_posterior.overlap import profile
+
+
+@dataclass(frozen=True)
+class Sector:
+    r"""Modes of one angular momentum :math:`\ell` in the d - 1 directions beside the target's.
+
+    Parameters
+    ----------
+    momentum : int
+        :math:`\ell`; 0 holds functions of :math:`x_1` and :math:`|x_\perp|` alone.
+    multiplicity : int
+        Number of harmonics of that momentum: modes of each kind.
+    modes : ndarray of shape (neurons, kinds)
+        Size of each neuron's part in each kind.
+    labels : tuple of (int, int)
+        Of each kind the degree in :math:`x_1` and the power k of :math:`|x_\perp|^{2k}`.
+    """
+
+    momentum: int
+    multiplicity: int
+    modes: np.ndarray
+    labels: tuple[tuple[int, int], ...]
+
+
+def harmonic_count(dimension: int, momentum: int) -> int:
+    """Number of spherical harmonics of a momentum in so many dimensions."""
+    if momentum < 2:
+        return dimension if momentum else 1
+    n, ell = dimension, momentum
+    return comb(n + ell - 1, ell) - comb(n + ell - 3, ell - 2)
+
+
+def power_weights(highest: int, dimension: int) -> np.ndarray:
+    """Weights k[q, l] of t^q = sum_l k[q, l] C_l(t), Gegenbauer polynomials with C_l(1) = 1."""
+    n = dimension
+    weights = np.zeros((highest + 1, highest + 2))
+    weights[0, 0] = 1.0
+    for q in range(highest):
+        # t C_l = ((l + n - 2) C_(l+1) + l C_(l-1)) / (2l + n - 2), and t C_0 = C_1
+        weights[q + 1, 1] += weights[q, 0]
+        for ell in range(1, q + 1):
+            scale = weights[q, ell] / (2 * ell + n - 2)
+            weights[q + 1, ell + 1] += scale * (ell + n - 2)
+            weights[q + 1, ell - 1] += scale * ell
+    return weights
+
+
+def sectors(
+    activation: str, dimension: int, u: np.ndarray, r: np.ndarray
+) -> tuple[list[Sector], np.ndarray]:
+    """Sectors of neurons at (u, r), momentum 0 first, and the power of each that they leave out."""
+    # h_m(w.x/s) = sum_j sqrt(C(m,j)) cos^j sin^(m-j) h_j(x_1) h_(m-j)(w_perp.x), and the tensor w_perp^q
+    # has the share k[q, l] of its norm in momentum l.
+    highest, mixed, momenta = 15, 9, 7
+    n = dimension - 1
+    s = np.sqrt(u * u + r)
+    cosine, sine = u / s, np.sqrt(r) / s
+    shape = profile(activation)
+    amplitudes = [shape.coefficient(m, s) for m in range(highest + 1)]
+    shares = power_weights(mixed, n)
+    found, held = [], np.zeros_like(s)
+    for ell in range(momenta + 1):
+        modes, labels = [], []
+        for q in range(ell, mixed + 1, 2):
+            for j in range((highest if q == 0 else mixed) - q + 1):
+                mode = amplitudes[q + j] * sqrt(comb(q + j, j) * shares[q, ell])
+                mode = mode * cosine**j * sine**q
+                if np.abs(mode).max() > 1e-10:
+                    modes.append(mode)
+                    labels.append((j, (q - ell) // 2))
+        count = harmonic_count(n, ell)
+        if modes and count > 0:
+            sector = Sector(ell, count, np.stack(modes, axis=1), tuple(labels))
+            held += (sector.modes**2).sum(1)
+            found.append(sector)
+    return found, np.maximum(shape.power(s) - held, 0.0)

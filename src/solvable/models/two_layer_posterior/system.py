@@ -1,0 +1,91 @@
+"""How many samples a two-layer network needs to learn a feature: large deviations against Langevin.
+
+A network of N hidden units, drawn from its posterior given P samples, learns a Hermite polynomial of one
+direction of d inputs. Learning is a rare event of the prior: its energy gives the number of samples from
+which neurons specialise on the direction, how many do, how strongly, and what becomes of their other
+weights. Langevin dynamics of ensembles of networks measures all of it.
+"""
+
+from __future__ import annotations
+
+from solvable.frame.curves import Axis
+from solvable.frame.system import Preset, Reference, System
+from solvable.models.two_layer_posterior.parameters import CurseParameters
+
+CURSE_OF_DETAIL = Reference(
+    key="rubin2025curse",
+    bibtex="""@inproceedings{rubin2025curse,
+  title     = {Mitigating the Curse of Detail: Scaling Arguments for Feature Learning and Sample
+               Complexity},
+  author    = {Rubin, Noa and Davidovich, Orit and Ringel, Zohar},
+  booktitle = {International Conference on Learning Representations},
+  note      = {arXiv:2512.04165},
+  year      = {2026}
+}""",
+)
+
+PRESETS = {
+    "quick": Preset(
+        "A cubic target in 8 dimensions, 80 erf units, five sample sizes; under a minute.",
+        {"dimension": (8,), "scaled_samples": (5.0, 9.0, 14.0, 20.0, 28.0), "steps": (1_200,)},
+        replicates=24,
+    ),
+    "paper": Preset(
+        "Ten dimensions, 100 units, two temperatures, six sample sizes; five minutes.",
+        {
+            "dimension": (10,),
+            "kappa": (0.5, 1.0),
+            "scaled_samples": (5.0, 8.0, 11.0, 14.0, 20.0, 28.0),
+            "steps": (1_500,),
+        },
+        replicates=12,
+    ),
+    "onset": Preset(
+        "Curves of 5, 8 and 12 dimensions fall together and sharpen; five minutes.",
+        {"dimension": (5, 8, 12), "scaled_samples": (5.0, 9.0, 14.0, 22.0), "steps": (1_500,)},
+        replicates=12,
+    ),
+    "width": Preset(
+        "Specialised neurons against the width, 4 to 36 units per dimension; four minutes.",
+        {
+            "dimension": (8,),
+            "width_ratio": (4.0, 9.0, 16.0, 25.0, 36.0),
+            "scaled_samples": (20.0,),
+            "steps": (1_500,),
+        },
+        replicates=10,
+    ),
+}
+
+system = System(
+    name="curse-of-detail",
+    title="Samples from which neurons specialise on a feature: large deviations and Langevin networks",
+    version="1",
+    parameters=CurseParameters,
+    measure="measure:measure",
+    predict="predict:predict",
+    chance="predict:chance",
+    teacher="measure:draw_teacher",
+    axis=Axis(
+        "scaled_samples",
+        "samples P / (kappa sqrt(chi N d))",
+        told=lambda setting: setting.place,
+        words={
+            "dimension": "d = {}",
+            "width_ratio": "N/d = {:g}",
+            "kappa": "kappa {:g}",
+            "degree": "He{}",
+            "activation": "{}",
+            "readout": "{}",
+            "start": "{}",
+            "steps": "{} steps",
+            "step": "step {:g}",
+        },
+        margin=1.3,
+        resolution=14,
+    ),
+    claims="claims:CLAIMS",
+    panels="figures:PANELS",
+    presets=PRESETS,
+    references=(CURSE_OF_DETAIL,),
+)

@@ -1,0 +1,97 @@
+"""Error of the denoiser at a finite dimension, where something is found and where nothing is."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from solvable.arrays import random_stream
+from solvable.models.quadratic.network.denoised import _drawn, _integral, denoised_error
+from solvable.models.quadratic.network.measure import measure
+from solvable.models.quadratic.network.parameters import QuadraticParameters
+from solvable.models.quadratic.network.predict import predict, state_of
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        # Nothing is found: samples that are correlated with their labels make M noisier than it says.
+        {"dimension": 10, "width_ratio": 6.0, "sample_ratio": 20.0, "regularisation": 900.0},
+        {"dimension": 25, "width_ratio": 0.5, "sample_ratio": 8.0, "regularisation": 200.0},
+        {"target": "power-law", "dimension": 30, "sample_ratio": 5.0, "regularisation": 100.0},
+        {"dimension": 24, "sample_ratio": 0.4, "regularisation": 60.0, "sensing": "goe"},
+        # Something is.
+        {"target": "power-law", "dimension": 40, "sample_ratio": 1.5, "regularisation": 0.5},
+    ],
+)
+def test_what_is_measured(setting):
+    parameters = QuadraticParameters(**setting)
+    found = [measure(parameters, random_stream("d", r))["denoised_error"] for r in range(16)]
+    error = np.std(found, ddof=1) / 4
+    wanted = denoised_error(parameters, state_of(parameters))
+    assert abs(np.mean(found) - wanted) < 3 * error + 0.1 * wanted
+
+
+def test_samples_make_more_noise_than_gaussian_matrices():
+    """By 14 / d for a target that is nearly a multiple of the identity: more than twice at d = 10."""
+    setting = {"dimension": 10, "width_ratio": 50.0, "sample_ratio": 50.0, "regularisation": 1e4}
+    samples, control = (
+        denoised_error(parameters, state_of(parameters))
+        for parameters in (
+            QuadraticParameters(**setting),
+            QuadraticParameters(**setting, sensing="goe"),
+        )
+    )
+    assert samples > 2 * control
+
+
+@pytest.mark.parametrize("penalty", [0.1, 30.0])
+def test_large_dimensions_are_an_integral(penalty):
+    """Drawn matrices and the integral agree where both are quick, nothing being found included."""
+    parameters = QuadraticParameters(
+        target="power-law", dimension=250, sample_ratio=0.3, regularisation=penalty, sensing="goe"
+    )
+    state = state_of(parameters)
+    assert _integral(state, 250) == pytest.approx(_drawn(parameters, state), rel=0.05)
+
+
+def test_noise_far_above_the_target_leaves_what_smoothing_does():
+    """delta^2 / d, whatever the nodes of the law: the noise is a thousand times the target."""
+    parameters = QuadraticParameters(
+        target="power-law",
+        dimension=1200,
+        samples=40,
+        noise=1e6,
+        regularisation=10.0,
+        sensing="goe",
+    )
+    state = state_of(parameters)
+    assert denoised_error(parameters, state) == pytest.approx(state.law.variance / 1200, rel=0.2)
+
+
+def test_few_samples_are_refused_with_the_reason():
+    found = predict(
+        QuadraticParameters(
+            target="power-law", dimension=80, sample_ratio=0.12, regularisation=30.0
+        )
+    )
+    assert found["denoised_error"] is None
+    assert "no denoised_error" in found["no prediction"]
+    assert found["matrix_error"] == pytest.approx(1)
+
+
+@pytest.mark.parametrize("sensing", ["network", "goe"])
+def test_training_that_leaves_hardly_any_freedom_tells_no_noise(sensing):
+    """The noise that training data tell is a fifth off there, and so is what is made of it."""
+    parameters = QuadraticParameters(
+        dimension=36, width_ratio=0.4, sample_ratio=0.22, regularisation=0.06, sensing=sensing
+    )
+    found = predict(parameters)
+    assert (found["denoised_error"], found["gcv_test_error"]) == (None, None)
+    assert "degrees of freedom" in found["no prediction"]
+    assert found["pruned_error"] > 0
+    if sensing == "network":
+        measured = [measure(parameters, random_stream("left", r)) for r in range(8)]
+        told = np.array([metrics["gcv_test_error"] for metrics in measured])
+        error = told.std(ddof=1) / np.sqrt(8)
+        assert told.mean() > 1.1 * found["finite_size_test_error"] + 2 * error
