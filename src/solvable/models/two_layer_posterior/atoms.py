@@ -103,7 +103,8 @@ def atomic_posterior(
     -----
     Derived: leading order of many neurons; at d near 10 the alignment is off by about 0.1, and
     ``posterior`` is not. An active set over a grid of 120 x 60
-    neurons ends at the exact minimum on it, in 0.1 s. Backed by ``tests/models/two_layer_posterior/test_atoms.py``.
+    neurons ends at the exact minimum on it, in 0.1 s.
+    Backed by ``tests/models/two_layer_posterior/test_atoms.py``.
 
     Examples
     --------
