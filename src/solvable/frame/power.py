@@ -19,6 +19,7 @@ from solvable.frame.claims import (
     verdict_of,
 )
 from solvable.frame.curves import Axis
+from solvable.frame.estimates import PointsClaim
 from solvable.frame.points import Metrics, Point
 from solvable.paths import error_line
 
@@ -76,7 +77,10 @@ class PowerRow:
 
 
 def power_row(
-    claim: Claim | Agreement, points: Sequence[Point], axis: Axis | None, chance: Chance
+    claim: Claim | PointsClaim | Agreement,
+    points: Sequence[Point],
+    axis: Axis | None,
+    chance: Chance,
 ) -> PowerRow:
     """Judge the same records with scaled predictions and with a learner that knows nothing."""
     try:
@@ -89,7 +93,10 @@ def power_row(
 
 
 def judged(
-    claim: Claim | Agreement, points: Sequence[Point], axis: Axis | None, chance: Chance
+    claim: Claim | PointsClaim | Agreement,
+    points: Sequence[Point],
+    axis: Axis | None,
+    chance: Chance,
 ) -> Verdict:
     """Verdict of a claim, its power considered; an exception that its code raises is the verdict."""
     try:
@@ -178,7 +185,7 @@ def _by_chance(point: Point, chance: Chance) -> Metrics:
     return dict(chance(point.setting, point.prediction))
 
 
-def _claim_power(claim: Claim, points: Sequence[Point], chance: Chance) -> PowerRow:
+def _claim_power(claim: Claim | PointsClaim, points: Sequence[Point], chance: Chance) -> PowerRow:
     finding = claim.check(points)
     statuses = {}
     for x in (sign * size for sign in (1, -1) for size in FACTORS):

@@ -1,4 +1,4 @@
-"""Standard errors from few replicates: scatter pooled over the cells of a claim, Student quantiles."""
+"""Standard errors from few replicates: pooled scatter, jackknife over replicates, Student quantiles."""
 
 from __future__ import annotations
 
@@ -93,3 +93,56 @@ def pooled_errors(
         len(least),
         float(sum(least.values())),
     )
+
+
+@dataclass(frozen=True)
+class EstimateError:
+    """Standard error of a number that several points give, with its degrees of freedom."""
+
+    standard_error: float
+    degrees: float
+
+    def allowance(self, shares: int) -> float:
+        """Deviation that a right theory exceeds in one of a hundred claims; infinite if unknown."""
+        if not np.isfinite(self.standard_error):
+            return float("inf")
+        from scipy.special import stdtrit
+
+        return float(-stdtrit(self.degrees, FALSE_ALARM / shares) * self.standard_error)
+
+    def replicates_needed(self, allowance: float, shares: int, replicates: int) -> int:
+        """Fewest replicates, to a twentieth, with which the allowance is this."""
+        count = replicates
+        while count < 10**9:
+            count += max(1, count // 20)
+            degrees = self.degrees * (count - 1) / (replicates - 1)
+            error = self.standard_error * (replicates / count) ** 0.5
+            if EstimateError(error, degrees).allowance(shares) <= allowance:
+                break
+        return count
+
+
+def jackknife_errors(without_one: Sequence[np.ndarray]) -> EstimateError:
+    """Error of a number from its values without each replicate, one array for each point.
+
+    A point with two replicates does not know its scatter: what it adds to the variance is its own
+    or the geometric mean over points, whichever is larger (see :func:`pooled_errors`).
+    """
+    counts = np.array([values.size for values in without_one])
+    if (counts < 2).any() or not all(np.isfinite(values).all() for values in without_one):
+        return EstimateError(float("nan"), 0.0)
+    # v_i = (n - 1) / n sum_r (f_(-r) - mean)^2 (Efron and Stein 1981)
+    added = np.array([(v.size - 1) * v.var() for v in without_one])
+    degrees = counts - 1.0
+    used = added > 0
+    if not used.any():
+        return EstimateError(0.0, float(degrees.sum()))
+    from scipy.special import digamma
+
+    half = degrees[used] / 2
+    # E log s^2 = log sigma^2 + digamma(k/2) - log(k/2) with k degrees of freedom
+    common = np.exp(np.mean(np.log(added[used]) - digamma(half) + np.log(half)))
+    added = np.where(used, np.maximum(added, common), 0.0)
+    # (sum v)^2 / sum(v^2 / k) (Welch and Satterthwaite)
+    freedom = added.sum() ** 2 / np.sum(added**2 / degrees)
+    return EstimateError(float(np.sqrt(added.sum())), float(freedom))

@@ -18,6 +18,7 @@ from solvable.frame.agreement import Agreement
 from solvable.frame.claims import Claim, NotTestable, Raised, Verdict, verdict_of
 from solvable.frame.curves import Axis, Curve, curves_of, predict_each
 from solvable.frame.drawn import Drawn, Fault, draw_panels, failed_figure
+from solvable.frame.estimates import PointsClaim
 from solvable.frame.panels import Panel, PanelFunction
 from solvable.frame.points import Metrics, Point
 from solvable.frame.power import PowerRow, judged, power_row
@@ -162,7 +163,7 @@ class System:
         predict: Callable[..., Any] | str | None = None,
         teacher: Callable[..., Any] | str | None = None,
         axis: Axis | None = None,
-        claims: Sequence[Claim | Agreement] | str | None = None,
+        claims: Sequence[Claim | PointsClaim | Agreement] | str | None = None,
         panels: Sequence[Panel | PanelFunction] | str | None = None,
         curve: Callable[..., Any] | str | None = None,
         chance: Callable[..., Any] | str | None = None,
@@ -262,9 +263,9 @@ class System:
         return {} if function is None else function(parameters, prediction)
 
     @property
-    def claims(self) -> Sequence[Claim | Agreement]:
+    def claims(self) -> Sequence[Claim | PointsClaim | Agreement]:
         """What is tested."""
-        rows: Sequence[Claim | Agreement] = self._part("claims", ())
+        rows: Sequence[Claim | PointsClaim | Agreement] = self._part("claims", ())
         return rows
 
     @property

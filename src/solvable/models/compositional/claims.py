@@ -7,8 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from solvable.frame.agreement import Agreement, Cell, overlap_scatter
-from solvable.frame.claims import Claim, Finding, NotTestable, worst
-from solvable.frame.curves import curves_of
+from solvable.frame.estimates import Estimate, grouped_but
 from solvable.frame.points import Point
 from solvable.models.compositional.parameters import AXIS
 
@@ -74,72 +73,32 @@ def crossing(points: Sequence[Point]) -> float:
     return float(samples[k - 1] * (samples[k] / samples[k - 1]) ** part)
 
 
-def curves(points: Sequence[Point]) -> list[tuple[Point, ...]]:
-    """Points that differ in the sample size alone."""
-    return [curve.points for curve in curves_of(points, AXIS, lambda setting, sizes: [])]
+ALONG = (AXIS.parameter, *AXIS.ignore)
+"""Parameters in which the points of one curve differ."""
 
 
-def crossings(points: Sequence[Point]) -> list[tuple[Point, float, float]]:
-    """First point, measured and predicted crossing of every curve that has both."""
-    rows = [
-        (curve[0], crossing(curve), float(curve[0].predicted("crossing_samples")))
-        for curve in curves(points)
-    ]
-    return [row for row in rows if np.isfinite(row[1:]).all()]
+def crossing_place(points: Sequence[Point]) -> tuple[float, float] | None:
+    """Logarithm of the measured over the predicted sample size of half the overlap."""
+    curve = sorted(points, key=AXIS.coordinate)
+    ratio = crossing(curve) / float(curve[0].predicted("crossing_samples"))
+    return (float(np.log(ratio)), 0.0) if np.isfinite(ratio) else None
 
 
-def crossing_place(points: Sequence[Point]) -> Finding | NotTestable:
-    """Worst ratio of the measured to the predicted sample size of half the overlap."""
-    findings = [
-        Finding(
-            float(np.log(n / expected)), 0.0, 0.2, None, point.replicates,
-            detail=f"Natural logarithm of the ratio; n = {n:,.0f}, {point.setting.place}.",
-        )
-        for point, n, expected in crossings(points)
-    ]  # fmt: skip
-    missing = "in no curve does the subspace overlap pass one half between two sample sizes; widen "
-    if not findings:
-        return NotTestable(f"{missing}samples around crossing_samples from `solvable theory`")
-    return worst(findings)
-
-
-def slopes(points: Sequence[Point]) -> list[tuple[Point, str, tuple[float, ...]]]:
-    """Slopes in d of the measured and the predicted crossing.
-
-    Of curves that differ in the dimension alone, over a factor of two at least.
-    """
-    families: dict[tuple[object, ...], list[tuple[Point, float, float]]] = {}
-    skipped = ("dimension", AXIS.parameter, *AXIS.ignore)
-    for row in crossings(points):
-        setting = row[0].parameters
-        key = tuple(value for name, value in setting.items() if name not in skipped)
-        families.setdefault(key, []).append(row)
-    growth = []
-    for rows in families.values():
-        rows.sort(key=lambda row: row[0].setting.dimension)
-        d = np.array([row[0].setting.dimension for row in rows], dtype=float)
-        if len(rows) < 3 or d[-1] < 2 * d[0]:
-            continue
-        columns = (np.array([row[k] for row in rows]) for k in (1, 2))
-        exponents = tuple(float(np.polyfit(np.log(d), np.log(y), 1)[0]) for y in columns)
-        words = f"d = {d[0]:.0f} to {d[-1]:.0f}, {rows[0][0].setting.second_layer} last layer."
-        growth.append((rows[0][0], words, exponents))
-    return growth
-
-
-FEW = (
-    "fewer than three dimensions, over a factor of two, have a crossing; set dimension to several "
-    "values, or run with --preset scaling"
-)
-
-
-def recovery_scaling(points: Sequence[Point]) -> Finding | NotTestable:
-    """Slope of the crossing against the dimension, beside that of the prediction."""
-    findings = [
-        Finding(measured, predicted, 0.4, None, point.replicates, detail=words)
-        for point, words, (measured, predicted) in slopes(points)
-    ]
-    return worst(findings) if findings else NotTestable(FEW)
+def recovery_scaling(points: Sequence[Point]) -> tuple[float, float] | None:
+    """Slopes of the measured and the predicted crossing in d, over a factor of two at least."""
+    curves = [sorted(group, key=AXIS.coordinate) for group in grouped_but(points, ALONG)]
+    rows = np.array(
+        [
+            (c[0].setting.dimension, crossing(c), float(c[0].predicted("crossing_samples")))
+            for c in curves
+        ]
+    )
+    rows = rows[np.isfinite(rows).all(axis=1)]
+    if len(rows) < 3 or rows[:, 0].max() < 2 * rows[:, 0].min():
+        return None
+    d, *sizes = np.log(rows).T
+    measured, expected = (float(np.polyfit(d, size, 1)[0]) for size in sizes)
+    return measured, expected
 
 
 # fmt: off
@@ -174,19 +133,22 @@ CLAIMS = (
         relative=True, where=three, power=0.15,
         missing="no point has three layers and n/D >= 15; raise samples or set layers=3",
     ),
-    Claim(
+    Estimate(
         "recovery-crossing", "Half of the representation is found at the predicted number of samples.",
-        "derived",
-        "A factor of 1.22: interpolation between sizes a factor of two apart, and seeds.",
-        crossing_place, power=0.2,
+        "derived", estimate=crossing_place, apart=ALONG, within=0.2,
+        because="0.2 in the logarithm: interpolation between sizes a factor of two apart.", power=0.2,
+        missing="in no curve does the subspace overlap pass one half between two sample sizes; widen "
+        "samples around crossing_samples from `solvable theory`",
     ),
-    Claim(
+    Estimate(
         "recovery-scaling",
         "The number of samples that recovery takes grows with d as predicted: d^(q+epsilon), less "
         "finite-size corrections.",
         f"{PAPER}: n ~ d^(q+epsilon)",
-        "0.4: rounding of d^epsilon to whole features and seeds, over a factor of two in d.",
-        recovery_scaling, power=0.2,
+        estimate=recovery_scaling, apart=("dimension", *ALONG), within=0.4,
+        because="0.4: rounding of d^epsilon to whole features, over a factor of two in d.", power=0.2,
+        missing="fewer than three dimensions, over a factor of two, have a crossing; set dimension to "
+        "several values, or run with --preset scaling",
     ),
     Agreement(
         "kernel-sees-nothing",

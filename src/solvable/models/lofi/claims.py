@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from solvable.frame.agreement import Agreement, Cell, overlap_scatter
-from solvable.frame.claims import Claim, Finding, NotTestable, worst
+from solvable.frame.estimates import Estimate
 from solvable.frame.points import Point
 
 LU_LI = "Lu and Li, arXiv:1702.06435"
@@ -29,36 +29,26 @@ def gaps_to_kernels(point: Point) -> np.ndarray | None:
     return np.asarray(kernels - point.values("error")[:, None])
 
 
-def mean_hidden_overlap(points: Sequence[Point]) -> Finding | NotTestable:
+def mean_hidden_overlap(points: Sequence[Point]) -> tuple[float, float] | None:
     """Best overlaps of all points of a hidden target, over their predictions."""
-    hidden = [point for point in points if at(point, "hidden") and point.replicates > 1]
-    name, within = "best_squared_overlap", 0.2
-    if not hidden:
-        return NotTestable("no point has the target hidden; run with --set target=hidden")
-    expected = sum(float(point.predicted(name)) for point in hidden)
-    measured = sum(float(point.mean(name)) for point in hidden)
-    error = float(np.linalg.norm([point.standard_error(name) for point in hidden])) / expected
-    count = hidden[0].replicates
-    finding = Finding(measured / expected, 1.0, within + 2.6 * error, error, count)
-    if 2.6 * error > within and finding.holds:
-        return NotTestable(
-            "overlaps of hidden directions scatter by more than 8 %: more replicates"
-        )
-    return finding
+    name = "best_squared_overlap"
+    expected = sum(float(point.predicted(name)) for point in points)
+    return (sum(float(p.mean(name)) for p in points) / expected, 1.0) if expected else None
 
 
 STANDS_OUT = 1.5
 """A direction stands out where its eigenvalue is so many times the mean of the null."""
 
 
-def standing_out(group: Sequence[Point]) -> tuple[float, float, float] | None:
-    """Logarithms of n/d from which a direction stands out: predicted, measured, and its error."""
+def standing_out(group: Sequence[Point]) -> tuple[float, float] | None:
+    """Logarithms of n/d from which a direction stands out: measured, predicted."""
     group = sorted(group, key=lambda point: point.setting.ratio)
+    if not group:
+        return None
     x = np.log([point.setting.ratio for point in group])
     names = ("eigenvalue", "null_eigenvalue")
     means = np.array([[abs(float(point.mean(name))) for point in group] for name in names])
     theory = np.array([[abs(float(point.predicted(name))) for point in group] for name in names])
-    errors = np.array([[float(point.standard_error(name)) for point in group] for name in names])
     measured, predicted = (np.log(a[0] / a[1] / STANDS_OUT) for a in (means, theory))
     # The last place at which it does not stand out by prediction, and the next one
     below = np.flatnonzero(predicted < 0)
@@ -70,38 +60,20 @@ def standing_out(group: Sequence[Point]) -> tuple[float, float, float] | None:
     # y(x) = y_predicted(x - delta) to first order, least squares, within a factor of 3 of that place
     near = np.abs(x - place) < np.log(3)
     slope = np.gradient(predicted, x)[near]
-    scatter = np.linalg.norm(errors / means, axis=0)[near]
-    weight = 1 / np.mean(scatter**2)
-    information = float(np.sum(slope**2) * weight)
-    delta = float(np.sum((predicted - measured)[near] * slope) * weight) / information
-    return place, place + delta, information**-0.5
+    delta = float(np.sum((predicted - measured)[near] * slope) / np.sum(slope**2))
+    return place + delta, place
 
 
-def saved_by_centring(points: Sequence[Point]) -> Finding | NotTestable:
+def saved_by_centring(points: Sequence[Point]) -> tuple[float, float] | None:
     """Factor between the samples from which a direction stands out, as published and centred."""
-    groups: dict[tuple[str, ...], dict[str, list[Point]]] = {}
-    for point in points:
-        if point.setting.lift != "none" and not point.refused and point.replicates > 1:
-            varies = ("ratio", "features")
-            key = tuple(str(v) for name, v in point.parameters.items() if name not in varies)
-            groups.setdefault(key, {}).setdefault(point.setting.features, []).append(point)
-    findings = []
-    for group in groups.values():
-        plain, centred = (standing_out(group.get(name, [])) for name in ("as-published", "centred"))
-        if plain is None or centred is None:
-            continue
-        expected, measured = (float(np.exp(plain[k] - centred[k])) for k in (0, 1))
-        error = measured * float(np.hypot(plain[2], centred[2]))
-        setting, count = group["centred"][0].setting, group["centred"][0].replicates
-        where = f"Closest to failing: {setting.lift} lift, d = {setting.n_inputs}."
-        tolerance = 0.15 * expected + 2.6 * error
-        findings.append(Finding(measured, expected, tolerance, error, count, detail=where))
-    if not findings:
-        return NotTestable(
-            "no lift is measured with features as published and centred at sample ratios on both sides "
-            "of where its direction stands out; run with --preset centring"
-        )
-    return worst(findings)
+    plain, centred = (
+        standing_out([point for point in points if point.setting.features == name])
+        for name in ("as-published", "centred")
+    )
+    if plain is None or centred is None:
+        return None
+    measured, expected = np.exp(np.subtract(plain, centred))
+    return float(measured), float(expected)
 
 
 def bounded(cell: Cell) -> bool:
@@ -161,18 +133,22 @@ CLAIMS = (
         missing="no lift has a label with a linear part; run with --preset centring --set channel=sign "
         "features=deflated",
     ),
-    Claim(
+    Estimate(
         "centring-saves-samples",
         "Centred features show a direction above shuffled labels from fewer samples, by a factor that "
         "grows like d where the activation has a constant part.",
-        "derived", "15 %: terms of order 1/d.", saved_by_centring, power=0.5,
+        "derived", estimate=saved_by_centring, apart=("ratio", "features"), within=0.15, relative=True,
+        because="15 %: terms of order 1/d.", where=lambda point: point.setting.lift != "none", power=0.5,
+        missing="no lift is measured with features as published and centred at sample ratios on both "
+        "sides of where its direction stands out; run with --preset centring",
     ),
-    Claim(
+    Estimate(
         "hidden-overlap",
         "Among strong irrelevant directions the best eigenvector has the predicted overlap, on average "
         "over sample sizes.",
-        "derived", "A fifth: levels of a bulk repel one another, which the theory treats roughly.",
-        mean_hidden_overlap, power=0.3,
+        "derived", estimate=mean_hidden_overlap, where=lambda point: at(point, "hidden"), within=0.2,
+        because="A fifth: levels of a bulk repel one another, which the theory treats roughly.",
+        power=0.3, missing="no point has the target hidden; run with --set target=hidden",
     ),
     Agreement(
         "hidden-rank",

@@ -7,12 +7,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from solvable.frame.agreement import Agreement, Cell, overlap_scatter
-from solvable.frame.claims import Claim, Finding, NotTestable, worst
-from solvable.frame.curves import Curve, curves_of, predict_each
+from solvable.frame.estimates import Estimate, Slope
 from solvable.frame.points import Point
-from solvable.frame.statistics import SPREAD, Errors
 from solvable.models.sequential.parameters import AXIS
-from solvable.models.sequential.predict import predict
 
 PAPER = "arXiv:2605.14567"
 
@@ -77,74 +74,55 @@ def crossings(samples: np.ndarray, overlaps: np.ndarray) -> np.ndarray:
     return sizes
 
 
-def along(curve: Curve, name: str) -> list[np.ndarray]:
-    """Measured and predicted values of a metric at the points of a curve."""
-    return [curve.measured(name)[0], np.array([point.predicted(name) for point in curve.points])]
+ALONG = (AXIS.parameter, *AXIS.ignore)
+"""Parameters in which the points of one curve differ."""
 
 
-def rank_and_crossing(curve: Curve) -> np.ndarray:
-    """Ranks of features, and where they cross one half; none where overlaps are not known."""
-    overlaps = along(curve, "squared_overlap")
-    if any(table.ndim != 2 for table in overlaps):
-        return np.empty((3, 0))
-    sizes = [crossings(curve.x, table) for table in overlaps]
+def rank_exponent(points: Sequence[Point]) -> tuple[float, float] | None:
+    """Slopes of log(crossing) against log(rank), measured and predicted."""
+    curve = sorted(points, key=AXIS.coordinate)
+    overlaps = [
+        np.array([np.atleast_1d(number(point)) for point in curve])
+        for number in (
+            lambda point: point.mean("squared_overlap"),
+            lambda point: point.predicted("squared_overlap"),
+        )
+    ]
+    if overlaps[0].shape != overlaps[1].shape:
+        return None
+    x = np.array([AXIS.coordinate(point) for point in curve])
+    sizes = [crossings(x, table) for table in overlaps]
     rank = np.arange(1.0, sizes[0].size + 1)
     # The first feature is close to the whole label: it is left out, as in the paper's law; and so is
     # what crosses among heavy tails.
-    rank[: 1 if curve.setting.decay > 0 else None] = np.nan
-    rank[sizes[1] < ASYMPTOTIC * curve.setting.n_features_total] = np.nan
-    return np.array([rank, *sizes])
+    setting = curve[0].setting
+    rank[: 1 if setting.decay > 0 else None] = np.nan
+    rank[sizes[1] < ASYMPTOTIC * setting.n_features_total] = np.nan
+    rows = np.log([rank, *sizes])
+    logs, *places = rows[:, np.isfinite(rows).all(axis=0)]
+    if logs.size < 5:
+        return None
+    measured, expected = (float(np.polyfit(logs, place, 1)[0]) for place in places)
+    return measured, expected
 
 
-def size_and_error(curve: Curve) -> np.ndarray:
-    """Sample sizes far from heavy tails, and the errors there."""
-    used = [fitted("least-squares", ASYMPTOTIC)(point) for point in curve.points]
-    return np.array([np.where(used, curve.x, np.nan), *along(curve, "normalised_mse")])
+def mixing_pairs(point: Point) -> np.ndarray:
+    """Pairs of neighbours that mix measurably far from the bulk."""
+    mixing, overlap = point.predicted("neighbour_mixing"), point.predicted("squared_overlap")
+    if not (np.isfinite(mixing).any() and np.isfinite(overlap).any()):
+        return np.zeros(0, dtype=bool)
+    # Below 0.003 noise directions count as much.
+    return np.asarray((mixing > 0.003) & (overlap[1:] > 0.8) & (overlap[:-1] > 0.8))
 
 
-def slope(
-    values: Callable[[Curve], np.ndarray], fewest: int, within: float, missing: str
-) -> Callable[[Sequence[Point]], Finding | NotTestable]:
-    """Check of a slope in logarithms of every curve, measured against predicted."""
-
-    def check(points: Sequence[Point]) -> Finding | NotTestable:
-        findings = []
-        for curve in curves_of(points, AXIS, predict_each(predict, AXIS)):
-            rows = np.log(values(curve))
-            x, *y = rows[:, np.isfinite(rows).all(axis=0)]
-            if x.size >= fewest:
-                slopes = [float(np.polyfit(x, logs, 1)[0]) for logs in y]
-                detail = f"{x.size} places, decay {curve.setting.decay:g}."
-                count = curve.points[0].replicates
-                findings.append(Finding(slopes[0], slopes[1], within, None, count, detail=detail))
-        return worst(findings) if findings else NotTestable(missing)
-
-    return check
-
-
-def mean_mixing(points: Sequence[Point]) -> Finding | NotTestable:
+def mean_mixing(points: Sequence[Point]) -> tuple[float, float] | None:
     """Mean ratio of the mixing of neighbours far from the bulk, over all points, to its prediction."""
-    total, squares, count, degrees, within = 0.0, 0.0, 0, 0, 0.25
+    ratios = []
     for point in points:
-        mixing, overlap = point.predicted("neighbour_mixing"), point.predicted("squared_overlap")
-        if not (np.isfinite(mixing).any() and np.isfinite(overlap).any()):
-            continue
-        # Below 0.003 noise directions count as much.
-        pairs = (mixing > 0.003) & (overlap[1:] > 0.8) & (overlap[:-1] > 0.8)
-        sums = np.nansum(point.values("neighbour_mixing")[:, pairs] / mixing[pairs], axis=1)
-        if pairs.any() and sums.size > 1:
-            total += float(sums.sum())
-            squares += float(sums.var(ddof=1)) * sums.size
-            count += int(pairs.sum()) * sums.size
-            degrees += sums.size - 1
-    # One number from all points: the variance of its mean, with the degrees of freedom of all.
-    variance = np.array([squares]) / max(count, 1) ** 2
-    errors = Errors(variance, np.ones(1), degrees, 1, degrees)
-    allowance = float(errors.allowances(two_sided=True)[0])
-    if allowance > SPREAD * within:
-        return NotTestable("too few neighbours mix by more than .003; run with --preset gaussian")
-    error, replicates = float(errors.standard_error[0]), points[0].replicates
-    return Finding(total / count, 1.0, within + allowance, error, replicates)
+        pairs, mixing = mixing_pairs(point), point.predicted("neighbour_mixing")
+        rows = point.values("neighbour_mixing")[:, pairs] / mixing[pairs]
+        ratios.append(np.nan_to_num(rows).mean(axis=0))
+    return (float(np.concatenate(ratios).mean()), 1.0) if ratios else None
 
 
 # fmt: off
@@ -203,17 +181,18 @@ CLAIMS = (
         because="0.02 for the first samples of degree four.", kind="at least", power=0.2,
         entry=lambda _: ("polynomial kernel", "rbf kernel"),
         missing="no point has a kernel baseline below d^4/24 samples; set kernel_samples"),
-    Claim("threshold-exponent",
+    Estimate("threshold-exponent",
         "The sample size at which feature i crosses one half grows as a power of i: i^(2 gamma) "
         "in the limit, with the predicted effective exponent here.",
         f"{PAPER} eq. 2.10 at finite size",
-        "0.15: interpolation between sizes and seed fluctuations of each crossing.",
-        slope(rank_and_crossing, 5, 0.15, "no five features cross one half; take --preset exponents"),
-        power=0.15),
-    Claim("error-exponent", "The error falls with the slope of the predicted sum at these sizes.",
+        estimate=rank_exponent, apart=ALONG, within=0.15, power=0.15,
+        because="0.15: interpolation between sizes.",
+        missing="no five features cross one half; run with --preset exponents"),
+    Slope("error-exponent", "The error falls with the slope of the predicted sum at these sizes.",
         f"{PAPER} Theorem 3.2 at finite size",
-        "0.05: seed fluctuations of a slope over a factor of sixteen.",
-        slope(size_and_error, 4, 0.05, "no curve has four sizes n/D >= 30; take --preset exponents")),
+        metric="normalised_mse", along="samples", ignore=AXIS.ignore, fewest=4, within=0.05,
+        because="0.05: terms of order D/n.", where=fitted("least-squares", ASYMPTOTIC),
+        missing="no curve has four sizes n/D >= 30; run with --preset exponents"),
     Agreement("in-sample-error",
         "A second layer made of the eigenvalues has the predicted, larger error.",
         "normalised_mse", "derived", within=0.06, relative=True, power=0.15,
@@ -224,11 +203,12 @@ CLAIMS = (
         "normalised_mse", "derived", within=0.06, relative=True,
         because="6 %: overlaps and eigenvalues.", where=fitted("shrinkage", ASYMPTOTIC),
         missing="no such layer at n/D >= 30 (120 for unmapped labels); run with --preset gaussian"),
-    Claim("neighbour-mixing",
+    Estimate("neighbour-mixing",
         "Neighbours on the same side of the spectrum mix as two levels in noise do.",
         f"derived from {PAPER} eq. 3.2",
-        "A quarter of the mean over pairs: a third feature close by.",
-        mean_mixing, power=0.5),
+        estimate=mean_mixing, where=lambda point: bool(mixing_pairs(point).any()), within=0.25,
+        because="A quarter of the mean over pairs: a third feature close by.", power=0.5,
+        missing="no neighbours mix by more than 0.003; run with --preset gaussian"),
     Agreement("overlap-around-threshold",
         "Between half and four times their threshold features have the predicted mean overlap: the "
         "transition is rounded, and features and noise compete for the directions.",

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from solvable.frame.agreement import Agreement, Cell
-from solvable.frame.claims import Claim, Finding, NotTestable, worst
+from solvable.frame.estimates import Estimate
 from solvable.frame.points import Point
 from solvable.models.two_layer_posterior.langevin import STEP_TOLERANCE
 
@@ -72,44 +72,25 @@ def with_outliers(least: float) -> Callable[[Cell], bool]:
     return chosen
 
 
-def sample_factor(points: Sequence[Point]) -> Finding | NotTestable:
+def learns_in_equilibrium(point: Point) -> bool:
+    """Whether a point in equilibrium is predicted to have learned something."""
+    return in_equilibrium(point) and float(point.predicted("alignment")) > 0.01
+
+
+def sample_factor(points: Sequence[Point]) -> tuple[float, float] | None:
     """Samples that learning takes over those predicted, from the shift of a whole learning curve."""
-    groups: dict[tuple[str, ...], list[Point]] = {}
-    for point in points:
-        if in_equilibrium(point) and float(point.predicted("alignment")) > 0.01:
-            key = tuple(str(v) for n, v in point.parameters.items() if n != "scaled_samples")
-            groups.setdefault(key, []).append(point)
-    findings = [_shift(group) for group in groups.values()]
-    if not any(findings):
-        return NotTestable(
-            "no curve has three points in equilibrium, of two replicates and more, along which the "
-            f"alignment is predicted to pass {LEVEL:g}; widen scaled_samples, or raise steps"
-        )
-    return worst([finding for finding in findings if finding is not None])
-
-
-def _shift(group: list[Point]) -> Finding | None:
-    """Shift of one curve along log P; None where it has too few points or does not rise."""
-    group.sort(key=lambda point: point.setting.scaled_samples)
-    replicates = min(point.replicates for point in group)
-    predicted = np.array([float(point.predicted("alignment")) for point in group])
-    if len(group) < 3 or replicates < 2 or not predicted.min() < LEVEL < predicted.max():
+    curve = sorted(points, key=lambda point: float(point.setting.scaled_samples))
+    predicted = np.array([float(point.predicted("alignment")) for point in curve])
+    if not predicted.min() < LEVEL < predicted.max():
         return None
-    x = np.log([point.setting.scaled_samples for point in group])
-    measured = np.array([float(point.mean("alignment")) for point in group])
-    # Sets of samples scatter in proportion to what is learnt: one relative error for all points.
-    deviations = np.array([point.values("alignment").std(ddof=1) for point in group])
-    scatter = max(0.05, float(np.sqrt(np.mean((deviations / np.maximum(measured, 1e-3)) ** 2))))
-    errors = scatter * predicted / np.sqrt([point.replicates for point in group])
-    # A(log P) = A_predicted(log P - delta), to first order, least squares
+    x = np.log([point.setting.scaled_samples for point in curve])
+    measured = np.array([float(point.mean("alignment")) for point in curve])
+    # A(log P) = A_predicted(log P - delta), to first order, least squares. Sets of samples scatter in
+    # proportion to what is learnt.
     slope = np.gradient(predicted, x)
-    delta = float(np.sum((predicted - measured) * slope / errors**2) / np.sum(slope**2 / errors**2))
-    error = float(np.sum(slope**2 / errors**2) ** -0.5)
-    setting = group[0].setting
-    return Finding(
-        float(np.exp(delta)), 1.0, 0.1 + 2.6 * error, error, replicates,
-        detail=f"Closest to failing: d = {setting.dimension}, N = {setting.width}, {len(group)} points.",
-    )  # fmt: skip
+    weights = slope * np.array([point.replicates for point in curve]) / predicted**2
+    delta = weights @ (predicted - measured) / (weights @ slope)
+    return float(np.exp(delta)), 1.0
 
 
 # fmt: off
@@ -139,10 +120,13 @@ CLAIMS = (
         where=lambda cell: settled(cell) and cell.expected > 0.05,
         missing=UNSETTLED + "; or no alignment above 0.05 is predicted",
     ),
-    Claim(
+    Estimate(
         "samples-to-learn",
         "Learning takes as many samples as predicted: the curve of alignments is not shifted.",
-        DERIVED, "A tenth, for what the theory leaves out.", sample_factor, power=0.3,
+        DERIVED, estimate=sample_factor, apart=("scaled_samples",), fewest=3, within=0.1,
+        because="A tenth, for what the theory leaves out.", where=learns_in_equilibrium, power=0.3,
+        missing="no curve has three points in equilibrium along which the alignment is predicted to pass "
+        f"{LEVEL:g}; widen scaled_samples, or raise steps",
     ),
     Agreement(
         "test-error",

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-import numpy as np
+from math import inf
 
 from solvable.frame.agreement import Agreement, Cell
-from solvable.frame.claims import Claim, Finding, NotTestable
-from solvable.frame.points import Point
+from solvable.frame.estimates import Contrast
 from solvable.models.attention.indexed.theory import peakedness
 
 SOURCE = "arXiv:2506.01582; first order in 1/d derived"
@@ -26,33 +23,6 @@ def allowed(cell: Cell) -> float:
 
 
 SECOND = "0.04, and one and a half times the square of the first order in 1/d for the second."
-
-
-def recovery(points: Sequence[Point]) -> Finding | NotTestable:
-    """Mean error from 0.5 to 0.9 recovery ratios, less that beyond it."""
-    name, theory = "matrix_error", "finite_size_matrix_error"
-    below: list[Point] = []
-    above: list[Point] = []
-    for point in points:
-        threshold = point.prediction.get("recovery_ratio")
-        known = point.prediction.get(theory) is not None and np.isfinite(point.values(name)).all()
-        if threshold is None or not known or point.replicates < 2:
-            continue
-        ratio = point.setting.sample_ratio / float(point.predicted("recovery_ratio"))
-        if ratio > 1 or 0.5 < ratio < 0.9:
-            (above if ratio > 1 else below).append(point)
-    if not (below and above):
-        return NotTestable(
-            "no points without noise at 0.5 to 0.9 and beyond recovery_ratio; set noise=0 and widen "
-            "sample_ratio"
-        )
-    measured, expected = (
-        float(np.mean([of(p) for p in below]) - np.mean([of(p) for p in above]))
-        for of in (lambda p: float(p.mean(name)), lambda p: float(p.predicted(theory)))
-    )
-    errors = [float(p.standard_error(name)) / len(s) for s in (below, above) for p in s]
-    error = float(np.linalg.norm(errors))
-    return Finding(measured, expected, 0.06 * expected + 2.6 * error, error, below[0].replicates)
 
 
 CLAIMS = (
@@ -74,10 +44,14 @@ CLAIMS = (
         where=lambda cell: told(cell) and cell.setting.activation != "linear", power=0.2,
         missing="no point has activation softmax or hardmax, 30 dimensions and an error above 0.005",
     ),
-    Claim(
+    Contrast(
         "recovery-without-noise",
         "Without noise softmax tells T (T + 1) / 2 - 1 numbers of each sample, and the weights are "
         "recovered exactly from as many samples as count their free parameters.",
-        "derived (note 4.2)", "0.06 for finite dimensions.", recovery, power=0.2,
+        "derived (note 4.2)", metric="matrix_error", expected="finite_size_matrix_error",
+        across="recovery_ratio", along="sample_ratio", below=(0.5, 0.9), above=(1.0, inf),
+        within=0.06, relative=True, because="6 % for finite dimensions.", power=0.2,
+        missing="no points without noise at 0.5 to 0.9 and beyond recovery_ratio; set noise=0 and widen "
+        "sample_ratio",
     ),
 )  # fmt: skip

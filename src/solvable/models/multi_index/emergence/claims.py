@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from solvable.frame.agreement import Agreement
-from solvable.frame.claims import Claim, Finding, NotTestable
+from solvable.frame.estimates import Estimate, Slope
 from solvable.frame.points import Point
 
 PAPER = "arXiv:2504.19983"
@@ -40,117 +40,73 @@ def always(setting: Any) -> bool:
     return True
 
 
-def loss_over(
-    theory: str, least_loss: float, where: Callable[[Any], bool] = always
-) -> Callable[[Sequence[Point]], Finding | NotTestable]:
-    """Check of the loss over that of a theory, averaged over the points where much is left."""
-
-    def check(points: Sequence[Point]) -> Finding | NotTestable:
-        excess, errors, count = [], [], 0
-        for point in points:
-            if point.replicates < 2 or not where(point.setting):
-                continue
-            values = relative_to(theory, point)
-            if np.isfinite(values).all() and point.mean(theory) > least_loss:
-                excess.append(values.mean())
-                errors.append(values.std(ddof=1) / values.size**0.5)
-                count = max(count, values.size)
-        if not excess:
-            return NotTestable(
-                f"no point with two replicates has a loss above {least_loss} left by this theory"
-                f"{'' if where is always else APART}; lower time"
-            )
-        error = float(np.linalg.norm(errors) / len(errors))
-        words = f"Mean over {len(excess)} points."
-        return Finding(float(np.mean(excess)), 1.0, 0.05 + 2.6 * error, error, count, detail=words)
-
-    return check
+def mean_loss_over(theory: str) -> Callable[[Sequence[Point]], tuple[float, float]]:
+    """Loss over that of a theory, averaged over points."""
+    return lambda points: (float(np.mean([relative_to(theory, p).mean() for p in points])), 1.0)
 
 
-def falling(points: Sequence[Point]) -> list[list[Point]]:
-    """Points of each setting at times between the first and the last escape, three or more."""
-    groups: dict[str, list[Point]] = {}
-    for point in points:
-        shares = np.atleast_1d(point.predicted("captured"))
-        learned = shares[0] > 0.5 and point.predicted("loss") > 2 * point.predicted("width_floor")
-        known = point.replicates > 1 and np.isfinite(point.mean("flow_loss") + point.mean("loss"))
-        if learned and shares[-1] < 0.5 and known:
-            key = str({k: v for k, v in point.parameters.items() if k != "time"})
-            groups.setdefault(key, []).append(point)
-    return [group for group in groups.values() if len(group) >= 3]
+def much_left(theory: str, least: float) -> Callable[[Point], bool]:
+    """Whether a theory leaves a loss above a value."""
+    return lambda point: bool(
+        np.isfinite(relative_to(theory, point)).all() and point.mean(theory) > least
+    )
 
 
-def slope_weights(x: np.ndarray, variance: np.ndarray) -> np.ndarray:
-    """Weights whose sum with values is the slope of a fitted line."""
-    precision = 1 / variance
-    centred = x - precision @ x / precision.sum()
-    return np.asarray(precision * centred / (precision @ centred**2))
+def flow_loss(point: Point) -> float:
+    """Mean loss of the flow."""
+    return float(point.mean("flow_loss"))
 
 
-def exponent_over_theory(points: Sequence[Point]) -> Finding | NotTestable:
-    """Slope of the loss against time in logarithms, over that of the theory at this size."""
-    groups = falling(points)
-    if not groups:
-        return NotTestable(
-            "no setting has three times between the escape of the first and of the last feature; more "
-            "values of time"
-        )
-    ratios, errors = [], []
-    for group in groups:
-        excess = [relative_to("flow_loss", point) for point in group]
-        scatter = np.array([v.std(ddof=1) / v.size**0.5 / v.mean() for v in excess])
-        # Late points scatter most; few replicates do not know their scatter well.
-        weights = slope_weights(
-            np.log([point.setting.time for point in group]), scatter**2 + np.mean(scatter**2) / 4
-        )
-        expected = weights @ np.log([point.mean("flow_loss") for point in group])
-        measured = expected + weights @ np.log([values.mean() for values in excess])
-        ratios.append(measured / expected)
-        errors.append(np.linalg.norm(weights * scatter) / abs(expected))
-    error = float(np.linalg.norm(errors) / len(errors))
-    return Finding(
-        float(np.mean(ratios)), 1.0, 0.05 + 2.6 * error, error, groups[0][0].replicates,
-        detail=f"Mean over {len(groups)} settings.",
-    )  # fmt: skip
+def loss_from_mean_start(point: Point) -> np.ndarray:
+    """Losses without what the loss of the flow scatters by between starts."""
+    return point.values("loss") - point.values("flow_loss") + flow_loss(point)
 
 
-def shares_over_law(points: Sequence[Point]) -> Finding | NotTestable:
+def between_escapes(point: Point) -> bool:
+    """Whether the first feature is learned and the last is not."""
+    shares = np.atleast_1d(point.predicted("captured"))
+    learned = shares[0] > 0.5 and point.predicted("loss") > 2 * point.predicted("width_floor")
+    return bool(learned and shares[-1] < 0.5)
+
+
+def growing(point: Point) -> np.ndarray:
+    """Features that are predicted to be partly captured."""
+    mean = np.atleast_1d(point.predicted("captured"))
+    return np.asarray((mean > 0.05) & (mean < 0.98))
+
+
+def law_known(point: Point) -> bool:
+    """Whether some feature is partly captured, in dimensions enough for the law of starts."""
+    known = point.predicted("coupling") > 0 or point.setting.dimension >= 100
+    return bool(known and growing(point).any())
+
+
+def shares_over_law(points: Sequence[Point]) -> tuple[float, float] | None:
     """Shares of features that are being learned, over their mean over the law of starts."""
-    measured, expected, variance, count = 0.0, 0.0, 0.0, 0
-    for point in points:
-        mean = np.atleast_1d(point.predicted("captured"))
-        growing = (mean > 0.05) & (mean < 0.98)
-        known = point.predicted("coupling") > 0 or point.setting.dimension >= 100
-        if point.replicates < 2 or not known or not growing.any():
-            continue
-        values = point.values("captured")[:, growing].sum(axis=1)
-        measured, expected = measured + values.mean(), expected + mean[growing].sum()
-        variance += values.var(ddof=1) / values.size
-        count = max(count, values.size)
-    if not expected:
-        return NotTestable("no feature is predicted to be partly captured; more values of time")
-    error = float(np.sqrt(variance) / expected)
-    finding = Finding(measured / expected, 1.0, 0.05 + 2.6 * error, error, count)
-    if finding.holds and 2.6 * error > 0.2:
-        return NotTestable("shares scatter by more than 8 % between starts: more replicates")
-    return finding
+    pairs = [(growing(point), point) for point in points]
+    expected = sum(np.atleast_1d(p.predicted("captured"))[k].sum() for k, p in pairs)
+    measured = sum(p.values("captured")[:, k].sum(axis=1).mean() for k, p in pairs)
+    return (float(measured / expected), 1.0) if expected else None
 
 
 # fmt: off
 CLAIMS = (
-    Claim(
+    Estimate(
         "sgd-follows-flow",
         "The loss of online gradient descent is, on average over times, that of the flow of all overlaps "
         "from the same start.",
-        "derived", "A twentieth: noise of the gradient beyond its mean, and finite steps.",
-        loss_over("flow_loss", 0.02), power=0.15,
+        "derived", within=0.05, because="5 %: noise of the gradient beyond its mean, and finite steps.",
+        estimate=mean_loss_over("flow_loss"), where=much_left("flow_loss", 0.02), power=0.15,
+        missing="no point has a loss above 0.02 left by this theory; lower time",
     ),
-    Claim(
+    Estimate(
         "loss-of-independent-features",
         "While the first features emerge, the loss is that of features learned independently, from the "
         "same start.",
-        PAPER, "A twentieth: features share students, of relative order log(m)/d.",
-        loss_over("ode_loss", 0.1, independent), power=0.15,
+        PAPER, within=0.05, because="5 %: features share students, of relative order log(m)/d.",
+        estimate=mean_loss_over("ode_loss"), power=0.15,
+        where=lambda point: independent(point.setting) and much_left("ode_loss", 0.1)(point),
+        missing=f"no point has a loss above 0.1 left by this theory{APART}; lower time",
     ),
     Agreement(
         "escape-times",
@@ -160,15 +116,21 @@ CLAIMS = (
         where=lambda cell: independent(cell.setting), power=0.15,
         missing=f"no feature is learned in every replicate{APART}; raise time",
     ),
-    Claim(
+    Estimate(
         "law-of-starts",
         "Shares of features between nothing and all are, on average, those of the law of random starts.",
-        "derived", "A twentieth; starts scatter.", shares_over_law, power=0.3,
+        "derived", within=0.05, because="5 %: students that share a feature.",
+        estimate=shares_over_law, where=law_known, power=0.3,
+        missing="no feature is predicted to be partly captured; more values of time",
     ),
-    Claim(
+    Slope(
         "exponent-of-the-loss",
         "Between the first and the last escape the loss falls against time with the exponent of the "
         "theory at this number of features.",
-        PAPER, "A twentieth.", exponent_over_theory, power=0.2,
+        PAPER, metric=loss_from_mean_start, expected=flow_loss, along="time", span=1.0,
+        within=0.05, relative=True, because="5 %: noise of the gradient.", where=between_escapes,
+        power=0.2,
+        missing="no setting has three times between the escape of the first and of the last feature; "
+        "more values of time",
     ),
 )

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 
 from solvable.frame.agreement import Agreement, Cell, overlap_scatter
-from solvable.frame.claims import Claim, Finding, NotTestable, worst
+from solvable.frame.estimates import Slope
 from solvable.frame.points import Point
 
 PAPER = "arXiv:2602.05846"
@@ -51,50 +51,13 @@ def readout_of(kind: str, *, passes: int) -> Callable[[Cell], bool]:
     return lambda cell: cell.setting.readout == kind and cell.setting.deflation == passes - 1
 
 
-def error_slopes(points: Sequence[Point]) -> Finding | NotTestable:
-    """Slope of the subspace error over the power-law regime, against theory at as many features."""
-    groups: dict[tuple[object, ...], list[Point]] = {}
-    for point in points:
-        setting = point.setting
-        thresholds = np.asarray(point.predicted("threshold_ratio"), dtype=float)
-        finite = thresholds[np.isfinite(thresholds)]
-        # The regime ends where the last feature is found.
-        inside = finite.size and 3 * finite[0] <= setting.sample_ratio <= 2 * finite[-1]
-        if inside and setting.decay > 0.5 and not setting.deflation:
-            key = tuple(v for name, v in setting if name not in ("sample_ratio", "test_samples"))
-            groups.setdefault(key, []).append(point)
-    findings = [
-        slope
-        for group in groups.values()
-        if len(group) > 2 and (slope := _slope(group)) is not None
-    ]
-    if not findings:
-        return NotTestable(
-            "fewer than three sizes of a curve lie between three times the first threshold and the "
-            "last; run with --preset scaling"
-        )
-    return worst(findings)
-
-
-def _slope(group: Sequence[Point]) -> Finding | None:
-    x = np.log([point.setting.sample_ratio for point in group])
-    if np.ptp(x) < np.log(3.9):
-        return None
-    weights = (x - x.mean()) / np.sum((x - x.mean()) ** 2)
-    measured = np.array([float(point.mean("subspace_error")) for point in group])
-    expected = np.array([float(point.predicted("subspace_error")) for point in group])
-    if group[0].replicates > 1:
-        errors = np.array([float(point.standard_error("subspace_error")) for point in group])
-        error = float(np.linalg.norm(weights * errors / measured))
-    else:
-        error = 0.02
-    setting = group[0].setting
-    return Finding(
-        float(weights @ np.log(measured)), float(weights @ np.log(expected)), 0.03 + 3 * error,
-        error, group[0].replicates,
-        detail=f"Decay {setting.decay:g}, link {setting.link}, n/d from {np.exp(x.min()):.3g} to "
-        f"{np.exp(x.max()):.3g}.",
-    )  # fmt: skip
+def between_thresholds(point: Point) -> bool:
+    """Whether the error falls as a power: above the first threshold, and until the last feature."""
+    setting = point.setting
+    thresholds = np.asarray(point.predicted("threshold_ratio"), dtype=float)
+    finite = thresholds[np.isfinite(thresholds)]
+    inside = finite.size and 3 * finite[0] <= setting.sample_ratio <= 2 * finite[-1]
+    return bool(inside and setting.decay > 0.5 and not setting.deflation)
 
 
 # fmt: off
@@ -139,12 +102,15 @@ CLAIMS = (
         "subspace_error", f"{PAPER}; finite size derived", within=0.05, relative=True,
         because="5 %: features near their threshold.", power=0.15,
     ),
-    Claim(
+    Slope(
         "error-exponent",
         "Between the first and the last threshold the error falls with the predicted power of n.",
         f"{PAPER}, theorems 3.2 and 3.6; prefactors and finite p derived",
-        "0.03 for the features near their threshold, and three standard errors.",
-        error_slopes, power=0.15,
+        metric="subspace_error", along="sample_ratio", ignore=("test_samples",), span=3.9,
+        within=0.03, because="0.03 for the features near their threshold.",
+        where=between_thresholds, power=0.15,
+        missing="fewer than three sizes of a curve lie between three times the first threshold and the "
+        "last; run with --preset scaling",
     ),
     Agreement(
         "risk-monomials",

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from solvable.frame.agreement import Agreement, Cell, overlap_scatter
-from solvable.frame.claims import Claim, Finding, NotTestable, worst
+from solvable.frame.estimates import Estimate
 from solvable.frame.points import Point
 
 PAPER = "arXiv:2603.17896, section 4"
@@ -60,40 +60,25 @@ def mean_eigenvalue(point: Point) -> np.ndarray | None:
     return np.asarray(values.mean(axis=1))
 
 
-def growth_with_directions(points: Sequence[Point]) -> Finding | NotTestable:
+def found_by_best_map(point: Point) -> bool:
+    """Whether the overlap of the best map shows its threshold."""
+    best = point.setting.label_map == "optimal"
+    return best and 0.4 < float(point.predicted("single_overlap")) < 0.95
+
+
+def growth_with_directions(points: Sequence[Point]) -> tuple[float, float] | None:
     """Exponent of the threshold in the number of directions, from overlaps beyond it."""
-    groups: dict[str, dict[int, list[tuple[float, float]]]] = {}
-    exponents = {}
-    for point in points:
-        if point.refused or point.setting.label_map != "optimal" or point.replicates < 2:
-            continue
-        if not (0.4 < float(point.predicted("single_overlap")) < 0.95):
-            continue
-        own = dict(point.parameters)
-        own.pop("sample_ratio")
-        p = int(own.pop("directions"))
-        values = np.log(thresholds_measured(point))
-        key = repr(sorted(own.items()))
-        error = float(values.std(ddof=1) / np.sqrt(values.size))
-        groups.setdefault(key, {}).setdefault(p, []).append((float(values.mean()), error))
-        exponents[key] = float(point.predicted("exponent"))
-    findings = []
-    for key, by_number in groups.items():
-        numbers = sorted(by_number)
-        if numbers[-1] < 4 * numbers[0]:
-            continue
-        ends = [np.array(by_number[p]) for p in (numbers[0], numbers[-1])]
-        run = np.log(numbers[-1] / numbers[0])
-        slope = float((ends[1][:, 0].mean() - ends[0][:, 0].mean()) / run)
-        error = float(np.sqrt(sum((end[:, 1] ** 2).sum() / len(end) ** 2 for end in ends)) / run)
-        within = 0.08 * exponents[key] + 2.6 * error
-        findings.append(Finding(slope, exponents[key], within, error, detail=f"At p = {numbers}."))
-    if not findings:
-        return NotTestable(
-            "no curves of the best map are alike but for their directions, four times as many in one, "
-            "with overlaps of 0.4 to 0.95; run the preset quick"
+    numbers = sorted({point.setting.directions for point in points})
+    if numbers[-1] < 4 * numbers[0]:
+        return None
+    fewest, most = (
+        np.mean(
+            [np.log(thresholds_measured(p)).mean() for p in points if p.setting.directions == n]
         )
-    return worst(findings)
+        for n in (numbers[0], numbers[-1])
+    )
+    slope = (most - fewest) / np.log(numbers[-1] / numbers[0])
+    return float(slope), float(points[-1].predicted("exponent"))
 
 
 # fmt: off
@@ -132,10 +117,13 @@ CLAIMS = (
         missing="no four directions of an even link have an overlap of 0.4 to 0.95 by the best map; set "
         "label_map=optimal",
     ),
-    Claim(
+    Estimate(
         "growth-with-directions",
         "Samples that tell directions apart grow as the noise sensitivity exponent says, p^beta.",
-        PAPER, "8 %: thresholds of few directions are below their leading order.",
-        growth_with_directions, power=0.3,
+        PAPER, estimate=growth_with_directions, apart=("sample_ratio", "directions"),
+        where=found_by_best_map, within=0.08, relative=True,
+        because="8 %: thresholds of few directions are below their leading order.", power=0.3,
+        missing="no curves of the best map are alike but for their directions, four times as many in "
+        "one, with overlaps of 0.4 to 0.95; run the preset quick",
     ),
 )

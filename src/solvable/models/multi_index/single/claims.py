@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-
-import numpy as np
+from collections.abc import Callable
+from math import inf
 
 from solvable.frame.agreement import Agreement, Cell, overlap_scatter
-from solvable.frame.claims import Claim, Finding, NotTestable
+from solvable.frame.estimates import Contrast, Lead
 from solvable.frame.points import Point
 
 SPECTRAL = "arXiv:2502.01583, arXiv:1702.06435; finite dimension derived"
@@ -45,82 +44,15 @@ def in_the_gap(cell: Cell) -> bool:
     )
 
 
-def rivals(points: Sequence[Point], better: str, worse: str) -> list[tuple[Point, Point]]:
-    """Pairs of points that differ in the estimator alone, both measured in every replicate."""
-    groups: dict[tuple[str, ...], dict[str, Point]] = {}
-    for point in points:
-        key = tuple(str(v) for name, v in point.parameters.items() if name != "estimator")
-        groups.setdefault(key, {})[str(point.parameters["estimator"])] = point
-    both = [
-        (group[better], group[worse]) for group in groups.values() if {better, worse} <= set(group)
-    ]
-    return [
-        pair
-        for pair in both
-        if all(
-            p.replicates > 1
-            and np.isfinite(p.values("squared_overlap")).all()
-            and not p.setting.linear
-            for p in pair
-        )
-    ]
+def curved(point: Point) -> bool:
+    """Whether labels do not show the sign of the direction."""
+    return not point.setting.linear
 
 
-def mean_lead(better: str, worse: str) -> Callable[[Sequence[Point]], Finding | NotTestable]:
-    """Check of the mean lead of an estimator over another where a lead of 0.03 is predicted."""
-
-    def check(points: Sequence[Point]) -> Finding | NotTestable:
-        name = "squared_overlap"
-        leads = [
-            (a, b)
-            for a, b in rivals(points, better, worse)
-            if float(a.predicted(name) - b.predicted(name)) > 0.03
-        ]
-        if not leads:
-            return NotTestable(
-                f"no setting has both estimators {better} and {worse}, two replicates and a predicted "
-                "lead of 0.03; run with --preset quick"
-            )
-        count = len(leads)
-        measured = sum(float(a.mean(name) - b.mean(name)) for a, b in leads) / count
-        expected = sum(float(a.predicted(name) - b.predicted(name)) for a, b in leads) / count
-        errors = [float(p.standard_error(name)) for pair in leads for p in pair]
-        error = float(np.linalg.norm(errors)) / count
-        within = 0.25 * expected + 2.6 * error
-        if 2.6 * error > 0.5 * expected:
-            return NotTestable(f"the lead scatters by {error:.2g}: more replicates")
-        return Finding(measured, expected, within, error, leads[0][0].replicates)
-
-    return check
-
-
-def contrast(points: Sequence[Point]) -> Finding | NotTestable:
-    """Mean overlap of the best map and message passing above twice the threshold, less that below it."""
-    name = "squared_overlap"
-    below: list[Point] = []
-    above: list[Point] = []
-    for point in points:
-        if point.parameters["estimator"] not in ("optimal", "amp") or point.setting.linear:
-            continue
-        ratio = point.setting.sample_ratio / float(point.predicted("threshold_ratio"))
-        if np.isfinite(point.values(name)).all() and not 0.7 < ratio < 2:
-            (above if ratio > 1 else below).append(point)
-    if not (below and above) or below[0].replicates < 2:
-        return NotTestable(
-            "no points of the estimators optimal or amp below 0.7 and above 2 thresholds; widen "
-            "sample_ratio"
-        )
-
-    def mean(which: Sequence[Point], of_point: Callable[[Point], float]) -> float:
-        return float(np.mean([of_point(point) for point in which]))
-
-    measured, expected = (
-        mean(above, function) - mean(below, function)
-        for function in (lambda p: float(p.mean(name)), lambda p: float(p.predicted(name)))
-    )
-    errors = [float(p.standard_error(name)) / len(side) for side in (below, above) for p in side]
-    error = float(np.linalg.norm(errors))
-    return Finding(measured, expected, 0.03 + 2.6 * error, error, below[0].replicates)
+NO_PAIR = (
+    "no setting has both estimators {} and {} with a predicted lead of 0.03; run with "
+    "--preset quick"
+)
 
 
 # fmt: off
@@ -184,20 +116,30 @@ CLAIMS = (
         where=lambda cell: of("lamp")(cell) and cell.setting.samples >= 200,
         missing="no point of the estimator lamp has 200 samples; raise sample_ratio",
     ),
-    Claim(
+    Contrast(
         "nothing-below-threshold",
         "Below 0.7 thresholds next to nothing is found, beyond two thresholds what is predicted.",
-        PASSING, "0.03 for what is found by chance at a finite dimension.", contrast,
+        PASSING, metric="squared_overlap", across="threshold_ratio", along="sample_ratio",
+        below=(0.0, 0.7), above=(2.0, inf), within=0.03,
+        because="0.03 for what is found by chance at a finite dimension.",
+        where=lambda p: p.setting.estimator in ("optimal", "amp") and not p.setting.linear,
+        missing="no points of the estimators optimal or amp below 0.7 and above 2 thresholds; widen "
+        "sample_ratio",
     ),
-    Claim(
+    Lead(
         "best-map-beats-linearised-message-passing",
         "Both have one threshold, but the best label map has the larger overlap beyond it.",
-        "derived (note eqs. 3.4, 3.5)", "A quarter of the lead.", mean_lead("optimal", "lamp"), power=0.5,
+        "derived (note eqs. 3.4, 3.5)", metric="squared_overlap", of={"estimator": "optimal"},
+        over={"estimator": "lamp"}, least=0.03, within=0.25, relative=True,
+        because="A quarter of the lead.", where=curved, power=0.5,
+        missing=NO_PAIR.format("optimal", "lamp"),
     ),
-    Claim(
+    Lead(
         "message-passing-beats-best-map",
         "Message passing that starts from the best label map goes beyond it.",
-        PASSING, "A quarter of the lead.", mean_lead("amp", "optimal"), power=0.5,
+        PASSING, metric="squared_overlap", of={"estimator": "amp"}, over={"estimator": "optimal"},
+        least=0.03, within=0.25, relative=True, because="A quarter of the lead.", where=curved,
+        power=0.5, missing=NO_PAIR.format("amp", "optimal"),
     ),
     Agreement(
         "information-without-algorithm",

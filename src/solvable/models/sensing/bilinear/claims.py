@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from math import inf
 
 import numpy as np
 
 from solvable.frame.agreement import Agreement, Cell
-from solvable.frame.claims import Claim, Finding, NotTestable
+from solvable.frame.estimates import Contrast
 from solvable.frame.points import Point
 
 SOURCE = "arXiv:2410.18858, arXiv:2503.14121"
@@ -50,37 +51,12 @@ def testable(cell: Cell) -> bool:
     return bool(cell.setting.samples >= 100 and cell.expected > 0.01)
 
 
-def recovery(points: Sequence[Point]) -> Finding | NotTestable:
-    """Mean error without noise below recovery, less that between it and the nuclear norm's."""
-    below, between = [], []
-    for point in points:
-        known = np.isfinite(point.values("matrix_error")).all()
-        if not known or point.setting.noise > 0 or point.replicates < 2:
-            continue
-        ratio = point.setting.sample_ratio / float(point.predicted("recovery_ratio"))
-        error = float(point.predicted("matrix_error"))
-        if ratio < 1 and error > 0.1:
-            below.append(point)
-        if ratio > 1.1 and point.setting.sample_ratio < float(
-            point.predicted("nuclear_norm_ratio")
-        ):
-            between.append(point)
-    if not (below and between):
-        return NotTestable(
-            "no points without noise below recovery_ratio and between it and nuclear_norm_ratio, of two "
-            "replicates each; set noise=0 and vary sample_ratio"
-        )
-
-    sides = [[MATRIX(point) for point in side] for side in (below, between)]
-    measured = float(np.subtract(*[np.mean([v.mean() for v in side]) for side in sides]))
-    expected = float(
-        np.subtract(
-            *[np.mean([p.predicted("matrix_error") for p in side]) for side in (below, between)]
-        )
-    )
-    errors = [v.std(ddof=1) / v.size**0.5 / len(side) for side in sides for v in side]
-    error = float(np.linalg.norm(errors))
-    return Finding(measured, expected, 0.03 * expected + 2.6 * error, error, below[0].replicates)
+def below_or_between(point: Point) -> bool:
+    """Whether without noise something is left below recovery, or the nuclear norm is yet to come."""
+    left = float(point.predicted("matrix_error")) > 0.1
+    before = point.setting.sample_ratio < float(point.predicted("nuclear_norm_ratio"))
+    below = point.setting.sample_ratio < float(point.predicted("recovery_ratio"))
+    return point.setting.noise == 0 and (left if below else before)
 
 
 # fmt: off
@@ -117,10 +93,14 @@ CLAIMS = (
         where=lambda cell: cell.expected > 0.1 and cell.setting.samples >= 100,
         missing="no point has a predicted gain of 0.1; lower rank_ratio",
     ),
-    Claim(
+    Contrast(
         "recovery-before-the-nuclear-norm",
         "Without noise the matrix is found exactly from fewer samples than the nuclear norm needs, and "
         "not from fewer than its degrees of freedom.",
-        "arXiv:2410.18858", "3 % of the difference, and scatter.", recovery,
+        "arXiv:2410.18858", metric=MATRIX, expected="matrix_error", across="recovery_ratio",
+        along="sample_ratio", below=(0.0, 1.0), above=(1.1, inf), where=below_or_between,
+        within=0.03, relative=True, because="3 % of the difference.",
+        missing="no points without noise below recovery_ratio and between it and nuclear_norm_ratio; set "
+        "noise=0 and vary sample_ratio",
     ),
 )

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 
 from solvable.frame.agreement import Agreement, Cell
-from solvable.frame.claims import Claim, Finding, NotTestable
+from solvable.frame.estimates import Contrast, Lead
 from solvable.frame.points import Point
 from solvable.models.sensing.matrix.predict import at_dimension
 
@@ -39,54 +39,16 @@ def of(estimator: str) -> Callable[[Cell], bool]:
     return lambda cell: cell.setting.estimator == estimator and at_size(cell)
 
 
-def recovery(points: Sequence[Point]) -> Finding | NotTestable:
-    """Fall of the error across recovery without noise, of samples on which message passing settled."""
-    name = "matrix_error"
-    sides: dict[bool, list[Point]] = {False: [], True: []}
-    for point in points:
-        told = point.setting.noise == 0 and not point.refused
-        if told and np.isfinite(point.values(name)).sum() * 2 >= max(point.replicates, 4):
-            place = point.setting.ratio / float(point.predicted("recovery_ratio"))
-            if not 0.85 < place < 1.15:
-                sides[place > 1].append(point)
-    if not (sides[False] and sides[True]):
-        return NotTestable(
-            "no points without noise on both sides of the recovery threshold; run with --preset recovery"
-        )
-    means, theory, squares = [], [], 0.0
-    for side in sides.values():
-        values = [point.values(name)[np.isfinite(point.values(name))] for point in side]
-        means.append(np.mean([one.mean() for one in values]))
-        theory.append(np.mean([float(point.predicted(name)) for point in side]))
-        squares += sum(one.var(ddof=1) / one.size for one in values) / len(side) ** 2
-    measured, expected = float(means[0] - means[1]), float(theory[0] - theory[1])
-    error = float(np.sqrt(squares))
-    return Finding(
-        measured, expected, 0.1 * expected + 2.6 * error, error, sides[False][0].replicates
-    )
+def settled_errors(point: Point) -> np.ndarray:
+    """Errors of the replicates on which message passing settled."""
+    values = point.values("matrix_error")
+    return np.asarray(values[np.isfinite(values)])
 
 
-def lead(points: Sequence[Point]) -> Finding | NotTestable:
-    """Mean lead of the Bayesian over the nuclear norm at the same setting."""
-    groups: dict[tuple[str, ...], dict[str, Point]] = {}
-    for point in points:
-        key = tuple(str(v) for name, v in point.parameters.items() if name != "estimator")
-        if np.isfinite(point.values("matrix_error")).all() and not point.refused:
-            groups.setdefault(key, {})[str(point.parameters["estimator"])] = point
-    pairs = [(g["bayes"], g["nuclear-norm"]) for g in groups.values() if len(g) == 2]
-    pairs = [(a, b) for a, b in pairs if a.replicates > 1]
-    if not pairs:
-        return NotTestable(
-            "no setting has both estimators and two replicates; set estimator to both"
-        )
-    name, count = "matrix_error", len(pairs)
-    measured = sum(float(b.mean(name) - a.mean(name)) for a, b in pairs) / count
-    expected = sum(float(b.predicted(name) - a.predicted(name)) for a, b in pairs) / count
-    errors = [float(p.standard_error(name)) for pair in pairs for p in pair]
-    error = float(np.linalg.norm(errors)) / count
-    if 2.6 * error > 0.5 * expected:
-        return NotTestable(f"the lead scatters by {error:.2g}: more replicates")
-    return Finding(measured, expected, 0.2 * expected + 2.6 * error, error, pairs[0][0].replicates)
+def quiet_and_settled(point: Point) -> bool:
+    """Whether there is no noise, and message passing settled on half of the replicates."""
+    enough = 2 * settled_errors(point).size >= max(point.replicates, 4)
+    return bool(point.setting.noise == 0 and enough)
 
 
 # fmt: off
@@ -135,15 +97,19 @@ CLAIMS = (
         because="Five per cent, half of what 1/d adds to the error, and the scatter of few eigenvalues.",
         where=at_size, missing="needs dimension 32 and a first order in 1/d below 0.3",
     ),
-    Claim(
+    Contrast(
         "recovery-without-noise",
         "Without noise the error is that of the theory below the recovery threshold, and nothing beyond.",
-        SENSING, "A tenth of the fall.", recovery, power=0.3,
+        SENSING, metric=settled_errors, expected="matrix_error", across="recovery_ratio", along="ratio",
+        within=0.1, relative=True, because="A tenth of the fall.", where=quiet_and_settled, power=0.3,
+        missing="no points without noise on both sides of the recovery threshold; run with --preset "
+        "recovery",
     ),
-    Claim(
-        "bayes-beats-nuclear-norm",
-        "To know the spectrum is worth what the two theories differ by.",
-        "derived", "A fifth of the lead.", lead, power=0.5,
+    Lead(
+        "bayes-beats-nuclear-norm", "Knowing the spectrum lowers the error by the predicted amount.",
+        "derived", metric="matrix_error", of={"estimator": "bayes"}, over={"estimator": "nuclear-norm"},
+        within=0.2, relative=True, because="A fifth of the lead.", power=0.5,
+        missing="no setting has both estimators; set estimator to both",
     ),
 )
 # fmt: on

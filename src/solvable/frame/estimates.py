@@ -1,0 +1,399 @@
+"""Claims about numbers that several points give together: contrasts, leads, slopes, other estimates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from solvable.errors import InvalidParameter
+from solvable.frame.claims import Finding, NotTestable, Verdict, verdict_of
+from solvable.frame.points import Point
+from solvable.frame.statistics import SPREAD, jackknife_errors
+
+Number = Callable[[Point], Any]
+"""Function of a point that gives one number, or one for each replicate."""
+
+
+@dataclass(frozen=True)
+class PointsClaim:
+    r"""A claim about one number per group of points, as one row; the base of the rows below.
+
+    A row says which points form a group and how their numbers are combined. Measured is the number
+    from the means over replicates, expected the same number from predictions. The standard error is
+    the jackknife over replicates, point by point. The claim holds if :math:`|m-e|\le w+q\,s` in
+    every group, with the Student quantile :math:`q` of Welch's degrees of freedom at which a right
+    theory fails in one of a hundred claims; where :math:`q\,s>2w` the group is not testable.
+
+    Parameters
+    ----------
+    name : str
+        Short identifier, words joined by hyphens.
+    statement : str
+        The claim in one sentence.
+    source : str
+        Where it comes from.
+    within : float
+        Stated tolerance above 0; times the modulus of the expected number if ``relative``.
+    because : str
+        Why the tolerance is what it is.
+    relative : bool
+        Whether the tolerance is relative.
+    where : callable, optional
+        ``where(point) -> bool``: points that enter.
+    missing : str
+        What would make the claim testable where no group is complete.
+    power : float
+        Relative error of the prediction that this claim is meant to notice.
+
+    Raises
+    ------
+    InvalidParameter
+        If the tolerance is not above 0.
+    """
+
+    name: str
+    statement: str
+    source: str
+    _: KW_ONLY
+    within: float
+    because: str
+    relative: bool = False
+    where: Callable[[Point], bool] | None = None
+    missing: str = "no group of points makes the claim"
+    power: float = 0.1
+
+    def __post_init__(self) -> None:
+        if not self.within > 0:
+            raise InvalidParameter(
+                f"within of claim {self.name!r} is {self.within}; allowed: a number above 0. A "
+                "tolerance of 0 is all statistics, which no number of replicates can test."
+            )
+
+    @property
+    def tolerance_reason(self) -> str:
+        """Why the tolerance is what it is, statistics included."""
+        return f"{self.because} Beyond it, what replicates scatter by in one of a hundred claims."
+
+    def groups(self, points: Sequence[Point]) -> list[list[Point]]:
+        """Points that give one number together; here all of them."""
+        return [list(points)]
+
+    def combined(self, group: Sequence[Point]) -> tuple[float, float] | None:
+        """Measured and expected number of a group; None where it gives none."""
+        raise NotImplementedError
+
+    def check(self, points: Sequence[Point]) -> Finding | NotTestable:
+        """Judge the group that is closest to failing."""
+        chosen = [p for p in points if not p.refused and (self.where is None or self.where(p))]
+        groups, numbers = [], []
+        for group in self.groups(chosen):
+            pair = self.combined(group)
+            if pair is not None and np.isfinite(pair).all():
+                groups.append(group)
+                numbers.append(pair)
+        if not groups:
+            return NotTestable(self.missing)
+        measured, expected = (np.array(column) for column in zip(*numbers, strict=True))
+        within = self.within * (np.abs(expected) if self.relative else np.ones(len(groups)))
+        errors = [jackknife_errors(self._without_one(group)) for group in groups]
+        allowance = np.array([e.allowance(2 * len(groups)) for e in errors])
+        deviation = np.abs(measured - expected)
+        # What is too noisy to hold may fail.
+        judged = (allowance <= SPREAD * within) | (deviation > within + allowance)
+        if not judged.any():
+            return NotTestable(self._more_replicates(groups, errors, within))
+        margin = np.where(judged, deviation / (within + allowance), -np.inf)
+        worst = int(np.argmax(margin))
+        return Finding(
+            float(measured[worst]), float(expected[worst]), float((within + allowance)[worst]),
+            errors[worst].standard_error, min(p.replicates for p in groups[worst]),
+            detail=self._detail(groups, worst, judged),
+        )  # fmt: skip
+
+    def verdict(self, points: Sequence[Point]) -> Verdict:
+        """Evaluate the claim on the points of a study."""
+        return verdict_of(self, self.check(points))
+
+    def _without_one(self, group: Sequence[Point]) -> list[np.ndarray]:
+        """Measured number without each replicate in turn, one array for each point."""
+        rows = []
+        for k, point in enumerate(group):
+            if point.replicates < 2:
+                rows.append(np.full(1, np.nan))
+                continue
+            left = []
+            for r in range(point.replicates):
+                metrics = [m for s, m in enumerate(point.metrics) if s != r]
+                changed = [*group[:k], replace(point, metrics=metrics), *group[k + 1 :]]
+                pair = self.combined(changed)
+                left.append(np.nan if pair is None else pair[0])
+            rows.append(np.array(left))
+        return rows
+
+    def _more_replicates(
+        self, groups: Sequence[Sequence[Point]], errors: Sequence[Any], within: np.ndarray
+    ) -> str:
+        if not any(np.isfinite(error.standard_error) for error in errors):
+            return "one replicate does not show its scatter: run at least 1 more replicate"
+        # The quietest group is so by chance: the middle one is typical.
+        ratio = np.array([e.allowance(2 * len(groups)) for e in errors]) / within
+        middle = int(np.argsort(ratio)[ratio.size // 2])
+        replicates = min(point.replicates for point in groups[middle])
+        needed = errors[middle].replicates_needed(
+            SPREAD * float(within[middle]), 2 * len(groups), replicates
+        )
+        more = max(1, needed - replicates)
+        return (
+            f"too noisy for a tolerance of {within[middle]:.2g}: run at least {more} more "
+            f"replicate{'s' if more > 1 else ''}"
+        )
+
+    def _detail(self, groups: Sequence[Sequence[Point]], worst: int, judged: np.ndarray) -> str:
+        count = len(groups[worst])
+        points = f"{count} point{'s' if count > 1 else ''}"
+        if len(groups) == 1:
+            return f"From {points}."
+        firsts = [group[0].parameters for group in groups]
+        names = [n for n in firsts[0] if len({str(first.get(n)) for first in firsts}) > 1]
+        words = ", ".join(f"{name} = {firsts[worst][name]}" for name in names)
+        text = f"Closest to failing of {len(groups)}: {words}, {points}."
+        if not judged.all():
+            text += f" {int((~judged).sum())} scatter too much to be judged."
+        return text
+
+
+def grouped_but(points: Sequence[Point], apart: Sequence[str]) -> list[list[Point]]:
+    """Group points that are equal in all parameters but some."""
+    groups: dict[tuple[str, ...], list[Point]] = {}
+    for point in points:
+        key = tuple(str(v) for name, v in point.parameters.items() if name not in apart)
+        groups.setdefault(key, []).append(point)
+    return list(groups.values())
+
+
+def number_of(
+    metric: str | Number, expected: str | Number | None
+) -> Callable[[Point], tuple[float, float]]:
+    """Mean of a metric of a point, and what is expected of it; NaN where not known."""
+    source = metric if expected is None else expected
+
+    def number(point: Point) -> tuple[float, float]:
+        if callable(metric):
+            values = np.asarray(metric(point), dtype=float)
+        elif all(metric in metrics for metrics in point.metrics):
+            values = point.values(metric)
+        else:
+            return np.nan, np.nan
+        if callable(source):
+            theory = float(source(point))
+        else:
+            known = source in point.prediction
+            theory = float(point.predicted(source)) if known else np.nan
+        return float(values.mean()) if values.size else np.nan, theory
+
+    return number
+
+
+@dataclass(frozen=True)
+class Estimate(PointsClaim):
+    """A claim about a number that a function computes from the points of a group.
+
+    Parameters
+    ----------
+    estimate : callable
+        ``estimate(points) -> (measured, expected) or None``. It is called again without each replicate
+        in turn, so choices that depend on measured values belong into ``where``.
+    apart : tuple of str
+        Parameters in which the points of one group differ; () for one group of all points.
+    fewest : int
+        Points that a group needs.
+    """
+
+    estimate: Callable[[Sequence[Point]], tuple[float, float] | None] = field(kw_only=True)
+    apart: tuple[str, ...] = field(default=(), kw_only=True)
+    fewest: int = field(default=1, kw_only=True)
+
+    def groups(self, points: Sequence[Point]) -> list[list[Point]]:
+        """Points that are equal in all other parameters."""
+        groups = grouped_but(points, self.apart) if self.apart else [list(points)]
+        return [group for group in groups if len(group) >= self.fewest]
+
+    def combined(self, group: Sequence[Point]) -> tuple[float, float] | None:
+        """What the function makes of the group."""
+        return self.estimate(group)
+
+
+@dataclass(frozen=True)
+class MetricClaim(PointsClaim):
+    """A claim about a combination of one metric at several points.
+
+    Parameters
+    ----------
+    metric : str or callable
+        Name of a metric with one number, or ``metric(point)`` giving one number for each replicate.
+    expected : str or callable, optional
+        Name of a predicted quantity or ``expected(point)``; default the prediction of the same name.
+    """
+
+    metric: str | Number = field(kw_only=True)
+    expected: str | Number | None = field(default=None, kw_only=True)
+
+    def number(self, point: Point) -> tuple[float, float]:
+        """Measured mean and expected value at a point."""
+        return number_of(self.metric, self.expected)(point)
+
+    def known(self, points: Sequence[Point]) -> list[Point]:
+        """Points at which both are numbers."""
+        return [point for point in points if np.isfinite(self.number(point)).all()]
+
+
+@dataclass(frozen=True)
+class Contrast(MetricClaim):
+    r"""A claim about the mean of a metric on one side of a threshold, less that on the other.
+
+    Sides are told by :math:`\rho=`value of a parameter over its predicted threshold. The sign is such
+    that the predicted contrast is above 0.
+
+    Parameters
+    ----------
+    across : str
+        Predicted quantity: the threshold.
+    along : str
+        Attribute of the setting that it is a threshold of, such as "sample_ratio".
+    below, above : tuple of float
+        Ranges of :math:`\rho` of the two sides, without their ends.
+
+    Examples
+    --------
+    >>> row = Contrast("recovery", "The error falls at the threshold.", "derived", metric="error",
+    ...     across="threshold_ratio", along="sample_ratio", within=0.1, because="Finite size.")
+    >>> row.check([])
+    NotTestable(reason='no group of points makes the claim')
+    """
+
+    across: str = field(kw_only=True)
+    along: str = field(kw_only=True)
+    below: tuple[float, float] = field(default=(0.0, 0.85), kw_only=True)
+    above: tuple[float, float] = field(default=(1.15, np.inf), kw_only=True)
+
+    def groups(self, points: Sequence[Point]) -> list[list[Point]]:
+        """All points on either side, if there are some on both."""
+        sided = [point for point in self.known(points) if self._side(point)]
+        return [sided] if {self._side(point) for point in sided} == {-1, 1} else []
+
+    def combined(self, group: Sequence[Point]) -> tuple[float, float] | None:
+        """Difference of the means of both sides."""
+        numbers = {
+            side: [self.number(p) for p in group if self._side(p) == side] for side in (-1, 1)
+        }
+        measured, expected = np.mean(numbers[1], axis=0) - np.mean(numbers[-1], axis=0)
+        sign = np.sign(expected)
+        return float(sign * measured), float(sign * expected)
+
+    def _side(self, point: Point) -> int:
+        """-1 below, 1 above, 0 elsewhere."""
+        if point.prediction.get(self.across) is None:
+            return 0
+        place = float(getattr(point.setting, self.along)) / float(point.predicted(self.across))
+        ranges = ((-1, self.below), (1, self.above))
+        return next((side for side, (low, high) in ranges if low < place < high), 0)
+
+
+@dataclass(frozen=True)
+class Lead(MetricClaim):
+    """A claim about the mean lead of one choice over another, at settings that are otherwise equal.
+
+    The sign is such that the predicted mean lead is above 0.
+
+    Parameters
+    ----------
+    of, over : mapping
+        The parameter that is chosen with its two values, such as ``{"estimator": "bayes"}`` and
+        ``{"estimator": "nuclear-norm"}``.
+    least : float
+        Modulus of the predicted lead from which a pair enters.
+    """
+
+    of: Mapping[str, Any] = field(kw_only=True)
+    over: Mapping[str, Any] = field(kw_only=True)
+    least: float = field(default=0.0, kw_only=True)
+
+    def groups(self, points: Sequence[Point]) -> list[list[Point]]:
+        """All pairs as one group: a point of the one choice, then that of the other."""
+        pairs: list[Point] = []
+        for group in grouped_but(self.known(points), tuple(self.of)):
+            sides = [
+                next((p for p in group if p.parameters.items() >= choice.items()), None)
+                for choice in (self.of, self.over)
+            ]
+            one, other = sides
+            if (
+                one is not None
+                and other is not None
+                and abs(self._lead(one, other)[1]) > self.least
+            ):
+                pairs += [one, other]
+        return [pairs] if pairs else []
+
+    def combined(self, group: Sequence[Point]) -> tuple[float, float] | None:
+        """Mean lead over the pairs."""
+        leads = [self._lead(*pair) for pair in zip(group[::2], group[1::2], strict=True)]
+        measured, expected = np.mean(leads, axis=0)
+        sign = np.sign(expected)
+        return float(sign * measured), float(sign * expected)
+
+    def _lead(self, one: Point, other: Point) -> tuple[float, float]:
+        measured, expected = np.subtract(self.number(one), self.number(other))
+        return float(measured), float(expected)
+
+
+@dataclass(frozen=True)
+class Slope(MetricClaim):
+    r"""A claim about the exponent of a metric along a parameter: the slope of its logarithm.
+
+    The slope is that of least squares, :math:`\sum_i w_i\log y_i` with
+    :math:`w_i=(x_i-\bar x)/\sum_j(x_j-\bar x)^2` and :math:`x` the logarithm of the parameter;
+    predictions at the same places have the same weights.
+
+    Parameters
+    ----------
+    along : str
+        The parameter.
+    ignore : tuple of str
+        Further parameters in which the points of one curve may differ.
+    fewest : int
+        Points that a curve needs.
+    span : float
+        Factor between the largest and the smallest value of the parameter that it needs.
+    """
+
+    along: str = field(kw_only=True)
+    ignore: tuple[str, ...] = field(default=(), kw_only=True)
+    fewest: int = field(default=3, kw_only=True)
+    span: float = field(default=2.0, kw_only=True)
+
+    def groups(self, points: Sequence[Point]) -> list[list[Point]]:
+        """Curves of points that differ in the parameter alone."""
+        positive = [p for p in self.known(points) if min(self.number(p)) > 0]
+        groups = grouped_but(positive, (self.along, *self.ignore))
+        return [
+            group
+            for group in groups
+            if len(group) >= self.fewest and np.ptp(self._x(group)) >= np.log(0.999 * self.span)
+        ]
+
+    def combined(self, group: Sequence[Point]) -> tuple[float, float] | None:
+        """Slopes of measured and predicted logarithms."""
+        x = self._x(group)
+        weights = (x - x.mean()) / np.sum((x - x.mean()) ** 2)
+        numbers = np.array([self.number(point) for point in group])
+        if not (numbers > 0).all():
+            return None
+        measured, expected = weights @ np.log(numbers)
+        return float(measured), float(expected)
+
+    def _x(self, group: Sequence[Point]) -> np.ndarray:
+        return np.log([float(getattr(point.setting, self.along)) for point in group])
