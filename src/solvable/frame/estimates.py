@@ -16,6 +16,9 @@ from solvable.frame.statistics import SPREAD, jackknife_errors
 Number = Callable[[Point], Any]
 """Function of a point that gives one number, or one for each replicate."""
 
+MOST_BLOCKS = 24
+"""Blocks of replicates of a point that the jackknife leaves out in turn."""
+
 
 @dataclass(frozen=True)
 class PointsClaim:
@@ -119,19 +122,15 @@ class PointsClaim:
 
     def _without_one(self, group: Sequence[Point]) -> list[np.ndarray]:
         """Measured number without each replicate in turn, one array for each point."""
-        rows = []
-        for k, point in enumerate(group):
-            if point.replicates < 2:
-                rows.append(np.full(1, np.nan))
-                continue
-            left = []
-            for r in range(point.replicates):
-                metrics = [m for s, m in enumerate(point.metrics) if s != r]
-                changed = [*group[:k], replace(point, metrics=metrics), *group[k + 1 :]]
-                pair = self.combined(changed)
-                left.append(np.nan if pair is None else pair[0])
-            rows.append(np.array(left))
-        return rows
+        return [
+            np.array([self._changed(group, k, reduced) for reduced in without_blocks(point)])
+            for k, point in enumerate(group)
+        ]
+
+    def _changed(self, group: Sequence[Point], k: int, reduced: Point) -> float:
+        """Measured number with one point replaced; NaN where there is none."""
+        pair = self.combined([*group[:k], reduced, *group[k + 1 :]])
+        return np.nan if pair is None else pair[0]
 
     def _more_replicates(
         self, groups: Sequence[Sequence[Point]], errors: Sequence[Any], within: np.ndarray
@@ -165,6 +164,16 @@ class PointsClaim:
         return text
 
 
+def without_blocks(point: Point) -> list[Point]:
+    """Return the point without each replicate in turn, or without blocks where there are many."""
+    count = point.replicates
+    blocks = np.array_split(np.arange(count), min(count, MOST_BLOCKS)) if count > 1 else []
+    return [
+        replace(point, metrics=[m for r, m in enumerate(point.metrics) if not b[0] <= r <= b[-1]])
+        for b in blocks
+    ]
+
+
 def grouped_but(points: Sequence[Point], apart: Sequence[str]) -> list[list[Point]]:
     """Group points that are equal in all parameters but some."""
     groups: dict[tuple[str, ...], list[Point]] = {}
@@ -172,29 +181,6 @@ def grouped_but(points: Sequence[Point], apart: Sequence[str]) -> list[list[Poin
         key = tuple(str(v) for name, v in point.parameters.items() if name not in apart)
         groups.setdefault(key, []).append(point)
     return list(groups.values())
-
-
-def number_of(
-    metric: str | Number, expected: str | Number | None
-) -> Callable[[Point], tuple[float, float]]:
-    """Mean of a metric of a point, and what is expected of it; NaN where not known."""
-    source = metric if expected is None else expected
-
-    def number(point: Point) -> tuple[float, float]:
-        if callable(metric):
-            values = np.asarray(metric(point), dtype=float)
-        elif all(metric in metrics for metrics in point.metrics):
-            values = point.values(metric)
-        else:
-            return np.nan, np.nan
-        if callable(source):
-            theory = float(source(point))
-        else:
-            known = source in point.prediction
-            theory = float(point.predicted(source)) if known else np.nan
-        return float(values.mean()) if values.size else np.nan, theory
-
-    return number
 
 
 @dataclass(frozen=True)
@@ -241,13 +227,45 @@ class MetricClaim(PointsClaim):
     metric: str | Number = field(kw_only=True)
     expected: str | Number | None = field(default=None, kw_only=True)
 
+    def combine(self, group: Sequence[Point], numbers: np.ndarray) -> tuple[float, float] | None:
+        """Combine numbers of shape (points, 2), measured and expected, into one."""
+        raise NotImplementedError
+
+    def combined(self, group: Sequence[Point]) -> tuple[float, float] | None:
+        """Measured and expected number of a group."""
+        return self.combine(group, np.array([self.number(point) for point in group]))
+
     def number(self, point: Point) -> tuple[float, float]:
-        """Measured mean and expected value at a point."""
-        return number_of(self.metric, self.expected)(point)
+        """Measured mean and expected value at a point; NaN where not known."""
+        source = self.metric if self.expected is None else self.expected
+        if callable(self.metric):
+            values = np.asarray(self.metric(point), dtype=float)
+        elif all(self.metric in metrics for metrics in point.metrics):
+            values = point.values(self.metric)
+        else:
+            return np.nan, np.nan
+        if callable(source):
+            theory = float(source(point))
+        else:
+            theory = float(point.predicted(source)) if source in point.prediction else np.nan
+        return float(values.mean()) if values.size else np.nan, theory
 
     def known(self, points: Sequence[Point]) -> list[Point]:
         """Points at which both are numbers."""
         return [point for point in points if np.isfinite(self.number(point)).all()]
+
+    def _without_one(self, group: Sequence[Point]) -> list[np.ndarray]:
+        numbers = np.array([self.number(point) for point in group])
+        rows = []
+        for k, point in enumerate(group):
+            left = []
+            for reduced in without_blocks(point):
+                changed = numbers.copy()
+                changed[k, 0] = self.number(reduced)[0]
+                pair = self.combine(group, changed)
+                left.append(np.nan if pair is None else pair[0])
+            rows.append(np.array(left))
+        return rows
 
 
 @dataclass(frozen=True)
@@ -284,12 +302,10 @@ class Contrast(MetricClaim):
         sided = [point for point in self.known(points) if self._side(point)]
         return [sided] if {self._side(point) for point in sided} == {-1, 1} else []
 
-    def combined(self, group: Sequence[Point]) -> tuple[float, float] | None:
+    def combine(self, group: Sequence[Point], numbers: np.ndarray) -> tuple[float, float] | None:
         """Difference of the means of both sides."""
-        numbers = {
-            side: [self.number(p) for p in group if self._side(p) == side] for side in (-1, 1)
-        }
-        measured, expected = np.mean(numbers[1], axis=0) - np.mean(numbers[-1], axis=0)
+        side = np.array([self._side(point) for point in group])
+        measured, expected = numbers[side > 0].mean(axis=0) - numbers[side < 0].mean(axis=0)
         sign = np.sign(expected)
         return float(sign * measured), float(sign * expected)
 
@@ -330,24 +346,16 @@ class Lead(MetricClaim):
                 for choice in (self.of, self.over)
             ]
             one, other = sides
-            if (
-                one is not None
-                and other is not None
-                and abs(self._lead(one, other)[1]) > self.least
-            ):
-                pairs += [one, other]
+            if one is not None and other is not None:
+                lead = self.number(one)[1] - self.number(other)[1]
+                pairs += [one, other] if abs(lead) > self.least else []
         return [pairs] if pairs else []
 
-    def combined(self, group: Sequence[Point]) -> tuple[float, float] | None:
+    def combine(self, group: Sequence[Point], numbers: np.ndarray) -> tuple[float, float] | None:
         """Mean lead over the pairs."""
-        leads = [self._lead(*pair) for pair in zip(group[::2], group[1::2], strict=True)]
-        measured, expected = np.mean(leads, axis=0)
+        measured, expected = (numbers[::2] - numbers[1::2]).mean(axis=0)
         sign = np.sign(expected)
         return float(sign * measured), float(sign * expected)
-
-    def _lead(self, one: Point, other: Point) -> tuple[float, float]:
-        measured, expected = np.subtract(self.number(one), self.number(other))
-        return float(measured), float(expected)
 
 
 @dataclass(frozen=True)
@@ -385,11 +393,10 @@ class Slope(MetricClaim):
             if len(group) >= self.fewest and np.ptp(self._x(group)) >= np.log(0.999 * self.span)
         ]
 
-    def combined(self, group: Sequence[Point]) -> tuple[float, float] | None:
+    def combine(self, group: Sequence[Point], numbers: np.ndarray) -> tuple[float, float] | None:
         """Slopes of measured and predicted logarithms."""
         x = self._x(group)
         weights = (x - x.mean()) / np.sum((x - x.mean()) ** 2)
-        numbers = np.array([self.number(point) for point in group])
         if not (numbers > 0).all():
             return None
         measured, expected = weights @ np.log(numbers)

@@ -134,7 +134,7 @@ def jackknife_errors(without_one: Sequence[np.ndarray]) -> EstimateError:
     # v_i = (n - 1) / n sum_r (f_(-r) - mean)^2 (Efron and Stein 1981)
     added = np.array([(v.size - 1) * v.var() for v in without_one])
     degrees = counts - 1.0
-    used = added > 0
+    used = added > 1e-16 * added.sum()  # less is rounding
     if not used.any():
         return EstimateError(0.0, float(degrees.sum()))
     from scipy.special import digamma
@@ -142,7 +142,8 @@ def jackknife_errors(without_one: Sequence[np.ndarray]) -> EstimateError:
     half = degrees[used] / 2
     # E log s^2 = log sigma^2 + digamma(k/2) - log(k/2) with k degrees of freedom
     common = np.exp(np.mean(np.log(added[used]) - digamma(half) + np.log(half)))
-    added = np.where(used, np.maximum(added, common), 0.0)
+    if used.sum() > 1:
+        added = np.where(used, np.maximum(added, common), 0.0)
     # (sum v)^2 / sum(v^2 / k) (Welch and Satterthwaite)
     freedom = added.sum() ** 2 / np.sum(added**2 / degrees)
     return EstimateError(float(np.sqrt(added.sum())), float(freedom))
