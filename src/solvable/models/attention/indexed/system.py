@@ -30,7 +30,7 @@ PRESETS = {
             "activation": ("softmax", "hardmax"),
             "sample_ratio": (0.07, 0.14, 0.3),
         },
-        replicates=8,
+        replicates=10,
     ),
     "paper": Preset(
         "Softmax of two and three tokens, with and without noise, in 140 dimensions; some minutes.",

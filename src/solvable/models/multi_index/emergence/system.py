@@ -33,7 +33,7 @@ PRESETS = {
             "batch": (2400,),
             "time": (1.0, 2.0, 3.0, 4.5, 6.5, 9.0, 13.0),
         },
-        replicates=8,
+        replicates=12,
     ),
     "links": Preset(
         "A bounded link against h_4; a minute.",
