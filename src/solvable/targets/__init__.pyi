@@ -4,7 +4,6 @@ from solvable.models.lofi.target import CHANNELS as CHANNELS
 from solvable.models.lofi.target import GaussianChannel as GaussianChannel
 from solvable.models.lofi.target import label_weights as label_weights
 from solvable.models.multi_index.target import MultiIndexTarget as MultiIndexTarget
-from solvable.models.quadratic.network.target import QuadraticTarget as QuadraticTarget
 from solvable.models.sequential.symmetric import degree_two_energy as degree_two_energy
 from solvable.models.sequential.symmetric import (
     quadratic_index_variance as quadratic_index_variance,

@@ -26,38 +26,18 @@ from solvable.models.multi_index.overlaps import predict_spectral as predict_spe
 from solvable.models.multi_index.recovery import RecoveryStep as RecoveryStep
 from solvable.models.multi_index.recovery import recovery_sequence as recovery_sequence
 from solvable.models.multi_index.recovery import weak_recovery as weak_recovery
-from solvable.models.quadratic.diagonal_theory import DiagonalState as DiagonalState
-from solvable.models.quadratic.diagonal_theory import DiagonalTarget as DiagonalTarget
-from solvable.models.quadratic.diagonal_theory import solve_diagonal as solve_diagonal
-from solvable.models.quadratic.flow_theory import QuadraticFlow as QuadraticFlow
-from solvable.models.quadratic.flow_theory import feature_learning_times as feature_learning_times
-from solvable.models.quadratic.flow_theory import flow_exponent as flow_exponent
-from solvable.models.quadratic.flow_theory import flow_matrix as flow_matrix
-from solvable.models.quadratic.flow_theory import flow_strengths as flow_strengths
-from solvable.models.quadratic.flow_theory import quadratic_flow as quadratic_flow
-from solvable.models.quadratic.flow_theory import width_floor as width_floor
-from solvable.models.quadratic.narrow_theory import NarrowState as NarrowState
+from solvable.models.quadratic.diagonal import solve_diagonal as solve_diagonal
+from solvable.models.quadratic.flow import feature_learning_times as feature_learning_times
+from solvable.models.quadratic.flow import quadratic_flow as quadratic_flow
+from solvable.models.quadratic.flow import width_floor as width_floor
 from solvable.models.quadratic.narrow_theory import solve_narrow as solve_narrow
-from solvable.models.quadratic.network.bayes import BayesOptimalState as BayesOptimalState
-from solvable.models.quadratic.network.bayes import bayes_optimal as bayes_optimal
-from solvable.models.quadratic.network.dilute import DiluteState as DiluteState
-from solvable.models.quadratic.network.dilute import solve_dilute as solve_dilute
-from solvable.models.quadratic.network.dilute import spike_error as spike_error
-from solvable.models.quadratic.network.errors import ErrorDecomposition as ErrorDecomposition
 from solvable.models.quadratic.network.errors import decompose_error as decompose_error
-from solvable.models.quadratic.network.errors import exact_feature_errors as exact_feature_errors
 from solvable.models.quadratic.network.errors import (
     optimal_regularisation as optimal_regularisation,
 )
-from solvable.models.quadratic.network.errors import outlier_error as outlier_error
-from solvable.models.quadratic.network.phase_laws import QuadraticPhase as QuadraticPhase
-from solvable.models.quadratic.network.phases import PhasePoint as PhasePoint
 from solvable.models.quadratic.network.phases import PowerLawPhases as PowerLawPhases
 from solvable.models.quadratic.network.phases import quadratic_phase as quadratic_phase
-from solvable.models.quadratic.network.spectral_phase import SpectralDecision as SpectralDecision
-from solvable.models.quadratic.network.spectral_phase import SpectralPhase as SpectralPhase
 from solvable.models.quadratic.network.spectral_phase import spectral_phase as spectral_phase
-from solvable.models.quadratic.network.theory import QuadraticState as QuadraticState
 from solvable.models.quadratic.network.theory import quadratic_curve as quadratic_curve
 from solvable.models.quadratic.network.theory import solve_quadratic as solve_quadratic
 from solvable.models.quadratic.network.theory import state_at as state_at
@@ -95,16 +75,7 @@ from solvable.models.sequential.scaling import unrecovered_tail as unrecovered_t
 from solvable.models.sequential.scaling import weight_scale as weight_scale
 from solvable.models.sequential.theory import SequentialPrediction as SequentialPrediction
 from solvable.models.sequential.theory import predict_sequential as predict_sequential
-from solvable.models.two_layer_posterior.atoms import AtomicPosterior as AtomicPosterior
-from solvable.models.two_layer_posterior.atoms import atomic_posterior as atomic_posterior
-from solvable.models.two_layer_posterior.constants import Specialisation as Specialisation
 from solvable.models.two_layer_posterior.constants import specialisation as specialisation
-from solvable.models.two_layer_posterior.large_deviation import LargeDeviation as LargeDeviation
-from solvable.models.two_layer_posterior.large_deviation import large_deviation as large_deviation
-from solvable.models.two_layer_posterior.overlap import NeuronOverlap as NeuronOverlap
-from solvable.models.two_layer_posterior.overlap import neuron_overlap as neuron_overlap
-from solvable.models.two_layer_posterior.tail import TailEnergy as TailEnergy
-from solvable.models.two_layer_posterior.tail import tail_energy as tail_energy
 from solvable.spectra.thresholds import InterpolationThreshold as InterpolationThreshold
 from solvable.spectra.thresholds import (
     bayes_perfect_recovery_threshold as bayes_perfect_recovery_threshold,

@@ -7,19 +7,186 @@ chi-squared of width - j + 1 degrees of freedom. That gives the mean course of e
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from pydantic import Field
 
+from solvable.arrays import check_positive
+from solvable.errors import InvalidData, InvalidParameter
 from solvable.frame.agreement import Agreement
 from solvable.frame.curves import Axis
 from solvable.frame.panels import Panel, Trace
 from solvable.frame.points import Metrics, Point
 from solvable.frame.system import Parameters, Preset, Reference, System
-from solvable.models.quadratic.flow_theory import (
-    feature_learning_times,
-    flow_strengths,
-    quadratic_flow,
-)
+
+
+@dataclass(frozen=True, eq=False)
+class QuadraticFlow:
+    """Population flow at a sequence of times."""
+
+    times: np.ndarray
+    risk: np.ndarray  # |Lambda - W W^T|^2 / |Lambda|^2 at each time
+    captured: np.ndarray  # diagonal of W W^T over lambda_j, NaN where that is 0; shape (times, d)
+    strengths: np.ndarray  # lambda_j
+
+
+def flow_matrix(strengths: np.ndarray, weights: np.ndarray, time: float) -> np.ndarray:
+    """Matrix G = W W^T of the population flow at a time: the solution of its Riccati equation."""
+    # W' = (Lambda - W W^T) W, the flow of 2508.03688, has G' = Lambda G + G Lambda - 2 G^2 (derived):
+    #     G(t) = e^(t Lambda) W_0 (I + W_0^T (e^(2 t Lambda) - 1) / Lambda W_0)^-1 W_0^T e^(t Lambda).
+    # With E = ((e^(2 t Lambda) - 1) / Lambda)^(1/2) the growth E W_0 spans more decades than a double
+    # holds. Rows in the order of E and a rotation of the columns make W_0 lower triangular; column k is
+    # divided by its largest entry c_k, and G = D Q_1 Q_1^T D with D = e^(t Lambda) / E and Q_1 the upper
+    # rows of the orthonormal factor of (E W_0 C^-1; C^-1).
+    rates, start = _checked(strengths, weights)
+    if not 0 <= time < np.inf:
+        raise InvalidParameter(f"time is {time}; allowed: a finite number of at least 0.")
+    if time == 0:
+        return np.asarray(start @ start.T)
+    order = np.argsort(-rates, kind="stable")
+    rates = rates[order]
+    triangle = np.linalg.qr(start[order].T)[1].T
+    growth = _log_growth(rates, time)
+    with np.errstate(divide="ignore"):
+        size = growth[:, None] + np.log(np.abs(triangle))
+    scale = np.maximum(size.max(axis=0), 0.0)
+    stacked = np.concatenate([np.sign(triangle) * np.exp(size - scale), np.diag(np.exp(-scale))])
+    upper = np.linalg.qr(stacked)[0][: rates.size]
+    upper = upper * np.exp(rates * time - growth)[:, None]
+    solution = np.empty((rates.size, rates.size))
+    solution[np.ix_(order, order)] = upper @ upper.T
+    return solution
+
+
+def _log_growth(rates: np.ndarray, time: float) -> np.ndarray:
+    """Logarithm of E, without overflow and through a rate of 0."""
+    exponent = 2 * time * rates
+    modulus = np.abs(exponent)
+    # (e^z - 1) / z = e^{max(z, 0)} (1 - e^{-|z|}) / |z|.
+    fraction = np.ones(rates.size)
+    large = modulus > 1e-300
+    fraction[large] = -np.expm1(-modulus[large]) / modulus[large]
+    return np.asarray((np.maximum(exponent, 0.0) + np.log(fraction) + np.log(2 * time)) / 2)
+
+
+def quadratic_flow(strengths: np.ndarray, weights: np.ndarray, times: np.ndarray) -> QuadraticFlow:
+    r"""Risk and captured features of the population flow at many times.
+
+    Parameters
+    ----------
+    strengths : array of shape (d,)
+        :math:`\lambda_j`, of any sign and order; :math:`j^{-a}` in arXiv:2508.03688.
+    weights : array of shape (d, r)
+        :math:`W_0`, for example Gaussian of small variance.
+    times : array of shape (T,)
+        Times, at least 0.
+
+    Returns
+    -------
+    QuadraticFlow
+        Risk over its value at :math:`G=0`, and what is captured of each feature.
+
+    Raises
+    ------
+    InvalidData
+        If an array is not finite, the shapes do not fit or every strength is 0.
+
+    Notes
+    -----
+    Closed solution of the matrix Riccati equation, O(d r (d + r)) for each time. Backed by
+    ``tests/models/quadratic/test_flow.py`` (SciPy's integrator, the scalar logistic law).
+
+    Examples
+    --------
+    >>> flow = quadratic_flow(np.array([1.0, 0.0]), 0.1 * np.eye(2), np.array([0.0, 100.0]))
+    >>> flow.risk.round(4)
+    array([0.9802, 0.    ])
+    """
+    rates, start = _checked(strengths, weights)
+    if not rates.any():
+        raise InvalidData("every strength is 0, so that there is nothing to learn.")
+    moments = np.atleast_1d(np.asarray(times, dtype=np.float64))
+    risk, captured = np.empty(moments.size), np.empty((moments.size, rates.size))
+    for place, time in enumerate(moments):
+        solution = flow_matrix(rates, start, float(time))
+        diagonal = np.diagonal(solution).copy()
+        with np.errstate(divide="ignore", invalid="ignore"):
+            captured[place] = np.where(rates == 0, np.nan, diagonal / rates)
+        np.fill_diagonal(solution, diagonal - rates)
+        risk[place] = np.sum(solution**2)
+    return QuadraticFlow(moments, risk / np.sum(rates**2), captured, rates)
+
+
+def _checked(strengths: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    rates = np.asarray(strengths, dtype=np.float64)
+    start = np.asarray(weights, dtype=np.float64)
+    if rates.ndim != 1 or rates.size == 0 or start.ndim != 2 or len(start) != rates.size:
+        raise InvalidData(
+            f"the strengths have shape {rates.shape} and the weights {start.shape}; "
+            "allowed: (d,) and (d, r)."
+        )
+    if not (np.isfinite(rates).all() and np.isfinite(start).all()):
+        raise InvalidData("the strengths or the weights hold NaN or infinity; remove them.")
+    return rates, start
+
+
+def feature_learning_times(strengths: np.ndarray | float, *, initial_strength: float) -> np.ndarray:
+    r"""Time at which half of each feature is captured, from a start that commutes with the target.
+
+    .. math:: t_j=\frac1{2\lambda_j}\log\Big(\frac{\lambda_j}{g_0}-1\Big),\qquad
+        g_j(t)=\frac{\lambda_j}{1+(\lambda_j/g_0-1)e^{-2\lambda_jt}},
+
+    exact for :math:`W_0W_0^\top=g_0I`; for a random start of the same diagonal, up to a factor
+    in the logarithm.
+
+    Parameters
+    ----------
+    strengths : array of any shape
+        :math:`\lambda_j>0`.
+    initial_strength : float
+        :math:`g_0>0`.
+
+    Returns
+    -------
+    ndarray
+        0 where a feature starts half captured or more.
+
+    Examples
+    --------
+    >>> feature_learning_times([1.0, 0.1], initial_strength=1e-3).round(2)
+    array([ 3.45, 22.98])
+    """
+    check_positive(initial_strength=initial_strength)
+    rates = np.asarray(strengths, dtype=np.float64)
+    if not np.isfinite(rates).all() or (rates <= 0).any():
+        raise InvalidData("the strengths must be finite and above 0: others are never learned.")
+    return np.asarray(np.log(np.maximum(rates / initial_strength - 1, 1.0)) / (2 * rates))
+
+
+def width_floor(strengths: np.ndarray, *, width: int) -> float:
+    r"""Least risk of a network of this width: :math:`\sum_{j>r_s}\lambda_j^2/\sum_j\lambda_j^2`.
+
+    Parameters
+    ----------
+    strengths : array of shape (d,)
+        :math:`\lambda_j\ge0`, in any order.
+    width : int
+        :math:`r_s`.
+
+    Returns
+    -------
+    float
+        For :math:`\lambda_j=j^{-a}` of order :math:`r_s^{1-2a}`.
+
+    Examples
+    --------
+    >>> round(width_floor(1 / np.arange(1, 401), width=10), 4)
+    0.0564
+    """
+    check_positive(width=width)
+    energy = np.sort(np.asarray(strengths, dtype=np.float64) ** 2)[::-1]
+    return float(energy[int(width) :].sum() / energy.sum())
 
 
 class FlowParameters(Parameters):
@@ -40,13 +207,13 @@ class FlowParameters(Parameters):
 
 
 FOLLOWED = 6
+"""Features whose course is measured and predicted."""
 
 
 def strengths_of(parameters: FlowParameters) -> np.ndarray:
     """Eigenvalues of the target, of which the ones beyond the features are 0."""
-    d = parameters.dimension
-    features = min(parameters.features, d)
-    return flow_strengths(dimension=d, features=features, exponent=parameters.exponent)
+    j = np.arange(1, parameters.dimension + 1)
+    return np.where(j <= parameters.features, j**-parameters.exponent, 0.0)
 
 
 def integrate(strengths: np.ndarray, weights: np.ndarray, time: float) -> np.ndarray:

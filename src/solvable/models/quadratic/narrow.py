@@ -17,7 +17,7 @@ from solvable.frame.panels import Panel, Trace
 from solvable.frame.points import NO_PREDICTION, Metrics
 from solvable.frame.system import Parameters, Preset, System
 from solvable.models.quadratic.narrow_theory import NarrowState, instability, solve_narrow
-from solvable.models.quadratic.network.finite_size import finite_sizes, unreachable
+from solvable.models.quadratic.network.finite_size import at_dimension, unreachable
 from solvable.models.quadratic.network.system import WIDTH_AND_DATA
 from solvable.models.quadratic.network.target import QuadraticTarget
 from solvable.models.quadratic.network.theory import QuadraticState, solve_quadratic
@@ -100,8 +100,8 @@ def predict(parameters: NarrowParameters) -> Metrics:
     state, wide = solve(parameters), solve_wide(parameters.model_copy(update={"width": 1}))
     d = parameters.dimension
     growth = instability(state, d) if state.width_limited else 0.0
-    wide_errors = at_dimension(wide, d)
-    errors = at_dimension(state, d) if state.width_limited else wide_errors
+    wide_errors = errors_at(wide, d)
+    errors = errors_at(state, d) if state.width_limited else wide_errors
     reason = ""
     if growth > 1:
         errors = dict.fromkeys(errors)
@@ -139,14 +139,10 @@ def solve_wide(parameters: NarrowParameters) -> QuadraticState:
 
 
 @lru_cache(maxsize=1024)
-def at_dimension(state: NarrowState | QuadraticState, dimension: int) -> dict[str, float | None]:
+def errors_at(state: QuadraticState, dimension: int) -> dict[str, float | None]:
     """Error and training error with their first order in 1/d, None where it is large."""
-    parts, found = finite_sizes(state), {}
-    for name, lost in (("matrix_error", 0.0), ("train_error", unreachable(state, dimension))):
-        limit, control, full = (float(getattr(part, name)) for part in (state, *parts))
-        order = (abs(control) + abs(full - control)) / dimension + lost
-        found[name] = limit + full / dimension if order <= 0.5 * limit else None
-    return found
+    found = at_dimension(state, dimension)
+    return {name: found[name].expected for name in ("matrix_error", "train_error")}
 
 
 def curve(parameters: NarrowParameters, coordinates: np.ndarray) -> list[Metrics]:

@@ -3,69 +3,31 @@ r"""Quadratic networks narrower than the rank they would learn."""
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
 from solvable.errors import InvalidParameter, NotConverged
 from solvable.models.quadratic.network.saddle import check_problem
-from solvable.models.quadratic.network.theory import solve_quadratic
+from solvable.models.quadratic.network.theory import QuadraticState, solve_quadratic
 from solvable.spectra.free_convolution import SpectralLaw
 from solvable.spectra.functionals import tail_rule, truncated_moments
 from solvable.spectra.measures import Measure, as_measure, second_moment
 from solvable.spectra.roots import bracketed_root
 
 
-@dataclass(frozen=True)
-class NarrowState:
-    r"""What the theory says of a network of few hidden units.
+@dataclass(frozen=True, kw_only=True)
+class NarrowState(QuadraticState):
+    """Prediction of a network of few hidden units."""
 
-    Parameters
-    ----------
-    width_ratio : float
-        :math:`\kappa=p/d`.
-    sample_ratio, label_noise, regularisation : float
-        :math:`\alpha`, :math:`\Delta` and :math:`\tilde\lambda`.
-    effective_noise, threshold, cut : float
-        :math:`\delta`, b and the cut :math:`\max(b,\omega)` below which nothing is kept.
-    matrix_error : float
-        R.
-    train_error : float
-        Mean squared residual per sample.
-    test_error : float
-        On fresh noisy labels, :math:`2R+\Delta`.
-    trace : float
-        :math:`\frac1d\mathrm{Tr}S`.
-    objective : float
-        :math:`\frac1{d^2}\sum_\mu r_\mu^2+\frac{\tilde\lambda}d\mathrm{Tr}S`.
-    rank_fraction : float
-        Rank over d, at most :math:`\kappa`.
-    degrees_of_freedom : float
-        A, over :math:`d^2`.
-    width_limited : bool
-        Whether the width cuts more than the threshold does.
-    n_solutions : int
-        Solutions of the equations; the one of least objective is returned.
-    law : SpectralLaw
-        Of :math:`S^\star+\delta Z`.
-    """
+    width_ratio: float  # kappa = p / d
+    cut: float  # max(b, omega), below which nothing is kept
 
-    width_ratio: float
-    sample_ratio: float
-    label_noise: float
-    regularisation: float
-    effective_noise: float
-    threshold: float
-    cut: float
-    matrix_error: float
-    train_error: float
-    test_error: float
-    trace: float
-    objective: float
-    rank_fraction: float
-    degrees_of_freedom: float
-    width_limited: bool
-    n_solutions: int
-    law: SpectralLaw
+    def cut_in(self, law: SpectralLaw, threshold: float) -> float:
+        """Place in a law at this threshold below which nothing is kept."""
+        # A width keeps as many eigenvalues whatever the law: as eigenvalues are stiff, the mean of the
+        # sum over the p largest differs from that above a fixed place by the second order alone.
+        return width_cut(law, self.width_ratio) if self.width_limited else threshold
 
 
 @dataclass(frozen=True)
@@ -191,9 +153,9 @@ class _Problem:
             np.log(max(error + self.label_noise / 2, 1e-300)) - np.log(2 * self.ratio * noise**2)
         )
 
-    def state(self, noise: float, solutions: int) -> NarrowState:
+    def state(self, noise: float) -> NarrowState:
         """Everything about one solution."""
-        law, moments, b, _ = self.at(noise)
+        law, moments, b, error = self.at(noise)
         free = max(self.ratio - moments.freedom(b), 0.0)
         squares = 4 * law.variance * free**2
         trace = moments.first - b * moments.mass
@@ -206,6 +168,7 @@ class _Problem:
             threshold=b,
             cut=moments.cut,
             matrix_error=2 * self.ratio * law.variance - self.label_noise / 2,
+            residual=error - 2 * self.ratio * law.variance + self.label_noise / 2,
             train_error=squares / self.ratio,
             test_error=4 * self.ratio * law.variance,
             trace=trace,
@@ -213,7 +176,6 @@ class _Problem:
             rank_fraction=moments.mass,
             degrees_of_freedom=moments.freedom(b),
             width_limited=moments.cut > b,
-            n_solutions=solutions,
             law=law,
         )
 
@@ -288,7 +250,7 @@ def solve_narrow(
         regularisation=regularisation,
     )
     if wide.rank_fraction <= width_ratio:
-        return problem.state(wide.effective_noise, 1)
+        return problem.state(wide.effective_noise)
     energy = second_moment(measure)
     high = 0.5 * np.log((energy + label_noise / 2) / (2 * sample_ratio))
     low = 0.5 * np.log(max(label_noise / (4 * sample_ratio), 1e-20 * np.exp(2 * high)))
@@ -298,20 +260,11 @@ def solve_narrow(
     while gaps[-1] > 0 and grid[-1] < high + 12:
         grid.append(grid[-1] + 0.5)
         gaps.append(problem.imbalance(grid[-1]))
+    signs = zip(pairwise(grid), pairwise(gaps), strict=True)
     roots = [
-        float(
-            np.exp(
-                bracketed_root(
-                    problem.imbalance,
-                    grid[i],
-                    grid[i + 1],
-                    absolute=1e-12,
-                    ends=(gaps[i], gaps[i + 1]),
-                )
-            )
-        )
-        for i in range(len(grid) - 1)
-        if gaps[i] > 0 >= gaps[i + 1]
+        float(np.exp(bracketed_root(problem.imbalance, *ends, absolute=1e-12, ends=values)))
+        for ends, values in signs
+        if values[0] > 0 >= values[1]
     ]
     if not roots:
         raise NotConverged(
@@ -319,6 +272,4 @@ def solve_narrow(
             "learning nothing. Use a larger regularisation or label noise.",
             {"sample_ratio": sample_ratio, "width_ratio": width_ratio},
         )
-    return min(
-        (problem.state(root, len(roots)) for root in roots), key=lambda state: state.objective
-    )
+    return min((problem.state(root) for root in roots), key=lambda state: state.objective)

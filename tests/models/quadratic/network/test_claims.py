@@ -10,9 +10,10 @@ import pytest
 from solvable.arrays import random_stream
 from solvable.frame.panels import grouped
 from solvable.models.quadratic.network.claims import distribution_distance, shape_effect
+from solvable.models.quadratic.network.feature_groups import group_scatter
 from solvable.models.quadratic.network.figures import OVERLAY
 from solvable.models.quadratic.network.measure import measure
-from solvable.models.quadratic.network.predict import group_scatter, predict
+from solvable.models.quadratic.network.predict import predict, state_of
 from solvable.models.quadratic.network.system import QuadraticParameters, system
 from solvable.plots.matplotlib_backend import draw_matplotlib
 from solvable.systems.base import Point
@@ -259,7 +260,7 @@ def test_groups_of_features_scatter_as_their_claim_supposes(setting):
     errors = np.array(
         [measure(place, random_stream("feature scatter", k))["feature_errors"] for k in range(32)]
     )
-    ratio = np.log(errors.std(axis=0, ddof=1) / group_scatter(place))
+    ratio = np.log(errors.std(axis=0, ddof=1) / group_scatter(place, state_of(place)))
     # 32 replicates tell a logarithm to 0.13; the mean over groups has no group's own excuse.
     assert np.sqrt(np.mean(ratio**2)) < 0.5
     relative = np.log(errors.std(axis=0, ddof=1) / errors.mean(axis=0))

@@ -7,11 +7,11 @@ from scipy.optimize import minimize_scalar
 from solvable.errors import InvalidParameter
 from solvable.models.quadratic.network.errors import (
     decompose_error,
-    exact_feature_errors,
     optimal_regularisation,
     outlier_error,
 )
 from solvable.models.quadratic.network.theory import solve_quadratic
+from solvable.spectra.denoiser import feature_errors
 from solvable.spectra.measures import power_law
 from solvable.spectra.product_measure import marchenko_pastur
 
@@ -60,8 +60,10 @@ def test_parts_when_the_bulk_is_cut():
 def test_errors_of_chosen_features():
     target = power_law(dimension=30, exponent=1.0)
     state = solve_quadratic(target, sample_ratio=1.0, label_noise=0.5, regularisation=0.5)
-    every = exact_feature_errors(state)
-    np.testing.assert_allclose(exact_feature_errors(state, target.nodes[[3, 28]]), every[[3, 28]])
+    every = feature_errors(state.law, state.threshold)
+    np.testing.assert_allclose(
+        feature_errors(state.law, state.threshold, target.nodes[[3, 28]]), every[[3, 28]]
+    )
     assert target.node_weights @ every == pytest.approx(state.matrix_error, rel=1e-6)
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from solvable.arrays import ArraySource, random_stream
 from solvable.models.quadratic.narrow_theory import solve_narrow
-from solvable.models.quadratic.network.finite_size import _functionals, finite_size, unreachable
+from solvable.models.quadratic.network.finite_size import _functionals, finite_sizes, unreachable
 from solvable.models.quadratic.network.measure import minimise
 from solvable.models.quadratic.network.saddle import saddle_objective
 from solvable.models.quadratic.network.sample_shape import rank_slopes, sample_shape
@@ -19,6 +19,11 @@ from solvable.spectra.free_convolution import SpectralLaw
 from solvable.spectra.functionals import truncated_moments
 from solvable.spectra.measures import power_law
 from solvable.spectra.product_measure import marchenko_pastur
+
+
+def finite_size(state, *, samples):
+    """First order in 1/d of samples, or of Gaussian measurements."""
+    return finite_sizes(state, samples=samples)[samples]
 
 
 def mass_at(law, place):

@@ -82,7 +82,7 @@ def test_the_generative_law_tells_the_networks_apart(networks):
         shift = float(np.mean([one.shrinkage for one in fits]))
         assert state.threshold - 0.25 * noise < shift < state.threshold + 0.02 * noise
         assert float(np.mean([(one.zeros / DIMENSION) for one in fits])) == pytest.approx(
-            state.zero_mass, abs=0.01
+            1 - state.rank_fraction, abs=0.01
         )
         # Four deltas squared times the ratio is the test error: it follows from the spectrum alone.
         risk = 2 * samples / DIMENSION**2 * noise**2 - 0.25

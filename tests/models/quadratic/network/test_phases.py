@@ -7,7 +7,6 @@ from solvable.errors import InvalidParameter, NotConverged
 from solvable.models.quadratic.network.bulk import (
     interpolation_peak_risk,
     noise_only,
-    overfitting_risk,
     semicircle_tail,
 )
 from solvable.models.quadratic.network.errors import optimal_regularisation
@@ -101,10 +100,11 @@ def test_peak_law_and_its_slope():
 
 def test_overfitting_law_is_reached_slowly():
     ratios = np.array([1e-2, 1e-3, 1e-4, 1e-8])
+    # (Delta / 4 alpha) (16 / 105 pi) (2 - a)^(7/2) with 2 - a = (15 pi alpha / 4)^(2/5)
+    laws = NOISE / (4 * ratios) * 16 / (105 * np.pi) * (15 * np.pi * ratios / 4) ** 1.4
     found = [
-        noise_only(sample_ratio=ratio, label_noise=NOISE).matrix_error
-        / overfitting_risk(sample_ratio=ratio, label_noise=NOISE)
-        for ratio in ratios
+        noise_only(sample_ratio=ratio, label_noise=NOISE).matrix_error / law
+        for ratio, law in zip(ratios, laws, strict=True)
     ]
     np.testing.assert_allclose(found[:3], [1.361, 1.117, 1.044], atol=1e-3)
     # Corrections of relative order alpha^(2/5).

@@ -32,7 +32,9 @@ def test_identities_of_the_estimate():
     # M is the fit plus its dual, and thresholding it gives the fit back.
     noisy = (estimate.vectors * estimate.eigenvalues) @ estimate.vectors.T
     np.testing.assert_allclose(noisy, found.matrix + estimate.shrinkage * found.dual, atol=1e-6)
-    rebuilt = (estimate.vectors * estimate.shrunk) @ estimate.vectors.T
+    rebuilt = (
+        estimate.vectors * np.maximum(estimate.eigenvalues - estimate.shrinkage, 0)
+    ) @ estimate.vectors.T
     np.testing.assert_allclose(rebuilt, found.matrix, atol=1e-9)
 
 

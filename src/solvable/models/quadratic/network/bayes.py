@@ -11,84 +11,30 @@ from solvable.message_passing.matrix_channels import GaussianIndices
 from solvable.message_passing.signal_evolution import signal_evolution
 from solvable.message_passing.signals import SymmetricSignal
 from solvable.models.quadratic.network.saddle import check_problem
+from solvable.models.quadratic.network.theory import QuadraticState
+from solvable.spectra.denoiser import denoising_error
 from solvable.spectra.free_convolution import SpectralLaw
 from solvable.spectra.measures import Measure, as_measure
 
 
 @dataclass(frozen=True)
 class BayesOptimalState:
-    r"""Bayes-optimal estimate of the target from its samples.
+    """Bayes-optimal estimate of the target from its samples."""
 
-    Attributes
-    ----------
-    sample_ratio, label_noise : float
-        :math:`\alpha` and :math:`\Delta`.
-    effective_noise : float
-        :math:`\delta`: the data tell as much as :math:`S^\star+\delta Z`.
-    matrix_error : float
-        R of the posterior mean.
-    test_error : float
-        On fresh noisy labels, :math:`2R+\Delta=4\alpha\delta^2`.
-    residual : float
-        :math:`R+\frac\Delta2-2\alpha\delta^2`.
-    law : SpectralLaw
-        Of :math:`S^\star+\delta Z`.
-    """
-
-    sample_ratio: float
-    label_noise: float
-    effective_noise: float
-    matrix_error: float
-    test_error: float
-    residual: float
-    law: SpectralLaw
+    effective_noise: float  # delta: the data hold as much information as S* + delta Z
+    matrix_error: float  # R of the posterior mean
+    test_error: float  # on fresh noisy labels, 2 R + Delta = 4 alpha delta^2
+    law: SpectralLaw  # of S* + delta Z
 
 
 def bayes_optimal(
     target: Measure | np.ndarray, *, sample_ratio: float, label_noise: float
 ) -> BayesOptimalState:
-    r"""Bayes-optimal error, the fixed point of message passing from no information.
-
-    .. math:: R=\delta^2-\frac{4\pi^2}3\delta^4\!\int\mu_\delta(x)^3dx,\qquad
-              R+\frac\Delta2=2\alpha\delta^2 .
-
-    Parameters
-    ----------
-    target : Measure or array of shape (m,)
-        :math:`\mu^\star`, known to the estimator; the eigenvectors are uniform.
-    sample_ratio : float
-        :math:`\alpha=n/d^2`, above 0.
-    label_noise : float
-        :math:`\Delta`, at least 0.
-
-    Returns
-    -------
-    BayesOptimalState
-        At the largest root, which message passing reaches.
-
-    Raises
-    ------
-    InvalidParameter
-        If a parameter is out of range, or the target is recovered exactly
-        (:func:`~solvable.spectra.thresholds.bayes_perfect_recovery_threshold`).
-
-    Notes
-    -----
-    By :func:`~solvable.message_passing.signal_evolution`, of which it is the case of one index with
-    Gaussian noise. Noise of variance
-    :math:`\sigma^2` inside the activation of a target :math:`\frac1{\sqrt{p^\star d}}WW^\top` counts
-    as :math:`\Delta=2\sigma^2(2+\sigma^2)`, over :math:`\kappa^\star` for
-    :math:`\frac1{p^\star}WW^\top`. Source: arXiv:2408.03733. Backed by
-    ``tests/models/quadratic/network/test_bayes.py``.
-
-    Examples
-    --------
-    >>> from solvable.spectra.product_measure import marchenko_pastur
-    >>> state = bayes_optimal(marchenko_pastur(0.5), sample_ratio=0.3, label_noise=0.5)
-    >>> state.matrix_error < 1.0
-    True
-    """
+    """Bayes-optimal error, the fixed point of message passing from no information (2408.03733)."""
     check_problem(sample_ratio=sample_ratio, label_noise=label_noise, regularisation=0.0)
+    # R = delta^2 - (4 pi^2/3) delta^4 int mu_delta^3, R + Delta/2 = 2 alpha delta^2, at its largest root.
+    # Noise of variance sigma^2 inside the activation of a target W W^T / sqrt(p* d) counts as
+    # Delta = 2 sigma^2 (2 + sigma^2), over kappa* for W W^T / p*.
     measure = as_measure(target)
     sensing = GaussianIndices(np.array([2.0]), np.array([float(label_noise)]))
     signal = SymmetricSignal(measure)
@@ -104,13 +50,35 @@ def bayes_optimal(
             "exactly, and no effective noise is left. Use a smaller sample ratio or some label noise."
         )
     law = SpectralLaw(measure, noise=float(np.sqrt(variance)))
-    residual = error + label_noise / 2 - 2 * sample_ratio * law.variance
     return BayesOptimalState(
-        sample_ratio=float(sample_ratio),
-        label_noise=float(label_noise),
         effective_noise=law.noise,
         matrix_error=error,
         test_error=2 * error + label_noise,
-        residual=residual,
         law=law,
     )
+
+
+def bayes_below(state: QuadraticState) -> float | None:
+    """Bayes-optimal error, from a network's own noise downwards; None where that does not settle."""
+    # The network's error is at least the denoiser's at the same noise, so that its own delta is at
+    # least the largest root of R(delta) + Delta/2 = 2 alpha delta^2 (2408.03733), the one that
+    # counts; above that root the fixed-point map goes down to it. A third of the laws of `bayes`.
+    law, place = state.law, float(np.log(state.effective_noise))
+    step, slope, before = 0.0, 2.0, None
+    for _ in range(12):
+        error = denoising_error(law)
+        share = (error + state.label_noise / 2) / (2 * state.sample_ratio * law.variance)
+        if share <= 0:
+            return None
+        gap = float(np.log(share))
+        if abs(gap) < 1e-9:
+            return error
+        if before is not None:
+            slope = (before - gap) / step
+        # A secant; the fixed-point map has the slope 2, the steepest there is.
+        if not 0.05 < slope < 4 or (before is None and gap > 0):
+            return None
+        step, before = gap / slope, gap
+        place += step
+        law = SpectralLaw(law.target, noise=float(np.exp(place)))
+    return None

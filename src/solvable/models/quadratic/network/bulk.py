@@ -98,16 +98,6 @@ def noise_only(
     return NoiseState(delta, a * delta, unresolved + delta**2 * semicircle_tail(a).second)
 
 
-def overfitting_risk(*, sample_ratio: float, label_noise: float) -> float:
-    """Phase V at few samples: the bulk is what is learned of the noise."""
-    check_positive(sample_ratio=sample_ratio)
-    check_not_negative(label_noise=label_noise)
-    # R = (Delta / 4 alpha) (16 / 105 pi) (2 - a)^(7/2) with 2 - a = (15 pi alpha / 4)^(2/5): the limit
-    # alpha -> 0 of `noise_only`, to a relative alpha^(2/5), 12 % still at alpha = 1e-3.
-    gap = (15 * np.pi * sample_ratio / 4) ** 0.4
-    return float(label_noise / (4 * sample_ratio) * 16 / (105 * np.pi) * gap**3.5)
-
-
 def interpolation_peak_risk(
     *, regularisation: float, label_noise: float, unresolved: float = 0.0
 ) -> float:

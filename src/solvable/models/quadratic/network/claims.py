@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 
 from solvable.frame.agreement import Agreement, Cell
 from solvable.frame.points import Point
+from solvable.models.quadratic.network.feature_groups import group_names, group_scatter
 from solvable.models.quadratic.network.finite_size import unreachable
 from solvable.models.quadratic.network.parameters import QuadraticParameters
 from solvable.models.quadratic.network.predict import (
     degrees_left,
-    group_names,
-    group_scatter,
     measure_of,
     state_of,
 )
@@ -68,7 +69,12 @@ def _feature_shift(cell: Cell) -> float:
 
 def _feature_scatter(cell: Cell) -> float:
     # A group of one scatters five times as much, relative to its error, as one of many features.
-    return group_scatter(cell.setting)[cell.entry or 0]
+    return _scatters(cell.setting)[cell.entry or 0]
+
+
+@lru_cache(maxsize=256)
+def _scatters(setting: QuadraticParameters) -> list[float]:
+    return group_scatter(setting, state_of(setting))
 
 
 def _degrees_left(cell: Cell) -> float:

@@ -15,70 +15,23 @@ from solvable.spectra.roots import bracketed_root
 
 @dataclass(frozen=True)
 class DiluteState:
-    r"""Network to first order in the number of features.
+    """Network to first order in the number of features."""
 
-    Parameters
-    ----------
-    effective_noise, threshold : float
-        :math:`\delta` and b.
-    regularisation : float
-        :math:`\tilde\lambda` at which they hold.
-    matrix_error : float
-        R.
-    overfitting : float
-        :math:`\delta^2j(b/\delta)`, the part of R from noise alone.
-    learned : float
-        Number of features above the noise over d.
-    """
-
-    effective_noise: float
-    threshold: float
-    regularisation: float
-    matrix_error: float
-    overfitting: float
-    learned: float
+    effective_noise: float  # delta
+    threshold: float  # b
+    regularisation: float  # lambda at which they hold
+    matrix_error: float  # R
 
 
 def spike_error(strength: np.ndarray | float, *, shrinkage: float) -> tuple[np.ndarray, np.ndarray]:
-    r"""Error and degrees of freedom that one feature adds to a bulk of noise, over :math:`\delta^2`.
-
-    With :math:`r=s/\delta`, :math:`a=b/\delta`, :math:`x=2\cos\varphi` and
-
-    .. math:: C(x)=\tfrac1\pi\arg(1-re^{-i\varphi})\ (x\le2),\qquad
-        C(x)=1\ (2<x\le r+\tfrac1r,\ r>1),
-
-    the feature moves :math:`C(x)` eigenvalues across x, so that J changes by
-    :math:`J_1=\int_a^\infty2(x-a)C(x)dx` and
-
-    .. math:: e=r^2+J_1-r\,\partial_rJ_1,\qquad
-        4A_1=2J_1-r\,\partial_rJ_1-a\,\partial_aJ_1 .
-
-    For :math:`a\ge2` this is :math:`(\frac1r-a)^2+\frac2r(r+\frac1r-a)`, equation (6) with its
-    factor 2; for smaller a the bulk, which the feature pushes down, has less error than without it.
-
-    Parameters
-    ----------
-    strength : array of any shape
-        :math:`r\ge0`.
-    shrinkage : float
-        :math:`a\ge0`.
-
-    Returns
-    -------
-    tuple of ndarray
-        :math:`e` and :math:`A_1`.
-
-    Notes
-    -----
-    Derived from the resolvent, :math:`g_1=\partial_z\log(1-s/\omega)`; backed by
-    ``tests/models/quadratic/network/test_dilute.py`` (:class:`~solvable.spectra.SpectralLaw`).
-
-    Examples
-    --------
-    >>> error, freedom = spike_error(3.0, shrinkage=2.0)
-    >>> bool(np.isclose(error, (1 / 3 - 2) ** 2 + 2 / 3 * (3 + 1 / 3 - 2)))
-    True
-    """
+    """Error and degrees of freedom that one feature adds to a bulk of noise, over delta^2."""
+    # r = s / delta, a = b / delta. From the resolvent, g_1 = d/dz log(1 - s / omega) (derived): with
+    # x = 2 cos phi the feature moves C(x) eigenvalues across x,
+    #     C = arg(1 - r e^(-i phi)) / pi up to 2, and 1 between 2 and r + 1/r where r > 1,
+    # so that J changes by J_1 = int_a 2 (x - a) C(x) dx, and
+    #     e = r^2 + J_1 - r dJ_1/dr,  4 A_1 = 2 J_1 - r dJ_1/dr - a dJ_1/da.
+    # For a >= 2 that is (1/r - a)^2 + (2/r) (r + 1/r - a), 2509.24882 eq. 6 with its factor 2; for
+    # smaller a the bulk, which the feature pushes down, has less error than without it.
     r = np.atleast_1d(np.asarray(strength, dtype=np.float64)).ravel()[:, None]
     a = float(shrinkage)
     angle, weights = _angles(a)
@@ -157,41 +110,13 @@ def dilute_state(
         threshold=shrinkage * noise,
         regularisation=4 * shrinkage * noise * free,
         matrix_error=2 * sample_ratio * noise**2 - label_noise / 2,
-        overfitting=noise**2 * bulk.second,
-        learned=float(masses[strengths > noise].sum()),
     )
 
 
 def solve_dilute(
     target: DiscreteMeasure, *, sample_ratio: float, label_noise: float, regularisation: float
 ) -> DiluteState:
-    r"""Network at a given regularisation, to first order in the number of features.
-
-    Parameters
-    ----------
-    target : DiscreteMeasure
-        Spectrum of which a small fraction exceeds the noise.
-    sample_ratio : float
-        :math:`\alpha`.
-    label_noise : float
-        :math:`\Delta`.
-    regularisation : float
-        :math:`\tilde\lambda\ge0`.
-
-    Returns
-    -------
-    DiluteState
-        Some milliseconds; the exact ``solve_quadratic`` is the
-        judge.
-
-    Examples
-    --------
-    >>> from solvable.spectra import power_law
-    >>> target = power_law(dimension=10**6, exponent=1.0)
-    >>> state = solve_dilute(target, sample_ratio=1e-4, label_noise=0.5, regularisation=1e-3)
-    >>> round(state.matrix_error, 3), round(state.threshold / state.effective_noise, 2)
-    (0.133, 1.93)
-    """
+    """Network at a regularisation, to first order in the number of features; takes milliseconds."""
 
     def at(a: float) -> DiluteState:
         return dilute_state(target, sample_ratio=sample_ratio, label_noise=label_noise, shrinkage=a)

@@ -9,7 +9,6 @@ import numpy as np
 from solvable.errors import InvalidParameter
 from solvable.models.quadratic.network.saddle import check_problem
 from solvable.models.quadratic.network.theory import QuadraticState, solve_quadratic
-from solvable.spectra.denoiser import feature_errors
 from solvable.spectra.free_convolution import SpectralLaw
 from solvable.spectra.functionals import tail_rule, thresholded_error, truncated_moments
 from solvable.spectra.measures import Measure, as_measure, second_moment
@@ -18,24 +17,12 @@ from solvable.spectra.roots import bracketed_root
 
 @dataclass(frozen=True)
 class ErrorDecomposition:
-    r"""The three parts of the error when few features stand out of a bulk of noise.
+    """The three parts of the error when few features stand out of a bulk of noise."""
 
-    Attributes
-    ----------
-    overfitting : float
-        :math:`\delta^2\int_{b/\delta}^2\mu_{sc}(dx)\,(x-b/\delta)^2`, noise learned by the bulk.
-    underfitting : float
-        :math:`\frac1d\sum_{s_i\le\delta}s_i^2`, features below the noise.
-    approximation : float
-        :math:`\frac1d\sum_{s_i>\delta}e(s_i)`, features above it, by :func:`outlier_error`.
-    features : float
-        Fraction of features above :math:`\delta`.
-    """
-
-    overfitting: float
-    underfitting: float
-    approximation: float
-    features: float
+    overfitting: float  # noise learned by the bulk, delta^2 int_(b/delta)^2 (x - b/delta)^2 mu_sc
+    underfitting: float  # features below the noise, the sum of s_i^2 / d
+    approximation: float  # features above it, the sum of e(s_i) / d
+    features: float  # share of features above delta
 
     @property
     def total(self) -> float:
@@ -46,36 +33,10 @@ class ErrorDecomposition:
 def outlier_error(
     strength: np.ndarray | float, *, effective_noise: float, threshold: float
 ) -> np.ndarray:
-    r"""Error of an isolated feature :math:`s>\delta`, seen at :math:`x=s+\delta^2/s`.
-
-    .. math:: e(s)=\Big(\frac{\delta^2}s-b\Big)^2+2\,\frac{\delta^2}s\Big(s+\frac{\delta^2}s-b\Big)
-              \quad(x>b),\qquad e(s)=s^2\quad(x\le b).
-
-    Parameters
-    ----------
-    strength : array of any shape
-        Features s, at least :math:`\delta`.
-    effective_noise : float
-        :math:`\delta`, above 0.
-    threshold : float
-        b, at least 0.
-
-    Returns
-    -------
-    ndarray
-        e(s), with the energy that the estimate puts on other directions.
-
-    Notes
-    -----
-    From the overlap :math:`1-\delta^2/s^2`: :math:`s^2+(x-b)^2-2s(x-b)(1-\delta^2/s^2)`. Published
-    forms print the second term without the factor 2. Backed by
-    ``tests/models/quadratic/network/test_errors.py`` (exact errors, matrices).
-
-    Examples
-    --------
-    >>> outlier_error([2.0, 4.0], effective_noise=1.0, threshold=0.5).round(4)
-    array([2.    , 1.9375])
-    """
+    """Error of an isolated feature s > delta, which is seen at x = s + delta^2 / s."""
+    # e(s) = (delta^2 / s - b)^2 + 2 (delta^2 / s) (x - b) for x > b, else s^2: from the overlap
+    # 1 - delta^2 / s^2, s^2 + (x - b)^2 - 2 s (x - b) (1 - delta^2 / s^2). Published forms (2509.24882)
+    # lack the factor 2.
     values = np.asarray(strength, dtype=np.float64)
     if not (values >= effective_noise).all():
         raise InvalidParameter(
@@ -104,7 +65,7 @@ def decompose_error(state: QuadraticState) -> ErrorDecomposition:
 
     Notes
     -----
-    Asymptotic. Exact is :func:`exact_feature_errors`. Backed by
+    Asymptotic. Exact is ``solvable.spectra.denoiser.feature_errors``. Backed by
     ``tests/models/quadratic/network/test_errors.py``.
 
     Examples
@@ -128,34 +89,6 @@ def decompose_error(state: QuadraticState) -> ErrorDecomposition:
         approximation=float(weights[above] @ spikes),
         features=float(weights[above].sum()),
     )
-
-
-def exact_feature_errors(
-    state: QuadraticState, strength: np.ndarray | float | None = None
-) -> np.ndarray:
-    r"""Error of each feature of the target, exact within the theory: they average to R.
-
-    Parameters
-    ----------
-    state : QuadraticState
-        A solution.
-    strength : array of any shape, optional
-        Features s of the target; all its nodes by default.
-
-    Returns
-    -------
-    ndarray
-        :math:`e(s)` of :func:`~solvable.spectra.denoiser.feature_errors`.
-
-    Examples
-    --------
-    >>> state = solve_quadratic(
-    ...     np.array([0.0, 2.0]), sample_ratio=1.0, label_noise=0.5, regularisation=0.1
-    ... )
-    >>> bool(np.isclose(exact_feature_errors(state).mean(), state.matrix_error))
-    True
-    """
-    return feature_errors(state.law, state.threshold, strength)
 
 
 def optimal_regularisation(
@@ -262,10 +195,8 @@ def _best_cut(law: SpectralLaw) -> float:
 
 
 def _cut_errors(law: SpectralLaw, thresholds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    r"""Half of :math:`\partial_bR`, and R up to what does not depend on b.
-
-    :math:`\frac12\partial_bR=\int_b^\infty\mu_\delta(dx)\,(b-2\delta^2h(x))`.
-    """
+    """Half of the derivative of R in b, and R up to what does not depend on b."""
+    # dR/db / 2 = int_b (b - 2 delta^2 h(x)) mu_delta(dx)
     index, points, weights = tail_rule(law, thresholds)
     b, shrinkage = thresholds[index], 2 * (points.x - points.u)
     size = thresholds.size

@@ -12,13 +12,13 @@ import numpy as np
 from solvable.frame.curves import Curve, varying, words_of
 from solvable.frame.panels import Panel, Trace, draw_markers, draw_trace, grouped
 from solvable.frame.points import Point
-from solvable.models.quadratic.network.parameters import QuadraticParameters
-from solvable.models.quadratic.network.predict import (
+from solvable.models.quadratic.network.feature_groups import (
     feature_groups,
     group_names,
     group_strengths,
-    state_of,
 )
+from solvable.models.quadratic.network.parameters import QuadraticParameters
+from solvable.models.quadratic.network.predict import state_of
 from solvable.plots.figure import Figure, Marker, Series
 
 OVERLAY = ("width_ratio", "exponent", "regularisation")

@@ -17,7 +17,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from solvable.models.quadratic.narrow_theory import NarrowState, width_cut
 from solvable.models.quadratic.network.sample_shape import (
     Gain,
     SampleShape,
@@ -106,24 +105,14 @@ class _Place(NamedTuple):
     """Derivative of that gain in Delta."""
 
 
-def finite_size(state: QuadraticState | NarrowState, *, samples: bool) -> FiniteSize:
-    """First order in 1/d of a quadratic network with a regularisation above 0."""
-    return finite_sizes(state, samples=samples)[samples]
-
-
-def finite_sizes(
-    state: QuadraticState | NarrowState, *, samples: bool = True
-) -> tuple[FiniteSize, FiniteSize]:
+def finite_sizes(state: QuadraticState, *, samples: bool = True) -> tuple[FiniteSize, FiniteSize]:
     """First order in 1/d of Gaussian measurements and, if they are asked for, of samples."""
     noise, b, labels = state.effective_noise, state.threshold, state.label_noise
     alpha, penalty = state.sample_ratio, state.regularisation
-    limited = isinstance(state, NarrowState) and state.width_limited
+    limited = state.width_limited
 
     def at(law: SpectralLaw, threshold: float) -> _Functionals:
-        # A width keeps as many eigenvalues whatever the law: as eigenvalues are stiff, the mean of the
-        # sum over the p largest differs from that above a fixed place by the second order alone.
-        cut = width_cut(law, state.width_ratio) if isinstance(state, NarrowState) else threshold
-        return _functionals(law, threshold, samples, cut if limited else threshold)
+        return _functionals(law, threshold, samples, state.cut_in(law, threshold))
 
     step = 1e-3  # relative, of central differences
     # Noise and threshold together, threshold, label noise (which may be zero): one law for each noise.
@@ -169,7 +158,34 @@ def finite_sizes(
     return corrected(0.0), corrected(1.0)
 
 
-def unreachable(state: QuadraticState | NarrowState, dimension: int) -> float:
+@dataclass(frozen=True)
+class AtDimension:
+    """A prediction at a dimension, with its first order in 1/d: of samples, and of Gaussian matrices."""
+
+    limit: float
+    order: float  # size of what is added to the limit
+    expected: float | None  # None where it is more than half of the limit: no expansion holds there
+    control: float | None
+
+
+def at_dimension(
+    state: QuadraticState, dimension: int, *, samples: bool = True
+) -> dict[str, AtDimension]:
+    """Error, training error, rank and trace at a dimension."""
+    gaussian, full = finite_sizes(state, samples=samples)
+    full = full if samples else gaussian
+    lost = {"train_error": unreachable(state, dimension)} if samples else {}
+    found = {}
+    for name in ("matrix_error", "train_error", "rank_fraction", "trace"):
+        limit, control, whole = (float(getattr(part, name)) for part in (state, gaussian, full))
+        order = (abs(control) + abs(whole - control)) / dimension + lost.get(name, 0.0)
+        pair = limit + whole / dimension, limit + control / dimension
+        expected, other = pair if order <= 0.5 * abs(limit) else (None, None)
+        found[name] = AtDimension(limit, order, expected, other)
+    return found
+
+
+def unreachable(state: QuadraticState, dimension: int) -> float:
     """Training error of labels below anything that a positive matrix can fit, in no order of 1/d."""
     # x^T S x >= 0: no fit lowers an output by more than sqrt(d) tau, tau = Tr S / d, where it would by
     # A / alpha of a residual r ~ N(0, E_test): E ((r A / alpha - sqrt(d) tau)_+)^2 (derived; 1 to 7

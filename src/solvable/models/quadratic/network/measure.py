@@ -11,10 +11,11 @@ from solvable.errors import InvalidParameter, NotConverged
 from solvable.frame.points import Metrics
 from solvable.models.quadratic.network.amp import solve_amp
 from solvable.models.quadratic.network.factorised import solve_factorised
+from solvable.models.quadratic.network.feature_groups import feature_groups, group_means
 from solvable.models.quadratic.network.parameters import QuadraticParameters
-from solvable.models.quadratic.network.predict import feature_groups, group_means, outlier_edge
 from solvable.models.quadratic.network.sensing import GaussianSensing, SampleSensing, Sensing
 from solvable.models.quadratic.network.solvers import QuadraticSolution, objective, solve_fista
+from solvable.models.quadratic.network.spectral_phase import outlier_edge
 from solvable.models.quadratic.network.spectrum import spectral_estimate
 from solvable.models.quadratic.network.target import QuadraticTarget
 

@@ -27,24 +27,12 @@ from solvable.spectra.roots import bracketed_root
 
 @dataclass(frozen=True)
 class PhasePoint:
-    r"""Phase at a point, with its law.
-
-    Parameters
-    ----------
-    phase : QuadraticPhase
-        Where the point lies.
-    description : str
-        What happens there.
-    matrix_error : float
-        R by the leading law of that phase, constants included.
-    exponents : tuple of float
-        Powers of :math:`n_\mathrm{eff}`, :math:`\tilde\lambda` and d in that law.
-    """
+    """Phase at a point, with its law."""
 
     phase: QuadraticPhase
     description: str
-    matrix_error: float
-    exponents: tuple[float, float, float]
+    matrix_error: float  # R by the leading law of that phase, constants included
+    exponents: tuple[float, float, float]  # powers of n_eff, lambda and d in that law
 
 
 @dataclass(frozen=True)

@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
 
 from solvable.frame.points import NO_PREDICTION, Metrics
-from solvable.models.quadratic.network.bayes import bayes_optimal
-from solvable.models.quadratic.network.denoised import denoised_error, feature_deviations
+from solvable.models.quadratic.network.bayes import bayes_below, bayes_optimal
+from solvable.models.quadratic.network.denoised import denoised_error
 from solvable.models.quadratic.network.errors import decompose_error
-from solvable.models.quadratic.network.finite_size import finite_sizes, unreachable
+from solvable.models.quadratic.network.feature_groups import (
+    feature_groups,
+    group_errors,
+    group_strengths,
+)
+from solvable.models.quadratic.network.finite_size import at_dimension
 from solvable.models.quadratic.network.parameters import QuadraticParameters
 from solvable.models.quadratic.network.phases import PhasePoint, quadratic_phase
-from solvable.models.quadratic.network.spectral_phase import spectral_phase
+from solvable.models.quadratic.network.spectral_phase import outlier_edge, phase_of_spectrum
 from solvable.models.quadratic.network.theory import (
     QuadraticState,
     quadratic_curve,
     solve_quadratic,
 )
-from solvable.spectra.denoiser import denoising_error, feature_errors
-from solvable.spectra.free_convolution import SpectralLaw
 from solvable.spectra.functionals import thresholded_error, truncated_moments
 from solvable.spectra.measures import Measure, power_law, second_moment
 from solvable.spectra.product_measure import marchenko_pastur
@@ -130,129 +132,9 @@ def bayes_error(parameters: QuadraticParameters, ratio: float) -> float:
     return _bayes(_key(parameters), ratio, parameters.noise)
 
 
-def bayes_below(state: QuadraticState) -> float | None:
-    """Bayes-optimal error, from a network's own noise downwards; None where that does not settle."""
-    # The network's error is at least the denoiser's at the same noise, so that its own delta is at
-    # least the largest root of R(delta) + Delta/2 = 2 alpha delta^2 (2408.03733), the one that
-    # counts; above that root the fixed-point map goes down to it. A third of the laws of `bayes`.
-    law, place = state.law, float(np.log(state.effective_noise))
-    step, slope, before = 0.0, 2.0, None
-    for _ in range(12):
-        error = denoising_error(law)
-        share = (error + state.label_noise / 2) / (2 * state.sample_ratio * law.variance)
-        if share <= 0:
-            return None
-        gap = float(np.log(share))
-        if abs(gap) < 1e-9:
-            return error
-        if before is not None:
-            slope = (before - gap) / step
-        # A secant; the fixed-point map has the slope 2, the steepest there is.
-        if not 0.05 < slope < 4 or (before is None and gap > 0):
-            return None
-        step, before = gap / slope, gap
-        place += step
-        law = SpectralLaw(law.target, noise=float(np.exp(place)))
-    return None
-
-
 def degrees_left(parameters: QuadraticParameters, freedom: float) -> float:
     """Degrees of freedom for each coordinate that training leaves, (n - df)/d; 4 tell something."""
     return parameters.dimension * (parameters.ratio - freedom)
-
-
-def feature_groups(parameters: QuadraticParameters) -> list[int]:
-    """Ranks at which the groups of features end, strongest features first; the last is d."""
-    d, rank = parameters.dimension, parameters.target_rank
-    if parameters.target == "power-law":
-        # The first three alone, then groups 1.6 times as far each.
-        ends = [1, 2, 3]
-        while ends[-1] < d:
-            ends.append(min(d, max(ends[-1] + 1, int(1.6 * ends[-1]))))
-        return ends
-    # Fifths of a Marchenko-Pastur target; the directions that it lacks are the last group.
-    ends = sorted({max(1, round(rank * part / 5)) for part in range(1, 6)})
-    return ends if rank == d else [*ends, d]
-
-
-def group_means(values: np.ndarray, ends: Sequence[int]) -> list[float]:
-    """Means of values, one for each rank, over groups that end at these ranks."""
-    starts = [0, *ends[:-1]]
-    return [float(values[a:b].mean()) for a, b in zip(starts, ends, strict=True)]
-
-
-def group_sizes(parameters: QuadraticParameters) -> np.ndarray:
-    """Number of features in each group."""
-    return np.diff([0, *feature_groups(parameters)])
-
-
-def group_names(parameters: QuadraticParameters) -> list[str]:
-    """Words for each group."""
-    ends = feature_groups(parameters)
-    starts = [0, *ends[:-1]]
-    names = [
-        f"feature {b}" if b == a + 1 else f"features {a + 1}-{b}"
-        for a, b in zip(starts, ends, strict=True)
-    ]
-    return [*names[:-1], "no feature"] if ends[-1] > parameters.target_rank else names
-
-
-def group_errors(state: QuadraticState, ends: Sequence[int]) -> list[float]:
-    """Mean errors of groups of features, strongest first; the groups end at these ranks."""
-    return _grouped(state, feature_errors(state.law, state.threshold), ends)
-
-
-@lru_cache(maxsize=256)
-def group_scatter(parameters: QuadraticParameters) -> list[float]:
-    """Standard deviations of the errors of groups of features between replicates."""
-    state, ends, d = state_of(parameters), feature_groups(parameters), parameters.dimension
-    nodes, m, e = feature_deviations(state)
-    # E_ij ~ N(0, q/d), q = e - m^2, twice that at E_ii of mean m: Var |E v|^2 = 2 q (q + 4 m^2) / d; the
-    # fourth moment of samples adds 14 m^2 / n to Var E_ii where the feature is learned (derived).
-    q = np.maximum(e - m**2, 0)
-    variance = 2 * q * (q + 4 * m**2) / d
-    if parameters.sensing == "network":
-        variance += 56 * m**4 / parameters.n_samples * np.minimum(q / state.law.variance, 1)
-    alone, together = (
-        np.array(_grouped(state, np.interp(state.law.target.nodes, nodes, values), ends))
-        for values in (variance, 3 / d * q)  # delta moves all alike, by some 3/d (measured)
-    )
-    return [float(s) for s in np.hypot(np.sqrt(alone / group_sizes(parameters)), together)]
-
-
-def group_strengths(state: QuadraticState, ends: Sequence[int]) -> list[float]:
-    """Mean squared strengths of groups of features, as :func:`group_errors`."""
-    return _grouped(state, state.law.target.nodes**2, ends)
-
-
-def _grouped(state: QuadraticState, values: np.ndarray, ends: Sequence[int]) -> list[float]:
-    weights = state.law.target.node_weights[::-1]
-    # Both sums at the boundaries of the nodes: exact where groups end between atoms.
-    mass = np.append(0.0, np.cumsum(weights))
-    total = np.append(0.0, np.cumsum(weights * values[::-1]))
-    places = np.append(0.0, np.asarray(ends) / ends[-1])
-    means = np.diff(np.interp(places, mass, total)) / np.diff(places)
-    return [float(mean) for mean in means]
-
-
-def outlier_edge(noise: float, threshold: float, dimension: int) -> float:
-    """Learned eigenvalue from which one stands out of the noise."""
-    # 2 delta - b, with the margin delta d^(-2/3) in which the largest of d eigenvalues lies.
-    return max(2 * noise * (1 + dimension ** (-2 / 3)) - threshold, 0.0)
-
-
-def phase_of_spectrum(state: QuadraticState, dimension: int) -> str:
-    """Name of the learned spectrum at this dimension, one of six after arXiv:1810.01075."""
-    measure = state.law.target
-    mass = np.cumsum(measure.node_weights[::-1])
-    places = np.searchsorted(mass, (np.arange(dimension) + 0.5) / dimension)
-    strengths = measure.node_weights.size - 1 - np.minimum(places, mass.size - 1)
-    decision = spectral_phase(
-        effective_noise=state.effective_noise,
-        threshold=state.threshold,
-        strengths=np.maximum(measure.nodes[strengths], 0.0),
-    )
-    return decision.phase.value
 
 
 def scaling_phase(parameters: QuadraticParameters) -> PhasePoint | None:
@@ -291,24 +173,14 @@ def _at_this_size(
     parameters: QuadraticParameters, state: QuadraticState
 ) -> tuple[Metrics, list[str]]:
     """The limit with its first order in 1/d, and for Gaussian measurements; why some are missing."""
-    d, found, beyond = parameters.dimension, Metrics(), []
-    gaussian, extra = finite_sizes(state, samples=parameters.sensing == "network")
-    if parameters.sensing == "goe":
-        extra = gaussian
-    lost = {"train_error": 0.0}
-    if parameters.sensing == "network":
-        lost["train_error"] = unreachable(state, d)
-    for name in ("matrix_error", "train_error", "rank_fraction", "trace"):
-        limit, control, full = (float(getattr(part, name)) for part in (state, gaussian, extra))
-        order = (abs(control) + abs(full - control)) / d + lost.get(name, 0.0)
-        # An expansion whose first order is half of the limit says nothing.
-        small = order <= 0.5 * abs(limit)
-        found[f"finite_size_{name}"] = limit + full / d if small else None
-        found[f"control_{name}"] = limit + control / d if small else None
-        beyond += [] if small else [f"{name} {order:.2g} on {limit:.2g}"]
-    error = state.matrix_error + extra.matrix_error / d
-    known = found["finite_size_matrix_error"] is not None
-    found["finite_size_test_error"] = 2 * error + parameters.noise if known else None
+    found, beyond = Metrics(), []
+    parts = at_dimension(state, parameters.dimension, samples=parameters.sensing == "network")
+    for name, part in parts.items():
+        found[f"finite_size_{name}"], found[f"control_{name}"] = part.expected, part.control
+        if part.expected is None:
+            beyond.append(f"{name} {part.order:.2g} on {part.limit:.2g}")
+    error = parts["matrix_error"].expected
+    found["finite_size_test_error"] = None if error is None else 2 * error + parameters.noise
     reasons = [
         f"what this dimension adds to the limit, {', '.join(beyond)}, is more than half of it, so that "
         "no expansion holds. Raise dimension, sample_ratio or regularisation."

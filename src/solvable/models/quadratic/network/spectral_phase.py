@@ -9,6 +9,7 @@ import numpy as np
 
 from solvable.arrays import check_positive
 from solvable.errors import InvalidData, InvalidParameter
+from solvable.models.quadratic.network.theory import QuadraticState
 from solvable.spectra.free_convolution import SpectralLaw
 from solvable.spectra.measures import discrete
 
@@ -36,42 +37,21 @@ class SpectralPhase(StrEnum):
 
 @dataclass(frozen=True)
 class SpectralDecision:
-    r"""Phase of a learned spectrum with the numbers behind it.
-
-    Parameters
-    ----------
-    phase : SpectralPhase
-        The phase.
-    cut : float
-        :math:`b/2\delta`; from 1 on the bulk is gone.
-    separation : float
-        :math:`(s_1/\delta-1)d^{1/3}`: within 1.42 of 0 the strongest feature touches the edge.
-    above_noise : int
-        K, features with :math:`s>\delta`.
-    kept : int
-        Features that show in the learned spectrum, :math:`s+\delta^2/s>b` with :math:`s>\delta`.
-    gap : float
-        Mean gap between the weakest quarter of the K features over
-        :math:`2.83\,\delta/\sqrt d`; below 1 they merge with the bulk. NaN for K < 2.
-    local_exponent : float
-        :math:`\log(s_1/s_k)/\log k` at :math:`k=\lceil\sqrt K\rceil`: :math:`\gamma` for a power law,
-        near 0 for a bounded spectrum. NaN for K < 4.
-    structured : bool
-        Whether the K features are many and bounded: a second bulk, not a tail.
-    margin : float
-        Smallest relative change of a number above that gives another phase, as a factor in the
-        logarithm; 0 on a boundary.
-    """
+    """Phase of a learned spectrum with the numbers behind it."""
 
     phase: SpectralPhase
-    cut: float
-    separation: float
-    above_noise: int
-    kept: int
-    gap: float
-    local_exponent: float
-    structured: bool
-    margin: float
+    cut: float  # b / 2 delta; from 1 on the bulk is gone
+    separation: (
+        float  # (s_1 / delta - 1) d^(1/3): within 1.42 of 0 the first feature touches the edge
+    )
+    above_noise: int  # K, features with s > delta
+    kept: int  # features that show in the learned spectrum, s + delta^2 / s > b with s > delta
+    gap: float  # mean gap of the weakest quarter of the K over 2.83 delta / sqrt(d); NaN for K < 2
+    local_exponent: (
+        float  # log(s_1 / s_k) / log k at k = ceil(sqrt(K)), near 0 if bounded; NaN for K < 4
+    )
+    structured: bool  # the K features are many and bounded: a second bulk, not a tail
+    margin: float  # smallest relative change of a number above that gives another phase, in the logarithm
 
 
 def spectral_phase(
@@ -208,3 +188,23 @@ def _apart(values: np.ndarray, size: int) -> bool:
     bulk = int(np.searchsorted(law.intervals[:, 1], 0.0))
     beyond = float(law.masses[bulk + 1 :].sum())
     return bool(beyond >= np.count_nonzero(values > 1) / (2 * size))
+
+
+def phase_of_spectrum(state: QuadraticState, dimension: int) -> str:
+    """Name of the learned spectrum at this dimension, one of six after arXiv:1810.01075."""
+    measure = state.law.target
+    mass = np.cumsum(measure.node_weights[::-1])
+    places = np.searchsorted(mass, (np.arange(dimension) + 0.5) / dimension)
+    strengths = measure.node_weights.size - 1 - np.minimum(places, mass.size - 1)
+    decision = spectral_phase(
+        effective_noise=state.effective_noise,
+        threshold=state.threshold,
+        strengths=np.maximum(measure.nodes[strengths], 0.0),
+    )
+    return decision.phase.value
+
+
+def outlier_edge(noise: float, threshold: float, dimension: int) -> float:
+    """Learned eigenvalue from which one stands out of the noise."""
+    # 2 delta - b, with the margin delta d^(-2/3) in which the largest of d eigenvalues lies.
+    return max(2 * noise * (1 + dimension ** (-2 / 3)) - threshold, 0.0)

@@ -29,11 +29,6 @@ class SpectralEstimate:
     vectors: Array
     """Eigenvectors of M as columns, shape (d, d)."""
 
-    @property
-    def shrunk(self) -> np.ndarray:
-        """Eigenvalues of the fit itself, descending, of shape (d,)."""
-        return np.maximum(self.eigenvalues - self.shrinkage, 0)
-
     def pruned(self) -> np.ndarray:
         """Fit with its cut moved to the edge of the noise."""
         # (M - max(2 delta, b))_+, 2509.24882, Corollary 2

@@ -21,83 +21,31 @@ from solvable.spectra.measures import Measure, as_measure, second_moment
 
 @dataclass(frozen=True)
 class QuadraticState:
-    r"""What the theory says of a trained network: :math:`\hat S\approx(S^\star+\delta Z-b)_+`.
+    """Prediction of a trained network, S = (S* + delta Z - b)_+, of any width from its rank on."""
 
-    Attributes
-    ----------
-    sample_ratio : float
-        :math:`\alpha=n/d^2`.
-    label_noise : float
-        :math:`\Delta`, a variance.
-    regularisation : float
-        :math:`\tilde\lambda`.
-    effective_noise : float
-        :math:`\delta`.
-    threshold : float
-        :math:`b`.
-    matrix_error : float
-        :math:`R=\frac1d\|\hat S-S^\star\|_F^2`, half the excess risk in the labels.
-    train_error : float
-        Mean squared residual per sample, :math:`B^2/\alpha`.
-    test_error : float
-        On fresh noisy labels, :math:`2R+\Delta=4\alpha\delta^2`.
-    trace : float
-        :math:`\frac1d\mathrm{Tr}\hat S`.
-    rank_fraction : float
-        Rank of :math:`\hat S` over d, :math:`1-F_\delta(b)`.
-    objective : float
-        Minimum of :math:`\frac1{d^2}\sum_\mu r_\mu^2+\frac{\tilde\lambda}d\mathrm{Tr}S`.
-    degrees_of_freedom : float
-        A, the spectral degrees of freedom over :math:`d^2`.
-    residual : float
-        :math:`Q^\star+\delta\partial_1J-(J-b\,\partial_2J)-(2\alpha\delta^2-\frac\Delta2)`, 0 at a
-        solution up to rounding.
-    law : SpectralLaw
-        Of :math:`S^\star+\delta Z`.
+    sample_ratio: float  # alpha = n / d^2
+    label_noise: float  # Delta, a variance
+    regularisation: float  # lambda
+    effective_noise: float  # delta
+    threshold: float  # b
+    matrix_error: float  # R = |S - S*|^2 / d, half the excess risk in the labels
+    train_error: float  # mean squared residual per sample, B^2 / alpha
+    test_error: float  # on fresh noisy labels, 2 R + Delta = 4 alpha delta^2
+    trace: float  # Tr S / d
+    rank_fraction: float  # rank of S over d, 1 - F_delta(b)
+    objective: float  # minimum of sum r^2 / d^2 + lambda Tr S / d
+    degrees_of_freedom: float  # A, over d^2
+    residual: (
+        float  # Q* + delta d_1 J - (J - b d_2 J) - (2 alpha delta^2 - Delta / 2), 0 at a solution
+    )
+    law: SpectralLaw  # of S* + delta Z
+    width_limited: bool = (
+        False  # the width cuts more than the threshold does, in a narrow network alone
+    )
 
-    Notes
-    -----
-    Independent of the width of the network at fixed :math:`\tilde\lambda`, as long as it is at least
-    the rank of :math:`\hat S`.
-    """
-
-    sample_ratio: float
-    label_noise: float
-    regularisation: float
-    effective_noise: float
-    threshold: float
-    matrix_error: float
-    train_error: float
-    test_error: float
-    trace: float
-    rank_fraction: float
-    objective: float
-    degrees_of_freedom: float
-    residual: float
-    law: SpectralLaw
-
-    @property
-    def zero_mass(self) -> float:
-        r"""Fraction of eigenvalues of :math:`\hat S` that vanish, :math:`F_\delta(b)`."""
-        return 1 - self.rank_fraction
-
-    def density(self, x: np.ndarray | float) -> np.ndarray:
-        """Density of the positive part of the learned spectrum, of mass :attr:`rank_fraction`."""
-        places = np.asarray(x, dtype=np.float64)
-        # 2505.17958: mu_S = F_delta(b) delta_0 + 1_{x > 0} mu_delta(x + b)
-        return np.asarray(np.where(places > 0, self.law.density(places + self.threshold), 0.0))
-
-    def quantiles(self, levels: np.ndarray | float) -> np.ndarray:
-        """Quantiles of the learned spectrum at levels inside (0, 1); 0 up to :attr:`zero_mass`."""
-        asked = np.asarray(levels, dtype=np.float64)
-        if not ((asked > 0) & (asked < 1)).all():
-            raise InvalidParameter(f"levels are {levels}; allowed: numbers inside (0, 1).")
-        tails = 1 - asked.ravel()
-        places = np.zeros(tails.size)
-        positive = tails < self.rank_fraction
-        if positive.any():
-            places[positive] = self._tail_places(tails[positive]) - self.threshold
-        return places.reshape(asked.shape)
+    def cut_in(self, law: SpectralLaw, threshold: float) -> float:
+        """Place in a law at this threshold below which nothing is kept."""
+        return threshold
 
     def leading_eigenvalues(self, count: int, *, dimension: int) -> np.ndarray:
         """Typical places of the largest eigenvalues at a finite dimension, descending."""
@@ -106,24 +54,8 @@ class QuadraticState:
                 f"count is {count}; allowed: from 1 to the dimension {dimension}."
             )
         # An isolated eigenvalue s of the target gives s + delta^2/s - b.
-        return self.quantiles(1 - (np.arange(1, count + 1) - 0.5) / dimension)
-
-    def _tail_places(self, tails: np.ndarray) -> np.ndarray:
-        """Places of the law above which these masses lie, by bisection closed by Newton steps."""
-        low = np.full(tails.size, self.threshold)
-        high = np.full(tails.size, self.law.edges[-1, 1])
-        middle = (low + high) / 2
-        for _ in range(200):
-            excess = truncated_moments(self.law, middle).mass - tails
-            low, high = np.where(excess > 0, middle, low), np.where(excess > 0, high, middle)
-            density = self.law.density(middle)
-            with np.errstate(divide="ignore", invalid="ignore"):
-                moved = middle + excess / density
-            moved = np.where((moved > low) & (moved < high), moved, (low + high) / 2)
-            if (np.abs(moved - middle) <= 1e-12 * self.law.noise).all():
-                return np.asarray(moved)
-            middle = moved
-        return np.asarray(middle)
+        places = self.law.typical_places(dimension)[:count] - self.threshold
+        return np.asarray(np.maximum(places, 0.0))
 
 
 def solve_quadratic(

@@ -1,0 +1,85 @@
+"""Groups of the target's features, strongest first, and the error that is predicted in each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from solvable.models.quadratic.network.denoised import feature_deviations
+from solvable.models.quadratic.network.parameters import QuadraticParameters
+from solvable.models.quadratic.network.theory import QuadraticState
+from solvable.spectra.denoiser import feature_errors
+
+
+def feature_groups(parameters: QuadraticParameters) -> list[int]:
+    """Ranks at which the groups of features end, strongest features first; the last is d."""
+    d, rank = parameters.dimension, parameters.target_rank
+    if parameters.target == "power-law":
+        # The first three alone, then groups 1.6 times as far each.
+        ends = [1, 2, 3]
+        while ends[-1] < d:
+            ends.append(min(d, max(ends[-1] + 1, int(1.6 * ends[-1]))))
+        return ends
+    # Fifths of a Marchenko-Pastur target; the directions that it lacks are the last group.
+    ends = sorted({max(1, round(rank * part / 5)) for part in range(1, 6)})
+    return ends if rank == d else [*ends, d]
+
+
+def group_means(values: np.ndarray, ends: Sequence[int]) -> list[float]:
+    """Means of values, one for each rank, over groups that end at these ranks."""
+    starts = [0, *ends[:-1]]
+    return [float(values[a:b].mean()) for a, b in zip(starts, ends, strict=True)]
+
+
+def group_sizes(parameters: QuadraticParameters) -> np.ndarray:
+    """Number of features in each group."""
+    return np.diff([0, *feature_groups(parameters)])
+
+
+def group_names(parameters: QuadraticParameters) -> list[str]:
+    """Words for each group."""
+    ends = feature_groups(parameters)
+    starts = [0, *ends[:-1]]
+    names = [
+        f"feature {b}" if b == a + 1 else f"features {a + 1}-{b}"
+        for a, b in zip(starts, ends, strict=True)
+    ]
+    return [*names[:-1], "no feature"] if ends[-1] > parameters.target_rank else names
+
+
+def group_errors(state: QuadraticState, ends: Sequence[int]) -> list[float]:
+    """Mean errors of groups of features, strongest first; the groups end at these ranks."""
+    return _grouped(state, feature_errors(state.law, state.threshold), ends)
+
+
+def group_scatter(parameters: QuadraticParameters, state: QuadraticState) -> list[float]:
+    """Standard deviations of the errors of groups of features between replicates."""
+    ends, d = feature_groups(parameters), parameters.dimension
+    nodes, m, e = feature_deviations(state)
+    # E_ij ~ N(0, q/d), q = e - m^2, twice that at E_ii of mean m: Var |E v|^2 = 2 q (q + 4 m^2) / d; the
+    # fourth moment of samples adds 14 m^2 / n to Var E_ii where the feature is learned (derived).
+    q = np.maximum(e - m**2, 0)
+    variance = 2 * q * (q + 4 * m**2) / d
+    if parameters.sensing == "network":
+        variance += 56 * m**4 / parameters.n_samples * np.minimum(q / state.law.variance, 1)
+    alone, together = (
+        np.array(_grouped(state, np.interp(state.law.target.nodes, nodes, values), ends))
+        for values in (variance, 3 / d * q)  # delta moves all alike, by some 3/d (measured)
+    )
+    return [float(s) for s in np.hypot(np.sqrt(alone / group_sizes(parameters)), together)]
+
+
+def group_strengths(state: QuadraticState, ends: Sequence[int]) -> list[float]:
+    """Mean squared strengths of groups of features, as :func:`group_errors`."""
+    return _grouped(state, state.law.target.nodes**2, ends)
+
+
+def _grouped(state: QuadraticState, values: np.ndarray, ends: Sequence[int]) -> list[float]:
+    weights = state.law.target.node_weights[::-1]
+    # Both sums at the boundaries of the nodes: exact where groups end between atoms.
+    mass = np.append(0.0, np.cumsum(weights))
+    total = np.append(0.0, np.cumsum(weights * values[::-1]))
+    places = np.append(0.0, np.asarray(ends) / ends[-1])
+    means = np.diff(np.interp(places, mass, total)) / np.diff(places)
+    return [float(mean) for mean in means]
