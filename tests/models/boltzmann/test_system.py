@@ -9,6 +9,7 @@ import pytest
 from pydantic import ValidationError
 
 from solvable.arrays import random_stream
+from solvable.errors import InvalidParameter
 from solvable.frame.points import NO_PREDICTION, Point
 from solvable.models.boltzmann.claims import CLAIMS
 from solvable.models.boltzmann.measure import draw_directions, span_overlap
@@ -58,7 +59,6 @@ def points():
         ({"weight_decay": -0.1}, "greater than or equal to 0"),
         ({"algorithm": "cd"}, "amp"),
         ({"sample_ratio": 0.01, "dimension": 100}, "at least 10 samples"),
-        ({"sample_ratio": 90, "dimension": 10_000}, "up to 2 GB"),
         ({"steps": 5}, "algorithm=gradient"),
         ({"steps": 5, "algorithm": "gradient", "hidden_units": 2}, "hidden_units=1"),
         ({"samples": 10}, "Extra inputs"),
@@ -67,6 +67,13 @@ def points():
 def test_bad_parameters_are_refused(values, words):
     with pytest.raises(ValidationError, match=words):
         BoltzmannParameters(**values)
+
+
+def test_more_samples_than_memory_holds_are_predicted_and_not_measured():
+    parameters = BoltzmannParameters(sample_ratio=90, dimension=10_000)
+    assert system.predict(parameters)["overlap"][0] > 0.9
+    with pytest.raises(InvalidParameter, match="allowed for a measurement: up to 2 GB"):
+        system.measure(parameters, np.random.default_rng(0))
 
 
 def test_every_parameter_says_what_it_means():

@@ -8,6 +8,8 @@ from solvable.errors import InvalidParameter
 from solvable.models.two_layer_posterior.atoms import _active_set, atomic_posterior
 from solvable.models.two_layer_posterior.constants import specialisation
 from solvable.models.two_layer_posterior.overlap import hermite_modes
+from solvable.models.two_layer_posterior.parameters import CurseParameters
+from solvable.models.two_layer_posterior.predict import predict
 
 
 def at_load(load, ratio=10, dimension=1_000, **more):
@@ -112,3 +114,12 @@ def test_what_cannot_be_asked_is_refused():
             atomic_posterior(**{**at, name: value})
     with pytest.raises(InvalidParameter, match="He4"):
         atomic_posterior(**at, degree=4)
+
+
+def test_the_prediction_of_a_system_tends_to_the_limit_with_the_dimension():
+    gaps = []
+    for dimension in (8, 24):
+        found = predict(CurseParameters(dimension=dimension, width_ratio=10.0, steps=100))
+        gaps.append(found["wide_limit_alignment"] - found["alignment"])
+    assert gaps[0] == pytest.approx(0.088, abs=0.02)
+    assert 0 < gaps[1] < 0.6 * gaps[0]

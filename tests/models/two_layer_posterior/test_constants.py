@@ -72,5 +72,3 @@ def test_the_kinds():
 def test_lazy_learning():
     erf = specialisation("erf", 3)
     assert erf.gaussian == pytest.approx(16 * 15 / (6 * np.pi * 27), rel=1e-5)
-    assert specialisation("erf", 3, reduced=True).crossover == pytest.approx(0.0118, rel=5e-3)
-    assert erf.crossover == pytest.approx((1.0603 / erf.R) ** 2, rel=1e-3)

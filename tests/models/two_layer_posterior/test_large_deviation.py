@@ -132,17 +132,6 @@ def test_the_derivative_of_the_energy_is_the_field():
     assert (high - low) / (2 * step) == pytest.approx(middle.t, rel=1e-6)
 
 
-def test_the_law_of_a_neuron_is_normalised():
-    found = large_deviation(dimension=40, width=80)
-    spacing = np.diff(found.overlap_grid)[0]
-    assert found.overlap_density.sum() * spacing == pytest.approx(1.0, rel=1e-9)
-    outer = np.abs(found.overlap_grid) > 0.7
-    assert found.overlap_density[outer].sum() * spacing * 80 == pytest.approx(
-        found.neurons, rel=0.01
-    )
-    assert found.threshold_samples(0.5) == pytest.approx(found.energy / 1.46456, rel=1e-4)
-
-
 def test_relu_condenses():
     # section 3.3: E -> 2 sqrt(2) sqrt(N d), on a neuron with u^2 = sqrt(8 N/d)
     found = large_deviation(dimension=50, width=5_000, activation="relu", degree=2, target="parity")

@@ -69,28 +69,6 @@ def test_even_degrees(activation):
         assert abs(neuron_overlap(activation, 2).value(u, r) - values.mean()) < 4 * error
 
 
-@pytest.mark.parametrize(
-    ("activation", "degree", "target"),
-    [
-        ("erf", 3, "hermite"),
-        ("tanh", 5, "hermite"),
-        ("relu", 2, "hermite"),
-        ("relu", 1, "hermite"),
-        ("gelu", 4, "hermite"),
-        ("relu", 2, "parity"),
-    ],
-)
-def test_gradients_are_differences(activation, degree, target):
-    overlap = neuron_overlap(activation, degree, target)
-    u, r = np.array([0.4, 1.1, -1.6, 2.2]), np.array([1.0, 0.4, 0.9, 0.2])
-    step = 1e-5
-    by_u = (overlap.value(u + step, r) - overlap.value(u - step, r)) / (2 * step)
-    by_r = (overlap.value(u, r + step) - overlap.value(u, r - step)) / (2 * step)
-    found = overlap.gradient(u, r)
-    assert found[0] == pytest.approx(by_u, abs=2e-6)
-    assert found[1] == pytest.approx(by_r, abs=2e-6)
-
-
 def test_relu_parity_never_turns_and_tends_to_its_limit():
     # acceptance check 13
     overlap = neuron_overlap("relu", 2, "parity")

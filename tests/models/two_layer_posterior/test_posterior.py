@@ -9,7 +9,7 @@ from solvable.arrays import random_stream
 from solvable.errors import InvalidParameter
 from solvable.models.two_layer_posterior.large_deviation import large_deviation
 from solvable.models.two_layer_posterior.overlap import power_parts
-from solvable.models.two_layer_posterior.posterior import learning_curve, posterior
+from solvable.models.two_layer_posterior.posterior import one_mode_alignment, posterior
 from solvable.models.two_layer_posterior.saddle import FieldProblem
 from solvable.models.two_layer_posterior.sectors import harmonic_count, power_weights, sectors
 
@@ -105,18 +105,14 @@ def test_one_ensemble_with_what_its_neurons_do():
 )
 def test_the_curve_of_one_mode(dimension, loads, expected, absolute):
     # acceptance check 17: numbers of the note from an FFT of the law of V; here a contour integral
-    curve = learning_curve(
+    found = one_mode_alignment(
         dimension=dimension,
         width=dimension,
         samples=[load * dimension for load in loads],
         kappa=1.0,
         reduced=True,
     )
-    assert curve.alignment == pytest.approx(expected, abs=absolute)
-    # self-consistent: t = P(1 - A)/kappa, <y, K, y> = A/t
-    assert curve.alignment == pytest.approx(
-        curve.kernel / (curve.kernel + 1 / curve.samples), rel=1e-12
-    )
+    assert found == pytest.approx(expected, abs=absolute)
 
 
 def test_the_curve_of_one_mode_by_draws_of_the_prior():
@@ -130,18 +126,18 @@ def test_the_curve_of_one_mode_by_draws_of_the_prior():
     weight = (1 + v / ridge) ** -0.5 * np.exp(-0.5 / (v + ridge) + 0.5 / ridge)
     expected = (weight * v / (v + ridge)).sum() / weight.sum()
     noise = (weight * (v / (v + ridge) - expected)).std() / weight.mean() / np.sqrt(v.size)
-    curve = learning_curve(dimension=d, width=width, samples=[samples], kappa=kappa)
-    assert abs(curve.alignment[0] - expected) < 4 * noise
+    found = one_mode_alignment(dimension=d, width=width, samples=[samples], kappa=kappa)
+    assert abs(found[0] - expected) < 4 * noise
 
 
 def test_the_wide_curve_is_the_saddle_of_the_large_deviation():
     # t(alpha) of the Chernoff energy and P = kappa t/(1 - alpha): many neurons carry it, so both agree
     d, width, alignment = 6, 3_000, 0.5
     chernoff = large_deviation(dimension=d, width=width, alignment=alignment)
-    curve = learning_curve(
+    found = one_mode_alignment(
         dimension=d, width=width, samples=[chernoff.t / (1 - alignment)], kappa=1.0
     )
-    assert curve.alignment[0] == pytest.approx(alignment, rel=5e-3)
+    assert found[0] == pytest.approx(alignment, rel=5e-3)
 
 
 def test_the_field_integral_is_exact_for_linear_gaussian_neurons():
@@ -241,4 +237,4 @@ def test_what_cannot_be_asked_is_refused():
     with pytest.raises(InvalidParameter, match="He2"):
         posterior(**at, degree=2)
     with pytest.raises(InvalidParameter, match="samples and kappa"):
-        learning_curve(dimension=8, width=20, samples=[0], kappa=1.0)
+        one_mode_alignment(dimension=8, width=20, samples=[0], kappa=1.0)

@@ -9,6 +9,7 @@ import pytest
 from pydantic import ValidationError
 
 from solvable.arrays import random_stream
+from solvable.errors import InvalidParameter
 from solvable.frame.points import Point
 from solvable.hermite import hermite_polynomials
 from solvable.models.two_layer_posterior.claims import (
@@ -18,9 +19,16 @@ from solvable.models.two_layer_posterior.claims import (
     sample_factor,
 )
 from solvable.models.two_layer_posterior.langevin import Posterior
-from solvable.models.two_layer_posterior.measure import Observer, draw_target, planted
-from solvable.models.two_layer_posterior.parameters import MOST_WORK, CurseParameters
-from solvable.models.two_layer_posterior.predict import LAW_EDGES, chance
+from solvable.models.two_layer_posterior.measure import (
+    MOST_WORK,
+    Observer,
+    draw_target,
+    measure,
+    planted,
+)
+from solvable.models.two_layer_posterior.neuron_counts import LAW_EDGES
+from solvable.models.two_layer_posterior.parameters import CurseParameters
+from solvable.models.two_layer_posterior.predict import chance
 from solvable.models.two_layer_posterior.system import PRESETS, system
 from solvable.models.two_layer_posterior.target import HermiteTarget
 
@@ -42,11 +50,6 @@ def record_of(setting, seed=0):
         ({"scaled_samples": 0.05}, "at least 4"),
         ({"width_ratio": 0.01}, "2 to 20000"),
         ({"width_ratio": 900.0, "dimension": 50}, "2 to 20000"),
-        ({"steps": 100_000}, "about twenty seconds. Lower steps"),
-        (
-            {"dimension": 100, "width_ratio": 200.0, "scaled_samples": 1.0, "step": 0.1},
-            "Lower steps",
-        ),
         ({"readout": "ntk"}, "mean-field"),
         ({"samples": 10}, "Extra inputs"),
     ],
@@ -59,6 +62,18 @@ def test_bad_parameters_are_refused(values, words):
 def test_every_parameter_says_what_it_means():
     for name, field in CurseParameters.model_fields.items():
         assert field.description, name
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"steps": 100_000},
+        {"dimension": 100, "width_ratio": 200.0, "scaled_samples": 1.0, "step": 0.1},
+    ],
+)
+def test_replicates_that_would_take_long_are_not_measured(values):
+    with pytest.raises(InvalidParameter, match=r"allowed for a measurement.*Lower steps"):
+        measure(CurseParameters(**values), np.random.default_rng(0))
 
 
 @pytest.mark.parametrize("name", sorted(PRESETS))

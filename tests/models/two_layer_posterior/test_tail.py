@@ -1,13 +1,163 @@
 """Exact tails of the prior: draws, the Chernoff bound, and the exponents below width d."""
 
+from dataclasses import dataclass
+from math import log, sqrt
+
 import numpy as np
 import pytest
+from scipy.special import erfcx, log_ndtr
 
 from solvable.arrays import random_stream
-from solvable.errors import InvalidParameter
-from solvable.models.two_layer_posterior.large_deviation import large_deviation
-from solvable.models.two_layer_posterior.overlap import neuron_overlap
-from solvable.models.two_layer_posterior.tail import _log_fold, single_neuron_cost, tail_energy
+from solvable.models.two_layer_posterior.constants import specialisation
+from solvable.models.two_layer_posterior.large_deviation import large_deviation, readout_scale
+from solvable.models.two_layer_posterior.overlap import NeuronOverlap, neuron_overlap
+
+
+@dataclass(frozen=True)
+class TailEnergy:
+    """Exact energy of an alignment, and its cheapest configuration of equal neurons."""
+
+    energy: float
+    neurons: int
+    u: float
+    r: float
+    cost: float  # of that configuration, without the entropy around it
+    power: float  # mean variance of A given the hidden weights, among networks that reach the alignment
+
+
+def tail_energy(
+    *,
+    dimension: int,
+    width: int,
+    alignment: float = 1.0,
+    degree: int = 3,
+    activation: str = "erf",
+    readout: str = "standard",
+    bins: int = 2_000,
+) -> TailEnergy:
+    """Minus log Pr[A >= alpha] = -log E_V Q(alpha / sqrt(V)) under the prior, V = sum c^2 / (N chi)."""
+    # The law of c^2 by quadrature over the rest of a neuron, its N-fold convolution by doubling, all in
+    # logarithms, so that no tilt is needed: a tilt reaches the convex hull of the rate alone, and below
+    # width d the rate is concave.
+    scale = 1 / (readout_scale(readout, width) * width)
+    overlap = neuron_overlap(activation, degree)
+    neurons, square, cost, u, r = _cheapest(overlap, dimension, width, scale, alignment)
+    # up to four times the cheapest V, and to where lazy networks are
+    lazy = width * specialisation(activation, degree).gaussian / float(dimension) ** degree
+    spacing = max(4 * neurons * square, 30 * lazy) / bins
+    edges = np.append(0.0, spacing * (np.arange(bins) + 0.5))
+    survival = _log_survival(overlap, dimension, edges)
+    one = _log_difference(survival)
+    # what lies below the first edge counts by its mean
+    below = _mean_below(overlap, dimension, float(edges[1]))
+    power = scale * (spacing * np.arange(bins) + width * below)
+    law = _log_fold(one, width)
+    # A is Gaussian of variance V given the hidden weights
+    terms = law + log_ndtr(-alignment / np.sqrt(power))
+    top = float(terms.max())
+    weight = np.exp(terms - top)
+    whole = float(weight.sum())
+    return TailEnergy(-top - log(whole), neurons, u, r, cost, float(weight @ power) / whole)
+
+
+def single_neuron_cost(
+    *,
+    dimension: float,
+    width: float,
+    alignment: float = 1.0,
+    degree: int = 3,
+    activation: str = "erf",
+) -> float:
+    """Least d omega^2 / 2 + alpha^2 N / 2 c^2 of one neuron, at sizes of any magnitude."""
+    overlap = neuron_overlap(activation, degree)
+    return _cheapest(overlap, dimension, 1, 1 / width, alignment)[2]
+
+
+def _cheapest(
+    overlap: NeuronOverlap, dimension: float, most: int, scale: float, alignment: float
+) -> tuple[int, float, float, float, float]:
+    """Number of equal neurons, their c^2, cost, u and r, at the least weight decay."""
+    u = np.geomspace(1e-4, 300.0, 3_000)
+    log_r = np.append(-np.geomspace(12.0, 1e-5, 500), 0.0)
+    squares = np.maximum(overlap.value(u[:, None], np.exp(log_r)) ** 2, 1e-300)
+    # (d/2)(u^2 + r - 1 - log r)
+    decay = dimension / 2 * (u[:, None] ** 2 + np.expm1(log_r) - log_r)
+    best: tuple[float, int, int, int] | None = None
+    counts = np.unique(np.round(np.geomspace(1, most, 60)).astype(int))
+    for count in counts:
+        cost = count * decay + alignment**2 / (2 * scale * count * squares)
+        row, column = np.unravel_index(np.argmin(cost), cost.shape)
+        if best is None or cost[row, column] < best[0]:
+            best = (float(cost[row, column]), int(count), int(row), int(column))
+    assert best is not None
+    least, neurons, at_u, at_r = best
+    return neurons, float(squares[at_u, at_r]), least, float(u[at_u]), float(np.exp(log_r[at_r]))
+
+
+def _rest(dimension: int) -> tuple[np.ndarray, np.ndarray]:
+    """Nodes r and log probabilities of the squared rest, chi^2_(d-1)/d."""
+    high = log(1 + 120 / dimension + sqrt(160 / dimension))
+    low = -(3.0 + 80.0 / (dimension - 1))
+    log_r = np.arange(low, high, 0.5 * sqrt(2 / dimension))
+    weight = (dimension - 1) / 2 * log_r - dimension / 2 * np.exp(log_r)
+    weight -= weight.max()
+    return np.exp(log_r), weight - log(np.exp(weight).sum())
+
+
+def _log_survival(overlap: NeuronOverlap, dimension: int, squares: np.ndarray) -> np.ndarray:
+    """Log Pr[c^2 > v] at each v."""
+    u = np.geomspace(1e-5, 900.0, 4_000)
+    total = np.full(squares.size, -np.inf)
+    with np.errstate(divide="ignore"):
+        wanted = np.log(squares)
+        for r, log_weight in zip(*_rest(dimension), strict=True):
+            value = np.log(np.maximum(overlap.value(u, r) ** 2, 1e-300))
+            assert (np.diff(value) >= -1e-9).all()  # of an overlap that grows with u
+            # c grows with u, so that c^2 > v means |u| > u(v, r), of which log erfc(x) is the probability
+            x = sqrt(dimension / 2) * np.exp(np.interp(wanted, value, np.log(u)))
+            tail = np.where(wanted > value[-1], -np.inf, np.log(erfcx(x)) - x * x)
+            tail = np.where(wanted < value[0], 0.0, tail)
+            total = np.logaddexp(total, log_weight + tail)
+    return np.minimum(total, 0.0)
+
+
+def _log_difference(survival: np.ndarray) -> np.ndarray:
+    """Log of the probability between neighbouring places; what lies beyond the last is left out."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found = survival[:-1] + np.log(-np.expm1(survival[1:] - survival[:-1]))
+    return np.where(np.isfinite(survival[:-1]), found, -np.inf)
+
+
+def _mean_below(overlap: NeuronOverlap, dimension: int, edge: float) -> float:
+    """Mean of c^2 where it is below an edge."""
+    places = np.append(0.0, np.geomspace(1e-8 * edge, edge, 200))
+    survival = np.exp(_log_survival(overlap, dimension, places))
+    # int_0^e v dF = int_0^e S dv - e S(e)
+    area = float(np.sum(np.diff(places) * (survival[1:] + survival[:-1]) / 2))
+    return max(area - edge * float(survival[-1]), 0.0)
+
+
+def _log_convolve(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Logarithm of the convolution of two laws, cut to the same length."""
+    found = np.empty_like(left)
+    for k in range(left.size):
+        terms = left[: k + 1] + right[k::-1]
+        top = terms.max()
+        found[k] = top if top == -np.inf else top + log(np.exp(terms - top).sum())
+    return found
+
+
+def _log_fold(one: np.ndarray, count: int) -> np.ndarray:
+    """Logarithm of the law of a sum of so many, by doubling."""
+    power, total = one, None
+    while count:
+        if count & 1:
+            total = power if total is None else _log_convolve(total, power)
+        count >>= 1
+        if count:
+            power = _log_convolve(power, power)
+    assert total is not None
+    return total
 
 
 @pytest.mark.parametrize(
@@ -131,12 +281,3 @@ def test_weak_relu_neurons_are_no_part_of_the_optimal_face(target):
     slopes = np.diff(least) / np.diff(np.log(u))
     assert slopes[:2] == pytest.approx(-1, abs=0.06)
     assert slopes[3:] == pytest.approx(0, abs=0.02)
-
-
-def test_what_cannot_be_asked_is_refused():
-    with pytest.raises(InvalidParameter, match="dimension is 1;"):
-        tail_energy(dimension=1, width=3)
-    with pytest.raises(InvalidParameter, match="width is 2000000"):
-        tail_energy(dimension=10, width=2_000_000)
-    with pytest.raises(InvalidParameter, match="alignment"):
-        tail_energy(dimension=10, width=3, alignment=0.0)

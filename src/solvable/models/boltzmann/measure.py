@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from solvable.errors import InvalidParameter
 from solvable.frame.points import Metrics, listed
 from solvable.models.boltzmann.maximum import (
     Maximum,
@@ -11,8 +12,7 @@ from solvable.models.boltzmann.maximum import (
     message_passing,
     principal_directions,
 )
-from solvable.models.boltzmann.parameters import BoltzmannParameters
-from solvable.models.boltzmann.predict import RATE, START
+from solvable.models.boltzmann.parameters import ASCENT_RATE, ASCENT_START, BoltzmannParameters
 
 
 def draw_directions(parameters: BoltzmannParameters, rng: np.random.Generator) -> np.ndarray:
@@ -45,6 +45,12 @@ def draw_samples(
 
 def measure(parameters: BoltzmannParameters, rng: np.random.Generator) -> Metrics:
     """Metrics of one replicate; no overlap and norm where the fit is not at a stable maximum."""
+    n, d = parameters.samples, parameters.dimension
+    if n * d > 2.5e8:
+        raise InvalidParameter(
+            f"{n} samples of {d} numbers take {8e-9 * n * d:.1f} GB; allowed for a measurement: up "
+            "to 2 GB. Lower sample_ratio or dimension; `solvable theory` goes further."
+        )
     directions = draw_directions(parameters, rng)
     X = draw_samples(parameters, directions, rng)
     k = parameters.hidden_units
@@ -93,7 +99,7 @@ def _some_steps(
     rng: np.random.Generator,
 ) -> np.ndarray:
     """Weights after some steps from a start of exactly the stated norm and overlap."""
-    m, q = START
+    m, q = ASCENT_START
     basis = np.linalg.qr(directions)[0] * np.sqrt(len(directions))
     truth = directions[:, int(np.argmax(parameters.strengths))]
     free = rng.standard_normal(len(truth))
@@ -101,7 +107,12 @@ def _some_steps(
     free *= np.sqrt((q - m**2) * len(truth) / (free @ free))
     start = (m * truth + free)[:, None]
     found = ascend(
-        X, start, parameters.weight_decay, rate=RATE, max_steps=parameters.steps, tolerance=0.0
+        X,
+        start,
+        parameters.weight_decay,
+        rate=ASCENT_RATE,
+        max_steps=parameters.steps,
+        tolerance=0.0,
     )
     return found.weights
 

@@ -10,6 +10,12 @@ from solvable.frame.system import Parameters
 
 Algorithm = Literal["amp", "gradient"]
 
+ASCENT_START = (0.2, 1.0)
+"""m = w . w* / d and q = |w|^2 / d at which a given number of steps starts."""
+
+ASCENT_RATE = 0.5
+"""Rate of those steps, in units of 1 / (1 + l)."""
+
 Strength = Annotated[float, Field(ge=1e-50, le=1000)]
 
 
@@ -56,12 +62,6 @@ class BoltzmannParameters(Parameters):
             raise ValueError(
                 f"sample_ratio is {self.sample_ratio:g}, so that there are {self.samples} samples; "
                 "allowed: at least 10 samples"
-            )
-        if self.samples * self.dimension > 2.5e8:
-            raise ValueError(
-                f"{self.samples} samples of {self.dimension} numbers take "
-                f"{8e-9 * self.samples * self.dimension:.1f} GB; allowed: up to 2 GB. Lower "
-                "sample_ratio or dimension"
             )
         if self.steps and (self.algorithm != "gradient" or self.hidden_units > 1):
             raise ValueError(

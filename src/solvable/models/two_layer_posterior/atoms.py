@@ -20,34 +20,17 @@ from solvable.models.two_layer_posterior.overlap import (
 
 @dataclass(frozen=True)
 class AtomicPosterior:
-    """Neurons that a wide network specialises, and the function that it represents with them.
+    """Neurons that a wide network specialises, and the function that it represents with them."""
 
-    Parameters
-    ----------
-    energy : float
-        Free energy over sqrt(chi N d)/sigma_a.
-    alignment : float
-        Overlap with the target.
-    u, r, amplitude, count : ndarray
-        Of each kind of neuron the component along the target, the squared rest, the amplitude of all of
-        them together, and their number.
-    lazy : float
-        Amplitude of the lazy linear mode.
-    modes : ndarray
-        Hermite coefficients of the network, from degree 0.
-    residual : float
-        Largest violation of optimality, relative to the price of an atom.
-    """
-
-    energy: float
+    energy: float  # free energy over sqrt(chi N d) / sigma_a
     alignment: float
-    u: np.ndarray
-    r: np.ndarray
-    amplitude: np.ndarray
-    count: np.ndarray
-    lazy: float
-    modes: np.ndarray
-    residual: float
+    u: np.ndarray  # of each kind of neuron the component along the target
+    r: np.ndarray  # its squared rest
+    amplitude: np.ndarray  # amplitude of all neurons of the kind together
+    count: np.ndarray  # their number
+    lazy: float  # amplitude of the lazy linear mode
+    modes: np.ndarray  # Hermite coefficients of the network, from degree 0
+    residual: float  # largest violation of optimality, relative to the price of an atom
 
     @property
     def neurons(self) -> float:
@@ -66,52 +49,7 @@ def atomic_posterior(
     readout: str = "standard",
     readout_variance: float = 1.0,
 ) -> AtomicPosterior:
-    r"""Most probable neurons of a wide network, by non-negative least squares over atoms.
-
-    .. math:: \frac{F}{S} = \min_{b, \beta} \sum_j |b_j| \omega_j
-        \sqrt{1 + \frac{P \sigma_a^2 v_j}{\kappa\chi N}}
-        + \frac{P}{2\kappa S}\Big\|\sum_j b_j g_j + \beta x_1 - y\Big\|^2
-        + \frac{d\chi\beta^2}{2\sigma_a^2 S\lambda_1},\qquad S = \frac{\sqrt{\chi N d}}{\sigma_a}
-
-    with the function :math:`g_j` of :math:`x_1` of a neuron :math:`(u_j, r_j)`, its weight decay
-    :math:`\omega^2 = u^2 + r - 1 - \ln r`, its mixing power v, and the lazy linear mode beta (a constant
-    too, where the activation has one).
-
-    Parameters
-    ----------
-    dimension, width : int
-        d and N.
-    samples : float
-        P.
-    kappa : float
-        Ridge, or an effective one.
-    degree : int
-        Degree of the target.
-    activation : str
-        One of ``ACTIVATIONS``, or a formula in z.
-    readout : {"standard", "mean-field"}
-        chi = 1 or N.
-    readout_variance : float
-        sigma_a^2.
-
-    Returns
-    -------
-    AtomicPosterior
-        The neurons, and the function.
-
-    Notes
-    -----
-    Derived: leading order of many neurons; at d near 10 the alignment is off by about 0.1, and
-    ``posterior`` is not. An active set over a grid of 120 x 60
-    neurons ends at the exact minimum on it, in 0.1 s.
-    Backed by ``tests/models/two_layer_posterior/test_atoms.py``.
-
-    Examples
-    --------
-    >>> found = atomic_posterior(dimension=100, width=1_000, samples=5_000, kappa=0.5)
-    >>> round(found.alignment, 2), found.u.size > 0
-    (0.44, True)
-    """
+    """Most probable neurons of a wide network, by non-negative least squares over kinds of neurons."""
     for name, value in (("dimension", dimension), ("width", width)):
         if not isinstance(value, int | np.integer) or value < 1:
             raise InvalidParameter(f"{name} is {value!r}; allowed: an integer of at least 1.")
@@ -122,6 +60,12 @@ def atomic_posterior(
     ):
         if not 0 < number < np.inf:
             raise InvalidParameter(f"{name} is {number}; allowed: above 0 and finite.")
+    # F/S = min over b and beta of sum_j |b_j| omega_j (1 + P sigma_a^2 v_j / kappa chi N)^(1/2)
+    #       + P / (2 kappa S) |sum_j b_j g_j + beta x_1 - y|^2 + d chi beta^2 / (2 sigma_a^2 S lambda_1),
+    # S = sqrt(chi N d) / sigma_a (derived, leading order of many neurons): g_j is the function of x_1
+    # of a neuron (u_j, r_j), omega^2 = u^2 + r - 1 - ln r its weight decay, v its mixing power, and
+    # beta the lazy linear mode (a constant too, where the activation has one). At d near 10 the
+    # alignment is off by 0.1.
     neuron_overlap(activation, degree)
     scale = readout_variance / readout_scale(readout, width)
     size = sqrt(width * dimension / scale)

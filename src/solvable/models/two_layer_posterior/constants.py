@@ -16,46 +16,23 @@ Kind = Literal["specialised", "diffuse", "condensed"]
 
 @dataclass(frozen=True)
 class Specialisation:
-    r"""How a layer of neurons comes to carry a target at the least weight decay.
+    """How a layer of neurons comes to carry a target at the least weight decay."""
 
-    .. math:: E(\alpha) \to R\,\alpha\sqrt{\chi N d}/\sigma_a,\qquad
-        R = \inf_{u, r} \frac{\omega(u, r)}{|c(u, r)|},\quad \omega^2 = u^2 + r - 1 - \ln r .
-
-    Parameters
-    ----------
-    activation : str
-        The activation.
-    degree : int
-        Degree of the target.
-    kind : {"specialised", "diffuse", "condensed"}
-        Some neurons of one strength (the infimum is a minimum), all neurons a little
-        (:math:`u \to 0`), or a few neurons as large as it takes (:math:`u \to \infty`).
-    R : float
-        The constant; 0 where it falls to 0 as the neuron grows.
-    u, r : float
-        The minimiser: (0, 1) if diffuse, u infinite if condensed.
-    neurons : float
-        Their number over :math:`\alpha\sqrt{\chi N/d}/\sigma_a`: :math:`1/(\omega|c|)`; infinite if
-        diffuse, 0 if condensed.
-    gaussian : float
-        Limit of :math:`d^m E\,c^2` under the prior, so that lazy learning costs
-        :math:`\alpha^2\chi d^m/(2\sigma_a^2\,\text{gaussian})`.
-    """
+    # E(alpha) -> R alpha sqrt(chi N d) / sigma_a, R = inf over u and r of omega / |c|,
+    # omega^2 = u^2 + r - 1 - ln r
 
     activation: str
     degree: int
-    kind: Kind
-    R: float
-    u: float
+    kind: Kind  # neurons of one strength, all neurons a little (u -> 0), or a few large ones (u -> oo)
+    R: float  # 0 where it falls to 0 as the neuron grows
+    u: float  # the minimiser: (0, 1) if diffuse, u infinite if condensed
     r: float
-    neurons: float
-    gaussian: float
-
-    @property
-    def crossover(self) -> float:
-        r"""N over :math:`d^{2m-1}` beyond which lazy learning is cheaper, at unit alignment."""
-        # R sqrt(N d) = d^m / (2 gaussian)
-        return inf if self.R == 0 else (1 / (2 * self.gaussian * self.R)) ** 2
+    neurons: (
+        float  # number over alpha sqrt(chi N / d) / sigma_a; infinite if diffuse, 0 if condensed
+    )
+    gaussian: (
+        float  # limit of d^m E c^2 under the prior: lazy learning costs alpha^2 chi d^m / 2 of it
+    )
 
 
 @lru_cache(maxsize=128)
@@ -67,11 +44,11 @@ def specialisation(
     Parameters
     ----------
     activation : str
-        One of :data:`~solvable.models.two_layer_posterior.overlap.ACTIVATIONS`, or a formula in z.
+        One of "erf", "tanh" and "relu", or a formula in z.
     degree : int
         Degree of the target.
     target : {"hermite", "parity"}
-        See :func:`~solvable.models.two_layer_posterior.overlap.neuron_overlap`.
+        Hermite polynomial of Gaussian inputs, or product of two bits (ReLU, degree 2).
     reduced : bool
         Whether r = 1 is held, as in the paper.
 

@@ -1,4 +1,4 @@
-r"""What the neurons of a layer and its data set do together to one of them: ridge, prices, noise."""
+"""Effective ridge: what the neurons of a layer and its data set do together to one of them."""
 
 from __future__ import annotations
 
@@ -20,24 +20,15 @@ BINS = 61
 
 @dataclass(frozen=True)
 class Background:
-    """What all neurons together do to one: ridge, and the price of its modes beside the target's.
-
-    Parameters
-    ----------
-    ridge : float
-        Effective ridge.
-    price : ndarray of shape (neurons,)
-        Inverse variance of the readout that a neuron's other modes add.
-    inflation : float
-        Error of the mean network over that of its functions of x_1: the noise that it fits adds to it.
-    unfitted : ndarray of shape (neurons,)
-        Power of a neuron's other modes that the rest of the network does not cancel.
-    """
+    """What all neurons together do to one: ridge, and the price of its modes beside the target's."""
 
     ridge: float
-    price: np.ndarray
+    price: np.ndarray  # inverse variance of the readout that a neuron's other modes add
+    # Error of the mean network over that of its functions of x_1: the noise that it fits adds to it.
     inflation: float
-    unfitted: np.ndarray
+    unfitted: (
+        np.ndarray
+    )  # power of a neuron's other modes that the rest of the network does not cancel
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,8 @@ from solvable.frame.panels import Panel, Trace, grouped, suffix_of
 from solvable.frame.points import Point
 from solvable.models.two_layer_posterior.constants import specialisation
 from solvable.models.two_layer_posterior.large_deviation import large_deviation
+from solvable.models.two_layer_posterior.neuron_counts import LAW_EDGES, outlier_edge
 from solvable.models.two_layer_posterior.parameters import CurseParameters
-from solvable.models.two_layer_posterior.predict import LAW_EDGES, outlier_edge
 from solvable.plots.figure import Figure, Marker, Series
 
 LEARNING = Panel(
@@ -24,9 +24,11 @@ LEARNING = Panel(
     [
         Trace("alignment", ""),
         Trace("one_mode_alignment", "the target's mode alone", measured=False, dashed=True),
+        Trace("wide_limit_alignment", "many neurons", measured=False, dashed=True),
     ],
     "Points: Langevin networks, from the prior and planted; lines: the posterior at this size. Dashed: "
-    "the large deviation alone, as if specialised neurons carried no other modes than the target's. "
+    "the large deviation alone, as if specialised neurons carried no other modes than the target's; and "
+    "the limit of many specialised neurons, whose number does not fluctuate. "
     "Vertical lines: the onset in the limit of large sizes.",
     overlay=("dimension", "width_ratio"),
     markers={"onset": "onset"},

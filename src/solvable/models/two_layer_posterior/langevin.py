@@ -73,27 +73,13 @@ def value_and_slope(activation: str, h: Array, work: Array | None = None) -> tup
 
 @dataclass(frozen=True)
 class Posterior:
-    """Posterior of two-layer networks given one data set.
+    """Posterior of two-layer networks given one data set."""
 
-    Parameters
-    ----------
-    X : array of shape (P, d)
-        Inputs.
-    y : array of shape (P,)
-        Labels.
-    kappa : float
-        Ridge, which is the temperature.
-    scale : float
-        sigma_a / sqrt(N chi), the prior standard deviation of a readout weight.
-    activation : str
-        One of :data:`ACTIVATIONS`.
-    """
-
-    X: Array
-    y: Array
-    kappa: float
-    scale: float
-    activation: str
+    X: Array  # inputs, shape (P, d)
+    y: Array  # labels, shape (P,)
+    kappa: float  # ridge, which is the temperature
+    scale: float  # sigma_a / sqrt(N chi), the prior standard deviation of a readout weight
+    activation: str  # one of ACTIVATIONS
     _work: dict[tuple[int, ...], np.ndarray] = field(default_factory=dict, repr=False)
 
     @property
@@ -208,27 +194,13 @@ class Noise:
 
 @dataclass(frozen=True)
 class Run:
-    """What a run of Langevin dynamics came to.
+    """What a run of Langevin dynamics came to."""
 
-    Parameters
-    ----------
-    theta : array
-        The last state.
-    step : float
-        Step of the second half.
-    step_error : float
-        Relative change of the training error where the step is halved.
-    errors : ndarray of shape (observations, networks)
-        Mean squared training error along the second half.
-    virial : float
-        <theta . grad U> over the number of variables, averaged over the second half: 1 in the posterior.
-    """
-
-    theta: Array
-    step: float
-    step_error: float
-    errors: np.ndarray
-    virial: float
+    theta: Array  # the last state
+    step: float  # of the second half
+    step_error: float  # relative change of the training error where the step is halved
+    errors: np.ndarray  # training errors along the second half, shape (observations, networks)
+    virial: float  # mean of theta . grad U over the number of variables: 1 in the posterior
 
 
 def run_langevin(
@@ -242,11 +214,9 @@ def run_langevin(
     every: int = 10,
     observe: Callable[[Array], None] | None = None,
 ) -> Run:
-    """Run `steps` steps from a state; observe the second half at every so many.
-
-    Without a step it is found: the inverse of the largest curvature on the way, and halved as long
-    as this changes the training error; and then multiplied by the share.
-    """
+    """Run so many steps from a state; observe the second half at every so many."""
+    # Without a step it is found: the inverse of the largest curvature on the way, halved as long as this
+    # changes the training error, times the share.
     with np.errstate(over="ignore", invalid="ignore"):  # said once, when it has diverged
         return _run(posterior, theta, stream, steps, step, share, every, observe)
 

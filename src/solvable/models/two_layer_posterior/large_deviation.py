@@ -34,21 +34,11 @@ EDGE_MASS = 1e-12
 
 @dataclass(frozen=True)
 class NeuronGrid:
-    r"""Quadrature over the prior of a neuron :math:`w \sim \mathcal N(0, I_d/d)`, u at least 0.
+    """Quadrature over the prior of a neuron w ~ N(0, I/d), u at least 0."""
 
-    Parameters
-    ----------
-    u : ndarray of shape (n,)
-        Components along the target.
-    r : ndarray of shape (k,)
-        Squared norms of the rest.
-    log_weight : ndarray of shape (n, k)
-        Logarithm of the probability of each cell (both signs of u), summing to one.
-    """
-
-    u: np.ndarray
-    r: np.ndarray
-    log_weight: np.ndarray
+    u: np.ndarray  # components along the target, shape (n,)
+    r: np.ndarray  # squared norms of the rest, shape (k,)
+    log_weight: np.ndarray  # log probability of each cell, both signs of u; shape (n, k)
 
 
 @lru_cache(maxsize=16)
@@ -86,21 +76,11 @@ def readout_scale(readout: str, width: int) -> float:
 
 @dataclass(frozen=True)
 class TiltedNeuron:
-    r"""One neuron under the prior times :math:`e^{\beta c(w)^2}`, on a grid that holds its law.
-
-    Parameters
-    ----------
-    overlap : NeuronOverlap
-        c(u, r).
-    dimension : int
-        Dimension of the inputs.
-    reduced : bool
-        Whether :math:`r = (d-1)/d` is held.
-    """
+    """One neuron under the prior times exp(beta c(w)^2), on a grid that holds its law."""
 
     overlap: NeuronOverlap
     dimension: int
-    reduced: bool = False
+    reduced: bool = False  # r = (d - 1) / d is held
     _grids: dict[str, tuple[NeuronGrid, np.ndarray]] = field(
         default_factory=dict, repr=False, compare=False
     )
@@ -170,56 +150,24 @@ class TiltedNeuron:
 
 @dataclass(frozen=True)
 class LargeDeviation:
-    """Energy of an alignment, and the neurons that carry it.
-
-    Parameters
-    ----------
-    dimension, width : int
-        Inputs and hidden neurons.
-    alignment : float
-        Alignment asked for.
-    activation : str
-        Activation.
-    energy : float
-        Chernoff energy, a lower bound on minus the logarithm of the prior probability.
-    t : float
-        Field that makes the alignment typical.
-    neurons : float
-        Number of neurons that carry it: mass of the tilted law beyond the valley between its bulk and
-        its outer peak, times the width; of a law without a valley, the number that takes part.
-    u, r : float
-        Typical |u| and squared rest of those neurons.
-    overlap_grid, overlap_density : ndarray
-        Law of u of every neuron, both signs.
-    residual : float
-        Relative error of the logarithm of the alignment at t; of no meaning if it condenses.
-    condensed : bool
-        Whether the alignment sits on one large neuron, as for ReLU: t is then at the edge where the
-        moment generating function diverges, and u and r are those of the cheapest single neuron.
-    kernel : float
-        K(x, x) of the hidden layer, times the variance of the readout.
-    """
+    """Energy of an alignment, and the neurons that carry it."""
 
     dimension: int
     width: int
     alignment: float
     activation: str
-    energy: float
-    t: float
+    energy: float  # a lower bound on minus the logarithm of the prior probability
+    t: float  # field that makes the alignment typical
+    # Mass of the tilted law beyond the valley between its bulk and its outer peak, times the width; of a
+    # law without a valley the number that takes part.
     neurons: float
-    u: float
+    u: float  # typical |u| and squared rest of those neurons
     r: float
-    overlap_grid: np.ndarray = field(repr=False)
-    overlap_density: np.ndarray = field(repr=False)
-    residual: float
+    residual: float  # relative error of the logarithm of the alignment at t; none if it condenses
+    # The alignment sits on one large neuron, as for ReLU: t is at the edge where the moment generating
+    # function diverges, and u and r are those of the cheapest single neuron.
     condensed: bool
-    kernel: float
-
-    def threshold_samples(self, kappa: float) -> float:
-        """Number of samples 2 kappa E/k, k = 1 + K(x, x), below which the alignment is not learned."""
-        if not kappa > 0:
-            raise InvalidParameter(f"kappa is {kappa}; allowed: above 0.")
-        return 2 * kappa * self.energy / (1 + self.kernel)
+    kernel: float  # K(x, x) of the hidden layer, times the variance of the readout
 
 
 def large_deviation(
@@ -234,60 +182,11 @@ def large_deviation(
     reduced: bool = False,
     target: Target = "hermite",
 ) -> LargeDeviation:
-    r"""Chernoff energy of an alignment with a Hermite target under the prior of a two-layer network.
-
-    .. math:: E(\alpha) = \sup_{t > 0}\Big\{t\alpha - N \log E_w
-        \exp\Big(\frac{t^2\sigma_a^2}{2N\chi} c(w)^2\Big)\Big\},\qquad w \sim \mathcal N(0, I_d/d)
-
-    Parameters
-    ----------
-    dimension : int
-        :math:`d`, from 2 to 10000.
-    width : int
-        :math:`N \ge 1`.
-    degree : int
-        Degree of the target.
-    activation : str
-        One of ``ACTIVATIONS``, or a formula in z.
-    alignment : float
-        :math:`\alpha > 0`.
-    readout_variance : float
-        :math:`\sigma_a^2 > 0`.
-    readout : {"standard", "mean-field"}
-        :math:`\chi = 1` or :math:`N`.
-    reduced : bool
-        Whether a neuron is reduced to its projection on the target, as in the paper; by default its
-        squared rest :math:`r` fluctuates too, which is exact.
-    target : {"hermite", "parity"}
-        See ``neuron_overlap``.
-
-    Returns
-    -------
-    LargeDeviation
-        The energy, the field, and the neurons that carry the alignment.
-
-    Raises
-    ------
-    InvalidParameter
-        If a parameter is out of range or the network has no part of the target.
-    NotConverged
-        If the law condenses beyond any grid.
-
-    Notes
-    -----
-    arXiv:2512.04165, eqs. 25 and 36-40; the fluctuating rest derived. It bounds
-    :math:`-\log\Pr[A \ge \alpha]` from below; where the energy is concave in the alignment (widths
-    below d) the bound is loose, see ``tail_energy``. Cost: about 20
-    exponentials of a grid of :math:`O(d)` cells, 0.1 s at d = 400. Backed by
-    ``tests/models/two_layer_posterior/test_large_deviation.py``.
-
-    Examples
-    --------
-    >>> exact = large_deviation(dimension=50, width=50)
-    >>> reduced = large_deviation(dimension=50, width=50, reduced=True)
-    >>> round(exact.energy, 1), round(reduced.energy, 1)
-    (385.8, 470.1)
-    """
+    """Chernoff energy of an alignment with a Hermite target under the prior of a two-layer network."""
+    # E(alpha) = sup over t > 0 of t alpha - N log E_w exp(t^2 sigma_a^2 c(w)^2 / 2 N chi), w ~ N(0, I/d):
+    # 2512.04165, eqs. 25 and 36-40, with the paper's projection on the target where `reduced`; else the
+    # squared rest fluctuates too, which is exact (derived). Below width d the energy is concave in the
+    # alignment, and the bound loose.
     _check(dimension, width, alignment, readout_variance)
     scale = readout_variance / readout_scale(readout, width)
     neuron = TiltedNeuron(neuron_overlap(activation, degree, target), dimension, reduced)
@@ -300,10 +199,6 @@ def large_deviation(
         # Less than one neuron, larger than any: a finite network makes do with one.
         condensed, neurons = True, 1.0
         u, r = single_neuron(neuron.overlap, dimension, scale / width, alignment)
-    grid = neuron.grid
-    density = law.sum(1) / 2
-    density[0] *= 2
-    spacing = float(grid.u[1])
     return LargeDeviation(
         dimension=dimension,
         width=width,
@@ -314,8 +209,6 @@ def large_deviation(
         neurons=neurons,
         u=u,
         r=r,
-        overlap_grid=np.concatenate([-grid.u[:0:-1], grid.u]),
-        overlap_density=np.concatenate([density[:0:-1], density]) / spacing,
         residual=residual,
         condensed=condensed,
         kernel=kernel_diagonal(activation) * scale,
@@ -400,7 +293,7 @@ def _check(dimension: int, width: int, alignment: float, readout_variance: float
     if not isinstance(dimension, int | np.integer) or not 2 <= dimension <= LARGEST_DIMENSION:
         raise InvalidParameter(
             f"dimension is {dimension!r}; allowed: an integer from 2 to {LARGEST_DIMENSION}. Beyond, the "
-            "constants of the limit (solvable.models.two_layer_posterior.constants) serve."
+            "constants of the limit serve: solvable.theory.specialisation."
         )
     if not isinstance(width, int | np.integer) or width < 1:
         raise InvalidParameter(f"width is {width!r}; allowed: an integer of at least 1.")

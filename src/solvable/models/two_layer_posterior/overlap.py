@@ -178,39 +178,14 @@ def erf_amplitude(degree: int) -> float:
 
 @dataclass(frozen=True)
 class NeuronOverlap:
-    r"""Overlap of a hidden neuron with a normalised target of one direction.
+    """Overlap of a hidden neuron with a normalised target of one direction."""
 
-    .. math:: c(w) = \langle \sigma(w \cdot x), y\rangle,\qquad w = u\,w_* + w_\perp,\quad
-        r = |w_\perp|^2,
+    # 2512.04165 eq. 35 (general form derived): c(w) = <sigma(w.x), y>, w = u w* + w_perp, r =
+    # |w_perp|^2, for Gaussian x and y = He_m(w*.x) / sqrt(m!), or y = x_1 x_2 of two bits with w* =
+    # (e_1 + e_2) / sqrt(2). With s^2 = u^2 + r it is a_m(s) (u/s)^m: in closed form for erf and
+    # homogeneous activations, from a table to about 1e-11 for others.
 
-    for :math:`x \sim \mathcal N(0, I_d)` and :math:`y = \mathrm{He}_m(w_* \cdot x)/\sqrt{m!}`, or
-    for the parity of two bits :math:`y = x_1 x_2`, :math:`w_* = (e_1 + e_2)/\sqrt 2`.
-
-    Parameters
-    ----------
-    activation : str
-        One of :data:`ACTIVATIONS`, or a formula in z.
-    degree : int
-        :math:`m \ge 1`.
-    target : {"hermite", "parity"}
-        The target; the parity is of degree 2, and of ReLU neurons.
-
-    Notes
-    -----
-    Make one with :func:`neuron_overlap`. With :math:`s^2 = u^2 + r` and
-    :math:`a_m(s) = E[\sigma(s\xi)\mathrm{He}_m(\xi)]/\sqrt{m!}` it is :math:`a_m(s)\,(u/s)^m`: in
-    closed form for erf and homogeneous activations, from a table to about 1e-11 for others.
-    arXiv:2512.04165, eq. 35; the general form and the gradient derived. Backed by
-    ``tests/models/two_layer_posterior/test_overlap.py``.
-
-    Examples
-    --------
-    >>> overlap = neuron_overlap("erf", 3)
-    >>> round(float(overlap.value(0.3, 1.0)), 8)
-    -0.00438665
-    """
-
-    activation: str
+    activation: str  # one of ACTIVATIONS, or a formula in z
     degree: int
     target: Target = "hermite"
 
@@ -227,50 +202,9 @@ class NeuronOverlap:
             profile(self.activation).coefficient(self.degree, s) * cosine**self.degree
         )
 
-    def gradient(self, u: Array, r: Array) -> tuple[np.ndarray, np.ndarray]:
-        """(dc/du, dc/dr), broadcast."""
-        u, r = np.broadcast_arrays(np.asarray(u, dtype=np.float64), np.asarray(r, dtype=np.float64))
-        if self.target == "parity":
-            return _parity_gradient(u, np.sqrt(r))
-        m = self.degree
-        s, cosine = _polar(u, r)
-        held = np.where(s > 0, s, 1.0)
-        shape = profile(self.activation)
-        # with s a_m' = m a_m + sqrt((m+1)(m+2)) a_(m+2), only the second term is left in dc/dr
-        ladder = sqrt((m + 1) * (m + 2)) * shape.coefficient(m + 2, s)
-        by_r = cosine**m * ladder / (2 * held**2)
-        by_u = m * shape.coefficient(m, s) * cosine ** (m - 1) / held + 2 * u * by_r
-        return np.asarray(by_u), np.asarray(by_r)
-
 
 def neuron_overlap(activation: str, degree: int, target: Target = "hermite") -> NeuronOverlap:
-    r"""Overlap of a hidden neuron with a Hermite polynomial of one direction, or a parity of two bits.
-
-    Parameters
-    ----------
-    activation : str
-        One of :data:`ACTIVATIONS`, or a formula in z as :func:`solvable.links.make_link` reads it.
-    degree : int
-        Degree of the target, at least 1.
-    target : {"hermite", "parity"}
-        Hermite polynomial of Gaussian inputs, or product of two bits (ReLU, degree 2).
-
-    Returns
-    -------
-    NeuronOverlap
-        The overlap as a function of the neuron, with its gradient.
-
-    Raises
-    ------
-    InvalidParameter
-        If the activation is unknown, or no neuron of it has an overlap with the target.
-
-    Examples
-    --------
-    >>> parity = neuron_overlap("relu", 2, "parity")
-    >>> round(float(100 / parity.value(100.0, 1.0)), 3)
-    2.844
-    """
+    """Overlap of a neuron with He_m of one direction, or with a parity of two bits (ReLU, degree 2)."""
     if not isinstance(degree, int) or degree < 1:
         raise InvalidParameter(f"degree is {degree!r}; allowed: an integer of at least 1.")
     if target not in ("hermite", "parity"):
@@ -323,48 +257,12 @@ def power_parts(activation: str, u: Array, r: Array) -> tuple[np.ndarray, np.nda
 
 
 def kernel_diagonal(activation: str, variance: float = 1.0) -> float:
-    r"""Kernel of a hidden layer at one input, :math:`K(x, x) = E\,\sigma(\sqrt q\,\xi)^2`.
-
-    Parameters
-    ----------
-    activation : str
-        One of :data:`ACTIVATIONS`, or a formula in z.
-    variance : float
-        Variance q of the pre-activations, 1 for inputs of norm :math:`\sqrt d`.
-
-    Returns
-    -------
-    float
-        The power of the activation.
-
-    Examples
-    --------
-    >>> round(kernel_diagonal("erf"), 5)
-    0.46456
-    """
+    """Kernel of a hidden layer at one input, K(x, x) = E sigma(sqrt(q) xi)^2, at a variance q."""
     return float(profile(activation).power(np.asarray(sqrt(variance))))
 
 
 def linear_gain(activation: str, variance: float = 1.0) -> float:
-    r"""Squared mean slope :math:`(E\,\sigma'(\sqrt q\,\xi))^2`: the linear part of a kernel over q.
-
-    Parameters
-    ----------
-    activation : str
-        One of :data:`ACTIVATIONS`, or a formula in z.
-    variance : float
-        Variance q of the pre-activations, above 0.
-
-    Returns
-    -------
-    float
-        The gain: for erf at q = 1 it is :math:`4/(3\pi)`, the linear eigenvalue of the first kernel.
-
-    Examples
-    --------
-    >>> round(linear_gain("erf"), 5)
-    0.42441
-    """
+    """Squared mean slope (E sigma'(sqrt(q) xi))^2, the linear part of a kernel over q."""
     return float(profile(activation).coefficient(1, np.asarray(sqrt(variance))) ** 2 / variance)
 
 
@@ -380,13 +278,3 @@ def _rectified(mean: np.ndarray, size: np.ndarray) -> np.ndarray:
 
     ratio = mean / np.where(size > 0, size, 1e-300)
     return np.asarray(mean * ndtr(ratio) + size * np.exp(-(ratio**2) / 2) / sqrt(2 * pi))
-
-
-def _parity_gradient(u: np.ndarray, size: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    from scipy.special import ndtr
-
-    ratio = sqrt(2) * u / np.where(size > 0, size, 1e-300)
-    # d/dmean E relu = Phi, d/dsize E relu = phi
-    by_u = sqrt(2) / 4 * (ndtr(ratio) - ndtr(-ratio))
-    by_size = (np.exp(-(ratio**2) / 2) - 1) / (2 * sqrt(2 * pi))
-    return by_u, by_size / np.where(size > 0, 2 * size, 1e-300)

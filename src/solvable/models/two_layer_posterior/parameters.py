@@ -11,9 +11,6 @@ from solvable.frame.system import Parameters
 from solvable.models.two_layer_posterior.large_deviation import Readout, readout_scale
 from solvable.models.two_layer_posterior.overlap import neuron_overlap
 
-MOST_WORK = 2e9
-"""Hidden units times samples times steps of one replicate: some twenty seconds."""
-
 MOST_UNITS = 20_000
 """Largest number of hidden units."""
 
@@ -56,12 +53,6 @@ class CurseParameters(Parameters):
             raise ValueError(
                 f"scaled_samples is {self.scaled_samples:g}, so that there are {self.samples} samples; "
                 f"allowed: at least 4, scaled_samples of {4 / self.unit:.3g} here"
-            )
-        if self.work > MOST_WORK:
-            raise ValueError(
-                f"{self.networks} networks of {self.width} units on {self.samples} samples for "
-                f"{self.steps} steps are {self.work:.1e} units of work; allowed: up to {MOST_WORK:.0e}, "
-                "about twenty seconds. Lower steps, width_ratio, scaled_samples or kappa"
             )
         return self
 

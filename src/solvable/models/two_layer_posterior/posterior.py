@@ -26,51 +26,23 @@ from solvable.models.two_layer_posterior.saddle import FieldProblem
 
 @dataclass(frozen=True)
 class Posterior:
-    """What a posterior ensemble of two-layer networks has learned.
+    """What a posterior ensemble of two-layer networks has learned."""
 
-    Parameters
-    ----------
-    alignment : float
-        Mean overlap of the network with the target, over networks and data sets.
-    spread : float
-        Standard deviation of a network ensemble's mean overlap between data sets.
-    outliers : float
-        Mean number of neurons with |u| above 3/sqrt(d).
-    outlier_overlap : float
-        Their mean |u|.
-    outlier_rest, bulk_rest : float
-        Mean squared norm of the rest of the outliers, and of the others; up to 0.1 too low at 5 neurons
-        per dimension and fewer.
-    overlap_grid, overlap_law : ndarray
-        Values of |u|, and the mean number of neurons per unit of it.
-    modes : ndarray of shape (12,)
-        Mean Hermite coefficients of the network as a function of the target's coordinate.
-    risk : float
-        Mean squared error on new inputs of one network of the ensemble.
-    ridge : float
-        Effective ridge: kappa and what the fitted modes beside the target's leave of the noise.
-    onset : float
-        Number of samples at which the target starts to be learned in the wide limit.
-    error : float
-        Standard error of the alignment from the finite number of data sets drawn.
-    caveat : str or None
-        Why the numbers may be off by more than their errors, if they may.
-    """
-
-    alignment: float
-    spread: float
-    outliers: float
-    outlier_overlap: float
+    alignment: float  # mean overlap of the network with the target, over networks and data sets
+    error: float  # its standard error from the finite number of data sets drawn
+    outliers: float  # mean number of neurons with |u| above 3 / sqrt(d)
+    outlier_overlap: float  # their mean |u|
+    # Mean squared norm of the rest of the outliers, and of the others; up to 0.1 too low at 5 neurons per
+    # dimension and fewer.
     outlier_rest: float
     bulk_rest: float
-    overlap_grid: np.ndarray
-    overlap_law: np.ndarray
-    modes: np.ndarray
-    risk: float
-    ridge: float
-    onset: float
-    error: float
-    caveat: str | None
+    overlap_grid: np.ndarray  # values of |u|
+    overlap_law: np.ndarray  # mean number of neurons per unit of |u|
+    modes: np.ndarray  # mean Hermite coefficients of degrees 0 to 11 in the target's coordinate
+    risk: float  # mean squared error on new inputs of one network of the ensemble
+    ridge: float  # kappa and what the fitted modes beside the target's leave of the noise
+    onset: float  # samples at which the target starts to be learned in the wide limit
+    caveat: str | None  # why the numbers may be off by more than their errors, if they may
 
 
 def posterior(
@@ -85,61 +57,15 @@ def posterior(
     readout_variance: float = 1.0,
     draws: int = 24,
 ) -> Posterior:
-    r"""Posterior of a two-layer network after P samples of a Hermite target, at finite d, N and P.
-
-    .. math:: p(\theta) \propto \exp\Big\{-\frac1{2\kappa}\sum_\nu (f_\theta(x_\nu) - y(x_\nu))^2
-        - \frac d2 \|W\|^2 - \frac{\chi N}{2\sigma_a^2}\|a\|^2\Big\}
-
-    Parameters
-    ----------
-    dimension : int
-        d, at least 3.
-    width : int
-        N, at least 2.
-    samples : int
-        P, at least 1.
-    kappa : float
-        Ridge and temperature, above 0.
-    degree : int
-        Degree of the target, up to 7.
-    activation : str
-        One of :data:`~solvable.models.two_layer_posterior.overlap.ACTIVATIONS`, or a formula in z.
-    readout : {"standard", "mean-field"}
-        chi = 1 or N.
-    readout_variance : float
-        sigma_a^2.
-    draws : int
-        Data sets drawn; more of them lower the field ``error``.
-
-    Returns
-    -------
-    Posterior
-        Alignment, outliers, risk.
-
-    Raises
-    ------
-    InvalidParameter
-        If a parameter is out of range or the network has no part of the target.
-    NotConverged
-        If the self-consistent ridge does not settle.
-
-    Notes
-    -----
-    Derived. The readouts are integrated out. What is left is an integral over the fields of the data,
-    N free neurons in each: functions of :math:`x_1` on the very data set (their number matters, for the
-    target has heavy tails), by a saddle point with the fluctuations of the number of specialised neurons
-    to all orders; every mode with other directions enters through a self-consistent effective ridge, a
-    price for the neuron that has it, and the noise of the data that it fits. Alignments with He3 agree
-    with Langevin ensembles within 10 percent, with He5 they come out a fifth too low, and near width d,
-    where less than one neuron is specialised on average, up to a half too low. Cost: about 0.5 s.
-    Backed by ``tests/models/two_layer_posterior/test_posterior.py``.
-
-    Examples
-    --------
-    >>> found = posterior(dimension=8, width=80, samples=250, kappa=0.5, draws=4)
-    >>> 0.1 < found.alignment < 0.3 and 2 < found.outliers < 4
-    True
-    """
+    """Posterior of a two-layer network after P samples of a Hermite target, at finite d, N and P."""
+    # p(theta) ~ exp(-sum (f - y)^2 / 2 kappa - d |W|^2 / 2 - chi N |a|^2 / 2 sigma_a^2), the readouts
+    # integrated out (derived). What is left is an integral over the fields of the data, N free neurons
+    # in each: functions of x_1 on the very data set (their number matters, for the target has heavy
+    # tails), by a saddle point with the fluctuations of the number of specialised neurons to all
+    # orders; every mode with other directions enters through a self-consistent effective ridge, a
+    # price for the neuron that has it, and the noise of the data that it fits. Alignments with He3
+    # agree with Langevin ensembles within 10 %, with He5 they are a fifth too low; near width d, where
+    # less than one neuron is specialised on average, up to a half too low.
     scale = _check(dimension, width, samples, kappa, degree, readout, readout_variance)
     neuron_overlap(activation, degree)
     reach = 3 + 6 / sqrt(dimension)
@@ -175,7 +101,7 @@ def posterior(
     risk = background.inflation * error + background.ridge - kappa
     return Posterior(
         alignment=float(means[0]),
-        spread=float(table[:, 0].std(ddof=1)),
+        error=float(errors[0]),
         outliers=float(out),
         outlier_overlap=float(means[2] / out),
         outlier_rest=float(means[3] / out),
@@ -186,7 +112,6 @@ def posterior(
         risk=risk,
         ridge=background.ridge,
         onset=_onset(activation, degree, dimension, width, kappa, scale),
-        error=float(errors[0]),
         caveat=_caveat(layer, background, float(table[:, 6].mean())),
     )
 
@@ -284,29 +209,7 @@ def _check(
     return readout_variance / readout_scale(readout, width)
 
 
-@dataclass(frozen=True)
-class LearningCurve:
-    r"""Alignment against samples in the equivalent-kernel theory of one mode.
-
-    Parameters
-    ----------
-    samples : ndarray
-        P.
-    alignment : ndarray
-        A.
-    field : ndarray
-        :math:`t = P(1 - A)/\kappa`.
-    kernel : ndarray
-        Adapted kernel :math:`\langle y, K, y\rangle = A/t`.
-    """
-
-    samples: np.ndarray
-    alignment: np.ndarray
-    field: np.ndarray
-    kernel: np.ndarray
-
-
-def learning_curve(
+def one_mode_alignment(
     *,
     dimension: int,
     width: int,
@@ -317,44 +220,12 @@ def learning_curve(
     readout: str = "standard",
     readout_variance: float = 1.0,
     reduced: bool = False,
-) -> LearningCurve:
-    r"""Learning curve of the target's mode alone, its kernel adapted to the data.
-
-    .. math:: \alpha = \Big\langle\frac V{V + \kappa/P}\Big\rangle,\qquad
-        p(V)\,(1 + VP/\kappa)^{-1/2}\, e^{-\frac12/(V + \kappa/P)},\qquad
-        V = \frac{\sigma_a^2}{N\chi}\sum_i c(w_i)^2,
-
-    which at large width solves :math:`t = P(1 - \alpha)/\kappa`, :math:`\alpha =
-    \sigma_a^2 t\langle c^2\rangle_t/\chi`, the saddle of the large deviation.
-
-    Parameters
-    ----------
-    dimension, width : int
-        d and N.
-    samples : sequence of float
-        Numbers of samples.
-    kappa : float
-        Ridge, or an effective one.
-    degree, activation, readout, readout_variance, reduced
-        As in :func:`~solvable.models.two_layer_posterior.large_deviation.large_deviation`.
-
-    Returns
-    -------
-    LearningCurve
-        Alignment, field and adapted kernel at each number of samples.
-
-    Notes
-    -----
-    arXiv:2512.04165, appendix G, eqs. 91-103. It leaves out every other mode that a specialised neuron
-    drags along, and so overestimates the alignment by .1 to .3 beyond the onset; :func:`posterior` does
-    not. Backed by ``tests/models/two_layer_posterior/test_posterior.py``.
-
-    Examples
-    --------
-    >>> curve = learning_curve(dimension=20, width=20, samples=[200, 240], kappa=1.0, reduced=True)
-    >>> curve.alignment.round(3)
-    array([0.098, 0.252])
-    """
+) -> np.ndarray:
+    """Alignment in the equivalent-kernel theory of the target's mode alone (2512.04165, appendix G)."""
+    # alpha = <V / (V + kappa / P)> under p(V) (1 + V P / kappa)^(-1/2) exp(-1 / 2 (V + kappa / P)) with
+    # V = sigma_a^2 sum_i c(w_i)^2 / N chi, eqs. 91-103, the saddle of the large deviation at large
+    # width. It leaves out every other mode that a specialised neuron carries, and so overestimates the
+    # alignment by 0.1 to 0.3 beyond the onset.
     scale = readout_variance / readout_scale(readout, width)
     if not isinstance(width, int | np.integer) or width < 2:
         raise InvalidParameter(f"width is {width!r}; allowed: an integer of at least 2.")
@@ -378,5 +249,4 @@ def learning_curve(
             ridge=kappa,
         )
         alignment[k] = width * (problem.law(width)[1] @ overlap)
-    t = counts * (1 - alignment) / kappa
-    return LearningCurve(counts, alignment, t, alignment / t)
+    return alignment

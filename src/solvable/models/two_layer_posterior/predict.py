@@ -9,22 +9,16 @@ import numpy as np
 
 from solvable.errors import NotConverged
 from solvable.frame.points import NO_PREDICTION, Metrics, listed
+from solvable.models.two_layer_posterior.atoms import atomic_posterior
 from solvable.models.two_layer_posterior.large_deviation import (
     Readout,
     large_deviation,
     readout_scale,
 )
+from solvable.models.two_layer_posterior.neuron_counts import LAW_EDGES
 from solvable.models.two_layer_posterior.overlap import profile
 from solvable.models.two_layer_posterior.parameters import CurseParameters
-from solvable.models.two_layer_posterior.posterior import learning_curve, posterior
-
-LAW_EDGES = np.linspace(0.0, 4.0, 41)
-"""Edges of the bins of |u| in which neurons are counted."""
-
-
-def outlier_edge(dimension: int) -> float:
-    """|u| beyond which a neuron is an outlier: three standard deviations of the prior."""
-    return 3 / sqrt(dimension)
+from solvable.models.two_layer_posterior.posterior import one_mode_alignment, posterior
 
 
 def predict(parameters: CurseParameters) -> Metrics:
@@ -37,9 +31,9 @@ def predict(parameters: CurseParameters) -> Metrics:
 
 LEARNT = (
     "alignment", "alignment_error", "outliers", "outlier_overlap", "outlier_rest", "bulk_rest",
-    "neuron_law", "test_error", "ridge", "onset",
+    "neuron_law", "test_error", "ridge", "onset", "wide_limit_alignment",
 )  # fmt: skip
-"""What the theory of the posterior tells."""
+"""Predictions of the theory of the posterior."""
 
 
 def _learnt(parameters: CurseParameters) -> Metrics:
@@ -67,14 +61,31 @@ def _learnt(parameters: CurseParameters) -> Metrics:
     values: tuple[float | list[float | None], ...] = (
         found.alignment, found.error, found.outliers, found.outlier_overlap, found.outlier_rest,
         found.bulk_rest, listed(law), found.risk, found.ridge, found.onset / parameters.unit,
+        _wide_limit(parameters, found.ridge),
     )  # fmt: skip
     return dict(zip(LEARNT, values, strict=True))
+
+
+def _wide_limit(parameters: CurseParameters, ridge: float) -> float | None:
+    """Alignment with as many neurons of each kind as are cheapest, their numbers not fluctuating."""
+    try:
+        return atomic_posterior(
+            dimension=parameters.dimension,
+            width=parameters.width,
+            samples=parameters.samples,
+            kappa=ridge,
+            degree=parameters.degree,
+            activation=parameters.activation,
+            readout=parameters.readout,
+        ).alignment
+    except NotConverged:
+        return None
 
 
 def _one_mode(parameters: CurseParameters) -> float | None:
     """Alignment of the large deviation alone: the target's mode as if neurons carried no other."""
     try:
-        curve = learning_curve(
+        value = one_mode_alignment(
             dimension=parameters.dimension,
             width=parameters.width,
             samples=[parameters.samples],
@@ -82,11 +93,10 @@ def _one_mode(parameters: CurseParameters) -> float | None:
             degree=parameters.degree,
             activation=parameters.activation,
             readout=parameters.readout,
-        )
+        )[0]
     except NotConverged:
         return None
-    value = float(curve.alignment[0])
-    return value if np.isfinite(value) else None
+    return float(value) if np.isfinite(value) else None
 
 
 def _energies(parameters: CurseParameters) -> Metrics:

@@ -12,32 +12,16 @@ from solvable.errors import NotConverged
 
 @dataclass(frozen=True)
 class FieldProblem:
-    r"""Neurons that see a data set through a few functions of the inputs.
+    """Neurons that see a data set through a few functions of the inputs."""
 
-    .. math:: Z = \int dt\, e^{-t \cdot y + \kappa |t|^2/2}
-        \Big[\sum_w p(w)\, e^{s^2(w) (t \cdot \psi(w))^2/2}\Big]^N,
+    # Z = int dt exp(-t.y + kappa |t|^2 / 2) [sum_w p(w) exp(s^2(w) (t.psi(w))^2 / 2)]^N along
+    # imaginary t: exact after the readouts are integrated out, with N free neurons.
 
-    along imaginary t: exact after the readouts are integrated out, with N free neurons.
-
-    Parameters
-    ----------
-    features : ndarray of shape (neurons, k)
-        :math:`\psi(w)`.
-    target : ndarray of shape (k,)
-        y.
-    log_weight : ndarray of shape (neurons,)
-        log p(w).
-    variance : ndarray of shape (neurons,)
-        :math:`s^2(w)`.
-    ridge : float
-        kappa.
-    """
-
-    features: np.ndarray
-    target: np.ndarray
-    log_weight: np.ndarray
-    variance: np.ndarray
-    ridge: float
+    features: np.ndarray  # psi(w), shape (neurons, k)
+    target: np.ndarray  # y, shape (k,)
+    log_weight: np.ndarray  # log p(w)
+    variance: np.ndarray  # s^2(w)
+    ridge: float  # kappa
 
     def action(self, t: np.ndarray, width: int) -> tuple[float, np.ndarray]:
         """Minus the logarithm of the integrand, convex in real t, and the law of one neuron."""

@@ -12,24 +12,14 @@ from solvable.models.two_layer_posterior.overlap import profile
 
 @dataclass(frozen=True)
 class Sector:
-    r"""Modes of one angular momentum :math:`\ell` in the d - 1 directions beside the target's.
+    """Modes of one angular momentum in the d - 1 directions beside the target's."""
 
-    Parameters
-    ----------
-    momentum : int
-        :math:`\ell`; 0 holds functions of :math:`x_1` and :math:`|x_\perp|` alone.
-    multiplicity : int
-        Number of harmonics of that momentum: modes of each kind.
-    modes : ndarray of shape (neurons, kinds)
-        Size of each neuron's part in each kind.
-    labels : tuple of (int, int)
-        Of each kind the degree in :math:`x_1` and the power k of :math:`|x_\perp|^{2k}`.
-    """
-
-    momentum: int
-    multiplicity: int
-    modes: np.ndarray
-    labels: tuple[tuple[int, int], ...]
+    momentum: int  # l; 0 holds functions of x_1 and |x_perp| alone
+    multiplicity: int  # number of harmonics of that momentum: modes of each kind
+    modes: np.ndarray  # size of each neuron's part in each kind, shape (neurons, kinds)
+    labels: tuple[
+        tuple[int, int], ...
+    ]  # of each kind the degree in x_1 and the power k of |x_perp|^(2k)
 
 
 def harmonic_count(dimension: int, momentum: int) -> int:

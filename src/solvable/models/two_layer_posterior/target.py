@@ -15,31 +15,11 @@ from solvable.teachers.base import check_dtype, draw_normals
 
 @dataclass(frozen=True)
 class HermiteTarget:
-    r"""Labels :math:`y=\mathrm{He}_m(w_*\cdot x)/\sqrt{m!}`, of unit variance and without noise.
-
-    Parameters
-    ----------
-    dimension : int
-        :math:`d`.
-    degree : int
-        :math:`m \ge 1`.
-    seed : int
-        Seed of the direction.
-
-    Notes
-    -----
-    arXiv:2512.04165, FCN2. Backed by ``tests/models/two_layer_posterior/test_system.py``.
-
-    Examples
-    --------
-    >>> X, y = HermiteTarget(10, 3).sample(5, 0)
-    >>> X.shape, y.shape
-    ((5, 10), (5,))
-    """
+    """Labels y = He_m(w*.x) / sqrt(m!) of unit variance, without noise (2512.04165, FCN2)."""
 
     dimension: int
     degree: int = 3
-    seed: int = 0
+    seed: int = 0  # of the direction
 
     def __post_init__(self) -> None:
         check_integer("dimension", self.dimension, 1)

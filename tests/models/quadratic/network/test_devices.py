@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from solvable.arrays import ArraySource, random_stream
-from solvable.models.quadratic import sensing
+from solvable.models.quadratic.network import sensing
 from solvable.models.quadratic.network.learner import QuadraticNetRegressor
 
 torch = pytest.importorskip("torch")
