@@ -58,7 +58,7 @@ def _learnt(parameters: CurseParameters) -> Metrics:
         return {**dict.fromkeys(LEARNT), NO_PREDICTION: found.caveat}
     centres = (LAW_EDGES[1:] + LAW_EDGES[:-1]) / 2
     law = np.interp(centres, found.overlap_grid, found.overlap_law, right=0)
-    values: tuple[float | list[float | None], ...] = (
+    values: tuple[float | list[float | None] | None, ...] = (
         found.alignment, found.error, found.outliers, found.outlier_overlap, found.outlier_rest,
         found.bulk_rest, listed(law), found.risk, found.ridge, found.onset / parameters.unit,
         _wide_limit(parameters, found.ridge),
