@@ -161,7 +161,7 @@ def crossing(sizes, values, level=0.5) -> float:
 def predicted(d: float, **more: float) -> float:
     """Samples from which the network of 64 neurons learns He3, by ``solvable scale --numbers``."""
     from solvable.scale import network_of_flags
-    from solvable.scale.prefactors import numbers_of
+    from solvable.scale.prefactors.samples_at_sizes import numbers_of
 
     network = network_of_flags("erf:1:1/2" if "S" in more else "erf:1", "he3")
     sizes = {"N": NEURONS, "kappa": KAPPA} | more

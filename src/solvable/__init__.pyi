@@ -1,4 +1,4 @@
-from solvable.scale.asking import scale_network as scale_network
+from solvable.scale.question import scale_network as scale_network
 from solvable.study.results import load as load
 from solvable.verbs import activations_of as activations_of
 from solvable.verbs import diagnose_weights as diagnose_weights

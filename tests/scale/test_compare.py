@@ -10,9 +10,9 @@ import pytest
 
 from solvable.errors import InvalidParameter
 from solvable.scale.comparison import compare
-from solvable.scale.phases import PhaseDiagram
-from solvable.scale.reading import network_of_flags, read_network
-from solvable.scale.scaling import scaling_of
+from solvable.scale.exponents.reading import network_of_flags, read_network
+from solvable.scale.exponents.sample_exponent import scaling_of
+from solvable.scale.phases.diagram import PhaseDiagram
 
 F = Fraction
 

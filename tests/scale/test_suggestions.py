@@ -8,8 +8,8 @@ from fractions import Fraction
 import pytest
 
 from solvable.scale.changes import suggestions
-from solvable.scale.reading import network_of_flags, read_network
-from solvable.scale.scaling import scaling_of
+from solvable.scale.exponents.reading import network_of_flags, read_network
+from solvable.scale.exponents.sample_exponent import scaling_of
 
 F = Fraction
 

@@ -124,9 +124,9 @@ def scale(
     from solvable.errors import InvalidParameter
     from solvable.paths import whole_directory
     from solvable.scale.answers import answer_of
-    from solvable.scale.given_sizes import read_sizes_words
-    from solvable.scale.reading import read_assignments, read_ranges
-    from solvable.scale.real import describe_all
+    from solvable.scale.exponents.numerical_sizes import read_sizes_words
+    from solvable.scale.exponents.reading import read_assignments, read_ranges
+    from solvable.scale.networks_of_data.calculator_networks import describe_all
     from solvable.scale.words import symbolic_rows
 
     for name, listed in (("compare", compare), ("numbers", numbers), ("phase", phase)):
@@ -236,7 +236,8 @@ def _tell_comparison(answer: Answer) -> None:
 
 def _tell(answer: Answer, *, symbolic: bool) -> None:
     from solvable.cli.terminal import write, write_prose, write_title
-    from solvable.scale import number_words, words
+    from solvable.scale import words
+    from solvable.scale.prefactors import words as number_words
 
     found, tie, sums, real = answer.found[0], answer.tie, answer.sums, answer.real
     write_title("Scaling", words.subject(found.network))

@@ -11,14 +11,14 @@ from typing import Any
 from solvable.errors import InvalidParameter
 from solvable.scale.changes import suggestions
 from solvable.scale.comparison import Comparison, compare
-from solvable.scale.forms import about_all
-from solvable.scale.network import Description, Network
-from solvable.scale.overview import DEGREES, Overview, overview_of
-from solvable.scale.phases import PhaseDiagram, PhaseLine
-from solvable.scale.prefactors import Numbers, Tie, is_quick, numbers_of, tie_of
-from solvable.scale.real import RealSizes
-from solvable.scale.scaling import Scaling, scaling_of
-from solvable.scale.sizes import Ends, phases_of
+from solvable.scale.exponents.linear_forms import about_all
+from solvable.scale.exponents.network import Description, Network
+from solvable.scale.exponents.sample_exponent import Scaling, scaling_of
+from solvable.scale.networks_of_data.calculator_networks import RealSizes
+from solvable.scale.phases.diagram import PhaseDiagram, PhaseLine
+from solvable.scale.phases.exponent_ranges import Ends, phases_of
+from solvable.scale.prefactors.overview import DEGREES, Overview, overview_of
+from solvable.scale.prefactors.samples_at_sizes import Numbers, Tie, is_quick, numbers_of, tie_of
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from solvable.errors import InvalidParameter
-from solvable.scale.activations import find_activation
-from solvable.scale.forms import LinearForm, about
-from solvable.scale.network import (
+from solvable.scale.exponents.activations import find_activation
+from solvable.scale.exponents.linear_forms import LinearForm, about
+from solvable.scale.exponents.network import (
     MOST_EXPONENT,
     MOST_LAYERS,
     Attention,
@@ -18,9 +18,15 @@ from solvable.scale.network import (
     Layer,
     Network,
 )
-from solvable.scale.phases import Candidates, PhaseLine, phase_line
-from solvable.scale.scaling import Scaling, exponent_of, forms_along, is_deep, scaling_of
-from solvable.scale.sizes import sample_forms
+from solvable.scale.exponents.sample_exponent import (
+    Scaling,
+    exponent_of,
+    forms_along,
+    is_deep,
+    scaling_of,
+)
+from solvable.scale.phases.diagram import Candidates, PhaseLine, phase_line
+from solvable.scale.phases.exponent_ranges import sample_forms
 from solvable.scale.words import power
 
 ONE = LinearForm.of(1)
@@ -65,7 +71,7 @@ def suggestions(network: Description, *, found: Scaling | None = None) -> tuple[
 
     Examples
     --------
-    >>> from solvable.scale.reading import network_of_flags
+    >>> from solvable.scale.exponents.reading import network_of_flags
     >>> for sentence in suggestions(network_of_flags("erf:2", "he3")):
     ...     print(sentence)
     Add a layer of d erf neurons after layer 1: exponent 1 instead of 3/2.

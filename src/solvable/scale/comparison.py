@@ -8,11 +8,11 @@ from fractions import Fraction
 from typing import Any
 
 from solvable.errors import InvalidParameter
-from solvable.scale.forms import LinearForm, about
-from solvable.scale.network import Attention, Description, Network
-from solvable.scale.phases import PhaseDiagram, PhaseLine, listed, phase_diagram, phase_line
-from solvable.scale.scaling import Scaling, scaling_of
-from solvable.scale.sizes import Ends, checked_box, sample_forms, validity
+from solvable.scale.exponents.linear_forms import LinearForm, about
+from solvable.scale.exponents.network import Attention, Description, Network
+from solvable.scale.exponents.sample_exponent import Scaling, scaling_of
+from solvable.scale.phases.diagram import PhaseDiagram, PhaseLine, listed, phase_diagram, phase_line
+from solvable.scale.phases.exponent_ranges import Ends, checked_box, sample_forms, validity
 from solvable.scale.words import power
 
 
@@ -122,7 +122,7 @@ def compare(
 
     Examples
     --------
-    >>> from solvable.scale.reading import network_of_flags
+    >>> from solvable.scale.exponents.reading import network_of_flags
     >>> wide, deep = network_of_flags("erf:n", "he3"), network_of_flags("erf:2,erf:2", "he3")
     >>> compare([wide, deep], box={"n": (1, 7)}).sentences()[-1]
     'For n from 2 to 7, network (2) wins: d^(3/2) samples.'

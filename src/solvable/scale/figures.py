@@ -11,8 +11,8 @@ import numpy as np
 
 from solvable.plots.figure import Figure, Marker, Region, Series
 from solvable.plots.palette import COLOURS
-from solvable.scale.phases import Cell, Limit, PhaseDiagram, PhaseLine, listed
-from solvable.scale.polygons import Point, Polygon, area, centroid, clip, line_through, sides
+from solvable.scale.phases.diagram import Cell, Limit, PhaseDiagram, PhaseLine, listed
+from solvable.scale.phases.polygons import Point, Polygon, area, centroid, clip, line_through, sides
 from solvable.scale.words import power
 
 SIZE = (5.2, 3.5)  # inches of the axes

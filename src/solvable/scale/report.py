@@ -14,13 +14,14 @@ from solvable.plots.figure import Figure
 from solvable.plots.files import draw_all, write_atomically, write_figures
 from solvable.plots.recording_backend import record
 from solvable.plots.tables import Table
-from solvable.scale import number_words, words
+from solvable.scale import words
 from solvable.scale.answers import Answer
+from solvable.scale.exponents.linear_forms import about
+from solvable.scale.exponents.sample_exponent import scaling_of
 from solvable.scale.figures import line_figure, mark, phase_figure
-from solvable.scale.forms import about
-from solvable.scale.phases import Cell, PhaseDiagram, PhaseLine
-from solvable.scale.polygons import Point, centroid, sides, turn
-from solvable.scale.scaling import scaling_of
+from solvable.scale.phases.diagram import Cell, PhaseDiagram, PhaseLine
+from solvable.scale.phases.polygons import Point, centroid, sides, turn
+from solvable.scale.prefactors import words as number_words
 from solvable.study.html import GENERATOR, drawings, page_environment, picture
 from solvable.study.result_directory import RESULT, ResultDirectory
 

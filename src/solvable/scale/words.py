@@ -5,11 +5,11 @@ from __future__ import annotations
 from fractions import Fraction
 
 from solvable.plots.tables import Table
-from solvable.scale.energies import energy_forms
-from solvable.scale.forms import LinearForm, about, maximum
-from solvable.scale.network import Attention, Description, Network
-from solvable.scale.scaling import Interval, LearnedLayer, Scaling, Winner
-from solvable.scale.tropical import Monomial
+from solvable.scale.exponents.energies import energy_forms
+from solvable.scale.exponents.linear_forms import LinearForm, about, maximum
+from solvable.scale.exponents.network import Attention, Description, Network
+from solvable.scale.exponents.sample_exponent import Interval, LearnedLayer, Scaling, Winner
+from solvable.scale.exponents.tropical import Monomial
 
 
 def subject(network: Description) -> str:

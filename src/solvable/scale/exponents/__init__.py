@@ -1,0 +1,1 @@
+"""Networks as powers of the dimension, patterns of feature learning, the sample exponent."""

@@ -1,0 +1,49 @@
+"""Sentences of caution about a network: narrow layers, patterns that tie."""
+
+from __future__ import annotations
+
+from solvable.scale.exponents.linear_forms import LinearForm, maximum
+from solvable.scale.exponents.network import Description, Network
+from solvable.scale.exponents.numerical_sizes import numbers_hint, without_coefficients
+
+
+def power_text(forms: tuple[LinearForm, ...]) -> str:
+    """What follows d^: brackets around a sum."""
+    text = maximum(forms)
+    return f"({text})" if len(forms) == 1 and any(sign in text for sign in "+-*/") else text
+
+
+def narrow_layers(network: Network) -> list[str]:
+    """One sentence for all layers of a width that are narrower than what they see."""
+    narrow: dict[tuple[LinearForm, LinearForm], list[int]] = {}
+    for number, layer in enumerate(network.layers, 1):
+        gap = layer.width - layer.reach
+        if gap.number is not None and gap.number < 0:
+            narrow.setdefault((layer.width, layer.reach), []).append(number)
+    found = []
+    for (width, reach), numbers in narrow.items():
+        one = len(numbers) == 1
+        names = " and ".join(filter(None, (", ".join(map(str, numbers[:-1])), str(numbers[-1]))))
+        found.append(
+            f"{'Layer' if one else 'Layers'} {names} {'has' if one else 'have'} {_size('d', width)} "
+            f"neurons for {_size('d', reach)} inputs: {'its' if one else 'their'} kernel"
+            f"{' fluctuates' if one else 's fluctuate'}, and exponents below that width are those of "
+            "the patterns, not of a theorem."
+        )
+    return found
+
+
+def _size(base: str, form: LinearForm) -> str:
+    power = power_text((form,))
+    return base if power == "1" else f"{base}^{power}"
+
+
+def tie_of_patterns(network: Description, names: list[str], most: int = 6) -> str:
+    """Which patterns tie, and what decides between them where something does."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    text = f"Patterns tie in exponents: {', '.join(names[:most])}{more}."
+    if hint := numbers_hint(network):
+        return f"{text} Prefactors decide: {hint} compares them."
+    if isinstance(network, Network) and (wrong := without_coefficients(network)):
+        return f"{text} Which is cheapest is not known: no prefactors are derived for {wrong}."
+    return text

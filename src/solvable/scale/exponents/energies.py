@@ -1,0 +1,78 @@
+"""Closed forms of the energies of all patterns of a network."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from solvable.errors import InvalidParameter
+from solvable.scale.exponents.linear_forms import LinearForm, never_below, without_dominated
+from solvable.scale.exponents.monomial_patterns import attention_candidates, own_candidates
+from solvable.scale.exponents.network import Attention, Description, Network
+from solvable.scale.exponents.patterns import Candidate, network_candidates
+from solvable.scale.exponents.tropical import closed_form
+
+
+def candidates(network: Description) -> tuple[Candidate, ...]:
+    """Every pattern of a network, an attention block or of own terms, with its programs."""
+    if isinstance(network, Network):
+        return network_candidates(network)
+    if isinstance(network, Attention):
+        return attention_candidates(network)
+    return own_candidates(network)
+
+
+def energy_forms(
+    network: Description, *, boxes: bool = True, least_gain: LinearForm | None = None
+) -> tuple[tuple[str, tuple[LinearForm, ...]], ...]:
+    """Energies of all patterns: E is the least over the rows of the largest of their forms.
+
+    Without ``boxes`` the bounds on numbers of neurons and gains are left out, as in tables of the
+    literature. ``least_gain`` is the least exponent of gains, 0 unless given.
+    """
+    rows = candidates(network)
+    if least_gain is not None:
+        rows = tuple(_amplifying(candidate, least_gain) for candidate in rows)
+    return table_of(rows, boxes=boxes)
+
+
+def _amplifying(candidate: Candidate, least_gain: LinearForm) -> Candidate:
+    """The pattern with gains bounded from below."""
+    programs = tuple(
+        replace(
+            program,
+            constraints=tuple(
+                replace(bound, constant=least_gain)
+                if bound.meaning.endswith("amplifies")
+                else bound
+                for bound in program.constraints
+            ),
+        )
+        for program in candidate.programs
+    )
+    return replace(candidate, programs=programs)
+
+
+def table_of(
+    rows: Iterable[Candidate], *, boxes: bool = True
+) -> tuple[tuple[str, tuple[LinearForm, ...]], ...]:
+    """Closed forms of each pattern; several rows where its routes win at different sizes."""
+    found: list[tuple[str, tuple[LinearForm, ...]]] = []
+    for candidate in rows:
+        kept: list[tuple[LinearForm, ...]] = []
+        for program in candidate.programs:
+            try:
+                forms = without_dominated(closed_form(program if boxes else program.unboxed()))
+            except InvalidParameter:
+                if boxes:
+                    raise
+                continue  # without its bounds this way has no minimum
+            if not any(never_above(held, forms) for held in kept):
+                kept = [held for held in kept if not never_above(forms, held)] + [forms]
+        found += [(candidate.name, forms) for forms in kept]
+    return tuple(found)
+
+
+def never_above(lower: tuple[LinearForm, ...], upper: tuple[LinearForm, ...]) -> bool:
+    """Whether one maximum is nowhere above another: each of its forms is below one of the other's."""
+    return all(any(never_below(high, low) for high in upper) for low in lower)

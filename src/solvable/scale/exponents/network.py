@@ -1,0 +1,280 @@
+"""Descriptions of networks for scaling arguments: widths, ridge and patches as exponents of d."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+
+from solvable.errors import InvalidParameter
+from solvable.scale.exponents.activations import Activation
+from solvable.scale.exponents.linear_forms import LinearForm
+
+MOST_LAYERS = 12
+HIGHEST_DEGREE = 9
+MOST_EXPONENT = 100
+
+
+@dataclass(frozen=True)
+class Layer:
+    """One hidden layer.
+
+    Parameters
+    ----------
+    width : LinearForm
+        Exponent of the number of neurons, or of filters.
+    activation : Activation
+        What follows it.
+    patch : LinearForm or None
+        Exponent of the patch that each filter sees; d^(1 - patch) patches share it. None: the
+        whole input.
+    pool : bool
+        Whether its outputs are summed over the patches, normalised, before the next layer.
+    """
+
+    width: LinearForm
+    activation: Activation
+    patch: LinearForm | None = None
+    pool: bool = False
+
+    @property
+    def reach(self) -> LinearForm:
+        """Exponent of the part of the input that one neuron sees."""
+        return self.patch if self.patch is not None else LinearForm.of(1)
+
+
+@dataclass(frozen=True)
+class Network:
+    r"""A network and its target, all sizes as exponents of the input dimension d.
+
+    Parameters
+    ----------
+    layers : tuple of Layer
+        Hidden layers, the first sees the input.
+    degree : int
+        The target is He_degree of one hidden direction; with patches, a sum of it over them.
+    readout : LinearForm
+        Exponent of chi in the variance of the readout, sigma_a^2 / (N chi): 0 is the standard one.
+    kappa : LinearForm
+        Exponent of the ridge, which is the temperature of the posterior.
+    inputs : tuple of (int, LinearForm)
+        Exponents of the kernel eigenvalues of features in the input, by degree; the linear one is
+        -1 for isotropic
+        inputs.
+    mean_field : bool
+        Whether chi is the last width.
+    title : str
+        How it is named.
+    parity : bool
+        Whether the target is the parity of ``degree`` bits; exponents are those of He_degree.
+    rounded : bool
+        Whether exponents were rounded from sizes or measured, so that texts round theirs too.
+    """
+
+    layers: tuple[Layer, ...]
+    degree: int
+    kappa: LinearForm = field(default_factory=LinearForm)
+    readout: LinearForm = field(default_factory=LinearForm)
+    inputs: tuple[tuple[int, LinearForm], ...] = ((1, LinearForm.of(-1)),)
+    mean_field: bool = False
+    title: str = "network"
+    parity: bool = False
+    rounded: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.layers:
+            raise InvalidParameter("a network has no layers; allowed: 1 to 12 hidden layers.")
+        if len(self.layers) > MOST_LAYERS:
+            raise InvalidParameter(
+                f"the network has {len(self.layers)} hidden layers; allowed: 1 to {MOST_LAYERS}. "
+                "Merge layers that are alike."
+            )
+        if not 1 <= self.degree <= HIGHEST_DEGREE:
+            raise InvalidParameter(
+                f"target degree is {self.degree}; allowed: integers from 1 to {HIGHEST_DEGREE}."
+            )
+        for number, layer in enumerate(self.layers, 1):
+            _check_exponent(f"width of layer {number}", layer.width)
+            if layer.patch is not None:
+                _check_exponent(f"patch of layer {number}", layer.patch, most=1)
+        _check_factor("kappa", self.kappa)
+        _check_factor("chi of the readout", self.readout)
+        for degree, form in self.inputs:
+            _check_factor(f"the eigenvalue of degree {degree} in the inputs", form)
+
+    @property
+    def symbols(self) -> tuple[str, ...]:
+        """Sizes that have no number, ascending."""
+        forms = [self.kappa, self.readout, *(form for _, form in self.inputs)]
+        forms += [form for layer in self.layers for form in (layer.width, layer.reach)]
+        return tuple(sorted(frozenset().union(*(form.symbols for form in forms))))
+
+    @property
+    def biased_layers(self) -> tuple[Layer, ...]:
+        """Layers as their neurons respond: with random biases behind one with a constant part."""
+        found: list[Layer] = []
+        for layer in self.layers:
+            # A bias makes a constant again, whatever the parity of the activation.
+            biased = any(held.activation.constant or held.activation.biased for held in found)
+            found.append(replace(layer, activation=replace(layer.activation, biased=biased)))
+        return tuple(found)
+
+    @property
+    def chi(self) -> LinearForm:
+        """Exponent of the readout's suppression."""
+        return self.layers[-1].width if self.mean_field else self.readout
+
+    def at(self, point: Mapping[str, Fraction]) -> Network:
+        """The network with numbers for symbols."""
+        layers = tuple(
+            replace(
+                layer,
+                width=layer.width.at(point),
+                patch=None if layer.patch is None else layer.patch.at(point),
+            )
+            for layer in self.layers
+        )
+        inputs = tuple((degree, form.at(point)) for degree, form in self.inputs)
+        kappa, readout = self.kappa.at(point), self.readout.at(point)
+        return replace(self, layers=layers, inputs=inputs, kappa=kappa, readout=readout)
+
+    def symbolic(self) -> tuple[Network, dict[str, Fraction]]:
+        """The network with symbols for its numeric widths, and the values of those symbols."""
+        point: dict[str, Fraction] = {}
+        layers = []
+        for number, layer in enumerate(self.layers, 1):
+            name = "n" if len(self.layers) == 1 else f"n{number}"
+            if layer.width.number is None or name in self.symbols:
+                layers.append(layer)
+            else:
+                point[name] = layer.width.constant
+                layers.append(replace(layer, width=LinearForm.symbol(name)))
+        return replace(self, layers=tuple(layers)), point
+
+
+def _check_exponent(name: str, form: LinearForm, most: int = MOST_EXPONENT) -> None:
+    if form.number is not None and not 0 <= form.number <= most:
+        raise InvalidParameter(
+            f"{name} is d^{form}; allowed: exponents from 0 to {most}, as sizes are at least 1"
+            f"{' and a patch at most the input' if most == 1 else ''}."
+        )
+
+
+def _check_factor(name: str, form: LinearForm, most: int = MOST_EXPONENT) -> None:
+    if form.number is not None and abs(form.number) > most:
+        raise InvalidParameter(
+            f"{name} is d^({form}); allowed: exponents from -{most} to {most}. Write a number, such "
+            "as 1/2, for d^(1/2)."
+        )
+
+
+@dataclass(frozen=True)
+class Attention:
+    """An attention block with a cubic target: note of the heads and the context as exponents.
+
+    Parameters
+    ----------
+    heads, context : LinearForm
+        Exponents of the numbers of heads H and of tokens L.
+    kappa : LinearForm
+        Exponent of the ridge.
+    title : str
+        How it is named.
+    """
+
+    heads: LinearForm
+    context: LinearForm
+    kappa: LinearForm = field(default_factory=LinearForm)
+    title: str = "attention block"
+
+    def __post_init__(self) -> None:
+        _check_exponent("heads", self.heads)
+        _check_exponent("context", self.context)
+        _check_factor("kappa", self.kappa)
+
+    @property
+    def symbols(self) -> tuple[str, ...]:
+        """Sizes that have no number, ascending."""
+        return tuple(sorted(self.heads.symbols | self.context.symbols | self.kappa.symbols))
+
+    def at(self, point: Mapping[str, Fraction]) -> Attention:
+        """The block with numbers for symbols."""
+        held = {name: getattr(self, name).at(point) for name in ("heads", "context", "kappa")}
+        return replace(self, **held)
+
+    def symbolic(self) -> tuple[Attention, dict[str, Fraction]]:
+        """The block with symbols for its numeric sizes, and their values."""
+        point = {
+            symbol: form.constant
+            for symbol, form in (("h", self.heads), ("l", self.context))
+            if form.number is not None and symbol not in self.symbols
+        }
+        heads = LinearForm.symbol("h") if "h" in point else self.heads
+        context = LinearForm.symbol("l") if "l" in point else self.context
+        return replace(self, heads=heads, context=context), point
+
+
+@dataclass(frozen=True)
+class OwnMonomials:
+    """Patterns whose terms a user writes down.
+
+    Parameters
+    ----------
+    sizes : tuple of (str, LinearForm)
+        Names of sizes and their exponents; d has exponent 1.
+    patterns : tuple of (str, tuple of str, tuple of str)
+        Name, terms of the energy, and monomials that are at most 1.
+    kappa : LinearForm
+        Exponent of the ridge.
+    title : str
+        How it is named.
+    """
+
+    sizes: tuple[tuple[str, LinearForm], ...]
+    patterns: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...]
+    kappa: LinearForm = field(default_factory=LinearForm)
+    title: str = "own terms"
+
+    def __post_init__(self) -> None:
+        names = {name for name, _ in self.sizes}
+        _check_factor("kappa", self.kappa)
+        for name, form in self.sizes:
+            _check_factor(f"size {name}", form)
+            if used := form.symbols & names:
+                raise InvalidParameter(
+                    f"size {name} is d^({form}), where {min(used)} is itself a size: sizes may "
+                    "not refer to each other; "
+                    "allowed: rational numbers and symbols."
+                )
+        if not self.patterns:
+            raise InvalidParameter(
+                "no patterns are given; write at least [patterns.NAME] with energy = [...]."
+            )
+
+    @property
+    def symbols(self) -> tuple[str, ...]:
+        """Sizes that have no number, ascending."""
+        return tuple(
+            sorted(frozenset().union(self.kappa.symbols, *(f.symbols for _, f in self.sizes)))
+        )
+
+    def at(self, point: Mapping[str, Fraction]) -> OwnMonomials:
+        """The terms with numbers for symbols."""
+        sizes = tuple((name, form.at(point)) for name, form in self.sizes)
+        return replace(self, sizes=sizes, kappa=self.kappa.at(point))
+
+    def symbolic(self) -> tuple[OwnMonomials, dict[str, Fraction]]:
+        """The terms with a symbol, the name in lower case, for each numeric size."""
+        point = {
+            name.lower(): form.constant
+            for name, form in self.sizes
+            if form.number is not None and name != "d" and name.lower() not in self.symbols
+        }
+        sizes = tuple(
+            (name, LinearForm.symbol(name.lower()) if name.lower() in point else form)
+            for name, form in self.sizes
+        )
+        return replace(self, sizes=sizes), point
+
+
+Description = Network | Attention | OwnMonomials

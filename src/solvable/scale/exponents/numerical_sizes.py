@@ -1,0 +1,169 @@
+"""Sizes of a network in numbers, from words such as d=100, and what has coefficients for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from fractions import Fraction
+from math import log10
+
+from solvable.errors import InvalidParameter, unknown_choice
+from solvable.scale.exponents.linear_forms import LinearForm
+from solvable.scale.exponents.network import Attention, Description, Network
+
+ACTIVATIONS = ("erf", "tanh", "relu")
+"""Activations whose coefficients are derived; ReLU in networks with one hidden layer."""
+
+LARGEST_SIZE = 1e12
+
+_FACTORS = ("kappa", "alpha", "sigma_a")
+"""Sizes that may be below one, down to the inverse of the largest."""
+
+
+def check_network(network: Network) -> None:
+    """One line where no coefficients are derived."""
+    if wrong := without_coefficients(network):
+        raise InvalidParameter(
+            f"no coefficients are derived for {wrong}; allowed: one or two hidden layers of erf or "
+            "tanh, or one of relu, on isotropic inputs, patches with one hidden layer only. Leave "
+            "--numbers out for the exponents."
+        )
+
+
+def without_coefficients(network: Network) -> str:
+    """What of a network has no derived coefficients; empty if all has."""
+    acts = [layer.activation.name for layer in network.layers]
+    deep = len(acts) > 1
+    allowed = ACTIVATIONS[:2] if deep else ACTIVATIONS
+    wrong = ""
+    if len(acts) > 2:
+        wrong = f"{len(acts)} hidden layers"
+    elif any(act not in allowed for act in acts):
+        act = next(act for act in acts if act not in allowed)
+        wrong = f"the activation {act} in {len(acts)} hidden layer{'s' if deep else ''}"
+    elif network.inputs != ((1, LinearForm.of(-1)),):
+        wrong = "inputs that are not isotropic"
+    elif any(layer.pool for layer in network.layers):
+        wrong = "pooled layers"
+    elif deep and any(layer.patch is not None for layer in network.layers):
+        wrong = "patches in a network with two hidden layers"
+    elif network.readout.number is None:
+        wrong = "a readout exponent without a value"
+    elif network.parity and (acts != ["relu"] or network.degree != 2 or network.layers[0].patch):
+        wrong = "parities other than of two bits by one layer of relu"
+    return wrong
+
+
+def numbers_hint(network: Description) -> str:
+    """Words that compare the patterns of a network with their prefactors; empty where none do."""
+    if not isinstance(network, Network | Attention) or network.symbols:
+        return ""
+    if isinstance(network, Network) and (without_coefficients(network) or network.rounded):
+        return ""
+    for dimension in (100.0, 1e4):
+        try:
+            read_sizes(network, {"d": dimension})
+        except InvalidParameter:  # a patch of less than two inputs, or a size beyond all others
+            continue
+        return f"--numbers d={dimension:.0f}"
+    return ""
+
+
+def width_names(network: Network) -> list[str]:
+    """N of one hidden layer, N1 and on of several."""
+    if len(network.layers) == 1:
+        return ["N"]
+    return [f"N{number}" for number in range(1, len(network.layers) + 1)]
+
+
+def read_sizes(network: Description, given: Mapping[str, float]) -> dict[str, float]:
+    """All sizes as numbers: those that are not given are powers of d where the network says which."""
+    powers: dict[str, LinearForm] = {}
+    if isinstance(network, Attention):
+        powers = {"H": network.heads, "L": network.context}
+    elif isinstance(network, Network):
+        powers = {
+            name: layer.width
+            for name, layer in zip(width_names(network), network.layers, strict=True)
+        }
+        if len(network.layers) == 1 and network.layers[0].patch is not None:
+            patch = network.layers[0].patch
+            powers |= {"S": patch, "W": LinearForm.of(1) - patch}
+    allowed = ("d", *powers, "kappa", "alpha", "sigma_a")
+    held: dict[str, float] = {}
+    for name, value in given.items():
+        if name not in allowed:
+            raise InvalidParameter(unknown_choice("size", name, allowed))
+        least = 1 / LARGEST_SIZE if name in _FACTORS else 2.0 if name in ("d", "S", "L") else 1.0
+        number = _number(name, value)
+        if not least <= number <= LARGEST_SIZE:
+            raise InvalidParameter(
+                f"{name} is {number:g}; allowed: from {least:g} to {LARGEST_SIZE:g}."
+            )
+        held[name] = number
+    _join_patches(held, powers)
+    if "d" not in held:
+        raise InvalidParameter("sizes have no d, the dimension of the input; write d=100.")
+    for name, form in powers.items():
+        if name not in held:
+            if form.number is None:
+                raise InvalidParameter(
+                    f"{name} is d^({form}), which has no value; write {name}=500, say."
+                )
+            held[name] = power_of(name, held["d"], form.number)
+    if held.get("S", 3.0) < 2:
+        raise InvalidParameter(
+            f"the patch has {held['S']:.3g} inputs; allowed: at least 2. Give S, or a larger d."
+        )
+    if "kappa" not in held:
+        if network.kappa.number is None:
+            raise InvalidParameter(
+                f"kappa is d^({network.kappa}), which has no value; write kappa=0.5, say."
+            )
+        held["kappa"] = power_of("kappa", held["d"], network.kappa.number)
+    return {"alpha": 1.0, "sigma_a": 1.0} | held
+
+
+def read_sizes_words(words: Iterable[str]) -> dict[str, float]:
+    """``d=100 N=500``, with blanks or commas between."""
+    found: dict[str, float] = {}
+    for word in ",".join(words).split(","):
+        name, equals, value = (part.strip() for part in word.partition("="))
+        if not (name and equals and value) or name in found:
+            raise InvalidParameter(
+                f"{word[:60]!r} is no size; allowed: each size once, as in d=100 N=500 kappa=0.5."
+            )
+        found[name] = _number(name, value)
+    return found
+
+
+def _join_patches(held: dict[str, float], powers: dict[str, LinearForm]) -> None:
+    """Hold d = S W, whichever two are given."""
+    if "S" not in powers:
+        return
+    if "S" in held and "W" in held:
+        whole = held["S"] * held["W"]
+        if abs(held.setdefault("d", whole) - whole) > 1e-9 * whole:
+            raise InvalidParameter(
+                f"d is {held['d']:g}, and S W is {whole:g}; allowed: d = S W. Leave one of them out."
+            )
+    elif "d" in held and "S" in held:
+        held["W"] = held["d"] / held["S"]
+    elif "d" in held and "W" in held:
+        held["S"] = held["d"] / held["W"]
+
+
+def power_of(name: str, dimension: float, exponent: Fraction) -> float:
+    """A size that is a power of d, where it is a size that can be computed with."""
+    if abs(log10(dimension) * float(exponent)) > log10(LARGEST_SIZE):
+        raise InvalidParameter(
+            f"{name} is d^({exponent}) at d = {dimension:g}, beyond {LARGEST_SIZE:g}; allowed: less. "
+            f"Write {name} as a number, or take a smaller d."
+        )
+    return float(dimension ** float(exponent))
+
+
+def _number(name: str, value: object) -> float:
+    try:
+        return float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        raise InvalidParameter(f"{name} is {value!r:.60}; allowed: a number.") from None

@@ -1,0 +1,370 @@
+r"""Patterns of feature learning, layer by layer, as tropical programs.
+
+A pattern says of each hidden layer whether its pre-activations stay as in the prior (GP), have one
+direction
+amplified in all neurons (GFL, gain D), or have M neurons with a mean of strength mu along a
+feature (Sp; Mag where
+all neurons have it). Its energy is the sum of what the layers cost and of the alignment term
+chi/lambda(target).
+Below, exponents: lambda_l(k) is that of the eigenvalue of He_k in the kernel after layer l
+(arXiv:2512.04165, claims i-iii).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Literal
+
+from solvable.errors import InvalidParameter
+from solvable.scale.exponents.activations import find_activation
+from solvable.scale.exponents.linear_forms import LinearForm, never_below
+from solvable.scale.exponents.network import MOST_LAYERS, Layer, Network
+from solvable.scale.exponents.tropical import Monomial, Program
+
+Kind = Literal["GP", "GFL", "Sp", "Mag"]
+
+ZERO = LinearForm.of(0)
+
+
+@dataclass(frozen=True)
+class LayerPattern:
+    """What one layer does: its kind, and the degree of the feature it is about."""
+
+    kind: Kind
+    feature: int | None = None
+
+    def __str__(self) -> str:
+        return self.kind if self.feature is None else f"{self.kind}({self.feature})"
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A pattern of a whole network, and one program for each way in which it reaches the target."""
+
+    name: str
+    layers: tuple[LayerPattern, ...]
+    programs: tuple[Program, ...]
+
+
+@dataclass(frozen=True)
+class _Route:
+    """One way to an eigenvalue: its exponent, and the layers whose pattern it uses."""
+
+    exponent: Monomial
+    layers: frozenset[int]
+
+
+Spectrum = dict[int, tuple[_Route, ...]]
+Ranges = dict[str, tuple[LinearForm | None, LinearForm | None]]
+
+
+def check_reachable(network: Network) -> list[Spectrum]:
+    """Spectra of the lazy network; a target that it cannot represent is refused."""
+    reachable = _spectra(network, tuple(LayerPattern("GP") for _ in network.layers), ())
+    if network.degree not in reachable[-1]:
+        made = ", ".join(f"He{k}" for k in sorted(reachable[-1])) or "none"
+        activations = ", ".join(layer.activation.name for layer in network.layers)
+        raise InvalidParameter(
+            f"the target He{network.degree} cannot be represented by layers {activations[:60]}; "
+            f"degrees that they make of one direction: {made}. {_remedy(network)}"
+        )
+    return reachable
+
+
+def _remedy(network: Network) -> str:
+    """What makes the target representable, of what is tried."""
+    layers = network.layers
+    found = []
+    if len(layers) < MOST_LAYERS and _represents(replace(network, layers=(*layers, layers[-1]))):
+        found.append("one more layer")
+    for name in ("relu", f"poly{max(network.degree, 2)}"):
+        other = find_activation(name)
+        changed = tuple(replace(layer, activation=other) for layer in layers)
+        if _represents(replace(network, layers=changed)):
+            found.append(f"{name} in all layers")
+    return f"Take {' or '.join(found)}." if found else "Take a target of another degree."
+
+
+def _represents(network: Network) -> bool:
+    return network.degree in _spectra(network, (LayerPattern("GP"),) * len(network.layers), ())[-1]
+
+
+def network_candidates(network: Network) -> tuple[Candidate, ...]:
+    """All patterns by which a network can align with its target, with their programs."""
+    if len(network.layers) > 3 or (len(network.layers) == 3 and network.degree > 3):
+        raise InvalidParameter(
+            f"closed forms of all patterns of {len(network.layers)} hidden layers and "
+            f"He{network.degree} take minutes; allowed: two hidden layers, or three and degrees "
+            "up to 3. "
+            "With a number for every size, or a value by --at, deeper ones are answered."
+        )
+    rows = product(*_choices(network, check_reachable(network)))
+    found = (candidate_of(network, layers) for layers in rows)
+    return tuple(candidate for candidate in found if candidate.programs)
+
+
+def candidate_of(network: Network, layers: tuple[LayerPattern, ...]) -> Candidate:
+    """One pattern with its programs; none if it does not rest on every layer that it lets learn."""
+    programs = tuple(dict.fromkeys(_programs(network, layers)))
+    return Candidate("-".join(map(str, layers)), layers, programs)
+
+
+def _choices(network: Network, reachable: list[Spectrum]) -> list[list[LayerPattern]]:
+    """Patterns of each layer, for the features that its pre-activations hold."""
+    found = []
+    for spectrum in reachable[:-1]:
+        rows = [LayerPattern("GP")]
+        for degree in sorted(spectrum):
+            rows += [LayerPattern(kind, degree) for kind in ("GFL", "Sp", "Mag")]
+        found.append(rows)
+    return found
+
+
+def _programs(network: Network, layers: tuple[LayerPattern, ...]) -> Iterator[Program]:
+    """One program for each choice of growth and of routes that uses every learned layer."""
+    learned = frozenset(i for i, pattern in enumerate(layers, 1) if pattern.kind != "GP")
+    # Strengths beyond one make eigenvalues beyond order one, where products of features no longer
+    # describe the next kernel: they are the last layer's alone, whose kernel is only read out.
+    last = network.layers[-1].activation.growth != "bounded" and layers[-1].kind == "Sp"
+    strong = [(False,)] * (len(layers) - 1) + [(False, True) if last else (False,)]
+    for growth in product(*strong):
+        spectra = _spectra(network, layers, growth)
+        seen = {
+            number: spectra[number - 1].get(layers[number - 1].feature or 0, ())
+            for number in sorted(learned)
+        }
+        # A mean may be paid through any route; a gain multiplies the eigenvalue, whatever its
+        # route.
+        costs = [
+            [routes] if layers[number - 1].kind == "GFL" else [(route,) for route in routes]
+            for number, routes in seen.items()
+        ]
+        for end in spectra[-1].get(network.degree, ()):
+            for choice in product(*costs):
+                by_layer = dict(zip(seen, choice, strict=True))
+                if _used(end, by_layer, layers) == learned:
+                    yield _program(network, layers, growth, end, by_layer)
+
+
+def _used(
+    end: _Route, costs: dict[int, tuple[_Route, ...]], layers: tuple[LayerPattern, ...]
+) -> frozenset[int]:
+    """Layers on which the alignment rests, directly or through what a later layer's neurons see."""
+    used, waiting = set(), set(end.layers)
+    while waiting:
+        number = waiting.pop()
+        used.add(number)
+        # The gain of a layer multiplies a route that is in the alignment already.
+        if layers[number - 1].kind in ("Sp", "Mag"):
+            waiting |= costs[number][0].layers - used
+    return frozenset(used)
+
+
+def _program(
+    network: Network,
+    layers: tuple[LayerPattern, ...],
+    growth: tuple[bool, ...],
+    end: _Route,
+    costs: dict[int, tuple[_Route, ...]],
+) -> Program:
+    """E = max over layers of their cost and chi - lambda_{L-1}(target), with bounds on M, mu, D."""
+    terms, constraints = [], []
+    for number, routes in costs.items():
+        layer, pattern = network.layers[number - 1], layers[number - 1]
+        term, bounds = _layer_cost(number, layer, pattern, growth[number - 1], routes)
+        terms.append(term)
+        constraints += bounds
+    alignment = Monomial(network.chi, meaning="alignment with the target")
+    terms.append(alignment.times(end.exponent, -1))
+    return Program(tuple(terms), tuple(constraints))
+
+
+def _layer_cost(
+    number: int, layer: Layer, pattern: LayerPattern, strong: bool, routes: tuple[_Route, ...]
+) -> tuple[Monomial, list[Monomial]]:
+    neurons, strength, gain = f"M{number}", f"mu{number}", f"D{number}"
+    if pattern.kind == "GFL":
+        # N_l D, with D >= 1 and the amplified eigenvalue at most of order one.
+        cost = Monomial.of(
+            layer.width, {gain: 1}, f"amplifying He{pattern.feature} in layer {number}"
+        )
+        bounds = [
+            Monomial.of(0, {gain: -1}, f"layer {number} amplifies", box=True),
+            *(
+                Monomial.of(
+                    0, {gain: 1}, f"layer {number} amplifies up to order one", box=True
+                ).times(route.exponent)
+                for route in routes
+            ),
+        ]
+        return cost, bounds
+    (route,) = routes
+    # M mu^2 <Phi, K_{l-1}^-1, Phi>
+    text = "specialised neurons" if pattern.kind == "Sp" else "the magnetisation"
+    powers = {strength: 2} | ({neurons: 1} if pattern.kind == "Sp" else {})
+    size = ZERO if pattern.kind == "Sp" else layer.width
+    cost = Monomial.of(size, powers, f"{text} of layer {number}").times(route.exponent, -1)
+    sign = -1 if strong else 1
+    says = "at least" if strong else "at most"
+    bounds = [Monomial.of(0, {strength: sign}, f"strength of layer {number} {says} one")]
+    if pattern.kind == "Sp":
+        bounds += [
+            Monomial.of(0, {neurons: -1}, f"at least one neuron in layer {number}", box=True),
+            Monomial.of(
+                -layer.width, {neurons: 1}, f"at most all neurons of layer {number}", box=True
+            ),
+        ]
+    return cost, bounds
+
+
+def _spectra(
+    network: Network, layers: tuple[LayerPattern, ...], growth: tuple[bool, ...]
+) -> list[Spectrum]:
+    """Routes to the eigenvalues of each He_k: of the input, then after each layer."""
+    reach = [layer.reach for layer in network.layers]
+    first: Spectrum = {}
+    for degree, exponent in network.inputs:
+        # A patch holds a power of the input's dimensions: its linear eigenvalue is S^-1.
+        patch = reach[0].number
+        scaled = reach[0] * exponent.constant if exponent.number is not None else None
+        if scaled is None and patch is not None:
+            scaled = exponent * patch
+        if scaled is None:
+            raise InvalidParameter(
+                "the patch and the input exponents are both symbols; give one of them a number."
+            )
+        if degree <= network.degree:
+            first[degree] = (_Route(Monomial(scaled), frozenset()),)
+    spectra, ranges = [first], _ranges(network, growth)
+    for number, (layer, pattern) in enumerate(zip(network.biased_layers, layers, strict=True), 1):
+        positions = _difference(reach[number - 1], reach[0])
+        after = LinearForm.of(1) if number == len(reach) else reach[number]
+        shared = ZERO if layer.pool else _difference(after, layer.reach)
+        strong = bool(growth) and growth[number - 1]
+        spectra.append(
+            _after_layer(
+                number,
+                layer,
+                pattern,
+                strong,
+                spectra[-1],
+                positions,
+                shared,
+                network.degree,
+                ranges,
+            )
+        )
+    return spectra
+
+
+def _difference(wide: LinearForm, narrow: LinearForm) -> LinearForm:
+    """Exponent of how many narrow patches a wide one holds; zero where it is no wider."""
+    held = wide - narrow
+    return ZERO if held.number is not None and held.number < 0 else held
+
+
+def _after_layer(
+    number: int,
+    layer: Layer,
+    pattern: LayerPattern,
+    strong: bool,
+    before: Spectrum,
+    positions: LinearForm,
+    shared: LinearForm,
+    highest: int,
+    ranges: Ranges,
+) -> Spectrum:
+    """Eigenvalues after the activation: products of features, lazy or amplified, and a spike."""
+    weight = Monomial(-shared)
+    after: Spectrum = {}
+    for degree in range(1, highest + 1):
+        routes: list[_Route] = []
+        for factors in layer.activation.products(degree, tuple(sorted(before))):
+            routes += _lazy(number, pattern, factors, before, positions)
+        if pattern.kind in ("Sp", "Mag") and pattern.feature is not None:
+            routes += _spike(number, layer, pattern, strong, degree, positions)
+        # Each patch has its own readout: the kernel of a sum over d^s patches weighs each d^-s.
+        held = [_Route(weight.times(route.exponent), route.layers) for route in routes]
+        if held:
+            after[degree] = _undominated(held, ranges)
+    return after
+
+
+def _undominated(routes: list[_Route], ranges: Ranges) -> tuple[_Route, ...]:
+    """Routes of which none is below another at all sizes and free exponents: the others never matter."""
+    kept: list[_Route] = []
+    for route in dict.fromkeys(routes):
+        if any(_dominates(other, route, ranges) for other in kept):
+            continue
+        kept = [other for other in kept if not _dominates(route, other, ranges)] + [route]
+    return tuple(kept)
+
+
+def _dominates(better: _Route, worse: _Route, ranges: Ranges) -> bool:
+    """Whether an eigenvalue is never below another, and rests on no other layers."""
+    if not better.layers <= worse.layers:
+        return False
+    excess = better.exponent.times(worse.exponent, -1)
+    least = excess.constant
+    for name, power in excess.powers:
+        end = ranges[name][0 if power > 0 else 1]
+        if end is None:
+            return False
+        least = least + end * power
+    return never_below(least, ZERO)
+
+
+def _ranges(network: Network, growth: tuple[bool, ...]) -> Ranges:
+    """Bounds of the free exponents, as the programs have them."""
+    found: Ranges = {}
+    for number, layer in enumerate(network.layers, 1):
+        strong = bool(growth) and growth[number - 1]
+        found[f"M{number}"] = (ZERO, layer.width)
+        found[f"mu{number}"] = (ZERO, None) if strong else (None, ZERO)
+        found[f"D{number}"] = (ZERO, None)
+    return found
+
+
+def _lazy(
+    number: int,
+    pattern: LayerPattern,
+    factors: tuple[int, ...],
+    before: Spectrum,
+    positions: LinearForm,
+) -> Iterator[_Route]:
+    """Claims ii and iii: a product of features has the product of their eigenvalues, gains included."""
+    distinct = tuple(dict.fromkeys(factors))
+    for routes in product(*(before[source] for source in distinct)):
+        exponent, layers = Monomial(ZERO), frozenset[int]()
+        for source, route in zip(distinct, routes, strict=True):
+            exponent = exponent.times(route.exponent, factors.count(source))
+            layers |= route.layers
+        yield _Route(exponent, layers)
+        if pattern.kind == "GFL" and pattern.feature in distinct:
+            times = factors.count(pattern.feature or 0)
+            # One direction is amplified, a sum over patches; its powers overlap little with sums
+            # of powers.
+            gain = Monomial.of(positions * (1 - times), {f"D{number}": times})
+            yield _Route(exponent.times(gain), layers | {number})
+
+
+def _spike(
+    number: int,
+    layer: Layer,
+    pattern: LayerPattern,
+    strong: bool,
+    degree: int,
+    positions: LinearForm,
+) -> Iterator[_Route]:
+    """Claim i: M neurons of strength mu put the spike (M/N) mu^(2p) on the p-th power."""
+    activation, source = layer.activation, pattern.feature or 0
+    least = activation.least_power(source, degree)
+    if least is None:
+        return
+    power = activation.largest_power(source, degree) if strong else least
+    powers = {f"mu{number}": 2 * (power or 0)}
+    fraction = ZERO if pattern.kind == "Mag" else -layer.width
+    powers |= {} if pattern.kind == "Mag" else {f"M{number}": 1}
+    yield _Route(Monomial.of(fraction + positions * (1 - least), powers), frozenset({number}))

@@ -1,0 +1,335 @@
+"""Reading descriptions of networks: files, mappings, and the words of the command line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from solvable.documents import read_document
+from solvable.errors import InvalidData, InvalidParameter, unknown_choice
+from solvable.paths import printable
+from solvable.scale.exponents.activations import find_activation
+from solvable.scale.exponents.linear_forms import LinearForm
+from solvable.scale.exponents.network import (
+    HIGHEST_DEGREE,
+    Attention,
+    Description,
+    Layer,
+    Network,
+    OwnMonomials,
+)
+
+
+def read_network(source: str | Path | Mapping[str, Any]) -> Description:
+    """Read a description from a TOML or JSON file, or from a mapping of the same shape.
+
+    Parameters
+    ----------
+    source : path or mapping
+        A file that ends in .toml or .json; nothing in it is executed.
+
+    Returns
+    -------
+    Network, Attention or OwnMonomials
+        What the scaling argument is about.
+    """
+    if isinstance(source, Mapping):
+        return _read(dict(source), source.get("title", "network"))
+    path = Path(source)
+    content = read_document(path)
+    if not isinstance(content, dict):
+        raise InvalidData(
+            f"{path} holds a {type(content).__name__}; allowed: a table with layers and target."
+        )
+    return _read(content, content.get("title", path.stem))
+
+
+def network_of_flags(
+    layers: str, target: str, readout: str = "standard", kappa: str = "0"
+) -> Description:
+    """A network from the words of the command line.
+
+    Parameters
+    ----------
+    layers : str
+        ACTIVATION:WIDTH or ACTIVATION:WIDTH:PATCH of each hidden layer with commas, widths and
+        patches as exponents of d:
+        ``erf:1,relu:n2:1/2``.
+    target : str
+        ``heK`` or ``parityK``, K from 1 to 9.
+    readout : str
+        "standard", "mean-field", or the exponent of chi.
+    kappa : str
+        Exponent of the ridge.
+
+    Returns
+    -------
+    Network
+        For :func:`scaling_of`.
+
+    Examples
+    --------
+    >>> network_of_flags("erf:1,erf:n2", "he3").symbols
+    ('n2',)
+    """
+    rows = []
+    for word in layers.split(","):
+        parts = [part.strip() for part in word.split(":")]
+        if len(parts) not in (2, 3) or not all(parts):
+            raise InvalidParameter(
+                f"--layers has {word[:60]!r}; allowed: ACTIVATION:WIDTH or ACTIVATION:WIDTH:PATCH, as "
+                "in erf:1,relu:n2:1/2."
+            )
+        rows.append(dict(zip(("act", "width", "patch"), parts, strict=False)))
+    return read_network(
+        {"layers": rows, "target": target_of(target), "readout": readout, "kappa": kappa}
+    )
+
+
+def target_of(word: str) -> dict[str, int]:
+    """``he3`` or ``parity2`` as a table."""
+    match = re.fullmatch(r"(he|parity)([0-9]{1,3})", word.strip().lower())
+    if match is None:
+        raise InvalidParameter(
+            f"the target is {word[:60]!r}; allowed: heK or parityK with K from 1 to 9, as in he3."
+        )
+    return {"hermite" if match[1] == "he" else "parity": int(match[2])}
+
+
+def describe(
+    source: str | Path | Mapping[str, Any] | None,
+    *,
+    layers: str | None = None,
+    target: str | None = None,
+    readout: str | None = None,
+    kappa: str | None = None,
+) -> Description:
+    """The network of a file or of flags, not of both."""
+    flags = {"layers": layers, "target": target, "readout": readout, "kappa": kappa}
+    given = [name for name, value in flags.items() if value is not None]
+    if source is not None:
+        if given:
+            raise InvalidParameter(
+                f"{source} and {', '.join(given)} are given; allowed: a description, or flags. "
+                "Write them into the description."
+            )
+        return read_network(source)
+    if layers is None or target is None:
+        raise InvalidParameter(
+            "scale needs a file, or layers and target, as in solvable scale --layers erf:1 --target he3."
+        )
+    return network_of_flags(layers, target, readout or "standard", kappa or "0")
+
+
+def values_of(given: Mapping[str, Any]) -> dict[str, Fraction]:
+    """Exact numbers for symbols."""
+    found = {}
+    for name, value in given.items():
+        number = LinearForm.parse(value, name).number
+        if number is None:
+            raise InvalidParameter(
+                f"{name} is {value!r:.80}; allowed: a rational number such as 3/2."
+            )
+        found[str(name)] = number
+    return found
+
+
+def read_assignments(text: str | None) -> dict[str, Fraction]:
+    """``n1=1,n2=3/2`` as exact numbers."""
+    found: dict[str, str] = {}
+    for word in filter(None, map(str.strip, (text or "").split(","))):
+        name, equals, value = (part.strip() for part in word.partition("="))
+        if not (name and equals and value) or name in found:
+            raise InvalidParameter(
+                f"{word[:60]!r} is no value; allowed: each symbol once, as in n1=1,n2=3/2."
+            )
+        found[name] = value
+    return values_of(found)
+
+
+def read_ranges(text: str | None) -> dict[str, tuple[Fraction, Fraction]]:
+    """``n1=1:7,n2=0:4`` as ends of axes."""
+    ends: list[dict[str, str]] = [{}, {}]
+    for word in filter(None, map(str.strip, (text or "").split(","))):
+        name, _, values = (part.strip() for part in word.partition("="))
+        low, colon, high = (part.strip() for part in values.partition(":"))
+        if not (name and low and colon and high) or name in ends[0]:
+            raise InvalidParameter(
+                f"{word[:60]!r} is no range; allowed: each symbol once, as in n1=1:7,n2=1:7."
+            )
+        ends[0][name], ends[1][name] = low, high
+    lows, highs = map(values_of, ends)
+    return {name: (lows[name], highs[name]) for name in lows}
+
+
+def _read(content: dict[str, Any], name: object) -> Description:
+    title = _name(name, "title")
+    kappa = LinearForm.parse(content.get("kappa", 0), "kappa")
+    if "attention" in content:
+        _only(content, {"attention", "kappa", "title", "target"}, "an attention block")
+        block = _table(content, "attention", {"heads", "context"})
+        _cubic(content)
+        sizes = {
+            name: LinearForm.parse(block.get(name, 0), f"attention.{name}")
+            for name in ("heads", "context")
+        }
+        return Attention(**sizes, kappa=kappa, title=title)
+    if "patterns" in content:
+        return _own(content, kappa, title)
+    _only(content, {"layers", "target", "readout", "kappa", "inputs", "title"}, "a network")
+    rows = content.get("layers")
+    if not isinstance(rows, Sequence) or isinstance(rows, str) or not rows:
+        raise InvalidParameter(
+            f"layers is {rows!r:.80}; allowed: a list such as [{{ width = '1', act = 'erf' }}]."
+        )
+    layers = tuple(_layer(row, number) for number, row in enumerate(rows, 1))
+    readout, mean_field = _readout(content.get("readout", "standard"))
+    degree, parity = _target(content)
+    return Network(layers, degree, kappa, readout, _inputs(content), mean_field, title, parity)
+
+
+def _layer(row: object, number: int) -> Layer:
+    name = f"layer {number}"
+    if not isinstance(row, Mapping):
+        raise InvalidParameter(
+            f"{name} is {row!r:.80}; allowed: a table such as {{ width = '1', act = 'erf' }}."
+        )
+    _only(row, {"width", "act", "patch", "pool"}, name)
+    if missing := {"width", "act"} - row.keys():
+        raise InvalidParameter(
+            f"{name} has no {min(missing)}; allowed: {{ width = '1', act = 'erf' }}."
+        )
+    patch = None if row.get("patch") is None else LinearForm.parse(row["patch"], f"patch of {name}")
+    pool = row.get("pool", False)
+    if not isinstance(pool, bool):
+        raise InvalidParameter(f"pool of {name} is {pool!r:.80}; allowed: true or false.")
+    width = LinearForm.parse(row["width"], f"width of {name}")
+    return Layer(width, find_activation(str(row["act"])), patch, pool)
+
+
+def _target(content: Mapping[str, Any]) -> tuple[int, bool]:
+    """Degree, and whether it is that of a parity."""
+    target = content.get("target")
+    if isinstance(target, str):
+        target = target_of(target)
+    if not isinstance(target, Mapping) or len(target) != 1 or set(target) - {"hermite", "parity"}:
+        raise InvalidParameter(
+            f"target is {target!r:.80}; allowed: {{ hermite = 3 }} or {{ parity = 2 }}."
+        )
+    (degree,) = target.values()
+    if isinstance(degree, bool) or not isinstance(degree, int):
+        raise InvalidParameter(
+            f"target degree is {degree!r:.80}; allowed: integers from 1 to {HIGHEST_DEGREE}."
+        )
+    return degree, "parity" in target
+
+
+def _readout(value: object) -> tuple[LinearForm, bool]:
+    if value == "standard":
+        return LinearForm.of(0), False
+    if value == "mean-field":
+        return LinearForm.of(0), True
+    if isinstance(value, str) and re.fullmatch(r"[a-z][a-z_-]+", value):
+        raise InvalidParameter(
+            unknown_choice("readout", value[:60], ["standard", "mean-field"])
+            + " Or the exponent of chi."
+        )
+    return LinearForm.parse(value, "readout"), False
+
+
+_DEGREES = tuple(map(str, range(1, HIGHEST_DEGREE + 1)))
+
+
+def _inputs(content: Mapping[str, Any]) -> tuple[tuple[int, LinearForm], ...]:
+    given = content.get("inputs", {"linear": -1})
+    if not isinstance(given, Mapping) or not given:
+        raise InvalidParameter(
+            f"inputs is {given!r:.80}; allowed: a table such as {{ linear = '-1' }}."
+        )
+    found = {}
+    for name, value in given.items():
+        # Not isdigit, which a raised 3 passes and int does not read.
+        degree = 1 if name == "linear" else int(name) if name in _DEGREES else 0
+        if not 1 <= degree <= HIGHEST_DEGREE:
+            raise InvalidParameter(
+                f"inputs names {name!r:.80}; allowed: linear, or a degree from 1 to {HIGHEST_DEGREE}."
+            )
+        form = LinearForm.parse(value, f"inputs.{name}")
+        if form.number is not None and form.number > 0:
+            raise InvalidParameter(
+                f"inputs.{name} is d^{form}; allowed: exponents of eigenvalues up to 0, as traces "
+                "are of order one."
+            )
+        found[degree] = form
+    return tuple(sorted(found.items()))
+
+
+def _own(content: Mapping[str, Any], kappa: LinearForm, title: str) -> OwnMonomials:
+    _only(content, {"patterns", "sizes", "kappa", "title"}, "a table of own patterns")
+    sizes = content.get("sizes", {})
+    if not isinstance(sizes, Mapping) or not isinstance(content["patterns"], Mapping):
+        raise InvalidParameter(
+            "sizes and patterns are tables: [sizes] N = 'n', [patterns.GP] energy = ['d^3']."
+        )
+    held = {"d": LinearForm.of(1)} | {
+        str(name): LinearForm.parse(value, f"sizes.{name}") for name, value in sizes.items()
+    }
+    rows: list[tuple[str, tuple[str, ...], tuple[str, ...]]] = []
+    for name, row in content["patterns"].items():
+        if not isinstance(row, Mapping):
+            raise InvalidParameter(
+                f"patterns.{name} is {row!r:.80}; allowed: energy = [...], at_most_one = [...]."
+            )
+        _only(row, {"energy", "at_most_one"}, f"patterns.{name}")
+        energy, bounds = row.get("energy", []), row.get("at_most_one", [])
+        if not isinstance(energy, list) or not isinstance(bounds, list) or not energy:
+            raise InvalidParameter(
+                f"patterns.{name} needs energy = ['M*d', 'N/M'], a list of monomials."
+            )
+        held_names = [known for known, _, _ in rows]
+        shown = _name(name, "the name of a pattern")
+        if shown in held_names:
+            raise InvalidParameter(f"two patterns are named {shown!r}; allowed: each name once.")
+        rows.append((shown, tuple(map(str, energy)), tuple(map(str, bounds))))
+    return OwnMonomials(tuple(sorted(held.items())), tuple(rows), kappa, title)
+
+
+def _name(name: object, what: str) -> str:
+    """A name without what a terminal would obey, of at most 100 characters on one line."""
+    shown = " ".join(printable(str(name)).split())
+    if not shown or len(shown) > 100:
+        raise InvalidParameter(
+            f"{what} is {shown[:60]!r}, with {len(shown)} characters that can be shown; allowed: 1 "
+            "to 100."
+        )
+    return shown
+
+
+def _cubic(content: Mapping[str, Any]) -> None:
+    if "target" in content and _target(content)[0] != 3:
+        raise InvalidParameter(
+            f"an attention block has target {content['target']!r:.80}; allowed: {{ hermite = 3 }}, "
+            "the cubic form of three "
+            "token features, or none."
+        )
+
+
+def _table(content: Mapping[str, Any], name: str, allowed: set[str]) -> Mapping[str, Any]:
+    table = content[name]
+    if not isinstance(table, Mapping):
+        raise InvalidParameter(
+            f"{name} is {table!r:.80}; allowed: a table with {', '.join(sorted(allowed))}."
+        )
+    _only(table, allowed, name)
+    return table
+
+
+def _only(content: Mapping[str, Any], allowed: set[str], what: str) -> None:
+    for name in content:
+        if name not in allowed:
+            raise InvalidParameter(
+                unknown_choice(f"a key of {what}", str(name)[:60], sorted(allowed))
+            )

@@ -1,0 +1,446 @@
+"""The answer of a scaling argument: sample exponent, closed form, winning patterns, what binds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any
+
+from solvable.errors import InvalidParameter
+from solvable.scale.exponents.cautions import narrow_layers, power_text, tie_of_patterns
+from solvable.scale.exponents.energies import candidates, energy_forms, never_above, table_of
+from solvable.scale.exponents.least_energy import Forward
+from solvable.scale.exponents.linear_forms import (
+    LinearForm,
+    about,
+    about_all,
+    maximum,
+    without_dominated,
+)
+from solvable.scale.exponents.network import Description, Network
+from solvable.scale.exponents.patterns import (
+    Candidate,
+    LayerPattern,
+    candidate_of,
+    check_reachable,
+)
+from solvable.scale.exponents.tropical import Minimum, Monomial, Program, closed_form, minimise
+
+Interval = tuple[Fraction | None, Fraction | None]
+
+KINDS = {
+    "GP": "lazy",
+    "GFL": "magnified",
+    "Sp": "specialised",
+    "Mag": "magnetised",
+}
+
+
+@dataclass(frozen=True)
+class LearnedLayer:
+    """What one layer does in a winning pattern.
+
+    Parameters
+    ----------
+    kind : str
+        "lazy", "magnified" (all neurons, one direction amplified), "specialised" (some) or "magnetised"
+        (all neurons, a little).
+    feature : int or None
+        Degree of the feature it is about.
+    neurons, strength, gain : tuple or None
+        Least and largest exponent among all optima; None where the pattern has none, an end None
+        where it is open.
+    """
+
+    kind: str
+    feature: int | None = None
+    neurons: Interval | None = None
+    strength: Interval | None = None
+    gain: Interval | None = None
+
+
+@dataclass(frozen=True)
+class Winner:
+    """A pattern that attains the least energy.
+
+    Parameters
+    ----------
+    name : str
+        Its name, such as "GP-Sp(1)".
+    forms : tuple of LinearForm
+        Its energy exponent is the largest of these.
+    layers : tuple of LearnedLayer
+        What each layer does.
+    free : dict of str to tuple
+        Optimal exponents of free sizes, as intervals.
+    binding : tuple of (Monomial, Fraction)
+        Terms and constraints that hold the minimum, with their weights in the dual.
+    """
+
+    name: str
+    forms: tuple[LinearForm, ...]
+    layers: tuple[LearnedLayer, ...]
+    free: dict[str, Interval]
+    binding: tuple[tuple[Monomial, Fraction], ...]
+
+
+@dataclass(frozen=True)
+class Scaling:
+    r"""How many samples a network needs to learn its target: :math:`P\sim d^{\kappa + E}`.
+
+    Parameters
+    ----------
+    network : Network, Attention or OwnMonomials
+        What was asked.
+    exponent : Fraction or None
+        Of the number of samples, that of kappa included; None while symbols have no values.
+    closed_form : str
+        Exponent in the sizes, as "P ~ d^max((n+1)/2, (n+3)/4)"; that of the winning pattern, or of
+        the least of all while symbols have no values.
+    winners : tuple of Winner
+        Patterns of least energy.
+    point : dict of str to Fraction
+        Value of each symbol.
+    warnings : tuple of str
+        Where the argument leaves its range.
+    """
+
+    network: Description
+    exponent: Fraction | None
+    closed_form: str
+    winners: tuple[Winner, ...]
+    point: dict[str, Fraction]
+    warnings: tuple[str, ...]
+
+    @property
+    def ties(self) -> tuple[str, ...]:
+        """Names of the patterns that tie; none if one wins alone."""
+        names = tuple(winner.name for winner in self.winners)
+        return names if len(names) > 1 else ()
+
+    @property
+    def example(self) -> str:
+        """Values of the symbols with which there is an answer, as ``--at`` takes them; or empty."""
+        names = self.network.symbols
+        for value in map(Fraction, ("1", "1/2", "2", "0")):
+            with suppress(InvalidParameter):
+                scaling_of(self.network, dict.fromkeys(names, value))
+                return ",".join(f"{name}={value}" for name in names)
+        return ""
+
+    @property
+    def is_rounded(self) -> bool:
+        """Return whether sizes were rounded to powers of d, so that exponents are about right."""
+        return isinstance(self.network, Network) and self.network.rounded
+
+    def to_dict(self) -> dict[str, Any]:
+        """What ``solvable scale --json`` prints; exponents are rational strings, or decimals."""
+        held = self._to_dict()
+        return about_all(held) if self.is_rounded else held
+
+    def _to_dict(self) -> dict[str, Any]:
+        return {
+            "exponent": None if self.exponent is None else str(self.exponent),
+            "closed_form": self.closed_form,
+            "patterns": [_winner_dict(winner, self.point) for winner in self.winners],
+            "ties": list(self.ties),
+            "warnings": list(self.warnings),
+            "point": {name: str(value) for name, value in self.point.items()},
+        }
+
+
+def scaling_of(network: Description, at: Mapping[str, Fraction] | None = None) -> Scaling:
+    r"""How data must scale for a network to learn its target.
+
+    The posterior leaves the prior's alignment only from :math:`P^* = 2\kappa E/k` samples on, E
+    the energy of the cheapest pattern; to leading exponents each pattern is a tropical program,
+    solved exactly.
+
+    Parameters
+    ----------
+    network : Network, Attention or OwnMonomials
+        From :func:`read_network` or :func:`network_of_flags`.
+    at : mapping of str to Fraction, optional
+        Values of symbols.
+
+    Returns
+    -------
+    Scaling
+        Exponent, closed form, winning patterns with ties, warnings.
+
+    Raises
+    ------
+    InvalidParameter
+        A target that the network cannot represent, a program without a minimum, sizes out of range.
+
+    Notes
+    -----
+    arXiv:2512.04165, eqs. 9-12 with its claims i-iii; numbers and strengths of specialised neurons
+    are both free, which below width d gives smaller energies than the patterns of the paper
+    (tests/models/two_layer_posterior/test_tail.py).
+
+    Examples
+    --------
+    >>> from solvable.scale import network_of_flags, scaling_of
+    >>> found = scaling_of(network_of_flags("erf:1,erf:2", "he3"))
+    >>> str(found.exponent), found.closed_form
+    ('1', 'P ~ d^max((n1+1)/2, (n1+3)/4)')
+    """
+    given = network.at(dict(at or {}))
+    _check_values(at or {}, network.symbols)
+    if given.symbols:
+        return _rounded(_symbolic(given))
+    found = _deep(given) if isinstance(given, Network) and is_deep(given) else _shallow(given)
+    if found.exponent is not None and found.exponent < 0:
+        raise InvalidParameter(
+            f"the exponent of samples is {found.exponent}, less than one sample (that of kappa is "
+            f"{given.kappa}); allowed: exponents from 0. Raise kappa, or correct the sizes."
+        )
+    return _rounded(found)
+
+
+def _rounded(found: Scaling) -> Scaling:
+    """The answer with texts that do not claim more digits than its sizes have."""
+    if not found.is_rounded:
+        return found
+    warnings = tuple(map(about, found.warnings))
+    return replace(found, closed_form=about(found.closed_form), warnings=warnings)
+
+
+def _shallow(given: Description) -> Scaling:
+    """The answer in closed form: every pattern's program is solved."""
+    model, point = given.symbolic()
+    rows = _near_least(given, model)
+    values: list[tuple[Fraction, Candidate, list[Program]]] = []
+    for candidate in rows:
+        solved = [
+            (minimise(program, point, faces=False), program) for program in candidate.programs
+        ]
+        held = [(found.value, program) for found, program in solved if found is not None]
+        if held:
+            least = min(value for value, _ in held)
+            values.append(
+                (least, candidate, [program for value, program in held if value == least])
+            )
+    if not values:
+        raise InvalidParameter(
+            "no pattern meets its constraints: the bounds contradict each other at these sizes. "
+            "Check at_most_one and the exponents of the sizes."
+        )
+    least = min(value for value, _, _ in values)
+    if isinstance(given, Network) and least + given.kappa.constant != exponent_of(given):
+        raise AssertionError(
+            f"programs give {least}, the pass through the layers does not: {given}"
+        )
+    optimal = [_winner(row, programs, point) for value, row, programs in values if value == least]
+    winners = [winner for winner in optimal if winner is not None]
+    winners.sort(
+        key=lambda winner: (len(winner.forms), sum(layer.kind != "lazy" for layer in winner.layers))
+    )
+    forms = without_dominated(form + model.kappa for form in winners[0].forms)
+    return Scaling(
+        given,
+        least + given.kappa.constant,
+        f"P ~ d^{power_text(forms)}",
+        tuple(winners),
+        point,
+        _warnings(given, winners),
+    )
+
+
+MOST_WINNERS = 60
+"""Patterns of equal energy that are looked at."""
+
+
+def is_deep(network: Network) -> bool:
+    """Whether closed forms and ranges of optima would take longer than seconds."""
+    odd = not any(layer.activation.constant for layer in network.layers)
+    return len(network.layers) > 3 or (
+        len(network.layers) == 3 and not (odd and network.degree <= 3)
+    )
+
+
+def _deep(network: Network) -> Scaling:
+    """The answer for many layers: an exact energy, one optimum of each of the simplest winners."""
+    check_reachable(network)
+    forward = Forward(network)
+    energy = forward.least_energy()
+    winners: list[Winner] = []
+    for pattern in forward.attaining(energy, MOST_WINNERS):
+        free: dict[str, Interval] = {
+            name: (value, value) for name, value in forward.spent(pattern, energy).items()
+        }
+        layers = tuple(_learned(i, held, free) for i, held in enumerate(pattern, 1))
+        learned = sum(held.kind != "GP" for held in pattern)
+        if winners and learned > sum(layer.kind != "lazy" for layer in winners[0].layers):
+            break
+        if all(high != 0 for name, (_, high) in free.items() if name.startswith("D")):
+            name = "-".join(map(str, pattern))
+            winners.append(Winner(name, (LinearForm.of(energy),), layers, dict(free), ()))
+    exponent = energy + network.kappa.constant
+    said = (
+        f"For {len(network.layers)} hidden layers no closed form of the exponent is given. Of each "
+        "pattern one optimum is listed, and of ties those with the fewest layers that learn."
+    )
+    text = f"P ~ d^{power_text((LinearForm.of(exponent),))}"
+    found = tuple(winners)
+    return Scaling(network, exponent, text, found, {}, (*_warnings(network, found), said))
+
+
+def exponent_of(network: Network) -> Fraction:
+    """Exponent of the number of samples alone, without the patterns that attain it."""
+    check_reachable(network)
+    return Forward(network).least_energy() + network.kappa.constant
+
+
+def forms_along(
+    network: Description, symbol: str, ends: Sequence[Fraction]
+) -> tuple[tuple[str, tuple[LinearForm, ...]], ...]:
+    """Energies of the patterns that win somewhere between ends of a size, the others at their values."""
+    model, point = network.symbolic()
+    if not isinstance(network, Network) or not isinstance(model, Network):
+        return energy_forms(model)
+    places = {
+        low + (high - low) * Fraction(step, 6)
+        for low, high in pairwise(sorted(set(ends)))
+        for step in range(7)
+    }
+    found: dict[str, Candidate] = {}
+    for place in places or set(ends):
+        forward = Forward(model.at({**point, symbol: place}))
+        for pattern in forward.attaining(forward.least_energy(), 2):
+            row = candidate_of(model, pattern)
+            found.setdefault(row.name, row)
+    return table_of(row for row in found.values() if row.programs)
+
+
+def _near_least(given: Description, model: Description) -> tuple[Candidate, ...]:
+    """Patterns that reach the least energy; of networks, found without solving the others."""
+    if not isinstance(given, Network) or not isinstance(model, Network):
+        return candidates(model)
+    check_reachable(given)
+    forward = Forward(given)
+    rows = forward.attaining(forward.least_energy(), MOST_WINNERS)
+    return tuple(candidate_of(model, row) for row in rows)
+
+
+def _check_values(at: Mapping[str, Fraction], symbols: Iterable[str]) -> None:
+    known = tuple(symbols)
+    for name in at:
+        if name not in known:
+            listed = ", ".join(known) or "none: every size has a number"
+            raise InvalidParameter(
+                f"{name} is given a value, but is no symbol of the network; symbols: {listed}."
+            )
+
+
+def _symbolic(network: Description) -> Scaling:
+    """The answer while symbols have no values: all patterns that win somewhere."""
+    kept: list[tuple[LinearForm, ...]] = []
+    for _, forms in energy_forms(network):
+        shifted = without_dominated(form + network.kappa for form in forms)
+        if not any(never_above(held, shifted) for held in kept):
+            kept = [held for held in kept if not never_above(shifted, held)] + [shifted]
+    texts = [power_text(forms) for forms in sorted(kept)]
+    text = texts[0] if len(texts) == 1 else f"min({', '.join(texts)})"
+    return Scaling(network, None, f"P ~ d^{text}", (), {}, _warnings(network, ()))
+
+
+def _winner(
+    candidate: Candidate, programs: list[Program], point: Mapping[str, Fraction]
+) -> Winner | None:
+    """Optimal sizes over all routes of a pattern; None where its gain is 1: it is another one."""
+    optima: list[Minimum] = [found for found in (minimise(p, point) for p in programs) if found]
+    free: dict[str, Interval] = {}
+    for optimum in optima:
+        for name, (low, high) in optimum.intervals.items():
+            old = free.get(name, (low, high))
+            free[name] = (
+                None if low is None or old[0] is None else min(low, old[0]),
+                None if high is None or old[1] is None else max(high, old[1]),
+            )
+    if any(
+        name.startswith("D") and high == 0 for name, (_, high) in free.items() if candidate.layers
+    ):
+        return None
+    layers = tuple(_learned(i, pattern, free) for i, pattern in enumerate(candidate.layers, 1))
+    forms = without_dominated(closed_form(programs[0]))
+    return Winner(candidate.name, forms, layers, free, optima[0].weights)
+
+
+def _learned(number: int, pattern: LayerPattern, free: dict[str, Interval]) -> LearnedLayer:
+    return LearnedLayer(
+        KINDS[pattern.kind],
+        pattern.feature,
+        free.get(f"M{number}"),
+        free.get(f"mu{number}"),
+        free.get(f"D{number}"),
+    )
+
+
+def _warnings(network: Description, winners: Iterable[Winner]) -> tuple[str, ...]:
+    """Where the argument leaves its range."""
+    found = []
+    if isinstance(network, Network):
+        found += narrow_layers(network)
+        if network.mean_field or (network.readout.number or 0) > 0:
+            found.append(
+                "With a mean-field readout the posterior may over-fit; the bound on samples can "
+                "then be vacuous: take kappa "
+                "as an effective ridge."
+            )
+    if network.kappa.number is not None and network.kappa.number < 0:
+        found.append(
+            "kappa falls with d: the posterior may over-fit, and the bound be vacuous; take an "
+            "effective ridge."
+        )
+    listed = list(winners)
+    if len(listed) > 1:
+        found.append(tie_of_patterns(network, [winner.name for winner in listed]))
+    if listed and listed[0].binding:
+        meanings = [
+            term.meaning for term, _ in listed[0].binding if term.meaning.startswith("at least one")
+        ]
+        found += [f"The bound binds: {meaning}." for meaning in meanings]
+    for winner in listed[:1]:
+        last = winner.layers[-1] if winner.layers else None
+        degree = network.degree if isinstance(network, Network) else None
+        if (
+            last
+            and last.kind in ("specialised", "magnetised")
+            and last.feature != degree
+            and degree
+        ):
+            found.append(
+                f"Neurons of the last layer learn He{last.feature}, from which the activation "
+                f"makes He{degree}: they align with "
+                "the target, and carry other degrees too, which cost samples beyond the onset."
+            )
+    return tuple(found)
+
+
+def _winner_dict(winner: Winner, point: Mapping[str, Fraction]) -> dict[str, Any]:
+    def ends(interval: Interval | None) -> list[str | None] | None:
+        return None if interval is None else [None if end is None else str(end) for end in interval]
+
+    return {
+        "name": winner.name,
+        "energy": str(max(form(point) for form in winner.forms)),
+        "closed_form": maximum(winner.forms),
+        "layers": [
+            {
+                "layer": number,
+                "kind": layer.kind,
+                "feature": None if layer.feature is None else f"He{layer.feature}",
+                "neurons": ends(layer.neurons),
+                "strength": ends(layer.strength),
+                "gain": ends(layer.gain),
+            }
+            for number, layer in enumerate(winner.layers, 1)
+        ],
+        "free": {name: ends(interval) for name, interval in sorted(winner.free.items())},
+        "binds": [{"what": term.meaning, "weight": str(weight)} for term, weight in winner.binding],
+    }

@@ -1,0 +1,319 @@
+r"""Exact minimisation of a maximum of monomials' exponents: tropical programs.
+
+A monomial is :math:`d^{c + a\cdot v}` with free exponents v (numbers of neurons, strengths,
+gains). For large d a
+sum of monomials is its largest one, so that an energy is :math:`\min_v\max_i (c_i + a_i\cdot v)`
+under
+:math:`g_j + b_j\cdot v\le 0`. Its dual has vertices that do not depend on the sizes of the
+network, which gives the
+minimum as a maximum of linear forms in those sizes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from itertools import combinations
+from math import comb
+
+import numpy as np
+
+from solvable.errors import InvalidParameter
+from solvable.scale.exponents.linear_forms import LinearForm
+
+Vector = tuple[Fraction, ...]
+Matrix = tuple[Vector, ...]
+
+LARGEST_ENUMERATION = 400_000
+"""Supports that are looked at for one program; more is refused."""
+
+
+@dataclass(frozen=True, order=True)
+class Monomial:
+    """One term: the exponent of d is a linear form plus free exponents times their powers.
+
+    Parameters
+    ----------
+    constant : LinearForm
+        Exponent without the free ones.
+    powers : tuple of (str, Fraction)
+        Free exponents and their powers, ascending by name.
+    meaning : str
+        What the term is the cost of, or what a constraint asks for.
+    box : bool
+        Of a constraint: a bound on how many or how much, that a table leaves out.
+    """
+
+    constant: LinearForm
+    powers: tuple[tuple[str, Fraction], ...] = ()
+    meaning: str = ""
+    box: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        constant: LinearForm | int,
+        powers: Mapping[str, int | Fraction] | None = None,
+        meaning: str = "",
+        *,
+        box: bool = False,
+    ) -> Monomial:
+        """A monomial from a mapping of free exponents to powers."""
+        held = sorted((name, Fraction(value)) for name, value in (powers or {}).items() if value)
+        form = constant if isinstance(constant, LinearForm) else LinearForm.of(constant)
+        return cls(form, tuple(held), meaning, box)
+
+    def times(self, other: Monomial, power: int = 1) -> Monomial:
+        """The product with a power of another monomial; meaning and box stay."""
+        powers = dict(self.powers)
+        for name, value in other.powers:
+            powers[name] = powers.get(name, Fraction(0)) + power * value
+        constant = self.constant + other.constant * power
+        return Monomial.of(constant, powers, self.meaning, box=self.box)
+
+
+@dataclass(frozen=True)
+class Program:
+    """Minimise the largest of the terms over free exponents, each constraint at most zero."""
+
+    terms: tuple[Monomial, ...]
+    constraints: tuple[Monomial, ...] = ()
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """Free exponents, ascending by name."""
+        return tuple(
+            sorted({name for term in (*self.terms, *self.constraints) for name, _ in term.powers})
+        )
+
+    @property
+    def symbols(self) -> frozenset[str]:
+        """Sizes that are not numbers."""
+        every = (*self.terms, *self.constraints)
+        return frozenset().union(*(term.constant.symbols for term in every))
+
+    def unboxed(self) -> Program:
+        """The program without its bounds on how many or how much."""
+        return Program(self.terms, tuple(held for held in self.constraints if not held.box))
+
+    def at(self, point: Mapping[str, Fraction]) -> Program:
+        """The program in which symbols have values."""
+
+        def valued(term: Monomial) -> Monomial:
+            return Monomial(term.constant.at(point), term.powers, term.meaning, term.box)
+
+        return Program(tuple(map(valued, self.terms)), tuple(map(valued, self.constraints)))
+
+
+@dataclass(frozen=True)
+class Minimum:
+    """The least energy of a program at a point, and where it is attained.
+
+    Parameters
+    ----------
+    value : Fraction
+        Exponent of the energy.
+    intervals : dict of str to (Fraction or None, Fraction or None)
+        Range of each free exponent among all minimisers; None where it has no end.
+    weights : tuple of (Monomial, Fraction)
+        The terms and constraints that hold the minimum, with their weights in the dual; those of
+        the terms add to 1.
+    """
+
+    value: Fraction
+    intervals: dict[str, tuple[Fraction | None, Fraction | None]]
+    weights: tuple[tuple[Monomial, Fraction], ...]
+
+
+def closed_form(program: Program) -> tuple[LinearForm, ...]:
+    """The minimum as the largest of linear forms in the sizes.
+
+    Weak duality: for y >= 0 of sum 1 and z >= 0 with A^T y + G^T z = 0 every v has
+    max_i (c_i + a_i v) >= sum_i y_i c_i + sum_j z_j g_j; the best vertex attains the minimum.
+    """
+    forms = []
+    for vertex in _vertices(program):
+        total = LinearForm.of(0)
+        for term, weight in zip((*program.terms, *program.constraints), vertex, strict=True):
+            if weight:
+                total = total + term.constant * weight
+        forms.append(total)
+    if not forms:
+        raise InvalidParameter(
+            "the terms can all be made as small as one likes: the program has no minimum. Bound "
+            "the "
+            "free sizes, or add the term that grows with them."
+        )
+    return tuple(sorted(set(forms)))
+
+
+def minimise(
+    program: Program, point: Mapping[str, Fraction] | None = None, *, faces: bool = True
+) -> Minimum | None:
+    """Solve the program at sizes; None where no choice meets the constraints.
+
+    Parameters
+    ----------
+    program : Program
+        What is minimised.
+    point : mapping of str to Fraction
+        Value of every symbol.
+    faces : bool
+        Whether the ranges of the free exponents among all minimisers are found too.
+    """
+    held = program.at(point or {})
+    columns = (*held.terms, *held.constraints)
+    constants = [term.constant.constant for term in columns]
+    if _infeasible(held):
+        return None
+    vertices = _vertices(program)
+    if not vertices:
+        closed_form(program)
+    # Of vertices that hold the same value, the one that needs the fewest bounds is told.
+    value, _, weights = max(
+        (
+            sum((w * c for w, c in zip(vertex, constants, strict=True) if w), Fraction(0)),
+            -sum(bool(w) and term.box for w, term in zip(vertex, columns, strict=True)),
+            vertex,
+        )
+        for vertex in vertices
+    )
+    binding = [
+        (term, weight)
+        for term, weight in zip((*program.terms, *program.constraints), weights, strict=True)
+        if weight
+    ]
+    if not faces:
+        return Minimum(value, {}, tuple(binding))
+    # On the optimal face: a_i v <= E - c_i and b_j v <= -g_j.
+    slack = [
+        (value if i < len(held.terms) else Fraction(0)) - constant
+        for i, constant in enumerate(constants)
+    ]
+    intervals = {name: _interval(program, name, slack) for name in program.variables}
+    return Minimum(value, intervals, tuple(binding))
+
+
+def _interval(
+    program: Program, name: str, slack: Sequence[Fraction]
+) -> tuple[Fraction | None, Fraction | None]:
+    """Least and largest value of a free exponent over the polyhedron A v <= slack."""
+    ends: list[Fraction | None] = []
+    for sign in (-1, 1):
+        # max sign * v_k = min over w >= 0 with A^T w = sign * e_k of w . slack
+        duals = _basic_solutions(_matrix(program), _unit(program, name, sign))
+        bounds = [
+            sum((w * s for w, s in zip(dual, slack, strict=True) if w), Fraction(0))
+            for dual in duals
+        ]
+        ends.append(sign * min(bounds) if bounds else None)
+    return ends[0], ends[1]
+
+
+def _unit(program: Program, name: str, sign: int) -> Vector:
+    return tuple(Fraction(sign * (other == name)) for other in program.variables)
+
+
+def _matrix(program: Program) -> Matrix:
+    """Powers: one row per free exponent, one column per term and constraint."""
+    columns = [dict(term.powers) for term in (*program.terms, *program.constraints)]
+    return tuple(
+        tuple(column.get(name, Fraction(0)) for column in columns) for name in program.variables
+    )
+
+
+def _vertices(program: Program) -> tuple[Vector, ...]:
+    """Vertices (y, z) of the dual."""
+    mass = (Fraction(1),) * len(program.terms) + (Fraction(0),) * len(program.constraints)
+    zero = (Fraction(0),) * len(program.variables)
+    return _basic_solutions((*_matrix(program), mass), (*zero, Fraction(1)))
+
+
+def _infeasible(held: Program) -> bool:
+    """Farkas: z >= 0 of sum 1 with G^T z = 0 and z . g > 0 shows that nothing meets the constraints."""
+    if not held.constraints:
+        return False
+    columns = [dict(term.powers) for term in held.constraints]
+    names = held.variables
+    rows = tuple(tuple(column.get(name, Fraction(0)) for column in columns) for name in names)
+    mass = (Fraction(1),) * len(columns)
+    right = (*(Fraction(0) for _ in names), Fraction(1))
+    return any(
+        sum(
+            (w * term.constant.constant for w, term in zip(ray, held.constraints, strict=True)),
+            Fraction(0),
+        )
+        > 0
+        for ray in _basic_solutions((*rows, mass), right)
+    )
+
+
+@lru_cache(maxsize=20_000)
+def _basic_solutions(matrix: Matrix, right: Vector) -> tuple[Vector, ...]:
+    """All basic solutions w >= 0 of ``matrix @ w == right``, exact.
+
+    Supports are solved together in floating point; each that is not negative is made rational and
+    checked exactly. Determinants of these small integer systems are integers, far from rounding.
+    """
+    rows = _independent(matrix, right)
+    if rows is None:
+        return ()
+    held, target = rows
+    columns = len(matrix[0]) if matrix else 0
+    rank = len(held)
+    if rank == 0:
+        return ((Fraction(0),) * columns,)
+    if comb(columns, rank) > LARGEST_ENUMERATION:
+        raise InvalidParameter(
+            f"a program of {rank} equations in {columns} weights has {comb(columns, rank):,} "
+            "supports; "
+            f"allowed: {LARGEST_ENUMERATION:,}. Take fewer layers or fewer free sizes."
+        )
+    supports = np.array(list(combinations(range(columns), rank)))
+    values = np.array([[float(entry) for entry in row] for row in held])
+    systems = values[:, supports].transpose(1, 0, 2)
+    # Entries are small rationals: a determinant is zero or far from it.
+    regular = np.abs(np.linalg.det(systems)) > 1e-7
+    supports, systems = supports[regular], systems[regular]
+    goal = np.broadcast_to(np.array([float(value) for value in target]), (len(supports), rank))
+    solved = (
+        np.linalg.solve(systems, goal[..., None])[..., 0] if len(supports) else np.empty((0, rank))
+    )
+    found = set()
+    for support, weights in zip(supports, solved, strict=True):
+        if (weights < -1e-9).any():
+            continue
+        exact = [Fraction(float(weight)).limit_denominator(100_000) for weight in weights]
+        dense = [Fraction(0)] * columns
+        for place, weight in zip(support, exact, strict=True):
+            dense[place] = weight
+        if min(exact) < 0 or any(
+            sum((row[place] * dense[place] for place in support), Fraction(0)) != value
+            for row, value in zip(held, target, strict=True)
+        ):
+            raise AssertionError(f"a vertex is no small rational: {weights}")
+        found.add(tuple(dense))
+    return tuple(sorted(found))
+
+
+def _independent(matrix: Matrix, right: Vector) -> tuple[list[Vector], list[Fraction]] | None:
+    """Rows that determine the others; None where the equations contradict each other."""
+    kept: list[Vector] = []
+    target: list[Fraction] = []
+    reduced: list[list[Fraction]] = []
+    for row, value in zip(matrix, right, strict=True):
+        rest = [*row, value]
+        for held in reduced:
+            lead = next(i for i, entry in enumerate(held) if entry)
+            if rest[lead]:
+                factor = rest[lead] / held[lead]
+                rest = [a - factor * b for a, b in zip(rest, held, strict=True)]
+        if any(rest[:-1]):
+            reduced.append(rest)
+            kept.append(row)
+            target.append(value)
+        elif rest[-1]:
+            return None
+    return kept, target

@@ -1,0 +1,1 @@
+"""Networks described from models and data sets of one's own."""

@@ -1,0 +1,202 @@
+"""Networks from real models and real data, for the calculator."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from solvable.data import Dataset, load, open_stream
+from solvable.errors import InvalidParameter
+from solvable.scale.exponents.linear_forms import LinearForm
+from solvable.scale.exponents.network import Description, Network
+from solvable.scale.exponents.numerical_sizes import without_coefficients
+from solvable.scale.exponents.patterns import check_reachable
+from solvable.scale.exponents.reading import describe, read_network, target_of
+from solvable.scale.networks_of_data.input_spectrum import measure_inputs
+from solvable.scale.networks_of_data.input_summary import InputSpectrum
+from solvable.scale.networks_of_data.layer_description import ModelDescription
+from solvable.scale.networks_of_data.modules import WEIGHTS, find_model
+from solvable.scale.prefactors.overview import DEGREES
+
+LARGE = 300_000_000
+"""Bytes of data that are read part by part instead of whole."""
+
+
+@dataclass(frozen=True)
+class RealSizes:
+    """What of a network is measured: the sizes of a model, the spectrum of data, or both."""
+
+    model: ModelDescription | None
+    inputs: InputSpectrum | None
+    degree: int
+    assumed: bool = False  # that the target has this degree: none was named
+
+    @property
+    def dimension(self) -> int | None:
+        """Input dimension d."""
+        if self.model is not None:
+            return self.model.dimension
+        return None if self.inputs is None else self.inputs.n_columns
+
+    def words(self, *, numbers: bool) -> list[str]:
+        """Both, as sentences; with prefactors, whose they are."""
+        said = [] if self.model is None else self.model.words()
+        if self.assumed:
+            said.append(
+                f"No target is named: He{self.degree}, a polynomial of degree {self.degree} of one "
+                "direction, is taken where the answer is for one target."
+            )
+        if self.inputs is None:
+            return said
+        said += self.inputs.words(self.dimension, self.degree)
+        if numbers and self.model is not None:
+            said.append(
+                "Prefactors are those of white inputs of dimension 1/lambda_0 = "
+                f"{1 / self.inputs.strength(self.degree):.3g}, in which a direction costs as much."
+            )
+        return said
+
+    def white(self, network: Network) -> Network:
+        """The network on white inputs, for which coefficients are derived."""
+        return replace(network, inputs=((1, LinearForm.of(-1)),))
+
+    def underived(self, network: Network) -> str:
+        """What of the network has no derived coefficients; empty if all has."""
+        assert self.model is not None
+        if self.inputs is not None and self.model.hidden[0].reach is not None:
+            return "filters on data"
+        return without_coefficients(self.white(network))
+
+    def sizes(self) -> dict[str, float]:
+        """Sizes of the model in numbers; of white inputs in which a direction costs as much."""
+        assert self.model is not None
+        sizes: dict[str, float] = dict(self.model.numbers)
+        first = self.model.hidden[0]
+        if first.reach is not None:
+            sizes["S"] = first.reach
+        if self.inputs is not None:
+            # A direction costs 1 / lambda_0, which is d for white inputs.
+            sizes["d"] = max(2, round(1 / self.inputs.strength(self.degree)))
+        return sizes
+
+    def to_dict(self) -> dict[str, Any]:
+        """Both, as ``solvable scale --json`` adds them under "model" and "data"."""
+        found: dict[str, Any] = {}
+        if self.model is not None:
+            found["model"] = {"numbers": self.model.numbers} | self.model.mapping()
+            found["model"]["notes"] = [*self.model.notes, *self.model.said]
+        if self.inputs is not None:
+            found["data"] = self.inputs.to_dict(self.dimension, self.degree)
+        return found
+
+
+def describe_real(
+    source: str | Path | Mapping[str, Any] | ModelDescription | None,
+    *,
+    data: str | Path | Dataset | InputSpectrum | None = None,
+    column: str | None = None,
+    act: str | None = None,
+    layers: str | None = None,
+    target: str | None = None,
+    readout: str | None = None,
+    kappa: str | None = None,
+) -> tuple[Description, RealSizes | None]:
+    """Network of a file, of flags or of a model in numbers, its inputs those of data if given."""
+    inputs = _spectrum(data, column)
+    model = source if isinstance(source, ModelDescription) else find_model(source, act)
+    if inputs is not None and target is None and (model is not None or layers is not None):
+        target = f"he{inputs.degree}"
+    if model is None:
+        if isinstance(source, ModelDescription):
+            raise AssertionError
+        network = describe(source, layers=layers, target=target, readout=readout, kappa=kappa)
+    else:
+        if layers is not None:
+            raise InvalidParameter(f"{source} and layers are given; allowed: one of them.")
+        content: dict[str, Any] = model.mapping()
+        if isinstance(source, str | Path):
+            content["title"] = Path(source).stem[:80]
+        content |= {"readout": readout or "standard", "kappa": kappa or "0"}
+        content["target"] = target_of(target) if target is not None else {"hermite": 1}
+        read = read_network(content)
+        assert isinstance(read, Network)  # it has layers
+        read = replace(read, rounded=True)
+        network = _highest(read) if target is None else read
+    if inputs is not None:
+        if not isinstance(network, Network):
+            raise InvalidParameter("data give the inputs of layers; this network has none.")
+        sizes = RealSizes(model, inputs, network.degree)
+        if model is not None:
+            inputs.check_inputs(model.dimension)
+        form = LinearForm.of(inputs.linear_exponent(sizes.dimension, network.degree))
+        return replace(network, inputs=((1, form),), rounded=True), sizes
+    if model is None or not isinstance(network, Network):
+        return network, None
+    return network, RealSizes(model, None, network.degree, assumed=target is None)
+
+
+def _highest(network: Network) -> Network:
+    """The network with the highest degree of an overview that it can represent as its target."""
+    for degree in reversed(DEGREES):
+        variant = replace(network, degree=degree)
+        with suppress(InvalidParameter):
+            check_reachable(variant)
+            return variant
+    return network
+
+
+def describe_all(
+    source: str | Path | None,
+    others: Sequence[str | Path],
+    *,
+    data: str | None,
+    column: str | None,
+    act: str | None,
+    **flags: str | None,
+) -> tuple[list[Description], RealSizes | None]:
+    """A network of a file or of flags, and those of other files; their inputs are those of the data."""
+    files = list(others)
+    if source is None and flags.get("layers") is None and files:
+        source = files.pop(0)
+    named = [path for path in (source, *files) if path is not None]
+    if act is not None and not any(Path(path).suffix.lower() in WEIGHTS for path in named):
+        raise InvalidParameter(
+            f"--act is {act[:60]!r}, which nothing uses; allowed: with a file of weights "
+            f"({', '.join(WEIGHTS)}), which holds no activations. Leave it out: a description names "
+            "its own."
+        )
+    first, real = describe_real(source, data=data, column=column, act=act, **flags)
+    inputs = None if real is None else real.inputs
+    found = [first]
+    if others and not files and flags.get("layers") is None:
+        raise InvalidParameter(
+            "--compare has one network; allowed: two or more. Name another file."
+        )
+    for path in files:
+        # Models in numbers have no target of their own.
+        model = find_model(path, act) is not None
+        more = {name: word for name, word in flags.items() if name != "layers"} if model else {}
+        found.append(describe_real(path, data=inputs, act=act, **more)[0])
+    return found, real
+
+
+def _spectrum(
+    data: str | Path | Dataset | InputSpectrum | None, column: str | None
+) -> InputSpectrum | None:
+    if data is None or isinstance(data, InputSpectrum):
+        if column is not None:
+            raise InvalidParameter(
+                f"column is {column[:60]!r} and there are no data to find it in."
+            )
+        return data
+    if isinstance(data, Dataset):
+        return measure_inputs(data)
+    path = Path(data)
+    size = sum(part.stat().st_size for part in ([path] if path.is_file() else path.rglob("*")))
+    if path.exists() and size > LARGE:
+        # Larger tables are read part by part.
+        return measure_inputs(open_stream(path, target=column), name=path.name)
+    return measure_inputs(load(data, target=column))

@@ -1,0 +1,283 @@
+"""The input spectrum of a data set: covariance, direction and degree of its target, power law."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from solvable.arrays import random_stream
+from solvable.data import Dataset, LabelledSource, Target, from_arrays
+from solvable.diagnose.tail import MINIMUM_TAIL, TailFit, fit_tail
+from solvable.errors import InvalidData
+from solvable.fitting.ridge import ReadoutMoments, kernel_ridge
+from solvable.scale.networks_of_data.input_summary import FeatureStrength, InputSpectrum
+
+WORK = 2e11  # multiplications of the covariance at most: rows beyond it are left out
+COLUMNS = 4000  # at most: the covariance of more would not be small
+KERNEL_ROWS = 1500  # rows of the polynomial fits
+
+
+def measure_inputs(
+    data: Dataset | LabelledSource, *, name: str | None = None, seed: int = 0
+) -> InputSpectrum:
+    """Measure the spectrum of a data set's inputs and the strength of its target's direction.
+
+    Parameters
+    ----------
+    data : Dataset or LabelledSource
+        Of :func:`solvable.data.load`, or of :func:`solvable.data.open_stream` for what does not fit
+        into memory; columns as the model gets them, as their units decide.
+    name : str, optional
+        What to call it.
+    seed : int
+        Of the rows that are drawn and of the test of the power law.
+
+    Returns
+    -------
+    InputSpectrum
+        Eigenvalues, effective dimension, strength and degree of the target.
+
+    Raises
+    ------
+    InvalidData
+        If values are not finite, columns or labels do not vary, or there are too many columns.
+
+    Notes
+    -----
+    Rows beyond 2e11 multiplications of the covariance are left out, which is said. Time
+    :math:`O(nd^2 + d^3)`, memory :math:`O(d^2)` beside one chunk. Backed by
+    ``tests/scale/test_inputs.py``.
+
+    Examples
+    --------
+    >>> from solvable.data import load
+    >>> found = measure_inputs(load("digits"))
+    >>> round(found.effective_dimension, 1), found.linear_exponent(64, degree=3)
+    (13.3, Fraction(-9, 10))
+    """
+    stream = from_arrays(data.X, data.y) if isinstance(data, Dataset) else data
+    classes = _classes(data)
+    name = name or str(getattr(data, "name", "data"))
+    if stream.n_columns > COLUMNS:
+        raise InvalidData(
+            f"{name} has {stream.n_columns:,} columns; allowed: at most {COLUMNS:,}. Resize the images "
+            "or choose columns."
+        )
+    if stream.n_samples < 20:
+        raise InvalidData(f"{name} has {stream.n_samples} rows; allowed: at least 20.")
+    folds, shift, some, notes = _sums(stream, len(classes), seed)
+    total = _merged(folds)
+    n, covariance = total.rows, _covariance(total)
+    keep = np.diag(covariance) > 1e-12 * np.trace(covariance)
+    if np.count_nonzero(keep) < 2:
+        raise InvalidData(f"{name} has fewer than 2 columns that vary; nothing has a direction.")
+    values = np.linalg.eigvalsh(covariance[np.ix_(keep, keep)])[::-1]
+    eigenvalues = np.maximum(values, 0) / values.sum()
+    top = int(np.argmax(np.diag(covariance)))
+    share = float(covariance[top, top] / np.trace(covariance))
+    if share > 0.5 and np.count_nonzero(keep) > 2:
+        notes.append(
+            f"column {_column(data, top)} holds {100 * share:.0f} % of the variance: give all "
+            "columns one unit if the model gets them so"
+        )
+    features = _features(folds, total, covariance, _labels(data, classes))
+    degrees, error = _degrees(some[0] - shift, some[1], covariance)
+    tail, reason = _tail(eigenvalues, n, seed)
+    dropped = len(getattr(getattr(data, "preparation", None), "dropped", ()))
+    return InputSpectrum(
+        name, n, int(keep.sum()), eigenvalues, features, degrees, error, tail, reason, tuple(notes),
+        (stream.n_columns, stream.n_columns + dropped),
+    )  # fmt: skip
+
+
+def _classes(data: Dataset | LabelledSource) -> tuple[str, ...]:
+    """Labels of the codes; none of a number."""
+    if isinstance(data, Dataset):
+        return data.class_labels
+    target = getattr(data, "target", None)
+    return tuple(target.classes) if isinstance(target, Target) else ()
+
+
+def _column(data: Dataset | LabelledSource, place: int) -> str:
+    return repr(data.columns[place]) if isinstance(data, Dataset) else str(place)
+
+
+def _labels(data: Dataset | LabelledSource, classes: tuple[str, ...]) -> list[str]:
+    """Names of the outputs."""
+    if classes:
+        return [str(name) for name in (classes[1:] if len(classes) == 2 else classes)]
+    target = getattr(data, "target", "target")
+    return [target.name if isinstance(target, Target) else str(target)]
+
+
+def _coded(y: np.ndarray, classes: int) -> np.ndarray:
+    """Targets as columns: one of two classes, one per class, or the number."""
+    if classes > 2:
+        return np.eye(classes)[y.astype(int)]
+    return np.asarray(y, dtype=float)[:, None]
+
+
+def _sums(
+    stream: LabelledSource, classes: int, seed: int
+) -> tuple[list[ReadoutMoments], np.ndarray, tuple[np.ndarray, np.ndarray], list[str]]:
+    """Sums of five parts of the rows, what was subtracted, and a few rows for themselves."""
+    d, n = stream.n_columns, stream.n_samples
+    limit = int(max(10 * d, WORK / d**2))
+    notes = []
+    outputs = classes if classes > 2 else 1
+    folds = [ReadoutMoments(d, outputs) for _ in range(5)]
+    rng = random_stream("rows of an input spectrum", seed)
+    # Rows of a file may be in order: chunks are all read, and each is thinned alike.
+    thin = min(1.0, limit / n)
+    if thin < 1:
+        notes.append(f"{100 * thin:.2g} % of {n:,} rows were drawn: more would not be told apart")
+    shift: np.ndarray | None = None
+    some_X, some_Y = [], []
+    few = min(1.0, 2 * KERNEL_ROWS / n)
+    for _, block, labels in stream.chunks(4000):
+        X, y = np.asarray(block), np.asarray(labels)
+        if not np.isfinite(X).all() or not np.isfinite(np.asarray(y, dtype=float)).all():
+            raise InvalidData(
+                "a value is missing or infinite; allowed: finite numbers. Fill it in."
+            )
+        drawn = rng.random(len(X))
+        shift = X.mean(axis=0, dtype=float) if shift is None else shift
+        chosen = drawn < thin
+        Y = _coded(y, classes)
+        fold = rng.integers(0, 5, len(X))
+        for k in range(5):
+            rows = chosen & (fold == k)
+            if rows.any():
+                folds[k].add(X[rows] - shift, Y[rows])
+        rows = rng.random(len(X)) < few
+        some_X.append(X[rows])
+        some_Y.append(Y[rows])
+    assert shift is not None
+    some = np.concatenate(some_X).astype(float), np.concatenate(some_Y)
+    order = rng.permutation(len(some[0]))[: 2 * KERNEL_ROWS]
+    return folds, shift, (some[0][order], some[1][order]), notes
+
+
+def _merged(folds: list[ReadoutMoments], without: int | None = None) -> ReadoutMoments:
+    total = ReadoutMoments(*folds[0].cross.shape)
+    for place, part in enumerate(folds):
+        if place != without:
+            total.merge(part)
+    return total
+
+
+def _covariance(sums: ReadoutMoments) -> np.ndarray:
+    """Covariance of the columns; sums hold the upper triangle of their products."""
+    mean = sums.features / sums.rows
+    upper = np.triu(sums.gram) / sums.rows
+    return np.asarray(upper + np.triu(upper, 1).T - np.outer(mean, mean))
+
+
+def _strengths(sums: ReadoutMoments, covariance: np.ndarray) -> np.ndarray:
+    # lambda_0 = w^T Sigma w / (|w|^2 tr Sigma)
+    weights = sums.solve().coefficients
+    along = np.einsum("ic,ij,jc->c", weights, covariance, weights, optimize=True)
+    size = np.sum(weights**2, axis=0)
+    least = np.finfo(float).tiny
+    return np.asarray(along / np.maximum(size, least) / np.trace(covariance))
+
+
+def _features(
+    folds: list[ReadoutMoments], total: ReadoutMoments, covariance: np.ndarray, labels: list[str]
+) -> tuple[FeatureStrength, ...]:
+    """Strength of each output's direction; sums of the outputs that do not vary are refused."""
+    n, trace = total.rows, float(np.trace(covariance))
+    variance = total.powers / n - (total.targets / n) ** 2
+    if (variance <= 1e-12 * np.maximum(total.powers / n, 1e-300)).any():
+        raise InvalidData("the target does not vary; allowed: at least two values.")
+    fit = total.solve()
+    cross = total.cross / n - np.outer(total.features, total.targets) / n**2
+    w = fit.coefficients
+    explained = np.zeros(len(variance))
+    for k in range(len(folds)):
+        # Error on the rows left out, from sums alone.
+        rest, part = _merged(folds, k), folds[k]
+        if not part.rows:
+            continue
+        given = rest.solve()
+        c, b = given.coefficients, given.intercept
+        gram = np.triu(part.gram) + np.triu(part.gram, 1).T
+        error = (
+            part.powers - 2 * np.sum(c * part.cross, axis=0) - 2 * b * part.targets
+            + np.einsum("ic,ij,jc->c", c, gram, c, optimize=True)
+            + 2 * b * (part.features @ c) + part.rows * b**2
+        )  # fmt: skip
+        explained += error / (n * variance)
+    explained = 1 - explained
+    strength = _strengths(total, covariance)
+    errors = _jackknife(folds, lambda sums: np.log(_strengths(sums, _covariance(sums))))
+    # <y, K_0, y> = |Cov(x, y)|^2 / tr Sigma, less what noise adds: tr Sigma var(y) / n
+    linear = np.maximum(np.sum(w * cross, axis=0), 1e-300)
+    square = np.sum(cross**2, axis=0) - trace * np.maximum(variance - linear, 0) / n
+    aligned = np.clip(square / trace / linear, strength, 1.0)
+    return tuple(
+        FeatureStrength(label, *(float(x[c]) if x is not None else None for x in
+                        (strength, errors, aligned, explained)))  # type: ignore[arg-type]
+        for c, label in enumerate(labels)
+    )  # fmt: skip
+
+
+def _jackknife(
+    folds: list[ReadoutMoments], statistic: Callable[[ReadoutMoments], np.ndarray]
+) -> np.ndarray | None:
+    """Standard error by leaving out fifths of the rows; None where that takes too long."""
+    if len(folds[0].features) > 1000 or not all(part.rows for part in folds):
+        return None
+    k = len(folds)
+    left = np.array([statistic(_merged(folds, place)) for place in range(k)])
+    return np.asarray(np.sqrt((k - 1) / k * np.sum((left - left.mean(axis=0)) ** 2, axis=0)))
+
+
+def _degrees(
+    X: np.ndarray, Y: np.ndarray, covariance: np.ndarray
+) -> tuple[tuple[float, ...], float]:
+    """Share of the variance explained on the other half of some rows, by degree of polynomials."""
+    half = len(X) // 2
+    Z = X / math.sqrt(float(np.trace(covariance)))
+    inner, held = Z[:half] @ Z[:half].T, Z[half:] @ Z[:half].T
+    centre = Y[:half].mean(axis=0)
+    spread = np.sum((Y[half:] - centre) ** 2, axis=1)
+    best = np.inf
+    shares = []
+    errors = [0.0]
+    for degree in (1, 2, 3):
+        fit = kernel_ridge((1 + inner) ** degree, Y[:half])
+        miss = (1 + held) ** degree @ fit.coefficients + fit.intercept - Y[half:]
+        lost = np.sum(miss**2, axis=1) / max(float(spread.mean()), 1e-300)
+        errors.append(float(lost.std() / math.sqrt(len(lost))))
+        # A polynomial of higher degree holds the lower: where few rows make it worse, it adds none.
+        best = min(best, float(lost.mean()))
+        shares.append(max(0.0, 1 - best))
+    return tuple(shares), max(errors)
+
+
+def _tail(eigenvalues: np.ndarray, rows: int, seed: int) -> tuple[TailFit | None, str]:
+    """Power law of the eigenvalues, and why there is none."""
+    count = int(np.count_nonzero(eigenvalues > 1e-9))
+    if count < MINIMUM_TAIL:
+        return None, f"{count} eigenvalues are too few to tell ({MINIMUM_TAIL} are needed)"
+    ratio = count / rows
+    # Of white inputs sampled eigenvalues lie between (1 - sqrt(d/n))^2 and (1 + sqrt(d/n))^2.
+    noise = ((1 + math.sqrt(ratio)) / (1 - math.sqrt(ratio))) ** 2 if ratio < 1 else math.inf
+    try:
+        tail = fit_tail(eigenvalues[:count], seed=seed)
+    except InvalidData as error:
+        return None, str(error).rstrip(".")
+    if tail.reach < 3 * noise:
+        return tail, (
+            f"the tail spans a factor of {tail.reach:.3g}, and {rows:,} rows alone spread {count} "
+            f"equal eigenvalues by {noise:.3g}"
+        )
+    if not tail.plausible:
+        return tail, (
+            f"it fails its test (p = {tail.p_value:.2f}, beside a log-normal "
+            f"{tail.power_law_p_value:.2f})"
+        )
+    return tail, ""

@@ -1,0 +1,278 @@
+"""Description of a torch module, or of a file: what it holds is read, and nothing is executed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from solvable.diagnose.weights import iter_weights
+from solvable.documents import read_document
+from solvable.errors import InvalidData, InvalidParameter, unknown_choice
+from solvable.paths import check_path
+from solvable.scale.networks_of_data.layer_description import (
+    ModelDescription,
+    describe_layers,
+    is_model,
+    model_of,
+)
+from solvable.scale.networks_of_data.layer_walk import ACTIVATIONS
+
+WEIGHTS = (".safetensors", ".npz")
+"""Endings of files of weights, whose shapes are read."""
+
+
+def describe_module(
+    module: Any, input_shape: int | Sequence[int] | None = None, *, act: str | None = None
+) -> ModelDescription:
+    """Describe a torch module; its layers are listed, and nothing is run.
+
+    Parameters
+    ----------
+    module : torch.nn.Module
+        Linear, Conv1d and Conv2d layers, pooling, Flatten and activations, in modules nested at
+        will, in the order in which they are registered; dropout and normalisation are left out.
+    input_shape : int or sequence of int, optional
+        Shape of one input, channels first; may be left out if the first layer is linear.
+    act : str, optional
+        Activation that ``forward`` applies as a function between layers, where no module of it is
+        registered.
+
+    Returns
+    -------
+    ModelDescription
+        Sizes, and their exponents; its ``save`` writes what ``solvable scale`` reads.
+
+    Raises
+    ------
+    InvalidData
+        If a module cannot be read (attention, recurrence, one that contains itself), with its name.
+
+    Notes
+    -----
+    Needs torch. Backed by ``tests/scale/test_modules.py``.
+
+    Examples
+    --------
+    >>> import torch  # doctest: +SKIP
+    >>> net = torch.nn.Sequential(
+    ...     torch.nn.Linear(64, 32), torch.nn.Tanh(), torch.nn.Linear(32, 1)
+    ... )  # doctest: +SKIP
+    >>> describe_module(net).numbers  # doctest: +SKIP
+    {'d': 64, 'N': 32}
+    """
+    try:
+        import torch
+    except ImportError as error:
+        raise InvalidParameter(
+            "torch is not installed; describe the model by a list of layers instead."
+        ) from error
+    if not isinstance(module, torch.nn.Module):
+        raise InvalidData(f"module is a {type(module).__name__}; allowed: a torch.nn.Module.")
+    entries = [_of_torch(leaf, name) for name, leaf in _leaves(module, "", ())]
+    if act is not None:
+        entries = _filled(entries, act)
+    if input_shape is None:
+        first = next((leaf for _, leaf in _leaves(module, "", ()) if _has_weights(leaf)), None)
+        if not isinstance(first, torch.nn.Linear):
+            raise InvalidData(
+                "the first layer is not linear, so that the number of inputs is not known; pass "
+                "input_shape, for example (1, 28, 28)."
+            )
+        input_shape = first.in_features
+    model = describe_layers(entries, input_shape)
+    own = sorted({type(part).__name__ for part in module.modules() if _is_own(part)})
+    if own:
+        note = (
+            f"modules of {', '.join(own)} are taken one after the other as registered: what forward "
+            "does beside them (a sum past a layer, another order) is not seen"
+        )
+        model = replace(model, said=(note,))
+    return model
+
+
+def read_model(path: str | Path, *, act: str | None = None) -> ModelDescription:
+    """Read a description from JSON or TOML, or shapes of stored weights; nothing is executed.
+
+    Parameters
+    ----------
+    path : str or Path
+        ``.json`` as :meth:`ModelDescription.save` writes it, ``.toml`` with the same keys
+        (``input_shape``, ``layers``), or ``.safetensors`` or ``.npz`` with the weights of linear
+        layers, as torch stores them: outputs by inputs.
+    act : str, optional
+        Activation of a file of weights, which holds none.
+
+    Returns
+    -------
+    ModelDescription
+        Sizes, and their exponents.
+
+    Raises
+    ------
+    InvalidData
+        If the file is of another kind (a pickle is never opened), or does not describe a model.
+
+    Notes
+    -----
+    Backed by ``tests/scale/test_modules.py``.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> model = describe_layers(["linear 32", "erf", "linear 1"], 64)
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     read_model(model.save(Path(directory) / "model.json")) == model
+    True
+    """
+    path = check_path(path)
+    if path.suffix.lower() in WEIGHTS:
+        return _of_shapes(path, act)
+    return model_of(_content(path), path)
+
+
+def find_model(source: Any, act: str | None = None) -> ModelDescription | None:
+    """Model that a mapping or a file holds in numbers; None for a network in exponents."""
+    if isinstance(source, Mapping):
+        return model_of(source) if is_model(source) else None
+    if source is None:
+        return None
+    path = check_path(source)
+    if path.suffix.lower() in WEIGHTS:
+        return read_model(path, act=act)
+    content = _content(path)
+    return model_of(content, path) if is_model(content) else None
+
+
+def _content(path: Path) -> Any:
+    """Content of a JSON or TOML file."""
+    if path.suffix.lower() not in (".json", ".toml"):
+        raise InvalidData(
+            f"{path} ends in {path.suffix!r}; allowed: .json, .toml, .safetensors, .npz. Files that "
+            "hold Python objects (.pt, .pkl) are not read: write "
+            "describe_module(model).save('model.json')."
+        )
+    return read_document(path)
+
+
+def _leaves(module: Any, name: str, above: tuple[int, ...]) -> Iterator[tuple[str, Any]]:
+    """Modules without children, in the order of registration, with their names."""
+    if id(module) in above or len(above) > 50:
+        raise InvalidData(
+            f"module {name!r} contains itself; allowed: modules nested without circles, 50 deep."
+        )
+    children = list(module._modules.items())
+    if children and module._parameters:
+        raise InvalidData(
+            f"module {name or type(module).__name__!r} has weights of its own beside its modules "
+            f"({next(iter(module._parameters))}); allowed: weights in Linear and Conv layers only."
+        )
+    if not children:
+        yield name or type(module).__name__, module
+    elif _is_opaque(module):
+        raise _unreadable(name, module)
+    for key, child in children:
+        if child is not None:
+            yield from _leaves(child, f"{name}.{key}" if name else key, (*above, id(module)))
+
+
+def _is_own(module: Any) -> bool:
+    """Whether a module with children is of a class that torch does not bring."""
+    return bool(module._modules) and not type(module).__module__.startswith("torch.nn")
+
+
+def _is_opaque(module: Any) -> bool:
+    """Whether a module of torch itself does more than its children, one after the other."""
+    return type(module).__module__.startswith("torch.nn.modules") and type(module).__name__ not in (
+        "Sequential", "ModuleList",
+    )  # fmt: skip
+
+
+def _has_weights(leaf: Any) -> bool:
+    return type(leaf).__name__ in ("Linear", "Conv1d", "Conv2d")
+
+
+def _unreadable(name: str, module: Any) -> InvalidData:
+    return InvalidData(
+        f"module {name!r} is a {type(module).__name__}, which is not read; allowed: Linear, Conv1d, "
+        "Conv2d, pooling, Flatten, activations, dropout, normalisation. Describe it by its monomials."
+    )
+
+
+def _of_torch(leaf: Any, name: str) -> dict[str, Any]:
+    """Layer of a module without children."""
+    kind = type(leaf).__name__
+    entry: dict[str, Any] = {"name": name}
+    if kind == "Linear":
+        return entry | {"kind": "linear", "inputs": leaf.in_features, "size": leaf.out_features}
+    if kind in ("Conv1d", "Conv2d"):
+        plain = all(step == 1 for step in leaf.dilation) and leaf.groups == 1
+        if not plain or isinstance(leaf.padding, str):
+            raise InvalidData(
+                f"module {name!r} is a {kind} with groups, dilation or padding by a word; allowed: "
+                "none of these. Describe it by its monomials."
+            )
+        sizes = {key: list(getattr(leaf, f"{key}_size" if key == "kernel" else key))
+                 for key in ("kernel", "stride", "padding")}  # fmt: skip
+        return entry | {"kind": "conv", "size": leaf.out_channels} | sizes
+    if re.fullmatch(r"(Max|Avg)Pool[12]d", kind):
+        sizes = {"kernel": leaf.kernel_size, "stride": leaf.stride, "padding": leaf.padding}
+        return entry | {"kind": "pool"} | {k: _plain(v) for k, v in sizes.items()}
+    if re.fullmatch(r"Adaptive(Max|Avg)Pool[12]d", kind):
+        return entry | {"kind": "pool", "output": _plain(leaf.output_size)}
+    if re.fullmatch(r"(Alpha|Feature\w*)?Dropout[123]?d?", kind):
+        return entry | {"kind": "dropout"}
+    if re.fullmatch(r"(Batch|Instance|Layer|Group|RMS)Norm[12]?d?", kind):
+        return entry | {"kind": "normalisation"}
+    if kind.lower() in (*ACTIVATIONS, "flatten", "identity"):
+        return entry | {"kind": kind.lower()}
+    raise _unreadable(name, leaf)
+
+
+def _plain(sizes: Any) -> Any:
+    return sizes if isinstance(sizes, int) else list(sizes)
+
+
+def _filled(entries: list[dict[str, Any]], act: str) -> list[dict[str, Any]]:
+    """The layers with an activation behind each one that has weights and none, but the last."""
+    if act not in ACTIVATIONS:
+        raise InvalidParameter(unknown_choice("act", act, tuple(ACTIVATIONS)))
+    filled: list[dict[str, Any]] = []
+    open_ = False
+    for entry in entries:
+        if entry["kind"] in ("linear", "conv"):
+            filled += [{"kind": act}] if open_ else []
+            open_ = True
+        elif entry["kind"] in ACTIVATIONS:
+            open_ = False
+        filled.append(entry)
+    return filled
+
+
+def _of_shapes(path: Path, act: str | None) -> ModelDescription:
+    """Model of the shapes of stored weights, as far as they are those of linear layers."""
+    if act is None:
+        raise InvalidParameter(
+            f"{path} holds no activations; name the one between its layers: act."
+        )
+    found = [stored for stored in iter_weights(path) if len(stored.shape) > 1]
+    if not found:
+        raise InvalidData(f"{path} holds no matrix; allowed: weights of linear layers.")
+    for stored in found:
+        if len(stored.shape) != 2:
+            raise InvalidData(
+                f"{path}: {stored.name!r} has shape {stored.shape}, of which stride and padding are "
+                "not stored; allowed: matrices. Use describe_module(model).save('model.json')."
+            )
+    # Files sort names as text: 10.weight before 2.weight.
+    found.sort(key=lambda stored: [
+        (0, int(part), "") if re.fullmatch("[0-9]{1,9}", part) else (1, 0, part)
+        for part in re.split(r"([0-9]+)", stored.name)
+    ])  # fmt: skip
+    entries: list[dict[str, Any]] = [
+        {"kind": "linear", "name": stored.name, "inputs": stored.shape[1], "size": stored.shape[0]}
+        for stored in found
+    ]
+    return describe_layers(_filled(entries, act), found[0].shape[1])

@@ -1,0 +1,1 @@
+"""Exact phase diagrams of sample exponents: polygons with rational corners."""

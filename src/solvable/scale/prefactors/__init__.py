@@ -1,0 +1,1 @@
+"""Energies and samples at given sizes, with the coefficients that exponents leave out."""

@@ -1,0 +1,106 @@
+"""Energies of patterns of a softmax attention block with a cubic target, with their coefficients."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from math import log, sqrt
+
+import numpy as np
+
+from solvable.hermite import gaussian_quadrature
+from solvable.scale.prefactors.lazy_kernels import fluctuations
+from solvable.scale.prefactors.pattern_sums import (
+    Kind,
+    LayerNumbers,
+    Optimum,
+    amplified,
+    best_neurons,
+    least,
+    rest_range,
+)
+from solvable.scale.prefactors.random_energy import softmax_response
+
+LARGEST_SCALE = 30.0
+"""Scale of the scores beyond which the softmax is taken for the maximum."""
+
+
+@dataclass(frozen=True)
+class AttentionBlock:
+    r"""Softmax attention of H heads over L tokens of dimension d.
+
+    :math:`f = L^{-1/2}\sum_h\sum_{ab}\mathrm{softmax}(XA_hX^\top)_{ab}\,w_h\cdot x_b` with entries
+    of A from N(0, 1/d^2) and w from N(0, I/(Hd)), and the target
+    :math:`y = L^{-1}\sum_{ab} x_{a1}x_{b2}x_{b3}`.
+    """
+
+    dimension: float
+    heads: float
+    context: float
+
+    @property
+    def kernel(self) -> float:
+        """K(X, X) under the prior of many dimensions."""
+        # a token gets E pi_b^2 = 1 + L E p^2 - 1/L of the attention, with L E p^2 = 1 - tau(1)
+        return 2 - 1 / self.context - softmax_response(1.0, self.context)
+
+    def overlap(self, strength: np.ndarray, rest: float = 1.0) -> np.ndarray:
+        """<f, y> sqrt(L) / w_3 of a head with A_12 = mu, its other entries scaled by sqrt(r)."""
+        # Row a has the scores mu x_a1 x_b2 + sqrt(r) g_ab, s xi_b in law with s^2 = mu^2 x_a1^2 + r;
+        # the mean of x_b2 under their softmax is (mu x_a1 / s) tau_L(s), tau the response of xi.
+        x, chance = gaussian_quadrature(24)
+        strength = np.asarray(strength, dtype=np.float64)
+        scale = np.sqrt((strength[..., None] * x) ** 2 + rest)
+        response = _response(self.context)(scale)
+        return np.asarray(strength * (response * x**2 @ chance))
+
+    def around(self, mean: float, variance: float, rest: float = 1.0) -> float:
+        """E of the squared overlap at strengths of this mean and variance."""
+        z, chance = fluctuations(variance, 10)
+        return float(chance @ self.overlap(mean + sqrt(variance) * z, rest) ** 2)
+
+    def optimum(self, kind: Kind, alignment: float, *, frozen: bool, one_route: bool) -> Optimum:
+        """Least energy of a pattern; ``alignment`` is alpha^2."""
+        d, heads = self.dimension, self.heads
+        # <y, K, y> = (E c(A_12)^2 + E c(A_13)^2) / (L d)
+        alignment = alignment * self.context * d
+        half = self.around(0.0, d**-2)
+        if kind == "GP":
+            energy = alignment / (4 * half)
+            return Optimum(energy, (LayerNumbers("GP"),), (("alignment", energy),))
+        if kind == "GFL":
+            return amplified(
+                heads, alignment, lambda gain: half + self.around(0.0, gain / d**2), d * d
+            )
+        lazy, spread = (0.0, 0.0) if one_route else (2 * half, d**-2)
+
+        def parts(place: np.ndarray) -> tuple[float, float, float]:
+            strength, rest = np.exp(place)
+            each = (d * d * strength**2 + (d * d - 1) * (rest - 1 - log(rest))) / 2
+            gain = (self.around(strength, spread, rest) - lazy / 2) / heads
+            neurons = best_neurons(each, lazy, gain, alignment, heads)
+            return neurons, neurons * each, alignment / (2 * (lazy + neurons * gain))
+
+        bounds = [(-log(d) - 6, log(8.0)), rest_range(frozen)]
+        grid = [[mu, r] for mu in np.linspace(*bounds[0], 25) for r in (-1.0, 0.0)]
+        grid.sort(key=lambda start: sum(parts(np.array(start))[1:]))
+        energy, place = least(lambda p: sum(parts(p)[1:]), bounds, grid[:2])
+        neurons, cost, left = (float(part) for part in parts(place))
+        strength, rest = (float(part) for part in np.exp(place))
+        numbers = LayerNumbers("Sp", 1, neurons, strength, rest)
+        return Optimum(energy, (numbers,), (("layer 1", cost), ("alignment", left)))
+
+
+@lru_cache(maxsize=16)
+def _response(context: float) -> Callable[[np.ndarray], np.ndarray]:
+    """Response of a softmax over L tokens over the scale of its scores, as a function of the scale."""
+    from scipy.interpolate import CubicSpline
+
+    place = np.concatenate([np.linspace(0, 4, 25), np.geomspace(4.4, LARGEST_SCALE, 20)])
+    values = [softmax_response(float(scale), context) / scale for scale in place[1:]]
+    spline = CubicSpline(place, [1 - 1 / context, *values])
+    # the mean of the maximum does not depend on the scale
+    return lambda scale: (
+        spline(np.minimum(scale, LARGEST_SCALE)) * np.minimum(1, LARGEST_SCALE / scale)
+    )

@@ -1,0 +1,267 @@
+"""Orders of magnitude for a network whose sizes are known, also where no prefactors are derived."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+from solvable.errors import InvalidParameter
+from solvable.models.two_layer_posterior.overlap import kernel_diagonal
+from solvable.plots.tables import Column, Table
+from solvable.scale.exponents.least_energy import Forward
+from solvable.scale.exponents.linear_forms import LinearForm, about
+from solvable.scale.exponents.network import Network
+from solvable.scale.exponents.numerical_sizes import without_coefficients
+from solvable.scale.exponents.patterns import LayerPattern, check_reachable
+from solvable.scale.exponents.sample_exponent import Scaling, scaling_of
+from solvable.scale.prefactors.lazy_kernels import lazy_alignment
+from solvable.scale.prefactors.samples_at_sizes import Numbers, is_quick, numbers_of
+from solvable.scale.prefactors.words import size
+from solvable.scale.words import power
+
+DEGREES = (1, 2, 3)
+"""Targets of which an overview is given where none is named."""
+
+LEAST_SAVING = Fraction(1, 10)
+"""Exponent of a saving that counts: sizes are rounded to powers of d within 0.01 each."""
+
+_FORMULAS = {"leaky-relu": "max(z, 0.01*z)", "linear": "identity"}
+
+
+@dataclass(frozen=True)
+class DegreeRow:
+    """Samples that a target of one degree needs, by its power of d and at the sizes of the model."""
+
+    degree: int
+    exponent: Fraction | None  # of the samples; None where the network cannot represent the target
+    power: float | None  # d to the exponent of the energy, times kappa: without a prefactor
+    samples: float | None  # with the prefactor; None where none is derived
+    lazy_exponent: Fraction | None
+    lazy_samples: float | None  # of the kernel at infinite width, its prefactor included
+    learns: str  # which layers, in words
+
+
+@dataclass(frozen=True)
+class Overview:
+    """Rows by degree, and what they hold for."""
+
+    rows: tuple[DegreeRow, ...]
+    dimension: int
+    kappa: float
+    rounded: bool
+    underived: str  # what of the network has no derived prefactors; empty if all has
+
+    def table(self) -> Table:
+        """One row a target."""
+        table = Table(
+            "target",
+            "power of d",
+            Column(f"at d = {self.dimension}", right=True),
+            "lazy kernel alone",
+            Column(f"at d = {self.dimension}", right=True),
+            "what learns",
+            title="Samples needed for a target of one direction",
+        )
+        for row in self.rows:
+            table.add(f"He{row.degree}", *self._cells(row), row.learns)
+        return table
+
+    def _cells(self, row: DegreeRow) -> list[str]:
+        if row.exponent is None or row.power is None:
+            return ["not represented", "", "", ""]
+        number = f"c * {_short(row.power)}" if row.samples is None else _short(row.samples)
+        lazy = "" if row.lazy_samples is None else _short(row.lazy_samples)
+        powers = [
+            power("d", LinearForm.of(value)) if value is not None else ""
+            for value in (row.exponent, row.lazy_exponent)
+        ]
+        if self.rounded:
+            powers = [about(text) for text in powers]
+        return [powers[0], number, powers[1], lazy]
+
+    def sentences(self) -> list[str]:
+        """What learning features saves, what the columns are, and what they are not."""
+        found = self._saved()
+        found += [
+            f"Numbers are rounded, at kappa = {self.kappa:g}, and bounds from below for an alignment "
+            "with the target: a good fit takes several times more."
+        ]
+        rows = [row for row in self.rows if row.power is not None]
+        if any(row.samples is None for row in rows):
+            text = "c is a prefactor that is not known"
+            text += (
+                f": none is derived for {self.underived}"
+                if self.underived
+                else (f"; --numbers kappa={self.kappa:g} computes it in minutes")
+            )
+            lazy = [
+                row.lazy_samples / (self.kappa * self.dimension ** float(row.lazy_exponent))
+                for row in rows
+                if row.lazy_samples is not None and row.lazy_exponent is not None
+            ]
+            if lazy:
+                low, high = (_short(end) for end in (min(lazy), max(lazy)))
+                text += f". That of the lazy kernel is {low if low == high else f'{low} to {high}'}"
+            found.append(f"{text}.")
+        if any(row.lazy_samples is not None for row in rows):
+            found.append(
+                "Lazy kernel alone: the same network without feature learning, at infinite width."
+            )
+        return found
+
+    def _saved(self) -> list[str]:
+        """How much less than the lazy kernel a network that learns features needs."""
+        pairs = [
+            (row, row.lazy_exponent - row.exponent)
+            for row in self.rows
+            if row.exponent is not None and row.lazy_exponent is not None
+        ]
+        more = [(row, saved) for row, saved in pairs if saved > LEAST_SAVING]
+        if not more:
+            return ["Learning features saves no power of d here."] if pairs else []
+        parts = ", ".join(
+            f"d^{float(saved):.2g} (about {_short(self.dimension ** float(saved))} times fewer "
+            f"samples) for He{row.degree}"
+            for row, saved in more
+        )
+        return [f"Learning features saves a factor of the order of {parts}."]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, exponents as text."""
+        rows = []
+        for row in self.rows:
+            texts = {
+                name: None if value is None else str(value)
+                for name, value in (
+                    ("exponent", row.exponent),
+                    ("lazy_exponent", row.lazy_exponent),
+                )
+            }
+            rows.append(asdict(row) | texts)
+        return {"dimension": self.dimension, "kappa": self.kappa, "targets": rows}
+
+
+def overview_of(
+    network: Network,
+    dimension: int,
+    *,
+    degrees: Sequence[int] = DEGREES,
+    sizes: Mapping[str, float] | None = None,
+    kappa: float | None = None,
+    sums: Numbers | None = None,
+) -> Overview:
+    """Orders of magnitude of the samples that targets of several degrees need.
+
+    Parameters
+    ----------
+    network : Network
+        All its sizes have numbers.
+    dimension : int
+        d.
+    degrees : sequence of int
+        Of the targets.
+    sizes : mapping of str to float, optional
+        Sizes of white inputs in which a direction costs as much as in the data, as
+        :func:`numbers_of` takes them; default d and the network's own powers of it.
+    kappa : float, optional
+        Ridge; default d to the power that the network has.
+    sums : Numbers, optional
+        Those of one of the degrees, if they are at hand.
+
+    Returns
+    -------
+    Overview
+        One row a degree.
+
+    Notes
+    -----
+    Backed by ``tests/scale/test_overview.py``.
+    """
+    ridge = float(dimension ** float(network.kappa.constant)) if kappa is None else kappa
+    held = {"d": float(dimension)} | dict(sizes or {}) | {"kappa": ridge}
+    white = replace(network, inputs=((1, LinearForm.of(-1)),))
+    rows = []
+    for degree in degrees:
+        variant = replace(network, degree=degree, parity=False)
+        known = sums if degree == network.degree else None
+        rows.append(_row(variant, replace(white, degree=degree), dimension, held, known))
+    return Overview(tuple(rows), dimension, ridge, network.rounded, without_coefficients(white))
+
+
+def _row(
+    network: Network, white: Network, dimension: int, sizes: dict[str, float], sums: Numbers | None
+) -> DegreeRow:
+    try:
+        found = scaling_of(network)
+    except InvalidParameter:
+        return DegreeRow(network.degree, None, None, None, None, None, "")
+    assert found.exponent is not None  # all sizes have numbers
+    if sums is None and is_quick(white) and not without_coefficients(white):
+        with suppress(InvalidParameter):
+            sums = numbers_of(white, sizes)
+    energy = float(found.exponent - network.kappa.constant)
+    return DegreeRow(
+        network.degree,
+        found.exponent,
+        sizes["kappa"] * dimension**energy,
+        None if sums is None else sums.winner.samples,
+        lazy_exponent(network),
+        lazy_samples(network, dimension, sizes["d"], sizes["kappa"]),
+        learning_layers(found),
+    )
+
+
+def lazy_exponent(network: Network) -> Fraction:
+    """Exponent of the samples that the kernel of the prior needs."""
+    check_reachable(network)
+    forward = Forward(network)
+    levels = forward.first
+    for number in range(1, len(network.layers) + 1):
+        levels = forward.after(number, LayerPattern("GP"), levels, Fraction(0)) or ()
+    energy = forward.alignment(levels)
+    assert energy is not None  # the target can be represented
+    return energy + network.kappa.constant
+
+
+def lazy_samples(network: Network, dimension: int, white: float, kappa: float) -> float | None:
+    """Samples that the kernel of the prior needs at infinite width; None where it is not derived."""
+    if any(layer.patch is not None for layer in network.layers) or network.parity:
+        return None
+    names = [layer.activation.name for layer in network.layers]
+    if any(name.startswith("poly") for name in names):
+        return None
+    acts = tuple(_FORMULAS.get(name, name) for name in names)
+    chi = dimension ** float(network.chi.constant)
+    alignment = lazy_alignment(acts, network.degree, max(2.0, white))
+    diagonal = 1.0
+    for act in acts:
+        diagonal = kernel_diagonal(act, diagonal)
+    # P* = 2 kappa E / k with E = chi / (2 <y, K, y>) and k = 1 + K(x, x) / chi
+    return float(kappa * chi / alignment / (1 + diagonal / chi))
+
+
+def learning_layers(found: Scaling) -> str:
+    """Which layers learn in the patterns that win: in all of them, or in some."""
+    kinds = [
+        {winner.layers[i].kind for winner in found.winners}
+        for i in range(len(found.winners[0].layers))
+    ]
+    always = [i for i, held in enumerate(kinds, 1) if "lazy" not in held]
+    sometimes = [i for i, held in enumerate(kinds, 1) if "lazy" in held and len(held) > 1]
+    said = [f"{_layers(always)}"] if always else []
+    said += [f"perhaps {_layers(sometimes)}"] if sometimes else []
+    return "; ".join(said) or "nothing: the lazy kernel is enough"
+
+
+def _layers(numbers: list[int]) -> str:
+    if len(numbers) == 1:
+        return f"layer {numbers[0]}"
+    return f"layers {', '.join(map(str, numbers[:-1]))} and {numbers[-1]}"
+
+
+def _short(value: float) -> str:
+    """Two digits: an order of magnitude has no more."""
+    return size(float(f"{value:.2g}"))

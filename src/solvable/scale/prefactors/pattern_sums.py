@@ -1,0 +1,207 @@
+"""Energies of patterns with their coefficients: the sums that a scaling argument takes exponents of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import log, sqrt
+from typing import Literal
+
+import numpy as np
+
+from solvable.hermite import gaussian_quadrature
+from solvable.models.two_layer_posterior.overlap import (
+    NeuronOverlap,
+    Target,
+    neuron_overlap,
+    profile,
+)
+from solvable.scale.prefactors.lazy_kernels import fluctuations, mode_moments, perpendicular_law
+
+Kind = Literal["GP", "GFL", "Sp", "Mag"]
+
+LARGEST_STRENGTH = 50.0
+"""Largest strength of a neuron of a bounded activation, at which it is saturated."""
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Sizes of a network in numbers: those that one filter sees are of its patch."""
+
+    dimension: float
+    widths: tuple[float, ...]
+    # alpha^2 chi / sigma_a^2, times the number of patches
+    alignment: float
+    # whether the weights of a specialised neuron off the target keep the size that they have in the prior
+    frozen: bool = False
+    # whether the alignment of neurons that stay as in the prior is left out
+    one_route: bool = False
+
+
+@dataclass(frozen=True)
+class LayerNumbers:
+    """What a layer does: neurons M, their strength mu, the power r of their other weights, the gain D."""
+
+    kind: Kind
+    feature: int | None = None
+    neurons: float | None = None
+    strength: float | None = None
+    rest: float | None = None
+    gain: float | None = None
+
+
+@dataclass(frozen=True)
+class Optimum:
+    """Least energy of a pattern, and where it is taken."""
+
+    energy: float
+    layers: tuple[LayerNumbers, ...]
+    parts: tuple[tuple[str, float], ...]
+
+
+def best_neurons(each: float, lazy: float, gain: float, alignment: float, most: float) -> float:
+    """M in [1, most] that minimises M each + alignment / (2 (lazy + M gain))."""
+    # each = alignment gain / (2 (lazy + M gain)^2)
+    if each <= 0:
+        return most
+    wanted = (sqrt(alignment * gain / (2 * each)) - lazy) / gain if gain > 0 else 1.0
+    return min(max(wanted, 1.0), max(most, 1.0))
+
+
+def least(
+    function: Callable[[np.ndarray], float],
+    bounds: list[tuple[float, float]],
+    starts: list[list[float]],
+) -> tuple[float, np.ndarray]:
+    """Least value in a box from several starts; the functions are smooth but for the ends of M."""
+    from scipy.optimize import minimize
+
+    low, high = (np.array(side) for side in zip(*bounds, strict=True))
+
+    def inside(place: np.ndarray) -> float:
+        return function(np.clip(place, low, high))
+
+    found = []
+    for start in starts:
+        first = np.clip(np.array(start), low, high)
+        result = minimize(inside, first, method="L-BFGS-B", bounds=bounds)
+        found.append((float(result.fun), np.clip(result.x, low, high)))
+    value, place = min(found, key=lambda pair: pair[0])
+    # derivatives by differences stop early in flat valleys, and where M meets an end
+    result = minimize(
+        inside,
+        place,
+        method="Nelder-Mead",
+        options={"xatol": 1e-7, "fatol": 1e-10 * abs(value), "maxfev": 400 * len(bounds)},
+    )
+    if result.fun < value:
+        return float(result.fun), np.clip(result.x, low, high)
+    return value, place
+
+
+@dataclass(frozen=True)
+class FirstLayer:
+    """Neurons that see the input: their overlaps with Hermite modes of the target's direction."""
+
+    activation: str
+    overlap: NeuronOverlap
+    dimension: float
+
+    @classmethod
+    def of(cls, activation: str, degree: int, dimension: float, target: Target) -> FirstLayer:
+        """For a target and a dimension of the input, or of a patch."""
+        return cls(activation, neuron_overlap(activation, degree, target), dimension)
+
+    @property
+    def bounded(self) -> bool:
+        """Whether a strong neuron saturates."""
+        return not profile(self.activation).homogeneous
+
+    def cost(self, u: float, r: float) -> float:
+        """Divergence from the prior of a neuron of mean u w_*, its other weights shrunk by sqrt(r)."""
+        # d omega^2 / 2, omega^2 = u^2 + r - 1 - ln r, up to the one direction that is not shrunk
+        return float(self.dimension * u * u + (self.dimension - 1) * (r - 1 - log(r))) / 2
+
+    def squared(self, u: float, r: float) -> float:
+        """E c^2 of such a neuron, which fluctuates about its mean as the prior does."""
+        z, chance = gaussian_quadrature(16)
+        near, share = perpendicular_law(self.dimension, 24)
+        places = u + z / sqrt(self.dimension)
+        return float(chance @ self.overlap.value(places[:, None], r * near[None, :]) ** 2 @ share)
+
+    def diffuse(self, gain: float = 1.0) -> float:
+        """E c^2 of neurons from the prior whose part along the target has D times its variance."""
+        if self.overlap.target == "hermite":
+            degree = self.overlap.degree
+            moments = mode_moments(self.activation, (degree,), self.dimension, gain)
+            return float(moments[0, 0])
+        # c = v(w_+) - v(w_-) with the components along (1, 1) and (1, -1); the first is amplified
+        z, chance = fluctuations(gain / self.dimension, 48)
+        r, share = perpendicular_law(self.dimension - 1)
+        first, second = (
+            self.overlap.value(np.sqrt(size / self.dimension) * z[:, None], r[None, :])
+            for size in (gain, 1.0)
+        )
+        mean = chance @ first * (chance @ second)
+        return float(share @ (chance @ first**2 + chance @ second**2 - 2 * mean))
+
+
+def gain_cost(width: float, gain: float) -> float:
+    """Energy N (D - 1 - ln D) / 2 of amplified fluctuations."""
+    return width * (gain - 1 - log(gain)) / 2
+
+
+def two_layer(first: FirstLayer, sizes: Sizes, kind: Kind) -> Optimum:
+    """Least energy of a pattern of a network with one hidden layer."""
+    (width,) = sizes.widths
+    if kind == "GP":
+        energy = sizes.alignment / (2 * first.diffuse())
+        return Optimum(energy, (LayerNumbers("GP"),), (("alignment", energy),))
+    if kind == "GFL":
+        return amplified(width, sizes.alignment, first.diffuse, first.dimension)
+    d = first.dimension
+    lazy = 0.0 if sizes.one_route else first.diffuse()
+
+    def parts(place: np.ndarray) -> tuple[float, float, float]:
+        u, r = np.exp(place)
+        each, gain = first.cost(u, r), first.squared(u, r) / width
+        # what is not specialised stays lazy
+        gain -= lazy / width
+        neurons = (
+            max(width, 1.0)
+            if kind == "Mag"
+            else best_neurons(each, lazy, gain, sizes.alignment, width)
+        )
+        return neurons, neurons * each, sizes.alignment / (2 * (lazy + neurons * gain))
+
+    top = log(LARGEST_STRENGTH) if first.bounded else log(1e4) + log(sizes.alignment * width) / 4
+    bounds = [(-log(d) / 2 - 6, max(top, 1.0)), rest_range(sizes.frozen)]
+    grid = [[u, r] for u in np.linspace(*bounds[0], 25) for r in (-1.5, -0.4, 0.0)]
+    grid.sort(key=lambda start: sum(parts(np.array(start))[1:]))
+    energy, place = least(lambda p: sum(parts(p)[1:]), bounds, grid[:3])
+    neurons, layer, alignment = (float(part) for part in parts(place))
+    numbers = LayerNumbers(kind, 1, neurons, float(np.exp(place[0])), float(np.exp(place[1])))
+    return Optimum(energy, (numbers,), (("layer 1", layer), ("alignment", alignment)))
+
+
+def rest_range(frozen: bool) -> tuple[float, float]:
+    """Range of the logarithm of what is left of the other weights of a specialised neuron."""
+    return (0.0, 0.0) if frozen else (-6.0, 2.0)
+
+
+def amplified(
+    width: float, alignment: float, diffuse: Callable[[float], float], largest: float
+) -> Optimum:
+    """Least energy where all neurons have a direction amplified, by a gain up to about the largest."""
+
+    def parts(place: np.ndarray) -> tuple[float, float]:
+        gain = float(np.exp(place[0]))
+        return gain_cost(width, gain), alignment / (2 * diffuse(gain))
+
+    highest = log(largest) + 4
+    grid = np.linspace(0.0, highest, 30)
+    start = min(grid, key=lambda g: sum(parts(np.array([g]))))
+    energy, place = least(lambda p: sum(parts(p)), [(0.0, highest)], [[start]])
+    layer, left = parts(place)
+    numbers = LayerNumbers("GFL", 1, gain=float(np.exp(place[0])))
+    return Optimum(energy, (numbers,), (("layer 1", layer), ("alignment", left)))

@@ -1,0 +1,389 @@
+"""Energies, neurons and samples of every pattern at given sizes, where exponents do not decide."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from fractions import Fraction
+from typing import Any
+
+from solvable.errors import InvalidParameter, unknown_choice
+from solvable.models.two_layer_posterior.overlap import Target, kernel_diagonal
+from solvable.scale.exponents.energies import candidates
+from solvable.scale.exponents.network import Attention, Description, Network, OwnMonomials
+from solvable.scale.exponents.numerical_sizes import (
+    check_network,
+    power_of,
+    read_sizes,
+    width_names,
+    without_coefficients,
+)
+from solvable.scale.exponents.patterns import Candidate
+from solvable.scale.exponents.sample_exponent import Scaling, scaling_of
+from solvable.scale.exponents.tropical import minimise
+from solvable.scale.prefactors.attention_sums import AttentionBlock
+from solvable.scale.prefactors.deep_sums import Pattern, deep_optimum
+from solvable.scale.prefactors.exact_energy import Exact, exact_energy
+from solvable.scale.prefactors.pattern_sums import (
+    FirstLayer,
+    LayerNumbers,
+    Optimum,
+    Sizes,
+    two_layer,
+)
+
+
+@dataclass(frozen=True)
+class PatternNumbers:
+    """A pattern at given sizes.
+
+    Parameters
+    ----------
+    name : str
+        As in the exponents' table, such as "Sp(1)-GP".
+    energy : float
+        Least value of its sum.
+    samples : float
+        P* = 2 kappa E / k.
+    factor : float
+        Energy over that of the winner.
+    layers : tuple of LayerNumbers
+        Kind, feature, neurons M, strength mu, power r of their other weights over that of the
+        prior, gain D.
+    parts : tuple of (str, float)
+        What each layer costs, and the alignment term.
+    """
+
+    name: str
+    energy: float
+    samples: float
+    factor: float
+    layers: tuple[LayerNumbers, ...]
+    parts: tuple[tuple[str, float], ...]
+
+
+@dataclass(frozen=True)
+class Numbers:
+    r"""All patterns of a network at given sizes, the cheapest first.
+
+    Parameters
+    ----------
+    network : Network or Attention
+        What was asked.
+    sizes : dict of str to float
+        d, widths, kappa, alpha and sigma_a, those left out included.
+    k : float
+        1 + K(x, x), what a sample costs while nothing is learned, over 2 kappa.
+    patterns : tuple of PatternNumbers
+        By energy.
+    exact : Exact or None
+        Large-deviation energy of networks with one hidden layer, whole sizes up to d = 2000.
+    warnings : tuple of str
+        Where the sums leave their range.
+    """
+
+    network: Description
+    sizes: dict[str, float]
+    k: float
+    patterns: tuple[PatternNumbers, ...]
+    exact: Exact | None
+    warnings: tuple[str, ...]
+
+    @property
+    def winner(self) -> PatternNumbers:
+        """The pattern of least energy."""
+        return self.patterns[0]
+
+    def to_dict(self) -> dict[str, Any]:
+        """What ``solvable scale --numbers ... --json`` adds under "numbers"."""
+        return {
+            "sizes": self.sizes,
+            "k": self.k,
+            "winner": self.winner.name,
+            "patterns": [
+                {**asdict(row), "parts": dict(row.parts)}
+                | {"layers": [asdict(layer) for layer in row.layers]}
+                for row in self.patterns
+            ],
+            "exact": None if self.exact is None else asdict(self.exact),
+            "warnings": list(self.warnings),
+        }
+
+
+def numbers_of(
+    network: Description,
+    sizes: Mapping[str, float],
+    *,
+    only: Iterable[str] | None = None,
+    frozen: bool = False,
+    one_route: bool = False,
+) -> Numbers:
+    r"""Minimise the energy of each pattern with its coefficients.
+
+    .. math:: E = \sum_l \tfrac12\sum_i\Delta_{l,i}
+        + \frac{\alpha^2\chi}{2\sigma_a^2\langle y, K, y\rangle},\qquad P^* = \frac{2\kappa E}{k}
+
+    with :math:`\Delta = d\,u^2 + (d-1)(r-1-\ln r)` for a specialised neuron of the first layer,
+    :math:`\mu^2/\langle\Phi, K_1, \Phi\rangle + d\,(r-1-\ln r)` for one of the second, and
+    :math:`D - 1 - \ln D` for amplified fluctuations.
+
+    Parameters
+    ----------
+    network : Network or Attention
+        One or two hidden layers of isotropic inputs.
+    sizes : mapping of str to float
+        d; N (or N1, N2), S (patch), W (patches), H (heads), L (tokens) where they are not the
+        powers of d that the network has; kappa (default d to the network's power), alpha and
+        sigma_a (default 1).
+    only : iterable of str, optional
+        Names of patterns; default all.
+    frozen : bool
+        Hold the other weights of specialised neurons at the prior's size, as the paper does.
+    one_route : bool
+        Leave out what neurons of the prior contribute to the alignment of specialised or magnetised ones.
+
+    Returns
+    -------
+    Numbers
+        Energies, numbers of neurons, strengths, gains and samples of all patterns.
+
+    Raises
+    ------
+    InvalidParameter
+        If a size is missing, unknown or out of range, or no coefficients are derived for the network.
+
+    Notes
+    -----
+    For one hidden layer the law of a neuron is the prior moved by u along the target, its other
+    weights shrunk by :math:`\sqrt r`: an upper bound of the exact energy but for the entropy of
+    which neurons specialise, of order log N each. For two, :math:`\langle y, K_2, y\rangle` takes
+    both routes of a spike. Derived from arXiv:2512.04165, eqs. 9 and 10. 0.1 s for one layer, 3 s
+    for two with He3 and 10 s with He5. Backed by ``tests/scale/test_prefactors.py``.
+
+    Examples
+    --------
+    >>> from solvable.scale import network_of_flags
+    >>> found = numbers_of(network_of_flags("erf:1", "he3"), {"d": 100, "N": 500})
+    >>> found.winner.name, round(found.winner.energy), round(found.winner.layers[0].neurons, 2)
+    ('Sp(1)', 1792, 6.55)
+    >>> round(found.exact.energy), round(found.winner.samples)
+    (1750, 2447)
+    """
+    if isinstance(network, Network):
+        check_network(network)
+    rows = candidates(network)
+    held = read_sizes(network, sizes)
+    wanted = _wanted(rows, only)
+    scale = (held["alpha"] / held["sigma_a"]) ** 2
+    if isinstance(network, Attention):
+        block = AttentionBlock(held["d"], held["H"], held["L"])
+        optima = [
+            block.optimum(
+                row.layers[0].kind, held["alpha"] ** 2, frozen=frozen, one_route=one_route
+            )
+            for row in wanted
+        ]
+        return _numbers(network, held, 1 + block.kernel, wanted, optima, None)
+    if not isinstance(network, Network):
+        raise InvalidParameter(
+            "own terms have no coefficients; numbers are of networks and attention blocks. For "
+            "exponents leave out the numbers."
+        )
+    names = width_names(network)
+    widths = tuple(held[name] for name in names)
+    chi = widths[-1]
+    if not network.mean_field:
+        chi = power_of("chi of the readout", held["d"], network.readout.constant)
+    patches = held.get("W", 1.0)
+    shape = Sizes(held.get("S", held["d"]), widths, scale * chi * patches, frozen, one_route)
+    acts = tuple(layer.activation.name for layer in network.layers)
+    if len(acts) == 1:
+        target: Target = "parity" if network.parity else "hermite"
+        first = FirstLayer.of(acts[0], network.degree, shape.dimension, target)
+        optima = [two_layer(first, shape, row.layers[0].kind) for row in wanted]
+        kernel = kernel_diagonal(acts[0])
+        exact = exact_energy(first.overlap, shape, held["alpha"])
+    else:
+        optima = [
+            deep_optimum((acts[0], acts[1]), network.degree, shape, _pair(row)) for row in wanted
+        ]
+        kernel = kernel_diagonal(acts[1], kernel_diagonal(acts[0]))
+        exact = None
+    return _numbers(network, held, 1 + kernel * held["sigma_a"] ** 2 / chi, wanted, optima, exact)
+
+
+def is_quick(network: Network) -> bool:
+    """Return whether the sums of all patterns take seconds, few enough to compute them unasked."""
+    return len(network.layers) == 1 or network.degree <= 5
+
+
+@dataclass(frozen=True)
+class Tie:
+    """Patterns whose exponents tie, by their energies at large proportional widths.
+
+    Parameters
+    ----------
+    dimension : float
+        d at which the sums are compared, its widths the powers that the network has.
+    exponent : Fraction
+        Of the energy.
+    patterns : tuple of PatternNumbers
+        The cheapest first.
+    """
+
+    dimension: float
+    exponent: Fraction
+    patterns: tuple[PatternNumbers, ...]
+
+    @property
+    def coefficients(self) -> dict[str, float]:
+        """Energies over d to the exponent that they share."""
+        unit = self.dimension ** float(self.exponent)
+        return {row.name: row.energy / unit for row in self.patterns}
+
+    def to_dict(self) -> dict[str, Any]:
+        """What ``solvable scale --json`` adds under "tie_break"."""
+        return {
+            "dimension": self.dimension,
+            "winner": self.patterns[0].name,
+            "energy_exponent": str(self.exponent),
+            "coefficients": self.coefficients,
+        }
+
+
+def break_tie(
+    network: Description,
+    names: Iterable[str] | None = None,
+    *,
+    dimension: float = 1e6,
+    at: Mapping[str, Fraction] | None = None,
+) -> Tie:
+    """Which of the patterns with the same exponent has the least energy, and by which factor.
+
+    Parameters
+    ----------
+    network : Network or Attention
+        With numbers for all exponents.
+    names : iterable of str, optional
+        Patterns to compare; default all of the least exponent, also those that amplify by a gain
+        of order one and so coincide with another in exponents.
+    dimension : float
+        d; the widths are its powers.
+    at : mapping of str to Fraction, optional
+        Values of symbols.
+
+    Returns
+    -------
+    Tie
+        Patterns with their energies, the cheapest first.
+
+    Examples
+    --------
+    >>> from solvable.scale import network_of_flags
+    >>> tie = break_tie(network_of_flags("erf:1,erf:1", "he3"), ["GP-Sp(1)", "Sp(1)-GP", "Sp(1)-Mag(3)"])
+    >>> {name: round(value, 2) for name, value in tie.coefficients.items()}
+    {'Sp(1)-Mag(3)': 6.41, 'Sp(1)-GP': 9.88, 'GP-Sp(1)': 10.71}
+    """
+    found = scaling_of(network, at)
+    given = found.network
+    if found.exponent is None or isinstance(given, OwnMonomials) or given.kappa.number is None:
+        raise InvalidParameter(
+            "a tie is of a network or an attention block without symbols; give them values, as in "
+            "at={'n1': 1}."
+        )
+    least = found.exponent - given.kappa.number
+    if names is None:
+        names = _of_exponent(given, least)
+    rows = numbers_of(given, {"d": dimension}, only=names)
+    return Tie(dimension, least, rows.patterns)
+
+
+def _of_exponent(network: Network | Attention, least: Fraction) -> list[str]:
+    """Patterns of an exponent: also those that win by a gain of order one, which exponents leave out."""
+    model, point = network.symbolic()
+    return [
+        row.name
+        for row in candidates(model)
+        for found in [minimise(program, point, faces=False) for program in row.programs]
+        if found is not None and found.value == least
+    ]
+
+
+def tie_of(found: Scaling) -> Tie | None:
+    """The tie of an answer broken; None where nothing ties or no coefficients are derived."""
+    if not found.ties or isinstance(found.network, OwnMonomials):
+        return None
+    if isinstance(found.network, Network) and without_coefficients(found.network):
+        return None
+    try:
+        return break_tie(found.network)
+    except InvalidParameter:  # at d = 10^6 a size is beyond what can be computed with
+        return None
+
+
+def _numbers(
+    network: Description,
+    sizes: dict[str, float],
+    k: float,
+    rows: list[Candidate],
+    optima: list[Optimum],
+    exact: Exact | None,
+) -> Numbers:
+    order = sorted(zip(rows, optima, strict=True), key=lambda pair: pair[1].energy)
+    least = order[0][1].energy
+    per_energy = 2 * sizes["kappa"] / k
+    patterns = tuple(
+        PatternNumbers(
+            row.name,
+            found.energy,
+            per_energy * found.energy,
+            found.energy / least,
+            found.layers,
+            found.parts,
+        )
+        for row, found in order
+    )
+    return Numbers(network, sizes, k, patterns, exact, tuple(_warnings(sizes, patterns[0], exact)))
+
+
+def _warnings(
+    sizes: dict[str, float], winner: PatternNumbers, exact: Exact | None
+) -> Iterable[str]:
+    reach = sizes.get("S", sizes["d"])
+    for name in ("N", "N1", "N2"):
+        if sizes.get(name, reach) < reach:
+            yield (
+                f"{name} = {sizes[name]:g} is below {reach:g}: the layer's kernel fluctuates, which no "
+                "pattern counts."
+            )
+    for number, layer in enumerate(winner.layers, 1):
+        if layer.kind == "Sp" and layer.neurons is not None and layer.neurons < 1.001:
+            yield f"Layer {number} needs no more than one neuron; less than one was not allowed."
+    if exact is not None and exact.condensed:
+        yield (
+            "The exact large-deviation energy is that of less than one large neuron: a lower bound. The "
+            "sum is that of one."
+        )
+    elif exact is not None and not 0.8 < winner.energy / exact.energy < 1.25:
+        ratio = winner.energy / exact.energy
+        yield (
+            f"The sum of the winner is {ratio:.2f} times the exact energy: at these sizes neurons share "
+            "the work in a way that no single pattern has. Trust the exact one."
+        )
+
+
+def _pair(row: Candidate) -> tuple[Pattern, Pattern]:
+    one, two = row.layers
+    return (one.kind, one.feature), (two.kind, two.feature)
+
+
+def _wanted(rows: tuple[Candidate, ...], only: Iterable[str] | None) -> list[Candidate]:
+    """Candidates by name, once each."""
+    named = {row.name: row for row in rows}
+    if only is None:
+        return list(named.values())
+    chosen = list(only)
+    for name in chosen:
+        if name not in named:
+            raise InvalidParameter(unknown_choice("pattern", name, list(named)))
+    return [named[name] for name in dict.fromkeys(chosen)]

@@ -1,0 +1,82 @@
+"""What the sums of patterns say at given sizes, in words and tables."""
+
+from __future__ import annotations
+
+from solvable.plots.tables import Column, Table
+from solvable.scale.prefactors.pattern_sums import LayerNumbers
+from solvable.scale.prefactors.samples_at_sizes import Numbers, Tie
+
+
+def number_table(found: Numbers) -> Table:
+    """Energy, samples and what each layer does, of every pattern; the cheapest first."""
+    layers = [f"layer {number}" for number in range(1, len(found.patterns[0].layers) + 1)]
+    table = Table(
+        "pattern",
+        Column("energy", right=True),
+        Column("samples", right=True),
+        Column("times", right=True),
+        *layers,
+        title="Patterns at these sizes",
+    )
+    for row in found.patterns:
+        told = [layer_words(layer) for layer in row.layers]
+        table.add(row.name, size(row.energy), size(row.samples), f"{row.factor:.3g}", *told)
+    if found.exact is not None:
+        exact = found.exact
+        samples = found.winner.samples * exact.energy / found.winner.energy
+        told = [layer_words(LayerNumbers("Sp", 1, exact.neurons, exact.strength, exact.rest))]
+        factor = exact.energy / found.winner.energy
+        table.add("exact", size(exact.energy), size(samples), f"{factor:.3g}", *told)
+    return table
+
+
+def layer_words(layer: LayerNumbers) -> str:
+    """What a layer does, in numbers."""
+    if layer.kind == "GP":
+        return "lazy"
+    if layer.kind == "GFL":
+        return f"D = {layer.gain:.3g}"
+    rest = "" if layer.rest is None else f", r = {layer.rest:.2g}"
+    return f"M = {layer.neurons:.3g}, mu = {layer.strength:.3g}{rest}"
+
+
+def number_sentences(found: Numbers) -> list[str]:
+    """The winner, its margin, and the exact energy beside it."""
+    sizes = ", ".join(f"{name} = {value:g}" for name, value in found.sizes.items())
+    winner = found.winner
+    said = [
+        f"At {sizes}: {winner.name} has the least energy, {size(winner.energy)}; no alignment is "
+        f"to be expected below {size(winner.samples)} samples (2 kappa E / k with k = {found.k:.4g})."
+    ]
+    same = [row.name for row in found.patterns[1:] if row.factor <= 1.001]
+    if same:
+        said.append(f"Within a part in a thousand at these sizes: {', '.join(same)}.")
+    if len(found.patterns) > len(same) + 1:
+        second = found.patterns[len(same) + 1]
+        said.append(f"Next is {second.name}, with {second.factor:.3g} times the energy.")
+    if found.exact is not None:
+        factor = winner.energy / found.exact.energy
+        said.append(
+            f"The exact large-deviation energy is {size(found.exact.energy)}; the sum of the winner is "
+            f"{factor:.3g} times that."
+        )
+    return said
+
+
+def tie_sentence(tie: Tie) -> str:
+    """Which of the patterns that tie in exponents is cheapest, and by how much."""
+    rows = list(tie.coefficients.items())
+    power = f"d^{tie.exponent}" if tie.exponent.denominator == 1 else f"d^({tie.exponent})"
+    power = "d" if tie.exponent == 1 else power
+    told = [f"{name} {value:.4g}" for name, value in rows[1:6]]
+    more = f" and {len(rows) - 6} more" if len(rows) > 6 else ""
+    name, value = rows[0]
+    return (
+        f"Exponents tie; with prefactors, at d = {tie.dimension:g}, {name} has the least energy, "
+        f"{value:.4g} {power}, before {', '.join(told)}{more}."
+    )
+
+
+def size(value: float) -> str:
+    """Four digits, whole where that is enough."""
+    return f"{value:.0f}" if 1_000 <= value < 1e7 else f"{value:.4g}"

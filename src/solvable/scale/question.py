@@ -1,0 +1,78 @@
+"""One question, one answer: the verb behind ``solvable scale``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from solvable.data import Dataset
+from solvable.scale.exponents.reading import values_of
+from solvable.scale.exponents.sample_exponent import Scaling, scaling_of
+from solvable.scale.networks_of_data.calculator_networks import describe_real
+from solvable.scale.networks_of_data.input_summary import InputSpectrum
+from solvable.scale.networks_of_data.layer_description import ModelDescription
+
+
+def scale_network(
+    source: str | Path | Mapping[str, Any] | ModelDescription | None = None,
+    /,
+    *,
+    layers: str | None = None,
+    target: str | None = None,
+    readout: str | None = None,
+    kappa: str | None = None,
+    at: Mapping[str, Any] | None = None,
+    data: str | Path | Dataset | InputSpectrum | None = None,
+    column: str | None = None,
+) -> Scaling:
+    """How data must scale for a network to learn a target: ``solvable scale``.
+
+    Parameters
+    ----------
+    source : path, mapping or ModelDescription, optional
+        A TOML or JSON file, or a mapping of the same shape, of a network in exponents or of a model
+        in numbers; or give ``layers`` and ``target``.
+    layers : str, optional
+        Hidden layers, as in ``"erf:1,erf:n2:1/2"``: activation, width and patch, as exponents of d.
+    target : str, optional
+        ``"heK"`` or ``"parityK"``.
+    readout : str, optional
+        "standard" (the default), "mean-field", or the exponent of chi.
+    kappa : str, optional
+        Exponent of the ridge; default 0.
+    at : mapping of str to number, optional
+        Values of symbols; text such as "3/2" is read exactly.
+    data : path, Dataset or InputSpectrum, optional
+        Data whose spectrum replaces that of white inputs; without ``target`` its degree is that of
+        the data.
+    column : str, optional
+        Column of the data to predict.
+
+    Returns
+    -------
+    Scaling
+        Exponent of the number of samples, closed form, winning patterns, ties and warnings.
+
+    Raises
+    ------
+    InvalidParameter
+        If a description is not understood, or the network cannot represent the target.
+
+    Examples
+    --------
+    >>> import solvable
+    >>> found = solvable.scale_network(layers="erf:n", target="he3", at={"n": 3})
+    >>> str(found.exponent), found.closed_form
+    ('2', 'P ~ d^max((n+1)/2, (n+3)/4)')
+    """
+    described, _ = describe_real(
+        source,
+        data=data,
+        column=column,
+        layers=layers,
+        target=target,
+        readout=readout,
+        kappa=kappa,
+    )
+    return scaling_of(described, values_of(at or {}))

@@ -1,0 +1,191 @@
+"""Orders of magnitude for a real network: lazy numbers against other routes, rows, sentences."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from fractions import Fraction
+from math import asin, pi
+
+import numpy as np
+import pytest
+
+from solvable.scale import describe_layers, network_of_flags, numbers_of, scaling_of
+from solvable.scale.answers import answer_of
+from solvable.scale.exponents.linear_forms import LinearForm, about, about_all
+from solvable.scale.networks_of_data.calculator_networks import describe_real
+from solvable.scale.prefactors.overview import lazy_exponent, lazy_samples, overview_of
+
+FRACTION = re.compile(r"(?<![\w.])[0-9]+/([0-9]+)(?![\w])|\)/([0-9]+)")
+MLP = ["linear 512", "relu", "linear 512", "relu", "linear 512", "relu", "linear 10"]
+
+
+def answer(layers, inputs, tmp_path, **given):
+    path = describe_layers(layers, inputs).save(tmp_path / "mlp.json")
+    sizes = given.pop("sizes", None)
+    network, real = describe_real(path, **given)
+    return answer_of([network], real=real, sizes=sizes)
+
+
+@pytest.mark.parametrize(
+    ("layers", "target"),
+    [("erf:1", "he3"), ("relu:1", "he2"), ("erf:1,erf:1", "he3"), ("tanh:1,tanh:1", "he1")],
+)
+def test_lazy_samples_are_those_of_the_sums_where_there_are_sums(layers, target):
+    network = network_of_flags(layers, target)
+    name = "-".join(["GP"] * len(network.layers))
+    theirs = numbers_of(network, {"d": 100, "kappa": 0.3}, only=[name]).winner.samples
+    assert lazy_samples(network, 100, 100, 0.3) == pytest.approx(theirs, rel=1e-6)
+
+
+def arc_cosine(cosine, variance):
+    """Kernel of a ReLU layer between two inputs of one length."""
+    angle = np.arccos(np.clip(cosine, -1, 1))
+    return variance / (2 * pi) * (np.sin(angle) + (pi - angle) * np.cos(angle))
+
+
+def test_lazy_samples_of_three_relu_layers_are_those_of_the_arc_cosine_kernel():
+    # At large d the inputs have one length, and He1's eigenvalue is the kernel's slope over d.
+    d, variance = 3000, 1.0
+    cosine = np.array([-1e-3, 1e-3])
+    for _ in range(3):
+        kernel = arc_cosine(cosine, variance)
+        variance = variance / 2
+        cosine = kernel / variance
+    slope = variance * (cosine[1] - cosine[0]) / 2e-3
+    expected = d / slope / (1 + variance)
+    network = network_of_flags("relu:1,relu:1,relu:1", "he1")
+    # Lengths and curvature are left out, of relative order 1/d each.
+    assert lazy_samples(network, d, d, 1.0) == pytest.approx(expected, rel=0.01)
+
+
+def test_lazy_samples_of_two_erf_layers_are_those_of_the_arc_sine_kernel():
+    # K = 2/pi asin(2 q c / (1 + 2 q)), of which He1 sees the slope in c at large d.
+    d = 3000
+    first = 2 / pi * asin(2 / 3)
+    slope = 2 / pi * (2 / 3) * 2 / pi * 2 / (1 + 2 * first)
+    diagonal = 2 / pi * asin(2 * first / (1 + 2 * first))
+    expected = d / slope / (1 + diagonal)
+    network = network_of_flags("erf:1,erf:1", "he1")
+    assert lazy_samples(network, d, d, 1.0) == pytest.approx(expected, rel=0.01)
+
+
+@pytest.mark.parametrize("target", ["he1", "he2", "he3"])
+def test_the_lazy_exponent_is_that_of_the_prior_on_white_inputs(target):
+    degree = int(target[2:])
+    network = network_of_flags("relu:1,gelu:1,relu:1", target, kappa="1/2")
+    assert lazy_exponent(network) == degree + Fraction(1, 2)
+    measured = replace(network, inputs=((1, LinearForm.of(Fraction(-3, 5))),))
+    assert lazy_exponent(measured) == Fraction(3 * degree, 5) + Fraction(1, 2)
+
+
+def test_rows_are_the_answers_for_each_target():
+    network = network_of_flags("relu:1,relu:1,relu:1", "he1")
+    found = overview_of(network, 784)
+    for row in found.rows:
+        own = scaling_of(replace(network, degree=row.degree))
+        assert row.exponent == own.exponent
+        assert row.power == pytest.approx(784 ** float(own.exponent))
+        assert row.samples is None
+    assert "none is derived for 3 hidden layers" in " ".join(found.sentences())
+
+
+def test_samples_with_prefactors_are_those_of_the_sums(tmp_path):
+    found = answer(["linear 512", "relu", "linear 10"], 784, tmp_path)
+    rows = {row.degree: row for row in found.overview.rows}
+    assert rows[3].exponent is None  # one layer of ReLU makes no cubic
+    assert found.found[0].network.degree == 2
+    for degree in (1, 2):
+        sizes = {"d": 784, "N": 512}
+        sums = numbers_of(network_of_flags("relu:1", f"he{degree}"), sizes)
+        assert rows[degree].samples == pytest.approx(sums.winner.samples)
+    assert "not represented" in found.overview.table().to_text()
+
+
+def test_an_everyday_network_is_answered_without_a_target(tmp_path):
+    found = answer(MLP, 784, tmp_path)
+    assert found.found[0].network.degree == 3
+    text = " ".join(found.overview.sentences())
+    assert "times fewer samples) for He3" in text
+    assert [row.degree for row in found.overview.rows] == [1, 2, 3]
+    assert any("No target is named" in said for said in found.real.words(numbers=False))
+    assert json.dumps(found.to_dict(), allow_nan=False)
+
+
+def test_kappa_counts_where_no_prefactors_are_derived(tmp_path):
+    one = answer(MLP, 784, tmp_path, target="he3")
+    less = answer(MLP, 784, tmp_path, target="he3", sizes={"kappa": 0.1, "d": 784})
+    for name in ("power", "lazy_samples"):
+        here, there = (getattr(found.overview.rows[0], name) for found in (one, less))
+        assert there == pytest.approx(here / 10)
+
+
+def test_exponents_of_rounded_widths_are_rounded_everywhere(tmp_path):
+    # 500 of 784 and 61 of 784 have exponents that no simple fraction hits.
+    layers = ["linear 500", "erf", "linear 61", "erf", "linear 1"]
+    found = answer(layers, 784, tmp_path, target="he3")
+    assert found.is_rounded
+    for text in (found.found[0].closed_form, json.dumps(found.to_dict())):
+        for match in FRACTION.finditer(text):
+            assert int(match[1] or match[2]) <= 32, match[0]
+    assert "rounded" in " ".join(found.real.words(numbers=True))
+
+
+def test_exact_exponents_are_not_rounded():
+    found = scaling_of(network_of_flags("erf:293/408", "he3"))
+    assert found.to_dict()["point"] == {"n": "293/408"}
+    assert Fraction(found.to_dict()["exponent"]) == found.exponent
+
+
+def test_rounded_texts_have_the_value_of_the_exact_ones():
+    rng = np.random.default_rng(7)
+    for _ in range(300):
+        parts = [Fraction(int(a), int(b)) for a, b in rng.integers([[-99, 1]] * 3, [[99, 500]] * 3)]
+        form = LinearForm.of(parts[0], {"n1": parts[1], "m": parts[2]})
+        point = {"n1": Fraction(3, 2), "m": Fraction(1, 2)}
+        rounded = LinearForm.parse(about(str(form)))
+        assert abs(float(rounded(point)) - float(form(point))) <= 0.005 * (1 + 1.5 + 0.5) + 1e-12
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ("P ~ d^(293/408)", "P ~ d^0.72"),
+        ("d^(-1/280).", "O(1)."),
+        ("d^(1/2) and d^(-5/6)", "d^(1/2) and d^(-5/6)"),
+        ("d^(-13/14)", "d^(-0.93)"),
+        ("n = 13/14", "n = 0.93"),
+        ("1/2 of 3/4", "1/2 of 3/4"),
+        ("solvable-runs/17/report", "solvable-runs/17/report"),
+        ("(7*n1+7)/15", "(7*n1+7)/15"),
+        ("(408-293*n)/409", "1-0.72*n"),
+        ("d^((19*n2+13)/38)", "d^(n2/2+0.34)"),
+        ("N_1 = (N_2^19 d)^(1/38)", "N_1 = N_2^(1/2) d^0.03"),
+        ("N_1 = (N_2 / (N_3^17 d^5))^(1/34)", "N_1 = N_2^0.03 / (N_3^(1/2) d^0.15)"),
+        ("N_1 = (N_2 d)^(1/3)", "N_1 = (N_2 d)^(1/3)"),
+    ],
+)
+def test_what_rounding_writes(text, written):
+    assert about(text) == written
+    assert about_all({"a": [text, 3, None]}) == {"a": [written, 3, None]}
+
+
+@pytest.mark.parametrize(
+    ("layers", "target", "least", "most"),
+    [
+        ("erf:3/4", "he1", 1.0, 2.0),
+        ("erf:1,erf:1", "he1", 1.0, 2.0),
+        ("erf:1", "he3", 6.6, 11.0),
+        ("erf:5/4,erf:5/4", "he1", 1.0, 2.1),
+        ("tanh:1", "he3", 7.8, 12.95),
+        ("relu:5/4", "he1", 1.45, 2.25),
+        ("relu:1", "he2", 4.05, 5.2),
+    ],
+)
+def test_prefactors_are_as_the_page_has_them(layers, target, least, most):
+    network = network_of_flags(layers, target)
+    exponent = scaling_of(network).exponent
+    for d in (64, 784):
+        samples = numbers_of(network, {"d": d}).winner.samples
+        assert least <= samples / d ** float(exponent) <= most
