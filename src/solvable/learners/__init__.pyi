@@ -3,16 +3,16 @@ from solvable.fitting.baselines import RandomFeatureRidge as RandomFeatureRidge
 from solvable.models.boltzmann.learner import BoltzmannMachine as BoltzmannMachine
 from solvable.models.multi_index.learner import MultiIndexRegressor as MultiIndexRegressor
 from solvable.models.quadratic.network.learner import QuadraticNetRegressor as QuadraticNetRegressor
-from solvable.models.sequential.learner import (
+from solvable.models.sequential.estimator.learner import (
     LayerwiseSpectralRegressor as LayerwiseSpectralRegressor,
 )
-from solvable.models.sequential.power_iteration import (
+from solvable.models.sequential.estimator.power_iteration import (
     block_power_iteration as block_power_iteration,
 )
-from solvable.models.sequential.readout import SplineReadout as SplineReadout
-from solvable.models.sequential.second_layer import SecondLayer as SecondLayer
-from solvable.models.sequential.selection import Rejection as Rejection
-from solvable.models.sequential.spectral_layer import SpectralLayer as SpectralLayer
+from solvable.models.sequential.estimator.readout import SplineReadout as SplineReadout
+from solvable.models.sequential.estimator.second_layer import SecondLayer as SecondLayer
+from solvable.models.sequential.estimator.selection import Rejection as Rejection
+from solvable.models.sequential.estimator.spectral_layer import SpectralLayer as SpectralLayer
 from solvable.models.two_layer_posterior.learner import LangevinEnsemble as LangevinEnsemble
 from solvable.networks.backlofi import BackLoFiClassifier as BackLoFiClassifier
 from solvable.networks.backlofi import BackLoFiRegressor as BackLoFiRegressor

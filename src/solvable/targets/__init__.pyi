@@ -4,11 +4,11 @@ from solvable.models.lofi.target import CHANNELS as CHANNELS
 from solvable.models.lofi.target import GaussianChannel as GaussianChannel
 from solvable.models.lofi.target import label_weights as label_weights
 from solvable.models.multi_index.target import MultiIndexTarget as MultiIndexTarget
-from solvable.models.sequential.symmetric import degree_two_energy as degree_two_energy
-from solvable.models.sequential.symmetric import (
+from solvable.moment_spectrum.quadratic_forms import degree_two_energy as degree_two_energy
+from solvable.moment_spectrum.quadratic_forms import (
     quadratic_index_variance as quadratic_index_variance,
 )
-from solvable.models.sequential.symmetric import weighted_square as weighted_square
+from solvable.moment_spectrum.quadratic_forms import weighted_square as weighted_square
 from solvable.models.sequential.target import HierarchicalTarget as HierarchicalTarget
 from solvable.models.sequential.target import random_signs as random_signs
 from solvable.teachers.base import LatentTarget as LatentTarget

@@ -7,7 +7,7 @@ from solvable.arrays import random_stream
 from solvable.errors import InvalidParameter
 from solvable.models.compositional.latent_layers import inner_layer, transported
 from solvable.models.compositional.upper_layers import rotate_layer
-from solvable.models.sequential.latent_draws import LatentDraws, fit_last_layer
+from solvable.moment_spectrum.latent_draws import LatentDraws, fit_last_layer
 from solvable.operators import HermiteFeatures
 from solvable.targets import CompositionalTarget
 

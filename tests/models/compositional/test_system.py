@@ -155,7 +155,7 @@ def test_rotated_directions_are_orthonormal_and_span_the_true_ones(first_layer):
 
 
 def test_the_first_step_gets_the_samples_that_were_asked_for(monkeypatch):
-    from solvable.models.sequential import learner as layerwise
+    from solvable.models.sequential.estimator import learner as layerwise
 
     seen = []
     original = layerwise.fit_spectral_layer

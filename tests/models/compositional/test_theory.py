@@ -18,7 +18,7 @@ from solvable.models.compositional.theory import (
     recovery_exponent,
 )
 from solvable.models.compositional.upper_layers import make_target, rotate_layer, rotated_basis
-from solvable.models.sequential.sample_kernel import corrected_kernel, plain_kernel
+from solvable.moment_spectrum.sample_kernel import corrected_kernel, plain_kernel
 from solvable.operators import HermiteFeatures, MomentOperator, apply_label_map, leading_eigenpairs
 from solvable.targets import CompositionalTarget
 

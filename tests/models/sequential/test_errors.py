@@ -5,7 +5,7 @@ import pytest
 
 from solvable.arrays import random_stream
 from solvable.models.sequential.errors import Spectrum, drawn_errors
-from solvable.models.sequential.learner import LayerwiseSpectralRegressor
+from solvable.models.sequential.estimator.learner import LayerwiseSpectralRegressor
 from solvable.models.sequential.parameters import SequentialParameters
 from solvable.models.sequential.predict import _model_of
 from solvable.models.sequential.system import system

@@ -277,7 +277,7 @@ def test_nothing_of_the_size_of_d_is_allocated():
 
 
 def brute_force():
-    path = Path(__file__).parents[2] / "benchmarks" / "scale_grid.py"
+    path = Path(__file__).parents[3] / "benchmarks" / "scale_grid.py"
     spec = importlib.util.spec_from_file_location("scale_grid", path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)

@@ -10,9 +10,9 @@ from solvable.arrays import random_stream
 from solvable.models.compositional.parameters import CompositionalParameters
 from solvable.models.compositional.target import CompositionalTarget
 from solvable.models.compositional.upper_layers import rotated_basis, rotated_directions
-from solvable.models.sequential.cubic import check_cubic
-from solvable.models.sequential.cubic_forms import CubicForms, CubicSample, joined
-from solvable.models.sequential.cubic_population import coupling_directions
+from solvable.moment_spectrum.cubic import check_cubic
+from solvable.moment_spectrum.cubic_forms import CubicForms, CubicSample, joined
+from solvable.moment_spectrum.cubic_population import coupling_directions
 
 TEACHERS = 4
 """First layers over which a prediction is averaged, as the replicates of a study are."""

@@ -18,8 +18,8 @@ from solvable.arrays import random_stream
 from solvable.errors import InvalidParameter
 from solvable.models.compositional.parameters import CompositionalParameters
 from solvable.models.compositional.upper_layers import SharedUpperLayers
-from solvable.models.sequential.operator_noise import single_level, single_sizes
-from solvable.models.sequential.spike_law import SpikeLaw
+from solvable.moment_spectrum.operator_noise import single_level, single_sizes
+from solvable.moment_spectrum.spike_law import SpikeLaw
 from solvable.operators import HermiteFeatures, MomentOperator
 
 Operator = Callable[[np.ndarray], np.ndarray]

@@ -18,7 +18,7 @@ from solvable.models.compositional.upper_layers import (
     rotated_basis,
     rotated_directions,
 )
-from solvable.models.sequential.learner import LayerwiseSpectralRegressor
+from solvable.models.sequential.estimator.learner import LayerwiseSpectralRegressor
 
 MEMORY_BYTES = 1.5e9
 """Samples beyond this size are drawn again from their seed at each pass instead of being stored."""

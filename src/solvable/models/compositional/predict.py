@@ -33,20 +33,20 @@ from solvable.models.compositional.upper_layers import (
     rotated_basis,
     rotated_hidden,
 )
-from solvable.models.sequential.cubic import cubic_law, only_known
-from solvable.models.sequential.heights import controlled_mean, exact_heights
-from solvable.models.sequential.kernel_staircase import best_kernel_error, degree_dimension
-from solvable.models.sequential.latent_draws import (
+from solvable.moment_spectrum.cross_terms import wants_cross_terms
+from solvable.moment_spectrum.cubic import cubic_law, only_known
+from solvable.moment_spectrum.kernel_degrees import best_kernel_error, degree_dimension
+from solvable.moment_spectrum.latent_draws import (
     PAIRS,
     LatentDraws,
     fit_last_layer,
     random_features,
     sample_lean,
 )
-from solvable.models.sequential.operator_draws import drawn_background
-from solvable.models.sequential.sample_kernel import SampleKernel, corrected_kernel, plain_kernel
-from solvable.models.sequential.second_layer import wants_cross_terms
-from solvable.models.sequential.spike_law import (
+from solvable.moment_spectrum.operator_draws import drawn_background
+from solvable.moment_spectrum.sample_kernel import SampleKernel, corrected_kernel, plain_kernel
+from solvable.moment_spectrum.spike_heights import controlled_mean, exact_heights
+from solvable.moment_spectrum.spike_law import (
     FEW,
     MOST_DRAWN,
     SpikeLaw,

@@ -25,8 +25,8 @@ from solvable.models.compositional.upper_layers import (
     rotated_basis,
     rotated_directions,
 )
-from solvable.models.sequential.latent_draws import fit_last_layer
-from solvable.models.sequential.spike_law import SpikeLaw
+from solvable.moment_spectrum.latent_draws import fit_last_layer
+from solvable.moment_spectrum.spike_law import SpikeLaw
 from solvable.operators import apply_label_map
 from solvable.spectra.spikes import SpikePrediction
 

@@ -11,7 +11,7 @@ from solvable.models.compositional.upper_layers import (
     rotated_basis,
     rotated_directions,
 )
-from solvable.models.sequential.small_population import ROWS, index_population, small_population
+from solvable.moment_spectrum.small_population import ROWS, index_population, small_population
 from solvable.operators import apply_label_map, standardise
 from solvable.spectra.drawn_spikes import Population
 

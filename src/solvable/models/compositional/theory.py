@@ -13,9 +13,9 @@ import numpy as np
 
 from solvable.arrays import check_positive
 from solvable.errors import InvalidData, InvalidParameter
-from solvable.models.sequential.background import QuadraticBackground, quadratic_background
-from solvable.models.sequential.sample_kernel import SampleKernel
-from solvable.models.sequential.spike_law import DrawnPopulation, Population, SpikeLaw
+from solvable.moment_spectrum.degree_two_background import QuadraticBackground, quadratic_background
+from solvable.moment_spectrum.sample_kernel import SampleKernel
+from solvable.moment_spectrum.spike_law import DrawnPopulation, Population, SpikeLaw
 from solvable.spectra.spikes import Background, compress_sample
 
 

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from solvable.arrays import random_stream
-from solvable.models.sequential.latent_draws import LatentDraws, fit_last_layer, plug_in_error
-from solvable.models.sequential.operator_draws import OperatorSpikes
-from solvable.models.sequential.second_layer import wants_cross_terms
+from solvable.moment_spectrum.cross_terms import wants_cross_terms
+from solvable.moment_spectrum.latent_draws import LatentDraws, fit_last_layer, plug_in_error
+from solvable.moment_spectrum.operator_draws import OperatorSpikes
 from solvable.spectra.drawn_spikes import DrawnSpikes
 
 

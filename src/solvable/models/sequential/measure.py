@@ -12,7 +12,7 @@ from solvable.arrays import ArraySource, Source
 from solvable.fitting.baselines import kernel_errors
 from solvable.frame.points import Metrics
 from solvable.models.sequential.errors import fresh_rows
-from solvable.models.sequential.learner import LayerwiseSpectralRegressor
+from solvable.models.sequential.estimator.learner import LayerwiseSpectralRegressor
 from solvable.models.sequential.parameters import SequentialParameters
 from solvable.models.sequential.target import HierarchicalTarget, make_target
 from solvable.operators import MomentOperator, apply_label_map, standardise

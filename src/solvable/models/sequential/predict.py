@@ -10,22 +10,22 @@ import numpy as np
 
 from solvable.errors import InvalidParameter
 from solvable.frame.points import Metrics
-from solvable.models.sequential.background import QuadraticBackground
-from solvable.models.sequential.cubic import check_cubic, only_known
-from solvable.models.sequential.kernel_staircase import best_kernel_error
-from solvable.models.sequential.mixing import neighbour_mixing
-from solvable.models.sequential.moments import DRAWS, FiniteSizeMoments, finite_size_moments
-from solvable.models.sequential.operator_draws import OperatorDraws
 from solvable.models.sequential.parameters import SequentialParameters
-from solvable.models.sequential.rotated_draw import (
+from solvable.models.sequential.target import HierarchicalTarget, make_target
+from solvable.models.sequential.theory import predict_sequential
+from solvable.moment_spectrum.cubic import check_cubic, only_known
+from solvable.moment_spectrum.degree_two_background import QuadraticBackground
+from solvable.moment_spectrum.kernel_degrees import best_kernel_error
+from solvable.moment_spectrum.moments import DRAWS, FiniteSizeMoments, finite_size_moments
+from solvable.moment_spectrum.neighbour_mixing import neighbour_mixing
+from solvable.moment_spectrum.operator_draws import OperatorDraws
+from solvable.moment_spectrum.rotated_draw import (
     can_rotate,
     mean_degree_two_energy,
     mean_index_variance,
 )
-from solvable.models.sequential.small_population import small_populations
-from solvable.models.sequential.spike_law import FEW, DrawnPopulation
-from solvable.models.sequential.target import HierarchicalTarget, make_target
-from solvable.models.sequential.theory import predict_sequential
+from solvable.moment_spectrum.small_population import small_populations
+from solvable.moment_spectrum.spike_law import FEW, DrawnPopulation
 from solvable.spectra.density import SpectralDensity, weighted_density
 
 TARGETS = 32

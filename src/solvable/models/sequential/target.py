@@ -13,7 +13,7 @@ import numpy as np
 from solvable.arrays import check_integer, check_real, random_stream
 from solvable.errors import InvalidParameter, unknown_choice
 from solvable.models.sequential.parameters import SequentialParameters
-from solvable.models.sequential.symmetric import degree_two_energy, quadratic_index_variance
+from solvable.moment_spectrum.quadratic_forms import degree_two_energy, quadratic_index_variance
 from solvable.operators.features import HermiteFeatures
 from solvable.teachers.base import CHUNK_ROWS, LatentTarget, draw_normals
 from solvable.teachers.first_layer import FIRST_LAYERS, draw_directions, freeze

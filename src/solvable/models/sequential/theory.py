@@ -10,8 +10,6 @@ import numpy as np
 from solvable.arrays import check_positive
 from solvable.errors import DegenerateReadout, InvalidParameter, unknown_choice
 from solvable.hermite import gaussian_quadrature, hermite_polynomials
-from solvable.models.sequential.background import QuadraticBackground
-from solvable.models.sequential.draws import gaussian_draw
 from solvable.models.sequential.errors import (
     Spectrum,
     drawn_errors,
@@ -20,9 +18,11 @@ from solvable.models.sequential.errors import (
     mixed_layers,
     plug_in_layers,
 )
-from solvable.models.sequential.moments import FiniteSizeMoments, finite_size_moments
-from solvable.models.sequential.operator_draws import OperatorDraws, OperatorSpikes
-from solvable.models.sequential.spike_law import check_samples
+from solvable.moment_spectrum.degree_two_background import QuadraticBackground
+from solvable.moment_spectrum.draws import gaussian_draw
+from solvable.moment_spectrum.moments import FiniteSizeMoments, finite_size_moments
+from solvable.moment_spectrum.operator_draws import OperatorDraws, OperatorSpikes
+from solvable.moment_spectrum.spike_law import check_samples
 from solvable.spectra._edge_ensemble import MOST
 from solvable.spectra.spiked import spiked_overlap, spiked_positions, threshold_ratio
 

@@ -1,0 +1,219 @@
+"""A kernel learns a polynomial degree by degree, and within a degree nothing first: no features.
+
+A rotation-invariant kernel has one eigenvalue for all D_p ~ d^p / p! directions of degree p, and
+learns them together once n passes D_p. Kernel ridge is fitted to random polynomials of degree 3 and
+compared with its mean-field error and with the least error that any such kernel can have. Features
+of an input share its norm: at small d that matters more than their number.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from pydantic import Field
+
+from solvable.frame.agreement import Agreement, Cell
+from solvable.frame.curves import Axis
+from solvable.frame.panels import Panel, Trace
+from solvable.frame.points import Metrics
+from solvable.frame.system import Parameters, Preset, Reference, System
+from solvable.models.sequential.system import SEQUENTIAL
+from solvable.moment_spectrum.kernel_degrees import best_kernel_error, degree_dimension
+from solvable.moment_spectrum.kernel_ridge import ridge_on_degrees
+from solvable.operators import HermiteFeatures
+
+DEGREES = (1, 2, 3)
+
+
+class KernelParameters(Parameters):
+    """A random polynomial of Gaussian inputs, and the kernel ridge that learns it."""
+
+    dimension: int = Field(30, ge=5, le=60)
+    """Dimension d of the inputs."""
+    samples: int = Field(300, ge=5, le=5000)
+    """Number n of samples."""
+    linear: float = Field(0.4, ge=0.0, le=1.0)
+    """Energy of the target in degree 1; energies are scaled to sum 1."""
+    quadratic: float = Field(0.4, ge=0.0, le=1.0)
+    """Energy of the target in degree 2."""
+    cubic: float = Field(0.2, gt=0.0, le=1.0)
+    """Energy of the target in degree 3."""
+    noise: float = Field(0.0, ge=0.0, le=10.0)
+    """Variance of the label noise; that of the target is 1."""
+    hierarchy: float = Field(30.0, ge=1.0, le=1000.0)
+    """Eigenvalue of the kernel in one degree over that in the next."""
+    ridge: float = Field(1.0, ge=1e-3, le=1000.0)
+    """Penalty of the ridge over the variance of the kernel in degree 3."""
+
+
+def energies_of(parameters: KernelParameters) -> np.ndarray:
+    """Energy of the target in each degree."""
+    shares = np.array([parameters.linear, parameters.quadratic, parameters.cubic])
+    return np.asarray(shares / shares.sum())
+
+
+def sizes_of(parameters: KernelParameters) -> np.ndarray:
+    """Number of directions of each degree."""
+    return np.array([degree_dimension(parameters.dimension, degree) for degree in DEGREES], float)
+
+
+def eigenvalues_of(parameters: KernelParameters) -> np.ndarray:
+    """Eigenvalue of the kernel in each degree, that of degree 3 being 1."""
+    return np.asarray(parameters.hierarchy ** np.array([2.0, 1.0, 0.0]))
+
+
+def measure(parameters: KernelParameters, rng: np.random.Generator) -> Metrics:
+    """Fit one random polynomial and judge it on fresh inputs."""
+    d, n = parameters.dimension, parameters.samples
+    maps = [HermiteFeatures(degree, d) for degree in DEGREES]
+    weights = [rng.standard_normal((features.n_features, 1)) for features in maps]
+    energies = energies_of(parameters)
+    X, fresh = rng.standard_normal((n, d)), rng.standard_normal((2000, d))
+    parts, fresh_parts = (
+        [
+            np.sqrt(energy) * features.project(inputs, w / np.linalg.norm(w))[:, 0]
+            for features, w, energy in zip(maps, weights, energies, strict=True)
+        ]
+        for inputs in (X, fresh)
+    )
+    labels = np.sum(parts, axis=0) + np.sqrt(parameters.noise) * rng.standard_normal(n)
+    pairs = list(zip(eigenvalues_of(parameters), maps, strict=True))
+    gram = sum(value * features.kernel(X) for value, features in pairs)
+    penalty = parameters.ridge * sizes_of(parameters)[-1]
+    dual = np.linalg.solve(gram + penalty * np.eye(n), labels)
+    fitted = sum(value * features.kernel(fresh, X) for value, features in pairs) @ dual
+    # The share of each part that is learned: its coefficient in the fit.
+    learned = [
+        float(np.mean(fitted * part) / energy) if energy else None
+        for part, energy in zip(fresh_parts, energies, strict=True)
+    ]
+    error = float(np.mean((fitted - np.sum(fresh_parts, axis=0)) ** 2))
+    return {"error": error, "learned": learned}
+
+
+def predict(parameters: KernelParameters) -> Metrics:
+    """Mean-field error of kernel ridge, and the staircase below which no kernel comes."""
+    energies, sizes = energies_of(parameters), sizes_of(parameters)
+    found = ridge_on_degrees(
+        samples=parameters.samples,
+        dimension=parameters.dimension,
+        degrees=DEGREES,
+        energies=energies,
+        eigenvalues=eigenvalues_of(parameters),
+        penalty=parameters.ridge * sizes[-1],
+        noise=parameters.noise,
+    )
+    by_degree = dict(zip(DEGREES, map(float, energies), strict=True))
+    best = best_kernel_error(
+        samples=parameters.samples, dimension=parameters.dimension, energies=by_degree
+    )
+    return {
+        "error": found.error,
+        "learned": [
+            float(share) if energy else None
+            for share, energy in zip(found.learned, energies, strict=True)
+        ],
+        "best_error": float(best),
+        "amplification": found.amplification,
+        "steps": list(sizes),
+    }
+
+
+def chance(parameters: KernelParameters, prediction: Metrics) -> Metrics:
+    """Metrics of a fit that is zero."""
+    return {
+        "error": 1.0,
+        "learned": [0.0 if energy else None for energy in energies_of(parameters)],
+    }
+
+
+def degree_names(parameters: KernelParameters) -> list[str]:
+    """Names of the degrees."""
+    return [f"degree {degree}" for degree in DEGREES]
+
+
+def determined(cell: Cell) -> bool:
+    """Whether the fit is far from interpolating a degree: there, terms of order 1 / d grow."""
+    return cell.predicted("amplification") <= 3
+
+
+MORE_RIDGE = "needs a larger ridge or more samples, so that noise is amplified by 3 at most"
+REASON = "Features of one degree are not Gaussian given the norm: terms of order 1 / d."
+
+system = System(
+    name="kernel-staircase",
+    title="A kernel learns a polynomial degree by degree, and no features",
+    version="1",
+    parameters=KernelParameters,
+    measure=measure,
+    predict=predict,
+    chance=chance,
+    axis=Axis("samples", "samples n"),
+    claims=[
+        Agreement(
+            "error",
+            "The error of kernel ridge is that of mean-field theory.",
+            metric="error",
+            source="arXiv:2110.03922; norms derived",
+            within=0.04,
+            because=REASON,
+            relative=True,
+            where=determined,
+            missing=MORE_RIDGE,
+        ),
+        Agreement(
+            "learned",
+            "Each degree is learned when the samples pass the number of its directions.",
+            metric="learned",
+            source="arXiv:2110.03922",
+            within=0.05,
+            because=REASON,
+            where=lambda cell: cell.expected > 0.2 and determined(cell),
+            missing=MORE_RIDGE + ", and a degree of which a fifth is learned",
+            entry=degree_names,
+            power=0.15,
+        ),
+    ],
+    panels=[
+        Panel(
+            "error",
+            "Error of kernel ridge and of the best kernel",
+            "error over that of learning nothing",
+            [
+                Trace("error", "kernel ridge"),
+                Trace("best_error", "no kernel is better", measured=False, dashed=True),
+            ],
+            "Vertical lines: the number of directions of degrees 1, 2 and 3.",
+            markers={"steps": "degree"},
+        ),
+        Panel(
+            "learned",
+            "One degree after another",
+            "learned share of a degree",
+            [Trace("learned", names=degree_names)],
+            "All directions of one degree are learned together.",
+            markers={"steps": ""},
+        ),
+    ],
+    presets={
+        "quick": Preset(
+            "three degrees at d = 30; fifteen seconds",
+            {"samples": [10, 30, 80, 160, 320, 640, 1280]},
+            replicates=16,
+        )
+    },
+    references=[
+        Reference(
+            "simon2023eigenlearning",
+            "@article{simon2023eigenlearning,\n"
+            "  author  = {Simon, James B. and Dickens, Madeline and Karkada, Dhruva and"
+            " DeWeese, Michael R.},\n"
+            "  title   = {The Eigenlearning Framework: A Conservation Law Perspective on Kernel Ridge"
+            " Regression and Wide Neural Networks},\n"
+            "  journal = {Transactions on Machine Learning Research},\n"
+            "  note    = {arXiv:2110.03922},\n"
+            "  year    = {2023}\n"
+            "}",
+        ),
+        SEQUENTIAL,
+    ],
+)

@@ -1,0 +1,1 @@
+"""Layer-wise spectral regression: filters, selection, second layer, readout."""

@@ -1,0 +1,123 @@
+r"""The second layer: a quadratic function of latent features, fitted or read off the spectrum."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from solvable.errors import InvalidData
+from solvable.models.sequential.estimator.spectral_layer import SpectralLayer
+
+
+@dataclass(frozen=True)
+class SecondLayer:
+    r"""The index :math:`s(h) = b + a^\top h + h^\top Q h`, in the units of the labels.
+
+    Parameters
+    ----------
+    intercept : float
+        :math:`b`.
+    linear : ndarray of shape (k,)
+        :math:`a`, zero unless linear terms were asked for.
+    quadratic : ndarray of shape (k, k)
+        :math:`Q`, symmetric.
+    kind : str
+        How it was made: "least-squares", "in-sample", "shrinkage" or "constant".
+
+    Examples
+    --------
+    >>> layer = SecondLayer(1.0, np.zeros(2), np.diag([1.0, -1.0]), "least-squares")
+    >>> layer(np.array([[2.0, 1.0]]))
+    array([4.])
+    """
+
+    intercept: float
+    linear: np.ndarray
+    quadratic: np.ndarray
+    kind: str
+
+    def __call__(self, latent: np.ndarray) -> np.ndarray:
+        """Index of latent features, shape (n, k) to (n,)."""
+        forms = np.einsum("ni,ni->n", latent @ self.quadratic, latent)
+        return np.asarray(forms + latent @ self.linear + self.intercept)
+
+
+def constant_layer(mean: float) -> SecondLayer:
+    """The mean of the labels, for want of latent features."""
+    return SecondLayer(mean, np.zeros(0), np.zeros((0, 0)), "constant")
+
+
+def layer_from_spectrum(
+    layer: SpectralLayer,
+    kind: Literal["in-sample", "shrinkage"],
+    *,
+    mean: float,
+    scale: float,
+) -> SecondLayer:
+    """Second layer read off the eigenvalues, as they are or shrunk, without further data."""
+    # s(h) = y_mean + (sigma / 2) sum_i lambda_i (h_i^2 - 1), in the units of the labels if their map is
+    # the identity (2605.14567 eqs. 2.12, 2.13). In sample the moment (1/n) sum_mu T_mu (h h^T - I) is the
+    # diagonal of the eigenvalues; shrunk: lambda -> sign(lambda) sqrt((lambda^2 - 4 s^2)_+) (note 3.4).
+    values = layer.eigenvalues
+    if kind == "shrinkage":
+        moved = values - layer.noise_centre
+        values = np.sign(moved) * np.sqrt(np.maximum(moved**2 - 4 * layer.noise_scale**2, 0.0))
+    half = scale * values / 2
+    return SecondLayer(float(mean - half.sum()), np.zeros(values.size), np.diag(half), kind)
+
+
+def fit_least_squares(
+    chunks: Iterable[tuple[np.ndarray, np.ndarray]],
+    n_latent: int,
+    *,
+    cross_terms: bool,
+    linear_terms: bool,
+    regularisation: float,
+) -> SecondLayer:
+    """Ridge regression of labels on 1 and products of latent features, on fresh rows."""
+    rows_i, rows_j = np.triu_indices(n_latent) if cross_terms else (np.arange(n_latent),) * 2
+
+    def design(latent: np.ndarray) -> np.ndarray:
+        quadratic = latent[:, rows_i] * latent[:, rows_j]
+        return np.concatenate([quadratic, latent], axis=1) if linear_terms else quadratic
+
+    mean, moment, count = None, None, 0
+    for latent, labels in chunks:
+        table = np.concatenate([design(latent), labels[:, None]], axis=1)
+        # Moments about the mean so far (Chan's update), so that large offsets do not cancel.
+        here = table.mean(axis=0)
+        centred = table - here
+        if mean is None or moment is None:
+            mean, moment, count = here, centred.T @ centred, len(table)
+            continue
+        total = count + len(table)
+        step = here - mean
+        moment += centred.T @ centred + np.outer(step, step) * (count * len(table) / total)
+        mean = mean + step * (len(table) / total)
+        count = total
+    if mean is None or moment is None:
+        raise InvalidData("there are no held-back rows; at least one is needed.")
+    coefficients = _ridge(moment / count, regularisation)
+    k = rows_i.size
+    quadratic = np.zeros((n_latent, n_latent))
+    np.add.at(quadratic, (rows_i, rows_j), coefficients[:k] / 2)
+    np.add.at(quadratic, (rows_j, rows_i), coefficients[:k] / 2)
+    linear = coefficients[k:] if linear_terms else np.zeros(n_latent)
+    intercept = float(mean[-1] - mean[:-1] @ coefficients)
+    return SecondLayer(intercept, linear, quadratic, "least-squares")
+
+
+def _ridge(covariance: np.ndarray, regularisation: float) -> np.ndarray:
+    """Coefficients of the last variable on the others, whose columns are standardised first."""
+    scale = np.sqrt(np.diag(covariance)[:-1])
+    safe = np.where(scale > 0, scale, 1.0)
+    matrix = covariance[:-1, :-1] / np.outer(safe, safe)
+    target = covariance[:-1, -1] / safe
+    values, vectors = np.linalg.eigh(matrix)
+    # Directions that the rows do not determine get no weight, whatever the ridge.
+    determined = values > 1e-12 * max(float(values.max(initial=0.0)), 1e-300)
+    inverse = np.where(determined, 1 / np.where(determined, values + regularisation, 1.0), 0.0)
+    return np.asarray(vectors @ (inverse * (vectors.T @ target)) / safe)

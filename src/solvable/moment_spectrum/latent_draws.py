@@ -1,0 +1,255 @@
+"""Error of a quadratic second layer on learned features, from draws of a few numbers per sample."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from solvable.arrays import random_stream
+from solvable.moment_spectrum.cross_terms import count_columns, wants_cross_terms
+from solvable.moment_spectrum.draws import LatentSample
+
+PAIRS = 12
+"""Features up to which products of different ones are part of the fit; beyond, their cost alone."""
+
+LEADING = 48
+"""Features with a coefficient of their own; those beyond share two."""
+
+
+@dataclass(frozen=True)
+class LatentDraws:
+    """Draws of one target: labels, latent features, and features along random directions."""
+
+    labels: np.ndarray  # y, shape (m,)
+    signal: np.ndarray  # orthonormal latent features u_k, shape (m, p)
+    noise: np.ndarray  # zeta_k, shape (m, p)
+    lean: np.ndarray | None = None  # how much more zeta_k vary along the noise of found features
+    tails: dict[tuple[bytes, bool], float] = field(default_factory=dict, repr=False, compare=False)
+
+    def learned(self, squared_overlap: np.ndarray) -> np.ndarray:
+        """Learned features of a learner with these overlaps, up to a rotation; shape (m, p)."""
+        overlap = np.clip(squared_overlap, 0.0, 1.0)
+        # hat u_k = c_k u_k + sqrt(1 - c_k^2) zeta_k. What stands in the place of a feature that is not
+        # found is an eigenvector of all of the noise, which leans to no side.
+        rest = 1 - overlap
+        if self.lean is not None:
+            rest = rest * (1 + overlap * (self.lean - 1))
+        return np.asarray(np.sqrt(overlap) * self.signal + np.sqrt(rest) * self.noise)
+
+    def spanning(self, features: np.ndarray) -> np.ndarray:
+        """Features of the same span in which their squares say most."""
+        return features
+
+    def tail_error(self, found: np.ndarray, guess: np.ndarray, *, readout: bool) -> float:
+        """Error of a last layer on some of the features, known exactly, and infinitely many rows."""
+        # Sample sizes of a curve share few sets; beyond the leading features the guess counts too.
+        key = found.tobytes() + (guess.tobytes() if found.sum() > PAIRS else b""), readout
+        if key not in self.tails:
+            known = self.signal[:, found].astype(float)
+            fit = fit_last_layer(known, self.labels, readout=readout, guess=guess[found])
+            self.tails[key] = fit.normalised_mse
+        return self.tails[key]
+
+    def along(self, components: np.ndarray) -> np.ndarray:
+        """Learned features along directions of given components <feature, direction>, (p, k)."""
+        # hat h_k = sum_i U_ik u_i + what is left of its norm, of covariance 1 - U^T U
+        values, vectors = np.linalg.eigh(np.eye(components.shape[1]) - components.T @ components)
+        rest = (vectors * np.sqrt(np.clip(values, 0, 1))) @ vectors.T
+        return np.asarray(self.signal @ components + self.noise @ rest)
+
+
+def random_features(
+    squared_norm: np.ndarray,
+    signal: np.ndarray,
+    n_features: int,
+    rng: np.random.Generator,
+) -> np.ndarray:
+    """Features along random directions orthogonal to the latent ones, of the shape of the signal."""
+    # Given x, <Z, F> over random Z is Gaussian of variance |F_perp|^2 / (D - p): uncorrelated with
+    # the signal, not independent, as both share the norm of x. For one Z the joint law is the same
+    # but for O(1/d).
+    rest = max(n_features - signal.shape[1], 1)
+    outside = np.maximum(squared_norm - np.sum(signal**2, axis=1), 0.0)
+    return np.sqrt(outside / rest)[:, None] * rng.standard_normal(signal.shape)
+
+
+def sample_lean(
+    T: np.ndarray, signal: np.ndarray, images: np.ndarray, squared_input_norm: np.ndarray, d: int
+) -> np.ndarray:
+    """How much more than along a random direction features of degree 2 vary along the noise of each.
+
+    `images` are |M_i x|^2, (m, p); O(m p^2).
+    """
+    # That noise is made of samples, sum_mu T_mu h_mu F_mu, and these are large where M_i is. With
+    # w = T^2 h_i^2: <F, E[w F F^T] F> = E[w] |F|^2 + 2 tr(B F^2) + k [(x^T M_i x)^2 - 2 |M_i x|^2 + 1],
+    # B = E[w (x x^T - 1)] = b_0 + sum_j b_j M_j^2 and k = E[w (h_i^2 - 1 - 2 (|M_i x|^2 - 1))].
+    s, w = squared_input_norm, (T[:, None] * signal) ** 2
+    power = w.mean(axis=0)
+    trace = w.T @ (s - d) / s.size
+    # Traceless parts of M_j^2 are nearly orthogonal, of squared norm tr M_j^4 - 1/d
+    quartic = (2 * d**2 + 5 * d + 5) / ((d + 1) * (d * (d + 1) / 2 + 2))
+    b = (w.T @ (images - 1) / s.size - trace[:, None] / d) / (quartic - 1 / d)
+    uniform = (trace - b.sum(axis=1)) / d
+    form = s[:, None] * uniform + images @ b.T  # x^T B x
+    k = np.mean(w * (signal**2 - 1 - 2 * (images - 1)), axis=0)
+    squared_norm = (s**2 - 2 * s + d) / 2
+    added = (s[:, None] - 2) * form + trace + k * (2 * signal**2 - 2 * images + 1)
+    lean = np.maximum(1 + added / (power * squared_norm[:, None]), 0.1)
+    return np.asarray(lean / ((squared_norm @ lean) / squared_norm.sum()))
+
+
+def latent_draws(
+    sample: LatentSample, n_features: int, *, place: int, targets: int, T: np.ndarray | None = None
+) -> list[LatentDraws]:
+    """Draws of a target that the error is computed on: 80,000 of all, fewer of many features.
+
+    With mapped labels `T` the noise of each direction is that of samples of degree 2.
+    """
+    p = sample.latent.shape[1]
+    columns = p * (p + 1) // 2 if p <= PAIRS else p
+    wanted = int(np.clip(2e6 / columns, 4_000, 80_000))
+    # Enough of one target that its fit costs little.
+    used = min(targets, max(1, wanted // 4_000))
+    if place >= used:
+        return []
+    rows = sample.rows(slice(wanted // used))
+    rng = random_stream("sequential-recovery", "random directions", place)
+    lean = None
+    if T is not None and rows.corrected is not None:
+        # <A_i, K A_i> = h_i^2 - 1 - 2 (|M_i x|^2 - 1) and |F|^2 = (s^2 - 2 s + d) / 2
+        images = 1 + (rows.latent**2 - 1 - rows.corrected.diagonal) / 2
+        d = round((np.sqrt(8 * n_features + 1) - 1) / 2)
+        s = 1 + np.sqrt(np.maximum(2 * rows.squared_norm - d + 1, 0))
+        lean = sample_lean(T[: len(s)], rows.latent, images, s, d).astype(np.float32)
+    noise = random_features(rows.squared_norm, rows.latent, n_features, rng)
+    # Kept as long as the moments are, hence in half the memory.
+    signal, noise = rows.latent.astype(np.float32), noise.astype(np.float32)
+    return [LatentDraws(rows.labels.copy(), signal, noise, lean)]
+
+
+@dataclass(frozen=True)
+class LastLayer:
+    """Least squares of the label on the products of a representation."""
+
+    matrix: np.ndarray  # hat B, symmetric, in hat y = a + h^T hat B h
+    normalised_mse: float  # residual over the variance of the label, after a readout of the index
+
+
+def fit_last_layer(
+    features: np.ndarray,
+    labels: np.ndarray,
+    *,
+    readout: bool = True,
+    rows: int | None = None,
+    guess: np.ndarray | None = None,
+) -> LastLayer:
+    """Last quadratic layer of a learner with so many fresh rows (None: infinitely many).
+
+    ``guess`` is what its diagonal is proportional to for features beyond the leading ones.
+    """
+    # Gaussian features, identity readout: diag(b_k c_k^2), and the error 1 - sum_k lambda_k^2 c_k^4.
+    count, p = features.shape
+    table, spread = _products(features, rows, np.ones(p) if guess is None else guess)
+    table -= table.mean(axis=0)
+    centred = labels - labels.mean()
+    solution, leverage = _least_squares(table, centred)
+    index = table @ solution
+    # Leave-one-out index y - r / (1 - l): the fit of all rows but this one.
+    left_out = centred - (centred - index) / np.maximum(1 - leverage, 1e-3)
+    inside, outside = _errors(index, left_out, centred, readout)
+    # The error is linear in 1/rows: inside at -1/m, outside at 1/m.
+    error, penalty = (inside + outside) / 2, (outside - inside) / 2
+    if rows is not None:
+        cross = wants_cross_terms("auto", p, rows, linear_terms=False)
+        columns = count_columns(p, cross_terms=cross, linear_terms=False)
+        share = columns / max(table.shape[1], 1) / max(rows - columns - 1, 1)
+        error += penalty * count * share
+    return LastLayer(_matrix(spread @ solution, p), float(error / np.mean(centred**2)))
+
+
+def plug_in_error(index: np.ndarray, labels: np.ndarray, *, readout: bool) -> float:
+    """Normalised error of an index that was not fitted: as it is, or after a readout."""
+    centred, moved = labels - labels.mean(), index - index.mean()
+    error = _errors(moved, None, centred, readout)[0] if readout else None
+    return float(
+        (np.mean((centred - index) ** 2) if error is None else error) / np.mean(centred**2)
+    )
+
+
+def _products(
+    features: np.ndarray, rows: int | None, guess: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Columns of the fit, (m, k), and what each adds to the entries of the matrix."""
+    p = features.shape[1]
+    cross = rows is None or wants_cross_terms("auto", p, rows, linear_terms=False)
+    if cross and p <= PAIRS:
+        first, second = np.triu_indices(p)
+        columns = np.ascontiguousarray(features.T)
+        return (columns[first] * columns[second]).T, np.eye(first.size)
+    # Products of different features cost rows but gain nothing: E[y h_i h_j] = O(1/D).
+    order = np.argsort(-np.abs(guess), kind="stable")
+    leading, rest = order[:LEADING], order[LEADING:]
+    spread = np.zeros((p, leading.size + 2 * (rest.size > 0)))
+    spread[leading, np.arange(leading.size)] = 1
+    if rest.size:
+        spread[rest, -2:] = np.column_stack([guess[rest], np.ones(rest.size)])
+    return features**2 @ spread, spread
+
+
+def _matrix(coefficients: np.ndarray, p: int) -> np.ndarray:
+    """Symmetric matrix of a quadratic form, from coefficients of all products or of squares."""
+    if coefficients.size == p:
+        return np.diag(coefficients)
+    matrix = np.zeros((p, p))
+    matrix[np.triu_indices(p)] = coefficients / 2
+    return matrix + matrix.T
+
+
+def _least_squares(table: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Coefficients, and the leverage of each row."""
+    gram = table.T @ table
+    size = np.sqrt(np.diag(gram))
+    scale = np.where(size > 0, size, 1.0)
+    values, vectors = np.linalg.eigh(gram / scale / scale[:, None])
+    kept = values > 1e-10 * values.max(initial=1e-300)
+    whiten = vectors[:, kept] / np.sqrt(values[kept]) / scale[:, None]
+    white = whiten.T @ table.T
+    return whiten @ (whiten.T @ (table.T @ target)), np.einsum("km,km->m", white, white)
+
+
+def _errors(
+    index: np.ndarray, left_out: np.ndarray | None, labels: np.ndarray, readout: bool
+) -> tuple[float, float]:
+    """Mean squared error of an index and of another one (if given), by the readout of the first."""
+    if readout:
+        places = np.arange(index.size)
+        knots = np.unique(np.interp(_QUANTILES * places[-1], places, np.sort(index)))
+        if knots.size > 2:
+            index, heights = _piecewise_linear(index, labels, knots)
+            left_out = None if left_out is None else np.interp(left_out, knots, heights)
+    inside = float(np.mean((labels - index) ** 2))
+    return inside, inside if left_out is None else float(np.mean((labels - left_out) ** 2))
+
+
+_QUANTILES = np.concatenate([[0, 0.002, 0.01], np.linspace(0.03, 0.97, 32), [0.99, 0.998, 1]])
+
+
+def _piecewise_linear(
+    index: np.ndarray, labels: np.ndarray, knots: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Piecewise linear function closest to the labels, and its heights at the knots."""
+    cell = np.clip(np.searchsorted(knots, index, side="right") - 1, 0, knots.size - 2)
+    right = (index - knots[cell]) / np.diff(knots)[cell]
+    left = 1 - right
+    size = knots.size
+
+    def total(places: np.ndarray, values: np.ndarray) -> np.ndarray:
+        return np.bincount(places, weights=values, minlength=size)
+
+    # Tridiagonal normal equations of the hat functions.
+    gram = np.diag(total(cell, left**2) + total(cell + 1, right**2))
+    beside = np.diag(total(cell, left * right)[:-1], 1)
+    target = total(cell, left * labels) + total(cell + 1, right * labels)
+    heights = np.linalg.lstsq(gram + beside + beside.T, target, rcond=1e-12)[0]
+    return left * heights[cell] + right * heights[cell + 1], heights

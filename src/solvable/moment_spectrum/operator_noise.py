@@ -1,0 +1,174 @@
+"""Noise of samples in operators of degree 2: some samples one by one, a Gaussian tensor for the rest."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from solvable.arrays import random_stream
+from solvable.moment_spectrum.operator_population import Mean, Member, Population
+from solvable.moment_spectrum.population_fit import fit_population
+from solvable.moment_spectrum.rotated_draw import rotated_form, rotated_numbers
+from solvable.moment_spectrum.sample_kernel import SampleKernel, corrected_kernel, plain_kernel
+from solvable.moment_spectrum.target_protocol import MomentTarget
+from solvable.operators import LabelMap, apply_label_map
+
+SINGLE = 8
+"""Samples per direction that are drawn one by one, at most."""
+
+WORK = 4e9
+"""Operations on them, which limit their number in many directions."""
+
+MOST = 200_000
+"""Samples at most of which moments are taken."""
+
+
+@dataclass(frozen=True)
+class SampleNoise:
+    r"""Noise of samples of a target in operators of drawn first layers.
+
+    The noise has the second and the third cumulant of :math:`\frac1n\sum_\mu T_\mu K_\mu`. The third
+    one makes a bulk skewed: with features of one sign, large labels are positive and go with large
+    inputs. A sample of label T is drawn on its own with probability :math:`\min(1,|T|/\tau)^3`, and
+    then has the size :math:`\max(|T|,\tau)`: that keeps the third cumulant of all samples, and
+    leaves :math:`T^2(1-|T|/\max(|T|,\tau))` of the second one to a Gaussian tensor.
+    """
+
+    target: MomentTarget
+    targets: tuple[MomentTarget, ...]  # that the mean of the single samples is fitted to
+    label_map: LabelMap
+    population: Population
+    known: dict[tuple[float, float], Mean] = field(default_factory=dict, repr=False, compare=False)
+
+    def drawn(
+        self, member: Member, mean: Mean, n_samples: float, rng: np.random.Generator
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """An operator as so many samples see it, and the contraction that it holds."""
+        population, d = self.population, self.population.size
+        n = n_samples * population.scale**2
+        # Streams of their own: the numbers along a curve are the same whatever n is.
+        roots, chances, inputs = rng.spawn(3)
+        # Where not every sample is there to be drawn, those that are stand for several.
+        several = 2.0 ** max(np.ceil(np.log2(n / MOST)), 0)
+        x = inputs.standard_normal((max(int(n / several), 64), d))
+        forms = np.stack([np.einsum("nd,nd->n", x @ M, x) for M in member.matrices], axis=1)
+        latent = (forms - np.trace(member.matrices, axis1=1, axis2=2)) / np.sqrt(2)
+        labels = np.asarray(self.target.label(member.form.index(latent)))
+        T = apply_label_map(labels, self.label_map)
+        # Each level has a mean of its own to be fitted: few levels, which all draws share.
+        D = population.space.norm.size
+        tau = single_level(np.abs(T), n, min(SINGLE * D, WORK / D**2), steps=2)
+        size = single_sizes(np.abs(T), tau, several)
+        chance = several * (np.abs(T) / size) ** 3
+        single = np.flatnonzero(chances.random(len(T)) < chance)
+        weights, X = np.sign(T[single]) * size[single] / n, x[single]
+        # T K / n = T (f f^T - 1 - {x x^T - 1, .}) / n, f = (x x^T - 1) / sqrt(2), less its mean
+        f = population.space.squares(X.astype(np.float32))
+        contracted = (X.T * weights) @ X - weights.sum() * np.eye(d)
+        C, B = population.operator(
+            member,
+            [mean, replace(self._mean(tau, several), factor=-1.0)],
+            None if population.plain else -contracted,
+        )
+        C += (f.T * (weights / 2).astype(np.float32)) @ f
+        C[np.diag_indices(len(C))] -= weights.sum()
+        B = B + contracted if population.plain else B
+        # T^2 - chance / several size^2 = T^2 (1 - |T| / size) is left
+        power = T**2 * (1 - np.abs(T) / size)
+        if tau:
+            some = slice(min(len(T), 20_000))  # for what the kernels of the rest are like
+            kernel = self._kernel(member, x[some], latent[some])
+            added, moved = self._rest(member, kernel, power[some] / n, roots)
+            C, B = C + added, B + moved
+        return C, B
+
+    def _kernel(self, member: Member, x: np.ndarray, latent: np.ndarray) -> SampleKernel:
+        """Numbers of the kernels of given samples."""
+        d, M, squared = self.population.size, member.matrices, np.sum(x**2, axis=1)
+        if self.population.plain:
+            squared_norm = (squared**2 - 2 * squared + d) / 2
+            n_features = self.population.space.norm.size
+            return plain_kernel(latent=latent, squared_norm=squared_norm, n_features=n_features)
+        return corrected_kernel(
+            latent=latent,
+            squared_input_norm=squared,
+            squared_images=np.stack([np.sum((x @ one) ** 2, axis=1) for one in M], axis=1),
+            traces=np.trace(M, axis1=1, axis2=2),
+            dimension=d,
+        )
+
+    def _rest(
+        self, member: Member, kernel: SampleKernel, power: np.ndarray, rng: np.random.Generator
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Gaussian noise of samples of given powers, and the contraction that it holds."""
+        space, Q, d = self.population.space, member.directions, self.population.size
+        D, p = Q.shape
+        first, second = rng.standard_normal((D, D)), rng.standard_normal((d, d))
+        # The part of degree four is symmetric in all four indices. For a standard normal x its squared
+        # norm is 6 C(d + 3, 4), that of x x^T - 1 is d (d + 1).
+        noise = space.symmetrised((first + first.T) / np.sqrt(2)) * np.sqrt(3 * power.mean())
+        contraction = np.zeros((d, d))
+        if self.population.plain:
+            contraction = np.sqrt(power.mean() / 2) * (second + second.T)
+            ends = np.stack([contraction, np.eye(d)]), np.stack([np.eye(d), contraction])
+            noise += space.operator(np.tensordot(*ends, axes=(0, 0)))
+        # E[T^2 |P K P|^2] on the complement P of the features, where large labels go with large inputs
+        images = noise @ Q
+        drawn = np.sum(noise**2) - 2 * np.sum(images**2) + np.sum((Q.T @ images) ** 2)
+        wanted = power @ kernel.rest**2 / power.size * (D - p) ** 2
+        scale = np.sqrt(wanted / drawn)
+        noise *= scale
+        # E[T^2 |P K A_i|^2] towards a feature, which large labels share
+        couplings = power @ kernel.outer / power.size * (D - p)
+        grown = Q * (np.sqrt(couplings * (D - p) / wanted) - 1)
+        noise += grown @ (Q.T @ noise)
+        noise += (noise @ Q) @ grown.T
+        return noise, scale * contraction
+
+    def _mean(self, tau: float, several: float) -> Mean:
+        """Rates and heights of the labels of single samples, T (|T| / size)^2."""
+        if (tau, several) not in self.known:
+
+            def single(labels: np.ndarray) -> np.ndarray:
+                T = apply_label_map(labels, self.label_map)
+                # chance times size, with the sign of T: (|T| / size)^3 size
+                return T * (np.abs(T) / single_sizes(np.abs(T), tau, several)) ** 2
+
+            means = np.mean([form.strengths for form in self.population.forms], axis=0)
+            draws = int(np.clip(4e6 / means.size / len(self.targets), 5_000, 100_000))
+            heights = []
+            for target in self.targets:
+                rng = random_stream("sequential-recovery", "largest labels", target.seed)
+                form = rotated_form(target)
+                latent, _, kernel = rotated_numbers(draws, target, rng)
+                T = single(np.asarray(target.label(form.index(latent))))
+                diagonal = latent**2 - 1 if self.population.plain else kernel.diagonal
+                heights.append((T - T.mean()) @ diagonal / draws * means / form.strengths)
+            rates = fit_population(self.targets, single)
+            self.known[tau, several] = Mean(rates, np.mean(heights, axis=0))
+        return self.known[tau, several]
+
+
+def single_level(sizes: np.ndarray, n: float, budget: float, steps: float | None = None) -> float:
+    """Size tau from which on samples are drawn one by one; 0 where the budget covers all n of them.
+
+    With `steps` it is a power of 2^(1/steps).
+    """
+    from scipy.optimize import brentq
+
+    if n <= budget:
+        return 0.0
+
+    def excess(exponent: float) -> float:
+        count = n * np.mean(np.minimum(1, sizes / 2.0**exponent) ** 3)
+        return float(np.log(count / budget))
+
+    largest = float(np.log2(sizes.max()))
+    exponent = brentq(excess, largest - 40, largest + 20, xtol=1e-3)
+    return float(2.0 ** (exponent if steps is None else np.ceil(steps * exponent) / steps))
+
+
+def single_sizes(sizes: np.ndarray, tau: float, several: float) -> np.ndarray:
+    """Size that a sample has when it is drawn, with chance `several` (size / it)^3, at most one."""
+    return np.asarray(np.maximum(sizes * several ** (1 / 3), tau if tau else 1e-300))

@@ -1,0 +1,70 @@
+"""Target whose moments are computed: a readout of a weighted sum of orthonormal or random features."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+
+from solvable.operators import HermiteFeatures
+
+
+class MomentTarget(Protocol):
+    """Hidden features of Hermite degree 1 to 3, weighted and summed, and a readout of the sum."""
+
+    @property
+    def dimension(self) -> int:
+        """Dimension d of the inputs."""
+
+    @property
+    def degree(self) -> int:
+        """Degree q of the features."""
+
+    @property
+    def features(self) -> int:
+        """Number p of hidden features."""
+
+    @property
+    def inputs(self) -> str:
+        """Either "hermite" or "gaussian" features."""
+
+    @property
+    def readout(self) -> Any:
+        """Name or function of the readout."""
+
+    @property
+    def first_layer(self) -> str:
+        """Either "orthonormal" or "random" directions."""
+
+    @property
+    def seed(self) -> int:
+        """Seed of the first layer and of the draws."""
+
+    @property
+    def n_features_total(self) -> int:
+        """Number D of features of this degree."""
+
+    @property
+    def feature_map(self) -> HermiteFeatures:
+        """Hermite features of the inputs."""
+
+    @property
+    def weights(self) -> np.ndarray:
+        """Weights of the features, shape (p,)."""
+
+    @property
+    def directions(self) -> np.ndarray:
+        """Directions of the features, shape (D, p)."""
+
+    @property
+    def index_variance(self) -> float:
+        """Variance of the weighted sum of features."""
+
+    def symmetric_matrices(self) -> np.ndarray:
+        """Return directions of degree 2 as matrices, shape (p, d, d)."""
+
+    def label(self, index: np.ndarray) -> np.ndarray:
+        """Return labels of the weighted sums."""
+
+    def sample(self, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        """Draw inputs and labels."""
