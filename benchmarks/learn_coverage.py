@@ -30,8 +30,8 @@ from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, load_
 
 from solvable.data import load
 from solvable.learn import Request, learn
-from solvable.learn.applied import apply_model
 from solvable.learn.plan import Plan
+from solvable.learn.prediction import apply_model
 from solvable.networks.files import save_model
 
 BUNDLED = {

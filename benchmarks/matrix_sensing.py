@@ -19,7 +19,7 @@ from solvable.message_passing import message_passing
 from solvable.message_passing.loop import Start
 from solvable.message_passing.matrix_channels import GaussianIndices
 from solvable.message_passing.signal_evolution import signal_evolution
-from solvable.message_passing.signals import SymmetricSignal, signal_denoiser
+from solvable.message_passing.signal_laws import SymmetricSignal, signal_denoiser
 from solvable.operators.sensors import TokenSensors
 from solvable.spectra import marchenko_pastur
 

@@ -223,6 +223,6 @@ def test_without_pandas_the_message_says_what_to_install(probe, monkeypatch):
             raise ModuleNotFoundError("No module named 'pandas'")
         return real(name, *more)
 
-    monkeypatch.setattr("solvable.plots.shown.import_module", missing)
+    monkeypatch.setattr("solvable.plots.displayed.import_module", missing)
     with pytest.raises(InvalidParameter, match=r"needs pandas.*pip install pandas"):
         found.to_dataframe()

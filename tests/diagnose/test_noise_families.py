@@ -8,7 +8,7 @@ from scipy.signal import lfilter
 
 from solvable.arrays import random_stream
 from solvable.diagnose import diagnose_matrix
-from solvable.diagnose.controls import confirmed
+from solvable.diagnose.chance_outliers import confirmed
 
 SHAPES = ((60, 60), (60, 240), (120, 80), (200, 200), (100, 400), (400, 300))
 

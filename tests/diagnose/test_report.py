@@ -30,7 +30,7 @@ from solvable.diagnose.diagnosis import (
 )
 from solvable.diagnose.figures import TRIMMED, spectrum_figure
 from solvable.diagnose.report import example_spectra, matrix_cards, render_diagnose_report
-from solvable.diagnose.svg import small_picture, ticks
+from solvable.pages.small_pictures import small_picture, ticks
 from solvable.plots.matplotlib_backend import draw_matplotlib
 from solvable.plots.recording_backend import record
 from solvable.study.html import is_report

@@ -11,7 +11,7 @@ from scipy.optimize import minimize, nnls
 from solvable.arrays import random_stream
 from solvable.forecast.families import RANKS, ROUNDING_FEATURES, Cascade, PowerLaw
 from solvable.forecast.fitting import Grid, adapted_grid, fit, projected, whitener
-from solvable.spectra.spiked import spiked_overlap
+from solvable.spectra.near_semicircle import spiked_overlap
 from solvable.theory import normalised_mse_sum, weight_scale
 
 SIZES = np.geomspace(50, 6400, 8)

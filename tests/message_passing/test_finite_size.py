@@ -14,7 +14,7 @@ from solvable.message_passing.finite_size import (
 from solvable.message_passing.loop import Start, settle
 from solvable.message_passing.matrix_channels import GaussianIndices
 from solvable.message_passing.signal_evolution import signal_evolution
-from solvable.message_passing.signals import SymmetricSignal, signal_denoiser
+from solvable.message_passing.signal_laws import SymmetricSignal, signal_denoiser
 from solvable.operators.sensors import TokenSensors, index_variances
 from solvable.spectra import discrete, marchenko_pastur
 from solvable.spectra.denoiser import denoising_error

@@ -6,7 +6,7 @@ import pytest
 from solvable.message_passing.loop import Start, settle
 from solvable.message_passing.matrix_channels import GaussianIndices
 from solvable.message_passing.signal_evolution import signal_evolution
-from solvable.message_passing.signals import SymmetricSignal, signal_denoiser
+from solvable.message_passing.signal_laws import SymmetricSignal, signal_denoiser
 from solvable.operators.sensors import TokenSensors, goe_sensors
 from solvable.spectra import marchenko_pastur
 

@@ -6,7 +6,7 @@ import pytest
 from solvable.errors import InvalidParameter
 from solvable.message_passing.matrix_channels import GaussianIndices
 from solvable.message_passing.signal_evolution import signal_evolution
-from solvable.message_passing.signals import SymmetricSignal
+from solvable.message_passing.signal_laws import SymmetricSignal
 from solvable.spectra import discrete, marchenko_pastur
 
 

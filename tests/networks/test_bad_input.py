@@ -117,7 +117,7 @@ def test_widths_that_cannot_fit_are_refused_before_anything_is_made(blocks):
 
 
 def test_kernels_that_cannot_fit_are_refused(monkeypatch):
-    from solvable.networks import memory as lofi_memory
+    from solvable.networks import in_memory_fit as lofi_memory
 
     monkeypatch.setattr(lofi_memory, "available_bytes", lambda: 1e5)
     X, y = sample(100)

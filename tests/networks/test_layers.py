@@ -19,7 +19,7 @@ from solvable.networks.layers import (
     Standardise,
     Whiten,
 )
-from solvable.networks.parts import LAYERS, layer_from_parts, layer_parts
+from solvable.networks.stored_layers import LAYERS, layer_from_parts, layer_parts
 from solvable.operators import RandomLift
 
 RNG = np.random.default_rng(0)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from solvable.learners import Block, NeuralLoFiClassifier
-from solvable.networks import memory
+from solvable.networks import in_memory_fit as memory
 from solvable.networks.blocks import LabelCode
 from solvable.networks.significance import (
     FIRST_RATIO,

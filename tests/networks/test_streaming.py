@@ -22,8 +22,8 @@ from solvable.learners import (
     NeuralLoFiRegressor,
     NeuralLoFiTransformer,
 )
+from solvable.networks.stream_sums import FilterSums, Survey, classes_from_arrays, classes_to_arrays
 from solvable.networks.streaming import CHECKPOINT_FORMAT
-from solvable.networks.sums import FilterSums, Survey, classes_from_arrays, classes_to_arrays
 from solvable.operators import LabelMoments
 
 BLOCKS = [

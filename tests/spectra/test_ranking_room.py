@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy.sparse.linalg import ArpackError
 
-from solvable.spectra import drawn_spikes
-from solvable.spectra.drawn_spikes import draw_spikes
-from solvable.spectra.spikes import WeightedSample, both_sides, predict_spikes
+from solvable.spectra import sampled_spikes as drawn_spikes
+from solvable.spectra.sampled_spikes import draw_spikes
+from solvable.spectra.structured_spikes import WeightedSample, both_sides, predict_spikes
 
 WEIGHTS, CHANCES = np.array([2.0, -0.5]), np.array([0.2, 0.8])
 D, N, THETA = 240, 2_400, -0.46

@@ -35,7 +35,7 @@ def predict(model: Path, data: str, /, *, output: Path | None = None, json: Flag
 
     from solvable.cli.terminal import note, write, write_json
     from solvable.errors import InvalidParameter, quoted
-    from solvable.learn.applied import apply_model, error_sentence
+    from solvable.learn.prediction import apply_model, error_sentence
     from solvable.learn.tables import columns_as_csv
     from solvable.paths import printable
     from solvable.plots.files import write_atomically

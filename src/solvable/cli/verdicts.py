@@ -19,7 +19,7 @@ from solvable.frame.points import has_raised
 from solvable.frame.power import PowerRow
 from solvable.frame.system import refusals
 from solvable.plots.tables import console_for, verdict_cell
-from solvable.study.anew import difference, predict_anew
+from solvable.study.renewed_predictions import difference, predict_anew
 from solvable.study.results import StudyResult, load
 from solvable.study.tables import power_table, verdict_summary, verdict_table
 

@@ -7,9 +7,9 @@ from functools import lru_cache
 
 import numpy as np
 
-from solvable.diagnose.goodness import largest_gap
 from solvable.diagnose.noise import NoiseLaw
 from solvable.errors import InvalidData
+from solvable.fitting.goodness import largest_gap
 from solvable.spectra.edges import tracy_widom_quantile
 
 IMPOSSIBLE = 1e15  # minus log-likelihood outside the support: finite, as the minimiser interpolates

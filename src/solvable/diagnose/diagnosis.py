@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from solvable.diagnose.bulk_fit import BulkFit
-from solvable.diagnose.tail import TailFit
-from solvable.plots.shown import Shown
+from solvable.fitting.power_tail import TailFit
+from solvable.plots.displayed import Shown
 
 NOT_FITTED = "not fitted"
 

@@ -21,7 +21,7 @@ from solvable.diagnose.diagnosis import (
     MatrixDiagnosis,
     Rival,
 )
-from solvable.diagnose.findings import (
+from solvable.diagnose.law_summary import (
     curve_of,
     decay_below_threshold,
     errors_and_advice,
@@ -29,9 +29,9 @@ from solvable.diagnose.findings import (
     features_of,
 )
 from solvable.diagnose.phase_likelihood import PhaseLaw, phase_laws
-from solvable.diagnose.rivals import goodness_of, rivals_of, tail_of
 from solvable.diagnose.roles import role_of
 from solvable.diagnose.spectrum import Spectrum, in_unit, read_spectrum
+from solvable.diagnose.tail_alternatives import goodness_of, rivals_of, tail_of
 from solvable.errors import InvalidData
 
 

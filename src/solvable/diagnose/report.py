@@ -18,12 +18,12 @@ from solvable.diagnose.cut_words import SNIPPET
 from solvable.diagnose.diagnosis import Curve, Diagnosed, Estimate, Feature, MatrixDiagnosis
 from solvable.diagnose.figures import spectrum_figure
 from solvable.diagnose.noise import RectangularNoise
-from solvable.diagnose.svg import small_picture
 from solvable.errors import InvalidData
+from solvable.pages.environment import GENERATOR, page_environment
+from solvable.pages.result_directory import RESULT, ResultDirectory
+from solvable.pages.small_pictures import small_picture
 from solvable.paths import printable, whole_directory
 from solvable.plots.files import write_atomically
-from solvable.study.html import GENERATOR, page_environment
-from solvable.study.result_directory import RESULT, ResultDirectory
 
 if TYPE_CHECKING:
     from markupsafe import Markup

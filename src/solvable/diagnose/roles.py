@@ -10,8 +10,8 @@ from typing import Literal
 
 import numpy as np
 
+from solvable.data.weights import StoredArray
 from solvable.diagnose.attention.pairs import BY_HEAD, FUSED, INPUTS_FIRST, Heads
-from solvable.diagnose.weights import StoredArray
 
 Role = Literal["", "embedding", "fused"]
 

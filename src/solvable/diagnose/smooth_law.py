@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from solvable.diagnose.goodness import largest_gap
 from solvable.errors import InvalidData
+from solvable.fitting.goodness import largest_gap
 
 
 @dataclass(frozen=True)

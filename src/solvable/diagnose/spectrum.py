@@ -8,7 +8,7 @@ import numpy as np
 
 from solvable.diagnose.bulk_fit import MINIMUM_COUNT, BulkFit, fit_bulk, fit_symmetric
 from solvable.diagnose.bulk_law import WholeBulk
-from solvable.diagnose.controls import confirmed
+from solvable.diagnose.chance_outliers import confirmed
 from solvable.diagnose.decomposition import Vectors, eigenvectors, singular_values
 from solvable.diagnose.noise import RectangularNoise, SymmetricNoise
 from solvable.diagnose.phase_likelihood import COLLAPSED

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from solvable.diagnose.bulk_fit import SymmetricFit
-from solvable.diagnose.goodness import largest_gap
 from solvable.diagnose.noise import Spikes, SymmetricNoise
 from solvable.errors import InvalidData
+from solvable.fitting.goodness import largest_gap
 
 MINIMUM_STRENGTHS = 8  # for a decay: of fewer its 95 % interval would span a factor of five
 

@@ -12,7 +12,7 @@ from typing import Protocol
 
 import numpy as np
 
-from solvable.spectra.spiked import critical_profile
+from solvable.spectra.near_semicircle import critical_profile
 
 # D in the rounding of a threshold, whose width is D^(-1/3) = 0.14 of the threshold itself.
 ROUNDING_FEATURES = 400

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-from solvable.plots.shown import Shown
+from solvable.plots.displayed import Shown
 
 ModelName = Literal["power law", "cascade"]
 

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from solvable.learn.attribution import Attribution, first_coordinates, matched
+from solvable.learn.held_out_signal import Unseen, lost_without, signal_on_unseen
 from solvable.learn.results import ColumnShare, Direction, LayerFound, SignalOfClass
-from solvable.learn.unseen import Unseen, lost_without, signal_on_unseen
 from solvable.networks.filters import FilterReport
 from solvable.networks.significance import FIRST_RATIO, SIGNIFICANT_RATIO
 

@@ -14,9 +14,9 @@ from solvable.learn.html import render_learn_report
 from solvable.learn.results import Learned
 from solvable.learn.tables import columns_as_csv, shares_as_csv
 from solvable.networks.files import save_model
+from solvable.pages.result_directory import RESULT, ResultDirectory
 from solvable.paths import whole_directory
 from solvable.plots.files import write_atomically, write_figures
-from solvable.study.result_directory import RESULT, ResultDirectory
 
 REPORT = "report.html"
 MODEL = "model.safetensors"

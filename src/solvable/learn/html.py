@@ -12,9 +12,9 @@ from typing import Any
 from solvable.learn import words
 from solvable.learn.figures import CAPTION, draw_pictures, learn_figures
 from solvable.learn.results import Learned
+from solvable.pages.environment import GENERATOR, drawings, page_environment, picture
 from solvable.plots.files import check_names, write_atomically
 from solvable.plots.recording_backend import record
-from solvable.study.html import GENERATOR, drawings, page_environment, picture
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from solvable.errors import SolvableError
 from solvable.learn.attribution import Attribution, attribute
 from solvable.learn.competitors import LEARNED, methods
 from solvable.learn.design import Design
-from solvable.learn.unseen import Unseen, unseen_signal
+from solvable.learn.held_out_signal import Unseen, unseen_signal
 
 Progress: TypeAlias = Callable[[int, int, float | None], None]
 """Called with tasks done, tasks in all, and seconds left or None."""

@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from solvable.plots.shown import Shown
+from solvable.plots.displayed import Shown
 
 Verdict: TypeAlias = Literal["better", "worse", "no difference"]
 """How a method compares with the learned features, as far as these data can show."""

@@ -21,7 +21,7 @@ import numpy as np
 from solvable.arrays import check_positive
 from solvable.errors import InvalidParameter
 from solvable.message_passing.channels import AdditiveChannel, additive_output
-from solvable.message_passing.line import line_nodes
+from solvable.message_passing.line_posterior import line_nodes
 from solvable.message_passing.moments import ConditionalMoments
 from solvable.message_passing.outputs import REACH, GaussianOutput
 from solvable.message_passing.preimages import atoms, invert, preimage_nodes

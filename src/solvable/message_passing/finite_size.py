@@ -19,7 +19,7 @@ import numpy as np
 
 from solvable.message_passing.matrix_channels import MatrixChannel
 from solvable.message_passing.signal_evolution import signal_evolution
-from solvable.message_passing.signals import SymmetricSignal
+from solvable.message_passing.signal_laws import SymmetricSignal
 from solvable.operators.sensors import index_pairs
 from solvable.spectra._panels import PANEL_NODES
 from solvable.spectra.excess_mass import excess_mass

@@ -7,7 +7,8 @@ from collections.abc import Callable
 import numpy as np
 
 from solvable.errors import InvalidData
-from solvable.message_passing.line import LinePosterior
+from solvable.message_passing.grid_posterior import SpacePosterior
+from solvable.message_passing.line_posterior import LinePosterior
 from solvable.message_passing.outputs import (
     GaussianOutput,
     Message,
@@ -16,7 +17,6 @@ from solvable.message_passing.outputs import (
     output_message,
 )
 from solvable.message_passing.preimages import PreimagePosterior
-from solvable.message_passing.space import SpacePosterior
 
 Outputs = Callable[[np.ndarray, np.ndarray], Posterior]
 """Posterior of each sample from cavity means (n, p) and their variance (p, p)."""

@@ -16,7 +16,7 @@ import numpy as np
 
 from solvable.errors import InvalidParameter, NotConverged
 from solvable.message_passing.matrix_channels import MatrixChannel
-from solvable.message_passing.signals import Signal
+from solvable.message_passing.signal_laws import Signal
 
 LEAST_NOISE = 1e-9
 """Effective noise, over the variance of the signal, from which on a signal counts as recovered."""
@@ -80,7 +80,7 @@ def signal_evolution(
     Examples
     --------
     >>> from solvable.message_passing.matrix_channels import GaussianIndices
-    >>> from solvable.message_passing.signals import SymmetricSignal
+    >>> from solvable.message_passing.signal_laws import SymmetricSignal
     >>> from solvable.spectra import marchenko_pastur
     >>> sensing = GaussianIndices(np.array([2.0]), np.array([0.25]))
     >>> found = signal_evolution(SymmetricSignal(marchenko_pastur(0.5)), sensing, 0.1895984)

@@ -44,7 +44,12 @@ from solvable.moment_spectrum.spike_law import SpikeLaw
 from solvable.operators import HermiteFeatures, MomentOperator
 from solvable.operators.base import MomentStatistics, statistics_of
 from solvable.spectra.span_mass import Ranking, span_overlaps
-from solvable.spectra.spikes import Background, SpikePrediction, WeightedSample, predict_spikes
+from solvable.spectra.structured_spikes import (
+    Background,
+    SpikePrediction,
+    WeightedSample,
+    predict_spikes,
+)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from solvable.arrays import random_stream
-from solvable.spectra.spikes import Background
+from solvable.spectra.structured_spikes import Background
 
 LARGEST = 22
 """Dimension at which the operator is diagonalised; larger ones are scaled down to it."""

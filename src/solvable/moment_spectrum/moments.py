@@ -32,7 +32,7 @@ from solvable.moment_spectrum.spike_heights import controlled_mean, exact_height
 from solvable.moment_spectrum.spike_law import SpikeLaw, ranking_room
 from solvable.moment_spectrum.target_protocol import MomentTarget
 from solvable.operators import Correction, LabelMap, apply_label_map
-from solvable.spectra.spikes import WeightedSample, compress_sample
+from solvable.spectra.structured_spikes import WeightedSample, compress_sample
 
 BATCHES = 32
 """Batches of one draw whose spread gives the standard errors, themselves known to 13 %."""

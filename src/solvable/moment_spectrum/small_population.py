@@ -17,7 +17,7 @@ from solvable.operators import (
     apply_label_map,
     standardise,
 )
-from solvable.spectra.drawn_spikes import Population
+from solvable.spectra.sampled_spikes import Population
 
 ROWS = 60_000
 """Draws behind the mean operator of each target: a thousand per direction."""

@@ -10,10 +10,10 @@ import numpy as np
 
 from solvable.errors import InvalidParameter
 from solvable.spectra._edge_ensemble import MOST
-from solvable.spectra.drawn_spikes import DrawnSpikes, draw_spikes, few_spikes
-from solvable.spectra.drawn_spikes import Population as Mean
+from solvable.spectra.sampled_spikes import DrawnSpikes, draw_spikes, few_spikes
+from solvable.spectra.sampled_spikes import Population as Mean
 from solvable.spectra.span_mass import Ranking, span_overlaps
-from solvable.spectra.spikes import (
+from solvable.spectra.structured_spikes import (
     Background,
     SpikePrediction,
     WeightedSample,

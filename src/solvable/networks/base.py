@@ -20,13 +20,13 @@ from solvable.fitting.ridge import Regularisation, RidgeFit
 from solvable.fitting.shrinkage import oracle_shrinkage, shrunk
 from solvable.networks.blocks import Block, LabelCode, Reduce, Width, check_blocks
 from solvable.networks.filters import FilterReport, FilterSettings, FilterSolver, MultiClass
-from solvable.networks.layers import Network, Standardise, Whiten
-from solvable.networks.memory import (
+from solvable.networks.in_memory_fit import (
     FitSettings,
     NetworkFit,
     check_images,
     fit_in_memory,
 )
+from solvable.networks.layers import Network, Standardise, Whiten
 from solvable.networks.permutation import DRAWS
 from solvable.networks.significance import FIRST_RATIO
 

@@ -20,7 +20,7 @@ from solvable.networks.lofi import (
     NeuralLoFiRegressor,
     NeuralLoFiTransformer,
 )
-from solvable.networks.parts import network_from_parts, network_parts
+from solvable.networks.stored_layers import network_from_parts, network_parts
 
 FORMAT = "solvable-lofi-2"
 """Name and version of the format that is written."""

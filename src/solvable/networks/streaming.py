@@ -17,9 +17,9 @@ from solvable.fitting.described_arrays import read_described, under, write_descr
 from solvable.fitting.inputs import validate_data
 from solvable.networks.base import NeuralLoFiBase, labels_are_real
 from solvable.networks.blocks import LabelCode
-from solvable.networks.parts import network_from_parts, network_parts
-from solvable.networks.passes import LabelKind, PassByPass, Stage
-from solvable.networks.sums import classes_from_arrays, classes_to_arrays
+from solvable.networks.stored_layers import network_from_parts, network_parts
+from solvable.networks.stream_sums import classes_from_arrays, classes_to_arrays
+from solvable.networks.streamed_fit import LabelKind, PassByPass, Stage
 from solvable.operators.feature_map import floating
 
 Progress = Callable[[str, int, int], None]

@@ -10,6 +10,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from solvable.pages.environment import GENERATOR, drawings, page_environment, picture
+from solvable.pages.result_directory import RESULT, ResultDirectory
 from solvable.plots.figure import Figure
 from solvable.plots.files import draw_all, write_atomically, write_figures
 from solvable.plots.recording_backend import record
@@ -22,8 +24,6 @@ from solvable.scale.figures import line_figure, mark, phase_figure
 from solvable.scale.phases.diagram import Cell, PhaseDiagram, PhaseLine
 from solvable.scale.phases.polygons import Point, centroid, sides, turn
 from solvable.scale.prefactors import words as number_words
-from solvable.study.html import GENERATOR, drawings, page_environment, picture
-from solvable.study.result_directory import RESULT, ResultDirectory
 
 REPORT = "report.html"
 

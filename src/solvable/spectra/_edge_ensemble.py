@@ -8,7 +8,7 @@ from functools import lru_cache
 import numpy as np
 
 from solvable.arrays import random_stream
-from solvable.spectra._side import EdgeArrow
+from solvable.spectra._spectrum_end import EdgeArrow
 
 DRAWS = 128
 """Random spectra over which overlaps are averaged: to .02 where they fluctuate most."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from solvable.errors import InvalidData, InvalidParameter
-from solvable.spectra.spikes import WeightedSample, compress_sample
+from solvable.spectra.structured_spikes import WeightedSample, compress_sample
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import numpy as np
 
 from solvable.arrays import check_positive
 from solvable.errors import InvalidParameter, NotConverged
-from solvable.spectra._side import Side, Spikes
+from solvable.spectra._spectrum_end import Side, Spikes
 from solvable.spectra.edge_levels import edge_levels
 from solvable.spectra.edges import upper_edge
 from solvable.spectra.label_law import LabelLaw

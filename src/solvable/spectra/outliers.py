@@ -8,7 +8,7 @@ import numpy as np
 
 from solvable.arrays import check_positive
 from solvable.errors import InvalidData
-from solvable.spectra.spikes import SpikePrediction, compress_sample, predict_spikes
+from solvable.spectra.structured_spikes import SpikePrediction, compress_sample, predict_spikes
 
 
 def resolvent_outliers(

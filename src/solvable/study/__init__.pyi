@@ -1,4 +1,3 @@
-from solvable.study.anew import predict_anew as predict_anew
 from solvable.study.content import ParameterRow as ParameterRow
 from solvable.study.content import ReportContent as ReportContent
 from solvable.study.content import parameter_rows as parameter_rows
@@ -9,6 +8,7 @@ from solvable.study.html import is_report as is_report
 from solvable.study.html import render_report as render_report
 from solvable.study.parameters import validate_parameters as validate_parameters
 from solvable.study.predictions import Predictions as Predictions
+from solvable.study.renewed_predictions import predict_anew as predict_anew
 from solvable.study.results import Failure as Failure
 from solvable.study.results import StudyResult as StudyResult
 from solvable.study.results import load as load

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import re
-from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from solvable.paths import printable
-from solvable.plots.figure import Figure
-from solvable.plots.files import Pictures, check_names, draw_all, pictures, write_atomically
-from solvable.plots.plotly_backend import draw_plotly
+from solvable.pages.environment import GENERATOR, drawings, page_environment, picture_address
+from solvable.plots.files import Pictures, check_names, draw_all, write_atomically
 from solvable.plots.recording_backend import record
 from solvable.study.content import ReportContent
 from solvable.study.tables import (
@@ -23,12 +19,6 @@ from solvable.study.tables import (
     verdict_rows,
     verdict_summary,
 )
-
-if TYPE_CHECKING:
-    from jinja2 import Environment
-
-GENERATOR = "solvable report"
-"""What the ``generator`` of a report begins with; :func:`is_report` looks for it."""
 
 
 def is_report(path: str | Path) -> bool:
@@ -104,26 +94,6 @@ def render_report(
     return path
 
 
-def page_environment(package: str) -> Environment:
-    """Templates of ``package`` first, then those of ``solvable.study``; everything is escaped."""
-    from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
-
-    packages = dict.fromkeys((package, "solvable.study"))
-    return Environment(
-        loader=ChoiceLoader([PackageLoader(name) for name in packages]),
-        autoescape=True,
-        undefined=StrictUndefined,
-        finalize=_shown,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-
-
-def _shown(value: Any) -> Any:
-    """Texts of the user without control characters; markup of ours as it is."""
-    return printable(value) if type(value) is str else value
-
-
 def _html(content: ReportContent, drawn: Sequence[Pictures]) -> str:
     from plotly.offline import get_plotlyjs
 
@@ -141,7 +111,7 @@ def _html(content: ReportContent, drawn: Sequence[Pictures]) -> str:
         raised=[row for row in verdicts if row.status == "error"],
         metrics=metric_tables(content.points),
         long_metrics=long_metrics(content.points),
-        pictures=[_address(made) for made in drawn],
+        pictures=[picture_address(made) for made in drawn],
         notes=[
             [call["text"] for call in record(figure).named("note")] for figure in content.figures
         ],
@@ -159,23 +129,3 @@ def _paragraphs(text: str) -> list[str]:
 
 def _setting(parameters: Mapping[str, Any]) -> str:
     return ", ".join(f"{name} = {format_value(value)}" for name, value in parameters.items())
-
-
-def drawings(figures: Sequence[Figure]) -> str:
-    """Plotly's traces and layouts as JSON that can stand inside a script element."""
-    drawn: list[Any] = [
-        json.loads(draw_plotly(figure, texts=False).to_json()) for figure in figures
-    ]
-    text = json.dumps(drawn, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
-    for character in "<>&":
-        text = text.replace(character, f"\\u{ord(character):04x}")
-    return text
-
-
-def picture(figure: Figure) -> str:
-    """Address of a picture of the figure that holds the picture itself."""
-    return _address(pictures(figure))
-
-
-def _address(made: Pictures) -> str:
-    return f"data:image/svg+xml;base64,{b64encode(made.inline).decode()}"

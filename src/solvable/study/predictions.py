@@ -19,8 +19,8 @@ from solvable.frame.points import (
 )
 from solvable.frame.system import System
 from solvable.paths import error_line
+from solvable.plots.displayed import Shown
 from solvable.plots.numbers import format_number
-from solvable.plots.shown import Shown
 from solvable.plots.tables import Column, Table
 from solvable.study.execute import plain_metrics
 from solvable.study.grid import Study, axis_values

@@ -19,8 +19,8 @@ from solvable.frame.power import PowerRow
 from solvable.frame.system import System
 from solvable.frame.theory_lines import FEWEST_SECONDS
 from solvable.plots.csv_text import csv_text
+from solvable.plots.displayed import Shown
 from solvable.plots.figure import Figure
-from solvable.plots.shown import Shown
 from solvable.plots.tables import Column, Table
 from solvable.study.database import reported
 from solvable.study.snapshot import Snapshot, read, read_arrays

@@ -213,7 +213,7 @@ def test_bad_data():
 
 def test_what_does_not_fit_into_memory_is_refused(monkeypatch):
     X, y = problem(n=60)
-    monkeypatch.setattr("solvable.models.multi_index.scaling.available_bytes", lambda: 1_000.0)
+    monkeypatch.setattr("solvable.models.multi_index.whitening.available_bytes", lambda: 1_000.0)
     with pytest.raises(MemoryLimitExceeded, match="whiten='scale'"):
         MultiIndexRegressor().fit(X, y)
     monkeypatch.setattr("solvable.models.multi_index.readout.available_bytes", lambda: 1_000.0)

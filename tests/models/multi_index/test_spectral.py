@@ -16,12 +16,12 @@ from solvable.models.multi_index.preprocessing import (
     optimal_weights,
     scalar_directions,
 )
-from solvable.models.multi_index.scaling import Scaling, fit_scaling
 from solvable.models.multi_index.spectral import (
     InputMoment,
     permuted_edges,
     spectral_directions,
 )
+from solvable.models.multi_index.whitening import Scaling, fit_scaling
 from solvable.operators import apply_label_map
 from solvable.spectra.label_law import LabelLaw
 from solvable.spectra.label_weighted import label_weighted_spectrum

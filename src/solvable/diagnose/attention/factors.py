@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from solvable.arrays import random_stream
-from solvable.diagnose.controls import CONTROLS, cosines, flipped, top_quantile
+from solvable.diagnose.chance_outliers import CONTROLS, cosines, flipped, top_quantile
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from solvable.arrays import check_integer
+from solvable.data.weights import StoredArray, iter_weights
 from solvable.diagnose.attention.law import diagnose_head
 from solvable.diagnose.attention.pairs import (
     AttentionPair,
@@ -19,7 +20,6 @@ from solvable.diagnose.attention.pairs import (
 )
 from solvable.diagnose.diagnosis import NOT_FITTED, HeadDiagnosis
 from solvable.diagnose.matrix import blas
-from solvable.diagnose.weights import StoredArray, iter_weights
 from solvable.errors import InvalidData, MemoryLimitExceeded
 
 

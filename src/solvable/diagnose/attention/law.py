@@ -31,7 +31,7 @@ from solvable.diagnose.diagnosis import (
     Feature,
     HeadDiagnosis,
 )
-from solvable.diagnose.findings import features_of
+from solvable.diagnose.law_summary import features_of
 from solvable.diagnose.noise import NoiseLaw, RectangularNoise, SymmetricNoise
 from solvable.errors import InvalidData
 

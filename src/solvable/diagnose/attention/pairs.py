@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from solvable.diagnose.weights import StoredArray, stored_metadata
+from solvable.data.weights import StoredArray, stored_metadata
 from solvable.errors import InvalidData, InvalidParameter
 
 # Names of a query and of the key beside it, as whole words of the name of an array.

@@ -54,8 +54,8 @@ from solvable.moment_spectrum.spike_law import (
     ranking_room,
 )
 from solvable.operators import apply_label_map, standardise
-from solvable.spectra.drawn_spikes import DrawnSpikes
-from solvable.spectra.spikes import SpikePrediction
+from solvable.spectra.sampled_spikes import DrawnSpikes
+from solvable.spectra.structured_spikes import SpikePrediction
 
 
 @dataclass(frozen=True)

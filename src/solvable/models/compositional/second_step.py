@@ -28,7 +28,7 @@ from solvable.models.compositional.upper_layers import (
 from solvable.moment_spectrum.latent_draws import fit_last_layer
 from solvable.moment_spectrum.spike_law import SpikeLaw
 from solvable.operators import apply_label_map
-from solvable.spectra.spikes import SpikePrediction
+from solvable.spectra.structured_spikes import SpikePrediction
 
 TEACHERS, BLOCKS = 4, 4
 """First layers over which the second step is averaged, and sets of fresh rows for each."""

@@ -13,7 +13,7 @@ from solvable.models.compositional.upper_layers import (
 )
 from solvable.moment_spectrum.small_population import ROWS, index_population, small_population
 from solvable.operators import apply_label_map, standardise
-from solvable.spectra.drawn_spikes import Population
+from solvable.spectra.sampled_spikes import Population
 
 LAYERS = 16
 """First layers whose operators stand for those of all replicates."""

@@ -16,7 +16,7 @@ from solvable.errors import InvalidData, InvalidParameter
 from solvable.moment_spectrum.degree_two_background import QuadraticBackground, quadratic_background
 from solvable.moment_spectrum.sample_kernel import SampleKernel
 from solvable.moment_spectrum.spike_law import DrawnPopulation, Population, SpikeLaw
-from solvable.spectra.spikes import Background, compress_sample
+from solvable.spectra.structured_spikes import Background, compress_sample
 
 
 def first_layer_law(

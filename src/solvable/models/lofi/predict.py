@@ -20,12 +20,7 @@ from solvable.models.lofi.parameters import NeuralLoFiParameters
 from solvable.models.lofi.subspace_channel import SubspaceChannel
 from solvable.models.lofi.target import make_target
 from solvable.models.lofi.theory import with_other_vectors
-from solvable.spectra import (
-    LabelLaw,
-    direction_profile,
-    emergence_ratio,
-    label_weighted_spectrum,
-)
+from solvable.spectra import LabelLaw, direction_profile, emergence_ratio, label_weighted_spectrum
 
 
 @lru_cache(maxsize=64)

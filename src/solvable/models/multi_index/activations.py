@@ -26,8 +26,8 @@ from solvable.models.multi_index.exponents import (
     large_noise_ratio,
 )
 from solvable.models.multi_index.target import power_law_channel
+from solvable.plots.displayed import Shown
 from solvable.plots.numbers import format_number
-from solvable.plots.shown import Shown
 
 MOST_DIRECTIONS = 512
 """Directions of a sum for which thresholds are computed."""

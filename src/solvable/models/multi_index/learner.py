@@ -21,7 +21,6 @@ from solvable.errors import InvalidParameter, NoFeatureFound, unknown_choice
 from solvable.fitting.inputs import seed_from, validated_fit_input, validated_input
 from solvable.fitting.ridge import Regularisation
 from solvable.models.multi_index.readout import Readout, ReadoutName, fit_readout
-from solvable.models.multi_index.scaling import Scaling, Whiten, fit_scaling
 from solvable.models.multi_index.spectral import (
     MARGIN,
     InputMoment,
@@ -29,6 +28,7 @@ from solvable.models.multi_index.spectral import (
     default_permutations,
     spectral_directions,
 )
+from solvable.models.multi_index.whitening import Scaling, Whiten, fit_scaling
 from solvable.operators import LabelMap, apply_label_map
 from solvable.operators.feature_map import floating
 

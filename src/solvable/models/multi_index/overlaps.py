@@ -9,14 +9,14 @@ import numpy as np
 from solvable.errors import InvalidParameter
 from solvable.message_passing.moments import ConditionalMoments
 from solvable.operators.labels import LabelMap, map_of_law
-from solvable.spectra.drawn_spikes import draw_spikes
 from solvable.spectra.label_law import LabelLaw
 from solvable.spectra.label_weighted import (
     LabelWeightedSpectrum,
     label_weighted_spectrum,
     signed_parameters,
 )
-from solvable.spectra.spikes import WeightedSample, predict_spikes
+from solvable.spectra.sampled_spikes import draw_spikes
+from solvable.spectra.structured_spikes import WeightedSample, predict_spikes
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from solvable.arrays import Array, Source, random_stream
-from solvable.models.multi_index.scaling import Scaling
+from solvable.models.multi_index.whitening import Scaling
 from solvable.operators import (
     Eigenpairs,
     HermiteFeatures,

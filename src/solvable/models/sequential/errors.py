@@ -12,7 +12,7 @@ from solvable.arrays import random_stream
 from solvable.moment_spectrum.cross_terms import wants_cross_terms
 from solvable.moment_spectrum.latent_draws import LatentDraws, fit_last_layer, plug_in_error
 from solvable.moment_spectrum.operator_draws import OperatorSpikes
-from solvable.spectra.drawn_spikes import DrawnSpikes
+from solvable.spectra.sampled_spikes import DrawnSpikes
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from solvable.moment_spectrum.moments import FiniteSizeMoments, finite_size_mome
 from solvable.moment_spectrum.operator_draws import OperatorDraws, OperatorSpikes
 from solvable.moment_spectrum.spike_law import check_samples
 from solvable.spectra._edge_ensemble import MOST
-from solvable.spectra.spiked import spiked_overlap, spiked_positions, threshold_ratio
+from solvable.spectra.near_semicircle import spiked_overlap, spiked_positions, threshold_ratio
 
 Method = Literal["auto", "closed form", "resolvent"]
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from solvable.arrays import random_stream
 from solvable.data import Dataset, LabelledSource, Target, from_arrays
-from solvable.diagnose.tail import MINIMUM_TAIL, TailFit, fit_tail
 from solvable.errors import InvalidData
+from solvable.fitting.power_tail import MINIMUM_TAIL, TailFit, fit_tail
 from solvable.fitting.ridge import ReadoutMoments, kernel_ridge
 from solvable.scale.networks_of_data.input_summary import FeatureStrength, InputSpectrum
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from solvable.diagnose.tail import TailFit
 from solvable.errors import InvalidData, InvalidParameter
+from solvable.fitting.power_tail import TailFit
 from solvable.scale.exponents.linear_forms import about
 from solvable.scale.networks_of_data.layer_description import near_fraction
 

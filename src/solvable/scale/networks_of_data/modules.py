@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from solvable.diagnose.weights import iter_weights
+from solvable.data.weights import iter_weights
 from solvable.documents import read_document
 from solvable.errors import InvalidData, InvalidParameter, unknown_choice
 from solvable.paths import check_path

@@ -9,7 +9,7 @@ from solvable.arrays import random_stream
 from solvable.message_passing.attention_channels import HardmaxAttention, SoftmaxAttention
 from solvable.message_passing.matrix_channels import GaussianIndices
 from solvable.message_passing.signal_evolution import signal_evolution
-from solvable.message_passing.signals import SymmetricSignal
+from solvable.message_passing.signal_laws import SymmetricSignal
 from solvable.models.attention.indexed.measure import measure
 from solvable.models.attention.indexed.parameters import IndexedParameters
 from solvable.models.attention.indexed.theory import bayes_test_error, recovery_ratio

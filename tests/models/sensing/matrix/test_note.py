@@ -4,15 +4,10 @@ import numpy as np
 import pytest
 
 from solvable.arrays import random_stream
-from solvable.message_passing.signals import SymmetricSignal
+from solvable.message_passing.signal_laws import SymmetricSignal
 from solvable.models.sensing.matrix.parameters import MatrixSensingParameters
 from solvable.models.sensing.matrix.system import system
-from solvable.spectra import (
-    SpectralLaw,
-    denoising_error,
-    empirical_denoised,
-    marchenko_pastur,
-)
+from solvable.spectra import SpectralLaw, denoising_error, empirical_denoised, marchenko_pastur
 
 
 def drawn(d, rho, t, rng):

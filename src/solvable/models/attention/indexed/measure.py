@@ -9,7 +9,7 @@ from solvable.frame.points import Metrics
 from solvable.message_passing.attention_channels import HardmaxAttention, SoftmaxAttention
 from solvable.message_passing.loop import MessagePassingResult, Start, settle
 from solvable.message_passing.outputs import Messages
-from solvable.message_passing.signals import signal_denoiser
+from solvable.message_passing.signal_laws import signal_denoiser
 from solvable.models.attention.indexed.parameters import IndexedParameters
 from solvable.operators.sensors import TokenSensors
 

@@ -14,7 +14,7 @@ from solvable.message_passing.attention_channels import (
     SoftmaxAttention,
 )
 from solvable.message_passing.matrix_channels import GaussianIndices
-from solvable.message_passing.signals import SymmetricSignal
+from solvable.message_passing.signal_laws import SymmetricSignal
 from solvable.operators.sensors import index_variances
 from solvable.spectra.product_measure import marchenko_pastur
 

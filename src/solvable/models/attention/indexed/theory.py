@@ -6,7 +6,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from solvable.message_passing.signals import SymmetricSignal
+from solvable.message_passing.signal_laws import SymmetricSignal
 from solvable.models.attention.indexed.parameters import Activation, IndexedParameters
 from solvable.spectra.free_convolution import SpectralLaw
 

@@ -11,7 +11,6 @@ from solvable.errors import InvalidParameter
 from solvable.frame.points import NO_PREDICTION, Metrics, listed
 from solvable.message_passing.channels import MOST_CROSS, AdditiveChannel
 from solvable.message_passing.moments import ConditionalMoments
-from solvable.models.multi_index.effective import Fit, deflated, one_shot_risk
 from solvable.models.multi_index.hierarchical.parameters import (
     NEURONS,
     PENALTY,
@@ -22,6 +21,7 @@ from solvable.models.multi_index.overlaps import (
     mapped_labels,
     predict_spectral,
 )
+from solvable.models.multi_index.reduced_learner import Fit, deflated, one_shot_risk
 from solvable.operators.labels import label_function
 from solvable.spectra.label_emergence import emergence_ratio
 

@@ -9,7 +9,7 @@ import numpy as np
 from solvable.errors import InvalidParameter
 from solvable.message_passing.matrix_channels import GaussianIndices
 from solvable.message_passing.signal_evolution import signal_evolution
-from solvable.message_passing.signals import SymmetricSignal
+from solvable.message_passing.signal_laws import SymmetricSignal
 from solvable.models.quadratic.network.saddle import check_problem
 from solvable.models.quadratic.network.theory import QuadraticState
 from solvable.spectra.denoiser import denoising_error

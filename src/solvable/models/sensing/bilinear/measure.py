@@ -9,7 +9,7 @@ from solvable.frame.points import Metrics
 from solvable.message_passing.loop import Start, message_passing
 from solvable.message_passing.matrix_channels import bayes_message
 from solvable.message_passing.outputs import Message, Messages
-from solvable.message_passing.signals import signal_denoiser
+from solvable.message_passing.signal_laws import signal_denoiser
 from solvable.models.sensing.bilinear.parameters import HELD, BilinearParameters
 from solvable.models.sensing.bilinear.predict import channel_of, signal_of
 from solvable.operators.rectangular_sensors import (

@@ -9,7 +9,7 @@ import numpy as np
 from solvable.frame.points import NO_PREDICTION, Metrics
 from solvable.message_passing.finite_size import error_at_dimension, token_shape
 from solvable.message_passing.signal_evolution import signal_evolution
-from solvable.message_passing.signals import SymmetricSignal
+from solvable.message_passing.signal_laws import SymmetricSignal
 from solvable.models.sensing.matrix.parameters import MatrixSensingParameters
 from solvable.models.sensing.matrix.theory import NuclearNormSignal
 from solvable.spectra.denoiser import denoised

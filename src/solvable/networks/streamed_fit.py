@@ -15,6 +15,14 @@ from solvable.fitting.ridge import ReadoutMoments, RidgeFit
 from solvable.networks.base import Scaling, scaling_from, share_bounds
 from solvable.networks.blocks import Block, LabelCode
 from solvable.networks.filters import FilterReport, FilterSettings, fit_filter
+from solvable.networks.in_memory_fit import (
+    FitSettings,
+    NetworkFit,
+    lift_of,
+    mean_square,
+    residual_factors,
+    whitening_from,
+)
 from solvable.networks.layers import (
     AsImages,
     Filter,
@@ -25,16 +33,8 @@ from solvable.networks.layers import (
     Pool,
     Residual,
 )
-from solvable.networks.memory import (
-    FitSettings,
-    NetworkFit,
-    lift_of,
-    mean_square,
-    residual_factors,
-    whitening_from,
-)
 from solvable.networks.significance import relabelled
-from solvable.networks.sums import FilterSums, ScaleSums, Survey
+from solvable.networks.stream_sums import FilterSums, ScaleSums, Survey
 from solvable.operators.label_moments import LabelMoments
 from solvable.operators.signals import MomentSignals
 

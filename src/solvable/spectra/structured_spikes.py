@@ -9,7 +9,7 @@ import numpy as np
 from solvable.arrays import check_positive
 from solvable.errors import InvalidData
 from solvable.spectra._edge_ensemble import EdgeSpikes, nearest, span_overlaps
-from solvable.spectra._side import Side, Spikes
+from solvable.spectra._spectrum_end import Side, Spikes
 
 
 @dataclass(frozen=True)

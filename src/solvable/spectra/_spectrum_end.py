@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from solvable.errors import NotConverged
+from solvable.spectra.near_semicircle import critical_profile
 from solvable.spectra.roots import bracketed_root
-from solvable.spectra.spiked import critical_profile
 
 
 @dataclass(frozen=True)

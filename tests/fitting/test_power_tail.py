@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from solvable.diagnose.tail import _curved, _draw_curved, _scan, fit_tail
 from solvable.errors import InvalidData
+from solvable.fitting.power_tail import _curved, _draw_curved, _scan, fit_tail
 
 
 def pareto(rng, exponent, n):

@@ -7,7 +7,12 @@ from hypothesis import strategies as st
 
 from solvable.errors import InvalidData, InvalidParameter
 from solvable.spectra.edges import weighted_bulk_edges
-from solvable.spectra.spikes import Background, WeightedSample, compress_sample, predict_spikes
+from solvable.spectra.structured_spikes import (
+    Background,
+    WeightedSample,
+    compress_sample,
+    predict_spikes,
+)
 
 FLAT = WeightedSample(np.array([-1.0, 1.0]), np.full(2, 0.5), np.ones((2, 2)))
 

@@ -25,8 +25,8 @@ from solvable.diagnose.strengths import (
     fit_decaying,
     shrinkage_errors,
 )
-from solvable.diagnose.tail import TailFit
 from solvable.errors import InvalidData
+from solvable.fitting.power_tail import TailFit
 
 
 def features_of(fit: BulkFit, unit: float) -> tuple[Feature, ...]:

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from solvable.diagnose.goodness import largest_gap
 from solvable.errors import InvalidData
+from solvable.fitting.goodness import largest_gap
 
 MINIMUM_TAIL = 50  # values beyond the threshold below which no exponent is given
 

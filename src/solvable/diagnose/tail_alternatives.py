@@ -7,11 +7,11 @@ import numpy as np
 from solvable.diagnose.bulk_fit import BulkFit
 from solvable.diagnose.bulk_law import WholeBulk
 from solvable.diagnose.diagnosis import Rival
-from solvable.diagnose.goodness import largest_gaps
 from solvable.diagnose.phase_likelihood import PhaseLaw
 from solvable.diagnose.smooth_law import SmoothLaw, fit_smooth
-from solvable.diagnose.tail import TailFit, fit_tail
 from solvable.errors import InvalidData
+from solvable.fitting.goodness import largest_gaps
+from solvable.fitting.power_tail import TailFit, fit_tail
 
 
 def rivals_of(values: np.ndarray, laws: list[PhaseLaw], fit: BulkFit | None) -> tuple[Rival, ...]:

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from solvable.diagnose import diagnose_matrix
-from solvable.diagnose.findings import decay_of, exponent_of
+from solvable.diagnose.law_summary import decay_of, exponent_of
 from solvable.diagnose.phase_likelihood import phase_laws
-from solvable.diagnose.rivals import against_bulk, rivals_of
 from solvable.diagnose.smooth_law import fit_smooth
 from solvable.diagnose.spectrum import in_unit, read_spectrum
+from solvable.diagnose.tail_alternatives import against_bulk, rivals_of
 from solvable.errors import InvalidData
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
-from solvable.diagnose.weights import _eight_bits, iter_weights
+from solvable.data.weights import _eight_bits, iter_weights
 from solvable.errors import InvalidData
 
 

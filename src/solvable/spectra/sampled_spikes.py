@@ -9,7 +9,7 @@ import numpy as np
 
 from solvable.arrays import random_stream
 from solvable.spectra.edges import weighted_bulk
-from solvable.spectra.spikes import Background, WeightedSample, both_sides
+from solvable.spectra.structured_spikes import Background, WeightedSample, both_sides
 
 
 @dataclass(frozen=True)

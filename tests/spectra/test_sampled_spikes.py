@@ -3,8 +3,13 @@
 import numpy as np
 import pytest
 
-from solvable.spectra.drawn_spikes import draw_spikes
-from solvable.spectra.spikes import Background, WeightedSample, compress_sample, predict_spikes
+from solvable.spectra.sampled_spikes import draw_spikes
+from solvable.spectra.structured_spikes import (
+    Background,
+    WeightedSample,
+    compress_sample,
+    predict_spikes,
+)
 
 
 def weighted(T, h):

@@ -10,7 +10,7 @@ import pytest
 from solvable.data import Preparation, Split, load
 from solvable.data.table import Table
 from solvable.learn import Request, learn, words
-from solvable.learn.unseen import Estimate, lost_without, signal_on_unseen, unseen_signal
+from solvable.learn.held_out_signal import Estimate, lost_without, signal_on_unseen, unseen_signal
 from solvable.networks.filters import FilterReport
 from solvable.networks.layers import Filter
 

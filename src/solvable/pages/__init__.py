@@ -1,0 +1,1 @@
+"""What all reports share: templates, drawings, small pictures, the result directory."""

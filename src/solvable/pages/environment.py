@@ -1,0 +1,60 @@
+"""Templates and drawings of pages that need no network."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from solvable.paths import printable
+from solvable.plots.figure import Figure
+from solvable.plots.files import Pictures, pictures
+from solvable.plots.plotly_backend import draw_plotly
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+GENERATOR = "solvable report"
+"""What the ``generator`` of a report begins with."""
+
+
+def page_environment(package: str) -> Environment:
+    """Templates of a package first, then those that all pages share; everything is escaped."""
+    from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+
+    packages = (package, "solvable.pages")
+    return Environment(
+        loader=ChoiceLoader([PackageLoader(name) for name in packages]),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=_shown,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+def _shown(value: Any) -> Any:
+    """Texts of the user without control characters; markup of ours as it is."""
+    return printable(value) if type(value) is str else value
+
+
+def drawings(figures: Sequence[Figure]) -> str:
+    """Plotly's traces and layouts as JSON that can stand inside a script element."""
+    drawn: list[Any] = [
+        json.loads(draw_plotly(figure, texts=False).to_json()) for figure in figures
+    ]
+    text = json.dumps(drawn, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    for character in "<>&":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return text
+
+
+def picture(figure: Figure) -> str:
+    """Address of a picture of the figure that holds the picture itself."""
+    return picture_address(pictures(figure))
+
+
+def picture_address(made: Pictures) -> str:
+    """Address of drawn pictures that holds them itself."""
+    return f"data:image/svg+xml;base64,{b64encode(made.inline).decode()}"
