@@ -41,28 +41,7 @@ from solvable.models.quadratic.network.spectral_phase import spectral_phase as s
 from solvable.models.quadratic.network.theory import quadratic_curve as quadratic_curve
 from solvable.models.quadratic.network.theory import solve_quadratic as solve_quadratic
 from solvable.models.quadratic.network.theory import state_at as state_at
-from solvable.moment_spectrum.degree_two_background import QuadraticBackground as QuadraticBackground
-from solvable.moment_spectrum.degree_two_background import quadratic_background as quadratic_background
-from solvable.moment_spectrum.draws import LatentSample as LatentSample
-from solvable.moment_spectrum.draws import gaussian_draw as gaussian_draw
-from solvable.moment_spectrum.draws import quadratic_draw as quadratic_draw
 from solvable.models.sequential.errors import readout_error as readout_error
-from solvable.moment_spectrum.kernel_degrees import LearningExponents as LearningExponents
-from solvable.moment_spectrum.kernel_degrees import best_kernel_error as best_kernel_error
-from solvable.moment_spectrum.kernel_degrees import degree_dimension as degree_dimension
-from solvable.moment_spectrum.kernel_degrees import degree_energies as degree_energies
-from solvable.moment_spectrum.kernel_degrees import (
-    single_index_exponents as single_index_exponents,
-)
-from solvable.moment_spectrum.neighbour_mixing import neighbour_mixing as neighbour_mixing
-from solvable.moment_spectrum.moments import FiniteSizeMoments as FiniteSizeMoments
-from solvable.moment_spectrum.moments import finite_size_moments as finite_size_moments
-from solvable.moment_spectrum.exact_population import PopulationMatrix as PopulationMatrix
-from solvable.moment_spectrum.exact_population import overlap_floor as overlap_floor
-from solvable.moment_spectrum.exact_population import population_bulk as population_bulk
-from solvable.moment_spectrum.sample_kernel import SampleKernel as SampleKernel
-from solvable.moment_spectrum.sample_kernel import corrected_kernel as corrected_kernel
-from solvable.moment_spectrum.sample_kernel import plain_kernel as plain_kernel
 from solvable.models.sequential.power_law_sums import error_exponent as error_exponent
 from solvable.models.sequential.power_law_sums import (
     normalised_mse_asymptote as normalised_mse_asymptote,
@@ -76,6 +55,31 @@ from solvable.models.sequential.power_law_sums import weight_scale as weight_sca
 from solvable.models.sequential.theory import SequentialPrediction as SequentialPrediction
 from solvable.models.sequential.theory import predict_sequential as predict_sequential
 from solvable.models.two_layer_posterior.constants import specialisation as specialisation
+from solvable.moment_spectrum.degree_two_background import (
+    QuadraticBackground as QuadraticBackground,
+)
+from solvable.moment_spectrum.degree_two_background import (
+    quadratic_background as quadratic_background,
+)
+from solvable.moment_spectrum.draws import LatentSample as LatentSample
+from solvable.moment_spectrum.draws import gaussian_draw as gaussian_draw
+from solvable.moment_spectrum.draws import quadratic_draw as quadratic_draw
+from solvable.moment_spectrum.exact_population import PopulationMatrix as PopulationMatrix
+from solvable.moment_spectrum.exact_population import overlap_floor as overlap_floor
+from solvable.moment_spectrum.exact_population import population_bulk as population_bulk
+from solvable.moment_spectrum.kernel_degrees import LearningExponents as LearningExponents
+from solvable.moment_spectrum.kernel_degrees import best_kernel_error as best_kernel_error
+from solvable.moment_spectrum.kernel_degrees import degree_dimension as degree_dimension
+from solvable.moment_spectrum.kernel_degrees import degree_energies as degree_energies
+from solvable.moment_spectrum.kernel_degrees import (
+    single_index_exponents as single_index_exponents,
+)
+from solvable.moment_spectrum.moments import FiniteSizeMoments as FiniteSizeMoments
+from solvable.moment_spectrum.moments import finite_size_moments as finite_size_moments
+from solvable.moment_spectrum.neighbour_mixing import neighbour_mixing as neighbour_mixing
+from solvable.moment_spectrum.sample_kernel import SampleKernel as SampleKernel
+from solvable.moment_spectrum.sample_kernel import corrected_kernel as corrected_kernel
+from solvable.moment_spectrum.sample_kernel import plain_kernel as plain_kernel
 from solvable.spectra.thresholds import InterpolationThreshold as InterpolationThreshold
 from solvable.spectra.thresholds import (
     bayes_perfect_recovery_threshold as bayes_perfect_recovery_threshold,
