@@ -11,12 +11,11 @@ The parts load on first use, so that ``import solvable`` costs next to nothing:
 
 - ``targets``: distributions with known latent features; ``learners``: estimators after
   scikit-learn's conventions; ``theory``: predictions as plain functions.
-- ``models``: a folder per family of solvable models; ``systems``: what one's own is made from.
-- ``study``: a system over a grid, its verdicts and report; ``plots``: figures as plain data.
-- ``learn``, ``diagnose``, ``forecast``, ``scale``: the tools for real data; ``data``: what they get.
-- ``spectra``: laws of random matrices; ``operators``: matrix-free operators built from data.
-- ``networks``, ``fitting``, ``teachers``, ``frame``, ``hermite``, ``arrays``, ``errors``, ``memory``,
-  ``paths``, ``documents``, ``numpy_files``: what these are built from.
+- ``systems``: what a system of one's own is made from; ``study``: a system over a grid, its verdicts
+  and report; ``plots``: figures as plain data.
+- ``learn``, ``diagnose``, ``forecast``, ``scale``: the tools for real data; ``data``: data sets.
+- ``spectra``: laws of random matrices; ``message_passing``: state evolution; ``operators``: matrix-free
+  operators built from data; ``hermite``, ``arrays``, ``errors``: ground.
 """
 
 from __future__ import annotations
@@ -34,31 +33,19 @@ __all__ = [
     "arrays",
     "data",
     "diagnose",
-    "documents",
     "errors",
-    "fitting",
     "forecast",
-    "formulas",
-    "frame",
     "hermite",
-    "lazy",
     "learn",
     "learners",
-    "links",
-    "memory",
     "message_passing",
-    "models",
-    "networks",
-    "numpy_files",
     "operators",
-    "paths",
     "plots",
     "scale",
     "spectra",
     "study",
     "systems",
     "targets",
-    "teachers",
     "theory",
 ]
 

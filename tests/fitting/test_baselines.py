@@ -8,8 +8,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from solvable.arrays import random_stream
 from solvable.errors import InvalidParameter, MemoryLimitExceeded
+from solvable.fitting.baselines import KernelRidgeBaseline, RandomFeatureRidge
 from solvable.fitting.kernel_system import KernelMatrix, RidgePath
-from solvable.learners import KernelRidgeBaseline, RandomFeatureRidge
 from solvable.targets import HierarchicalTarget
 
 

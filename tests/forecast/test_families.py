@@ -11,8 +11,8 @@ from scipy.optimize import minimize, nnls
 from solvable.arrays import random_stream
 from solvable.forecast.families import RANKS, ROUNDING_FEATURES, Cascade, PowerLaw
 from solvable.forecast.fitting import Grid, adapted_grid, fit, projected, whitener
+from solvable.models.sequential.power_law_sums import normalised_mse_sum, weight_scale
 from solvable.spectra.near_semicircle import spiked_overlap
-from solvable.theory import normalised_mse_sum, weight_scale
 
 SIZES = np.geomspace(50, 6400, 8)
 

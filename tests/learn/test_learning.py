@@ -9,9 +9,10 @@ import pytest
 
 from solvable.data import Split, load
 from solvable.errors import InvalidData, InvalidParameter, MemoryLimitExceeded
-from solvable.learn import Request, competitors, design, fingerprint_of, learn
+from solvable.learn import Request, competitors, design, learn
 from solvable.learn.competitors import LEARNED, RbfClassifier, RbfRegressor, methods
 from solvable.learn.design import Design
+from solvable.learn.learning import fingerprint_of
 from solvable.learn.measuring import Measured, Task, measure
 from solvable.learn.scoring import Losses, of_stored_model, score_methods
 

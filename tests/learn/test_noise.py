@@ -15,7 +15,7 @@ from solvable.learn.measuring import Measured
 from solvable.learn.scoring import Losses, score_methods
 from solvable.learn.words import comparison_sentences, outlook_sentence
 from solvable.networks.permutation import DRAWS, Permutations, draws_exceeded
-from solvable.operators import SampleSignals
+from solvable.operators.signals import SampleSignals
 
 
 @pytest.fixture(autouse=True)

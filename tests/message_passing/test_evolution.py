@@ -5,16 +5,11 @@ import pytest
 
 from solvable.errors import InvalidParameter
 from solvable.links import make_link
-from solvable.message_passing import (
-    AdditiveChannel,
-    GaussianOutput,
-    StateEvolution,
-    additive_output,
-    label_information,
-    posterior_given,
-)
-from solvable.message_passing.evolution import state_evolution
-from solvable.message_passing.outputs import output_message
+from solvable.message_passing import AdditiveChannel
+from solvable.message_passing.channels import additive_output
+from solvable.message_passing.evolution import StateEvolution, label_information, state_evolution
+from solvable.message_passing.outputs import GaussianOutput, output_message
+from solvable.message_passing.posterior import posterior_given
 
 
 def evolution_of(formula, noise, **options):

@@ -5,17 +5,11 @@ import pytest
 
 from solvable.errors import InvalidParameter, NotConverged
 from solvable.links import make_link
-from solvable.message_passing import (
-    AdditiveChannel,
-    GaussianSensors,
-    Start,
-    StateEvolution,
-    additive_output,
-    message_passing,
-    messages_of,
-    posterior_given,
-)
-from solvable.message_passing.loop import gaussian_denoiser
+from solvable.message_passing import AdditiveChannel, Start, message_passing
+from solvable.message_passing.channels import additive_output
+from solvable.message_passing.evolution import StateEvolution
+from solvable.message_passing.loop import GaussianSensors, gaussian_denoiser
+from solvable.message_passing.posterior import messages_of, posterior_given
 
 
 def problem(formula, noise, *, d, ratio, seed, **options):
@@ -78,7 +72,7 @@ def test_the_first_step_from_nothing_is_the_linear_estimator():
 
 def test_every_step_follows_state_evolution_from_an_informed_start():
     """Undamped steps of many samples against the scalar recursion, step by step."""
-    from solvable.message_passing import label_information
+    from solvable.message_passing.evolution import label_information
 
     d, ratio, q = 1_500, 2.5, 0.3
     output, sensors, outputs, w = problem("abs", 0.2, d=d, ratio=ratio, seed=5)

@@ -5,18 +5,13 @@ import pytest
 
 from solvable.errors import InvalidParameter, NotConverged
 from solvable.links import make_link
-from solvable.message_passing import (
-    AdditiveChannel,
-    GaussianOutput,
-    GaussianSensors,
-    Start,
-    StateEvolution,
-    additive_output,
-    matrix_evolution,
-    message_passing,
-    messages_of,
-    posterior_given,
-)
+from solvable.message_passing import AdditiveChannel, Start, message_passing
+from solvable.message_passing.channels import additive_output
+from solvable.message_passing.evolution import StateEvolution
+from solvable.message_passing.loop import GaussianSensors
+from solvable.message_passing.matrix_state import matrix_evolution
+from solvable.message_passing.outputs import GaussianOutput
+from solvable.message_passing.posterior import messages_of, posterior_given
 
 PAIR = GaussianOutput(lambda z: np.sign(z[..., 0] * z[..., 1]), 0.0, 2, (0.0,))
 

@@ -9,13 +9,10 @@ from scipy.special import ndtr
 
 from solvable.errors import InvalidData, InvalidParameter
 from solvable.links import make_link
-from solvable.message_passing import (
-    AdditiveChannel,
-    GaussianOutput,
-    additive_output,
-    posterior_given,
-)
-from solvable.message_passing.outputs import output_message
+from solvable.message_passing import AdditiveChannel
+from solvable.message_passing.channels import additive_output
+from solvable.message_passing.outputs import GaussianOutput, output_message
+from solvable.message_passing.posterior import posterior_given
 
 
 def output_of(formula, noise, **options):

@@ -4,8 +4,12 @@ import numpy as np
 import pytest
 
 from solvable.errors import InvalidData, InvalidParameter, MemoryLimitExceeded
+from solvable.moment_spectrum.exact_population import (
+    PopulationMatrix,
+    overlap_floor,
+    population_bulk,
+)
 from solvable.operators import HermiteFeatures
-from solvable.theory import PopulationMatrix, overlap_floor, population_bulk
 
 
 def random_matrices(dimension, features, seed=0):

@@ -4,14 +4,10 @@ import numpy as np
 import pytest
 
 from solvable.errors import InvalidData, InvalidParameter
+from solvable.moment_spectrum.draws import LatentSample, gaussian_draw, quadratic_draw
+from solvable.moment_spectrum.exact_population import PopulationMatrix
+from solvable.moment_spectrum.moments import finite_size_moments
 from solvable.operators import HermiteFeatures, MomentOperator, apply_label_map
-from solvable.theory import (
-    LatentSample,
-    PopulationMatrix,
-    finite_size_moments,
-    gaussian_draw,
-    quadratic_draw,
-)
 
 WEIGHTS = np.array([0.7, -0.55, 0.45])
 WEIGHTS = WEIGHTS / np.linalg.norm(WEIGHTS)

@@ -5,13 +5,13 @@ import pytest
 
 from solvable.errors import InvalidParameter
 from solvable.hermite import hermite_polynomials
-from solvable.operators import HermiteFeatures
-from solvable.theory import (
-    best_kernel_error,
+from solvable.moment_spectrum.kernel_degrees import (
     degree_dimension,
     degree_energies,
     single_index_exponents,
 )
+from solvable.operators import HermiteFeatures
+from solvable.theory import best_kernel_error
 
 
 def random_matrices(dimension, features, seed=0):

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from solvable.arrays import random_stream
-from solvable.targets import (
-    HierarchicalTarget,
+from solvable.moment_spectrum.quadratic_forms import (
     degree_two_energy,
     quadratic_index_variance,
     weighted_square,
 )
+from solvable.targets import HierarchicalTarget
 
 
 def random_symmetric(count, dimension, seed):

@@ -19,8 +19,9 @@ from solvable.learners import (
     NeuralLoFiTransformer,
     network_blocks,
 )
-from solvable.operators import ACTIVATIONS, LabelMoments, RandomLift, average_pool, patches
-from solvable.operators.activations import dual_kernel, evaluate, kernel_diagonal
+from solvable.operators import LabelMoments, RandomLift, patches
+from solvable.operators.activations import ACTIVATIONS, dual_kernel, evaluate, kernel_diagonal
+from solvable.operators.lift import average_pool
 
 torch = pytest.importorskip("torch")
 pytestmark = [

@@ -20,10 +20,9 @@ from solvable.learners import (
     NeuralLoFiRegressor,
     NeuralLoFiTransformer,
     load_model,
-    model_notes,
     save_model,
 )
-from solvable.networks.files import FORMAT
+from solvable.networks.files import FORMAT, model_notes
 
 SHAPE = (4, 4, 2)
 CONVOLUTIONAL = [

@@ -8,7 +8,7 @@ from scipy.linalg import subspace_angles
 
 from solvable.errors import InvalidParameter
 from solvable.networks.filters import FilterSettings, fit_filter
-from solvable.operators import ClassSignals, SampleSignals
+from solvable.operators.signals import ClassSignals, SampleSignals
 
 N, P = 300, 30
 

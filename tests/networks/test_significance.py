@@ -14,7 +14,8 @@ from solvable.networks.significance import (
     relabelled,
     significant_directions,
 )
-from solvable.operators import ClassSignals, SampleSignals, factorise_kernel
+from solvable.operators.kernel_factor import factorise_kernel
+from solvable.operators.signals import ClassSignals, SampleSignals
 
 EMPTY = np.empty((60, 0))
 

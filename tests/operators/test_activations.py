@@ -10,8 +10,8 @@ from scipy.integrate import quad
 from scipy.special import roots_hermitenorm
 
 from solvable.errors import InvalidParameter, NotConverged
-from solvable.operators import ACTIVATIONS, dual_kernel, kernel_diagonal
-from solvable.operators.activations import derivative, evaluate
+from solvable.operators import dual_kernel
+from solvable.operators.activations import ACTIVATIONS, derivative, evaluate, kernel_diagonal
 
 SMOOTH = [name for name in ACTIVATIONS if name not in ("relu", "step")]
 PAIRS = [(1.0, 1.0, 0.3), (0.5, 2.0, -0.7), (1.3, 0.8, 0.95), (1.0, 1.0, 0.0), (0.7, 0.7, -0.999)]

@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from solvable.errors import InvalidData, InvalidParameter, MemoryLimitExceeded, NotConverged
-from solvable.operators import Eigenpairs, HermiteFeatures, MomentOperator, leading_eigenpairs
+from solvable.operators import HermiteFeatures, MomentOperator, leading_eigenpairs
 from solvable.operators._lanczos import RitzPairs, lanczos
+from solvable.operators.eigen import Eigenpairs
 
 
 def operator_of(

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from solvable.errors import InvalidData, InvalidParameter
 from solvable.hermite import hermite_polynomials
-from solvable.operators import FeatureMap, HermiteFeatures
+from solvable.operators import HermiteFeatures
 from solvable.operators._engines import sum_of_products, thin_product
 from solvable.operators._symmetric import (
     mirror,
@@ -21,6 +21,7 @@ from solvable.operators._symmetric import (
     triangles,
     weighted_gram,
 )
+from solvable.operators.feature_map import FeatureMap
 
 CASES = [(1, 7), (2, 1), (2, 6), (3, 1), (3, 5)]
 

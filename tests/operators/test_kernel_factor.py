@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from solvable.errors import InvalidData
-from solvable.operators import RandomLift, dense_by_modulus, factorise_kernel
+from solvable.operators import RandomLift, dense_by_modulus
+from solvable.operators.kernel_factor import factorise_kernel
 
 
 def test_filter_on_the_kernel_is_the_filter_on_the_features():

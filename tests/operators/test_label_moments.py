@@ -7,15 +7,9 @@ from hypothesis import strategies as st
 from scipy.linalg import subspace_angles
 
 from solvable.errors import InvalidData, MemoryLimitExceeded
-from solvable.operators import (
-    ClassSignals,
-    LabelMoments,
-    MomentSignals,
-    SampleSignals,
-    dense_by_modulus,
-)
+from solvable.operators import LabelMoments, MomentSignals, dense_by_modulus
 from solvable.operators import signals as module
-from solvable.operators.signals import centred_products, side_by_side
+from solvable.operators.signals import ClassSignals, SampleSignals, centred_products, side_by_side
 
 N, P = 90, 7
 INDICATORS = np.eye(3) - np.array([0.2, 0.3, 0.5])[:, None]

@@ -7,7 +7,9 @@ from hypothesis import strategies as st
 from scipy.signal import correlate2d
 
 from solvable.errors import InvalidData, InvalidParameter
-from solvable.operators import ACTIVATIONS, RandomLift, average_pool, dual_kernel, patches
+from solvable.operators import RandomLift, dual_kernel, patches
+from solvable.operators.activations import ACTIVATIONS
+from solvable.operators.lift import average_pool
 
 
 @pytest.fixture(scope="module")

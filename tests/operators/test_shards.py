@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from solvable.errors import InvalidParameter
-from solvable.operators import HermiteFeatures, MomentOperator, ShardSum
+from solvable.operators import HermiteFeatures, MomentOperator
+from solvable.operators.shards import ShardSum
 
 
 def shards_of(cuts: list[int], correction: Any, degree: int = 2) -> tuple[MomentOperator, ShardSum]:

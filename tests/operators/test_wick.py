@@ -12,7 +12,8 @@ from numpy.polynomial import hermite_e
 from scipy.special import factorial
 
 from solvable.errors import InvalidParameter
-from solvable.operators import FeatureMap, HermiteFeatures, MomentOperator
+from solvable.operators import HermiteFeatures, MomentOperator
+from solvable.operators.feature_map import FeatureMap
 
 
 def highest_chaos(X: np.ndarray, T: np.ndarray, degree: int) -> np.ndarray:

@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 from solvable.errors import InvalidData, InvalidParameter
-from solvable.spectra import LabelLaw, direction_profile, label_weighted_spectrum
+from solvable.spectra.anisotropic import direction_profile
+from solvable.spectra.label_law import LabelLaw
+from solvable.spectra.label_weighted import label_weighted_spectrum
 
 LAW = LabelLaw.balanced(0.8573481658)
 

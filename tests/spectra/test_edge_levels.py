@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from solvable.spectra import LabelLaw, label_weighted_spectrum
 from solvable.spectra.edge_levels import FIRST, LEVELS, SECOND, edge_levels
+from solvable.spectra.label_law import LabelLaw
+from solvable.spectra.label_weighted import label_weighted_spectrum
 
 
 @pytest.mark.parametrize("height", [0.0, 0.7, 1.0, 1.25, 2.0])

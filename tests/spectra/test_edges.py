@@ -6,14 +6,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from solvable.errors import InvalidData, InvalidParameter
-from solvable.spectra import (
+from solvable.spectra import semicircle
+from solvable.spectra.edges import (
     BulkEdges,
-    semicircle,
     tracy_widom_quantile,
+    upper_edge,
     weighted_bulk,
     weighted_bulk_edges,
 )
-from solvable.spectra.edges import upper_edge
 
 
 @pytest.mark.parametrize("aspect_ratio", [0.5, 1.5, 4.0, 100.0])

@@ -7,16 +7,14 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
 from solvable.errors import InvalidData, InvalidParameter
-from solvable.spectra import (
-    LabelLaw,
+from solvable.spectra.label_emergence import (
     balanced_emergence_ratio,
-    bulk_function,
     emergence_ratio,
     emergence_windows,
-    label_weighted_spectrum,
-    resolvent_outliers,
-    spike_function,
 )
+from solvable.spectra.label_law import LabelLaw
+from solvable.spectra.label_weighted import bulk_function, label_weighted_spectrum, spike_function
+from solvable.spectra.outliers import resolvent_outliers
 
 STRENGTH = 0.8573481658
 """E[y s^2] of y = sign(s^2 - median), 4 sqrt(m) phi(sqrt(m))."""

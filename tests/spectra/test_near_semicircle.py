@@ -6,13 +6,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from solvable.errors import InvalidData, InvalidParameter
-from solvable.spectra import (
+from solvable.spectra import threshold_ratio
+from solvable.spectra.near_semicircle import (
     critical_profile,
     overlap_at_threshold,
     rounding_width,
     spiked_overlap,
     spiked_positions,
-    threshold_ratio,
 )
 
 

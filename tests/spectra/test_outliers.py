@@ -5,7 +5,9 @@ import pytest
 from scipy.optimize import brentq
 
 from solvable.errors import InvalidData, InvalidParameter
-from solvable.spectra import resolvent_outliers, spiked_overlap, weighted_bulk_edges
+from solvable.spectra.edges import weighted_bulk_edges
+from solvable.spectra.near_semicircle import spiked_overlap
+from solvable.spectra.outliers import resolvent_outliers
 
 WEIGHTS = np.array([0.75, -0.5, 0.43])
 WEIGHTS = WEIGHTS / np.linalg.norm(WEIGHTS)

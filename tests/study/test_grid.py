@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from solvable.arrays import random_stream
 from solvable.errors import InvalidParameter, UnknownSystem
-from solvable.study import Study, Task, validate_parameters
-from solvable.study.grid import task_stream
+from solvable.study import Study
+from solvable.study.grid import Task, task_stream
+from solvable.study.parameters import validate_parameters
 from solvable.systems.base import Parameters, Preset, System
 
 

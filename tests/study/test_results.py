@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from solvable.errors import InvalidData, StorageFailed, UnknownSystem
-from solvable.study import Store, Study, load, run_study
+from solvable.study import Study, load, run_study
 from solvable.study.execute import Outcome
+from solvable.study.store import Store
 from solvable.study.tables import metric_tables
 from solvable.systems.base import Claim, NotTestable, Point
 

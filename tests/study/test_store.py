@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 from solvable.errors import SolvableError, StorageFailed, StudyBusy, StudyConflict, StudyTooNew
-from solvable.study import Store, Study, load, run_study
+from solvable.study import Study, load, run_study
 from solvable.study.database import APPLICATION, FORMAT
 from solvable.study.execute import Outcome
+from solvable.study.store import Store
 
 
 @pytest.fixture
@@ -165,7 +166,8 @@ def test_a_second_writer_is_refused(study, tmp_path):
         import sys
         from toy_system import Toy
         from solvable.errors import StudyBusy
-        from solvable.study import Store, Study
+        from solvable.study import Study
+        from solvable.study.store import Store
         try:
             Store(sys.argv[1], Study(Toy(), {"size": [10, 20]}, 2))
         except StudyBusy as error:

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from solvable.errors import InvalidData, InvalidParameter
-from solvable.targets import CompositionalTarget, HierarchicalTarget
+from solvable.models.compositional.target import CompositionalTarget
+from solvable.targets import HierarchicalTarget
 from solvable.teachers.persistence import load_teacher, save_teacher
 
 

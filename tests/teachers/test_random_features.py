@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from solvable.arrays import random_stream
-from solvable.targets import ReluFeatures, relu_covariance
+from solvable.teachers.random_features import ReluFeatures, relu_covariance
 
 
 def less_linear(u):

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy import integrate, stats
 
 from solvable.errors import DegenerateReadout, InvalidParameter
-from solvable.targets import resolve_readout
+from solvable.teachers.readouts import resolve_readout
 
 
 def gaussian_mean(function):

@@ -1,5 +1,3 @@
-from solvable.fitting.baselines import KernelRidgeBaseline as KernelRidgeBaseline
-from solvable.fitting.baselines import RandomFeatureRidge as RandomFeatureRidge
 from solvable.models.boltzmann.learner import BoltzmannMachine as BoltzmannMachine
 from solvable.models.multi_index.learner import MultiIndexRegressor as MultiIndexRegressor
 from solvable.models.quadratic.network.learner import QuadraticNetRegressor as QuadraticNetRegressor
@@ -9,21 +7,13 @@ from solvable.models.sequential.estimator.learner import (
 from solvable.models.sequential.estimator.power_iteration import (
     block_power_iteration as block_power_iteration,
 )
-from solvable.models.sequential.estimator.readout import SplineReadout as SplineReadout
-from solvable.models.sequential.estimator.second_layer import SecondLayer as SecondLayer
-from solvable.models.sequential.estimator.selection import Rejection as Rejection
-from solvable.models.sequential.estimator.spectral_layer import SpectralLayer as SpectralLayer
 from solvable.models.two_layer_posterior.learner import LangevinEnsemble as LangevinEnsemble
 from solvable.networks.backlofi import BackLoFiClassifier as BackLoFiClassifier
 from solvable.networks.backlofi import BackLoFiRegressor as BackLoFiRegressor
 from solvable.networks.blocks import Block as Block
 from solvable.networks.blocks import network_blocks as network_blocks
-from solvable.networks.early_gradient import EarlyAlignment as EarlyAlignment
-from solvable.networks.early_gradient import early_alignment as early_alignment
 from solvable.networks.files import load_model as load_model
-from solvable.networks.files import model_notes as model_notes
 from solvable.networks.files import save_model as save_model
-from solvable.networks.filters import FilterReport as FilterReport
 from solvable.networks.gradient_network import (
     GradientNetworkClassifier as GradientNetworkClassifier,
 )

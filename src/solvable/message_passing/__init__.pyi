@@ -1,13 +1,3 @@
 from solvable.message_passing.channels import AdditiveChannel as AdditiveChannel
-from solvable.message_passing.channels import additive_output as additive_output
-from solvable.message_passing.evolution import StateEvolution as StateEvolution
-from solvable.message_passing.evolution import label_information as label_information
-from solvable.message_passing.loop import GaussianSensors as GaussianSensors
-from solvable.message_passing.loop import MessagePassingResult as MessagePassingResult
 from solvable.message_passing.loop import Start as Start
 from solvable.message_passing.loop import message_passing as message_passing
-from solvable.message_passing.matrix_state import matrix_evolution as matrix_evolution
-from solvable.message_passing.moments import ConditionalMoments as ConditionalMoments
-from solvable.message_passing.outputs import GaussianOutput as GaussianOutput
-from solvable.message_passing.posterior import messages_of as messages_of
-from solvable.message_passing.posterior import posterior_given as posterior_given

@@ -10,7 +10,8 @@ import numpy as np
 from solvable.arrays import check_positive
 from solvable.errors import InvalidData, InvalidParameter, MemoryLimitExceeded, unknown_choice
 from solvable.moment_spectrum.quadratic_forms import weighted_square
-from solvable.operators import Correction, HermiteFeatures
+from solvable.operators import HermiteFeatures
+from solvable.operators.base import Correction
 
 DENSE_FEATURES = 6_000
 """Largest D that is diagonalised densely: 0.3 GB and about a minute."""

@@ -31,7 +31,9 @@ from solvable.moment_spectrum.sample_kernel import SampleKernel, plain_kernel
 from solvable.moment_spectrum.spike_heights import controlled_mean, exact_heights
 from solvable.moment_spectrum.spike_law import SpikeLaw, ranking_room
 from solvable.moment_spectrum.target_protocol import MomentTarget
-from solvable.operators import Correction, LabelMap, apply_label_map
+from solvable.operators import apply_label_map
+from solvable.operators.base import Correction
+from solvable.operators.labels import LabelMap
 from solvable.spectra.structured_spikes import WeightedSample, compress_sample
 
 BATCHES = 32
@@ -186,7 +188,7 @@ def finite_size_moments(
 
     Examples
     --------
-    >>> from solvable.theory import gaussian_draw
+    >>> from solvable.moment_spectrum.draws import gaussian_draw
     >>> draw = gaussian_draw(weights=np.array([0.8, -0.6]), n_features=500)
     >>> moments = finite_size_moments(draw, n_features=500, draws=20_000)
     >>> bool(np.all(np.abs(moments.heights - np.sqrt(2) * np.array([0.8, -0.6])) < 0.1))

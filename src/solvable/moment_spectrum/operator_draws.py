@@ -21,7 +21,7 @@ from solvable.moment_spectrum.population_fit import (
 )
 from solvable.moment_spectrum.rotated_draw import rotated_form
 from solvable.moment_spectrum.target_protocol import MomentTarget
-from solvable.operators import LabelMap
+from solvable.operators.labels import LabelMap
 from solvable.spectra.structured_spikes import (
     Background,
     SpikePrediction,

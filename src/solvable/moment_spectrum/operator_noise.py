@@ -12,7 +12,8 @@ from solvable.moment_spectrum.population_fit import fit_population
 from solvable.moment_spectrum.rotated_draw import rotated_form, rotated_numbers
 from solvable.moment_spectrum.sample_kernel import SampleKernel, corrected_kernel, plain_kernel
 from solvable.moment_spectrum.target_protocol import MomentTarget
-from solvable.operators import LabelMap, apply_label_map
+from solvable.operators import apply_label_map
+from solvable.operators.labels import LabelMap
 
 SINGLE = 8
 """Samples per direction that are drawn one by one, at most."""

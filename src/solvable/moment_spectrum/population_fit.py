@@ -17,7 +17,8 @@ import numpy as np
 from solvable.arrays import random_stream
 from solvable.moment_spectrum.orthogonal_form import OrthogonalForm
 from solvable.moment_spectrum.target_protocol import MomentTarget
-from solvable.operators import LabelMap, apply_label_map
+from solvable.operators import apply_label_map
+from solvable.operators.labels import LabelMap
 
 FEWEST_DRAWN = 10
 """Inputs up to which each target has its own mean operator: off by .065 (18 settings), draws by .070."""

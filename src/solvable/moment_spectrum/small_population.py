@@ -9,14 +9,9 @@ import numpy as np
 from solvable.arrays import random_stream
 from solvable.moment_spectrum.orthogonal_form import OrthogonalForm
 from solvable.moment_spectrum.target_protocol import MomentTarget
-from solvable.operators import (
-    Correction,
-    HermiteFeatures,
-    LabelMap,
-    MomentOperator,
-    apply_label_map,
-    standardise,
-)
+from solvable.operators import HermiteFeatures, MomentOperator, apply_label_map, standardise
+from solvable.operators.base import Correction
+from solvable.operators.labels import LabelMap
 from solvable.spectra.sampled_spikes import Population
 
 ROWS = 60_000

@@ -2,8 +2,6 @@ from solvable.plots.figure import Figure as Figure
 from solvable.plots.figure import Marker as Marker
 from solvable.plots.figure import Series as Series
 from solvable.plots.files import write_figures as write_figures
-from solvable.plots.matplotlib_backend import draw_matplotlib as draw_matplotlib
 from solvable.plots.numbers import format_number as format_number
 from solvable.plots.numbers import format_with_error as format_with_error
-from solvable.plots.plotly_backend import draw_plotly as draw_plotly
 from solvable.plots.recording_backend import record as record

@@ -6,10 +6,10 @@ import pytest
 from solvable.arrays import random_stream
 from solvable.errors import InvalidParameter
 from solvable.models.compositional.latent_layers import inner_layer, transported
+from solvable.models.compositional.target import CompositionalTarget
 from solvable.models.compositional.upper_layers import rotate_layer
 from solvable.moment_spectrum.latent_draws import LatentDraws, fit_last_layer
 from solvable.operators import HermiteFeatures
-from solvable.targets import CompositionalTarget
 
 
 @pytest.mark.parametrize("rotate", [False, True])

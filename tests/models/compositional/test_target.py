@@ -7,7 +7,8 @@ import pytest
 
 from solvable.arrays import random_stream
 from solvable.errors import DegenerateReadout, InvalidData, InvalidParameter
-from solvable.targets import CompositionalTarget, HierarchicalTarget
+from solvable.models.compositional.target import CompositionalTarget
+from solvable.targets import HierarchicalTarget
 
 CASES = [
     {"dimension": 20, "features": 6},

@@ -10,6 +10,7 @@ from solvable.arrays import random_stream
 from solvable.errors import InvalidData, InvalidParameter
 from solvable.models.compositional.parameters import CompositionalParameters
 from solvable.models.compositional.system import system
+from solvable.models.compositional.target import CompositionalTarget
 from solvable.models.compositional.theory import (
     composed_background,
     crossing_samples,
@@ -20,7 +21,6 @@ from solvable.models.compositional.theory import (
 from solvable.models.compositional.upper_layers import make_target, rotate_layer, rotated_basis
 from solvable.moment_spectrum.sample_kernel import corrected_kernel, plain_kernel
 from solvable.operators import HermiteFeatures, MomentOperator, apply_label_map, leading_eigenpairs
-from solvable.targets import CompositionalTarget
 
 entries = arrays.arrays(
     np.float64, (4, 4), elements=st.floats(-10, 10, allow_nan=False, width=32)

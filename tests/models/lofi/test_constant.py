@@ -7,17 +7,15 @@ import pytest
 
 from solvable.arrays import random_stream
 from solvable.learners import Block, NeuralLoFiClassifier
+from solvable.models.lofi.constant import predict_lifted_null, predict_published_filter
+from solvable.models.lofi.lift import activation_energies, predict_lifted_filter
 from solvable.models.lofi.measure import measure
 from solvable.models.lofi.parameters import NeuralLoFiParameters
 from solvable.models.lofi.predict import predict
 from solvable.models.lofi.target import GaussianChannel, draw_target
-from solvable.spectra import LabelLaw, emergence_ratio, label_weighted_spectrum
-from solvable.theory import (
-    activation_energies,
-    predict_lifted_filter,
-    predict_lifted_null,
-    predict_published_filter,
-)
+from solvable.spectra.label_emergence import emergence_ratio
+from solvable.spectra.label_law import LabelLaw
+from solvable.spectra.label_weighted import label_weighted_spectrum
 
 LAW = LabelLaw.balanced(0.8573481658)
 BOUNDED = GaussianChannel(10, "square").law("tanh")

@@ -6,8 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from solvable.errors import InvalidData, InvalidParameter
-from solvable.spectra import LabelLaw, direction_profile
-from solvable.theory import predicted_emergence, residual_dimension
+from solvable.models.lofi.emergence import residual_dimension
+from solvable.spectra.anisotropic import direction_profile
+from solvable.spectra.label_law import LabelLaw
+from solvable.theory import predicted_emergence
 
 
 def test_residual_dimension_by_hand():

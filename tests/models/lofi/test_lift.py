@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 
 from solvable.errors import InvalidParameter
+from solvable.models.lofi.lift import activation_energies, predict_lifted_filter
 from solvable.operators.activations import dual_kernel
-from solvable.spectra import LabelLaw, balanced_emergence_ratio, label_weighted_spectrum
-from solvable.theory import activation_energies, predict_lifted_filter
+from solvable.spectra.label_emergence import balanced_emergence_ratio
+from solvable.spectra.label_law import LabelLaw
+from solvable.spectra.label_weighted import label_weighted_spectrum
 
 STRENGTH = 0.8573481658
 LAW = LabelLaw.balanced(STRENGTH)

@@ -13,7 +13,9 @@ import pytest
 from solvable.data import load
 from solvable.learners import Block, NeuralLoFiClassifier, NeuralLoFiTransformer, network_blocks
 from solvable.networks.layers import KernelChain
-from solvable.operators import average_pool, factorise_kernel, patches
+from solvable.operators import patches
+from solvable.operators.kernel_factor import factorise_kernel
+from solvable.operators.lift import average_pool
 
 INF = math.inf
 IMAGE = (28, 28, 1)

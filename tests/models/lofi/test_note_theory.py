@@ -5,10 +5,13 @@ import math
 import numpy as np
 import pytest
 
+from solvable.models.lofi.subspace_channel import SubspaceChannel
+from solvable.models.lofi.target import GaussianChannel
+from solvable.models.lofi.theory import predict_filter
 from solvable.operators import HermiteFeatures, MomentOperator, leading_eigenpairs
-from solvable.spectra import balanced_emergence_ratio, direction_profile, label_weighted_spectrum
-from solvable.targets import GaussianChannel, SubspaceChannel
-from solvable.theory import predict_filter
+from solvable.spectra.anisotropic import direction_profile
+from solvable.spectra.label_emergence import balanced_emergence_ratio
+from solvable.spectra.label_weighted import label_weighted_spectrum
 
 
 def test_emergence_in_closed_form():

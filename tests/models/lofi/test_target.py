@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from solvable.errors import InvalidData, InvalidParameter
-from solvable.targets import CHANNELS, GaussianChannel, SubspaceChannel, label_weights
+from solvable.models.lofi.subspace_channel import SubspaceChannel
+from solvable.models.lofi.target import CHANNELS, GaussianChannel, label_weights
 
 DRAWS = 200_000
 

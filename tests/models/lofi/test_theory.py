@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from solvable.errors import InvalidParameter
-from solvable.spectra import LabelLaw, label_weighted_spectrum
-from solvable.theory import predict_filter
+from solvable.models.lofi.theory import predict_filter
+from solvable.spectra.label_law import LabelLaw
+from solvable.spectra.label_weighted import label_weighted_spectrum
 
 LAW = LabelLaw.balanced(0.8573481658)
 

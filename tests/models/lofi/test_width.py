@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from solvable.errors import InvalidData, InvalidParameter
+from solvable.models.lofi.width import fourth_moment_kernel, width_convergence
 from solvable.operators.activations import dual_kernel, evaluate
 from solvable.operators.lift import RandomLift
-from solvable.theory import fourth_moment_kernel, width_convergence
 
 
 @pytest.mark.parametrize("activation", ["relu", "tanh", "sigmoid", "erf", "step", "square"])

@@ -11,7 +11,7 @@ from solvable.models.multi_index.hierarchy import hierarchical_thresholds
 from solvable.models.multi_index.overlaps import mapped_labels, predict_spectral
 from solvable.models.multi_index.target import MultiIndexTarget, power_law_channel
 from solvable.operators import apply_label_map
-from solvable.spectra import label_weighted_spectrum
+from solvable.spectra.label_weighted import label_weighted_spectrum
 
 TABLE = {
     8: ((0.715, 0.380), (0.571, 0.432), 0.411),

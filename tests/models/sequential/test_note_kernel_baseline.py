@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from solvable.arrays import random_stream
-from solvable.learners import KernelRidgeBaseline, LayerwiseSpectralRegressor
+from solvable.fitting.baselines import KernelRidgeBaseline
+from solvable.learners import LayerwiseSpectralRegressor
 from solvable.targets import HierarchicalTarget
 
 

@@ -3,16 +3,17 @@
 import numpy as np
 import pytest
 
-from solvable.operators import HermiteFeatures
-from solvable.spectra import overlap_at_threshold, resolvent_outliers, spiked_overlap
-from solvable.theory import (
-    PopulationMatrix,
-    best_kernel_error,
-    degree_energies,
+from solvable.models.sequential.power_law_sums import (
     normalised_mse_sum,
     total_to_tail_ratio,
     unrecovered_tail,
 )
+from solvable.moment_spectrum.exact_population import PopulationMatrix
+from solvable.moment_spectrum.kernel_degrees import degree_energies
+from solvable.operators import HermiteFeatures
+from solvable.spectra.near_semicircle import overlap_at_threshold, spiked_overlap
+from solvable.spectra.outliers import resolvent_outliers
+from solvable.theory import best_kernel_error
 
 
 def random_matrices(dimension, features, seed):

@@ -7,13 +7,10 @@ import pytest
 
 from solvable.cli import main
 from solvable.models.sequential.system import system
+from solvable.moment_spectrum.draws import gaussian_draw, quadratic_draw
+from solvable.moment_spectrum.moments import finite_size_moments
 from solvable.targets import HierarchicalTarget
-from solvable.theory import (
-    finite_size_moments,
-    gaussian_draw,
-    predict_sequential,
-    quadratic_draw,
-)
+from solvable.theory import predict_sequential
 
 N = 128 * 820
 SETTING = {"dimension": 40, "features": 6, "decay": 0.4, "samples": N}

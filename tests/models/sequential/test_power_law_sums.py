@@ -11,15 +11,17 @@ from hypothesis import strategies as st
 from scipy.special import zeta
 
 from solvable.errors import InvalidParameter
-from solvable.models.sequential.power_law_sums import SUM_TERMS, power_sum
-from solvable.spectra import spiked_overlap, threshold_ratio
-from solvable.theory import (
+from solvable.models.sequential.power_law_sums import (
+    SUM_TERMS,
     normalised_mse_sum,
-    predict_sequential,
+    power_sum,
     recovered_count,
     unrecovered_tail,
     weight_scale,
 )
+from solvable.spectra import threshold_ratio
+from solvable.spectra.near_semicircle import spiked_overlap
+from solvable.theory import predict_sequential
 
 
 @pytest.mark.parametrize("exponent", [0.0, 0.5, 1.0, 1.5, 2.0, 4.0])

@@ -9,8 +9,9 @@ import pytest
 
 from solvable.errors import DegenerateReadout, InvalidParameter
 from solvable.hermite import hermite_coefficients
+from solvable.models.sequential.errors import readout_error
 from solvable.models.sequential.theory import check_coefficients, limit_couplings
-from solvable.theory import predict_sequential, readout_error
+from solvable.theory import predict_sequential
 
 READOUTS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "identity": lambda z: z,

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from solvable.errors import InvalidParameter
-from solvable.spectra import threshold_ratio
-from solvable.theory import (
+from solvable.models.sequential.power_law_sums import (
     error_exponent,
     normalised_mse_asymptote,
     normalised_mse_sum,
@@ -16,6 +15,7 @@ from solvable.theory import (
     unrecovered_tail,
     weight_scale,
 )
+from solvable.spectra import threshold_ratio
 
 
 @pytest.mark.parametrize("decay", [0.75, 1.0, 1.5, 2.0])

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from solvable.arrays import random_stream
 from solvable.errors import DegenerateReadout, InvalidData, InvalidParameter
+from solvable.models.sequential.target import random_signs
 from solvable.operators.features import HermiteFeatures
-from solvable.targets import HierarchicalTarget, random_signs
+from solvable.targets import HierarchicalTarget
 
 CASES = [
     {"dimension": 25, "degree": 1, "features": 4},

@@ -7,17 +7,13 @@ from hypothesis import strategies as st
 
 from solvable.errors import DegenerateReadout, InvalidParameter
 from solvable.hermite import hermite_coefficients
+from solvable.models.sequential.power_law_sums import normalised_mse_sum, unrecovered_tail
+from solvable.moment_spectrum.degree_two_background import quadratic_background
+from solvable.moment_spectrum.draws import gaussian_draw, quadratic_draw
+from solvable.moment_spectrum.exact_population import overlap_floor
+from solvable.moment_spectrum.moments import finite_size_moments
 from solvable.operators import HermiteFeatures
-from solvable.theory import (
-    finite_size_moments,
-    gaussian_draw,
-    normalised_mse_sum,
-    overlap_floor,
-    predict_sequential,
-    quadratic_background,
-    quadratic_draw,
-    unrecovered_tail,
-)
+from solvable.theory import predict_sequential
 
 D30 = 465
 RATIOS = np.array([16, 32, 64, 128, 256, 512])

@@ -13,10 +13,12 @@ from solvable import scale_network
 from solvable.cli import main
 from solvable.data import from_arrays
 from solvable.errors import InvalidData, InvalidParameter, SolvableError
-from solvable.scale import describe_layers, describe_module, measure_inputs, read_model
+from solvable.scale import describe_layers, describe_module
 from solvable.scale.networks_of_data import calculator_networks as real
 from solvable.scale.networks_of_data.calculator_networks import describe_real
+from solvable.scale.networks_of_data.input_spectrum import measure_inputs
 from solvable.scale.networks_of_data.layer_description import near_fraction
+from solvable.scale.networks_of_data.modules import read_model
 
 CNN = ["conv 12 kernel=3x5 stride=2x1 padding=1", "tanh", "pool 2x2", "flatten", "linear 40", "relu",
        "linear 7"]  # fmt: skip

@@ -20,7 +20,10 @@ from solvable.models.lofi.parameters import NeuralLoFiParameters
 from solvable.models.lofi.subspace_channel import SubspaceChannel
 from solvable.models.lofi.target import make_target
 from solvable.models.lofi.theory import with_other_vectors
-from solvable.spectra import LabelLaw, direction_profile, emergence_ratio, label_weighted_spectrum
+from solvable.spectra.anisotropic import direction_profile
+from solvable.spectra.label_emergence import emergence_ratio
+from solvable.spectra.label_law import LabelLaw
+from solvable.spectra.label_weighted import label_weighted_spectrum
 
 
 @lru_cache(maxsize=64)

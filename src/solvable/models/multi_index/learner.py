@@ -29,8 +29,9 @@ from solvable.models.multi_index.spectral import (
     spectral_directions,
 )
 from solvable.models.multi_index.whitening import Scaling, Whiten, fit_scaling
-from solvable.operators import LabelMap, apply_label_map
+from solvable.operators import apply_label_map
 from solvable.operators.feature_map import floating
+from solvable.operators.labels import LabelMap
 
 ROWS = 4096
 """Rows projected at a time."""

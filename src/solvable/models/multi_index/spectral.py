@@ -14,16 +14,10 @@ import numpy as np
 
 from solvable.arrays import Array, Source, random_stream
 from solvable.models.multi_index.whitening import Scaling
-from solvable.operators import (
-    Eigenpairs,
-    HermiteFeatures,
-    MomentOperator,
-    MomentStatistics,
-    SymmetricOperator,
-    choose_route,
-    leading_eigenpairs,
-)
+from solvable.operators import HermiteFeatures, MomentOperator, choose_route, leading_eigenpairs
+from solvable.operators.base import MomentStatistics, SymmetricOperator
 from solvable.operators.blocks import array_behind
+from solvable.operators.eigen import Eigenpairs
 
 MARGIN = 0.02
 """How far beyond an edge of permuted labels, in half-widths of the bulk, an outlier has to lie."""

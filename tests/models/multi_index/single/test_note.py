@@ -6,13 +6,11 @@ from scipy.special import k0e, k1e
 
 from solvable.arrays import random_stream
 from solvable.links import make_link
-from solvable.message_passing import (
-    AdditiveChannel,
-    GaussianOutput,
-    StateEvolution,
-    additive_output,
-    posterior_given,
-)
+from solvable.message_passing import AdditiveChannel
+from solvable.message_passing.channels import additive_output
+from solvable.message_passing.evolution import StateEvolution
+from solvable.message_passing.outputs import GaussianOutput
+from solvable.message_passing.posterior import posterior_given
 from solvable.models.multi_index.overlaps import optimal_map
 from solvable.models.multi_index.preprocessing import (
     lamp_directions,
@@ -24,7 +22,7 @@ from solvable.models.multi_index.single.measure import measure
 from solvable.models.multi_index.single.parameters import SingleIndexParameters
 from solvable.models.multi_index.single.predict import predict
 from solvable.models.multi_index.single.theory import lamp_prediction, optimal_overlap
-from solvable.spectra import label_weighted_spectrum
+from solvable.spectra.label_weighted import label_weighted_spectrum
 
 
 def channel_of(formula, noise, *, standardised=False):

@@ -7,7 +7,8 @@ from solvable.arrays import random_stream
 from solvable.message_passing.signal_laws import SymmetricSignal
 from solvable.models.sensing.matrix.parameters import MatrixSensingParameters
 from solvable.models.sensing.matrix.system import system
-from solvable.spectra import SpectralLaw, denoising_error, empirical_denoised, marchenko_pastur
+from solvable.spectra import SpectralLaw, denoising_error, marchenko_pastur
+from solvable.spectra.denoiser import empirical_denoised
 
 
 def drawn(d, rho, t, rng):

@@ -398,7 +398,7 @@ def test_features_of_one_sign_without_correction(dimension, features, decay, lab
 
 def test_deeper_layer_is_not_led_by_the_norm_that_its_inputs_share():
     """d = 26, four quadratic features, one form of them: the identity has the largest moment."""
-    from solvable.targets import CompositionalTarget
+    from solvable.models.compositional.target import CompositionalTarget
 
     found, known = [], []
     for seed in range(4):

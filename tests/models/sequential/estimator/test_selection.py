@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from solvable.models.sequential.estimator.selection import beyond, is_enough, select_outliers
 from solvable.moment_spectrum.bulk_edges import NullEdges
-from solvable.operators import Eigenpairs
+from solvable.operators.eigen import Eigenpairs
 
 NOISE = (-1.0, 1.2)
 

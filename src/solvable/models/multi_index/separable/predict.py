@@ -11,7 +11,9 @@ from solvable.frame.points import Metrics
 from solvable.models.multi_index.equal_directions import pair_exponent
 from solvable.models.multi_index.overlaps import arranged, mapped_labels, optimal_map
 from solvable.models.multi_index.separable.parameters import SeparableParameters
-from solvable.spectra import LabelLaw, emergence_ratio, label_weighted_spectrum
+from solvable.spectra.label_emergence import emergence_ratio
+from solvable.spectra.label_law import LabelLaw
+from solvable.spectra.label_weighted import label_weighted_spectrum
 
 
 def label_weights(parameters: SeparableParameters) -> np.ndarray:

@@ -35,7 +35,9 @@ from solvable.models.sequential.estimator.spectral_layer import (
     latent_chunks,
 )
 from solvable.moment_spectrum.cross_terms import wants_cross_terms
-from solvable.operators import Correction, LabelMap, standardise
+from solvable.operators import standardise
+from solvable.operators.base import Correction
+from solvable.operators.labels import LabelMap
 
 
 class LayerwiseSpectralRegressor(

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from solvable.errors import InvalidParameter, NotConverged
-from solvable.operators import Eigenpairs, SymmetricOperator
+from solvable.operators.base import SymmetricOperator
+from solvable.operators.eigen import Eigenpairs
 
 SAFE_PIVOT = 1e-5
 """Smallest ratio of Cholesky pivots that keeps the vectors orthonormal to about 1e-6."""

@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from solvable.moment_spectrum.bulk_edges import Edges, NullEdges
-from solvable.operators import Eigenpairs
+from solvable.operators.eigen import Eigenpairs
 
 Reason: TypeAlias = Literal["below threshold", "inside population bulk", "solver not converged"]
 """Why a direction does not count as a feature."""

@@ -19,17 +19,12 @@ from solvable.models.sequential.estimator.selection import (
     select_outliers,
 )
 from solvable.moment_spectrum.bulk_edges import Edges, PredictedBulk
-from solvable.operators import (
-    Correction,
-    Eigenpairs,
-    HermiteFeatures,
-    LabelMap,
-    MomentOperator,
-    apply_label_map,
-    leading_eigenpairs,
-)
+from solvable.operators import HermiteFeatures, MomentOperator, apply_label_map, leading_eigenpairs
+from solvable.operators.base import Correction
 from solvable.operators.blocks import rows_per_block
+from solvable.operators.eigen import Eigenpairs
 from solvable.operators.feature_map import floating
+from solvable.operators.labels import LabelMap
 from solvable.operators.routes import RouteName
 
 STORED_LATENT_BYTES = 64_000_000
