@@ -173,7 +173,7 @@ def test_spikes_beyond_the_units_are_found_by_chance_alone():
     assert measured[1] == pytest.approx(expected[1], abs=3.5 * point.standard_error("overlap")[1])
     alike = predicted(spike=[2.0, 1.99], dimension=300)
     assert alike["overlap"] == [None, None]
-    assert "alike" in alike[NO_PREDICTION]
+    assert "nearly equal" in alike[NO_PREDICTION]
     assert None not in predicted(spike=[2.5, 2.49], hidden_units=2, sample_ratio=3.0)["overlap"]
 
 

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from solvable.arrays import random_stream
-from solvable.errors import InvalidParameter
 from solvable.models.two_layer_posterior.atoms import _active_set, atomic_posterior
 from solvable.models.two_layer_posterior.constants import specialisation
 from solvable.models.two_layer_posterior.overlap import hermite_modes
@@ -103,17 +102,6 @@ def test_mean_field_needs_more_samples():
     at = {"dimension": 50, "width": 500, "kappa": 1.0, "samples": 30_000.0}
     standard, field = (atomic_posterior(**at, readout=name) for name in ("standard", "mean-field"))
     assert standard.alignment > field.alignment
-    equal = atomic_posterior(**at, readout_variance=1 / 500)
-    assert equal.alignment == pytest.approx(field.alignment, rel=1e-9)
-
-
-def test_what_cannot_be_asked_is_refused():
-    at = {"dimension": 8, "width": 20, "samples": 50.0, "kappa": 0.5}
-    for name, value in (("dimension", 0), ("width", 2.5), ("samples", 0.0), ("kappa", -1.0)):
-        with pytest.raises(InvalidParameter, match=name):
-            atomic_posterior(**{**at, name: value})
-    with pytest.raises(InvalidParameter, match="He4"):
-        atomic_posterior(**at, degree=4)
 
 
 def test_the_prediction_of_a_system_tends_to_the_limit_with_the_dimension():

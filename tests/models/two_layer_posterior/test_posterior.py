@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from solvable.arrays import random_stream
-from solvable.errors import InvalidParameter
 from solvable.models.two_layer_posterior.large_deviation import large_deviation
 from solvable.models.two_layer_posterior.overlap import power_parts
 from solvable.models.two_layer_posterior.posterior import one_mode_alignment, posterior
@@ -221,20 +220,3 @@ def test_harmonics():
     assert weights.sum(1) == pytest.approx(np.ones(9))
     # share of momentum 1 in t^3: 3/(n + 2)
     assert weights[3, 1] == pytest.approx(3 / 7)
-
-
-def test_what_cannot_be_asked_is_refused():
-    at = {"dimension": 8, "width": 20, "samples": 50, "kappa": 0.5}
-    for name, value in (
-        ("dimension", 2),
-        ("width", 1),
-        ("samples", 0),
-        ("kappa", 0.0),
-        ("degree", 9),
-    ):
-        with pytest.raises(InvalidParameter, match=name):
-            posterior(**{**at, name: value})
-    with pytest.raises(InvalidParameter, match="He2"):
-        posterior(**at, degree=2)
-    with pytest.raises(InvalidParameter, match="samples and kappa"):
-        one_mode_alignment(dimension=8, width=20, samples=[0], kappa=1.0)

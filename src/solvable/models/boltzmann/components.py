@@ -13,11 +13,9 @@ from solvable.arrays import random_stream
 def drawn_components(
     spikes: tuple[float, ...], samples: int, dimension: int, components: int, draws: int = 64
 ) -> np.ndarray:
-    """Cosine of each spike with the span of the leading components, shape (draws, spikes).
-
-    Rotations of samples and of the space beside the spikes leave a chain of blocks (Householder), of
-    which the leading components fill the beginning alone.
-    """
+    """Cosine of each spike with the span of the leading components, shape (draws, spikes)."""
+    # Rotations of samples and of the space orthogonal to the spikes leave a chain of blocks
+    # (Householder), of which the leading components fill the beginning alone.
     r, d, n = len(spikes), dimension, samples
     # They reach (n d / (sqrt(n) + sqrt(d))^2)^(1/3) blocks deep where they are at the edge (Airy).
     depth = (n * d / (np.sqrt(n) + np.sqrt(d)) ** 2) ** (1 / 3)
@@ -50,13 +48,13 @@ def _chain(
     R[0] = np.linalg.cholesky(first.T @ first + below.T @ below).T
     diagonal = np.swapaxes(R, 1, 2) @ R
     diagonal[1:] += np.swapaxes(L[:-1], 1, 2) @ L[:-1]
-    beside = np.swapaxes(np.swapaxes(R[:-1], 1, 2) @ L[:-1], 1, 2)
+    below_diagonal = np.swapaxes(np.swapaxes(R[:-1], 1, 2) @ L[:-1], 1, 2)
     bands = np.zeros((2 * r, blocks * r))
     for row in range(r):
         for column in range(r):
             if row >= column:
                 bands[row - column, column::r] = diagonal[:, row, column]
-            bands[r + row - column, column : (blocks - 1) * r : r] = beside[:, row, column]
+            bands[r + row - column, column : (blocks - 1) * r : r] = below_diagonal[:, row, column]
     return bands
 
 

@@ -59,10 +59,8 @@ def component_overlap(spike: float, sample_ratio: float) -> float:
 def unit_state(
     spike: float, sample_ratio: float, weight_decay: float = 0.0, *, partner: bool = False
 ) -> UnitState:
-    """Fixed point of one unit of signs; spike 0 for a unit that only has noise to learn.
-
-    With a partner, of one of two units of equal weights, which tanh Q_12 = tanh q keeps smaller.
-    """
+    """Fixed point of one unit of signs; spike 0 for a unit that only has noise to learn."""
+    # With a partner it is one of two units of equal weights, which tanh Q_12 = tanh q keeps smaller.
     alpha, c = sample_ratio, 1 + weight_decay
     if c >= (outlier(spike, alpha) if spike else bulk_edge(alpha)):
         return _without_weights(spike, alpha, c)

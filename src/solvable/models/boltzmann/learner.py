@@ -52,7 +52,7 @@ class BoltzmannMachine(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         gradient ascent. Normal units have a closed solution, which needs neither.
     standardise : bool
         Whether features are centred and divided by their standard deviation. The model supposes mean 0
-        and variance 1 beside the few directions it looks for: without, do that yourself.
+        and variance 1 apart from the few directions it looks for: without, do that yourself.
     max_iter : int
         Steps of either solver.
     tol : float
@@ -70,7 +70,7 @@ class BoltzmannMachine(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         ``weight_decay``, or lower ``n_components``.
     replicon_ : float
         Growth of a small change of samples in a step of message passing; NaN where that has no answer.
-        Derived for features that are independent beside the directions; an indication for others.
+        Derived for features that are independent apart from the directions; an indication for others.
     converged_ : bool
         Whether the solver came to rest.
     norm_ : ndarray of shape (k,)

@@ -88,11 +88,9 @@ def gradient(X: np.ndarray, W: np.ndarray, units: Units, weight_decay: float) ->
 def couplings_given(
     G: np.ndarray, b: np.ndarray, ratio: float, weight_decay: float, Q: np.ndarray
 ) -> np.ndarray:
-    """V of units of signs that solves V = (alpha (H(V G V) + l) - b)^-1, from Q = V G V; else NaN.
-
-    The weights W = Gamma V maximise their part of the objective, G = Gamma^T Gamma / d. With the
-    couplings of the last step instead units of large norm would turn about each other for ever.
-    """
+    """V of units of signs that solves V = (alpha (H(V G V) + l) - b)^-1, from Q = V G V; else NaN."""
+    # The weights W = Gamma V maximise their part of the objective, G = Gamma^T Gamma / d. With the
+    # couplings of the last step instead, units of large norm would turn about each other for ever.
     k = len(Q)
     decay = weight_decay * np.eye(k)
     if k == 1:

@@ -140,11 +140,9 @@ def ascend(
     max_steps: int = 2_000,
     tolerance: float = 1e-6,
 ) -> Maximum:
-    """Gradient ascent for units of signs; `rate` in (0, 1] in units of 1 / (1 + l).
-
-    The penalty of overlaps between units is taken implicitly: a plain step turns two units of large
-    norm about each other for ever.
-    """
+    """Gradient ascent for units of signs; `rate` in (0, 1] in units of 1 / (1 + l)."""
+    # The penalty of overlaps between units is taken implicitly: a plain step turns two units of large
+    # norm about each other for ever.
     (n, d), W = X.shape, start
     k, residual, steps = start.shape[1], np.inf, 0
     nothing, Q = np.zeros((k, k)), start.T @ start / d
@@ -168,7 +166,7 @@ def ascend(
 def _maximum(
     X: np.ndarray, W: np.ndarray, weight_decay: float, iterations: int, settled: bool
 ) -> Maximum:
-    """What was reached, with its gradient and stability."""
+    """The weights that were reached, with their gradient and stability."""
     if not W.any():
         settled, residual = True, 0.0
     else:
@@ -179,10 +177,8 @@ def _maximum(
 
 
 def replicon_of(X: np.ndarray, W: np.ndarray, units: Units, weight_decay: float) -> float:
-    """Growth of a small change of samples in a step of message passing at W; NaN beyond all bounds.
-
-    Its couplings V = (alpha (H + l) - b(V))^-1 are the limit of an iteration whose rate it is.
-    """
+    """Growth of a small change of samples in a step of message passing at W; NaN beyond all bounds."""
+    # Its couplings V = (alpha (H + l) - b(V))^-1 are the limit of an iteration whose rate it is.
     (n, d), k = X.shape, W.shape[1]
     z = X @ W / np.sqrt(d)
     H = coupling_moment(W.T @ W / d, units) + weight_decay * np.eye(k)

@@ -44,7 +44,7 @@ class BoltzmannParameters(Parameters):
     @field_validator("spike", mode="before")
     @classmethod
     def _numbers(cls, value: Any) -> Any:
-        """A number or a list of numbers, or one line that says what is allowed."""
+        """A number or a list of numbers; anything else is refused in one line."""
         listed = isinstance(value, (list, tuple))
         try:
             numbers = [float(one) for one in value] if listed else [float(value)]

@@ -20,7 +20,7 @@ from solvable.models.boltzmann.shared_directions import apart_growth, shared_sta
 
 @dataclass(frozen=True)
 class Phase:
-    """What the units do: found directions, numbers, and why there are none."""
+    """Phase of the units: directions that they learn and numbers, or the reason why there are none."""
 
     units: tuple[UnitState, ...] = ()  # in the order of the spikes that they found
     spikes: tuple[int, ...] = ()

@@ -53,12 +53,12 @@ def _components(
     size = (strengths, parameters.samples, parameters.dimension, count)
     drawn = drawn_components(*size, draws=24)
     scatter = float(drawn.std(axis=0).max())
-    # Near the threshold, and where spikes are alike, samples differ much.
+    # Near the threshold, and where spikes are nearly equal, samples differ much.
     return drawn if scatter < 0.04 else drawn_components(*size, draws=400 if scatter > 0.12 else 96)
 
 
 def _too_near(phase: Phase, parameters: BoltzmannParameters, ratio: float) -> str:
-    """Why samples of this size differ in what the limit says, or nothing."""
+    """Reason why samples of this size differ from the limit, or nothing."""
     d, c = parameters.dimension, 1 + parameters.weight_decay
     if phase.reason and phase.norm is None:
         return ""
@@ -97,7 +97,7 @@ def _overlaps(
     for spike, unit in zip(phase.spikes, phase.units, strict=True):
         limit = component_overlap(strengths[spike], ratio)
         if unit.q > 0:
-            # Of the spike alone: components mix alike spikes, signs tell them apart.
+            # Of the spike alone: components mix nearly equal spikes, signs separate them.
             alone = _components(strengths[spike : spike + 1], parameters, 1)
             rounding = float(alone.mean()) / limit
             overlap[spike] = min(float(unit.overlap) * rounding, 1.0)
@@ -107,7 +107,7 @@ def _overlaps(
         least = drawn[:, list(phase.spikes)].min(axis=1)
         if (drawn[:, others].max(axis=1) > least).any():
             return [None] * len(strengths), (
-                "spikes are so alike at this dimension that fewer units may learn either. Raise "
+                "spikes are so nearly equal at this dimension that fewer units may learn either. Raise "
                 "dimension or hidden_units."
             )
         if parameters.algorithm == "gradient" and _trapped(phase, parameters, ratio, others):

@@ -1,4 +1,4 @@
-"""Two units of a Boltzmann machine beside each other: whether they stay apart, or share a direction."""
+"""Growth of what two units of a Boltzmann machine share: do they stay apart, or share a direction?"""
 
 from __future__ import annotations
 
@@ -25,11 +25,9 @@ class SharedState:
 
 
 def apart_growth(one: UnitState, two: UnitState, sample_ratio: float) -> tuple[float, float]:
-    """Growth, in a step of state evolution, of what two units on two spikes have in common.
-
-    Linear in M_12, M_21, Q_12 and V_12. First that of sharing directions, then that of turning within the
-    plane of both, which leaves its overlaps alone; below 1 the units stay apart.
-    """
+    """Growth, in a step of state evolution, of what two units on two spikes have in common."""
+    # Linear in M_12, M_21, Q_12 and V_12. First that of sharing directions, then that of turning within
+    # the plane of both, which leaves its overlaps unchanged; below 1 the units stay apart.
     alpha = sample_ratio
     V1, V2 = one.V, two.V
     s1, s2 = np.sqrt(one.spike), np.sqrt(two.spike)
@@ -65,10 +63,8 @@ def apart_growth(one: UnitState, two: UnitState, sample_ratio: float) -> tuple[f
 def shared_state(
     spike: float, sample_ratio: float, weight_decay: float, second: float = 0.0
 ) -> SharedState:
-    """Two units of equal weights on one spike, and what becomes of a difference of them.
-
-    The growth is that of a difference along the spike, or along a second one.
-    """
+    """Two units of equal weights on one spike, and the growth of a difference of them."""
+    # The difference is along the spike, or along a second one.
     alpha, c = sample_ratio, 1 + weight_decay
     state = unit_state(spike, alpha, weight_decay, partner=True)
     repulsion = np.tanh(state.q)

@@ -82,7 +82,7 @@ def solve_diagonal(
     n_samples : float
         n.
     label_noise : float
-        :math:`\Delta`, a variance.
+        :math:`\Delta`, a variance above 0.
     penalty : float
         :math:`\lambda\ge0`: the weight decay of the network times :math:`\sqrt d`, or n times ``alpha``
         of scikit-learn's ``Lasso``.
@@ -112,7 +112,7 @@ def solve_diagonal(
     >>> round(state.error, 3)
     0.246
     """
-    check_positive(n_samples=n_samples)
+    check_positive(n_samples=n_samples, label_noise=label_noise)
     target = np.asarray(coefficients, dtype=np.float64)
     if target.ndim != 1 or target.size == 0 or not np.isfinite(target).all():
         raise InvalidData(
@@ -124,7 +124,7 @@ def solve_diagonal(
             "a penalty above 0.",
             {"n_samples": n_samples},
         )
-    check_not_negative(label_noise=label_noise, penalty=penalty)
+    check_not_negative(penalty=penalty)
 
     def excess(shrinkage: float) -> float:
         noise = _noise_at(target, n_samples, label_noise, shrinkage)
@@ -147,8 +147,6 @@ def solve_diagonal(
             low, high = (middle, high) if excess(middle) <= 0 else (low, middle)
         shrinkage = bracketed_root(excess, low, high, absolute=1e-14) if excess(low) < 0 else low
     noise = _noise_at(target, n_samples, label_noise, shrinkage)
-    if penalty > 0:
-        noise = _noise_of(target, n_samples, label_noise, shrinkage, penalty, noise)
     if noise == 0:
         raise _recovered(n_samples)
     risk, freedom = threshold_risk(target, effective_noise=noise, threshold=shrinkage * noise)
@@ -185,27 +183,10 @@ def _noise_at(target: np.ndarray, n: float, label_noise: float, a: float) -> flo
     )
 
 
-def _noise_of(
-    target: np.ndarray, n: float, label_noise: float, a: float, penalty: float, noise: float
-) -> float:
-    """Noise from the penalty, where sparse coefficients without label noise fix only its ratio."""
-    # There R / delta^2 does not depend on delta to rounding, and one b/delta belongs to a range of
-    # penalties.
-    scale = noise if 0 < noise < np.inf else penalty / (a * n)
-    for _ in range(100):
-        risk, freedom = threshold_risk(target, effective_noise=scale, threshold=a * scale)
-        after = penalty / (a * max(n - freedom, 1e-9 * n))
-        if abs(after - scale) <= 1e-12 * scale:
-            break
-        scale = after
-    mismatch = (label_noise + risk) / (n * scale**2) - 1
-    return scale if abs(mismatch) < 1e-9 else noise
-
-
 def _recovered(n: float) -> InvalidParameter:
     return InvalidParameter(
-        f"with {n} samples, no label noise and this penalty the target is recovered, and no "
-        "effective noise is left. Use a larger penalty."
+        f"with {n} samples, so little label noise and this penalty the target is recovered, and no "
+        "effective noise is left. Use a larger penalty or label noise."
     )
 
 
@@ -221,7 +202,7 @@ class DiagonalParameters(Parameters):
     noise: float = Field(0.25, ge=1e-100, le=100.0)
     """Variance of the label noise; that of the target is 1."""
     weight_decay: float = Field(1.0, ge=1e-100, le=1000.0)
-    """Weight decay lambda, beside the squared errors summed over the samples."""
+    """Weight decay lambda; the squared errors are summed over the samples."""
 
 
 RANKS = np.array([1, 2, 4, 8, 16])

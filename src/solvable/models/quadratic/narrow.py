@@ -129,7 +129,7 @@ def predict(parameters: NarrowParameters) -> Metrics:
 
 @lru_cache(maxsize=256)
 def solve_wide(parameters: NarrowParameters) -> QuadraticState:
-    """The saddle point of a network of any width, whatever the parameters say."""
+    """Saddle point of a network that is wide enough for its width not to matter."""
     return solve_quadratic(
         target_of(parameters).strengths,
         sample_ratio=parameters.sample_ratio,
@@ -164,7 +164,7 @@ def determined(cell: Cell) -> bool:
 
 
 def fitted(cell: Cell) -> bool:
-    """Whether, beside that, hardly a label is below what a positive matrix can fit."""
+    """Whether, in addition, hardly a label is below what a positive matrix can fit."""
     lost = unreachable(solve(cell.setting), cell.setting.dimension)
     return determined(cell) and lost <= 0.05 * cell.expected
 

@@ -96,7 +96,7 @@ def instability(state: NarrowState, dimension: int) -> float:
     # <D^2> / 2 alpha (derived): a change of S of mean square q is noise of variance q / 2 alpha in M, and
     # D_ij = (f_i - f_j) / (x_i - x_j) times that in S. A convex problem has D <= 1, hence at most
     # A / alpha. Across the jump of f at a cut inside the bulk <D^2> grows as log d, so that there are
-    # as many minima as one likes, and eigenvalues at their typical places tell how far that is.
+    # arbitrarily many minima; eigenvalues at their typical places give its size.
     x = state.law.typical_places(dimension)
     kept = min(round(state.rank_fraction * dimension), dimension)
     top, low = x[:kept], x[kept:]

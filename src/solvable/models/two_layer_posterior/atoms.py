@@ -7,12 +7,11 @@ from math import sqrt
 
 import numpy as np
 
-from solvable.errors import InvalidParameter, NotConverged
+from solvable.errors import NotConverged
 from solvable.models.two_layer_posterior.large_deviation import readout_scale
 from solvable.models.two_layer_posterior.overlap import (
     hermite_modes,
     linear_gain,
-    neuron_overlap,
     power_parts,
     profile,
 )
@@ -47,27 +46,15 @@ def atomic_posterior(
     degree: int = 3,
     activation: str = "erf",
     readout: str = "standard",
-    readout_variance: float = 1.0,
 ) -> AtomicPosterior:
     """Most probable neurons of a wide network, by non-negative least squares over kinds of neurons."""
-    for name, value in (("dimension", dimension), ("width", width)):
-        if not isinstance(value, int | np.integer) or value < 1:
-            raise InvalidParameter(f"{name} is {value!r}; allowed: an integer of at least 1.")
-    for name, number in (
-        ("samples", samples),
-        ("kappa", kappa),
-        ("readout_variance", readout_variance),
-    ):
-        if not 0 < number < np.inf:
-            raise InvalidParameter(f"{name} is {number}; allowed: above 0 and finite.")
     # F/S = min over b and beta of sum_j |b_j| omega_j (1 + P sigma_a^2 v_j / kappa chi N)^(1/2)
     #       + P / (2 kappa S) |sum_j b_j g_j + beta x_1 - y|^2 + d chi beta^2 / (2 sigma_a^2 S lambda_1),
     # S = sqrt(chi N d) / sigma_a (derived, leading order of many neurons): g_j is the function of x_1
     # of a neuron (u_j, r_j), omega^2 = u^2 + r - 1 - ln r its weight decay, v its mixing power, and
     # beta the lazy linear mode (a constant too, where the activation has one). At d near 10 the
     # alignment is off by 0.1.
-    neuron_overlap(activation, degree)
-    scale = readout_variance / readout_scale(readout, width)
+    scale = 1 / readout_scale(readout, width)
     size = sqrt(width * dimension / scale)
     load = samples / (kappa * size)
     u, r = _grid(activation)

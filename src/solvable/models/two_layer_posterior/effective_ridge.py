@@ -1,4 +1,4 @@
-"""Effective ridge: what the neurons of a layer and its data set do together to one of them."""
+"""Effective ridge of a layer on its data set, and the price of the modes of one neuron."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BINS = 61
 
 @dataclass(frozen=True)
 class Background:
-    """What all neurons together do to one: ridge, and the price of its modes beside the target's."""
+    """Effect of all neurons on one: ridge, and the price of its modes other than the target's."""
 
     ridge: float
     price: np.ndarray  # inverse variance of the readout that a neuron's other modes add
@@ -122,7 +122,7 @@ class Layer:
         return neuron_overlap(self.activation, self.degree).value(u, r)
 
     def dressed(self, background: Background) -> tuple[np.ndarray, np.ndarray]:
-        """Log weight of each cell, and the variance of its readout, beside the functions of x_1."""
+        """Log weight of each cell, and the variance of its readout, the functions of x_1 left out."""
         # 1/s^2 = N chi / sigma_a^2 + price
         gain = 1 + self.scale * background.price
         return self.neurons[2] - np.log(gain) / 2, self.scale / gain

@@ -2,7 +2,7 @@
 
 With v = sqrt(d) w and b = sqrt(N chi) a / sigma_a, so that f = (sigma_a / sqrt(N chi)) sum_i b_i
 sigma(v_i.x / sqrt(d)), minus the logarithm of the posterior is
-U = (1 / 2 kappa) sum_nu (f(x_nu) - y_nu)^2 + |v|^2 / 2 + |b|^2 / 2  (note 4.2).
+U = (1 / 2 kappa) sum_nu (f(x_nu) - y_nu)^2 + |v|^2 / 2 + |b|^2 / 2.
 A state is one array (networks, N, d + 1) whose last column is b.
 """
 
@@ -194,7 +194,7 @@ class Noise:
 
 @dataclass(frozen=True)
 class Run:
-    """What a run of Langevin dynamics came to."""
+    """Result of a run of Langevin dynamics."""
 
     theta: Array  # the last state
     step: float  # of the second half
@@ -217,7 +217,7 @@ def run_langevin(
     """Run so many steps from a state; observe the second half at every so many."""
     # Without a step it is found: the inverse of the largest curvature on the way, halved as long as this
     # changes the training error, times the share.
-    with np.errstate(over="ignore", invalid="ignore"):  # said once, when it has diverged
+    with np.errstate(over="ignore", invalid="ignore"):  # reported once, when it has diverged
         return _run(posterior, theta, stream, steps, step, share, every, observe)
 
 

@@ -83,7 +83,7 @@ class LangevinEnsemble(RegressorMixin, BaseEstimator):
     training_error_ : float
         Mean squared error of single networks on the (standardised) samples.
     effective_draws_, effective_draws_error_ : float
-        Independent draws that the second halves are worth, as the training error tells, with its standard
+        Independent draws that the second halves are worth, from the training error, with its standard
         error. Networks that stay apart are worth no more than their number.
     virial_ : float
         Mean of weights times gradient over the number of weights: 1 in the posterior.
@@ -97,9 +97,9 @@ class LangevinEnsemble(RegressorMixin, BaseEstimator):
 
     Notes
     -----
-    arXiv:2512.04165; scaled variables of note 4.2. A step takes :math:`4PNd` operations per network and
-    about ten times :math:`PN` entries. Arrays of another library (a torch tensor, on a GPU or not) are
-    worked on where they are; NumPy arrays in float32 by NumPy, which is as fast as torch on a core.
+    arXiv:2512.04165, in variables of unit prior variance. A step takes :math:`4PNd` operations per
+    network and about ten times :math:`PN` entries. Arrays of another library (a torch tensor, on a GPU or
+    not) are worked on where they are; NumPy arrays in float32 by NumPy, as fast as torch on a core.
     Backed by ``tests/models/two_layer_posterior/test_learner.py``.
 
     Examples

@@ -96,7 +96,7 @@ def planted(
 
 
 class Observer:
-    """What the states of the second half of a run have learnt of a target."""
+    """Alignment, specialised neurons and errors of the states in the second half of a run."""
 
     def __init__(
         self,

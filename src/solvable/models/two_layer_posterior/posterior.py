@@ -9,7 +9,6 @@ from math import sqrt
 import numpy as np
 
 from solvable.arrays import random_stream
-from solvable.errors import InvalidParameter
 from solvable.models.two_layer_posterior.constants import specialisation
 from solvable.models.two_layer_posterior.effective_ridge import (
     Background,
@@ -26,7 +25,7 @@ from solvable.models.two_layer_posterior.saddle import FieldProblem
 
 @dataclass(frozen=True)
 class Posterior:
-    """What a posterior ensemble of two-layer networks has learned."""
+    """Mean properties of a posterior ensemble of two-layer networks."""
 
     alignment: float  # mean overlap of the network with the target, over networks and data sets
     error: float  # its standard error from the finite number of data sets drawn
@@ -40,7 +39,7 @@ class Posterior:
     overlap_law: np.ndarray  # mean number of neurons per unit of |u|
     modes: np.ndarray  # mean Hermite coefficients of degrees 0 to 11 in the target's coordinate
     risk: float  # mean squared error on new inputs of one network of the ensemble
-    ridge: float  # kappa and what the fitted modes beside the target's leave of the noise
+    ridge: float  # kappa and what the fitted modes other than the target's leave of the noise
     onset: float  # samples at which the target starts to be learned in the wide limit
     caveat: str | None  # why the numbers may be off by more than their errors, if they may
 
@@ -54,7 +53,6 @@ def posterior(
     degree: int = 3,
     activation: str = "erf",
     readout: str = "standard",
-    readout_variance: float = 1.0,
     draws: int = 24,
 ) -> Posterior:
     """Posterior of a two-layer network after P samples of a Hermite target, at finite d, N and P."""
@@ -66,8 +64,7 @@ def posterior(
     # price for the neuron that has it, and the noise of the data that it fits. Alignments with He3
     # agree with Langevin ensembles within 10 %, with He5 they are a fifth too low; near width d, where
     # less than one neuron is specialised on average, up to a half too low.
-    scale = _check(dimension, width, samples, kappa, degree, readout, readout_variance)
-    neuron_overlap(activation, degree)
+    scale = 1 / readout_scale(readout, width)
     reach = 3 + 6 / sqrt(dimension)
     while True:
         layer = Layer(dimension, width, samples, kappa, degree, activation, scale / width, reach)
@@ -83,7 +80,7 @@ def posterior(
     for _ in range(draws):
         data = DataSet.drawn(degree, samples, rng)
         found.append(_ensemble(layer, data, background))
-        # means known: what the data say about a line and about a specialised neuron
+        # controls of known mean: the overlap of the data with a line and with a specialised neuron
         weight = (data.counts * data.target - typical.counts * typical.target) / samples
         controls.append([weight @ bin_places()[0], weight @ shape])
     table = np.array(found)
@@ -117,12 +114,12 @@ def posterior(
 
 
 def _ensemble(layer: Layer, data: DataSet, background: Background) -> np.ndarray:
-    """Of one data set: alignment, outliers, their sums of |u| and r, the bulk's, modes, law of |u|."""
+    """Sums of a data set: alignment, outliers, their |u| and r, those of the bulk, modes, law of |u|."""
     problem = field_problem(layer, data, background)
     u, r, _ = layer.neurons
     # Specialised neurons of u and of -u are of two kinds unless they are copies of each other: their
     # numbers fluctuate apart, one direction of large fluctuations is not enough, and the saddle alone is
-    # nearer to the truth. So it is where an exact identity tells that one loop across is not enough.
+    # nearer to the truth. So it is where an exact identity shows that one loop across is not enough.
     error = np.inf
     if layer.odd:
         law, readout, error = problem.law(layer.width)
@@ -132,7 +129,7 @@ def _ensemble(layer: Layer, data: DataSet, background: Background) -> np.ndarray
     # the cell at the threshold counts in part
     out = np.clip(0.5 + (np.abs(u) - 3 / sqrt(layer.dimension)) / layer.step, 0, 1)
     sums = [law @ out, (law * np.abs(u)) @ out, (law * r) @ out, (law * r) @ (1 - out)]
-    # what specialised neurons do beside the target
+    # power of specialised neurons beyond the target
     strength = readout**2 / np.where(law > 1e-12, law, np.inf)
     sums += [strength @ background.unfitted, float(not error < 0.1) / layer.width]
     return layer.width * np.concatenate(
@@ -187,28 +184,6 @@ def _caveat(layer: Layer, background: Background, failed: float) -> str | None:
     return None
 
 
-def _check(
-    dimension: int,
-    width: int,
-    samples: int,
-    kappa: float,
-    degree: int,
-    readout: str,
-    readout_variance: float,
-) -> float:
-    """Variance of the readout times the width."""
-    whole = (("dimension", dimension, 3), ("width", width, 2), ("samples", samples, 1))
-    for name, value, least in whole:
-        if not isinstance(value, int | np.integer) or value < least:
-            raise InvalidParameter(f"{name} is {value!r}; allowed: an integer of at least {least}.")
-    for name, number in (("kappa", kappa), ("readout_variance", readout_variance)):
-        if not 0 < number < np.inf:
-            raise InvalidParameter(f"{name} is {number}; allowed: above 0 and finite.")
-    if not isinstance(degree, int) or not 1 <= degree <= 7:
-        raise InvalidParameter(f"degree is {degree!r}; allowed: 1 to 7.")
-    return readout_variance / readout_scale(readout, width)
-
-
 def one_mode_alignment(
     *,
     dimension: int,
@@ -218,7 +193,6 @@ def one_mode_alignment(
     degree: int = 3,
     activation: str = "erf",
     readout: str = "standard",
-    readout_variance: float = 1.0,
     reduced: bool = False,
 ) -> np.ndarray:
     """Alignment in the equivalent-kernel theory of the target's mode alone (2512.04165, appendix G)."""
@@ -226,14 +200,8 @@ def one_mode_alignment(
     # V = sigma_a^2 sum_i c(w_i)^2 / N chi, eqs. 91-103, the saddle of the large deviation at large
     # width. It leaves out every other mode that a specialised neuron carries, and so overestimates the
     # alignment by 0.1 to 0.3 beyond the onset.
-    scale = readout_variance / readout_scale(readout, width)
-    if not isinstance(width, int | np.integer) or width < 2:
-        raise InvalidParameter(f"width is {width!r}; allowed: an integer of at least 2.")
+    scale = 1 / readout_scale(readout, width)
     counts = np.asarray(samples, dtype=np.float64)
-    if not (counts > 0).all() or not kappa > 0:
-        raise InvalidParameter(
-            f"samples and kappa are {samples} and {kappa}; allowed: all above 0."
-        )
     neuron = TiltedNeuron(neuron_overlap(activation, degree), dimension, reduced)
     alignment = np.empty(counts.size)
     for k, count in enumerate(counts):

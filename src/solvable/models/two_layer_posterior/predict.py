@@ -22,7 +22,7 @@ from solvable.models.two_layer_posterior.posterior import one_mode_alignment, po
 
 
 def predict(parameters: CurseParameters) -> Metrics:
-    """What the posterior at this size learns, and the energies of full alignment."""
+    """Predicted metrics: of the posterior at this size, and the energies of full alignment."""
     learnt, energies = _learnt(parameters), _energies(parameters)
     reasons = [str(part.pop(NO_PREDICTION)) for part in (learnt, energies) if NO_PREDICTION in part]
     found = learnt | energies | {"virial": 1.0, "one_mode_alignment": _one_mode(parameters)}

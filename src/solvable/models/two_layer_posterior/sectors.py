@@ -12,7 +12,7 @@ from solvable.models.two_layer_posterior.overlap import profile
 
 @dataclass(frozen=True)
 class Sector:
-    """Modes of one angular momentum in the d - 1 directions beside the target's."""
+    """Modes of one angular momentum in the d - 1 directions orthogonal to the target's."""
 
     momentum: int  # l; 0 holds functions of x_1 and |x_perp| alone
     multiplicity: int  # number of harmonics of that momentum: modes of each kind

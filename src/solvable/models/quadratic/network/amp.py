@@ -14,7 +14,7 @@ from solvable.spectra.functionals import degrees_of_freedom
 
 
 class _State(NamedTuple):
-    """What an iteration starts from; linear mixtures of states are states."""
+    """State of an iteration; linear mixtures of states are states."""
 
     matrix: Array
     measured: Array
@@ -68,8 +68,9 @@ def solve_amp(
     # A variant of the algorithm of 2408.03733 (derived), extrapolated after Anderson: `memory` is the
     # number of iterations looked back on, 0 for message passing alone; `damping` the weight of the new
     # matrix in the iterations that are not extrapolated, lowered to no less than 0.3 when a step grows.
-    # Flops as FISTA in far fewer iterations; memory 2 (m + 1) (n + d^2) numbers beside the samples.
-    # Expects samples that are nearly isotropic; elsewhere it may not contract: `converged` is False.
+    # Flops as FISTA in far fewer iterations; memory 2 (m + 1) (n + d^2) numbers in addition to the
+    # samples. Expects samples that are nearly isotropic; elsewhere it may not contract: `converged` is
+    # False.
     n, d = sensing.n_samples, sensing.dimension
     labels = sensing.asarray(labels)
     xp = namespace(labels)

@@ -29,7 +29,7 @@ def denoised_error(parameters: QuadraticParameters, state: QuadraticState) -> fl
 
 
 def _tails(parameters: QuadraticParameters, state: QuadraticState) -> float:
-    """What n matrices of rank one have beside a semicircle, in the units of the error."""
+    """Deviation of n matrices of rank one from a semicircle, in the units of the error."""
     # Fourth free cumulant of M over delta^4: d/n E (r s)^4 / (E r^2)^2, s = 1 / (1 + V), and E r^4 =
     # 3 (E r^2)^2 + 48 Tr E^4 / d^2 (derived). The error was measured to follow half of it (docs).
     nodes, weights = state.law.target.nodes, state.law.target.node_weights
@@ -89,6 +89,6 @@ def _integral(state: QuadraticState, dimension: int) -> float:
     places = np.interp((np.arange(4_000) + 0.5) / 4_000, mass, law.x)
     hilbert = smoothed_hilbert(law.x, places, law.variance / dimension)
     kept = np.maximum(law.x - 2 * law.variance * hilbert, 0)
-    # Q* - 2 f E_xx + f^2; d eigenvalues tell h_eta to a variance of 1 / (2 d eta)^2 (GOE, derived).
+    # Q* - 2 f E_xx + f^2; d eigenvalues give h_eta up to a variance of 1 / (2 d eta)^2 (GOE, derived).
     error = second_moment(law.target) + law.weights @ (kept**2 - 2 * kept * (2 * law.u - law.x))
     return float(error + law.variance / dimension * (law.weights @ (kept > 0)))

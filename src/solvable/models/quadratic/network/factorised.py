@@ -8,9 +8,6 @@ from solvable.arrays import Array, namespace, random_stream
 from solvable.models.quadratic.network.sensing import Sensing
 from solvable.models.quadratic.network.solvers import QuadraticSolution, certified
 
-MEMORY = 20
-"""Steps that the inverse Hessian is told by."""
-
 
 def solve_factorised(
     sensing: Sensing,
@@ -59,7 +56,8 @@ def solve_factorised(
         if iteration % 50 == 0:
             residual = labels - sensing.forward(factor)
         new = _gradient(sensing, regularisation, factor, residual)
-        steps = [*steps, (length * direction, new - gradient)][-MEMORY:]
+        # The inverse Hessian is estimated from the last twenty steps.
+        steps = [*steps, (length * direction, new - gradient)][-20:]
         gradient = new
     factor = _orthogonal_factor(factor, spread)
     return certified(sensing, labels, regularisation, factor, iteration, tolerance, "factorised")

@@ -65,7 +65,7 @@ def group_scatter(parameters: QuadraticParameters, state: QuadraticState) -> lis
         variance += 56 * m**4 / parameters.n_samples * np.minimum(q / state.law.variance, 1)
     alone, together = (
         np.array(_grouped(state, np.interp(state.law.target.nodes, nodes, values), ends))
-        for values in (variance, 3 / d * q)  # delta moves all alike, by some 3/d (measured)
+        for values in (variance, 3 / d * q)  # delta moves all the same way, by some 3/d (measured)
     )
     return [float(s) for s in np.hypot(np.sqrt(alone / group_sizes(parameters)), together)]
 

@@ -33,7 +33,7 @@ from solvable.spectra.product_measure import MarchenkoPasturMeasure
 
 @dataclass(frozen=True)
 class FiniteSize:
-    """What the first order in 1/d adds to a prediction, times d."""
+    """First order in 1/d of a prediction, times d."""
 
     matrix_error: float
     train_error: float
@@ -68,7 +68,7 @@ class _Functionals:
         return _Place(np.array([alpha, label_noise, penalty, gaussian, gain.total]), gain.by_noise)
 
     def by_rank(self, place: _Place) -> np.ndarray:
-        """Derivatives of a place's numbers in eta, for a penalty eta of the rank beside b Tr S."""
+        """Derivatives of a place's numbers in eta, for a penalty eta of the rank next to b Tr S."""
         law, b = self.law, self.threshold
         # It keeps what is above b + sqrt(2 eta): R and A lose what is learned there.
         u, height = law.preimage(b)
@@ -189,7 +189,7 @@ def unreachable(state: QuadraticState, dimension: int) -> float:
     """Training error of labels below anything that a positive matrix can fit, in no order of 1/d."""
     # x^T S x >= 0: no fit lowers an output by more than sqrt(d) tau, tau = Tr S / d, where it would by
     # A / alpha of a residual r ~ N(0, E_test): E ((r A / alpha - sqrt(d) tau)_+)^2 (derived; 1 to 7
-    # times what was measured beside the first order, see docs).
+    # times what was measured in addition to the first order, see docs).
     spread = state.degrees_of_freedom / state.sample_ratio * math.sqrt(state.test_error)
     if spread <= 0:
         return 0.0

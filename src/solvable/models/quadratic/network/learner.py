@@ -150,7 +150,7 @@ class QuadraticNetRegressor(RegressorMixin, BaseEstimator):
                 UserWarning,
                 stacklevel=2,
             )
-        # With an intercept beside it, S only sees what deviates from the sample's own moment.
+        # With an intercept S only sees what deviates from the sample's own moment.
         centre = moment if self.fit_intercept else None
         sensing = SampleSensing(source, centre, whitening)
         self._minimise(sensing, labels - mean)

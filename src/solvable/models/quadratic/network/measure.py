@@ -25,16 +25,10 @@ METRICS = (
     "pruned_error", "denoised_error", "kkt_residual", "iterations", "network_objective",
     "network_matrix_error",
 )  # fmt: skip
-"""What a replicate says; None where it was not asked for or does not exist."""
+"""Metrics of a replicate; None where one was not asked for or does not exist."""
 
 TOLERANCE = 1e-6
 """Largest optimality residual of a minimiser."""
-
-MAX_ITERATIONS = 40_000
-"""Of the solver that always converges."""
-
-SINGLE_PRECISION = 2e7
-"""Numbers of a data set from which they are held in single precision."""
 
 
 def draw_target(parameters: QuadraticParameters, rng: np.random.Generator) -> QuadraticTarget:
@@ -73,7 +67,7 @@ def draw_measurements(
     """Measurements of the target, by samples or by Gaussian matrices, and noisy labels."""
     n, d = parameters.n_samples, parameters.dimension
     if parameters.sensing == "network":
-        kind = np.float32 if n * d > SINGLE_PRECISION else np.float64
+        kind = np.float32 if n * d > 2e7 else np.float64  # large data sets in half the memory
         X, y = target.sample(n, rng, dtype=kind)
         return SampleSensing(ArraySource(X)), y
     control = GaussianSensing(n, d, int(rng.integers(2**31)))
@@ -94,7 +88,7 @@ def minimise(sensing: Sensing, labels: np.ndarray, regularisation: float) -> Qua
         regularisation,
         start=start,
         tolerance=TOLERANCE,
-        max_iterations=MAX_ITERATIONS,
+        max_iterations=40_000,
     )
     if not solution.converged:
         raise NotConverged(
@@ -112,13 +106,13 @@ def score(
     labels: np.ndarray,
     solution: QuadraticSolution,
 ) -> Metrics:
-    """What a minimiser is worth, and what it says of itself."""
+    """Errors of a minimiser, and its own estimates of them."""
     d, penalty = parameters.dimension, parameters.regularisation
     matrix, strengths = solution.matrix, np.sum(solution.factor**2, axis=0)
     error = target.matrix_error(matrix)
     estimate = spectral_estimate(solution, penalty)
     known = bool(np.isfinite(estimate.noise))
-    # Directions stand out of the noise that the fit itself tells.
+    # Directions stand out of the noise that is estimated from the fit.
     edge = outlier_edge(estimate.noise, estimate.shrinkage, d)
     return {
         "matrix_error": error,

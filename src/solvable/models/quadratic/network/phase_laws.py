@@ -34,7 +34,7 @@ DESCRIPTIONS = {
     QuadraticPhase.BENIGN: "features above the noise learned, little of the bulk kept: best rate",
     QuadraticPhase.OVERFITTING: "noise in the bulk dominates the error: harmful overfitting",
     QuadraticPhase.PEAK: "labels just interpolated: wide bulk",
-    QuadraticPhase.NOISY_BULK: "half of the bulk kept beside spikes: parametric rate",
+    QuadraticPhase.NOISY_BULK: "half of the bulk kept next to spikes: parametric rate",
     QuadraticPhase.FULL_RANK: "every feature learned with its noise: parametric rate, twice VIa",
 }
 """What happens in each phase."""

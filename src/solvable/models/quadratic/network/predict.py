@@ -40,7 +40,7 @@ def predict(parameters: QuadraticParameters) -> Metrics:
 
 
 def curve(parameters: QuadraticParameters, ratios: np.ndarray) -> list[Metrics]:
-    """The same along a curve of sample ratios, each of which starts the search of the next."""
+    """Predictions along a curve of sample ratios, each of which starts the search of the next."""
     states = quadratic_curve(
         measure_of(parameters),
         sample_ratios=ratios,
@@ -71,12 +71,12 @@ def _metrics(
     noise, threshold = state.effective_noise, state.threshold
     sizes, reasons = _at_this_size(parameters, state)
     left = degrees_left(parameters, state.degrees_of_freedom)
-    told = left >= 4
-    denoised = denoised_error(parameters, state) if told and denoise else None
-    if not told:
+    known = left >= 4
+    denoised = denoised_error(parameters, state) if known and denoise else None
+    if not known:
         reasons += [
             f"no gcv_test_error and denoised_error, as training leaves {left:.2g} degrees of freedom for "
-            "each coordinate (allowed: 4 or more) to tell the noise by. Raise sample_ratio or "
+            "each coordinate (allowed: 4 or more) to estimate the noise from. Raise sample_ratio or "
             "regularisation."
         ]
     elif denoised is None and denoise:
@@ -97,7 +97,7 @@ def _metrics(
         "outliers": _outliers(state, parameters.dimension),
         "degrees_of_freedom": state.degrees_of_freedom,
         "objective": state.objective,
-        "gcv_test_error": state.test_error if told else None,
+        "gcv_test_error": state.test_error if known else None,
         **_limits(parameters, state),
         **sizes,
         # Pruning moves the cut to the edge 2 delta of the noise, and trains nothing again.
@@ -120,7 +120,7 @@ def state_of(parameters: QuadraticParameters) -> QuadraticState:
 
 
 def measure_of(parameters: QuadraticParameters) -> Measure:
-    """Spectrum of the target as theory is told it: d eigenvalues, or Marchenko and Pastur's law."""
+    """Spectrum of the target in the theory: d eigenvalues, or Marchenko and Pastur's law."""
     return _measure(_key(parameters))
 
 
@@ -133,7 +133,7 @@ def bayes_error(parameters: QuadraticParameters, ratio: float) -> float:
 
 
 def degrees_left(parameters: QuadraticParameters, freedom: float) -> float:
-    """Degrees of freedom for each coordinate that training leaves, (n - df)/d; 4 tell something."""
+    """Degrees of freedom for each coordinate that training leaves, (n - df)/d; 4 allow an estimate."""
     return parameters.dimension * (parameters.ratio - freedom)
 
 
@@ -208,7 +208,7 @@ def _eigenvalues(state: QuadraticState, dimension: int) -> list[float | None] | 
 
 
 def _limits(parameters: QuadraticParameters, state: QuadraticState) -> Metrics:
-    """What does not depend on the regularisation: thresholds, and the best any estimator can do."""
+    """Thresholds and the least error of any estimator, which do not depend on the regularisation."""
     rank = parameters.target_rank / parameters.dimension
     best = bayes_below(state)
     if best is None:

@@ -1,4 +1,4 @@
-"""What samples add to Gaussian measurements of the same covariance, to first order in 1/d."""
+"""Difference of samples and Gaussian measurements of the same covariance, to first order in 1/d."""
 
 # Exchange Gaussian matrices for Z = (x x^T - I) / sqrt(d) one by one (Lindeberg): each changes the
 # minimum of the objective by the mean of max over u of u r - d^2 (1 + V) u^2 / 4 - cubic - quartic, where
@@ -24,7 +24,7 @@ GROUPS = 1000
 
 
 class Gain(NamedTuple):
-    """What the shape of samples adds to the d^2 Phi that one more sample gains, times d."""
+    """Contribution of the shape of samples to the d^2 Phi that one more sample gains, times d."""
 
     total: float
     by_noise: float
@@ -33,7 +33,7 @@ class Gain(NamedTuple):
 
 @dataclass(frozen=True)
 class SampleShape:
-    """What the gain takes of a law and a threshold, at any number of samples and label noise."""
+    """Functionals of a law and a threshold from which the gain follows."""
 
     error: float
     """R."""
@@ -70,7 +70,7 @@ def sample_shape(law: SpectralLaw, threshold: float, cut: float | None = None) -
 
 
 def rank_slopes(law: SpectralLaw, threshold: float) -> SampleShape:
-    """Their derivatives in eta for a penalty eta of the rank beside b Tr S and |M - S|^2 / 2."""
+    """Their derivatives in eta for a penalty eta of the rank next to b Tr S and |M - S|^2 / 2."""
     return _Learned(law, threshold, threshold).slopes()
 
 

@@ -56,7 +56,7 @@ class Samples:
         self.rounding = float((np if self.on_host else namespace(self.array)).finfo(self.dtype).eps)
 
     def asarray(self, values: Any) -> Array:
-        """Numbers in double precision beside the samples."""
+        """Numbers in double precision, where the samples are."""
         if self.on_host:
             return np.asarray(to_numpy(values), dtype=np.float64)
         from array_api_compat import device
@@ -87,7 +87,7 @@ class SampleSensing:
 
     # A(S)_mu = (x_mu^T S x_mu - Tr C S) / sqrt(d),  A*(r) = (X^T diag(r) X - (sum of r) C) / sqrt(d).
     # C is the identity for isotropic samples (2505.17958); the sample second moment is what remains
-    # when an intercept is fitted beside S. With a whitening, S, C and d are those of its features.
+    # when an intercept is fitted too. With a whitening, S, C and d are those of its features.
     # A product takes 2 n d^2 flops, or 2 n d k for a factor of k columns.
 
     def __init__(
@@ -140,7 +140,7 @@ class SampleSensing:
 class GaussianSensing:
     """Control: independent Gaussian matrices with the covariance of :class:`SampleSensing`."""
 
-    # The theory is exact for these at smaller d, so that they tell its errors from those of samples.
+    # The theory is exact for these at smaller d, so that they separate its errors from those of samples.
     # They are all held: 8 n d^2 bytes.
 
     def __init__(self, n_samples: int, dimension: int, seed: int) -> None:

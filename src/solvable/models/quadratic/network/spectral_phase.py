@@ -57,7 +57,7 @@ class SpectralDecision:
 def spectral_phase(
     *, effective_noise: float, threshold: float, strengths: np.ndarray, dimension: int | None = None
 ) -> SpectralDecision:
-    r"""Name the phase of :math:`(S^\star+\delta Z-b)_+`, and say by how much.
+    r"""Name the phase of :math:`(S^\star+\delta Z-b)_+`, with its distance from others.
 
     Everything is the place of the cut b, of the edge :math:`2\delta` of the bulk, and of the outliers
     :math:`s_i+\delta^2/s_i`:

@@ -1,4 +1,4 @@
-"""What a fitted quadratic network says of its own error: spectral GCV, noise, pruning, denoising."""
+"""Error of a fitted network from its training data: spectral GCV, noise, pruning, denoising."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class SpectralEstimate:
     shrinkage: float
     """b, by which its eigenvalues are shrunk."""
     eigenvalues: Array
-    """Of M, descending, shape (d,): those above b are learned, the others hidden by the threshold."""
+    """Eigenvalues of M, descending, shape (d,): those above b are learned, the others hidden."""
     vectors: Array
     """Eigenvectors of M as columns, shape (d, d)."""
 

@@ -68,7 +68,7 @@ GRADIENT_FLOW = Reference(
 )
 
 REFERENCES = (NUCLEAR_ROUTE, SCALING_LAWS, BAYES_OPTIMAL, WIDTH_AND_DATA, GRADIENT_FLOW)
-"""Those that the theory and the settings rest on."""
+"""Papers on which the theory and the settings rest."""
 
 PRESETS = {
     "quick": Preset(

@@ -72,7 +72,7 @@ class QuadraticTarget:
 
     @property
     def law(self) -> Measure:
-        """Spectrum that theory is told: its d eigenvalues, or Marchenko and Pastur's law."""
+        """Spectrum that theory uses: its d eigenvalues, or Marchenko and Pastur's law."""
         if self.spectrum == "power-law":
             return power_law(dimension=self.dimension, exponent=self.exponent)
         return marchenko_pastur(self.n_units / self.dimension)
