@@ -36,33 +36,9 @@ def parse_toml(
     Python's parser holds every beginning of a dotted key ``a.a.a...``: 90 kB of one key take
     gigabytes.
 
-    Parameters
-    ----------
-    text : str
-        Content of a file.
-    name : str
-        Of the file, for messages.
-    largest, longest_line : int
-        Characters of the whole text and of a line at most.
-
-    Returns
-    -------
-    dict
-        The table.
-
-    Raises
-    ------
-    InvalidData
-        If the text is too long, a key has more than 32 parts, or it is no TOML.
-
     Notes
     -----
     Backed by ``tests/test_documents.py``.
-
-    Examples
-    --------
-    >>> parse_toml("layers.width = 3", "net.toml")
-    {'layers': {'width': 3}}
     """
     if len(text) > largest:
         raise InvalidData(
@@ -89,33 +65,9 @@ def parse_toml(
 def parse_json(text: str, name: str, *, largest: int = LARGEST_JSON) -> Any:
     """Parse JSON that is short enough; what is wrong is said in one line.
 
-    Parameters
-    ----------
-    text : str
-        Content of a file.
-    name : str
-        Of the file, for messages.
-    largest : int
-        Characters at most.
-
-    Returns
-    -------
-    object
-        The value.
-
-    Raises
-    ------
-    InvalidData
-        If the text is too long, or no JSON.
-
     Notes
     -----
     Backed by ``tests/test_documents.py``.
-
-    Examples
-    --------
-    >>> parse_json('{"width": 3}', "net.json")
-    {'width': 3}
     """
     if len(text) > largest:
         raise InvalidData(
@@ -131,33 +83,9 @@ def parse_json(text: str, name: str, *, largest: int = LARGEST_JSON) -> Any:
 def read_document(path: Path) -> Any:
     """Read a small file that ends in .toml or .json.
 
-    Parameters
-    ----------
-    path : Path
-        Of the file; its ending decides.
-
-    Returns
-    -------
-    object
-        A table of TOML, or any value of JSON.
-
-    Raises
-    ------
-    InvalidData
-        If the file cannot be read, is too long, or is not of its kind.
-
     Notes
     -----
     Backed by ``tests/test_documents.py``.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as directory:
-    ...     path = Path(directory) / "net.toml"
-    ...     _ = path.write_text("width = 3")
-    ...     read_document(path)
-    {'width': 3}
     """
     name = printable(str(path))
     ending = path.suffix.lower()

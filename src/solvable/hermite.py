@@ -70,29 +70,9 @@ def gaussian_quadrature(
 ) -> tuple[np.ndarray, np.ndarray]:
     r"""Nodes and weights with :math:`\sum_j w_j f(z_j) \simeq E[f(z)]` for Gaussian z.
 
-    Parameters
-    ----------
-    n_nodes : int
-        Nodes of the Gauss-Hermite rule, or of each panel if there are break points.
-    breakpoints : tuple of float
-        Points where the function or a derivative jumps. With any, the rule is Gauss-Legendre on the
-        panels between them (and at most 2 wide), which is exact to rounding for piecewise smooth
-        functions where Gauss-Hermite converges like a power of the number of nodes.
-
-    Returns
-    -------
-    nodes, weights : ndarray of float64
-        Read-only; the weights sum to one.
-
     Notes
     -----
     Derived; ``tests/test_hermite.py`` checks moments.
-
-    Examples
-    --------
-    >>> nodes, weights = gaussian_quadrature(8)
-    >>> round(float(weights @ nodes**4), 12)
-    3.0
     """
     if n_nodes < 1:
         raise InvalidParameter(f"n_nodes is {n_nodes}; allowed: an integer of at least 1.")

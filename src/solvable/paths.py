@@ -82,34 +82,9 @@ def whole_directory(directory: str | os.PathLike[str]) -> Iterator[Path]:
     written first; other files stay. After an error it is removed. A process that is killed leaves
     it under a hidden name that ends in ``.part``, and nothing at the path.
 
-    Parameters
-    ----------
-    directory : path
-        Where the files go. Missing parents are made; a directory is not made for no file.
-
-    Yields
-    ------
-    Path
-        The new directory.
-
-    Raises
-    ------
-    StorageFailed
-        If nothing can be written there.
-
     Notes
     -----
     Backed by ``tests/test_paths.py``.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as home:
-    ...     with whole_directory(Path(home) / "results") as draft:
-    ...         _ = (draft / "report.html").write_text("whole")
-    ...         early = (Path(home) / "results").exists()
-    ...     early, [path.name for path in (Path(home) / "results").iterdir()]
-    (False, ['report.html'])
     """
     target = Path(directory)
     # Inside a directory that exists: it may be a mount, a link, or the working directory, which no

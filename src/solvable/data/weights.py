@@ -66,34 +66,10 @@ class StoredArray:
 def iter_weights(path: str | Path) -> Iterator[StoredArray]:
     """Arrays of a ``.safetensors``, ``.npz`` or ``.npy`` file, in the order of the file.
 
-    Parameters
-    ----------
-    path : str or Path
-        The file. Only its header is read until :meth:`StoredArray.read`, so that memory is bounded
-        by the largest array.
-
-    Yields
-    ------
-    StoredArray
-        Name, shape and type; an array that cannot be read raises when read, and the rest goes on.
-
-    Raises
-    ------
-    InvalidData
-        If there is no such file, or its header is damaged or of another kind.
-
     Notes
     -----
     Sizes in the header are checked against the file before memory is taken. Backed by
     ``tests/diagnose/test_weights.py``.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as directory:
-    ...     np.savez(Path(directory) / "w.npz", first=np.ones((2, 3)))
-    ...     [(one.name, one.shape) for one in iter_weights(Path(directory) / "w.npz")]
-    [('first', (2, 3))]
     """
     path = check_path(path)
     if not path.is_file():

@@ -57,11 +57,6 @@ class KernelRidgeBaseline(RegressorMixin, BaseEstimator):
     rows_ : ndarray of shape (n, d)
         Standardised training rows.
 
-    Raises
-    ------
-    InvalidParameter, MemoryLimitExceeded
-        From ``fit``, before any matrix is made.
-
     Notes
     -----
     One Krylov space of the labels serves all ridges: :math:`2n^2` flops for each of its vectors, 10
@@ -69,13 +64,6 @@ class KernelRidgeBaseline(RegressorMixin, BaseEstimator):
     :math:`n^3/3`, where n / 40 vectors do not suffice. Memory: half of the kernel matrix,
     :math:`n^2/2` items of the floating type of X, and as much again for a factor. Backed by
     ``tests/fitting/test_baselines.py`` (equal to the Cholesky route of scikit-learn).
-
-    Examples
-    --------
-    >>> X = np.linspace(-2, 2, 100)[:, None]
-    >>> model = KernelRidgeBaseline(kind="polynomial", degree=2, ridge=1e-6).fit(X, X[:, 0] ** 2)
-    >>> bool(abs(model.predict([[1.5]])[0] - 2.25) < 1e-3)
-    True
     """
 
     def __init__(
@@ -231,23 +219,11 @@ class RandomFeatureRidge(RegressorMixin, BaseEstimator):
     model_ : sklearn.linear_model.Ridge
         The fitted linear model.
 
-    Raises
-    ------
-    InvalidParameter, MemoryLimitExceeded
-        From ``fit``, before the features are made.
-
     Notes
     -----
     Time :math:`n\,\text{width}^2`, memory :math:`2n\,\text{width}`, in the floating type of X.
     Random features of degree 4 are a shallow baseline of arXiv:2605.14567. Backed by
     ``tests/fitting/test_baselines.py``.
-
-    Examples
-    --------
-    >>> X = np.linspace(-2, 2, 200)[:, None]
-    >>> model = RandomFeatureRidge(width=50, ridge=1e-6).fit(X, np.abs(X[:, 0]))
-    >>> model.score(X, np.abs(X[:, 0])) > 0.99
-    True
     """
 
     def __init__(

@@ -29,20 +29,7 @@ NOTHING_FOUND = (
 
 
 def fingerprint_of(dataset: Dataset, request: Request) -> tuple[str, str]:
-    """Digests that tell data sets and requests apart.
-
-    Parameters
-    ----------
-    dataset : Dataset
-        The data.
-    request : Request
-        What is asked.
-
-    Returns
-    -------
-    request, data : str
-        Of data and request together, and of the inputs alone.
-    """
+    """Digests that tell data sets and requests apart."""
     data = digest_of(dataset.X)
     digest = hashlib.blake2b(data.encode(), digest_size=8)
     digest.update(np.ascontiguousarray(dataset.y).data)

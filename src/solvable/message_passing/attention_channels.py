@@ -76,21 +76,10 @@ class SoftmaxAttention(_Attention):
     noise : float
         :math:`\Delta`: of variance :math:`\Delta` on diagonal indices, half of it off the diagonal.
 
-    Raises
-    ------
-    InvalidParameter
-        If a parameter is out of range.
-
     Notes
     -----
     Derived (note 05, 4.2); ``tests/message_passing/test_attention_channels.py`` (posterior by
     conditioning a joint Gaussian, simulated messages).
-
-    Examples
-    --------
-    >>> channel = SoftmaxAttention(tokens=2, noise=0.5)
-    >>> channel.information(np.array([0.75]))  # (T^2 + T - 2) / 2 indices over E + Delta / 2
-    array([2.])
     """
 
     def information(self, error: np.ndarray) -> np.ndarray:
@@ -151,23 +140,12 @@ class HardmaxAttention(_Attention):
     second_moment : float
         Q of the signal.
 
-    Raises
-    ------
-    InvalidParameter
-        If a parameter is out of range.
-
     Notes
     -----
     Two tokens in closed form; three by a fixed Sobol sequence over the largest indices alone, messages to
     3 % of their size and their information to 1 %. Derived (note 05, 4.2);
     ``tests/message_passing/test_attention_channels.py`` (accepted draws, both routes against each
     other, the Bayes identity).
-
-    Examples
-    --------
-    >>> channel = HardmaxAttention(tokens=2, noise=0.0, second_moment=1.5)
-    >>> channel.information(np.array([0.4])).round(3)
-    array([1.769])
     """
 
     second_moment: float
@@ -222,20 +200,9 @@ class SignOfIndex:
     second_moment : float
         Q of the signal; the index has variance 2 Q.
 
-    Raises
-    ------
-    InvalidParameter
-        If the noise is negative.
-
     Notes
     -----
     ``tests/message_passing/test_attention_channels.py`` (numerical integration, accepted draws).
-
-    Examples
-    --------
-    >>> channel = SignOfIndex(noise=0.0, second_moment=1.0)
-    >>> channel.information(np.array([1.0])).round(6)  # 2 / pi, where nothing is known
-    array([0.63662])
     """
 
     noise: float

@@ -111,25 +111,7 @@ class _Clean:
 
 
 def additive_output(channel: AdditiveChannel) -> GaussianOutput:
-    """The channel of an additive label as message passing sees it.
-
-    Parameters
-    ----------
-    channel : AdditiveChannel
-        Of up to three directions.
-
-    Returns
-    -------
-    GaussianOutput
-        The same channel; equal channels give equal ones.
-
-    Examples
-    --------
-    >>> from solvable.links import make_link
-    >>> output = additive_output(AdditiveChannel((make_link("abs"),), (1.0,), 0.1))
-    >>> output.noise, output.breakpoints
-    (0.1, (0.0,))
-    """
+    """The channel of an additive label as message passing sees it."""
     points = sorted({point for link in channel.links for point in link.breakpoints})
     return GaussianOutput(_Clean(channel), channel.noise, channel.n_directions, tuple(points))
 

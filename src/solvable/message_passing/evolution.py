@@ -34,33 +34,10 @@ MOST_LABELS = 20_000
 def label_information(output: GaussianOutput, overlap: float) -> float:
     r"""Information of a label :math:`E(q)=E[g_{\rm out}^2]` at an overlap.
 
-    Parameters
-    ----------
-    output : GaussianOutput
-        A channel of one direction.
-    overlap : float
-        q, at least 0 and below 1.
-
-    Returns
-    -------
-    float
-        :math:`E(q)`; at 0 it is :math:`E[m(y)^2]`.
-
-    Raises
-    ------
-    InvalidParameter
-        If the overlap is out of range, or the noise too small for the link, but not 0.
-
     Notes
     -----
     Deterministic quadrature, milliseconds; more as q nears 1. arXiv:2405.15480; backed by
     ``tests/message_passing/test_evolution.py`` (Monte Carlo, second-order moments).
-
-    Examples
-    --------
-    >>> linear = GaussianOutput(lambda z: z[..., 0], 0.5)
-    >>> round(label_information(linear, 0.4), 6), round(1 / (0.5 + 0.6), 6)
-    (0.909091, 0.909091)
     """
     if output.n_directions != 1:
         raise InvalidParameter(
@@ -169,13 +146,6 @@ class StateEvolution:
     :math:`q=0.999`, where only channels with hardly any noise lead, recovery counts as perfect.
     arXiv:2405.15480 (state evolution), arXiv:1708.03395 (potential); backed by
     ``tests/message_passing/test_evolution.py``.
-
-    Examples
-    --------
-    >>> linear = StateEvolution(GaussianOutput(lambda z: z[..., 0], 0.5))
-    >>> q = linear.overlap(2.0)
-    >>> round(q / (1 - q) * (0.5 + 1 - q), 4)  # alpha = q / (1 - q) / E(q)
-    2.0
     """
 
     output: GaussianOutput
@@ -272,20 +242,7 @@ class StateEvolution:
         return float(q[np.argmin(rival)])
 
     def overlap(self, sample_ratio: float, start: float = 0.0) -> float:
-        """Squared overlap that message passing reaches from an overlap, 0 for next to nothing.
-
-        Parameters
-        ----------
-        sample_ratio : float
-            Samples per dimension, above 0.
-        start : float
-            Overlap at the start, below 1; the fixed point is the next one that attracts it.
-
-        Returns
-        -------
-        float
-            The overlap; 1 beyond 0.999.
-        """
+        """Squared overlap that message passing reaches from an overlap, 0 for next to nothing."""
         check_positive(sample_ratio=sample_ratio)
         q, fixed, _ = self._ratios
         if start == 0 and sample_ratio <= self.threshold_ratio:
@@ -306,18 +263,7 @@ class StateEvolution:
         return self._root(sample_ratio, stop)
 
     def best_overlap(self, sample_ratio: float) -> float:
-        """Squared overlap of the best estimator: where the potential is largest.
-
-        Parameters
-        ----------
-        sample_ratio : float
-            Samples per dimension, above 0.
-
-        Returns
-        -------
-        float
-            The overlap.
-        """
+        """Squared overlap of the best estimator: where the potential is largest."""
         check_positive(sample_ratio=sample_ratio)
         t, _, information = self._curve
         _, fixed, _ = self._ratios
@@ -346,16 +292,5 @@ class StateEvolution:
 
 @lru_cache(maxsize=32)
 def state_evolution(channel: AdditiveChannel) -> StateEvolution:
-    """State evolution of a channel of one direction, which holds its curve.
-
-    Parameters
-    ----------
-    channel : AdditiveChannel
-        Of one direction.
-
-    Returns
-    -------
-    StateEvolution
-        The same object for the same channel.
-    """
+    """State evolution of a channel of one direction, which holds its curve."""
     return StateEvolution(additive_output(channel), channel.moments)

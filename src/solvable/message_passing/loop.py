@@ -54,11 +54,6 @@ class GaussianSensors:
     ----------
     inputs : ndarray of shape (n, d)
         X.
-
-    Examples
-    --------
-    >>> GaussianSensors(np.eye(4)).forward(np.ones((4, 1))).ravel()
-    array([0.5, 0.5, 0.5, 0.5])
     """
 
     inputs: np.ndarray

@@ -55,17 +55,6 @@ class GaussianIndices:
         v of the indices.
     noises : ndarray of shape (K,)
         Variances :math:`\Delta_k`, at least 0.
-
-    Raises
-    ------
-    InvalidParameter
-        If a noise is negative.
-
-    Examples
-    --------
-    >>> channel = GaussianIndices(np.array([2.0]), np.array([0.5]))
-    >>> channel.information(np.array([0.75]))  # v / (Delta + v E)
-    array([1.])
     """
 
     variances: np.ndarray

@@ -47,48 +47,11 @@ def matrix_evolution(
         \hat Q=\alpha E[g_{\rm out}g_{\rm out}^\top],\qquad Q=\hat Q(I+\hat Q)^{-1},\qquad
         \omega=Q^{1/2}\zeta,\ z=\omega+(I-Q)^{1/2}\zeta' .
 
-    Parameters
-    ----------
-    output : GaussianOutput
-        The channel.
-    sample_ratio : float
-        :math:`\alpha=n/d`, above 0.
-    start : ndarray of shape (p, p)
-        Overlap at the start, symmetric, with eigenvalues in [0, 1); a little more than nothing for
-        what message passing finds by itself.
-    points : int
-        A power of 2: quasi-random draws, each with its mirror image.
-    damping : float
-        Share of the old overlap that is kept in a step.
-    tolerance : float
-        Largest change of an entry at which it ends.
-    max_steps : int
-        Steps after which it gives up.
-
-    Returns
-    -------
-    MatrixOverlap
-        The fixed point.
-
-    Raises
-    ------
-    InvalidParameter
-        If the start is not of the channel's shape or range.
-    NotConverged
-        If overlaps still move after ``max_steps``.
-
     Notes
     -----
     The same draws at every step, so that the map is deterministic; two scramblings agree to about
     half a per cent. A step of two directions takes a second. arXiv:2405.15480; backed by
     ``tests/message_passing/test_matrix_evolution.py`` (independent directions, message passing).
-
-    Examples
-    --------
-    >>> linear = GaussianOutput(lambda z: z[..., 0] + z[..., 1], 1.0, 2)
-    >>> found = matrix_evolution(linear, 2.0, 0.1 * np.eye(2), points=64, tolerance=1e-3)
-    >>> found.overlap.shape
-    (2, 2)
     """
     from scipy.special import ndtri
     from scipy.stats import qmc

@@ -28,17 +28,6 @@ class GaussianOutput:
         p, 1 to 3.
     breakpoints : tuple of float
         Values of any one coordinate at which g has a kink or a jump.
-
-    Raises
-    ------
-    InvalidParameter
-        If the noise is negative or p is out of range.
-
-    Examples
-    --------
-    >>> output = GaussianOutput(lambda z: np.abs(z[..., 0]), 0.1, breakpoints=(0.0,))
-    >>> output.scalar(np.array([-2.0, 1.0]))
-    array([2., 1.])
     """
 
     function: Callable[[np.ndarray], np.ndarray]

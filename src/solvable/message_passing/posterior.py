@@ -27,35 +27,11 @@ def posterior_given(output: GaussianOutput, labels: np.ndarray) -> Outputs:
 
     .. math:: P(z\mid y,\omega,V)\propto\mathcal N(z;\omega,V)\,P(y\mid z)
 
-    Parameters
-    ----------
-    output : GaussianOutput
-        The channel.
-    labels : ndarray of shape (n,)
-        y.
-
-    Returns
-    -------
-    callable
-        From :math:`\omega` (n, p) and V (p, p) to a :class:`Posterior`.
-
-    Raises
-    ------
-    InvalidData
-        If a label is not finite, or not one of this channel.
-
     Notes
     -----
     One direction to about 1e-9: nodes resolve both likelihood and cavity, or are the preimages of a
     label without noise. Two directions to about 1e-6, three to about 1e-3, on a grid. Derived;
     ``tests/message_passing/test_posterior.py`` (adaptive quadrature, closed forms).
-
-    Examples
-    --------
-    >>> output = GaussianOutput(lambda z: np.abs(z[..., 0]), 0.0, breakpoints=(0.0,))
-    >>> found = posterior_given(output, np.array([2.0]))(np.array([[0.5]]), np.array([[0.4]]))
-    >>> found.mean.round(4), round(2 * np.tanh(0.5 * 2.0 / 0.4), 4)  # y tanh(omega y / V)
-    (array([[1.9732]]), np.float64(1.9732))
     """
     y = np.asarray(labels, dtype=np.float64)
     if y.ndim != 1 or not np.isfinite(y).all():
@@ -70,26 +46,9 @@ def messages_of(posterior: Outputs) -> Messages:
 
     .. math:: g=V^{-1}(E[z\mid y,\omega,V]-\omega)
 
-    Parameters
-    ----------
-    posterior : callable
-        Of :func:`posterior_given`.
-
-    Returns
-    -------
-    callable
-        From :math:`\omega` (n, p) and V (p, p) to messages (n, p) and the sum of their slopes.
-
     Notes
     -----
     arXiv:2405.15480; ``tests/message_passing/test_posterior.py`` (finite differences).
-
-    Examples
-    --------
-    >>> linear = GaussianOutput(lambda z: z[..., 0], 0.5)
-    >>> messages = messages_of(posterior_given(linear, np.array([1.0])))
-    >>> messages(np.zeros((1, 1)), np.eye(1)).values.round(6)  # (y - omega) / (noise + V)
-    array([[0.666667]])
     """
 
     def given(omega: np.ndarray, V: np.ndarray) -> Message:

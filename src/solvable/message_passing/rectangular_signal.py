@@ -31,11 +31,6 @@ class RectangularSignal:
         1: every entry is its own.
     variance, second_moment : float
         :math:`\frac1{\sqrt{dL}}E\|S\|_F^2=1`, around the prior mean 0 as well.
-
-    Examples
-    --------
-    >>> RectangularSignal(2.0, 0.2).mmse([0.1, 1.0]).round(5)
-    array([0.02765, 0.24817])
     """
 
     aspect: float

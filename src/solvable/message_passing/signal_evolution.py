@@ -49,43 +49,11 @@ def signal_evolution(
 ) -> SignalEvolution:
     r"""Errors that Bayes message passing reaches from the prior mean.
 
-    Parameters
-    ----------
-    signal : Signal
-        Law of the matrix, such as :class:`SymmetricSignal`.
-    channel : MatrixChannel
-        From indices to labels, such as :class:`GaussianIndices`.
-    sample_ratio : array of any shape
-        :math:`\alpha`, samples over :math:`d^2` or :math:`dL`, above 0.
-
-    Returns
-    -------
-    SignalEvolution
-        Of the same shape. Without noise a curve ends at perfect recovery, beyond which the error is
-        0, the limit of small noise.
-
-    Raises
-    ------
-    InvalidParameter
-        If a ratio is not above 0.
-    NotConverged
-        If a fixed point was not found to 1e-7 of its value.
-
     Notes
     -----
     The ratio is scanned downwards in t for the first crossing, then closed by a bracketed search, all
     ratios at once. Derived from arXiv:2503.14121; backed by
     ``tests/message_passing/test_signal_evolution.py`` (published tables, iteration).
-
-    Examples
-    --------
-    >>> from solvable.message_passing.matrix_channels import GaussianIndices
-    >>> from solvable.message_passing.signal_laws import SymmetricSignal
-    >>> from solvable.spectra import marchenko_pastur
-    >>> sensing = GaussianIndices(np.array([2.0]), np.array([0.25]))
-    >>> found = signal_evolution(SymmetricSignal(marchenko_pastur(0.5)), sensing, 0.1895984)
-    >>> round(float(found.error), 6)
-    0.541486
     """
     shape = np.shape(sample_ratio)
     ratios = np.asarray(sample_ratio, dtype=np.float64).ravel()

@@ -56,13 +56,6 @@ class SymmetricSignal:
     -----
     arXiv:2408.03733, arXiv:2503.14121; ``tests/message_passing/test_signals.py`` (drawn matrices,
     the error of each eigenvalue, limits).
-
-    Examples
-    --------
-    >>> from solvable.spectra import marchenko_pastur
-    >>> signal = SymmetricSignal(marchenko_pastur(0.5))
-    >>> signal.variance, signal.mmse(np.array([1.0])).round(5)
-    (1.0, array([0.39695]))
     """
 
     spectrum: Measure

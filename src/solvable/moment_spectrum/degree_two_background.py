@@ -103,38 +103,10 @@ def quadratic_background(
 ) -> QuadraticBackground:
     r"""Background of degree-2 features from the matrices of the target.
 
-    Parameters
-    ----------
-    matrices : ndarray of shape (p, d, d)
-        :math:`M_i`, symmetric, :math:`\|M_i\|_F=1`; of any size where ``dimension`` is given.
-    weights : ndarray of shape (p,)
-        :math:`\lambda_i`, :math:`\sum_i\lambda_i^2=1`.
-    attenuation : float
-        Scale of the part of degree 4, 1 for :math:`T=y`.
-    second_chaos : float, optional
-        :math:`\beta` in :math:`E[T(xx^\top-I)]=\beta S`, :math:`4/\sqrt2` for :math:`T=y`; without
-        it the operator is taken to be corrected.
-    contraction_noise : float
-        As in :class:`QuadraticBackground`.
-    dimension : int, optional
-        d, where random matrices are to stand for those of the target.
-
-    Returns
-    -------
-    QuadraticBackground
-        Evaluate it at a sample size.
-
     Notes
     -----
     O(p d^2). Derived; backed by ``tests/models/sequential/test_background.py`` (the exact population
     matrix, and its scaling).
-
-    Examples
-    --------
-    >>> M = np.array([[[0.0, 1.0], [1.0, 0.0]]]) / np.sqrt(2)
-    >>> background = quadratic_background(matrices=M, weights=np.ones(1), attenuation=1.0)
-    >>> background.at(1_000).atoms.round(3)
-    array([-1.414,  1.414])
     """
     features, d = weights.size, dimension or matrices.shape[1]
     size, scale = d, 1.0

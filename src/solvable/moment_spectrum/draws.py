@@ -152,31 +152,6 @@ def gaussian_draw(
     .. math:: h\sim N(0,I_p),\qquad y=g\Big(\frac1{\sqrt2}\sum_i\lambda_i(h_i^2-1)\Big),
 
     :math:`\|F\|^2=\|h\|^2+\chi^2_{D-p}`.
-
-    Parameters
-    ----------
-    weights : array of shape (p,)
-        :math:`\lambda_i`.
-    n_features : int
-        :math:`D\ge p`.
-    readout : callable, optional
-        :math:`g`, acting entry by entry; the identity by default.
-
-    Returns
-    -------
-    callable
-        For :func:`finite_size_moments`; O(n p).
-
-    Raises
-    ------
-    InvalidParameter
-        If there are more weights than features.
-
-    Examples
-    --------
-    >>> draw = gaussian_draw(weights=np.ones(1), n_features=3)
-    >>> draw(5, np.random.default_rng(0)).latent.shape
-    (5, 1)
     """
     strengths = np.asarray(weights, dtype=np.float64)
     if strengths.ndim != 1 or not 1 <= strengths.size <= n_features:
@@ -207,32 +182,6 @@ def quadratic_draw(
     r"""Draw of the target with true features of degree 2, corrected kernel included.
 
     .. math:: h_i=\frac{x^\top M_ix-\mathrm{tr}M_i}{\sqrt2},\qquad x\sim N(0,I_d).
-
-    Parameters
-    ----------
-    matrices : array of shape (p, d, d)
-        :math:`M_i`, symmetric; scaled to :math:`\|M_i\|_F=1` here.
-    weights : array of shape (p,)
-        :math:`\lambda_i`.
-    readout : callable, optional
-        :math:`g`; the identity by default.
-
-    Returns
-    -------
-    callable
-        For :func:`finite_size_moments`; O(n p d^2), memory O(n p).
-
-    Raises
-    ------
-    InvalidData
-        If shapes disagree or a matrix is zero.
-
-    Examples
-    --------
-    >>> M = np.array([[[0.0, 1.0], [1.0, 0.0]]])
-    >>> draw = quadratic_draw(matrices=M, weights=np.ones(1))
-    >>> draw(7, np.random.default_rng(0)).corrected.diagonal.shape
-    (7, 1)
     """
     M, strengths = np.asarray(matrices, np.float64), np.asarray(weights, np.float64)
     if M.ndim != 3 or M.shape[1] != M.shape[2] or strengths.shape != M.shape[:1]:

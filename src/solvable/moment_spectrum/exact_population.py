@@ -38,25 +38,11 @@ class PopulationMatrix:
     correction : {"none", "wick"}
         Which matrix.
 
-    Raises
-    ------
-    InvalidData
-        If shapes disagree, or a matrix is not symmetric and of norm 1.
-    InvalidParameter
-        For an unknown correction.
-
     Notes
     -----
     Derived (fourth joint cumulant of quadratic forms); backed by
     ``tests/models/sequential/test_note_theory.py`` (Monte Carlo) and
     ``tests/models/sequential/test_population.py``.
-
-    Examples
-    --------
-    >>> M = np.array([[[0.0, 1.0], [1.0, 0.0]]]) / np.sqrt(2)
-    >>> matrix = PopulationMatrix(M, np.ones(1), "wick")
-    >>> float(np.sum(matrix.apply(M)[0] * M[0]).round(6))
-    2.828427
     """
 
     matrices: np.ndarray
@@ -168,34 +154,9 @@ def population_bulk(
         \text{plain: }\Big[0,\ \frac{48}{\sqrt2}\frac{\lambda_1}d\Big],\qquad
         \text{Wick: }\pm\frac{16}{\sqrt2}\frac{|\lambda_1|}d .
 
-    Parameters
-    ----------
-    strongest_weight : float
-        :math:`\lambda_1`; a negative one mirrors the interval.
-    dimension : int
-        :math:`d`.
-    correction : {"none", "wick"}
-        Which matrix.
-
-    Returns
-    -------
-    tuple of float
-        Lower and upper end. Weaker features widen it: see :meth:`PopulationMatrix.bulk_interval`.
-
-    Raises
-    ------
-    InvalidParameter
-        If an argument is out of range.
-
     Notes
     -----
     Derived; backed by ``tests/models/sequential/test_population.py`` (exact diagonalisation).
-
-    Examples
-    --------
-    >>> lower, upper = population_bulk(strongest_weight=0.82, dimension=40)
-    >>> round(lower, 2), round(upper, 2)
-    (0.0, 0.7)
     """
     check_positive(dimension=dimension)
     if correction not in ("none", "wick"):
@@ -215,35 +176,9 @@ def overlap_floor(
         1-c_i^2\approx\frac{12/\lambda_i^2+24}{d^2}\ \text{(plain)},\qquad
         \frac4{\lambda_i^2d^2}\ \text{(Wick)} .
 
-    Parameters
-    ----------
-    weights : array of shape (p,)
-        :math:`\lambda_i`, :math:`\sum_i\lambda_i^2=1`.
-    dimension : int
-        :math:`d`.
-    correction : {"none", "wick"}
-        Which matrix.
-
-    Returns
-    -------
-    ndarray of shape (p,)
-        At most 1. Valid well below one half and outside the bulk; exact numbers:
-        :meth:`PopulationMatrix.squared_overlaps`.
-
-    Raises
-    ------
-    InvalidParameter
-        If an argument is out of range.
-
     Notes
     -----
     O(p). Derived by second-order perturbation; backed by ``tests/models/sequential/test_population.py``.
-
-    Examples
-    --------
-    >>> weights = np.array([0.8, 0.6])
-    >>> overlap_floor(weights=weights, dimension=40, correction="wick").round(4)
-    array([0.0039, 0.0069])
     """
     check_positive(dimension=dimension)
     squares = np.asarray(weights, dtype=np.float64) ** 2

@@ -14,30 +14,7 @@ from solvable.moment_spectrum.quadratic_forms import degree_two_energy, quadrati
 
 
 def degree_dimension(dimension: int, degree: int) -> int:
-    r"""Number :math:`D_p=\binom{d+p-1}{p}\approx d^p/p!` of Hermite features of degree p.
-
-    Parameters
-    ----------
-    dimension : int
-        :math:`d\ge1`.
-    degree : int
-        :math:`p\ge0`.
-
-    Returns
-    -------
-    int
-        Samples from which a kernel learns degree p.
-
-    Raises
-    ------
-    InvalidParameter
-        If an argument is out of range.
-
-    Examples
-    --------
-    >>> degree_dimension(20, 4)
-    8855
-    """
+    r"""Number :math:`D_p=\binom{d+p-1}{p}\approx d^p/p!` of Hermite features of degree p."""
     check_positive(dimension=dimension)
     if degree < 0:
         raise InvalidParameter(f"degree is {degree}; allowed: an integer of at least 0.")
@@ -55,37 +32,11 @@ def degree_energies(
 
     :math:`S=\sum_i\lambda_iM_i^2`; their sum is :math:`\mathrm{Var}(h^{(2)})`.
 
-    Parameters
-    ----------
-    weights : array of shape (p,)
-        :math:`\lambda_i`, :math:`\sum_i\lambda_i^2=1`.
-    dimension : int
-        :math:`d`.
-    matrices : array of shape (p, d, d), optional
-        :math:`M_i`, orthonormal; with them the energies are exact, without them averaged over random
-        ones to leading order in 1/d.
-
-    Returns
-    -------
-    dict
-        Energy by degree, 2 and 4.
-
-    Raises
-    ------
-    InvalidParameter
-        If shapes disagree.
-
     Notes
     -----
     O(p^2 d^3) with matrices. Derived from the fourth joint cumulant of quadratic forms; backed by
     ``tests/models/sequential/test_kernel_staircase.py`` and
     ``tests/models/sequential/test_note_theory.py``.
-
-    Examples
-    --------
-    >>> energies = degree_energies(weights=np.array([0.8, -0.6]), dimension=40)
-    >>> {degree: round(energy, 3) for degree, energy in energies.items()}
-    {2: 0.104, 4: 1.1}
     """
     check_positive(dimension=dimension)
     strengths = np.asarray(weights, dtype=np.float64)
@@ -187,36 +138,11 @@ def single_index_exponents(
 ) -> LearningExponents:
     r"""Exponents for :math:`f=g(d^{-\varepsilon_1/2}a\cdot P_k(Wx))` with :math:`d^{\varepsilon_1}` rows.
 
-    Parameters
-    ----------
-    polynomial_degree : int
-        :math:`k\ge2`, degree of :math:`P_k`.
-    epsilon : float
-        :math:`\varepsilon_1` in (0, 1).
-    readout_degree : int
-        Degree of the part of g that is asked for; the target has degree k times it.
-
-    Returns
-    -------
-    LearningExponents
-        Up to logarithms.
-
-    Raises
-    ------
-    InvalidParameter
-        If an argument is out of range.
-
     Notes
     -----
     arXiv:2502.13961: a kernel learns degree :math:`\kappa` at :math:`d^\kappa`; two layers learn W at
     :math:`d^{1+\varepsilon_1}` and then degree :math:`\kappa` in :math:`Wx` at
     :math:`d^{\kappa\varepsilon_1}`; three layers learn the index at :math:`d^{k\varepsilon_1}`.
-
-    Examples
-    --------
-    >>> found = single_index_exponents(polynomial_degree=3, epsilon=0.5)
-    >>> found.first_layer, found.second_layer, found.whole
-    (1.5, 1.5, 1.5)
     """
     if polynomial_degree < 2 or readout_degree < 1 or not 0 < epsilon < 1:
         raise InvalidParameter(

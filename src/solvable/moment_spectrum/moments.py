@@ -150,49 +150,12 @@ def finite_size_moments(
     (:func:`quadratic_draw`, targets). Without it the plain formulas stand in, which overstate the
     heights of strong features by a relative :math:`4/d`.
 
-    Parameters
-    ----------
-    draw : callable, MomentTarget or sequence of them
-        ``draw(n, rng) -> (y, h, squared_norm)`` or :class:`LatentSample`; or targets, over which
-        the moments are averaged. The system `sequential-recovery` averages over those of the seeds
-        0 to 31.
-    n_features : int
-        :math:`D`.
-    label_map : {"identity", "tanh", "clip"} or callable
-        :math:`t` of the standardised labels, centred afterwards.
-    correction : {"none", "wick"}
-        Which matrix.
-    draws : int
-        Monte-Carlo draws, at least 320, shared by the targets.
-    seed : int
-        The draws depend on it alone; those of a target on its own seed.
-
-    Returns
-    -------
-    FiniteSizeMoments
-        With standard errors from the spread of 32 batches (or of the targets, if several).
-
-    Raises
-    ------
-    InvalidData
-        If the draw returns other shapes, or constant labels.
-    InvalidParameter
-        If an argument is out of range.
-
     Notes
     -----
     Time that of the draw, then O(draws p); memory O(draws p). The index is a control variate where
     its mean is known: heights of :math:`T=y` have no Monte-Carlo noise. Derived; backed by
     ``tests/models/sequential/test_finite_size.py`` (exact moments, population matrix, simulated
     spectra) and ``tests/models/sequential/test_moments.py``.
-
-    Examples
-    --------
-    >>> from solvable.moment_spectrum.draws import gaussian_draw
-    >>> draw = gaussian_draw(weights=np.array([0.8, -0.6]), n_features=500)
-    >>> moments = finite_size_moments(draw, n_features=500, draws=20_000)
-    >>> bool(np.all(np.abs(moments.heights - np.sqrt(2) * np.array([0.8, -0.6])) < 0.1))
-    True
     """
     check_positive(n_features=n_features)
     if draws < 10 * BATCHES:

@@ -11,26 +11,7 @@ import numpy as np
 
 
 def weighted_square(matrices: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    r"""Return :math:`S = \sum_i \lambda_i M_i^2`, which carries the degree-2 part of the index.
-
-    Parameters
-    ----------
-    matrices : ndarray of shape (p, d, d)
-        Symmetric matrices.
-    weights : ndarray of shape (p,)
-        Weights.
-
-    Returns
-    -------
-    ndarray of shape (d, d)
-        The weighted sum of squares; costs :math:`2 p d^3` operations.
-
-    Examples
-    --------
-    >>> weighted_square(np.array([[[0.0, 1.0], [1.0, 0.0]]]), np.array([2.0]))
-    array([[2., 0.],
-           [0., 2.]])
-    """
+    r"""Return :math:`S = \sum_i \lambda_i M_i^2`, which carries the degree-2 part of the index."""
     total = np.zeros(matrices.shape[1:])
     for matrix, weight in zip(matrices, weights, strict=True):
         total += weight * (matrix @ matrix)
@@ -42,27 +23,10 @@ def degree_two_energy(matrices: np.ndarray, weights: np.ndarray) -> float:
 
     It is what a rotation-invariant kernel learns first, for :math:`d^2 \ll n \ll d^4/24`.
 
-    Parameters
-    ----------
-    matrices : ndarray of shape (p, d, d)
-        Symmetric matrices of unit Frobenius norm.
-    weights : ndarray of shape (p,)
-        Weights of :math:`(h_i^2 - 1)/\sqrt2`.
-
-    Returns
-    -------
-    float
-        :math:`4\|\sum_i\lambda_i M_i^2\|_F^2`.
-
     Notes
     -----
     Derived: the degree-2 part of :math:`h_i^2` is :math:`2(x^\top M_i^2 x - \mathrm{tr} M_i^2)`.
     Tested by simulation in ``tests/models/sequential/test_symmetric.py``.
-
-    Examples
-    --------
-    >>> degree_two_energy(np.ones((1, 1, 1)), np.ones(1))
-    4.0
     """
     return float(4 * np.sum(weighted_square(matrices, weights) ** 2))
 
@@ -74,29 +38,10 @@ def quadratic_index_variance(matrices: np.ndarray, weights: np.ndarray) -> float
         \mathrm{Var} = \sum_{ij}\lambda_i\lambda_j\Big[\langle M_i, M_j\rangle^2
         + 2\,\mathrm{tr}(M_iM_jM_iM_j)\Big] + 4\|S\|_F^2,\qquad S=\sum_i\lambda_iM_i^2 .
 
-    Parameters
-    ----------
-    matrices : ndarray of shape (p, d, d)
-        Symmetric matrices, not necessarily orthonormal.
-    weights : ndarray of shape (p,)
-        Weights.
-
-    Returns
-    -------
-    float
-        The variance; it is 1 + O(1/d) for orthonormal matrices and unit weights.
-
     Notes
     -----
     Costs :math:`p^2 d^3` operations. Derived; tested by simulation and by the closed form of a
     single diagonal feature in ``tests/models/sequential/test_symmetric.py``.
-
-    Examples
-    --------
-    The feature (x^2 - 1)/sqrt(2) has kurtosis 15: Var((h^2 - 1)/sqrt(2)) = 7.
-
-    >>> quadratic_index_variance(np.ones((1, 1, 1)), np.ones(1))
-    7.0
     """
     count = len(weights)
     # sum_ij lambda_i lambda_j [<M_i, M_j>^2 + 2 tr(M_i M_j M_i M_j)] + 4 |S|_F^2

@@ -52,31 +52,9 @@ class SampleKernel:
 def plain_kernel(*, latent: np.ndarray, squared_norm: np.ndarray, n_features: int) -> SampleKernel:
     r"""Numbers of :math:`K=FF^\top-I` for features of any degree.
 
-    Parameters
-    ----------
-    latent : ndarray of shape (m, p)
-        :math:`h_i=\langle A_i,F\rangle` for unit directions.
-    squared_norm : ndarray of shape (m,)
-        :math:`\|F\|^2`.
-    n_features : int
-        :math:`D`.
-
-    Returns
-    -------
-    SampleKernel
-        Exact for each draw.
-
     Notes
     -----
     Derived; backed by ``tests/models/sequential/test_sample_kernel.py`` (explicit matrices).
-
-    Examples
-    --------
-    >>> kernel = plain_kernel(
-    ...     latent=np.array([[2.0]]), squared_norm=np.array([4.0]), n_features=1
-    ... )
-    >>> float(kernel.size[0]), float(kernel.diagonal[0, 0]), float(kernel.coupling[0, 0])
-    (3.0, 3.0, 0.0)
     """
     if squared_norm.shape != latent.shape[:1]:
         raise InvalidData(
@@ -113,38 +91,9 @@ def corrected_kernel(
     With :math:`\tilde X=xx^\top-I_d` and vectors read as symmetric matrices,
     :math:`K[U]=\langle F,U\rangle F-U-(\tilde XU+U\tilde X)`, :math:`F=\tilde X/\sqrt2`.
 
-    Parameters
-    ----------
-    latent : ndarray of shape (m, p)
-        :math:`h_i=\langle M_i,F\rangle`, :math:`\|M_i\|_F=1`.
-    squared_input_norm : ndarray of shape (m,)
-        :math:`\|x\|^2`.
-    squared_images : ndarray of shape (m, p)
-        :math:`\|M_ix\|^2`.
-    traces : ndarray of shape (p,)
-        :math:`\mathrm{tr}\,M_i`.
-    dimension : int
-        :math:`d`.
-
-    Returns
-    -------
-    SampleKernel
-        Exact for each draw.
-
     Notes
     -----
     Derived; backed by ``tests/models/sequential/test_sample_kernel.py`` (explicit matrices).
-
-    Examples
-    --------
-    >>> x = np.array([1.0, 2.0])
-    >>> M = np.diag([1.0, 0.0])
-    >>> kernel = corrected_kernel(
-    ...     latent=np.array([[(x @ M @ x - 1) / np.sqrt(2)]]), squared_input_norm=np.array([5.0]),
-    ...     squared_images=np.array([[1.0]]), traces=np.ones(1), dimension=2,
-    ... )
-    >>> round(float(kernel.diagonal[0, 0]), 6)  # He4(1)/2 of the coordinate 1
-    -1.0
     """
     s, d = squared_input_norm, dimension
     D = d * (d + 1) / 2

@@ -139,52 +139,12 @@ def early_alignment(
     so that the update lies in the span of u and of the eigenvectors of :math:`\hat C` with the
     largest modulus: the filter (u first, :math:`\hat C` with u projected out).
 
-    Parameters
-    ----------
-    X : array of shape (n, d)
-        Inputs, scaled by one number to mean squared norm 1; float32 is kept.
-    y : array of shape (n,)
-        Labels, :math:`\pm1` or real.
-    width : int
-        Neurons p, at least 1.
-    activation : str
-        :math:`\sigma`, an activation of :mod:`solvable.operators.activations` with a gradient.
-    steps : int or increasing sequence of int
-        How many steps to make, or after which of them to look; each at least 1.
-    step_size : float
-        :math:`\eta>0`; it absorbs the factor :math:`\epsilon/\sqrt p` of the gradient.
-    output_scale : float
-        :math:`\epsilon\geq0` of :math:`f(x)=\frac\epsilon{\sqrt p}\sum_ja_j\sigma(w_j\cdot x)`; 0
-        keeps the residual at y.
-    seed : int
-        For the weights :math:`w_j(0)\sim N(0,I_d)` and the signs :math:`a_j=\pm1`.
-    n_directions : int
-        k, the dimension of all subspaces compared, u included; between 1 and min(d, p).
-
-    Returns
-    -------
-    EarlyAlignment
-        One entry per step asked for.
-
-    Raises
-    ------
-    InvalidParameter, InvalidData, NotConverged
-        For settings out of range, arrays that do not fit, and weights that stop being finite.
-
     Notes
     -----
     Time :math:`4npd+pd^2` per step and :math:`10d^3` per step looked at; memory
     :math:`np+3pd+d^2`. On MNIST (even against odd, n = p = 2000) the overlap at step 1 is 0.905
     with the filter, 0.77 with principal components, 0.014 by chance. Derived in section 3.1 of the
     note on arXiv:2605.13612; backed by ``tests/networks/test_early_gradient.py``.
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.standard_normal((4000, 10))
-    >>> found = early_alignment(X, X[:, 0] + X[:, 1] ** 2 - 1, width=400, n_directions=2)
-    >>> bool(found.filter_overlap[0] > 0.9 > 2 * found.chance)
-    True
     """
     inputs, labels = _checked_samples(X, y)
     updates = early_updates(

@@ -133,18 +133,7 @@ def load_model(path: str | Path) -> Any:
 
 
 def model_notes(path: str | Path) -> dict[str, Any]:
-    """What was stored with a model under ``notes``.
-
-    Parameters
-    ----------
-    path : str or Path
-        File of :func:`save_model`.
-
-    Returns
-    -------
-    dict
-        As given to :func:`save_model`.
-    """
+    """What was stored with a model under ``notes``."""
     return dict(read_described(path, FORMATS, ORIGIN)[1].get("notes", {}))
 
 

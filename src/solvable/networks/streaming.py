@@ -41,15 +41,6 @@ class StreamingMixin(NeuralLoFiBase):
 
         A network is fitted in several passes over the same samples, in the same order: call this for
         all chunks, then :meth:`advance`, until that returns "done". :meth:`fit_stream` does both.
-
-        Parameters
-        ----------
-        X : array-like of shape (m, d)
-            Samples.
-        y : array-like of shape (m,)
-            Labels.
-        classes : sequence, optional
-            All labels that will come; classifiers only.
         """
         begun = hasattr(self, "_passes") and self._passes.stage != "done"
         X, y = validate_data(self, X, y, reset=not begun, dtype=[np.float64, np.float32], order="C")
@@ -85,36 +76,7 @@ class StreamingMixin(NeuralLoFiBase):
         checkpoint_seconds: float = 10.0,
         progress: Progress | None = None,
     ) -> Any:
-        """Fit to samples that need not fit into memory.
-
-        Parameters
-        ----------
-        source : LabelledSource, Source, path to a ``.npy`` file, or array of shape (n, d)
-            Samples; a LabelledSource, such as :func:`solvable.data.open_stream` returns, brings its
-            labels: ``chunks(rows, start)`` yields ``(slice, X, y)``.
-        y : array-like of shape (n,), optional
-            Labels, if the source has none.
-        chunk_rows : int
-            Rows that are read at a time. It changes the result by rounding only.
-        workers : int
-            Processes that sum up parts; under ``joblib.parallel_config("dask")`` the workers of that
-            cluster. It changes the result by rounding only.
-        checkpoint : str or Path, optional
-            File that is written while summing up. A fit that was killed goes on from it if called
-            again in the same way with the same samples, which are read once more to be sure; it is
-            removed at the end.
-        checkpoint_seconds : float
-            Least time between two writings.
-        progress : callable, optional
-            Called with the stage, the rows done, and all rows.
-
-        Raises
-        ------
-        InvalidData
-            If samples are not finite, change between passes, or the checkpoint is another fit's.
-        InvalidParameter
-            If a width is infinite.
-        """
+        """Fit to samples that need not fit into memory."""
         stream = _labelled(source, y)
         if chunk_rows < 1 or workers < 1:
             raise InvalidParameter(

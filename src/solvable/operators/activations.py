@@ -111,23 +111,6 @@ def kernel_diagonal(name: str, variances: Array) -> Array:
     r"""Diagonal of the dual kernel.
 
     .. math:: \kappa(a, a) = E[\sigma(\sqrt{q_{aa}}\,\xi)^2] .
-
-    Parameters
-    ----------
-    name : str
-        One of :data:`ACTIVATIONS`.
-    variances : ndarray of shape (n,)
-        :math:`q_{aa} \ge 0`.
-
-    Returns
-    -------
-    ndarray of float64, shape (n,)
-        :math:`\kappa(a, a)`.
-
-    Examples
-    --------
-    >>> kernel_diagonal("erf", np.array([0.5])).round(6)
-    array([0.333333])
     """
     check_activation(name)
     xp = namespace(variances)

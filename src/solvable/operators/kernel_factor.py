@@ -49,36 +49,10 @@ def factorise_kernel(
 ) -> KernelFactor:
     r"""Pivoted Cholesky factor of a positive kernel matrix.
 
-    Parameters
-    ----------
-    kernel : ndarray of shape (n, n)
-        Symmetric, positive semi-definite up to rounding; not changed.
-    tolerance : float
-        Part of the largest diagonal entry below which a pivot is rounding.
-    max_rank : int, optional
-        Keep at most so many landmarks, the greedy ones; by default all.
-
-    Returns
-    -------
-    KernelFactor
-        Factor on the numerical rank.
-
-    Raises
-    ------
-    InvalidData
-        If the kernel is not finite or has no positive diagonal entry.
-
     Notes
     -----
     :math:`n r^2` flops. Modes that are lost in rounding are dropped instead of clipped, so that the
     inverse never multiplies noise.
-
-    Examples
-    --------
-    >>> factor = factorise_kernel(np.array([[4.0, 2.0], [2.0, 1.0]]))
-    >>> factor.rows
-    array([[2.],
-           [1.]])
     """
     from scipy.linalg.lapack import dpstrf
 

@@ -135,31 +135,7 @@ def patches(images: Array, size: int) -> Array:
 
 
 def average_pool(images: Array, size: int) -> Array:
-    """Mean over disjoint squares; a margin that does not fill a square is left out.
-
-    Parameters
-    ----------
-    images : ndarray of shape (n, height, width, channels)
-        Images.
-    size : int
-        Side of the squares, from 1 to the smaller side of the images.
-
-    Returns
-    -------
-    ndarray of shape (n, height // size, width // size, channels)
-        Means.
-
-    Raises
-    ------
-    InvalidParameter
-        If the size is out of range.
-
-    Examples
-    --------
-    >>> average_pool(np.arange(16.0).reshape(1, 4, 4, 1), 2)[0, :, :, 0]
-    array([[ 2.5,  4.5],
-           [10.5, 12.5]])
-    """
+    """Mean over disjoint squares; a margin that does not fill a square is left out."""
     n, height, width, channels = images.shape
     if not 1 <= size <= min(height, width):
         raise InvalidParameter(

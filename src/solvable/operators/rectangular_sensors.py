@@ -55,21 +55,10 @@ class MatrixSensors(RectangularSensors):
     shape : tuple of int
         d and L.
 
-    Raises
-    ------
-    InvalidData
-        If the source has other than d L columns.
-
     Notes
     -----
     A product costs 2 n d L operations, and memory of a chunk beside the source. Derived;
     ``tests/operators/test_rectangular_sensors.py``.
-
-    Examples
-    --------
-    >>> sensors = MatrixSensors(np.eye(6)[:2], (2, 3))
-    >>> (sensors.forward(np.ones((2, 3))) * 6**0.25).ravel()
-    array([1., 1.])
     """
 
     source: Source | np.ndarray
@@ -149,22 +138,11 @@ class BilinearSensors(RectangularSensors):
     right : ndarray of shape (n, L)
         v of each sample.
 
-    Raises
-    ------
-    InvalidData
-        If they are of different numbers of samples.
-
     Notes
     -----
     A product costs as many operations as for dense sensors, and memory :math:`n(d+L)` in place of
     :math:`ndL`. In high dimension both kinds tell as much of a matrix of high rank. Derived;
     ``tests/operators/test_rectangular_sensors.py``.
-
-    Examples
-    --------
-    >>> sensors = BilinearSensors(np.eye(2), np.eye(2))
-    >>> (sensors.forward(np.array([[1.0, 2.0], [3.0, 4.0]])) * 2**0.5).ravel()
-    array([1., 4.])
     """
 
     left: np.ndarray

@@ -66,23 +66,11 @@ class TokenSensors(SymmetricSensors):
     tokens : int
         T, at least 1.
 
-    Raises
-    ------
-    InvalidData
-        If the rows are no multiple of T.
-
     Notes
     -----
     :math:`\Phi^{ab}=\frac{x_ax_b^\top+x_bx_a^\top}{2\sqrt d}-\delta_{ab}\frac{I}{\sqrt d}`; an
     application costs :math:`2nTd^2` operations and :math:`O(nT^2+\text{chunk}\cdot d)` numbers beside
     the tokens. Derived; ``tests/operators/test_sensors.py`` (explicit matrices, adjointness).
-
-    Examples
-    --------
-    >>> sensors = TokenSensors(np.eye(4), tokens=2)
-    >>> sensors.forward(np.diag([1.0, 2.0, 3.0, 4.0]))
-    array([[-4.5,  0. , -4. ],
-           [-3.5,  0. , -3. ]])
     """
 
     source: Source | np.ndarray

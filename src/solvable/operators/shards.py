@@ -19,11 +19,6 @@ class ShardSum(SymmetricOperator):
     ----------
     shards : sequence of operators
         At least one; same features and correction.
-
-    Raises
-    ------
-    InvalidParameter
-        If there are none, or their features or corrections differ.
     """
 
     def __init__(self, shards: Sequence[SymmetricOperator]) -> None:

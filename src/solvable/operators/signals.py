@@ -163,12 +163,6 @@ class SampleSignals:
         Weight of each sample in each signal.
     formed : bool
         Whether a matrix is formed where many products with one operator are needed.
-
-    Examples
-    --------
-    >>> SampleSignals(np.eye(2), np.array([[-1.0], [1.0]])).products(np.eye(2))[0]
-    array([[-0.5,  0. ],
-           [ 0. ,  0.5]])
     """
 
     def __init__(self, Z: Any, weights: np.ndarray, *, formed: bool = True) -> None:
@@ -230,12 +224,6 @@ class ClassSignals(SampleSignals):
         Their number.
     whole : ndarray of shape (P, P), optional
         :attr:`covariance` of the same samples in any order, if it is known.
-
-    Examples
-    --------
-    >>> ClassSignals(np.eye(2), np.array([0, 1]), 2).products(np.eye(2))[1]
-    array([[-0.25,  0.  ],
-           [ 0.  ,  0.25]])
     """
 
     def __init__(

@@ -322,33 +322,7 @@ def settings() -> Any:
 
 
 def draw_matplotlib(figure: Figure, *, texts: bool = True) -> MatplotlibFigure:
-    """Draw a figure with matplotlib, for print.
-
-    Parameters
-    ----------
-    figure : Figure
-        Neutral description. Texts are taken literally: ``$`` starts no formula.
-    texts : bool
-        Whether the drawing carries its title and remarks; a page may hold them instead.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        Not registered with pyplot; save it with ``savefig`` or :func:`solvable.plots.write_figures`.
-
-    Raises
-    ------
-    InvalidParameter
-        If the figure cannot be drawn.
-
-    Examples
-    --------
-    >>> from solvable.plots.figure import Series
-    >>> curve = Series("theory", [1, 2], [3, 4])
-    >>> drawn = draw_matplotlib(Figure("f", "Title", "n", "error", [curve]))
-    >>> [axes.get_xlabel() for axes in drawn.axes]
-    ['n']
-    """
+    """Draw a figure with matplotlib, for print."""
     with settings():
         canvas = MatplotlibCanvas(texts=texts)
         draw(figure, canvas)

@@ -387,32 +387,7 @@ def _runs(mask: np.ndarray) -> list[tuple[int, int]]:
 
 
 def draw_plotly(figure: Figure, *, texts: bool = True) -> Any:
-    """Draw a figure with plotly, for the screen.
-
-    Parameters
-    ----------
-    figure : Figure
-        Neutral description. Texts are taken literally: no HTML, no formula.
-    texts : bool
-        Whether the drawing carries its title and remarks; a page may hold them instead.
-
-    Returns
-    -------
-    plotly.graph_objects.Figure
-        Its width follows the page.
-
-    Raises
-    ------
-    InvalidParameter
-        If the figure cannot be drawn.
-
-    Examples
-    --------
-    >>> from solvable.plots.figure import Series
-    >>> curve = Series("theory", [1, 2], [3, 4])
-    >>> draw_plotly(Figure("f", "Title", "n", "error", [curve])).layout.xaxis.title.text
-    'n'
-    """
+    """Draw a figure with plotly, for the screen."""
     canvas = PlotlyCanvas(texts=texts)
     draw(figure, canvas)
     return canvas.figure

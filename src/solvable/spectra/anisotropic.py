@@ -158,50 +158,11 @@ def direction_profile(
     :math:`z\simeq\mu+s_e\tau_{2s}\,\mathrm{tr}\Sigma/(nz)`. A strong irrelevant direction makes noise of
     its own size, and a weak feature then hides inside.
 
-    Parameters
-    ----------
-    law : LabelLaw
-        Of the label map, over the standardised coordinate s.
-    variances : ndarray of shape (d,)
-        Eigenvalues of :math:`\Sigma` on the other directions, above 0.
-    direction_variance : float
-        :math:`s_e`, above 0.
-    n_samples : float
-        :math:`n`, above 0.
-    direction : int
-        Which direction of the law.
-    places : ndarray of shape (m,), optional
-        Where to evaluate; by default 1,600 places across the spectrum,
-        denser around 0.
-
-    Returns
-    -------
-    DirectionProfile
-        Density, overlaps, outliers, and the best eigenvector.
-
-    Raises
-    ------
-    InvalidData
-        If variances are not a vector of finite numbers above 0.
-    InvalidParameter
-        If a number is not positive or the direction does not exist.
-    NotConverged
-        If the equation for m did not converge.
-
     Notes
     -----
     About 0.5 s for a label of two values and few distinct variances; overlaps within a bulk to about
     0.06. Derived; backed by
     ``tests/spectra/test_anisotropic.py`` (isotropic limit, simulated matrices).
-
-    Examples
-    --------
-    >>> law, weak = LabelLaw.balanced(0.857), np.ones(299)
-    >>> strong = np.concatenate([np.full(20, 40.0), weak])
-    >>> hidden = direction_profile(law, variances=strong, direction_variance=1, n_samples=1500)
-    >>> alone = direction_profile(law, variances=weak, direction_variance=1, n_samples=1500)
-    >>> hidden.best_rank > 20, alone.best_rank < 0.5
-    (True, True)
     """
     check_positive(direction_variance=direction_variance, n_samples=n_samples)
     spread = np.asarray(variances, dtype=np.float64)

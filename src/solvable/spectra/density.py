@@ -54,41 +54,10 @@ def weighted_density(
     each u has at most one v > 0. The density at :math:`z(b)` is
     :math:`\frac\delta\pi\frac{v}{u^2+v^2}`.
 
-    Parameters
-    ----------
-    weights : array of shape (m,)
-        A sample of :math:`w`; for the moment operator :math:`w_\mu=T_\mu\|F_\mu\|^2/D`.
-    aspect_ratio : float
-        :math:`\delta=n/D`, above 0.
-    centre : bool
-        Whether the mean weight is subtracted.
-    background_variance : float
-        :math:`\sigma^2`, at least 0.
-    points : int
-        Places u at which the density is evaluated, at least 2; those outside the support drop out.
-
-    Returns
-    -------
-    SpectralDensity
-        The density where it is positive.
-
-    Raises
-    ------
-    InvalidData
-        If the weights are not a finite, non-empty vector, or all are zero.
-    InvalidParameter
-        If ``aspect_ratio``, ``background_variance`` or ``points`` is out of range.
-
     Notes
     -----
     Time O(points x m); memory O(m). Derived; backed by ``tests/spectra/test_density.py``
     (Marchenko-Pastur law, moments, simulated spectra).
-
-    Examples
-    --------
-    >>> found = weighted_density(weights=np.ones(1), aspect_ratio=4.0, centre=False)
-    >>> round(float(np.trapezoid(found.density, found.x)), 3), found.atom
-    (1.0, 0.0)
     """
     check_positive(aspect_ratio=aspect_ratio)
     values = np.asarray(weights, dtype=np.float64)

@@ -45,29 +45,9 @@ def tracy_widom_quantile(probability: float) -> float:
     :math:`0.186054\,\Gamma_{46.446}-9.84801`, within 0.01 of the exact quantile for probabilities
     up to 0.99 and within 0.03 at 0.999.
 
-    Parameters
-    ----------
-    probability : float
-        In (0, 1).
-
-    Returns
-    -------
-    float
-        The quantile.
-
-    Raises
-    ------
-    InvalidParameter
-        If the probability is not strictly between 0 and 1.
-
     Notes
     -----
     Source: Chiani, arXiv:1209.3394. Backed by ``tests/spectra/test_edges.py`` (tridiagonal model).
-
-    Examples
-    --------
-    >>> round(tracy_widom_quantile(0.99), 2)
-    2.01
     """
     if not 0 < probability < 1:
         raise InvalidParameter(
@@ -110,31 +90,6 @@ def weighted_bulk_edges(
     r"""Bulk edges of :math:`\frac1n\sum_\mu w_\mu g_\mu g_\mu^\top-\bar w I` for given weights.
 
     Shorthand of :func:`weighted_bulk` for the two numbers alone.
-
-    Parameters
-    ----------
-    weights : array of shape (n,)
-        :math:`w_\mu`, any signs.
-    aspect_ratio : float
-        :math:`\delta=n/D`, above 0.
-    centre : bool
-        Whether the mean weight is subtracted.
-
-    Returns
-    -------
-    tuple of float
-        Lower and upper edge.
-
-    Raises
-    ------
-    InvalidData, InvalidParameter, NotConverged
-        As :func:`weighted_bulk`.
-
-    Examples
-    --------
-    >>> lower, upper = weighted_bulk_edges(np.ones(1000), 4.0, centre=False)
-    >>> round(lower, 6), round(upper, 6)
-    (0.25, 2.25)
     """
     edges = weighted_bulk(weights=weights, aspect_ratio=aspect_ratio, centre=centre)
     return edges.lower, edges.upper
@@ -152,42 +107,10 @@ def weighted_bulk(*, weights: np.ndarray, aspect_ratio: float, centre: bool = Tr
     and the lower edge follows from :math:`w\to-w`. The largest eigenvalue fluctuates by
     :math:`\kappa D^{-2/3}` with :math:`\kappa^3=L''(a_\star)/(2\delta^2)`.
 
-    Parameters
-    ----------
-    weights : array of shape (n,)
-        :math:`w_\mu`, any signs. For the moment matrix of label-weighted features
-        :math:`w_\mu=T_\mu\|F_\mu\|^2/D`.
-    aspect_ratio : float
-        :math:`\delta=n/D`, above 0. The weights may also be a sample of another size that stands
-        for the same law.
-    centre : bool
-        Whether the mean weight is subtracted (default), as for
-        :math:`\frac1n\sum_\mu w_\mu(g_\mu g_\mu^\top-I)`.
-
-    Returns
-    -------
-    BulkEdges
-        Edges and fluctuation scales. With one dominant weight the upper edge tends to
-        :math:`w_{\max}(1+\sqrt D)^2/n`, just above the eigenvalue :math:`w_{\max}D/n` that this
-        sample makes by itself: heavy tails widen the edge, they are not mistaken for features.
-
-    Raises
-    ------
-    InvalidData
-        If the weights are not a finite, non-empty vector, or all are zero.
-    NotConverged
-        If the root of :math:`L'` could not be bracketed.
-
     Notes
     -----
     Cost: about ten passes over the weights per side. Source: derived (note 3.2); backed by
     ``tests/spectra/test_edges.py`` (simulated spectra, Marchenko-Pastur limit).
-
-    Examples
-    --------
-    >>> edges = weighted_bulk(weights=np.ones(10), aspect_ratio=4.0)
-    >>> round(edges.upper, 6), round(edges.lower, 6)
-    (1.25, -0.75)
     """
     check_positive(aspect_ratio=aspect_ratio)
     values = np.asarray(weights, dtype=np.float64)

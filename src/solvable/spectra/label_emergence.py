@@ -18,30 +18,10 @@ def balanced_emergence_ratio(strength: float) -> float:
 
     a factor :math:`1+1/\bar\lambda^2` above the weak-recovery threshold :math:`1/\Delta^2`.
 
-    Parameters
-    ----------
-    strength : float
-        :math:`\Delta=E[y\,s^2]`, in [-1, 1]; 0 gives infinity.
-
-    Returns
-    -------
-    float
-        :math:`\alpha_c`.
-
-    Raises
-    ------
-    InvalidParameter
-        If the strength is out of range.
-
     Notes
     -----
     Derived: :math:`\alpha_c(\bar\lambda)` eliminated from the condition at the edge. Backed by
     ``tests/spectra/test_label_weighted.py``.
-
-    Examples
-    --------
-    >>> round(balanced_emergence_ratio(0.857347), 4)
-    1.71
     """
     if not abs(strength) <= 1:
         raise InvalidParameter(f"strength is {strength}; allowed: a number in [-1, 1].")
@@ -65,37 +45,10 @@ def emergence_windows(
     A direction of :math:`E[T(s^2-1)]=0` comes out all the same, at both ends and for good, if
     :math:`E[T^2s^2]>2E[T^2]`: the noise along it is stronger.
 
-    Parameters
-    ----------
-    law : LabelLaw
-        Of the label map.
-    direction : int
-        Which of its directions.
-    end : {"upper", "lower"}
-        Which end of the spectrum.
-    dimension : int, optional
-        :math:`d`, for unbounded labels: weights that no sample of :math:`\alpha d` exceeds are clipped.
-
-    Returns
-    -------
-    tuple of (float, float)
-        Windows, ascending; the last may reach to infinity, beyond the 1e6 that are looked at.
-
-    Raises
-    ------
-    InvalidParameter
-        If the end or the direction does not exist, or unbounded weights come without a dimension.
-
     Notes
     -----
     About a hundred edges, 0.1 s for 4,000 weights. Derived; backed by
     ``tests/spectra/test_label_weighted.py``.
-
-    Examples
-    --------
-    >>> ((low, high),) = emergence_windows(LabelLaw.balanced(0.857347))
-    >>> round(low, 4), high
-    (1.71, inf)
     """
     if end not in ("upper", "lower"):
         raise InvalidParameter(f"end is {end!r}; allowed: 'upper', 'lower'.")
@@ -129,26 +82,9 @@ def emergence_windows(
 def emergence_ratio(law: LabelLaw, *, dimension: int | None = None) -> np.ndarray:
     r"""Smallest :math:`\alpha_c` beyond which each direction stays an outlier at one end.
 
-    Parameters
-    ----------
-    law : LabelLaw
-        Of the label map.
-    dimension : int, optional
-        :math:`d`, as in :func:`emergence_windows`.
-
-    Returns
-    -------
-    ndarray of shape (k,)
-        :math:`\alpha_c`; infinite for a direction that the label does not depend on.
-
     Notes
     -----
     Cost and backing as :func:`emergence_windows`; without a dimension all directions cost as one.
-
-    Examples
-    --------
-    >>> emergence_ratio(LabelLaw.balanced(0.857347, 0.0)).round(4)
-    array([1.71,  inf])
     """
     if dimension is None:
         law.check_bounded()

@@ -31,21 +31,10 @@ class LabelLaw:
     second_moments : ndarray of shape (m, k)
         :math:`E[s_i^2\mid T]`, at least 0.
 
-    Raises
-    ------
-    InvalidData
-        If shapes disagree, or a number is not finite or of the wrong sign.
-
     Notes
     -----
     A law of a continuous label is a quadrature of it; an unbounded one has no edge of the bulk in
     the limit, and quantities then depend on the dimension that is passed with the law.
-
-    Examples
-    --------
-    >>> law = LabelLaw.balanced(0.5)
-    >>> law.strengths, law.weak_recovery_ratio
-    (array([0.5]), array([4.]))
     """
 
     weights: np.ndarray

@@ -20,33 +20,9 @@ def bulk_function(law: LabelLaw, parameter: float | np.ndarray, ratio: float) ->
 
     .. math:: \psi(\lambda)=\lambda\Big(\frac1\alpha+E\Big[\frac T{\lambda-T}\Big]\Big)
 
-    Parameters
-    ----------
-    law : LabelLaw
-        Of the label map.
-    parameter : float or array
-        :math:`\lambda>\max(0,\sup T)`.
-    ratio : float
-        :math:`\alpha=n/d`.
-
-    Returns
-    -------
-    ndarray
-        :math:`\psi`, of the shape of the parameter.
-
-    Raises
-    ------
-    InvalidParameter
-        If a parameter is inside the range of the weights.
-
     Notes
     -----
     Lu and Li, arXiv:1702.06435; ``tests/spectra/test_label_weighted.py``.
-
-    Examples
-    --------
-    >>> bulk_function(LabelLaw.balanced(0.5), 2.0, ratio=1.0).round(4).item()
-    2.6667
     """
     check_positive(ratio=ratio)
     at = _checked(law, parameter)
@@ -59,31 +35,9 @@ def spike_function(law: LabelLaw, parameter: float | np.ndarray) -> np.ndarray:
 
     .. math:: \varphi_i(\lambda)=\lambda\,E\Big[\frac{T\,s_i^2}{\lambda-T}\Big]
 
-    Parameters
-    ----------
-    law : LabelLaw
-        Of the label map.
-    parameter : float or array
-        :math:`\lambda>\max(0,\sup T)`.
-
-    Returns
-    -------
-    ndarray of shape (..., k)
-        :math:`\varphi_i`.
-
-    Raises
-    ------
-    InvalidParameter
-        If a parameter is inside the range of the weights.
-
     Notes
     -----
     Lu and Li, arXiv:1702.06435; ``tests/spectra/test_label_weighted.py``.
-
-    Examples
-    --------
-    >>> spike_function(LabelLaw.balanced(0.5), 2.0).round(4)
-    array([1.3333])
     """
     at = _checked(law, parameter)
     share = law.probabilities * law.weights / (at[..., None] - law.weights)
@@ -191,42 +145,11 @@ def label_weighted_spectrum(
 
     The lower end is the upper one of :math:`-T`. One direction may be out at both ends.
 
-    Parameters
-    ----------
-    law : LabelLaw
-        Of the label map.
-    ratio : float
-        :math:`\alpha=n/d`, above 0.
-    dimension : int, optional
-        :math:`d`: rounds the transition as at this size (mean over samples) and clips weights that
-        no sample of n is expected to exceed; without it the limit of many dimensions.
-
-    Returns
-    -------
-    LabelWeightedSpectrum
-        Both ends.
-
-    Raises
-    ------
-    InvalidParameter
-        If the ratio is not positive, the dimension does not exceed the number of directions, or
-        there is no dimension and the weights are not bounded.
-    NotConverged
-        If an edge could not be bracketed.
-
     Notes
     -----
     O(m k), about a millisecond. Lu and Li, arXiv:1702.06435; rounding by the universal profile of
     :func:`~solvable.spectra.critical_profile`. Backed by ``tests/spectra/test_label_weighted.py``
     (closed forms, simulated matrices).
-
-    Examples
-    --------
-    >>> found = label_weighted_spectrum(LabelLaw.balanced(0.85735), ratio=5.0)
-    >>> round(found.upper.edge, 3), found.upper.eigenvalues.round(3)
-    (0.969, array([1.135]))
-    >>> found.squared_overlap.round(3), found.lower.outlying
-    (array([0.648]), array([False]))
     """
     check_positive(ratio=ratio)
     if dimension is not None:

@@ -232,32 +232,7 @@ def power_law(
 
 
 def bin_tail(strengths: np.ndarray, *, heads: int, ratio: float = 1.06) -> DiscreteMeasure:
-    r"""Measure of a long spectrum with its small eigenvalues gathered in geometric bins of rank.
-
-    Parameters
-    ----------
-    strengths : array of shape (d,)
-        Eigenvalues, at least 0, in any order.
-    heads : int
-        Largest eigenvalues that stay atoms of their own, at least 1.
-    ratio : float
-        Ratio of the ranks at successive bin ends, above 1.
-
-    Returns
-    -------
-    DiscreteMeasure
-        Of the same mass and second moment.
-
-    Raises
-    ------
-    InvalidData
-        If an eigenvalue is negative or not finite.
-
-    Examples
-    --------
-    >>> bin_tail(np.array([3.0, 1.0, 1.0, 1.0]), heads=1, ratio=4.0).nodes
-    array([1., 3.])
-    """
+    r"""Measure of a long spectrum with its small eigenvalues gathered in geometric bins of rank."""
     values = np.sort(np.asarray(strengths, dtype=np.float64))[::-1]
     if values.ndim != 1 or not np.isfinite(values).all() or (values < 0).any():
         raise InvalidData("the eigenvalues must be a vector of finite numbers of at least 0.")

@@ -105,41 +105,11 @@ def spiked_overlap(
     (:func:`critical_profile`), :math:`(\nu-\tau_2)_+\to\tau_2D^{-1/3}f(D^{1/3}(\nu/\tau_2-1))`: the
     mean overlap of the extreme eigenvector is then smooth and positive through the threshold.
 
-    Parameters
-    ----------
-    heights : array of shape (p,)
-        :math:`\theta_i`, either sign.
-    noise : float
-        :math:`\tau_2`, above 0.
-    aspect_ratio : float or array of shape (m,)
-        :math:`n/D`, above 0.
-    couplings : array of shape (p,), optional
-        :math:`\tau_{2h,i}`, at least 0; by default those of a weak spike, :math:`\tau_2`.
-    n_features : int, optional
-        D; without it the sharp transition of infinite D.
-
-    Returns
-    -------
-    ndarray of shape (p,) or (m, p)
-        :math:`c_i^2` in [0, 1).
-
-    Raises
-    ------
-    InvalidData, InvalidParameter
-        If shapes disagree, a value is not finite or out of range.
-
     Notes
     -----
     Cost O(m p). Within 0.02 of simulation for :math:`c^2\gtrsim0.5` and :math:`n/D\gtrsim30`. With
     :math:`\tau_{2h}=\tau_2` the spiked Wigner law :math:`1-n_i/n`. Derived; backed by
     ``tests/spectra/test_spiked.py`` (simulated matrices, perturbation theory).
-
-    Examples
-    --------
-    >>> heights = np.sqrt(2) * np.array([0.8, 0.6])
-    >>> couplings = 1 + 2 * heights**2
-    >>> spiked_overlap(heights=heights, noise=1.0, aspect_ratio=32.0, couplings=couplings).round(3)
-    array([0.918, 0.9  ])
     """
     theta, rows = _check_spikes(heights, noise, couplings)
     beyond = _column(aspect_ratio) * theta**2 / noise - 1
@@ -168,38 +138,12 @@ def spiked_positions(
     .. math:: \hat\lambda_i=\theta_i+\frac{D\,\tau_{2h,i}}{n\,\theta_i}\quad(\nu_i>\tau_2),\qquad
         \pm2s\quad\text{below threshold,}\qquad s^2=D\tau_2/n .
 
-    Parameters
-    ----------
-    heights : array of shape (p,)
-        :math:`\theta_i`, either sign.
-    noise : float
-        :math:`\tau_2`, above 0.
-    aspect_ratio : float or array of shape (m,)
-        :math:`n/D`, above 0.
-    couplings : array of shape (p,), optional
-        :math:`\tau_{2h,i}`; by default :math:`\tau_2`, which gives :math:`\theta+s^2/\theta`.
-
-    Returns
-    -------
-    ndarray of shape (p,) or (m, p)
-        Never inside the bulk :math:`(-2s,2s)`.
-
-    Raises
-    ------
-    InvalidData, InvalidParameter
-        If shapes disagree, a value is not finite or out of range.
-
     Notes
     -----
     Cost O(m p). The shift is the squared norm of what the noise takes from the spike to its
     complement over :math:`\theta_i`: the coupling sets it, not the noise of the bulk (for
     :math:`T=y` a factor :math:`1+4\lambda_i^2`). Derived; backed by
     ``tests/spectra/test_spiked.py`` (simulated matrices).
-
-    Examples
-    --------
-    >>> spiked_positions(heights=np.array([1.0, -0.2]), noise=1.0, aspect_ratio=4.0)
-    array([ 1.25, -1.  ])
     """
     theta, rows = _check_spikes(heights, noise, couplings)
     delta = _column(aspect_ratio)
@@ -222,27 +166,12 @@ def critical_profile(place: float | np.ndarray) -> np.ndarray:
     interpolation of :math:`\ln f` between values computed from 18,000 spiked tridiagonal matrices of
     size :math:`10^6`.
 
-    Parameters
-    ----------
-    place : float or array
-        :math:`w`.
-
-    Returns
-    -------
-    ndarray
-        :math:`f(w)>0`, increasing, of the shape of ``place``.
-
     Notes
     -----
     Cost O(1) per place; about 0.5 % accurate. The overlap itself fluctuates by as much as its mean at
     threshold. The place of the corner and :math:`f(0)=0.85` are known; the table, the tails' second
     terms and the choice of variables are from simulation here, backed by
     ``tests/spectra/test_spiked.py`` (another simulation, at other sizes).
-
-    Examples
-    --------
-    >>> critical_profile(np.array([-20.0, 0.0, 20.0])).round(4)
-    array([9.8000e-03, 8.5000e-01, 1.9995e+01])
     """
     w = np.asarray(place, dtype=np.float64)
     with np.errstate(divide="ignore"):
@@ -256,56 +185,15 @@ def critical_profile(place: float | np.ndarray) -> np.ndarray:
 def overlap_at_threshold(n_features: int) -> float:
     r"""Mean squared overlap :math:`\approx0.85\,D^{-1/3}` of a weak spike at its threshold.
 
-    Parameters
-    ----------
-    n_features : int
-        D, at least 1.
-
-    Returns
-    -------
-    float
-        From :func:`critical_profile` at 0.
-
-    Raises
-    ------
-    InvalidParameter
-        If D is not positive.
-
     Notes
     -----
     Derived; backed by ``tests/models/sequential/test_note_theory.py``.
-
-    Examples
-    --------
-    >>> round(overlap_at_threshold(1000), 3)
-    0.078
     """
     ratio = rounding_width(n_features) * float(critical_profile(0.0))
     return ratio / (1 + ratio)
 
 
 def rounding_width(n_features: int) -> float:
-    r"""Width :math:`D^{-1/3}` of the rounded transition, in units of :math:`n/n_i`.
-
-    Parameters
-    ----------
-    n_features : int
-        D, at least 1.
-
-    Returns
-    -------
-    float
-        :math:`D^{-1/3}`.
-
-    Raises
-    ------
-    InvalidParameter
-        If D is not positive.
-
-    Examples
-    --------
-    >>> round(rounding_width(8000), 6)
-    0.05
-    """
+    r"""Width :math:`D^{-1/3}` of the rounded transition, in units of :math:`n/n_i`."""
     check_positive(n_features=n_features)
     return float(n_features) ** (-1 / 3)

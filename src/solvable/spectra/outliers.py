@@ -32,49 +32,12 @@ def resolvent_outliers(
     :math:`c_i^2=-L'/(-L'+R_i')` there; on the negative side :math:`T\to-T`. With norms that fluctuate,
     :math:`T\to T\|F\|^2/D` in the bulk and in the noise of the spikes.
 
-    Parameters
-    ----------
-    labels : array of shape (m,)
-        Draws of the label map :math:`T`, centred and bounded.
-    squared_features : array of shape (m, p)
-        Draws of :math:`h_i^2` that belong to them.
-    aspect_ratio : float
-        :math:`\delta=n/D`, above 0.
-    n_features : int, optional
-        D; with it ``squared_overlap`` is rounded at the threshold, and single weights that fewer
-        than one sample in n exceeds are clipped.
-    norm_ratio : array of shape (m,), optional
-        :math:`\|F\|^2/D` of each draw; by default 1 (Gaussian features of many dimensions).
-
-    Returns
-    -------
-    SpikePrediction
-        For both signs: the side of a feature is the sign of its :math:`\theta_i`.
-
-    Raises
-    ------
-    InvalidData
-        If shapes disagree or a value is not finite.
-    InvalidParameter
-        If ``aspect_ratio`` or ``n_features`` is not positive.
-    NotConverged
-        If an edge could not be bracketed.
-
     Notes
     -----
     Draws are gathered into at most 4,000 weights first (:func:`~solvable.spectra.compress_sample`),
     which moves overlaps by less than :math:`10^{-3}`: about 0.1 s for :math:`m=3\cdot10^5`, most of
     it for sorting. Derived; backed by ``tests/spectra/test_outliers.py`` (the formula on the raw
     draws, simulated matrices) and ``tests/models/sequential/test_note_theory.py``.
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> h = rng.standard_normal((50_000, 2))
-    >>> T = np.tanh((h**2 - 1) @ [0.57, -0.42])
-    >>> found = resolvent_outliers(labels=T - T.mean(), squared_features=h**2, aspect_ratio=32.0)
-    >>> found.recovered, bool(found.eigenvalues[1] < found.bulk_edges[0])
-    (array([ True,  True]), True)
     """
     T, h2 = np.asarray(labels, np.float64), np.asarray(squared_features, np.float64)
     ratio = np.ones_like(T) if norm_ratio is None else np.asarray(norm_ratio, np.float64)

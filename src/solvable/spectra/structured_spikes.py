@@ -66,34 +66,6 @@ def compress_sample(
 
     Expectations of smooth functions of the weight keep their value to second order in the width of
     a group, at a hundredth of the cost.
-
-    Parameters
-    ----------
-    weights : ndarray of shape (m,)
-        Draws of :math:`w`.
-    couplings : ndarray of shape (m, p)
-        Draws of :math:`u_i`.
-    atoms : int
-        How many: a quarter of them are the largest weights of either sign, one by one, half of them
-        groups.
-
-    Returns
-    -------
-    WeightedSample
-        At most so many atoms.
-
-    Raises
-    ------
-    InvalidData
-        If shapes disagree or a value is not finite.
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> draws = rng.standard_normal(100_000)
-    >>> small = compress_sample(draws, draws[:, None] ** 2)
-    >>> small.weights.size, round(float(small.probabilities @ small.weights**4), 1)
-    (4000, 3.0)
     """
     if weights.ndim != 1 or couplings.shape[:1] != weights.shape or couplings.ndim != 2:
         raise InvalidData(
@@ -327,21 +299,6 @@ def spike_excess(
     r"""How far each spike is beyond its threshold, at a third of the cost of a prediction.
 
     .. math:: |R_i|-|L|\text{ at the edge}
-
-    Parameters
-    ----------
-    sample, heights, n_samples, n_features, background
-        As for :func:`predict_spikes`.
-
-    Returns
-    -------
-    ndarray of shape (p,)
-        Positive for a spike that is out, nearly linear in :math:`n^{-1/2}`.
-
-    Raises
-    ------
-    InvalidParameter, NotConverged
-        As :func:`predict_spikes`.
 
     Notes
     -----

@@ -42,24 +42,6 @@ def interpolation_threshold(
     .. math:: Q^\star+\frac\Delta2=J(\delta,0)-\frac\delta2\,\partial_1J(\delta,0),\qquad
               \alpha_{int}=\frac{\partial_1J(\delta,0)}{4\delta}.
 
-    Parameters
-    ----------
-    target : Measure or array of shape (m,)
-        :math:`\mu^\star`, not all at 0.
-    label_noise : float
-        :math:`\Delta>0`.
-
-    Returns
-    -------
-    InterpolationThreshold
-        Sample ratio, error and effective noise.
-
-    Raises
-    ------
-    InvalidParameter
-        If there is no label noise (see :func:`perfect_recovery_threshold`) or the target vanishes:
-        then :math:`\alpha_{int}=\frac14` and the peak is infinite.
-
     Notes
     -----
     Definition of arXiv:2505.17958, formula derived. With the denoiser f of
@@ -67,13 +49,6 @@ def interpolation_threshold(
     =\int_0^\infty xf(x)\mu_\delta(dx)` is above 0, close to :math:`Q^\star` at small noise, and
     :math:`\frac4{3\pi}\delta\int s\mu^\star(ds)+\frac{Q^\star}2` at large, whose root starts the
     search. Backed by ``tests/spectra/test_thresholds.py``.
-
-    Examples
-    --------
-    >>> from solvable.spectra.product_measure import marchenko_pastur
-    >>> peak = interpolation_threshold(marchenko_pastur(0.2), label_noise=0.5)
-    >>> round(peak.sample_ratio, 4), round(peak.matrix_error, 2)
-    (0.2758, 5.71)
     """
     check_real("label_noise", label_noise, 0.0)
     measure = as_measure(target)
@@ -133,32 +108,10 @@ def perfect_recovery_threshold(rank_fraction: float, *, sides: Literal[1, 2] = 1
     .. math:: \alpha_{PR}=\kappa^\star-\frac{\kappa^{\star2}}2
               +s\frac{(1-\kappa^\star)^2}2\int_a^2x(x-a)\,\mu_{sc}(dx).
 
-    Parameters
-    ----------
-    rank_fraction : float
-        :math:`\kappa^\star`, rank of the target over d, in (0, 1].
-    sides : {1, 2}
-        s: 1 among positive matrices (the trace), 2 among symmetric ones (the nuclear norm).
-
-    Returns
-    -------
-    float
-        :math:`\alpha_{PR}=n/d^2`; 1/2 at full rank, about 3 times the rank fraction at small rank.
-
-    Raises
-    ------
-    InvalidParameter
-        If the rank fraction is out of range.
-
     Notes
     -----
     Depends on the rank of the target alone. Derived; backed by
     ``tests/spectra/test_thresholds.py`` (error of the saddle point, known values).
-
-    Examples
-    --------
-    >>> round(perfect_recovery_threshold(0.2), 4)
-    0.2556
     """
     kappa = _checked_fraction(rank_fraction)
     if kappa == 1:
@@ -176,24 +129,9 @@ def perfect_recovery_threshold(rank_fraction: float, *, sides: Literal[1, 2] = 1
 def bayes_perfect_recovery_threshold(rank_fraction: float) -> float:
     r"""Sample ratio :math:`\kappa^\star-\kappa^{\star2}/2` above which the best estimator is perfect.
 
-    Parameters
-    ----------
-    rank_fraction : float
-        :math:`\kappa^\star=p^\star/d` above 0; 1/2 from 1 on.
-
-    Returns
-    -------
-    float
-        The number of free parameters of the target over :math:`d^2`.
-
     Notes
     -----
     Source: arXiv:2408.03733. Backed by ``tests/models/quadratic/network/test_bayes.py``.
-
-    Examples
-    --------
-    >>> round(bayes_perfect_recovery_threshold(0.5), 6)
-    0.375
     """
     if not 0 < rank_fraction < np.inf:
         raise InvalidParameter(f"rank_fraction is {rank_fraction}; allowed: above 0, finite.")
@@ -208,32 +146,9 @@ def flow_recovery_threshold(rank_fraction: float, width_ratio: float) -> float:
               +\frac{(1-\kappa^\star)^2}2\int_{\max(0,\omega)}^2x^2\mu_{sc}(dx)\Big\},\qquad
               \mu_{sc}([\omega,2])=\frac{\kappa-\kappa^\star}{1-\kappa^\star}.
 
-    Parameters
-    ----------
-    rank_fraction : float
-        :math:`\kappa^\star` of the target, in (0, 1].
-    width_ratio : float
-        :math:`\kappa=p/d` of the network, at least ``rank_fraction``; any width from 1 on is the same.
-
-    Returns
-    -------
-    float
-        The threshold, without regularisation from a generic start: not the limit of small
-        regularisation of :func:`perfect_recovery_threshold`.
-
-    Raises
-    ------
-    InvalidParameter
-        If the network is narrower than the target.
-
     Notes
     -----
     A conjecture of arXiv:2601.10483.
-
-    Examples
-    --------
-    >>> round(flow_recovery_threshold(0.2, 1.0), 4)
-    0.34
     """
     kappa = _checked_fraction(rank_fraction)
     if not kappa <= width_ratio < np.inf:

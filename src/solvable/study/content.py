@@ -96,28 +96,7 @@ class ReportContent:
 def parameter_rows(
     model: type[Parameters], grid: Mapping[str, Sequence[Any]]
 ) -> list[ParameterRow]:
-    """Parameters of a study with their meaning, the varied ones first.
-
-    Parameters
-    ----------
-    model : type
-        Parameters of the system; their meanings and ranges are those of its fields.
-    grid : mapping
-        Parameter name to the values it took; others have their default.
-
-    Returns
-    -------
-    list of ParameterRow
-        One row per parameter of the model, and one per name of the grid that the model lacks.
-
-    Examples
-    --------
-    >>> from pydantic import Field
-    >>> class Example(Parameters):
-    ...     samples: int = Field(100, ge=2, description="Number of samples.")
-    >>> parameter_rows(Example, {"samples": [10, 20]})[0].values
-    '10, 20'
-    """
+    """Parameters of a study with their meaning, the varied ones first."""
     rows = []
     for name, info in model.model_fields.items():
         default = None if info.is_required() else info.get_default(call_default_factory=True)
@@ -161,37 +140,7 @@ def report_content(
     failures: Sequence[Failure] = (),
     drawn: Drawn | None = None,
 ) -> ReportContent:
-    """Gather the content of a report from a system and the results of a study.
-
-    Parameters
-    ----------
-    system : System
-        What was studied; its title, docstring, parameters, figures and references are used.
-    grid : mapping
-        Parameter name to the values it took.
-    replicates, seed : int
-        As in the study.
-    points : sequence of Point
-        Measured and predicted metrics.
-    verdicts : sequence of Verdict
-        Outcomes of the claims.
-    command : str
-        The command that repeats the study.
-    facts : mapping of str to str, optional
-        More that a reader needs, such as date or run time.
-    figures_directory : str or None
-        Where the SVG and PDF files lie, seen from the report.
-    failures : sequence of Failure
-        Tasks and predictions that raised, as ``StudyResult.failures``.
-    drawn : Drawn, optional
-        Figures of the points, if they were drawn already, and what raised.
-
-    Returns
-    -------
-    ReportContent
-        For :func:`solvable.study.render_report`. The summary is the docstring of the system's class
-        up to its first numpydoc section.
-    """
+    """Gather the content of a report from a system and the results of a study."""
     known = {
         "system": f"{system.name}, version {system.version}",
         "replicates per point": str(replicates),

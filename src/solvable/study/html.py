@@ -22,23 +22,7 @@ from solvable.study.tables import (
 
 
 def is_report(path: str | Path) -> bool:
-    """Whether a file is a report that :func:`render_report` wrote, so that it may be replaced.
-
-    Parameters
-    ----------
-    path : str or Path
-        File to look at; only its beginning is read.
-
-    Returns
-    -------
-    bool
-        False also for what is missing, is no file, or cannot be read.
-
-    Examples
-    --------
-    >>> is_report("no-such-file.html")
-    False
-    """
+    """Whether a file is a report that :func:`render_report` wrote, so that it may be replaced."""
     mark = f'<meta name="generator" content="{GENERATOR}'.encode()
     try:
         with Path(path).open("rb") as stream:
@@ -55,38 +39,6 @@ def render_report(
     The file holds the figures twice, interactive and as pictures: the pictures stand in where
     scripts are switched off, and are what is printed. Every text is taken literally, so a title or
     an error message cannot bring in markup or scripts.
-
-    Parameters
-    ----------
-    content : ReportContent
-        What the report says; :func:`solvable.study.report_content` gathers it.
-    path : str or Path
-        File to write; an existing one is replaced in one step. Ask :func:`is_report` first if it may
-        be another's.
-    drawn : sequence of Pictures, optional
-        The figures as :func:`solvable.plots.files.draw_all` made them already.
-
-    Returns
-    -------
-    Path
-        The file: 4.8 MB of plotly.js and about 0.1 MB a figure. The same content gives the same
-        bytes. About one second of CPU time and 0.3 a figure.
-
-    Raises
-    ------
-    InvalidParameter
-        If a figure cannot be drawn, or its name cannot be a file name or occurs twice.
-    StorageFailed
-        If the file cannot be written.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from solvable.study.content import ReportContent
-    >>> with tempfile.TemporaryDirectory() as directory:
-    ...     written = render_report(ReportContent("Title", "system"), Path(directory) / "report.html")
-    ...     is_report(written)
-    True
     """
     path = Path(path)
     check_names(content.figures)

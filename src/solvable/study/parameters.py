@@ -32,25 +32,7 @@ def without_negative_zero(value: Any) -> Any:
 
 
 def validate_parameters(system: System, values: Mapping[str, Any]) -> Parameters:
-    """Check the parameters of a system; text such as ``"60"`` is read as the field's type.
-
-    Parameters
-    ----------
-    system : System
-        Whose parameters.
-    values : mapping
-        Value by parameter name; the others keep their defaults.
-
-    Returns
-    -------
-    solvable.frame.system.Parameters
-        The validated model.
-
-    Raises
-    ------
-    InvalidParameter
-        On an unknown name or a value out of range, in one line.
-    """
+    """Check the parameters of a system; text such as ``"60"`` is read as the field's type."""
     fields = system.parameters.model_fields
     for name in values:
         if name not in fields:

@@ -22,19 +22,6 @@ def predict_anew(result: StudyResult, workers: int | None = None) -> StudyResult
     A store keeps the predictions of the theory that the study was run with. Claims and theory lines
     are those of the installed system, which may have been mended since.
 
-    Parameters
-    ----------
-    result : StudyResult
-        As :func:`solvable.load` reads it.
-    workers : int, optional
-        Local processes; default and most: one per core.
-
-    Returns
-    -------
-    StudyResult
-        With its points predicted anew wherever there is a record. A prediction that raises is in
-        ``failures``.
-
     Examples
     --------
     >>> import solvable

@@ -43,17 +43,6 @@ class Store:
     study : Study
         What is run there. A store of the same study is resumed.
 
-    Raises
-    ------
-    StudyConflict
-        If the directory holds another study, or files of another run.
-    StudyBusy
-        If another process writes there.
-    StudyTooNew
-        If the store was written by a newer version.
-    StorageFailed
-        If the disk is full, the directory is read-only, or the file is damaged.
-
     Notes
     -----
     A commit is on the disk when :meth:`commit` returns: a few milliseconds per task.

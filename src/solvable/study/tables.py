@@ -80,25 +80,7 @@ class MetricTable(NamedTuple):
 
 
 def verdict_rows(verdicts: Sequence[Verdict]) -> list[VerdictRow]:
-    """Verdicts as rows of text, in their order.
-
-    Parameters
-    ----------
-    verdicts : sequence of Verdict
-        Outcomes of the claims.
-
-    Returns
-    -------
-    list of VerdictRow
-        One row per verdict; what is unknown is a dash.
-
-    Examples
-    --------
-    >>> verdict = Verdict("slope", "It falls.", "holds", -0.51, 0.012, -0.5, 0.05, replicates=3)
-    >>> row = verdict_rows([verdict])[0]
-    >>> row.measured, row.expected, row.tolerance
-    ('−0.510 ± 0.012', '−0.5', '± 0.05')
-    """
+    """Verdicts as rows of text, in their order."""
     return [_verdict_row(verdict) for verdict in verdicts]
 
 
@@ -146,23 +128,7 @@ def power_table(rows: Sequence[PowerRow]) -> Table:
 
 
 def verdict_summary(verdicts: Sequence[Verdict]) -> dict[str, int]:
-    """Count the verdicts of each status.
-
-    Parameters
-    ----------
-    verdicts : sequence of Verdict
-        Outcomes of the claims.
-
-    Returns
-    -------
-    dict
-        ``holds``, ``fails``, ``not testable`` and ``error``, in this order, with their counts.
-
-    Examples
-    --------
-    >>> verdict_summary([Verdict("slope", "It falls.", "holds")])
-    {'holds': 1, 'fails': 0, 'not testable': 0, 'error': 0}
-    """
+    """Count the verdicts of each status."""
     return {status: sum(row.status == status for row in verdicts) for status in get_args(Status)}
 
 
@@ -191,27 +157,7 @@ def format_value(value: Any) -> str:
 
 
 def metric_tables(points: Sequence[Point]) -> list[MetricTable]:
-    """Predicted and measured metrics of every point as tables of text.
-
-    Parameters
-    ----------
-    points : sequence of Point
-        Points of a study.
-
-    Returns
-    -------
-    list of MetricTable
-        First the numbers, then each list, measured ones before those that only theory knows; lists
-        longer than :data:`LONGEST_LIST` are left out (:func:`long_metrics`). Replicates that lack a
-        value are left out of its mean.
-
-    Examples
-    --------
-    >>> point = Point({"n": 10}, [{"error": 0.5}, {"error": 0.7}], {"error": 0.61, "threshold": 3.0})
-    >>> table = metric_tables([point])[0]
-    >>> dict(zip(table.columns, table.cells[0], strict=True))["error"]
-    MetricCell(measured='0.60 ± 0.10', predicted='0.61')
-    """
+    """Predicted and measured metrics of every point as tables of text."""
     lengths = _lengths(points)
     varying = varying_parameters(points)
     settings = [

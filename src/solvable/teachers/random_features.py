@@ -36,11 +36,6 @@ class ReluFeatures:
     arXiv:2602.10867 (random-feature variant of the first layer). The covariance is the arc-cosine
     kernel of degree 1 less its first two Hermite terms; tested by simulation in
     ``tests/teachers/test_random_features.py``.
-
-    Examples
-    --------
-    >>> ReluFeatures(3, 5).transform(np.zeros((1, 3))).round(4)
-    array([[-0.3989, -0.3989, -0.3989, -0.3989, -0.3989]])
     """
 
     dimension: int
@@ -86,21 +81,6 @@ def relu_covariance(cosine: np.ndarray) -> np.ndarray:
     r"""Covariance of two such features whose rows have the given inner product.
 
     .. math:: \frac{\sqrt{1-\rho^2}+(\pi-\arccos\rho)\rho}{2\pi}-\frac1{2\pi}-\frac\rho4 .
-
-    Parameters
-    ----------
-    cosine : ndarray
-        :math:`\rho\in[-1,1]`; rounding beyond is clipped.
-
-    Returns
-    -------
-    ndarray
-        Same shape; :math:`\frac14-\frac1{2\pi}` at :math:`\rho=1`.
-
-    Examples
-    --------
-    >>> relu_covariance(np.array([0.0, 1.0])).round(4)
-    array([0.    , 0.0908])
     """
     rho = np.clip(cosine, -1.0, 1.0)
     kernel = np.sqrt(1 - rho**2) + (np.pi - np.arccos(rho)) * rho

@@ -107,30 +107,7 @@ def evaluate(function: ReadoutFunction, index: np.ndarray) -> np.ndarray:
 
 
 def resolve_readout(readout: str | ReadoutFunction) -> Readout:
-    r"""Make a centred readout of a name or of a callable.
-
-    Parameters
-    ----------
-    readout : {"identity", "tanh"} or callable
-        A callable works elementwise on float64 arrays and is finite everywhere.
-
-    Returns
-    -------
-    Readout
-        With its Hermite coefficients up to degree 12.
-
-    Raises
-    ------
-    InvalidParameter
-        For an unknown name, or a callable that is not elementwise, finite and of finite variance.
-    DegenerateReadout
-        If :math:`E[g'(z)] = 0`, for example for an even function.
-
-    Examples
-    --------
-    >>> round(resolve_readout(lambda z: z + z**2).mean, 6)
-    1.0
-    """
+    r"""Make a centred readout of a name or of a callable."""
     if isinstance(readout, str):
         if readout not in NAMED_READOUTS:
             raise InvalidParameter(

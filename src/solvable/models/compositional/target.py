@@ -95,13 +95,6 @@ class CompositionalTarget(LatentTarget):
     seed : int
         Seed of the teacher.
 
-    Raises
-    ------
-    InvalidParameter
-        For a value out of range or an unknown choice, on construction.
-    DegenerateReadout
-        For a readout with :math:`E[g'(z)]=0`.
-
     Notes
     -----
     arXiv:2602.10867. Two normalisations differ from :class:`HierarchicalTarget` (arXiv:2605.14567):
@@ -109,15 +102,6 @@ class CompositionalTarget(LatentTarget):
     mean and deviation of the population (Monte Carlo, from the teacher's seed), so that training
     and test samples share them, where the paper takes those of the training set. Tested in
     ``tests/models/compositional/test_target.py``.
-
-    Examples
-    --------
-    >>> target = CompositionalTarget(dimension=12, features=(6, 3))
-    >>> target.layers, target.widths
-    (4, (6, 3))
-    >>> X, y = target.sample(100, random_stream(0))
-    >>> target.latent(X).shape, target.latent(X, layer=1).shape
-    ((100, 3), (100, 6))
     """
 
     dimension: int

@@ -38,42 +38,10 @@ def predict_lifted_null(
     constant: the null is the edge of the bulk, which a direction exceeds from
     :math:`\alpha_c d` samples on.
 
-    Parameters
-    ----------
-    law : LabelLaw
-        Of the label map; its directions are not used.
-    ratio : float
-        :math:`\alpha=n/d`.
-    dimension : int
-        :math:`d`, at least 3.
-    activation : str
-        One of :data:`solvable.operators.activations.ACTIVATIONS`, with a linear part.
-    centred : bool
-        Whether features are centred on the training samples.
-    raw_labels : bool
-        Whether labels keep the mean that they have in a sample; otherwise it is subtracted.
-
-    Returns
-    -------
-    float
-        The mean over samples.
-
-    Raises
-    ------
-    InvalidParameter
-        If the activation has no linear part, or a number is out of range.
-
     Notes
     -----
     Two edges of a bulk. Derived, corrections of order 1/d kept where they are known; backed by
     ``tests/models/lofi/test_constant.py`` (kernel matrices of shuffled labels).
-
-    Examples
-    --------
-    >>> law = LabelLaw.balanced(0.857347)
-    >>> nulls = [predict_lifted_null(law, ratio=8.0, dimension=40, centred=c) for c in (False, True)]
-    >>> [round(null, 1) for null in nulls]
-    [4.5, 1.6]
     """
     check_positive(ratio=ratio)
     check_integer("dimension", dimension, 3)
@@ -117,34 +85,10 @@ def predict_published_filter(
     inputs are part of the constant: :math:`E[a]=\sqrt2c_0c_2\alpha\theta` and :math:`B^2` larger by
     :math:`c_0^2c_2^2\alpha^2\theta^2`, with :math:`c_2=E[\sigma\,\mathrm{He}_2]/\sqrt2`.
 
-    Parameters
-    ----------
-    law : LabelLaw
-        Of a label map of mean zero, with one direction; pass ``law.mirrored()`` for the lower end.
-    ratio, dimension, activation, raw_labels
-        As in :func:`predict_lifted_null`.
-
-    Returns
-    -------
-    LiftedPrediction
-        That of centred features, with eigenvalue and overlap changed by the mixing.
-
-    Raises
-    ------
-    InvalidParameter
-        As in :func:`predict_lifted_filter`.
-
     Notes
     -----
     Derived for n up to order :math:`d^2` and even labels; backed by
     ``tests/models/lofi/test_constant.py`` (simulated kernels, where the pair and the direction cross).
-
-    Examples
-    --------
-    >>> law = LabelLaw.balanced(0.857347)
-    >>> found = predict_published_filter(law, ratio=40.0, dimension=24, activation="gelu")
-    >>> round(found.squared_overlap, 2)
-    0.62
     """
     found = predict_lifted_filter(law, ratio=ratio, activation=activation, dimension=dimension)
     constant, linear, _ = activation_energies(activation)

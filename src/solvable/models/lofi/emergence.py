@@ -15,29 +15,9 @@ def residual_dimension(eigenvalues: np.ndarray) -> np.ndarray:
 
     .. math:: d_{\rm res}(k)=\frac1{\mu_{k+1}}\sum_{j>k}\mu_j
 
-    Parameters
-    ----------
-    eigenvalues : array of shape (r,)
-        Of a kernel or covariance matrix, any order, at least 0.
-
-    Returns
-    -------
-    ndarray of shape (r,)
-        For k = 0, ..., r - 1; NaN where nothing is left.
-
-    Raises
-    ------
-    InvalidData
-        If an eigenvalue is negative or not finite, or all are zero.
-
     Notes
     -----
     Derived; ``tests/models/lofi/test_emergence.py``.
-
-    Examples
-    --------
-    >>> residual_dimension(np.array([10.0, 1.0, 1.0, 1.0]))
-    array([1.3, 3. , 2. , 1. ])
     """
     mu = np.sort(_spectrum(eigenvalues))[::-1]
     tails = np.cumsum(mu[::-1])[::-1]

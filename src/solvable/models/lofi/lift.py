@@ -21,26 +21,6 @@ def activation_energies(activation: str) -> tuple[float, float, float]:
 
     .. math:: c_0^2=(E\,\sigma)^2,\quad c_1^2=(E\,\sigma(\xi)\xi)^2,\quad
         c_*^2=E\,\sigma^2-c_0^2-c_1^2
-
-    Parameters
-    ----------
-    activation : str
-        One of :data:`solvable.operators.activations.ACTIVATIONS`.
-
-    Returns
-    -------
-    constant, linear, tail : float
-        They sum to the diagonal of the kernel at pre-activations of variance 1.
-
-    Raises
-    ------
-    InvalidParameter
-        If the activation is unknown.
-
-    Examples
-    --------
-    >>> [round(energy, 4) for energy in activation_energies("relu")]
-    [0.1592, 0.25, 0.0908]
     """
     nodes, chance = gaussian_quadrature(128, (0.0,))
     values = evaluate(activation, nodes)
@@ -102,41 +82,10 @@ def predict_lifted_filter(
     :math:`\pm c_0\sqrt{n(c_1^2+c_*^2)\tau_2}` of no relevance to an even label; they take two places
     among the kept directions.
 
-    Parameters
-    ----------
-    law : LabelLaw
-        Of a label map of mean zero; pass ``law.mirrored()`` for the lower end.
-    ratio : float
-        :math:`\alpha=n/d`.
-    activation : str
-        One of :data:`solvable.operators.activations.ACTIVATIONS`, with a linear part.
-    direction : int
-        Which direction of the law.
-    dimension : int, optional
-        :math:`d`: means at this size instead of the limit of many dimensions.
-
-    Returns
-    -------
-    LiftedPrediction
-        Edge, outlier, overlap and threshold.
-
-    Raises
-    ------
-    InvalidParameter
-        If the activation has no linear part, or labels have a mean or, without a dimension, no bound.
-    NotConverged
-        If a root could not be bracketed.
-
     Notes
     -----
     Some tens of edges. Valid for :math:`n=O(d)` and even labels. Derived; backed by
     ``tests/models/lofi/test_lift.py`` (kernel matrices of simulated samples).
-
-    Examples
-    --------
-    >>> found = predict_lifted_filter(LabelLaw.balanced(0.857347), ratio=5.0)
-    >>> round(found.emergence_ratio, 3), round(found.squared_overlap, 2)
-    (1.779, 0.63)
     """
     check_positive(ratio=ratio)
     _, linear, tail = activation_energies(activation)

@@ -32,17 +32,6 @@ class SubspaceChannel:
         :math:`x_1^2-x_2^2+\tfrac32x_3x_4`.
     seed : int
         Seed of the directions.
-
-    Raises
-    ------
-    InvalidParameter
-        If the form has one sign, or does not fit into the dimension.
-
-    Examples
-    --------
-    >>> target = SubspaceChannel(60)
-    >>> target.law().strengths.round(3)
-    array([ 0.533, -0.533,  0.462, -0.462])
     """
 
     dimension: int

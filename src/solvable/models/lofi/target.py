@@ -51,25 +51,7 @@ CHANNELS = {
 
 
 def label_weights(y: np.ndarray, label_map: LabelMap | str) -> np.ndarray:
-    r"""Weights :math:`T(y)` of the filter: the raw labels, or a centred map of standardised ones.
-
-    Parameters
-    ----------
-    y : ndarray of shape (n,)
-        Labels.
-    label_map : {"raw", "identity", "tanh", "clip"} or callable
-        "raw" is :math:`T=y`; the rest is that of :func:`~solvable.operators.apply_label_map`.
-
-    Returns
-    -------
-    ndarray of shape (n,)
-        Float64.
-
-    Examples
-    --------
-    >>> label_weights(np.array([1.0, 1.0, -1.0]), "raw")
-    array([ 1.,  1., -1.])
-    """
+    r"""Weights :math:`T(y)` of the filter: the raw labels, or a centred map of standardised ones."""
     if isinstance(label_map, str) and label_map == "raw":
         return np.asarray(y, dtype=np.float64)
     return apply_label_map(y, label_map)  # type: ignore[arg-type]
@@ -99,20 +81,6 @@ class GaussianChannel:
         Their variance, above 0.
     seed : int
         Seed of :math:`\theta`.
-
-    Raises
-    ------
-    InvalidParameter
-        If a number is out of range or the channel unknown.
-
-    Examples
-    --------
-    >>> target = GaussianChannel(10)
-    >>> X, y = target.sample(5, 0)
-    >>> X.shape, y.shape
-    ((5, 10), (5,))
-    >>> target.law().strengths.round(4)
-    array([0.8573])
     """
 
     dimension: int

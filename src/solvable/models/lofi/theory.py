@@ -70,41 +70,11 @@ def predict_filter(
     for balanced labels :math:`\pm1`: :math:`\alpha_c\Delta^2=1+1/\bar\lambda^2` against
     :math:`\alpha_{\rm opt}\Delta^2=1`.
 
-    Parameters
-    ----------
-    law : LabelLaw
-        Of the label map: any channel, any map, one direction or several.
-    dimension : int
-        :math:`d`, above the number of directions.
-    samples : float or array of shape (m,)
-        :math:`n`, above 0.
-    rounding : bool
-        Smooth the transition as at this dimension and clip what no sample of n exceeds (default), or
-        keep the corner of infinite dimension.
-
-    Returns
-    -------
-    FilterPrediction
-        Arrays with a leading axis if ``samples`` has one.
-
-    Raises
-    ------
-    InvalidParameter
-        If a number is out of range, or unbounded weights come with ``rounding=False``.
-    NotConverged
-        If an edge could not be bracketed.
-
     Notes
     -----
     A millisecond per sample size, 0.1 s for the thresholds. Lu and Li, arXiv:1702.06435; Mondelli and
     Montanari, arXiv:1708.05932; finite size derived. Backed by ``tests/models/lofi/test_theory.py`` and
     ``tests/models/lofi/test_note_theory.py`` (simulations).
-
-    Examples
-    --------
-    >>> found = predict_filter(LabelLaw.balanced(0.857347), dimension=400, samples=[400, 2000])
-    >>> (found.emergence_samples / 400).round(3), found.recovered[:, 0]
-    (array([1.71]), array([False,  True]))
     """
     sizes = np.atleast_1d(np.asarray(samples, dtype=np.float64))
     if sizes.ndim != 1 or not (np.isfinite(sizes).all() and (sizes > 0).all()):

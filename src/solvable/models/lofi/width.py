@@ -47,29 +47,10 @@ def fourth_moment_kernel(
     for ReLU :math:`\frac{q_{aa}q_{bb}}{2\pi}\big(3\sin\theta\cos\theta+(\pi-\theta)
     (1+2\cos^2\theta)\big)`, for others Mehler's series to degree 48.
 
-    Parameters
-    ----------
-    activation : str
-        One of :data:`solvable.operators.activations.ACTIVATIONS`.
-    inner : ndarray of shape (n, m)
-        :math:`q_{ab}`.
-    left, right : ndarray of shape (n,) and (m,)
-        :math:`q_{aa}`, :math:`q_{bb}`, above 0.
-
-    Returns
-    -------
-    ndarray of shape (n, m)
-        :math:`\kappa_4`.
-
     Notes
     -----
     O(n m), or 48 times that. Derived (arc-cosine kernel of order 2 of Cho and Saul); backed by
     ``tests/models/lofi/test_width.py``.
-
-    Examples
-    --------
-    >>> fourth_moment_kernel("relu", np.ones((1, 1)), np.ones(1), np.ones(1))
-    array([[1.5]])
     """
     scale = np.sqrt(np.multiply.outer(left, right))
     cosine = np.clip(inner / scale, -1.0, 1.0)
@@ -108,37 +89,10 @@ def width_convergence(
     g an eigenfunction as a function of the weights of one neuron; for Gaussian g the deviation of an
     eigenvalue is :math:`\lambda\sqrt{2/P}`.
 
-    Parameters
-    ----------
-    inputs : array of shape (n, d)
-        Inputs of the lift.
-    activation : str
-        One of :data:`solvable.operators.activations.ACTIVATIONS`.
-    scale : float, optional
-        c of the lift; by default the root mean square norm of the inputs.
-
-    Returns
-    -------
-    WidthConvergence
-        Constants of the rate :math:`P^{-1/2}`.
-
-    Raises
-    ------
-    InvalidData
-        If inputs are not a finite matrix, or a row is zero.
-    InvalidParameter
-        If the scale is not positive or the activation unknown.
-
     Notes
     -----
     O(n^2 d). Derived; backed by ``tests/models/lofi/test_width.py`` (random features of many
     seeds).
-
-    Examples
-    --------
-    >>> X = np.random.default_rng(0).standard_normal((120, 20))
-    >>> 3 < width_convergence(X).largest_error < 5
-    True
     """
     X = np.asarray(inputs, dtype=np.float64)
     if X.ndim != 2 or not np.isfinite(X).all() or not np.square(X).sum(axis=-1).all():

@@ -225,29 +225,6 @@ def sequential_overlaps(
     .. math:: \frac{q_k}{1-q_k}=\frac{\alpha a_k^2\kappa'(q_k)}
         {\Delta+\sum_ja_j^2(\kappa(1)-\kappa(q_j))} .
 
-    Parameters
-    ----------
-    link : str
-        Name or formula of the link that all features share.
-    amplitudes : sequence of float, shape (p,)
-        :math:`a_k`.
-    noise : float
-        :math:`\Delta`.
-    sample_ratio : float
-        :math:`\alpha=n/d`, above 0.
-    informed : bool
-        Whether iterations start from the truth, for what is possible to learn, or from nothing.
-
-    Returns
-    -------
-    ndarray of shape (p,)
-        :math:`q_k`.
-
-    Raises
-    ------
-    NotConverged
-        If the iteration does not settle.
-
     Notes
     -----
     A heuristic: the residual of other features is taken as Gaussian, and only the first order in
@@ -255,11 +232,6 @@ def sequential_overlaps(
     a feature that is never found from nothing. Note 3.7; monotone iteration. Backed by
     ``tests/models/multi_index/test_hierarchy.py`` (one feature against state evolution at large
     noise).
-
-    Examples
-    --------
-    >>> sequential_overlaps("he2", amplitudes=[1.0, 0.5], noise=0.5, sample_ratio=3.0).round(2)
-    array([0.83, 0.3 ])
     """
     check_positive(sample_ratio=sample_ratio)
     chosen, a2 = make_link(link), np.asarray(amplitudes, dtype=np.float64) ** 2

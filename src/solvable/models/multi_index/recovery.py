@@ -43,23 +43,6 @@ def weak_recovery(output: GaussianOutput, known: np.ndarray | None = None) -> Re
     .. math:: \alpha_c=0\ \text{if}\ m\not\equiv0,\qquad
         \alpha_c^{-1}=\sup_{M\succeq0,\ \|M\|_F=1}\big\|E_y[G(y)\,M\,G(y)]\big\|_F .
 
-    Parameters
-    ----------
-    output : GaussianOutput
-        Channel of one to three directions.
-    known : ndarray of shape (p, k), optional
-        Orthonormal directions found already.
-
-    Returns
-    -------
-    RecoveryStep
-        Kind, threshold and directions.
-
-    Raises
-    ------
-    InvalidParameter
-        If known directions are not orthonormal, or leave nothing to find.
-
     Notes
     -----
     A second: conditional means over cells of 2 million quasi-random samples, products of two
@@ -68,12 +51,6 @@ def weak_recovery(output: GaussianOutput, known: np.ndarray | None = None) -> Re
     maps positive matrices to positive ones. What is below 0.002 counts as zero.
     arXiv:2405.15480 (note 3.1); ``tests/models/multi_index/test_recovery.py`` (closed forms,
     additive channels).
-
-    Examples
-    --------
-    >>> found = weak_recovery(GaussianOutput(lambda z: np.sign(z[..., 0] * z[..., 1]), 0.0, 2))
-    >>> found.kind, bool(abs(found.threshold_ratio - np.pi**2 / 4) < 0.02), found.directions.shape
-    ('easy', True, (2, 2))
     """
     p = output.n_directions
     held = np.zeros((p, 0)) if known is None else np.asarray(known, dtype=np.float64)
@@ -100,26 +77,10 @@ def weak_recovery(output: GaussianOutput, known: np.ndarray | None = None) -> Re
 def recovery_sequence(output: GaussianOutput) -> list[RecoveryStep]:
     """Steps in which directions are found, each given those before, until all are or none can be.
 
-    Parameters
-    ----------
-    output : GaussianOutput
-        Channel of one to three directions.
-
-    Returns
-    -------
-    list of RecoveryStep
-        The last is "hard" if directions remain that are not found.
-
     Notes
     -----
     Known directions are taken as known exactly: the classification of arXiv:2405.15480 (note 3.1).
     As :func:`weak_recovery`, a step each.
-
-    Examples
-    --------
-    >>> steps = recovery_sequence(GaussianOutput(lambda z: z[..., 0] + z[..., 1] ** 2, 0.1, 2))
-    >>> [step.kind for step in steps]
-    ['trivial', 'easy']
     """
     steps: list[RecoveryStep] = []
     known = np.zeros((output.n_directions, 0))

@@ -47,24 +47,10 @@ class MultiIndexTarget:
     seed : int
         Seed of the directions.
 
-    Raises
-    ------
-    InvalidParameter
-        If there are more directions than dimensions.
-
     Notes
     -----
     Models of arXiv:2602.05846 and arXiv:2603.17896, note 1.1 and 1.4. Backed by
     ``tests/models/multi_index/test_target.py``.
-
-    Examples
-    --------
-    >>> from solvable.models.multi_index.target import power_law_channel
-    >>> channel = power_law_channel("he2", features=3, decay=1.0, noise=0.5)
-    >>> target = MultiIndexTarget(20, channel)
-    >>> X, y = target.sample(5, 0)
-    >>> X.shape, y.shape, target.directions.shape
-    ((5, 20), (5,), (20, 3))
     """
 
     dimension: int

@@ -253,27 +253,10 @@ def readout_error(*, explained: np.ndarray, coefficients: np.ndarray) -> np.ndar
 
     .. math:: \frac{\sum_{k\ge1}g_k^2(1-\rho^{2k})}{\sum_{k\ge1}g_k^2}
 
-    Parameters
-    ----------
-    explained : array
-        :math:`\rho^2` in [0, 1].
-    coefficients : array of shape (k,)
-        :math:`g_1,g_2,\dots`.
-
-    Returns
-    -------
-    ndarray
-        Of the shape of ``explained``.
-
     Notes
     -----
     Derived (the two indices jointly Gaussian); backed by
     ``tests/models/sequential/test_readout_moments.py``.
-
-    Examples
-    --------
-    >>> readout_error(explained=np.array([0.0, 0.5, 1.0]), coefficients=np.ones(1))
-    array([1. , 0.5, 0. ])
     """
     power = coefficients**2 / np.sum(coefficients**2)
     orders = np.arange(1, power.size + 1)

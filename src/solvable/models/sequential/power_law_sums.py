@@ -14,32 +14,10 @@ SUM_TERMS = 4096
 def weight_scale(*, decay: float, features: int) -> float:
     r"""Normalisation :math:`Z_\gamma=\big(\sum_{i\le p}i^{-2\gamma}\big)^{-1/2}` of the weights.
 
-    Parameters
-    ----------
-    decay : float
-        :math:`\gamma\ge0`.
-    features : int
-        :math:`p\ge1`.
-
-    Returns
-    -------
-    float
-        :math:`Z_\gamma`, so that :math:`|\lambda_i|=Z_\gamma i^{-\gamma}` has squares that sum to 1.
-
-    Raises
-    ------
-    InvalidParameter
-        If an argument is out of range.
-
     Notes
     -----
     O(1) in p: long sums are finished by Euler-Maclaurin, to :math:`10^{-12}`. Backed by
     ``tests/models/sequential/test_scaling.py``.
-
-    Examples
-    --------
-    >>> round(weight_scale(decay=1.0, features=2_000_000) ** -2, 6)  # zeta(2) - 1/p
-    1.644934
     """
     _check_decay(decay)
     check_positive(features=features)
@@ -69,35 +47,11 @@ def normalised_mse_sum(
 
     The identity readout, labels unmapped, Gaussian features, second layer fitted on fresh data.
 
-    Parameters
-    ----------
-    decay : float
-        :math:`\gamma\ge0`.
-    features : int
-        :math:`p`; millions are fine.
-    aspect_ratio : float or array
-        :math:`n/D`, above 0.
-
-    Returns
-    -------
-    ndarray
-        Of the shape of ``aspect_ratio``.
-
-    Raises
-    ------
-    InvalidParameter
-        If an argument is out of range.
-
     Notes
     -----
     O(number of features recovered): unrecovered ones add nothing to the sum. Derived (note 3.4);
     backed by ``tests/models/sequential/test_scaling.py`` and
     ``tests/models/sequential/test_note_theory.py``.
-
-    Examples
-    --------
-    >>> normalised_mse_sum(decay=1.0, features=16, aspect_ratio=np.array([64.0, 256.0])).round(3)
-    array([0.192, 0.068])
     """
     delta = _check_ratio(aspect_ratio)
     scale = weight_scale(decay=decay, features=features)
@@ -119,26 +73,6 @@ def unrecovered_tail(
 
     It is not the error: recovered features add noise of the same order
     (:func:`~solvable.theory.total_to_tail_ratio`).
-
-    Parameters
-    ----------
-    decay, features, aspect_ratio
-        :math:`\gamma\ge0`, :math:`p` and :math:`n/D>0`, as for :func:`normalised_mse_sum`.
-
-    Returns
-    -------
-    ndarray
-        Of the shape of ``aspect_ratio``.
-
-    Raises
-    ------
-    InvalidParameter
-        If an argument is out of range.
-
-    Examples
-    --------
-    >>> unrecovered_tail(decay=1.0, features=16, aspect_ratio=np.array([64.0])).round(3)
-    array([0.036])
     """
     delta = _check_ratio(aspect_ratio)
     scale = weight_scale(decay=decay, features=features)
@@ -153,29 +87,9 @@ def unrecovered_tail(
 def recovered_count(*, decay: float, features: int, aspect_ratio: float | np.ndarray) -> np.ndarray:
     r"""Number of features above threshold, the integer part of :math:`(2Z_\gamma^2n/D)^{1/(2\gamma)}`.
 
-    Parameters
-    ----------
-    decay, features, aspect_ratio
-        :math:`\gamma\ge0`, :math:`p` and :math:`n/D>0`, as for :func:`normalised_mse_sum`.
-
-    Returns
-    -------
-    ndarray of int
-        From 0 to p.
-
-    Raises
-    ------
-    InvalidParameter
-        If an argument is out of range.
-
     Notes
     -----
     arXiv:2605.14567 Corollary 3.1 (:math:`m_n=(Z_\gamma^2n/D)^{1/(2\gamma)}`) with its constant.
-
-    Examples
-    --------
-    >>> recovered_count(decay=1.0, features=16, aspect_ratio=np.array([0.1, 64.0]))
-    array([0, 8])
     """
     delta = _check_ratio(aspect_ratio)
     strongest = 2 * weight_scale(decay=decay, features=features) ** 2 * delta
@@ -197,34 +111,10 @@ def normalised_mse_asymptote(
 
     the unrecovered tail and, after it, the noise in the recovered features.
 
-    Parameters
-    ----------
-    decay : float
-        :math:`\gamma>1/2`.
-    aspect_ratio : float or array
-        :math:`n/D`, large.
-    features : int, optional
-        Number of features behind :math:`Z_\gamma`; infinitely many by default.
-
-    Returns
-    -------
-    ndarray
-        Of the shape of ``aspect_ratio``; falls as :math:`(n/D)^{-1+1/(2\gamma)}`.
-
-    Raises
-    ------
-    InvalidParameter
-        If decay is not above 1/2.
-
     Notes
     -----
     arXiv:2605.14567 Theorem 3.2 with its constant, derived; backed by
     ``tests/models/sequential/test_scaling_exponents.py`` (the sum formula with two million features).
-
-    Examples
-    --------
-    >>> normalised_mse_asymptote(decay=1.0, aspect_ratio=np.array([1e4, 1e6])).round(5)
-    array([0.0147 , 0.00147])
     """
     _check_summable(decay)
     delta = _check_ratio(aspect_ratio)
@@ -243,29 +133,9 @@ def normalised_mse_asymptote(
 def total_to_tail_ratio(decay: float) -> float:
     r"""Asymptotic error over its unrecovered tail, :math:`1+(2\gamma-1)(2-\frac1{2\gamma+1})`.
 
-    Parameters
-    ----------
-    decay : float
-        :math:`\gamma>1/2`.
-
-    Returns
-    -------
-    float
-        Above 1: recovered features contribute too.
-
-    Raises
-    ------
-    InvalidParameter
-        If decay is not above 1/2.
-
     Notes
     -----
     Derived; backed by ``tests/models/sequential/test_note_theory.py``.
-
-    Examples
-    --------
-    >>> [round(total_to_tail_ratio(gamma), 2) for gamma in (0.75, 1.0, 1.5, 2.0)]
-    [1.8, 2.67, 4.5, 6.4]
     """
     _check_summable(decay)
     return 1 + (2 * decay - 1) * (2 - 1 / (2 * decay + 1))
@@ -277,31 +147,10 @@ def error_exponent(decay: float) -> float:
     :math:`\mathrm{MSE}\asymp(n/d^q)^{-1+1/(2\gamma)}` for :math:`\gamma>\frac12`;
     :math:`\Theta(1)-(n/(d_1d^q))^{1/(2\gamma)-1}` for :math:`0<\gamma<\frac12`.
 
-    Parameters
-    ----------
-    decay : float
-        :math:`\gamma>0`, not 1/2, where there is no power law.
-
-    Returns
-    -------
-    float
-        :math:`-1+1/(2\gamma)`: negative, of the error, above 1/2; positive, of the learned energy,
-        below.
-
-    Raises
-    ------
-    InvalidParameter
-        If decay is not positive or equals 1/2.
-
     Notes
     -----
     arXiv:2605.14567 Theorem 3.2. Neither is visible at :math:`n/D<10^3`: compare measured slopes
     with those of :func:`~solvable.theory.normalised_mse_sum`.
-
-    Examples
-    --------
-    >>> error_exponent(1.0), error_exponent(0.25)
-    (-0.5, 1.0)
     """
     if not 0 < decay < np.inf or decay == 0.5:
         raise InvalidParameter(
@@ -321,36 +170,10 @@ def threshold_exponent(
     last always at :math:`q+\varepsilon\max(1,2\gamma)`. In the rank alone, :math:`n_i\propto
     i^{2\gamma}`.
 
-    Parameters
-    ----------
-    degree : int
-        :math:`q\ge1`.
-    decay : float
-        :math:`\gamma\ge0`.
-    epsilon : float
-        :math:`\varepsilon\ge0`.
-    rank_exponent : float
-        :math:`r=\log_di`, from 0 to epsilon.
-
-    Returns
-    -------
-    float
-        :math:`\alpha_i`.
-
-    Raises
-    ------
-    InvalidParameter
-        If an argument is out of range.
-
     Notes
     -----
     arXiv:2605.14567 Theorem 3.1 in exponents; backed by
     ``tests/models/sequential/test_scaling_exponents.py``.
-
-    Examples
-    --------
-    >>> threshold_exponent(degree=2, decay=0.4, epsilon=0.5, rank_exponent=0.5)
-    2.5
     """
     _check_decay(decay)
     check_positive(degree=degree)

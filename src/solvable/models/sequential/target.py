@@ -32,32 +32,6 @@ def random_signs(features: int, seed: int) -> tuple[int, ...]:
 
     Pass them to targets of other seeds to keep the sign pattern while the directions are drawn
     again. The first signs do not depend on ``features``.
-
-    Parameters
-    ----------
-    features : int
-        Number of signs, at least 1.
-    seed : int
-        Seed of the teacher, at least 0.
-
-    Returns
-    -------
-    tuple of int
-        +1 and -1.
-
-    Raises
-    ------
-    InvalidParameter
-        If a value is no integer in its range.
-
-    Examples
-    --------
-    >>> signs = random_signs(6, seed=1)
-    >>> signs
-    (-1, 1, -1, -1, -1, 1)
-    >>> redrawn = HierarchicalTarget(dimension=10, features=6, signs=signs, seed=2)
-    >>> np.sign(redrawn.weights).astype(int).tolist() == list(signs)
-    True
     """
     check_integer("features", features, 1)
     check_integer("seed", seed, 0)

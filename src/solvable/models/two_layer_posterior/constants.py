@@ -41,35 +41,11 @@ def specialisation(
 ) -> Specialisation:
     r"""Find the cheapest neuron for a target, and so the kind of feature learning.
 
-    Parameters
-    ----------
-    activation : str
-        One of "erf", "tanh" and "relu", or a formula in z.
-    degree : int
-        Degree of the target.
-    target : {"hermite", "parity"}
-        Hermite polynomial of Gaussian inputs, or product of two bits (ReLU, degree 2).
-    reduced : bool
-        Whether r = 1 is held, as in the paper.
-
-    Returns
-    -------
-    Specialisation
-        Kind, constant, and the neuron.
-
     Notes
     -----
     Derived from arXiv:2512.04165, eqs. 25 and 36-40; the fluctuating rest and the rule of the three
     kinds are new. A grid over (u, r), refined around its minimum until R is exact to about 1e-12.
     Backed by ``tests/models/two_layer_posterior/test_constants.py``.
-
-    Examples
-    --------
-    >>> exact = specialisation("erf", 3)
-    >>> exact.kind, round(exact.R, 4), round(exact.neurons, 2)
-    ('specialised', 8.0267, 2.9)
-    >>> specialisation("relu", 2, "parity").kind, specialisation("erf", 1).kind
-    ('condensed', 'diffuse')
     """
     overlap = neuron_overlap(activation, degree, target)
     small = 1e-3

@@ -27,12 +27,6 @@ class LinearForm:
         c.
     coefficients : tuple of (str, Fraction)
         Ascending by symbol, none of them zero; :meth:`of` puts them in order.
-
-    Examples
-    --------
-    >>> energy = LinearForm.parse("(n + 1)/2")
-    >>> str(energy), energy({"n": Fraction(3)})
-    ('(n+1)/2', Fraction(2, 1))
     """
 
     constant: Fraction = Fraction(0)
@@ -184,23 +178,7 @@ MOST_EXACT = 32
 
 
 def about(text: str) -> str:
-    """Return a text with its exponents rounded to two digits; simple fractions stay.
-
-    Parameters
-    ----------
-    text : str
-        Text in which exponents stand as :class:`LinearForm` writes them.
-
-    Returns
-    -------
-    str
-        The same text, as in ``d^0.72`` for ``d^(293/408)``.
-
-    Examples
-    --------
-    >>> about("P ~ d^(293/408), max((n+1)/2, (140*n+293)/408), d^(-1/280)")
-    'P ~ d^0.72, max((n+1)/2, 0.34*n+0.72), O(1)'
-    """
+    """Return a text with its exponents rounded to two digits; simple fractions stay."""
     text = _ROOT.sub(_rounded_root, text)
     text = _SUM.sub(_rounded_sum, text)
     text = _FRACTION.sub(lambda match: _rounded(Fraction(int(match[1]), int(match[2]))), text)

@@ -24,18 +24,7 @@ from solvable.scale.exponents.network import (
 
 
 def read_network(source: str | Path | Mapping[str, Any]) -> Description:
-    """Read a description from a TOML or JSON file, or from a mapping of the same shape.
-
-    Parameters
-    ----------
-    source : path or mapping
-        A file that ends in .toml or .json; nothing in it is executed.
-
-    Returns
-    -------
-    Network, Attention or OwnMonomials
-        What the scaling argument is about.
-    """
+    """Read a description from a TOML or JSON file, or from a mapping of the same shape."""
     if isinstance(source, Mapping):
         return _read(dict(source), source.get("title", "network"))
     path = Path(source)

@@ -152,17 +152,7 @@ def closed_form(program: Program) -> tuple[LinearForm, ...]:
 def minimise(
     program: Program, point: Mapping[str, Fraction] | None = None, *, faces: bool = True
 ) -> Minimum | None:
-    """Solve the program at sizes; None where no choice meets the constraints.
-
-    Parameters
-    ----------
-    program : Program
-        What is minimised.
-    point : mapping of str to Fraction
-        Value of every symbol.
-    faces : bool
-        Whether the ranges of the free exponents among all minimisers are found too.
-    """
+    """Solve the program at sizes; None where no choice meets the constraints."""
     held = program.at(point or {})
     columns = (*held.terms, *held.constraints)
     constants = [term.constant.constant for term in columns]

@@ -24,38 +24,11 @@ def measure_inputs(
 ) -> InputSpectrum:
     """Measure the spectrum of a data set's inputs and the strength of its target's direction.
 
-    Parameters
-    ----------
-    data : Dataset or LabelledSource
-        Of :func:`solvable.data.load`, or of :func:`solvable.data.open_stream` for what does not fit
-        into memory; columns as the model gets them, as their units decide.
-    name : str, optional
-        What to call it.
-    seed : int
-        Of the rows that are drawn and of the test of the power law.
-
-    Returns
-    -------
-    InputSpectrum
-        Eigenvalues, effective dimension, strength and degree of the target.
-
-    Raises
-    ------
-    InvalidData
-        If values are not finite, columns or labels do not vary, or there are too many columns.
-
     Notes
     -----
     Rows beyond 2e11 multiplications of the covariance are left out, which is said. Time
     :math:`O(nd^2 + d^3)`, memory :math:`O(d^2)` beside one chunk. Backed by
     ``tests/scale/test_inputs.py``.
-
-    Examples
-    --------
-    >>> from solvable.data import load
-    >>> found = measure_inputs(load("digits"))
-    >>> round(found.effective_dimension, 1), found.linear_exponent(64, degree=3)
-    (13.3, Fraction(-9, 10))
     """
     stream = from_arrays(data.X, data.y) if isinstance(data, Dataset) else data
     classes = _classes(data)

@@ -104,20 +104,7 @@ class InputSpectrum:
         return min(float(self.n_columns), 1 / max(second, 1 / self.n_columns))
 
     def strength(self, degree: int) -> float:
-        """Eigenvalue of the linear feature for a target of a degree; of equal directions if unseen.
-
-        Parameters
-        ----------
-        degree : int
-            Of the target as a polynomial of its direction. At degree 1 it is the kernel value of the
-            target, which no neuron has to match; beyond it what a neuron along the direction pays for,
-            from which neurons between that and the largest variances may deviate for the better.
-
-        Returns
-        -------
-        float
-            Median over the classes.
-        """
+        """Eigenvalue of the linear feature for a target of a degree; of equal directions if unseen."""
         seen = [x.alignment if degree == 1 else x.strength for x in self.features if x.is_seen]
         return float(np.median(seen)) if seen else 1 / self.effective_dimension
 
@@ -137,20 +124,7 @@ class InputSpectrum:
         return seen[0] if seen else len(self.degrees)
 
     def linear_exponent(self, dimension: int | None = None, degree: int | None = None) -> Fraction:
-        """Exponent of d of the linear feature's eigenvalue: -1 for white inputs.
-
-        Parameters
-        ----------
-        dimension : int, optional
-            Input dimension d of the model; default the number of columns.
-        degree : int, optional
-            Of the target; default the one that was measured.
-
-        Returns
-        -------
-        Fraction
-            The simplest within 0.01.
-        """
+        """Exponent of d of the linear feature's eigenvalue: -1 for white inputs."""
         d = self.n_columns if dimension is None else dimension
         if not d >= 2:
             raise InvalidParameter(f"dimension is {d}; allowed: at least 2.")

@@ -96,36 +96,9 @@ def describe_module(
 def read_model(path: str | Path, *, act: str | None = None) -> ModelDescription:
     """Read a description from JSON or TOML, or shapes of stored weights; nothing is executed.
 
-    Parameters
-    ----------
-    path : str or Path
-        ``.json`` as :meth:`ModelDescription.save` writes it, ``.toml`` with the same keys
-        (``input_shape``, ``layers``), or ``.safetensors`` or ``.npz`` with the weights of linear
-        layers, as torch stores them: outputs by inputs.
-    act : str, optional
-        Activation of a file of weights, which holds none.
-
-    Returns
-    -------
-    ModelDescription
-        Sizes, and their exponents.
-
-    Raises
-    ------
-    InvalidData
-        If the file is of another kind (a pickle is never opened), or does not describe a model.
-
     Notes
     -----
     Backed by ``tests/scale/test_modules.py``.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> model = describe_layers(["linear 32", "erf", "linear 1"], 64)
-    >>> with tempfile.TemporaryDirectory() as directory:
-    ...     read_model(model.save(Path(directory) / "model.json")) == model
-    True
     """
     path = check_path(path)
     if path.suffix.lower() in WEIGHTS:

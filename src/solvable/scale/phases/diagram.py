@@ -266,30 +266,7 @@ def phase_line(
     point: Mapping[str, Fraction] | None = None,
     limits: Sequence[tuple[str, LinearForm]] = (),
 ) -> PhaseLine:
-    r"""Subdivide an interval by :math:`\min_c \max_{f \in c} f(x)`, exactly.
-
-    Parameters
-    ----------
-    candidates, x, box, point, limits
-        As in :func:`phase_diagram`, for one symbol.
-
-    Returns
-    -------
-    PhaseLine
-        Segments with rational ends, in order.
-
-    Raises
-    ------
-    InvalidParameter
-        If x is unknown, a symbol has no value, or the box is empty.
-
-    Examples
-    --------
-    >>> forms = tuple(LinearForm.parse(text) for text in ("1", "(n + 1)/2"))
-    >>> line = phase_line([("Sp(1)", forms), ("GP", (LinearForm.parse("3"),))], "n", box={"n": (0, 7)})
-    >>> line.breakpoints
-    (Fraction(1, 1), Fraction(5, 1))
-    """
+    r"""Subdivide an interval by :math:`\min_c \max_{f \in c} f(x)`, exactly."""
     axes, fixed, sides = _checked(candidates, (x,), box, point)
     pieces = _envelope(candidates, axes, fixed, sides)
     cells = [_cell(pieces, [i], axes) for i in range(len(pieces))]

@@ -57,17 +57,7 @@ def perpendicular_law(dimension: float, points: int = 24) -> tuple[np.ndarray, n
 
 @lru_cache(maxsize=64)
 def lazy_alignment(activations: tuple[str, ...], degree: int, dimension: float) -> float:
-    r"""Alignment :math:`\langle y, K, y\rangle` of the kernel of lazy layers with He_m of one direction.
-
-    Parameters
-    ----------
-    activations : tuple of str
-        Of the hidden layers, one or more.
-    degree : int
-        m.
-    dimension : float
-        d of the Gaussian inputs.
-    """
+    r"""Alignment :math:`\langle y, K, y\rangle` of the kernel of lazy layers with He_m."""
     if dimension > LARGEST_DIMENSION:
         # d^m <y, K, y> = limit + slope / d
         near, far = LARGEST_DIMENSION, LARGEST_DIMENSION / 2

@@ -155,27 +155,6 @@ def overview_of(
 ) -> Overview:
     """Orders of magnitude of the samples that targets of several degrees need.
 
-    Parameters
-    ----------
-    network : Network
-        All its sizes have numbers.
-    dimension : int
-        d.
-    degrees : sequence of int
-        Of the targets.
-    sizes : mapping of str to float, optional
-        Sizes of white inputs in which a direction costs as much as in the data, as
-        :func:`numbers_of` takes them; default d and the network's own powers of it.
-    kappa : float, optional
-        Ridge; default d to the power that the network has.
-    sums : Numbers, optional
-        Those of one of the degrees, if they are at hand.
-
-    Returns
-    -------
-    Overview
-        One row a degree.
-
     Notes
     -----
     Backed by ``tests/scale/test_overview.py``.

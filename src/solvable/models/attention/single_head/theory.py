@@ -109,50 +109,12 @@ def solve_single_head(
     with labels :math:`y=\sigma_\beta(h(S^\star)+\xi)`, :math:`\xi_{aa}\sim N(0,\Delta)`,
     :math:`\xi_{ab}\sim N(0,\Delta/2)` symmetric.
 
-    Parameters
-    ----------
-    target : Measure or array of shape (m,)
-        Spectrum of :math:`S^\star`, or eigenvalues of equal weight.
-    sample_ratio : float
-        :math:`\alpha=n/d^2`, above 0.
-    noise : float
-        :math:`\Delta`, a variance, at least 0.
-    regularisation : float
-        :math:`\tilde\lambda`, above 0.
-    tokens : int
-        T, from 2 on: the softmax of one number is 1.
-    inverse_temperature : float
-        :math:`\beta` of target and student, above 0.
-    start : ndarray of shape (3,), optional
-        ``conjugates`` of a state nearby, to save time.
-
-    Returns
-    -------
-    SingleHeadState
-        The prediction. Where its ``stable`` is False it is that of no minimum.
-
-    Raises
-    ------
-    InvalidParameter
-        If a parameter is out of range.
-    NotConverged
-        If no fixed point was reached.
-
     Notes
     -----
     Independent of the width p from the learned rank on. Averages over indices are taken at 4096 to 16384
     scrambled Sobol points, the same at every call; errors are good to a few parts in a thousand
     where the state is stable. arXiv:2509.24914, the form of its equations derived. Backed by
     ``tests/models/attention/single_head/test_theory.py`` (the convex case of one token, trained heads).
-
-    Examples
-    --------
-    >>> from solvable.spectra.product_measure import marchenko_pastur
-    >>> state = solve_single_head(
-    ...     marchenko_pastur(0.3), sample_ratio=0.3, noise=0.4, regularisation=0.02
-    ... )
-    >>> round(state.rank_fraction, 2), state.stable
-    (0.51, True)
     """
     if tokens < 2:
         raise InvalidParameter(

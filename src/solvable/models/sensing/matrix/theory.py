@@ -33,12 +33,6 @@ class NuclearNormSignal:
     ----------
     spectrum : Measure
         Law of the eigenvalues, which the estimator does not know.
-
-    Examples
-    --------
-    >>> from solvable.spectra import marchenko_pastur
-    >>> NuclearNormSignal(marchenko_pastur(0.2)).mmse(np.array([0.3])).round(3)  # Bayes: .102
-    array([0.129])
     """
 
     spectrum: Measure

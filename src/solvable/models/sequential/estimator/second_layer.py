@@ -26,12 +26,6 @@ class SecondLayer:
         :math:`Q`, symmetric.
     kind : str
         How it was made: "least-squares", "in-sample", "shrinkage" or "constant".
-
-    Examples
-    --------
-    >>> layer = SecondLayer(1.0, np.zeros(2), np.diag([1.0, -1.0]), "least-squares")
-    >>> layer(np.array([[2.0, 1.0]]))
-    array([4.])
     """
 
     intercept: float
