@@ -9,7 +9,6 @@ from solvable.arrays import ArraySource, random_stream
 from solvable.models.quadratic.narrow_theory import solve_narrow
 from solvable.models.quadratic.network.finite_size import _functionals, finite_sizes, unreachable
 from solvable.models.quadratic.network.measure import minimise
-from solvable.models.quadratic.network.saddle import saddle_objective
 from solvable.models.quadratic.network.sample_shape import rank_slopes, sample_shape
 from solvable.models.quadratic.network.sensing import GaussianSensing, SampleSensing
 from solvable.models.quadratic.network.target import QuadraticTarget
@@ -78,7 +77,7 @@ def test_moments_of_simulated_spectra(kind):
 
 @pytest.mark.parametrize("target", [power_law(dimension=24, exponent=1.0), marchenko_pastur(0.2)])
 @pytest.mark.parametrize("ratio", [0.2, 1.5])
-def test_shift_of_the_saddle_point_by_a_second_way(target, ratio):
+def test_shift_of_the_saddle_point_by_a_second_way(saddle_objective, target, ratio):
     """The corrected error follows from the objective alone: half of its slope in the noise."""
     penalty, noise = 0.1, 0.5
     state = solve_quadratic(target, sample_ratio=ratio, label_noise=noise, regularisation=penalty)
@@ -186,7 +185,7 @@ def simulated(sensing_of, ratio, replicates, d=20, penalty=0.2, noise=0.5):
     target = QuadraticTarget(d, "power-law", noise=noise)
     n = round(ratio * d * d)
     state = solve_quadratic(
-        target.law, sample_ratio=n / d**2, label_noise=noise, regularisation=penalty
+        target.strengths, sample_ratio=n / d**2, label_noise=noise, regularisation=penalty
     )
     found = []
     for replicate in range(replicates):

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
 from solvable.errors import InvalidData
-from solvable.models.quadratic.network.saddle import SaddleProblem, saddle_objective
+from solvable.models.quadratic.network.saddle import SaddleProblem
 from solvable.models.quadratic.network.theory import solve_quadratic
 from solvable.spectra.measures import as_measure, discrete, power_law
 from solvable.spectra.product_measure import marchenko_pastur
@@ -21,7 +21,7 @@ from solvable.spectra.product_measure import marchenko_pastur
         (discrete(np.array([0.0, 2.0]), np.array([0.9, 0.1])), (0.3, 0.0, 0.1)),
     ],
 )
-def test_search_of_the_objective_finds_the_same_point(target, setting):
+def test_search_of_the_objective_finds_the_same_point(saddle_objective, target, setting):
     names = ("sample_ratio", "label_noise", "regularisation")
     problem = dict(zip(names, setting, strict=True))
     state = solve_quadratic(target, **problem)
@@ -56,7 +56,9 @@ def test_search_of_the_objective_finds_the_same_point(target, setting):
 
 @settings(max_examples=15, deadline=None)
 @given(st.floats(0.05, 3), st.floats(0, 2), st.floats(0, 3), st.floats(0.1, 2), st.floats(0.1, 2))
-def test_convex_in_the_noise_and_concave_in_the_residual(ratio, label_noise, penalty, root, noise):
+def test_convex_in_the_noise_and_concave_in_the_residual(
+    saddle_objective, ratio, label_noise, penalty, root, noise
+):
     def value(b, delta):
         return saddle_objective(
             np.array([0.0, 0.0, 1.0, 2.0]),

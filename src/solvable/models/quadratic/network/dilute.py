@@ -71,7 +71,7 @@ def _angles(a: float) -> tuple[np.ndarray, np.ndarray]:
 def dilute_state(
     target: DiscreteMeasure, *, sample_ratio: float, label_noise: float, shrinkage: float
 ) -> DiluteState:
-    """Network whose threshold is a given multiple of its noise, 2 at the cut line."""
+    """Network whose threshold is a given multiple of its noise, 2 where the bulk disappears."""
     check_positive(sample_ratio=sample_ratio)
     # R = delta^2 j(a) + delta^2 int e(s/delta, a) mu(ds) = 2 alpha delta^2 - Delta/2 and
     # lambda = 4 a delta (alpha - A(a) - int A_1 mu(ds)), negative where no network has this threshold.
@@ -111,24 +111,3 @@ def dilute_state(
         regularisation=4 * shrinkage * noise * free,
         matrix_error=2 * sample_ratio * noise**2 - label_noise / 2,
     )
-
-
-def solve_dilute(
-    target: DiscreteMeasure, *, sample_ratio: float, label_noise: float, regularisation: float
-) -> DiluteState:
-    """Network at a regularisation, to first order in the number of features; takes milliseconds."""
-
-    def at(a: float) -> DiluteState:
-        return dilute_state(target, sample_ratio=sample_ratio, label_noise=label_noise, shrinkage=a)
-
-    def excess(a: float) -> float:
-        try:
-            return at(a).regularisation - regularisation
-        except InvalidParameter:
-            return -1.0 - regularisation
-
-    high = 2.0
-    while excess(high) < 0:
-        high *= 2
-    low = 1e-9
-    return at(low if excess(low) >= 0 else bracketed_root(excess, low, high, absolute=1e-12))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from solvable.errors import InvalidParameter
+from solvable.models.quadratic.network.bulk import semicircle_tail
 from solvable.models.quadratic.network.saddle import check_problem
 from solvable.models.quadratic.network.theory import QuadraticState, solve_quadratic
 from solvable.spectra.free_convolution import SpectralLaw
@@ -79,12 +80,12 @@ def decompose_error(state: QuadraticState) -> ErrorDecomposition:
     (0.1192, 0.1205)
     """
     noise, cut = state.effective_noise, state.threshold / state.effective_noise
-    bulk = truncated_moments(SpectralLaw(np.zeros(1), noise=1.0), cut).second[0]
+    bulk = semicircle_tail(cut).second
     values, weights = state.law.target.nodes, state.law.target.node_weights
     above = values > noise
     spikes = outlier_error(values[above], effective_noise=noise, threshold=state.threshold)
     return ErrorDecomposition(
-        overfitting=noise**2 * float(bulk),
+        overfitting=noise**2 * bulk,
         underfitting=float(weights[~above] @ values[~above] ** 2),
         approximation=float(weights[above] @ spikes),
         features=float(weights[above].sum()),

@@ -30,6 +30,12 @@ METRICS = (
 TOLERANCE = 1e-6
 """Largest optimality residual of a minimiser."""
 
+MAX_ITERATIONS = 40_000
+"""Iterations of the solver that always converges."""
+
+SINGLE_PRECISION = 2e7
+"""Numbers of a data set from which they are held in single precision."""
+
 
 def draw_target(parameters: QuadraticParameters, rng: np.random.Generator) -> QuadraticTarget:
     """Target of one replicate, the first thing that is drawn."""
@@ -67,7 +73,7 @@ def draw_measurements(
     """Measurements of the target, by samples or by Gaussian matrices, and noisy labels."""
     n, d = parameters.n_samples, parameters.dimension
     if parameters.sensing == "network":
-        kind = np.float32 if n * d > 2e7 else np.float64  # large data sets in half the memory
+        kind = np.float32 if n * d > SINGLE_PRECISION else np.float64
         X, y = target.sample(n, rng, dtype=kind)
         return SampleSensing(ArraySource(X)), y
     control = GaussianSensing(n, d, int(rng.integers(2**31)))
@@ -88,7 +94,7 @@ def minimise(sensing: Sensing, labels: np.ndarray, regularisation: float) -> Qua
         regularisation,
         start=start,
         tolerance=TOLERANCE,
-        max_iterations=40_000,
+        max_iterations=MAX_ITERATIONS,
     )
     if not solution.converged:
         raise NotConverged(

@@ -15,7 +15,7 @@ from solvable.spectra.functionals import (
     truncated_moments,
     truncated_moments_near,
 )
-from solvable.spectra.measures import Measure, as_measure, second_moment
+from solvable.spectra.measures import Measure, second_moment
 
 LEAST_PENALTY = 1e-100
 """Penalty, if any, below which powers of its threshold are beyond arithmetic."""
@@ -46,28 +46,6 @@ def check_not_negative(**values: float) -> None:
     for name, value in values.items():
         if not 0 <= value < np.inf:
             raise InvalidParameter(f"{name} is {value}; allowed: a finite number of at least 0.")
-
-
-def saddle_objective(
-    target: Measure | np.ndarray,
-    *,
-    residual_norm: float,
-    effective_noise: float,
-    sample_ratio: float,
-    label_noise: float,
-    regularisation: float,
-) -> float:
-    """Scalar function whose saddle point, max over B and min over delta, is the trained network."""
-    # Phi(B, delta) = 2 alpha B delta + B Delta / 2 delta - B^2 + (B / delta) (Q* - J(delta, b)) with
-    # b = lambda delta / 2 B and J(delta, b) = int_b (x - b)^2 mu_delta. Derived by a Gaussian
-    # comparison; its stationarity is the system of 2505.17958. Convex in delta and concave in B: it
-    # is a minimum over S of a function jointly convex in (S, delta) and, up to -B^2, linear in B.
-    measure = as_measure(target)
-    threshold = regularisation * effective_noise / (2 * residual_norm)
-    second = truncated_moments(SpectralLaw(measure, noise=effective_noise), threshold).second[0]
-    free = 2 * sample_ratio * effective_noise + label_noise / (2 * effective_noise)
-    spread = (second_moment(measure) - float(second)) / effective_noise
-    return residual_norm * (free + spread) - residual_norm**2
 
 
 @dataclass(frozen=True)

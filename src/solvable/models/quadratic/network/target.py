@@ -8,18 +8,12 @@ from typing import Any, Literal
 
 import numpy as np
 
-from solvable.arrays import Array, Source, as_source, check_integer, random_stream, to_numpy
-from solvable.errors import InvalidData, InvalidParameter, unknown_choice
-from solvable.spectra.measures import Measure, power_law
-from solvable.spectra.product_measure import marchenko_pastur
+from solvable.arrays import check_integer, random_stream
+from solvable.errors import InvalidParameter, unknown_choice
 from solvable.teachers.base import check_dtype
 from solvable.teachers.first_layer import freeze
 
 SPECTRA = ("marchenko-pastur", "power-law")
-"""Allowed spectra."""
-
-CHUNK_ROWS = 2_048
-"""Rows whose labels are computed at a time."""
 
 
 @dataclass(frozen=True)
@@ -70,13 +64,6 @@ class QuadraticTarget:
             return self.dimension
         return max(1, round(self.width_ratio * self.dimension))
 
-    @property
-    def law(self) -> Measure:
-        """Spectrum that theory uses: its d eigenvalues, or Marchenko and Pastur's law."""
-        if self.spectrum == "power-law":
-            return power_law(dimension=self.dimension, exponent=self.exponent)
-        return marchenko_pastur(self.n_units / self.dimension)
-
     @cached_property
     def factor(self) -> np.ndarray:
         r"""F of :math:`S^\star=FF^\top`, with orthogonal columns, strongest first; shape (d, rank)."""
@@ -100,24 +87,13 @@ class QuadraticTarget:
         r""":math:`S^\star`, shape (d, d)."""
         return freeze(self.factor @ self.factor.T)
 
-    @property
-    def label_variance(self) -> float:
-        r"""Variance :math:`\frac2d\|S^\star\|_F^2+\Delta` of a label, given the target."""
-        return float(2 * np.mean(self.strengths**2) + self.noise)
-
-    def signal(self, X: Array | Source) -> np.ndarray:
-        """Labels without noise, float64, in chunks of rows of an array, ``.npy`` file or Source."""
-        source = as_source(X)
-        if source.n_columns != self.dimension:
-            raise InvalidData(
-                f"X has {source.n_columns} columns; this target has {self.dimension} inputs."
-            )
-        values = np.empty(source.n_samples)
-        for rows, block in source.chunks(CHUNK_ROWS):
-            hidden = np.asarray(to_numpy(block), dtype=np.float64) @ self.factor
-            values[rows] = np.einsum("ij,ij->i", hidden, hidden)
-        values -= self.strengths.sum()
-        return np.asarray(values / np.sqrt(self.dimension))
+    def signal(self, X: np.ndarray) -> np.ndarray:
+        """Labels without noise, float64."""
+        values = np.empty(len(X))
+        for start in range(0, len(X), 2_048):  # a block and its product stay in cache
+            hidden = np.asarray(X[start : start + 2_048], dtype=np.float64) @ self.factor
+            values[start : start + 2_048] = np.einsum("ij,ij->i", hidden, hidden)
+        return np.asarray((values - self.strengths.sum()) / np.sqrt(self.dimension))
 
     def sample(
         self, n: int, rng: np.random.Generator | int, dtype: Any = np.float64
@@ -131,12 +107,12 @@ class QuadraticTarget:
     def matrix_error(self, estimate: np.ndarray) -> float:
         """Error R of a symmetric estimate of the matrix, shape (d, d)."""
         # R = |S - S*|_F^2 / d; the error on fresh noisy labels is 2 R + Delta.
-        return float(np.sum((self._checked(estimate) - self.matrix) ** 2) / self.dimension)
+        return float(np.sum((estimate - self.matrix) ** 2) / self.dimension)
 
     def feature_errors(self, estimate: np.ndarray) -> np.ndarray:
         """Error along each eigenvector of the target's matrix, strongest first; their mean is R."""
         # e_i = |(S - S*) v_i|^2
-        deviation = self._checked(estimate) - self.matrix
+        deviation = estimate - self.matrix
         lengths = np.sqrt(np.sum(self.factor**2, axis=0))
         rank = lengths.size
         errors = np.empty(self.dimension)
@@ -146,11 +122,3 @@ class QuadraticTarget:
             rest = float(np.sum(deviation**2)) - float(errors[:rank].sum())
             errors[rank:] = rest / (self.dimension - rank)
         return errors
-
-    def _checked(self, estimate: np.ndarray) -> np.ndarray:
-        matrix = np.asarray(estimate, dtype=np.float64)
-        if matrix.shape != (self.dimension,) * 2:
-            raise InvalidData(
-                f"the estimate has shape {matrix.shape}; allowed: {(self.dimension,) * 2}, symmetric."
-            )
-        return matrix

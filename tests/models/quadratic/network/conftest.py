@@ -1,0 +1,35 @@
+"""The scalar function whose saddle point a trained quadratic network is."""
+
+import pytest
+
+from solvable.spectra.free_convolution import SpectralLaw
+from solvable.spectra.functionals import truncated_moments
+from solvable.spectra.measures import as_measure, second_moment
+
+
+def objective_at(
+    target,
+    *,
+    residual_norm,
+    effective_noise,
+    sample_ratio,
+    label_noise,
+    regularisation,
+):
+    """Scalar function whose saddle point, max over B and min over delta, is the trained network."""
+    # Phi(B, delta) = 2 alpha B delta + B Delta / 2 delta - B^2 + (B / delta) (Q* - J(delta, b)) with
+    # b = lambda delta / 2 B and J(delta, b) = int_b (x - b)^2 mu_delta. Derived by a Gaussian
+    # comparison; its stationarity is the system of 2505.17958. Convex in delta and concave in B: it
+    # is a minimum over S of a function jointly convex in (S, delta) and, up to -B^2, linear in B.
+    measure = as_measure(target)
+    threshold = regularisation * effective_noise / (2 * residual_norm)
+    second = truncated_moments(SpectralLaw(measure, noise=effective_noise), threshold).second[0]
+    free = 2 * sample_ratio * effective_noise + label_noise / (2 * effective_noise)
+    spread = (second_moment(measure) - float(second)) / effective_noise
+    return residual_norm * (free + spread) - residual_norm**2
+
+
+@pytest.fixture(scope="session")
+def saddle_objective():
+    """That function of the target, the residual norm, the effective noise and the problem."""
+    return objective_at
