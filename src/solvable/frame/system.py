@@ -22,6 +22,7 @@ from solvable.frame.estimates import PointsClaim
 from solvable.frame.panels import Panel, PanelFunction
 from solvable.frame.points import Metrics, Point
 from solvable.frame.power import PowerRow, judged, power_row
+from solvable.frame.references import Reference, resolved
 from solvable.paths import error_line
 from solvable.plots.figure import Figure
 
@@ -36,22 +37,6 @@ class Parameters(BaseModel):
     model_config = ConfigDict(
         frozen=True, extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True
     )
-
-
-@dataclass(frozen=True)
-class Reference:
-    """A source that a system rests on.
-
-    Parameters
-    ----------
-    key : str
-        Key of the BibTeX entry.
-    bibtex : str
-        The whole entry.
-    """
-
-    key: str
-    bibtex: str
 
 
 @dataclass(frozen=True)
@@ -116,8 +101,9 @@ class System:
         of claims.
     presets : mapping of str to Preset
         At least ``quick`` (under a minute on two cores).
-    references : sequence of Reference
-        Sources.
+    references : sequence of str and Reference
+        Sources: keys of ``references.bib`` in the folder of the system or a package around it, or
+        entries with their text.
     summary : str, optional
         What a report says first; default the docstring of the module, or of the subclass.
 
@@ -168,7 +154,7 @@ class System:
         curve: Callable[..., Any] | str | None = None,
         chance: Callable[..., Any] | str | None = None,
         presets: Mapping[str, Preset] | None = None,
-        references: Sequence[Reference] | None = None,
+        references: Sequence[Reference | str] | None = None,
         summary: str | None = None,
     ) -> None:
         self._module = _caller() if type(self) is System else type(self).__module__
@@ -200,6 +186,7 @@ class System:
             fields = list(parameters.model_fields)
             if axis.parameter not in fields:
                 raise InvalidParameter(unknown_choice("axis", axis.parameter, fields))
+        self.references = resolved(self.references, self._module)  # type: ignore[misc]
         if missing:
             raise InvalidParameter(
                 f"a system lacks {', '.join(missing)}; allowed: all of name, title, version, "

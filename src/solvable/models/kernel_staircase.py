@@ -15,8 +15,7 @@ from solvable.frame.agreement import Agreement, Cell
 from solvable.frame.curves import Axis
 from solvable.frame.panels import Panel, Trace
 from solvable.frame.points import Metrics
-from solvable.frame.system import Parameters, Preset, Reference, System
-from solvable.models.sequential.system import SEQUENTIAL
+from solvable.frame.system import Parameters, Preset, System
 from solvable.moment_spectrum.kernel_degrees import best_kernel_error, degree_dimension
 from solvable.moment_spectrum.kernel_ridge import ridge_on_degrees
 from solvable.operators import HermiteFeatures
@@ -201,19 +200,5 @@ system = System(
             replicates=16,
         )
     },
-    references=[
-        Reference(
-            "simon2023eigenlearning",
-            "@article{simon2023eigenlearning,\n"
-            "  author  = {Simon, James B. and Dickens, Madeline and Karkada, Dhruva and"
-            " DeWeese, Michael R.},\n"
-            "  title   = {The Eigenlearning Framework: A Conservation Law Perspective on Kernel Ridge"
-            " Regression and Wide Neural Networks},\n"
-            "  journal = {Transactions on Machine Learning Research},\n"
-            "  note    = {arXiv:2110.03922},\n"
-            "  year    = {2023}\n"
-            "}",
-        ),
-        SEQUENTIAL,
-    ],
+    references=("simon2023eigenlearning", "wortsman2026scaling"),
 )

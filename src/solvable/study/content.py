@@ -12,7 +12,8 @@ from typing import Any, Literal, get_args, get_origin
 from solvable.frame.claims import Verdict
 from solvable.frame.drawn import Drawn, Fault
 from solvable.frame.points import Point
-from solvable.frame.system import Parameters, Reference, System
+from solvable.frame.references import Reference
+from solvable.frame.system import Parameters, System
 from solvable.plots.figure import Figure
 from solvable.study.results import Failure
 from solvable.study.tables import format_value

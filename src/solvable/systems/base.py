@@ -5,7 +5,8 @@ from solvable.frame.claims import Claim, Finding, NotTestable, Status, Verdict
 from solvable.frame.curves import Axis, Curve
 from solvable.frame.panels import Panel, Trace
 from solvable.frame.points import Metrics, Point
-from solvable.frame.system import Parameters, Preset, Reference, System
+from solvable.frame.references import Reference
+from solvable.frame.system import Parameters, Preset, System
 from solvable.plots.figure import Figure, Marker, Series
 
 __all__ = [

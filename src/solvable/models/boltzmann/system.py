@@ -9,43 +9,8 @@ components, which near their threshold find more unless weights decay, and the b
 from __future__ import annotations
 
 from solvable.frame.curves import Axis
-from solvable.frame.system import Preset, Reference, System
+from solvable.frame.system import Preset, System
 from solvable.models.boltzmann.parameters import BoltzmannParameters
-
-MACHINES = Reference(
-    key="xu2025rbm",
-    bibtex="""@article{xu2025rbm,
-  title   = {Learning with Restricted {Boltzmann} Machines: Asymptotics of {AMP} and {GD} in High
-             Dimensions},
-  author  = {Xu, Yizhou and Krzakala, Florent and Zdeborov{\\'a}, Lenka},
-  journal = {arXiv preprint arXiv:2505.18046},
-  year    = {2025}
-}""",
-)
-
-TRANSITION = Reference(
-    key="baik2005phase",
-    bibtex="""@article{baik2005phase,
-  title   = {Phase transition of the largest eigenvalue for nonnull complex sample covariance matrices},
-  author  = {Baik, Jinho and Ben Arous, G{\\'e}rard and P{\\'e}ch{\\'e}, Sandrine},
-  journal = {The Annals of Probability},
-  volume  = {33},
-  pages   = {1643--1697},
-  year    = {2005}
-}""",
-)
-
-LOW_RANK = Reference(
-    key="lesieur2017constrained",
-    bibtex="""@article{lesieur2017constrained,
-  title   = {Constrained low-rank matrix estimation: phase transitions, approximate message passing and
-             applications},
-  author  = {Lesieur, Thibault and Krzakala, Florent and Zdeborov{\\'a}, Lenka},
-  journal = {Journal of Statistical Mechanics: Theory and Experiment},
-  pages   = {073403},
-  year    = {2017}
-}""",
-)
 
 PRESETS = {
     "quick": Preset(
@@ -108,5 +73,5 @@ system = System(
     claims="claims:CLAIMS",
     panels="figures:PANELS",
     presets=PRESETS,
-    references=(MACHINES, TRANSITION, LOW_RANK),
+    references=("xu2025rbm", "baik2005phase", "lesieur2017constrained"),
 )

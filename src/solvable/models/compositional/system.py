@@ -2,19 +2,8 @@
 
 from __future__ import annotations
 
-from solvable.frame.system import Preset, Reference, System
+from solvable.frame.system import Preset, System
 from solvable.models.compositional.parameters import AXIS, CompositionalParameters
-
-COMPOSITIONAL = Reference(
-    key="tabanelli2026deep",
-    bibtex="""@article{tabanelli2026deep,
-  title   = {Deep Learning of Compositional Targets with Hierarchical Spectral Methods},
-  author  = {Tabanelli, Hugo and Dandi, Yatin and Pesce, Luca and Krzakala, Florent},
-  journal = {arXiv preprint arXiv:2602.10867},
-  year    = {2026}
-}""",
-)
-
 
 PRESETS = {
     "quick": Preset(
@@ -78,5 +67,5 @@ system = System(
     claims="claims:CLAIMS",
     panels="figures:PANELS",
     presets=PRESETS,
-    references=(COMPOSITIONAL,),
+    references=("tabanelli2026deep",),
 )

@@ -3,33 +3,8 @@
 from __future__ import annotations
 
 from solvable.frame.curves import Axis
-from solvable.frame.system import Preset, Reference, System
+from solvable.frame.system import Preset, System
 from solvable.models.lofi.parameters import NeuralLoFiParameters
-
-NEURAL_LOFI = Reference(
-    key="dandi2026neural",
-    bibtex="""@article{dandi2026neural,
-  title   = {Deep Learning as Neural Low-Degree Filtering: A Spectral Theory of Hierarchical Feature
-             Learning},
-  author  = {Dandi, Yatin and Vilucchio, Matteo and Arnaboldi, Luca and Tabanelli, Hugo and
-             Krzakala, Florent},
-  journal = {arXiv preprint arXiv:2605.13612},
-  year    = {2026}
-}""",
-)
-
-SPECTRAL = Reference(
-    key="lu2020phase",
-    bibtex="""@article{lu2020phase,
-  title   = {Phase transitions of spectral initialization for high-dimensional non-convex estimation},
-  author  = {Lu, Yue M. and Li, Gen},
-  journal = {Information and Inference},
-  volume  = {9},
-  number  = {3},
-  pages   = {507--541},
-  year    = {2020}
-}""",
-)
 
 PRESETS = {
     "quick": Preset(
@@ -103,5 +78,5 @@ system = System(
     claims="claims:CLAIMS",
     panels="figures:PANELS",
     presets=PRESETS,
-    references=(NEURAL_LOFI, SPECTRAL),
+    references=("dandi2026neural", "lu2020phase"),
 )

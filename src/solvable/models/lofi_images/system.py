@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from solvable.frame.curves import Axis
 from solvable.frame.system import Preset, System
-from solvable.models.lofi.system import NEURAL_LOFI
 from solvable.models.lofi_images.parameters import NeuralLoFiImagesParameters
 
 PRESETS = {
@@ -50,5 +49,5 @@ system = System(
     claims="claims:CLAIMS",
     panels="figures:PANELS",
     presets=PRESETS,
-    references=(NEURAL_LOFI,),
+    references=("dandi2026neural",),
 )

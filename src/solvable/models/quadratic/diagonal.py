@@ -19,9 +19,8 @@ from solvable.frame.agreement import Agreement
 from solvable.frame.curves import Axis
 from solvable.frame.panels import Panel, Trace
 from solvable.frame.points import Metrics
-from solvable.frame.system import Parameters, Preset, Reference, System
+from solvable.frame.system import Parameters, Preset, System
 from solvable.models.quadratic.network.saddle import check_not_negative
-from solvable.models.quadratic.network.system import SCALING_LAWS
 from solvable.spectra.roots import bracketed_root
 
 
@@ -381,16 +380,5 @@ system = System(
             replicates=40,
         )
     },
-    references=[
-        Reference(
-            "bayati2012lasso",
-            "@article{bayati2012lasso,\n"
-            "  author = {Bayati, Mohsen and Montanari, Andrea},\n"
-            "  title = {The {LASSO} Risk for {Gaussian} Matrices},\n"
-            "  journal = {IEEE Transactions on Information Theory}, volume = {58},\n"
-            "  number = {4}, pages = {1997--2017}, year = {2012}\n"
-            "}",
-        ),
-        SCALING_LAWS,
-    ],
+    references=("bayati2012lasso", "defilippis2025scaling"),
 )

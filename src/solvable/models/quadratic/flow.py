@@ -18,7 +18,7 @@ from solvable.frame.agreement import Agreement
 from solvable.frame.curves import Axis
 from solvable.frame.panels import Panel, Trace
 from solvable.frame.points import Metrics, Point
-from solvable.frame.system import Parameters, Preset, Reference, System
+from solvable.frame.system import Parameters, Preset, System
 
 
 @dataclass(frozen=True, eq=False)
@@ -378,18 +378,5 @@ system = System(
             replicates=100,
         )
     },
-    references=[
-        Reference(
-            "benarous2025learning",
-            "@inproceedings{benarous2025learning,\n"
-            "  author    = {Ben Arous, G{\\'e}rard and Erdogdu, Murat A. and Vural, N. Mert and"
-            " Wu, Denny},\n"
-            "  title     = {Learning Quadratic Neural Networks in High Dimensions: {SGD} Dynamics"
-            " and Scaling Laws},\n"
-            "  booktitle = {Advances in Neural Information Processing Systems},\n"
-            "  note      = {arXiv:2508.03688},\n"
-            "  year      = {2025}\n"
-            "}",
-        )
-    ],
+    references=("benarous2025learning",),
 )

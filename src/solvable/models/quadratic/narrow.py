@@ -18,7 +18,6 @@ from solvable.frame.points import NO_PREDICTION, Metrics
 from solvable.frame.system import Parameters, Preset, System
 from solvable.models.quadratic.narrow_theory import NarrowState, instability, solve_narrow
 from solvable.models.quadratic.network.finite_size import at_dimension, unreachable
-from solvable.models.quadratic.network.system import WIDTH_AND_DATA
 from solvable.models.quadratic.network.target import QuadraticTarget
 from solvable.models.quadratic.network.theory import QuadraticState, solve_quadratic
 
@@ -236,5 +235,5 @@ system = System(
             replicates=8,
         )
     },
-    references=[WIDTH_AND_DATA],
+    references=("girardin2026width",),
 )

@@ -10,19 +10,8 @@ from __future__ import annotations
 
 from math import comb
 
-from solvable.frame.system import Preset, Reference, System
+from solvable.frame.system import Preset, System
 from solvable.models.sequential.parameters import AXIS, SequentialParameters
-
-SEQUENTIAL = Reference(
-    key="wortsman2026scaling",
-    bibtex="""@article{wortsman2026scaling,
-  title   = {Scaling Laws from Sequential Feature Recovery: A Solvable Hierarchical Model},
-  author  = {Wortsman-Zurich and Tabanelli and Dandi and Krzakala and Loureiro},
-  journal = {arXiv preprint arXiv:2605.14567},
-  year    = {2026}
-}""",
-)
-
 
 QUICK_TOTAL = comb(41, 2)
 PAPER_SAMPLES = (60_550, 97_732, 157_744, 254_608, 410_950, 663_296, 1_070_596, 1_728_000)
@@ -105,5 +94,5 @@ system = System(
     claims="claims:CLAIMS",
     panels="figures:PANELS",
     presets=PRESETS,
-    references=[SEQUENTIAL],
+    references=("wortsman2026scaling",),
 )

@@ -9,20 +9,8 @@ weights. Langevin dynamics of ensembles of networks measures all of it.
 from __future__ import annotations
 
 from solvable.frame.curves import Axis
-from solvable.frame.system import Preset, Reference, System
+from solvable.frame.system import Preset, System
 from solvable.models.two_layer_posterior.parameters import CurseParameters
-
-CURSE_OF_DETAIL = Reference(
-    key="rubin2025curse",
-    bibtex="""@inproceedings{rubin2025curse,
-  title     = {Mitigating the Curse of Detail: Scaling Arguments for Feature Learning and Sample
-               Complexity},
-  author    = {Rubin, Noa and Davidovich, Orit and Ringel, Zohar},
-  booktitle = {International Conference on Learning Representations},
-  note      = {arXiv:2512.04165},
-  year      = {2026}
-}""",
-)
 
 PRESETS = {
     "quick": Preset(
@@ -87,5 +75,5 @@ system = System(
     claims="claims:CLAIMS",
     panels="figures:PANELS",
     presets=PRESETS,
-    references=(CURSE_OF_DETAIL,),
+    references=("rubin2025curse",),
 )

@@ -8,19 +8,8 @@ and without noise from how many samples exactly.
 from __future__ import annotations
 
 from solvable.frame.curves import Axis
-from solvable.frame.system import Preset, Reference, System
+from solvable.frame.system import Preset, System
 from solvable.models.attention.indexed.parameters import IndexedParameters
-
-ATTENTION_INDEXED = Reference(
-    key="boncoraglio2025bayes",
-    bibtex="""@inproceedings{boncoraglio2025bayes,
-  title     = {Bayes optimal learning of attention-indexed models},
-  author    = {Boncoraglio, Fabrizio and Troiani, Emanuele and Erba, Vittorio and Zdeborov{\\'a}, Lenka},
-  booktitle = {Advances in Neural Information Processing Systems},
-  note      = {arXiv:2506.01582},
-  year      = {2025}
-}""",
-)
 
 PRESETS = {
     "quick": Preset(
@@ -75,5 +64,5 @@ system = System(
     claims="claims:CLAIMS",
     panels="figures:PANELS",
     presets=PRESETS,
-    references=(ATTENTION_INDEXED,),
+    references=("boncoraglio2025bayes",),
 )

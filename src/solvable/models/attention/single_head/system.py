@@ -6,20 +6,8 @@ is a nuclear norm, and training recovers a target of low rank from fewer samples
 
 from __future__ import annotations
 
-from solvable.frame.system import Preset, Reference, System
+from solvable.frame.system import Preset, System
 from solvable.models.attention.single_head.parameters import AXIS, SingleHeadParameters
-
-SINGLE_HEAD = Reference(
-    key="boncoraglio2025single",
-    bibtex="""@inproceedings{boncoraglio2025single,
-  title     = {Single-Head Attention in High Dimensions},
-  author    = {Boncoraglio, Fabrizio and Erba, Vittorio and Troiani, Emanuele and Xu, Yizhou and
-               Krzakala, Florent and Zdeborov{\\'a}, Lenka},
-  booktitle = {International Conference on Machine Learning},
-  note      = {arXiv:2509.24914},
-  year      = {2026}
-}""",
-)
 
 PRESETS = {
     "quick": Preset(
@@ -64,5 +52,5 @@ system = System(
     claims="claims:CLAIMS",
     panels="figures:PANELS",
     presets=PRESETS,
-    references=(SINGLE_HEAD,),
+    references=("boncoraglio2025single",),
 )

@@ -9,19 +9,8 @@ chance gave to its student, escapes sharply, and the many steps make a power law
 from __future__ import annotations
 
 from solvable.frame.curves import Axis
-from solvable.frame.system import Preset, Reference, System
+from solvable.frame.system import Preset, System
 from solvable.models.multi_index.emergence.parameters import EmergenceParameters
-
-EMERGENCE = Reference(
-    key="ren2025emergence",
-    bibtex="""@inproceedings{ren2025emergence,
-  title     = {Emergence and scaling laws in {SGD} learning of shallow neural networks},
-  author    = {Ren, Yunwei and Nichani, Eshaan and Wu, Denny and Lee, Jason D.},
-  booktitle = {Advances in Neural Information Processing Systems},
-  note      = {arXiv:2504.19983},
-  year      = {2025}
-}""",
-)
 
 PRESETS = {
     "quick": Preset(
@@ -93,5 +82,5 @@ system = System(
     claims="claims:CLAIMS",
     panels="figures:PANELS",
     presets=PRESETS,
-    references=(EMERGENCE,),
+    references=("ren2025emergence",),
 )

@@ -8,41 +8,8 @@ readout on them has an error that falls as a power of n.
 from __future__ import annotations
 
 from solvable.frame.curves import Axis
-from solvable.frame.system import Preset, Reference, System
+from solvable.frame.system import Preset, System
 from solvable.models.multi_index.hierarchical.parameters import HierarchicalParameters
-
-OPTIMAL_SCALING = Reference(
-    key="defilippis2026optimal",
-    bibtex="""@article{defilippis2026optimal,
-  title   = {Optimal scaling laws in learning hierarchical multi-index models},
-  author  = {Defilippis, Leonardo and Krzakala, Florent and Loureiro, Bruno and Maillard, Antoine},
-  journal = {arXiv preprint arXiv:2602.05846},
-  year    = {2026}
-}""",
-)
-
-NOISE_SENSITIVITY = Reference(
-    key="defilippis2026noise",
-    bibtex="""@article{defilippis2026noise,
-  title   = {A Noise Sensitivity Exponent Controls Large Statistical-to-Computational Gaps in Single-
-             and Multi-Index Models},
-  author  = {Defilippis, Leonardo and Krzakala, Florent and Loureiro, Bruno and Maillard, Antoine},
-  journal = {arXiv preprint arXiv:2603.17896},
-  year    = {2026}
-}""",
-)
-
-SPECTRAL_ESTIMATORS = Reference(
-    key="kovacevic2025spectral",
-    bibtex="""@inproceedings{kovacevic2025spectral,
-  title     = {Spectral Estimators for Multi-Index Models: Precise Asymptotics and Optimal Weak
-               Recovery},
-  author    = {Kova{\\v{c}}evi{\\'c}, Filip and Zhang, Yihan and Mondelli, Marco},
-  booktitle = {Conference on Learning Theory},
-  note      = {arXiv:2502.01583},
-  year      = {2025}
-}""",
-)
 
 RATIOS = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0)
 
@@ -118,5 +85,5 @@ system = System(
     claims="claims:CLAIMS",
     panels="figures:PANELS",
     presets=PRESETS,
-    references=(OPTIMAL_SCALING, NOISE_SENSITIVITY, SPECTRAL_ESTIMATORS),
+    references=("defilippis2026optimal", "defilippis2026noise", "kovacevic2025spectral"),
 )

@@ -3,31 +3,8 @@
 from __future__ import annotations
 
 from solvable.frame.curves import Axis
-from solvable.frame.system import Preset, Reference, System
+from solvable.frame.system import Preset, System
 from solvable.models.multi_index.separable.parameters import SeparableParameters
-
-NOISE_SENSITIVITY = Reference(
-    key="defilippis2026noise",
-    bibtex="""@inproceedings{defilippis2026noise,
-  title     = {A Noise Sensitivity Exponent Controls Large Statistical-to-Computational Gaps in Single-
-               and Multi-Index Models},
-  author    = {Defilippis, Leonardo and Krzakala, Florent and Loureiro, Bruno and Maillard, Antoine},
-  booktitle = {International Conference on Machine Learning},
-  note      = {arXiv:2603.17896},
-  year      = {2026}
-}""",
-)
-
-SPECTRAL = Reference(
-    key="kovacevic2025spectral",
-    bibtex="""@inproceedings{kovacevic2025spectral,
-  title     = {Spectral estimators for multi-index models: precise asymptotics and optimal weak recovery},
-  author    = {Kova{\\v{c}}evi{\\'c}, Filip and Zhang, Yihan and Mondelli, Marco},
-  booktitle = {Conference on Learning Theory},
-  note      = {arXiv:2502.01583},
-  year      = {2025}
-}""",
-)
 
 RATIOS = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0)
 
@@ -89,5 +66,5 @@ system = System(
     claims="claims:CLAIMS",
     panels="figures:PANELS",
     presets=PRESETS,
-    references=(NOISE_SENSITIVITY, SPECTRAL),
+    references=("defilippis2026noise", "kovacevic2025spectral"),
 )

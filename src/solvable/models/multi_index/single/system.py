@@ -8,44 +8,8 @@ direction from a definite number of samples on; so does an estimator of unlimite
 from __future__ import annotations
 
 from solvable.frame.curves import Axis
-from solvable.frame.system import Preset, Reference, System
+from solvable.frame.system import Preset, System
 from solvable.models.multi_index.single.parameters import SingleIndexParameters
-
-NOISE_SENSITIVITY = Reference(
-    key="defilippis2026noise",
-    bibtex="""@article{defilippis2026noise,
-  title   = {A Noise Sensitivity Exponent Controls Large Statistical-to-Computational Gaps in Single-
-             and Multi-Index Models},
-  author  = {Defilippis, Leonardo and Krzakala, Florent and Loureiro, Bruno and Maillard, Antoine},
-  journal = {arXiv preprint arXiv:2603.17896},
-  year    = {2026}
-}""",
-)
-
-WEAK_LEARNABILITY = Reference(
-    key="troiani2025fundamental",
-    bibtex="""@inproceedings{troiani2025fundamental,
-  title     = {Fundamental computational limits of weak learnability in high-dimensional multi-index
-               models},
-  author    = {Troiani, Emanuele and Dandi, Yatin and Defilippis, Leonardo and Zdeborov{\\'a}, Lenka and
-               Loureiro, Bruno and Krzakala, Florent},
-  booktitle = {International Conference on Artificial Intelligence and Statistics},
-  note      = {arXiv:2405.15480},
-  year      = {2025}
-}""",
-)
-
-SPECTRAL_TRANSITIONS = Reference(
-    key="defilippis2025spectral",
-    bibtex="""@inproceedings{defilippis2025spectral,
-  title     = {Optimal spectral transitions in high-dimensional multi-index models},
-  author    = {Defilippis, Leonardo and Dandi, Yatin and Mergny, Pierre and Krzakala, Florent and
-               Loureiro, Bruno},
-  booktitle = {Advances in Neural Information Processing Systems},
-  note      = {arXiv:2502.02545},
-  year      = {2025}
-}""",
-)
 
 PRESETS = {
     "quick": Preset(
@@ -113,5 +77,5 @@ system = System(
     claims="claims:CLAIMS",
     panels="figures:PANELS",
     presets=PRESETS,
-    references=(NOISE_SENSITIVITY, WEAK_LEARNABILITY, SPECTRAL_TRANSITIONS),
+    references=("defilippis2026noise", "troiani2025fundamental", "defilippis2025spectral"),
 )

@@ -8,32 +8,8 @@ it finds the matrix from as many samples as it has degrees of freedom, fewer tha
 from __future__ import annotations
 
 from solvable.frame.curves import Axis
-from solvable.frame.system import Preset, Reference, System
+from solvable.frame.system import Preset, System
 from solvable.models.sensing.bilinear.parameters import BilinearParameters
-
-BILINEAR = Reference(
-    key="erba2025bilinear",
-    bibtex="""@article{erba2025bilinear,
-  title   = {Bilinear Sequence Regression: A Model for Learning from Long Sequences of High-Dimensional
-             Tokens},
-  author  = {Erba, Vittorio and Troiani, Emanuele and Biggio, Luca and Maillard, Antoine and
-             Zdeborov{\\'a}, Lenka},
-  journal = {Physical Review X},
-  note    = {arXiv:2410.18858},
-  year    = {2025}
-}""",
-)
-
-MATRIX_SENSING = Reference(
-    key="xu2025fundamental",
-    bibtex="""@inproceedings{xu2025fundamental,
-  title     = {Fundamental Limits of Matrix Sensing: Exact Asymptotics, Universality, and Applications},
-  author    = {Xu, Yizhou and Maillard, Antoine and Zdeborov{\\'a}, Lenka and Krzakala, Florent},
-  booktitle = {Conference on Learning Theory},
-  note      = {arXiv:2503.14121},
-  year      = {2025}
-}""",
-)
 
 PRESETS = {
     "quick": Preset(
@@ -80,5 +56,5 @@ system = System(
     claims="claims:CLAIMS",
     panels="figures:PANELS",
     presets=PRESETS,
-    references=(BILINEAR, MATRIX_SENSING),
+    references=("erba2025bilinear", "xu2025fundamental"),
 )

@@ -7,32 +7,8 @@ measurements of rank one against Gaussian ones; the ratio from which either is e
 from __future__ import annotations
 
 from solvable.frame.curves import Axis
-from solvable.frame.system import Preset, Reference, System
+from solvable.frame.system import Preset, System
 from solvable.models.sensing.matrix.parameters import MatrixSensingParameters
-
-MATRIX_SENSING = Reference(
-    key="xu2025fundamental",
-    bibtex="""@inproceedings{xu2025fundamental,
-  title     = {Fundamental Limits of Matrix Sensing: Exact Asymptotics, Universality, and Applications},
-  author    = {Xu, Yizhou and Maillard, Antoine and Zdeborov{\\'a}, Lenka and Krzakala, Florent},
-  booktitle = {Conference on Learning Theory},
-  note      = {arXiv:2503.14121},
-  year      = {2025}
-}""",
-)
-
-QUADRATIC_NETWORK = Reference(
-    key="maillard2024bayes",
-    bibtex="""@inproceedings{maillard2024bayes,
-  title     = {Bayes-optimal learning of an extensive-width neural network from quadratically many
-               samples},
-  author    = {Maillard, Antoine and Troiani, Emanuele and Martin, Simon and Krzakala, Florent and
-               Zdeborov{\\'a}, Lenka},
-  booktitle = {Advances in Neural Information Processing Systems},
-  note      = {arXiv:2408.03733},
-  year      = {2024}
-}""",
-)
 
 PRESETS = {
     "quick": Preset(
@@ -103,5 +79,5 @@ system = System(
     claims="claims:CLAIMS",
     panels="figures:PANELS",
     presets=PRESETS,
-    references=(MATRIX_SENSING, QUADRATIC_NETWORK),
+    references=("xu2025fundamental", "maillard2024bayes"),
 )  # fmt: skip
