@@ -12,7 +12,6 @@ from solvable.errors import InvalidData, InvalidParameter
 from solvable.frame.agreement import Agreement, compare, overlap_scatter
 from solvable.frame.curves import Axis
 from solvable.frame.points import Point
-from solvable.frame.power import FACTORS
 from solvable.frame.statistics import pooled_errors
 from solvable.frame.system import Parameters, Preset, System
 
@@ -252,7 +251,9 @@ def test_a_function_that_expects_zero_shows_its_power():
     system = noise_system(claims=[claim], chance=lambda *_: {"overlap": [0.05] * 4})
     (power,) = system.power(points_of(0, 6, scatter=0.01))
     assert power.status == "holds"
-    assert (power.fails_from_above, power.fails_from_below) == pytest.approx((0.05, 0.05))
+    # Tried were 3 % and 5 %, and errors between them until a twentieth is left.
+    for smallest in (power.fails_from_above, power.fails_from_below):
+        assert 0.03 < smallest <= 0.05 * (1 + 1e-9)
     assert power.passes
 
 
@@ -368,7 +369,7 @@ def test_power_tells_from_which_error_on_a_claim_fails():
     assert 0.03 <= power.fails_from_above <= 0.1
     assert 0.03 <= power.fails_from_below <= 0.1
     assert power.noticed
-    assert power.fails_from_above in FACTORS
+    assert power.notices == min(power.fails_from_above, power.fails_from_below)
     (without,) = noise_system(chance=lambda parameters, prediction: {}).power(points)
     assert without.chance == "no chance learner"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from solvable.errors import InvalidParameter
 from solvable.frame.estimates import Contrast, Estimate, Lead, Slope
 from solvable.frame.points import Point
-from solvable.frame.power import power_row
+from solvable.frame.power import judged, power_row
 from solvable.frame.statistics import jackknife_errors
 
 RATIOS = (0.3, 0.5, 0.7, 1.3, 1.6, 2.0)
@@ -225,6 +226,26 @@ def test_power_is_measured_by_scaled_predictions():
     assert row.status == "holds"
     assert row.noticed
     assert row.chance == "fails"
+
+
+def test_a_verdict_states_the_error_that_it_would_have_noticed():
+    points = points_of(0, 6, scatter=0.005)
+    row = power_row(CONTRAST, points, None, lambda *_: {"overlap": 0.0})
+    verdict = judged(CONTRAST, points, None, lambda *_: {"overlap": 0.0})
+    assert verdict.notices == pytest.approx(row.notices)
+    # Smaller errors hold, larger ones fail: |m - (1 + x) e| = tolerance at the edge, to a twentieth.
+    gap = verdict.tolerance - abs(verdict.measured - verdict.expected)
+    assert verdict.notices * verdict.expected == pytest.approx(gap, rel=0.06)
+    assert not verdict.weak
+    assert verdict.outcome == "holds"
+
+
+def test_a_claim_that_notices_large_errors_alone_holds_weakly():
+    loose = replace(CONTRAST, within=0.2, power=0.9)
+    verdict = judged(loose, points_of(0, 6, scatter=0.005), None, lambda *_: {})
+    assert verdict.notices > 0.3
+    assert verdict.outcome == "holds weakly"
+    assert verdict.status == "holds"
 
 
 @pytest.mark.parametrize("within", [0.0, -1.0])

@@ -49,7 +49,7 @@ def plain_verdicts(verdicts: Sequence[Verdict]) -> list[dict[str, Any]]:
     return [
         {
             name: None if isinstance(value, float) and not math.isfinite(value) else value
-            for name, value in asdict(verdict).items()
+            for name, value in (asdict(verdict) | {"weak": verdict.weak}).items()
         }
         for verdict in verdicts
     ]
@@ -95,6 +95,7 @@ def verdict_lines(verdicts: Sequence[Verdict]) -> list[Text]:
     counts = verdict_summary(verdicts)
     parts = [f"{counts['holds']} of {len(verdicts)} claims hold"]
     words = {
+        "holds weakly": "hold weakly" if counts["holds weakly"] > 1 else "holds weakly",
         "fails": "failed",
         "not testable": "not testable on these records",
         "error": "raised an error",

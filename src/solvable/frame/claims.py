@@ -10,6 +10,12 @@ from solvable.frame.points import Point
 
 Status = Literal["holds", "fails", "not testable", "error"]
 
+WEAK = 0.3
+"""A claim that would notice only a larger relative error of the prediction holds weakly."""
+
+OUTCOMES = ("holds", "holds weakly", "fails", "not testable", "error")
+"""Words for the outcome of a claim, as tables and counts show it."""
+
 
 @dataclass(frozen=True)
 class Verdict:
@@ -34,6 +40,9 @@ class Verdict:
         Number of replicates behind the measured value.
     kind : {"equal", "at least", "at most"}
         How measured and expected are compared, as in :class:`Finding`.
+    notices : float or None
+        Smallest relative error of the prediction with which the claim would have failed on these
+        records; known of a claim that holds.
     """
 
     claim: str
@@ -47,6 +56,17 @@ class Verdict:
     source: str = ""
     replicates: int = 0
     kind: Literal["equal", "at least", "at most"] = "equal"
+    notices: float | None = None
+
+    @property
+    def weak(self) -> bool:
+        """Whether the claim holds, and only an error above 30 % would have been noticed."""
+        return self.status == "holds" and self.notices is not None and self.notices > WEAK
+
+    @property
+    def outcome(self) -> str:
+        """The status, or "holds weakly"."""
+        return "holds weakly" if self.weak else self.status
 
 
 @dataclass(frozen=True)

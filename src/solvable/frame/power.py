@@ -1,8 +1,8 @@
-"""How wrong a prediction must be before each claim fails, told from the records at hand."""
+"""How wrong a prediction must be before each claim fails on the records at hand."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -45,8 +45,8 @@ class PowerRow:
     stated : float
         Relative error of the prediction that the claim is meant to notice.
     fails_from_above, fails_from_below : float or None
-        Smallest x tried from which on the claim fails with predictions times 1 + x, or 1 - x; None if
-        it never does.
+        Smallest x, to a twentieth, from which on the claim fails with predictions times 1 + x, or 1 - x;
+        None if it does not up to 0.9.
     chance : str
         Its verdict with a learner replaced by chance: "fails", "holds", "not testable", "error" or
         "no chance learner".
@@ -63,10 +63,15 @@ class PowerRow:
     error: str = ""
 
     @property
+    def notices(self) -> float | None:
+        """Smallest relative error of the prediction, in either direction, that makes the claim fail."""
+        reached = [x for x in (self.fails_from_above, self.fails_from_below) if x is not None]
+        return min(reached, default=None)
+
+    @property
     def noticed(self) -> bool:
         """Whether a prediction wrong by the stated power, in some direction, makes the claim fail."""
-        reached = [x for x in (self.fails_from_above, self.fails_from_below) if x is not None]
-        return bool(reached) and min(reached) <= self.stated
+        return self.notices is not None and self.notices <= self.stated
 
     @property
     def passes(self) -> bool:
@@ -112,8 +117,10 @@ def judged(
 
 def told(verdict: Verdict, row: PowerRow) -> Verdict:
     """A verdict that holds only if a wrong prediction, or chance, would not have held as well."""
-    if verdict.status != "holds" or row.passes:
+    if verdict.status != "holds":
         return verdict
+    if row.passes:
+        return replace(verdict, notices=row.notices)
     if row.error:
         return _unmeasured(verdict, "error", f"{row.error} (in its power)")
     other = (
@@ -141,19 +148,21 @@ def _agreement_power(
     comparison = compare(row, points)
     if isinstance(comparison, NotTestable):
         return PowerRow(row.name, "not testable", row.power, None, None, "not testable")
-    statuses = {}
-    for x in (sign * size for sign in (1, -1) for size in FACTORS):
-        statuses[x] = _status(comparison.scaled(1 + x).finding(axis))
+
+    def fails(x: float) -> bool:
+        status = _status(comparison.scaled(1 + x).finding(axis))
         # A metric that is a function may hold the prediction in it, and expect 0.
-        if callable(row.metric) and statuses[x] != "fails":
-            statuses[x] = _status(judge(row, [_scaled(p, 1 + x) for p in points], axis))
+        if callable(row.metric) and status != "fails":
+            status = _status(judge(row, [_scaled(p, 1 + x) for p in points], axis))
+        return status == "fails"
+
     guessed = _chance_comparison(row, comparison, chance)
     return PowerRow(
         row.name,
         _status(comparison.finding(axis)),
         row.power,
-        _first(statuses, 1),
-        _first(statuses, -1),
+        _first(fails, 1),
+        _first(fails, -1),
         NO_CHANCE if guessed is None else _status(guessed.finding(axis)),
     )
 
@@ -187,16 +196,19 @@ def _by_chance(point: Point, chance: Chance) -> Metrics:
 
 def _claim_power(claim: Claim | PointsClaim, points: Sequence[Point], chance: Chance) -> PowerRow:
     finding = claim.check(points)
-    statuses = {}
-    for x in (sign * size for sign in (1, -1) for size in FACTORS):
-        statuses[x] = _status(claim.check([_scaled(point, 1 + x) for point in points]))
+
+    def fails(x: float) -> bool:
         # A check may select by predictions, or expect what is no prediction: scale that alone too.
-        if isinstance(finding, Finding) and statuses[x] != "fails":
-            statuses[x] = _status(replace(finding, expected=finding.expected * (1 + x)))
+        if isinstance(finding, Finding):
+            scaled = replace(finding, expected=finding.expected * (1 + x))
+            if _status(scaled) == "fails":
+                return True
+        return _status(claim.check([_scaled(point, 1 + x) for point in points])) == "fails"
+
     guessed = NO_CHANCE
     if any(_by_chance(point, chance) for point in points):
         guessed = _status(claim.check([_guessed(point, chance) for point in points]))
-    above, below = _first(statuses, 1), _first(statuses, -1)
+    above, below = _first(fails, 1), _first(fails, -1)
     return PowerRow(claim.name, _status(finding), claim.power, above, below, guessed)
 
 
@@ -219,11 +231,20 @@ def _status(finding: Finding | NotTestable) -> str:
     return "holds" if finding.holds else "fails"
 
 
-def _first(statuses: Mapping[float, str], sign: int) -> float | None:
-    """Smallest error from which on every larger one fails too."""
-    found = None
-    for x in reversed(FACTORS):
-        if statuses[sign * x] != "fails":
+def _first(fails: Callable[[float], bool], sign: int) -> float | None:
+    """Smallest error from which on every larger one fails too, to a twentieth."""
+    smallest, passes = None, None
+    for size in reversed(FACTORS):
+        if not fails(sign * size):
+            passes = size
             break
-        found = x
-    return found
+        smallest = size
+    if smallest is None or passes is None:
+        return smallest
+    while smallest > 1.05 * passes:  # bisection of the logarithm
+        middle = float((smallest * passes) ** 0.5)
+        if fails(sign * middle):
+            smallest = middle
+        else:
+            passes = middle
+    return smallest

@@ -25,7 +25,13 @@ _CSS = {
 }
 """The styles of a terminal on a page that is light."""
 
-_VERDICTS = {"holds": "green", "fails": "bold red", "not testable": "yellow", "error": "bold red"}
+_VERDICTS = {
+    "holds": "green",
+    "holds weakly": "yellow",
+    "fails": "bold red",
+    "not testable": "yellow",
+    "error": "bold red",
+}
 
 
 class Cell(NamedTuple):

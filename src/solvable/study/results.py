@@ -237,7 +237,7 @@ def line(found: StudyResult) -> str:
     """The system, how much of the study is there, and how its claims fare."""
     done = f"{found.planned - found.missing} of {found.planned} tasks"
     counts = verdict_summary(found.verdicts)
-    words = ("hold", "fail", "not testable", "raised an error")
+    words = ("hold", "hold weakly", "fail", "not testable", "raised an error")
     told = [f"{count} {word}" for word, count in zip(words, counts.values(), strict=True) if count]
     stopped = ["interrupted"] if found.interrupted else []
     return (

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any, NamedTuple, get_args
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from solvable.frame.claims import Status, Verdict
+from solvable.frame.claims import OUTCOMES, Verdict
 from solvable.frame.points import Point
 from solvable.frame.power import PowerRow
 from solvable.plots.numbers import MISSING, format_number, format_with_error
@@ -26,11 +26,13 @@ class VerdictRow(NamedTuple):
     claim, statement : str
         Name of the claim, and the claim in one sentence.
     status : str
-        ``holds``, ``fails``, ``not testable`` or ``error``.
+        ``holds``, ``holds weakly``, ``fails``, ``not testable`` or ``error``.
     measured : str
         Measured value ± standard error.
     expected, tolerance : str
         What it was compared with, and how closely it had to agree.
+    notices : str
+        Smallest error of the prediction that a claim that holds would have noticed.
     replicates : str
         Number of replicates.
     reason, source : str
@@ -43,6 +45,7 @@ class VerdictRow(NamedTuple):
     measured: str
     expected: str
     tolerance: str
+    notices: str
     replicates: str
     reason: str
     source: str
@@ -94,10 +97,11 @@ def _verdict_row(verdict: Verdict) -> VerdictRow:
     return VerdictRow(
         verdict.claim,
         verdict.statement,
-        verdict.status,
+        verdict.outcome,
         format_with_error(verdict.measured, verdict.standard_error),
         expected,
         tolerance,
+        MISSING if verdict.notices is None else f"{100 * verdict.notices:.2g} %",
         str(verdict.replicates) if verdict.replicates else MISSING,
         verdict.reason,
         verdict.source,
@@ -106,10 +110,12 @@ def _verdict_row(verdict: Verdict) -> VerdictRow:
 
 def verdict_table(verdicts: Sequence[Verdict], *, with_replicates: bool = True) -> Table:
     """Outcome of each claim with its numbers."""
-    names = ["measured", "predicted", "tolerance", "replicates"][: 3 + with_replicates]
+    names = ["measured", "predicted", "tolerance", "would notice", "replicates"][
+        : 4 + with_replicates
+    ]
     table = Table("verdict", "claim", *(Column(name, right=True) for name in names))
     for row in verdict_rows(verdicts):
-        numbers = (row.measured, row.expected, row.tolerance, row.replicates)
+        numbers = (row.measured, row.expected, row.tolerance, row.notices, row.replicates)
         table.add(verdict_cell(row.status), row.claim, *numbers[: len(names)])
     return table
 
@@ -121,15 +127,15 @@ def power_table(rows: Sequence[PowerRow]) -> Table:
     for row in rows:
         ends = (row.fails_from_above, row.fails_from_below)
         never = MISSING if row.status in ("not testable", "error") else "never"
-        shown = [never if x is None else format_number(x) for x in ends]
+        shown = [never if x is None else format_number(x, 2) for x in ends]
         status = row.status if row.passes or row.error else "not testable"
         table.add(verdict_cell(status), row.claim, *shown, row.chance)
     return table
 
 
 def verdict_summary(verdicts: Sequence[Verdict]) -> dict[str, int]:
-    """Count the verdicts of each status."""
-    return {status: sum(row.status == status for row in verdicts) for status in get_args(Status)}
+    """Count the verdicts of each outcome."""
+    return {word: sum(verdict.outcome == word for verdict in verdicts) for word in OUTCOMES}
 
 
 def varying_parameters(points: Sequence[Point]) -> list[str]:
