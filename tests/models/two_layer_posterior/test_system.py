@@ -16,7 +16,6 @@ from solvable.models.two_layer_posterior.claims import (
     CLAIMS,
     UNSETTLED,
     in_equilibrium,
-    sample_factor,
 )
 from solvable.models.two_layer_posterior.langevin import Posterior
 from solvable.models.two_layer_posterior.measure import (
@@ -295,12 +294,14 @@ def test_samples_to_learn_are_the_shift_of_the_curve(factor):
     def curve(p):
         return 0.2 * np.log(p / 6)
 
+    def learning(points):
+        return next(v for v in system.verdicts(points) if v.claim == "samples-to-learn")
+
     points = [made(p, curve(p / factor), curve(p)) for p in (8.0, 11.0, 16.0, 23.0)]
-    found = sample_factor(points)
-    assert found.measured == pytest.approx(factor, rel=1e-3)
+    assert learning(points).measured == pytest.approx(factor, rel=1e-3)
     nothing = [made(p, 0.01, curve(p)) for p in (8.0, 11.0, 16.0)]
-    assert not sample_factor(nothing).holds
-    assert "widen scaled_samples" in sample_factor(points[:2]).reason
+    assert learning(nothing).status == "fails"
+    assert "widen scaled_samples" in learning(points[:2]).reason
 
 
 def test_claims_are_named_once_and_say_why():

@@ -51,7 +51,7 @@ class Layer:
 
     @cached_property
     def neurons(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """u, r and log prior of each cell."""
+        """u, r and log prior of each cell; of an odd activation neurons u and -u are copies."""
         d = self.dimension
         u = np.arange(0.0, self.reach, self.step)
         along = -d / 2 * u**2
@@ -61,17 +61,8 @@ class Layer:
         weight = along[:, None] + (d - 1) / 2 * log_r - d / 2 * np.exp(log_r)
         u, r = (part.ravel() for part in np.meshgrid(u, np.exp(log_r), indexing="ij"))
         weight = weight.ravel()
-        if not self.odd:
-            u, r, weight = np.append(u, -u), np.append(r, r), np.append(weight, weight)
         weight -= weight.max()
         return u, r, weight - log(np.exp(weight).sum())
-
-    @cached_property
-    def odd(self) -> bool:
-        """Whether neurons u and -u are copies of each other."""
-        points = np.array([0.3, 1.1, 2.7])
-        link = profile(self.activation).link
-        return bool(np.allclose(link(points), -link(-points), rtol=1e-9, atol=1e-12))
 
     @cached_property
     def parts(self) -> tuple[list[Sector], np.ndarray]:

@@ -14,7 +14,6 @@ from solvable.models.two_layer_posterior.overlap import (
     LARGEST_NORM,
     NeuronOverlap,
     Target,
-    kernel_diagonal,
     neuron_overlap,
     profile,
 )
@@ -152,10 +151,6 @@ class TiltedNeuron:
 class LargeDeviation:
     """Energy of an alignment, and the neurons that carry it."""
 
-    dimension: int
-    width: int
-    alignment: float
-    activation: str
     energy: float  # a lower bound on minus the logarithm of the prior probability
     t: float  # field that makes the alignment typical
     # Mass of the tilted law beyond the valley between its bulk and its outer peak, times the width; of a
@@ -167,7 +162,6 @@ class LargeDeviation:
     # The alignment sits on one large neuron, as for ReLU: t is at the edge where the moment generating
     # function diverges, and u and r are those of the cheapest single neuron.
     condensed: bool
-    kernel: float  # K(x, x) of the hidden layer, times the variance of the readout
 
 
 def large_deviation(
@@ -200,10 +194,6 @@ def large_deviation(
         condensed, neurons = True, 1.0
         u, r = single_neuron(neuron.overlap, dimension, scale / width, alignment)
     return LargeDeviation(
-        dimension=dimension,
-        width=width,
-        alignment=alignment,
-        activation=activation,
         energy=t * alignment - width * log_z,
         t=t,
         neurons=neurons,
@@ -211,7 +201,6 @@ def large_deviation(
         r=r,
         residual=residual,
         condensed=condensed,
-        kernel=kernel_diagonal(activation) * scale,
     )
 
 

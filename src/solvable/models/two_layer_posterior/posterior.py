@@ -117,13 +117,10 @@ def _ensemble(layer: Layer, data: DataSet, background: Background) -> np.ndarray
     """Sums of a data set: alignment, outliers, their |u| and r, those of the bulk, modes, law of |u|."""
     problem = field_problem(layer, data, background)
     u, r, _ = layer.neurons
-    # Specialised neurons of u and of -u are of two kinds unless they are copies of each other: their
-    # numbers fluctuate apart, one direction of large fluctuations is not enough, and the saddle alone is
-    # nearer to the truth. So it is where an exact identity shows that one loop across is not enough.
-    error = np.inf
-    if layer.odd:
-        law, readout, error = problem.law(layer.width)
+    law, readout, error = problem.law(layer.width)
     if not error < 0.1:
+        # The saddle alone is nearer to the truth where an exact identity shows that one loop across the
+        # direction of large fluctuations is not enough.
         t, law = problem.saddle(layer.width)
         readout = law * problem.variance * (problem.features @ t)
     # the cell at the threshold counts in part
@@ -170,11 +167,6 @@ def _caveat(layer: Layer, background: Background, failed: float) -> str | None:
         return (
             "the error of the network is large against kappa, so that neurons fit single samples: take "
             "a larger kappa or width."
-        )
-    if not layer.odd:
-        return (
-            f"the activation {layer.activation!r} is not odd: fluctuations of the number of specialised "
-            "neurons are left out, which matters while there are few."
         )
     if failed > 0.5:
         return (

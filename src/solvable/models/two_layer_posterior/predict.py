@@ -38,6 +38,12 @@ LEARNT = (
 
 def _learnt(parameters: CurseParameters) -> Metrics:
     """Alignment, specialised neurons and error of the posterior, means over data sets."""
+    if parameters.activation == "relu":
+        reason = (
+            "the activation 'relu' is not odd: specialised neurons of u and -u fluctuate apart, which is "
+            "left out and matters while there are few. Set activation=erf or tanh."
+        )
+        return {**dict.fromkeys(LEARNT), NO_PREDICTION: reason}
     try:
         found = posterior(
             dimension=parameters.dimension,

@@ -183,7 +183,7 @@ def test_the_teacher_is_the_target_that_was_measured():
     target = draw_target(parameters, random_stream("one", 0))
     np.testing.assert_array_equal(arrays["factor"], target.factor)
     assert target.n_units == parameters.target_units
-    assert target.width == parameters.target_rank
+    assert target.factor.shape[1] == parameters.target_rank
 
 
 @pytest.mark.parametrize("name", sorted(SETTINGS))

@@ -33,7 +33,7 @@ def test_matrix_factor_and_strengths_agree(target):
     gram = target.factor.T @ target.factor
     np.testing.assert_allclose(gram, np.diag(np.diag(gram)), atol=1e-12)
     assert (np.diff(target.strengths) <= 1e-12).all()
-    assert np.count_nonzero(target.strengths > 1e-12) == target.width
+    assert np.count_nonzero(target.strengths > 1e-12) == target.factor.shape[1]
 
 
 def test_a_target_is_a_network_of_its_units():
@@ -82,7 +82,7 @@ def test_the_law_has_the_ratio_of_whole_units():
     law = measure_of(QuadraticParameters(dimension=37, width_ratio=0.2))
     assert law.width_ratio == pytest.approx(7 / 37)
     assert QuadraticTarget(10, width_ratio=0.01).n_units == 1
-    assert QuadraticTarget(10, width_ratio=3.0).width == 10
+    assert QuadraticTarget(10, width_ratio=3.0).factor.shape == (10, 10)
 
 
 def test_errors_of_an_estimate(target):
@@ -92,9 +92,9 @@ def test_errors_of_an_estimate(target):
     assert error == pytest.approx(np.sum((noise + noise.T) ** 2) / target.dimension)
     features = target.feature_errors(estimate)
     assert features.mean() == pytest.approx(error, rel=1e-12)
-    _, vectors = np.linalg.eigh(target.matrix)
+    rank, vectors = target.factor.shape[1], np.linalg.eigh(target.matrix)[1]
     along = np.sum(((noise + noise.T) @ vectors[:, ::-1]) ** 2, axis=0)
-    np.testing.assert_allclose(features[: target.width], along[: target.width], rtol=1e-8)
+    np.testing.assert_allclose(features[:rank], along[:rank], rtol=1e-8)
 
 
 def test_excess_risk_in_the_labels_is_twice_the_error(target):
@@ -127,7 +127,7 @@ def test_samples_depend_on_their_stream_alone(target):
 def test_spectra_are_positive_and_of_the_right_rank(d, ratio, seed):
     target = QuadraticTarget(d, width_ratio=ratio, seed=seed)
     assert (target.strengths >= 0).all()
-    assert np.count_nonzero(target.strengths > 1e-9 * target.strengths[0]) == target.width
+    assert np.count_nonzero(target.strengths > 1e-9 * target.strengths[0]) == min(d, target.n_units)
 
 
 @pytest.mark.parametrize(

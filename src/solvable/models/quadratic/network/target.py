@@ -51,13 +51,6 @@ class QuadraticTarget:
             )
 
     @property
-    def width(self) -> int:
-        r"""Rank: :math:`p^\star` of Marchenko-Pastur, at most d, or d of a power law."""
-        if self.spectrum == "power-law":
-            return self.dimension
-        return min(self.dimension, self.n_units)
-
-    @property
     def n_units(self) -> int:
         r"""Hidden units :math:`p^\star` of the target network."""
         if self.spectrum == "power-law":
