@@ -11,9 +11,10 @@ import pytest
 from solvable.errors import InvalidData, InvalidParameter
 from solvable.frame.agreement import Agreement, compare, overlap_scatter
 from solvable.frame.curves import Axis
+from solvable.frame.parameters import Parameters
 from solvable.frame.points import Point
 from solvable.frame.statistics import pooled_errors
-from solvable.frame.system import Parameters, Preset, System
+from solvable.frame.system import Preset, System
 
 SIZES = (10, 20, 40, 80, 160, 320)
 

@@ -8,8 +8,9 @@ import pytest
 from solvable.errors import InvalidParameter
 from solvable.frame.curves import Axis
 from solvable.frame.panels import Panel, Trace, spread_entries
+from solvable.frame.parameters import Parameters
 from solvable.frame.points import Point
-from solvable.frame.system import Parameters, System
+from solvable.frame.system import System
 from solvable.plots.figure import Figure
 
 

@@ -12,8 +12,9 @@ from solvable.frame.agreement import Agreement
 from solvable.frame.claims import Claim, Finding
 from solvable.frame.curves import Axis
 from solvable.frame.panels import Panel, Trace
+from solvable.frame.parameters import Parameters
 from solvable.frame.points import Point
-from solvable.frame.system import Parameters, System
+from solvable.frame.system import System
 from solvable.paths import error_line
 from solvable.plots.figure import Figure, Series
 from solvable.study import load

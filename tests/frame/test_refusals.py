@@ -14,8 +14,9 @@ from solvable.frame.agreement import Agreement
 from solvable.frame.claims import Claim, Finding
 from solvable.frame.curves import Axis
 from solvable.frame.panels import Panel, Trace
+from solvable.frame.parameters import Parameters
 from solvable.frame.points import NO_PREDICTION, Point, predicted_or_refused
-from solvable.frame.system import Parameters, Preset, System
+from solvable.frame.system import Preset, System
 from solvable.study import load
 from solvable.verbs import run, theory_of
 

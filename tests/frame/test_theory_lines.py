@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from solvable.frame.curves import Axis
 from solvable.frame.panels import Panel, Trace
+from solvable.frame.parameters import Parameters
 from solvable.frame.points import Point
-from solvable.frame.system import Parameters, System
+from solvable.frame.system import System
 from solvable.frame.theory_lines import interpolated, refining_order
 
 NAN = float("nan")

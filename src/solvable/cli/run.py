@@ -73,6 +73,7 @@ def run(
 
     loaded = registry.load(system)
     study = study_of(loaded, preset, read_settings(loaded, set_), seeds, seed, dashes="--")
+    study.check_limits()
     directory = output or Path("solvable-runs") / f"{loaded.name}-{study.fingerprint[:8]}"
     check_directory(directory)
     result = _measure(study, directory, workers, scheduler, quiet)

@@ -11,6 +11,7 @@ import numpy as np
 from pydantic import ValidationError
 
 from solvable.errors import InvalidParameter
+from solvable.frame.parameters import filled
 from solvable.frame.points import (
     NO_PREDICTION,
     RAISED,
@@ -37,8 +38,9 @@ class Axis:
         Parameters in which the points of one curve may differ besides.
     value : callable, optional
         ``value(setting)``: coordinate of a point; default the parameter itself.
-    told : callable, optional
-        ``told(setting)``: words for a place, such as "n/D = 32"; default name and value.
+    told : str or callable, optional
+        Words for a place with names of parameters in braces, such as "n/d = {sample_ratio:.4g}", or
+        ``told(setting)``; default name and value.
     words : mapping of str to str
         Format of a parameter in the name of a curve, such as ``{"noise": "noise {:g}"}``; default
         its name and value. An empty format leaves a parameter untold.
@@ -54,7 +56,7 @@ class Axis:
     label: str
     ignore: tuple[str, ...] = ()
     value: Callable[[Any], float] | None = None
-    told: Callable[[Any], str] | None = None
+    told: str | Callable[[Any], str] | None = None
     words: Mapping[str, str] = field(default_factory=dict)
     scale: Literal["log", "linear"] = "log"
     margin: float = 1.4
@@ -87,6 +89,8 @@ def place(point: Point, axis: Axis | None) -> str:
     """Words for a place in the study."""
     if axis is None or point.setting is None:
         return ", ".join(f"{name} = {value}" for name, value in point.parameters.items())
+    if isinstance(axis.told, str):
+        return filled(axis.told, point.setting)
     if axis.told is not None:
         return axis.told(point.setting)
     return f"{axis.parameter} = {axis.coordinate(point):.4g}"

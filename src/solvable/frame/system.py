@@ -11,7 +11,6 @@ from importlib import import_module
 from typing import Any, ClassVar
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict
 
 from solvable.errors import InvalidParameter, unknown_choice
 from solvable.frame.agreement import Agreement
@@ -20,23 +19,12 @@ from solvable.frame.curves import Axis, Curve, curves_of, predict_each
 from solvable.frame.drawn import Drawn, Fault, draw_panels, failed_figure
 from solvable.frame.estimates import PointsClaim
 from solvable.frame.panels import Panel, PanelFunction
+from solvable.frame.parameters import Parameters, check_limits
 from solvable.frame.points import Metrics, Point
 from solvable.frame.power import PowerRow, judged, power_row
 from solvable.frame.references import Reference, resolved
 from solvable.paths import error_line
 from solvable.plots.figure import Figure
-
-
-class Parameters(BaseModel):
-    """Base of the parameters of a system: frozen, unknown names rejected.
-
-    Each field carries its range, its unit and one line of meaning; the help of the command line is
-    made from them.
-    """
-
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True
-    )
 
 
 @dataclass(frozen=True)
@@ -227,6 +215,7 @@ class System:
 
     def measure(self, parameters: Any, rng: np.random.Generator) -> Metrics:
         """Run one replicate; the result depends on the parameters and the generator alone."""
+        check_limits(parameters)
         metrics: Metrics = self._part("measure")(parameters, rng)
         return metrics
 
@@ -241,6 +230,7 @@ class System:
         The generator starts in the state in which :meth:`measure` receives it, so a system whose
         ``measure`` draws its target first returns here exactly the target that was measured.
         """
+        check_limits(parameters)
         function = self._part("teacher")
         return {} if function is None else function(parameters, rng)
 

@@ -14,8 +14,9 @@ from pydantic import Field
 from solvable.frame.agreement import Agreement, Cell
 from solvable.frame.curves import Axis
 from solvable.frame.panels import Panel, Trace
+from solvable.frame.parameters import Parameters
 from solvable.frame.points import Metrics
-from solvable.frame.system import Parameters, Preset, System
+from solvable.frame.system import Preset, System
 from solvable.moment_spectrum.kernel_degrees import best_kernel_error, degree_dimension
 from solvable.moment_spectrum.kernel_ridge import ridge_on_degrees
 from solvable.operators import HermiteFeatures

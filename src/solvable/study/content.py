@@ -11,9 +11,10 @@ from typing import Any, Literal, get_args, get_origin
 
 from solvable.frame.claims import Verdict
 from solvable.frame.drawn import Drawn, Fault
+from solvable.frame.parameters import Parameters
 from solvable.frame.points import Point
 from solvable.frame.references import Reference
-from solvable.frame.system import Parameters, System
+from solvable.frame.system import System
 from solvable.plots.figure import Figure
 from solvable.study.results import Failure
 from solvable.study.tables import format_value

@@ -15,6 +15,7 @@ import numpy as np
 from solvable.arrays import random_stream
 from solvable.errors import InvalidParameter, unknown_choice
 from solvable.frame import registry
+from solvable.frame.parameters import check_limits
 from solvable.frame.system import System
 from solvable.study.parameters import canonical_json, validate_parameters, without_negative_zero
 from solvable.study.toml import format_study, parse_study
@@ -135,6 +136,11 @@ class Study:
     def points(self) -> tuple[Mapping[str, Any], ...]:
         """Distinct settings of all parameters in canonical order: by field, then by value."""
         return self._points
+
+    def check_limits(self) -> None:
+        """Refuse a study with a point that is too large to be measured."""
+        for point in self._points:
+            check_limits(self.system.parameters(**point))
 
     @cached_property
     def tasks(self) -> list[Task]:

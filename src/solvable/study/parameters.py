@@ -10,7 +10,8 @@ from typing import Any
 from pydantic import ValidationError
 
 from solvable.errors import InvalidParameter, SolvableError, quoted, shortened, unknown_choice
-from solvable.frame.system import Parameters, System
+from solvable.frame.parameters import Parameters
+from solvable.frame.system import System
 
 
 def canonical_json(value: Any) -> str:

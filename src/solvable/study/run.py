@@ -66,11 +66,14 @@ def run_study(
     StudyConflict, StudyBusy, StudyTooNew, StorageFailed
         If the directory cannot be used as asked.
     InvalidParameter
-        If ``workers`` is not a whole number of at least 1, or no scheduler answers.
+        If a point is too large to be measured, ``workers`` is not a whole number of at least 1,
+        or no scheduler answers.
     """
     directory = check_path(directory, "directory")
     lanes = count_workers(workers)
-    _ = study.system.claims, study.system.panels  # refused now, not after hours of measuring
+    # Refused now, not after hours of measuring.
+    _ = study.system.claims, study.system.panels
+    study.check_limits()
     interrupted = False
     with Store(directory, study) as store:
         _write_description(study, directory)

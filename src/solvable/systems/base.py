@@ -4,9 +4,10 @@ from solvable.frame.agreement import Agreement, Cell, overlap_scatter
 from solvable.frame.claims import Claim, Finding, NotTestable, Status, Verdict
 from solvable.frame.curves import Axis, Curve
 from solvable.frame.panels import Panel, Trace
+from solvable.frame.parameters import Limit, Parameters, Size, memory
 from solvable.frame.points import Metrics, Point
 from solvable.frame.references import Reference
-from solvable.frame.system import Parameters, Preset, System
+from solvable.frame.system import Preset, System
 from solvable.plots.figure import Figure, Marker, Series
 
 __all__ = [
@@ -17,6 +18,7 @@ __all__ = [
     "Curve",
     "Figure",
     "Finding",
+    "Limit",
     "Marker",
     "Metrics",
     "NotTestable",
@@ -26,9 +28,11 @@ __all__ = [
     "Preset",
     "Reference",
     "Series",
+    "Size",
     "Status",
     "System",
     "Trace",
     "Verdict",
+    "memory",
     "overlap_scatter",
 ]

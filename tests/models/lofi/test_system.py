@@ -8,6 +8,8 @@ import pytest
 from pydantic import ValidationError
 
 from solvable.arrays import random_stream
+from solvable.errors import InvalidParameter
+from solvable.frame.parameters import check_limits
 from solvable.frame.points import NO_PREDICTION, predicted_or_refused
 from solvable.models.lofi.claims import CLAIMS
 from solvable.models.lofi.measure import METRICS
@@ -75,7 +77,6 @@ def points():
         ({"noise": 0.7}, "up to 0.5"),
         ({"lift": "relu", "target": "hidden"}, "single-index"),
         ({"lift": "relu", "channel": "tail-sign"}, "label_map=identity"),
-        ({"lift": "relu", "ratio": 100.0}, "5000"),
         ({"lift": "cos"}, "Input should be"),
         ({"features": "centred"}, "without a lift"),
         ({"lift": "relu", "features": "whitened"}, "Input should be"),
@@ -361,3 +362,8 @@ def test_strong_directions_that_take_most_samples_with_them_are_refused():
     assert found["best_squared_overlap"] > 0
     assert (found["deflated_squared_overlap"], found["deflated_rank"]) == (None, None)
     assert "half" in found[NO_PREDICTION]
+
+
+def test_a_lift_of_too_many_samples_is_not_measured():
+    with pytest.raises(InvalidParameter, match="up to 5000"):
+        check_limits(NeuralLoFiParameters(lift="relu", ratio=100.0))

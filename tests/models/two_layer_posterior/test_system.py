@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from solvable.arrays import random_stream
 from solvable.errors import InvalidParameter
+from solvable.frame.parameters import check_limits
 from solvable.frame.points import Point
 from solvable.hermite import hermite_polynomials
 from solvable.models.two_layer_posterior.claims import (
@@ -19,10 +20,8 @@ from solvable.models.two_layer_posterior.claims import (
 )
 from solvable.models.two_layer_posterior.langevin import Posterior
 from solvable.models.two_layer_posterior.measure import (
-    MOST_WORK,
     Observer,
     draw_target,
-    measure,
     planted,
 )
 from solvable.models.two_layer_posterior.neuron_counts import LAW_EDGES
@@ -72,14 +71,14 @@ def test_every_parameter_says_what_it_means():
 )
 def test_replicates_that_would_take_long_are_not_measured(values):
     with pytest.raises(InvalidParameter, match=r"allowed for a measurement.*Lower steps"):
-        measure(CurseParameters(**values), np.random.default_rng(0))
+        system.measure(CurseParameters(**values), np.random.default_rng(0))
 
 
 @pytest.mark.parametrize("name", sorted(PRESETS))
 def test_presets_are_valid_at_every_point(name):
     grid = PRESETS[name].grid
     for values in product(*grid.values()):
-        assert CurseParameters(**dict(zip(grid, values, strict=True))).work <= MOST_WORK
+        check_limits(CurseParameters(**dict(zip(grid, values, strict=True))))
 
 
 @pytest.mark.parametrize(

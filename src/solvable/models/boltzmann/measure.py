@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from solvable.errors import InvalidParameter
 from solvable.frame.points import Metrics, listed
 from solvable.models.boltzmann.maximum import (
     Maximum,
@@ -45,12 +44,6 @@ def draw_samples(
 
 def measure(parameters: BoltzmannParameters, rng: np.random.Generator) -> Metrics:
     """Metrics of one replicate; no overlap and norm where the fit is not at a stable maximum."""
-    n, d = parameters.samples, parameters.dimension
-    if n * d > 2.5e8:
-        raise InvalidParameter(
-            f"{n} samples of {d} numbers take {8e-9 * n * d:.1f} GB; allowed for a measurement: up "
-            "to 2 GB. Lower sample_ratio or dimension; `solvable theory` goes further."
-        )
     directions = draw_directions(parameters, rng)
     X = draw_samples(parameters, directions, rng)
     k = parameters.hidden_units

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from solvable.frame.system import Parameters
+from solvable.frame.parameters import Parameters, Size, memory
 
 Algorithm = Literal["amp", "gradient"]
 
@@ -22,7 +22,7 @@ Strength = Annotated[float, Field(ge=1e-50, le=1000)]
 class BoltzmannParameters(Parameters):
     """Parameters of spiked data and of the machine that is fitted to them."""
 
-    dimension: int = Field(1000, ge=100, le=20_000)
+    dimension: int = Field(1000, ge=100, le=10**6)
     """Number d of visible units."""
     sample_ratio: float = Field(2.0, gt=0, le=100)
     """Samples per visible unit, n/d."""
@@ -41,6 +41,14 @@ class BoltzmannParameters(Parameters):
     """Steps of gradient ascent, from weights of norm 1 and overlap 0.2 with the largest spike; 0: until
     the gradient vanishes."""
 
+    samples = Size("sample_ratio", "dimension", least=10)
+    limits = (
+        memory(
+            lambda p: p.samples * p.dimension, 2,
+            "{samples} samples of {dimension} numbers", "sample_ratio or dimension",
+        ),
+    )  # fmt: skip
+
     @field_validator("spike", mode="before")
     @classmethod
     def _numbers(cls, value: Any) -> Any:
@@ -58,11 +66,6 @@ class BoltzmannParameters(Parameters):
 
     @model_validator(mode="after")
     def _check(self) -> BoltzmannParameters:
-        if self.samples < 10:
-            raise ValueError(
-                f"sample_ratio is {self.sample_ratio:g}, so that there are {self.samples} samples; "
-                "allowed: at least 10 samples"
-            )
         if self.steps and (self.algorithm != "gradient" or self.hidden_units > 1):
             raise ValueError(
                 f"steps is {self.steps} with algorithm={self.algorithm} and "
@@ -70,11 +73,6 @@ class BoltzmannParameters(Parameters):
                 "hidden_units=1"
             )
         return self
-
-    @property
-    def samples(self) -> int:
-        """Number n of samples."""
-        return round(self.sample_ratio * self.dimension)
 
     @property
     def strengths(self) -> tuple[float, ...]:

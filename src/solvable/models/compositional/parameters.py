@@ -8,7 +8,7 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from solvable.frame.curves import Axis
-from solvable.frame.system import Parameters
+from solvable.frame.parameters import Parameters
 
 
 class CompositionalParameters(Parameters):

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from solvable.frame.system import Parameters
+from solvable.frame.parameters import Limit, Parameters, Size
 
 DIMENSIONS = {"single-index": 400, "hidden": 320, "subspace": 60}
 """Dimension of each target where none is asked for."""
@@ -44,6 +44,14 @@ class NeuralLoFiParameters(Parameters):
     kernel_samples: int = Field(4_000, ge=0, le=20_000)
     """Largest n at which a subspace target's networks are fitted; beyond, overlaps alone."""
 
+    samples = Size("ratio", "n_inputs", least=4)
+    limits = (
+        Limit(
+            lambda p: p.samples if p.lift != "none" else 0, 5_000,
+            "a lift makes a kernel of {samples} samples squared", "ratio or dimension",
+        ),
+    )  # fmt: skip
+
     @model_validator(mode="after")
     def _check(self) -> NeuralLoFiParameters:
         least = {"single-index": 2, "hidden": self.nuisance + 2, "subspace": 8}[self.target]
@@ -51,11 +59,6 @@ class NeuralLoFiParameters(Parameters):
             raise ValueError(
                 f"dimension is {self.n_inputs}; allowed for the target '{self.target}': at least "
                 f"{least}, or 0 for {DIMENSIONS[self.target]}"
-            )
-        if self.samples < 4:
-            raise ValueError(
-                f"ratio is {self.ratio:g}, so that there are {self.samples} samples; allowed: at "
-                "least 4 samples"
             )
         if self.noise > 0.5 and self.channel in ("square-sign", "tail-sign", "sign"):
             raise ValueError(
@@ -78,21 +81,11 @@ class NeuralLoFiParameters(Parameters):
                 f"labels of the channel '{self.channel}' have a mean, and the theory of a lift needs "
                 "none; set label_map=identity"
             )
-        if self.samples > 5_000:
-            raise ValueError(
-                f"a lift makes a kernel of {self.samples} samples squared; allowed: up to 5000 "
-                "samples. Lower ratio or dimension"
-            )
 
     @property
     def n_inputs(self) -> int:
         """Number d of input coordinates."""
         return self.dimension or DIMENSIONS[self.target]
-
-    @property
-    def samples(self) -> int:
-        """Number n of samples."""
-        return round(self.ratio * self.n_inputs)
 
     @property
     def place(self) -> str:

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from solvable.frame.system import Parameters
+from solvable.frame.parameters import Parameters
 
 ROWS = {"digits": 1_797, "mnist-5k": 5_000}
 """Images of each data set."""

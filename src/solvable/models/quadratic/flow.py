@@ -17,8 +17,9 @@ from solvable.errors import InvalidData, InvalidParameter
 from solvable.frame.agreement import Agreement
 from solvable.frame.curves import Axis
 from solvable.frame.panels import Panel, Trace
+from solvable.frame.parameters import Parameters
 from solvable.frame.points import Metrics, Point
-from solvable.frame.system import Parameters, Preset, System
+from solvable.frame.system import Preset, System
 
 
 @dataclass(frozen=True, eq=False)

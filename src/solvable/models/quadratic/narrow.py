@@ -14,8 +14,9 @@ from pydantic import Field
 from solvable.frame.agreement import Agreement, Cell
 from solvable.frame.curves import Axis
 from solvable.frame.panels import Panel, Trace
+from solvable.frame.parameters import Parameters
 from solvable.frame.points import NO_PREDICTION, Metrics
-from solvable.frame.system import Parameters, Preset, System
+from solvable.frame.system import Preset, System
 from solvable.models.quadratic.narrow_theory import NarrowState, instability, solve_narrow
 from solvable.models.quadratic.network.finite_size import at_dimension, unreachable
 from solvable.models.quadratic.network.target import QuadraticTarget

@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 
 from solvable.arrays import random_stream
 from solvable.frame.curves import Axis
-from solvable.frame.system import Parameters
+from solvable.frame.parameters import Parameters
 
 
 class SequentialParameters(Parameters):

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from solvable.errors import InvalidParameter
 from solvable.frame.points import Metrics, listed
 from solvable.models.two_layer_posterior.constants import specialisation
 from solvable.models.two_layer_posterior.langevin import Posterior, effective_samples, run_langevin
@@ -18,9 +17,6 @@ from solvable.models.two_layer_posterior.parameters import CurseParameters
 from solvable.models.two_layer_posterior.target import HermiteTarget
 
 TEST_SAMPLES = 1_000
-
-MOST_WORK = 2e9
-"""Hidden units times samples times steps of one replicate: some twenty seconds."""
 
 OBSERVED = 10
 """Steps between two observations."""
@@ -38,13 +34,6 @@ def draw_teacher(parameters: CurseParameters, rng: np.random.Generator) -> dict[
 
 def measure(parameters: CurseParameters, rng: np.random.Generator) -> Metrics:
     """Metrics of one replicate: fresh samples, and a network from each start."""
-    if parameters.work > MOST_WORK:
-        raise InvalidParameter(
-            f"{parameters.networks} networks of {parameters.width} units on {parameters.samples} samples "
-            f"for {parameters.steps} steps are {parameters.work:.1e} units of work; allowed for a "
-            f"measurement: up to {MOST_WORK:.0e}, about twenty seconds. Lower steps, width_ratio, "
-            "scaled_samples or kappa; `solvable theory` goes further."
-        )
     target = draw_target(parameters, rng)
     X, y = target.sample(parameters.samples, rng, np.float32)
     chi = readout_scale(parameters.readout, parameters.width)

@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from solvable.frame.system import Parameters
+from solvable.frame.parameters import Limit, Parameters, Size
 from solvable.models.two_layer_posterior.large_deviation import Readout, readout_scale
 from solvable.models.two_layer_posterior.overlap import neuron_overlap
 
@@ -41,6 +41,17 @@ class CurseParameters(Parameters):
     step: float = Field(1.0, ge=0.05, le=1)
     """Step over the one that is found, the inverse of the largest curvature or less."""
 
+    width = Size("width_ratio", "dimension")
+    samples = Size("scaled_samples", "unit", least=4)
+    # About twenty seconds.
+    limits = (
+        Limit(
+            lambda p: p.work, 2e9,
+            "{networks} networks of {width} units on {samples} samples for {steps} steps are {cost:.1e} "
+            "units of work", "steps, width_ratio, scaled_samples or kappa",
+        ),
+    )  # fmt: skip
+
     @model_validator(mode="after")
     def _check(self) -> CurseParameters:
         neuron_overlap(self.activation, self.degree)
@@ -49,17 +60,7 @@ class CurseParameters(Parameters):
                 f"width_ratio is {self.width_ratio:g} at dimension {self.dimension}, so that there are "
                 f"{self.width} hidden units; allowed: 2 to {MOST_UNITS}"
             )
-        if self.samples < 4:
-            raise ValueError(
-                f"scaled_samples is {self.scaled_samples:g}, so that there are {self.samples} samples; "
-                f"allowed: at least 4, scaled_samples of {4 / self.unit:.3g} here"
-            )
         return self
-
-    @property
-    def width(self) -> int:
-        """Number N of hidden units."""
-        return round(self.width_ratio * self.dimension)
 
     @property
     def unit(self) -> float:
@@ -67,11 +68,6 @@ class CurseParameters(Parameters):
         return self.kappa * sqrt(
             readout_scale(self.readout, self.width) * self.width * self.dimension
         )
-
-    @property
-    def samples(self) -> int:
-        """Number P of samples."""
-        return round(self.scaled_samples * self.unit)
 
     @property
     def networks(self) -> int:
@@ -83,11 +79,3 @@ class CurseParameters(Parameters):
         """Hidden units times samples times steps, with what products, noise and calls take beside."""
         per_unit = self.samples * (1 + self.dimension / 100) + 2 * (self.dimension + 1)
         return float(self.steps * (self.networks * self.width * per_unit + 8_000))
-
-    @property
-    def place(self) -> str:
-        """Words for a place in a study."""
-        return (
-            f"d = {self.dimension}, N = {self.width}, P = {self.samples} ({self.scaled_samples:.4g}), "
-            f"kappa = {self.kappa:g}, He{self.degree}, {self.activation}, {self.readout}"
-        )

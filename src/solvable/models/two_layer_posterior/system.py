@@ -57,7 +57,8 @@ system = System(
     axis=Axis(
         "scaled_samples",
         "samples P / (kappa sqrt(chi N d))",
-        told=lambda setting: setting.place,
+        told="d = {dimension}, N = {width}, P = {samples} ({scaled_samples:.4g}), kappa = {kappa:g}, "
+        "He{degree}, {activation}, {readout}",
         words={
             "dimension": "d = {}",
             "width_ratio": "N/d = {:g}",

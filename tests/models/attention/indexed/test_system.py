@@ -9,6 +9,7 @@ import pytest
 from pydantic import ValidationError
 
 from solvable.arrays import random_stream
+from solvable.errors import InvalidParameter
 from solvable.frame.points import NO_PREDICTION, Point, predicted_or_refused
 from solvable.message_passing.loop import MessagePassingResult
 from solvable.models.attention.indexed.claims import CLAIMS
@@ -54,7 +55,6 @@ def points():
         ({"tokens": 4, "activation": "hardmax"}, "2 or 3"),
         ({"noise": -1.0}, "greater than or equal to 0"),
         ({"sample_ratio": 1e-4, "dimension": 50}, "at least 4"),
-        ({"sample_ratio": 10.0, "dimension": 600}, "2 GB"),
         ({"activation": "relu"}, "Input should be"),
         ({"samples": 10}, "Extra inputs"),
     ],
@@ -230,3 +230,10 @@ def test_figures(points):
     for figure in figures:
         assert figure.caption
     assert system.figures([]) == []
+
+
+def test_a_measurement_beyond_memory_is_refused_and_theory_is_not():
+    parameters = IndexedParameters(sample_ratio=10.0, dimension=600)
+    assert system.predict(parameters)
+    with pytest.raises(InvalidParameter, match="allowed for a measurement: up to 2 GB"):
+        system.measure(parameters, np.random.default_rng(0))

@@ -45,7 +45,6 @@ def points():
         ({"features": 60}, "up to dimension = 48"),
         ({"learning_rate": 0.05, "link": "he6"}, "up to 0.0333"),
         ({"time": 0.001}, "at least learning_rate"),
-        ({"time": 1e6, "batch": 10**7}, "multiplications"),
         ({"decay": -1.0}, "greater than or equal to 0"),
         ({"link": "he2"}, "Input should be"),
         ({"width": 0}, "greater than or equal to 1"),
@@ -253,3 +252,10 @@ def test_figures_show_theory_and_measurement(points):
     markers = figures["captured-width-12"].markers
     assert len(markers) >= 3
     assert system.figures([]) == []
+
+
+def test_a_measurement_beyond_memory_is_refused_and_theory_is_not():
+    parameters = P(time=1e6, batch=10**7)
+    assert system.predict(parameters)
+    with pytest.raises(InvalidParameter, match=r"allowed for a measurement: up to 1e\+15"):
+        system.measure(parameters, np.random.default_rng(0))

@@ -86,7 +86,6 @@ def test_numbers_depend_on_the_stream_alone():
     [
         ({"features": 200}, "fewer features than dimensions"),
         ({"sample_ratio": 0.01}, "at least 4 samples"),
-        ({"dimension": 20_000, "sample_ratio": 1e4}, "up to 4 GB"),
         ({"deflation": 1, "readout": "none"}, "residuals are those of a readout"),
         ({"deflation": 1, "label_map": "optimal"}, "another channel"),
         ({"features": 80, "dimension": 300}, "up to 64 features"),

@@ -61,7 +61,6 @@ def points():
         ({"noise": -1}, "greater than or equal to 0"),
         ({"deflation": 1, "readout": "none"}, "residuals"),
         ({"features": 100}, "up to 64"),
-        ({"dimension": 5_000, "sample_ratio": 1e4}, "GB"),
         ({"label_map": "clip"}, "Input should be"),
         ({"samples": 10}, "Extra inputs"),
     ],
@@ -249,3 +248,10 @@ def test_features_that_fill_nearly_all_directions(setting):
     expected = float(np.mean(system.predict(parameters)["squared_overlap"]))
     error = means.std(ddof=1) / np.sqrt(means.size)
     assert means.mean() == pytest.approx(expected, abs=0.03 + 3 * error)
+
+
+def test_a_measurement_beyond_memory_is_refused_and_theory_is_not():
+    parameters = HierarchicalParameters(dimension=5_000, sample_ratio=1e4)
+    assert system.predict(parameters)
+    with pytest.raises(InvalidParameter, match="allowed for a measurement: up to 4 GB"):
+        system.measure(parameters, np.random.default_rng(0))

@@ -11,6 +11,7 @@ import pytest
 from pydantic import ValidationError
 
 from solvable.arrays import random_stream
+from solvable.errors import InvalidParameter
 from solvable.frame.points import NO_PREDICTION, Point, predicted_or_refused
 from solvable.models.multi_index.separable.claims import CLAIMS
 from solvable.models.multi_index.separable.measure import draw_target
@@ -59,7 +60,6 @@ def points():
         ({"directions": 30}, "quarter"),
         ({"directions": 60, "dimension": 400, "link": "relu"}, "up to 40"),
         ({"sample_ratio": 0.01}, "at least 4 samples"),
-        ({"sample_ratio": 9e4, "dimension": 1_000}, "up to 4 GB"),
         ({"link": "rleu"}, "'rleu' is unknown"),
         ({"link": "1"}, "constant"),
         ({"label_map": "cube"}, "Input should be"),
@@ -201,3 +201,10 @@ def test_figures_show_theory_and_measurement(points):
         for series in figure.series:
             assert len(series.x) == len(series.y)
     assert system.figures([]) == []
+
+
+def test_a_measurement_beyond_memory_is_refused_and_theory_is_not():
+    parameters = SeparableParameters(sample_ratio=9e4, dimension=1_000)
+    assert system.predict(parameters)
+    with pytest.raises(InvalidParameter, match="allowed for a measurement: up to 4 GB"):
+        system.measure(parameters, np.random.default_rng(0))

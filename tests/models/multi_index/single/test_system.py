@@ -9,6 +9,7 @@ import pytest
 from pydantic import ValidationError
 
 from solvable.arrays import random_stream
+from solvable.errors import InvalidParameter
 from solvable.frame.points import NO_PREDICTION, Point, predicted_or_refused
 from solvable.models.multi_index.single.claims import CLAIMS
 from solvable.models.multi_index.single.measure import METRICS, draw_target
@@ -52,7 +53,6 @@ def points():
     ("values", "words"),
     [
         ({"sample_ratio": 1e-4}, "at least 4 samples"),
-        ({"sample_ratio": 9e4, "dimension": 5_000}, "4 GB"),
         ({"noise": -1.0}, "greater than or equal to 0"),
         ({"link": "cos(q)"}, "link|name|formula|q"),
         ({"link": "3"}, "constant"),
@@ -248,3 +248,10 @@ def test_figures_show_all_estimators_on_one_picture(points):
     for figure in figures:
         assert figure.caption
     assert system.figures([]) == []
+
+
+def test_a_measurement_beyond_memory_is_refused_and_theory_is_not():
+    parameters = SingleIndexParameters(sample_ratio=9e4, dimension=5_000)
+    assert system.predict(parameters)
+    with pytest.raises(InvalidParameter, match="allowed for a measurement: up to 4 GB"):
+        system.measure(parameters, np.random.default_rng(0))

@@ -12,6 +12,7 @@ from scipy.optimize import brentq
 
 from solvable.arrays import random_stream
 from solvable.errors import InvalidParameter, NotConverged
+from solvable.frame.parameters import check_limits
 from solvable.models.quadratic.network import measure as quadratic_experiment
 from solvable.models.quadratic.network.bayes import bayes_below
 from solvable.models.quadratic.network.feature_groups import (
@@ -109,17 +110,17 @@ def test_presets_are_valid_at_every_point(name):
     grid = PRESETS[name].grid
     for values in product(*grid.values()):
         parameters = QuadraticParameters(**dict(zip(grid, values, strict=True)))
-        quadratic_experiment._check_size(parameters)
+        check_limits(parameters)
 
 
 def test_too_large_a_measurement_is_refused_and_a_prediction_is_not():
     for setting, words in (
         ({"dimension": 3_000, "target": "power-law"}, "dimension is 3000"),
-        ({"dimension": 2_000, "sample_ratio": 1.0}, "do not fit"),
+        ({"dimension": 2_000, "sample_ratio": 1.0}, "take 32.0 GB"),
         ({"dimension": 200, "sample_ratio": 1.0, "sensing": "goe"}, "sensing=goe"),
     ):
         with pytest.raises(InvalidParameter, match=words):
-            record_of(setting)
+            check_limits(QuadraticParameters(**setting))
     found = predict(QuadraticParameters(target="power-law", dimension=3_000))
     assert found["eigenvalues"] is None
     assert found["matrix_error"] > 0

@@ -9,6 +9,7 @@ import pytest
 from pydantic import ValidationError
 
 from solvable.arrays import random_stream
+from solvable.errors import InvalidParameter
 from solvable.frame.points import NO_PREDICTION, Point
 from solvable.models.sensing.bilinear import measure as module
 from solvable.models.sensing.bilinear.claims import CLAIMS
@@ -46,7 +47,6 @@ def points():
         ({"rank_ratio": 0.0}, "greater than 0"),
         ({"noise": -0.1}, "greater than or equal to 0"),
         ({"sample_ratio": 1e-4}, "at least 10 samples"),
-        ({"dimension": 400}, "products in a step"),
         ({"rank": 3}, "Extra inputs"),
     ],
 )
@@ -202,3 +202,10 @@ def test_figures_show_both_lines_and_thresholds(points):
     assert any("nuclear" in marker.label for figure in figures for marker in figure.markers)
     assert len({figure.name for figure in figures}) == len(figures)
     assert all(figure.caption for figure in figures)
+
+
+def test_a_measurement_beyond_memory_is_refused_and_theory_is_not():
+    parameters = BilinearParameters(dimension=400)
+    assert system.predict(parameters)
+    with pytest.raises(InvalidParameter, match=r"allowed for a measurement: up to 2e\+09"):
+        system.measure(parameters, np.random.default_rng(0))

@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from solvable.frame.system import Parameters
+from solvable.frame.parameters import Limit, Parameters, Size, memory
 from solvable.message_passing.attention_channels import (
     TABLES,
     HardmaxAttention,
@@ -24,8 +24,8 @@ Activation = Literal["linear", "softmax", "hardmax"]
 class IndexedParameters(Parameters):
     """Parameters of an attention-indexed model."""
 
-    dimension: int = Field(100, ge=20, le=600)
-    """Dimension d of a token."""
+    dimension: int = Field(100, ge=20, le=100_000)
+    """Dimension d of a token; beyond 600 for `solvable theory` alone."""
     sample_ratio: float = Field(0.2, gt=0, le=20.0)
     """Samples over d^2."""
     noise: float = Field(0.0, ge=0, le=1e3)
@@ -36,6 +36,16 @@ class IndexedParameters(Parameters):
     """Rank of the weights W over d, in S = W W^T / sqrt(r d)."""
     activation: Activation = "softmax"
     """Of the logits: none, or softmax or hardmax of each row."""
+
+    samples = Size("sample_ratio", "dimension", "dimension", least=4)
+    rank = Size("rank_ratio", "dimension", least=1)
+    limits = (
+        Limit(lambda p: p.dimension, 600, "dimension is {dimension}", "dimension"),
+        memory(
+            lambda p: p.samples * p.tokens * p.dimension, 2,
+            "{samples} samples of {tokens} tokens", "sample_ratio, dimension or tokens",
+        ),
+    )  # fmt: skip
 
     @model_validator(mode="after")
     def _check(self) -> IndexedParameters:
@@ -50,28 +60,7 @@ class IndexedParameters(Parameters):
                 f"tokens is {self.tokens} with activation hardmax, whose labels have too many orders to "
                 f"integrate over each; allowed: 2 or {max(TABLES)}, or activation=softmax"
             )
-        if self.samples < 4 or self.rank < 1:
-            raise ValueError(
-                f"there are {self.samples} samples and a rank of {self.rank}; allowed: at least 4 and 1. "
-                "Raise dimension, sample_ratio or rank_ratio"
-            )
-        numbers = self.samples * self.tokens * self.dimension
-        if numbers > 2.5e8:
-            raise ValueError(
-                f"{self.samples} samples of {self.tokens} tokens take {8e-9 * numbers:.1f} GB; "
-                "allowed: up to 2 GB. Lower sample_ratio, dimension or tokens"
-            )
         return self
-
-    @property
-    def samples(self) -> int:
-        """Number n of samples."""
-        return round(self.sample_ratio * self.dimension**2)
-
-    @property
-    def rank(self) -> int:
-        """Rank r of the weights."""
-        return round(self.rank_ratio * self.dimension)
 
     @cached_property
     def signal(self) -> SymmetricSignal:
@@ -87,11 +76,3 @@ class IndexedParameters(Parameters):
             return HardmaxAttention(self.tokens, self.noise, self.signal.second_moment)
         v = index_variances(self.tokens)
         return GaussianIndices(v, v * self.noise / 2)
-
-    @property
-    def place(self) -> str:
-        """Words for a place in a study."""
-        return (
-            f"n/d^2 = {self.sample_ratio:.4g}, d = {self.dimension}, {self.activation}, "
-            f"{self.tokens} tokens, noise {self.noise:g}, rank {self.rank_ratio:g} d"
-        )

@@ -56,7 +56,8 @@ system = System(
     axis=Axis(
         "sample_ratio",
         "samples per squared dimension n/d^2",
-        told=lambda setting: setting.place,
+        told="n/d^2 = {sample_ratio:.4g}, d = {dimension}, {activation}, {tokens} tokens, "
+        "noise {noise:g}, rank {rank_ratio:g} d",
         words={"activation": "{}", "tokens": "T = {}", "noise": "noise {:g}"},
         margin=1.1,
         resolution=40,

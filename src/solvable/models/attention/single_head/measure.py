@@ -6,7 +6,6 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from solvable.errors import InvalidParameter
 from solvable.frame.points import Metrics
 from solvable.models.attention.single_head.learner import contrasts_of, train_head
 from solvable.models.attention.single_head.outputs import SoftmaxOutput
@@ -46,7 +45,6 @@ def draw_samples(
 
 def measure(parameters: SingleHeadParameters, rng: np.random.Generator) -> Metrics:
     """Metrics of one replicate."""
-    _check_size(parameters)
     d, output = parameters.dimension, parameters.output
     factor = draw_teacher(parameters, rng)["factor"]
     target = factor @ factor.T
@@ -90,15 +88,3 @@ def _fresh_errors(
     sensors, clean, noisy = draw_samples(parameters, target, FRESH, rng)
     told = output.values(contrasts_of(output, sensors, matrix))
     return tuple(float(np.mean(np.sum((y - told) ** 2, axis=1))) for y in (clean, noisy))  # type: ignore[return-value]
-
-
-def _check_size(parameters: SingleHeadParameters) -> None:
-    """Refuse what would train for an hour, or does not fit."""
-    d = parameters.dimension
-    work = parameters.n_samples * parameters.tokens * d**2
-    if work > 1e10:
-        raise InvalidParameter(
-            f"{parameters.n_samples} samples of {parameters.tokens} tokens in {d} dimensions take "
-            f"{work:.1g} products an iteration; allowed for a measurement: up to 1e+10. Lower "
-            "sample_ratio, tokens or dimension; `solvable theory` goes further."
-        )

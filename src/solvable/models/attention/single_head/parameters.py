@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import Field, model_validator
 
 from solvable.frame.curves import Axis
-from solvable.frame.system import Parameters
+from solvable.frame.parameters import Limit, Parameters, Size
 from solvable.models.attention.single_head.outputs import SoftmaxOutput
 
 
@@ -29,6 +29,17 @@ class SingleHeadParameters(Parameters):
     inverse_temperature: float = Field(1.0, ge=0.1, le=3)
     """Inverse temperature beta of the softmax, of target and trained head."""
 
+    n_samples = Size("sample_ratio", "dimension", "dimension")
+    rank = Size("rank_ratio", "dimension", floor=1)
+    width = Size("width_ratio", "dimension", floor=1)
+    limits = (
+        Limit(
+            lambda p: p.n_samples * p.tokens * p.dimension**2, 1e10,
+            "{n_samples} samples of {tokens} tokens in {dimension} dimensions take {cost:.1g} products "
+            "an iteration", "sample_ratio, tokens or dimension",
+        ),
+    )  # fmt: skip
+
     @model_validator(mode="after")
     def _check(self) -> SingleHeadParameters:
         if self.n_samples < self.dimension:
@@ -40,24 +51,9 @@ class SingleHeadParameters(Parameters):
         return self
 
     @property
-    def n_samples(self) -> int:
-        """Number n of samples."""
-        return round(self.sample_ratio * self.dimension**2)
-
-    @property
     def ratio(self) -> float:
         """Samples per squared dimension, of a whole number of samples."""
         return self.n_samples / self.dimension**2
-
-    @property
-    def rank(self) -> int:
-        """Columns r of the target's weights."""
-        return max(1, round(self.rank_ratio * self.dimension))
-
-    @property
-    def width(self) -> int:
-        """Columns p of the trained weights."""
-        return max(1, round(self.width_ratio * self.dimension))
 
     @property
     def output(self) -> SoftmaxOutput:
@@ -65,19 +61,12 @@ class SingleHeadParameters(Parameters):
         return SoftmaxOutput(self.tokens, self.inverse_temperature)
 
 
-def _told(setting: SingleHeadParameters) -> str:
-    """Words for a place in the study."""
-    return (
-        f"n/d^2 = {setting.ratio:.3g}, d = {setting.dimension}, {setting.tokens} tokens, rank ratio "
-        f"{setting.rank_ratio:g}, noise {setting.noise:g}, regularisation {setting.regularisation:g}"
-    )
-
-
 AXIS = Axis(
     "sample_ratio",
     "samples per squared dimension n/d²",
     value=lambda setting: setting.ratio,
-    told=_told,
+    told="n/d^2 = {ratio:.3g}, d = {dimension}, {tokens} tokens, rank ratio {rank_ratio:g}, "
+    "noise {noise:g}, regularisation {regularisation:g}",
     words={
         "dimension": "d = {}",
         "tokens": "{} tokens",

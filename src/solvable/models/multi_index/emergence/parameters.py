@@ -6,11 +6,8 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from solvable.frame.system import Parameters
+from solvable.frame.parameters import Limit, Parameters, Size
 from solvable.models.multi_index.emergence.link import even_link
-
-MOST_WORK = 1e15
-"""Largest number of multiplications in a training: hours on two cores."""
 
 
 class EmergenceParameters(Parameters):
@@ -37,6 +34,16 @@ class EmergenceParameters(Parameters):
     initial_norm: float = Field(0.02, ge=1e-6, le=0.5)
     """Squared norm of every student at the start."""
 
+    steps = Size("time", lambda p: 1 / p.learning_rate, floor=1)
+    # Hours on two cores.
+    limits = (
+        Limit(
+            lambda p: 4.0 * p.samples * p.dimension * p.width, 1e15,
+            "training takes {cost:.1e} multiplications",
+            "time, batch, dimension or width, or raise learning_rate",
+        ),
+    )  # fmt: skip
+
     @model_validator(mode="after")
     def _check(self) -> EmergenceParameters:
         if self.features > self.dimension:
@@ -55,18 +62,7 @@ class EmergenceParameters(Parameters):
                 f"time is {self.time:g}, less than a step; allowed: at least learning_rate = "
                 f"{self.learning_rate:g}"
             )
-        work = 4.0 * self.samples * self.dimension * self.width
-        if work > MOST_WORK:
-            raise ValueError(
-                f"training takes {work:.1e} multiplications; allowed: up to {MOST_WORK:.0e}. Lower "
-                "time, batch, dimension or width, or raise learning_rate"
-            )
         return self
-
-    @property
-    def steps(self) -> int:
-        """Number of steps."""
-        return max(1, round(self.time / self.learning_rate))
 
     @property
     def samples(self) -> int:

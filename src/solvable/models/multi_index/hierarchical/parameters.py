@@ -7,8 +7,9 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from solvable.frame.system import Parameters
+from solvable.frame.parameters import Parameters, Size
 from solvable.message_passing.channels import AdditiveChannel
+from solvable.models.multi_index.limits import SAMPLES_IN_MEMORY
 from solvable.models.multi_index.target import power_law_channel
 
 NEURONS = 300
@@ -45,23 +46,15 @@ class HierarchicalParameters(Parameters):
     standardised: bool = True
     """Whether the link has mean 0 and variance 1."""
 
+    samples = Size("sample_ratio", "dimension", least=4)
+    limits = (SAMPLES_IN_MEMORY,)
+
     @model_validator(mode="after")
     def _check(self) -> HierarchicalParameters:
         if self.features >= self.dimension:
             raise ValueError(
                 f"features is {self.features} in {self.dimension} dimensions; allowed: fewer features "
                 "than dimensions"
-            )
-        if self.samples < 4:
-            raise ValueError(
-                f"sample_ratio is {self.sample_ratio:g}, so that there are {self.samples} samples; "
-                "allowed: at least 4 samples"
-            )
-        if self.samples * self.dimension > 5e8:
-            raise ValueError(
-                f"{self.samples} samples of {self.dimension} coordinates take "
-                f"{8e-9 * self.samples * self.dimension:.0f} GB; allowed: up to 4 GB. Lower "
-                "sample_ratio or dimension"
             )
         if self.deflation and (self.readout == "none" or self.label_map == "optimal"):
             raise ValueError(
@@ -75,11 +68,6 @@ class HierarchicalParameters(Parameters):
             )
         _ = self.channel  # a link that does not parse says so
         return self
-
-    @property
-    def samples(self) -> int:
-        """Number n of samples."""
-        return round(self.sample_ratio * self.dimension)
 
     @property
     def channel(self) -> AdditiveChannel:

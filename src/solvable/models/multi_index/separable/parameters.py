@@ -7,10 +7,11 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from solvable.frame.system import Parameters
+from solvable.frame.parameters import Parameters, Size
 from solvable.links import make_link
 from solvable.message_passing.channels import MOST_CROSS
 from solvable.models.multi_index.equal_directions import EqualDirections
+from solvable.models.multi_index.limits import SAMPLES_IN_MEMORY
 
 
 class SeparableParameters(Parameters):
@@ -32,23 +33,15 @@ class SeparableParameters(Parameters):
     standardised: bool = True
     """Whether the link has mean 0 and variance 1."""
 
+    samples = Size("sample_ratio", "dimension", least=4)
+    limits = (SAMPLES_IN_MEMORY,)
+
     @model_validator(mode="after")
     def _check(self) -> SeparableParameters:
         if 4 * self.directions > self.dimension:
             raise ValueError(
                 f"directions is {self.directions} in {self.dimension} dimensions; allowed: up to a "
                 "quarter of the dimension, as the theory is of few directions among many"
-            )
-        if self.samples < 4:
-            raise ValueError(
-                f"sample_ratio is {self.sample_ratio:g}, so that there are {self.samples} samples; "
-                "allowed: at least 4 samples"
-            )
-        if self.samples * self.dimension > 5e8:
-            raise ValueError(
-                f"{self.samples} samples of {self.dimension} coordinates take "
-                f"{8e-9 * self.samples * self.dimension:.0f} GB; allowed: up to 4 GB. Lower "
-                "sample_ratio or dimension"
             )
         if not self.model.exact:
             raise ValueError(
@@ -58,22 +51,9 @@ class SeparableParameters(Parameters):
         return self
 
     @property
-    def samples(self) -> int:
-        """Number n of samples."""
-        return round(self.sample_ratio * self.dimension)
-
-    @property
     def model(self) -> EqualDirections:
         """The sum of directions and what its label tells."""
         return _model(self.link, self.standardised, self.directions, self.noise)
-
-    @property
-    def place(self) -> str:
-        """Words for a place in a study."""
-        return (
-            f"n/d = {self.sample_ratio:.4g}, {self.directions} directions, link {self.link}, noise "
-            f"{self.noise:g}, label map {self.label_map}"
-        )
 
 
 @lru_cache(maxsize=64)

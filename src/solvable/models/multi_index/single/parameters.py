@@ -9,10 +9,11 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from solvable.errors import InvalidParameter
-from solvable.frame.system import Parameters
+from solvable.frame.parameters import Parameters, Size
 from solvable.links import make_link
 from solvable.message_passing.channels import AdditiveChannel
 from solvable.message_passing.moments import ConditionalMoments
+from solvable.models.multi_index.limits import SAMPLES_IN_MEMORY
 from solvable.models.multi_index.overlaps import mapped_labels
 
 Estimator = Literal["optimal", "lamp", "tanh", "square", "identity", "amp"]
@@ -35,28 +36,15 @@ class SingleIndexParameters(Parameters):
     standardised: bool = True
     """Whether the link has mean 0 and variance 1."""
 
+    samples = Size("sample_ratio", "dimension", least=4)
+    limits = (SAMPLES_IN_MEMORY,)
+
     @model_validator(mode="after")
     def _check(self) -> SingleIndexParameters:
-        if self.samples < 4:
-            raise ValueError(
-                f"sample_ratio is {self.sample_ratio:g}, so that there are {self.samples} samples; "
-                "allowed: at least 4 samples"
-            )
-        if self.samples * self.dimension > 5e8:
-            raise ValueError(
-                f"{self.samples} samples of {self.dimension} coordinates take "
-                f"{8e-9 * self.samples * self.dimension:.0f} GB; allowed: up to 4 GB. Lower "
-                "sample_ratio or dimension"
-            )
         refused = _without_information(self.channel, self.estimator)
         if refused:
             raise ValueError(refused)
         return self
-
-    @property
-    def samples(self) -> int:
-        """Number n of samples."""
-        return round(self.sample_ratio * self.dimension)
 
     @property
     def channel(self) -> AdditiveChannel:
@@ -72,14 +60,6 @@ class SingleIndexParameters(Parameters):
     def linear(self) -> bool:
         """Whether the best estimator is linear: a label tells the sign of the direction."""
         return self.estimator in ("optimal", "amp") and tells_sign(self.channel)
-
-    @property
-    def place(self) -> str:
-        """Words for a place in a study."""
-        return (
-            f"n/d = {self.sample_ratio:.4g}, link {self.link}, noise {self.noise:g}, "
-            f"{self.estimator}"
-        )
 
 
 @lru_cache(maxsize=64)

@@ -69,7 +69,7 @@ system = System(
     axis=Axis(
         "sample_ratio",
         "samples per dimension n/d",
-        told=lambda setting: setting.place,
+        told="n/d = {sample_ratio:.4g}, link {link}, noise {noise:g}, {estimator}",
         words={"link": "{}", "noise": "noise {:g}", "estimator": "{}"},
         margin=1.2,
         resolution=60,

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from solvable.arrays import ArraySource
-from solvable.errors import InvalidParameter, NotConverged
+from solvable.errors import NotConverged
 from solvable.frame.points import Metrics
 from solvable.models.quadratic.network.amp import solve_amp
 from solvable.models.quadratic.network.factorised import solve_factorised
@@ -56,7 +56,6 @@ def teacher(parameters: QuadraticParameters, rng: np.random.Generator) -> Mappin
 
 def measure(parameters: QuadraticParameters, rng: np.random.Generator) -> Metrics:
     """Metrics of one replicate."""
-    _check_size(parameters)
     target = draw_target(parameters, rng)
     sensing, labels = draw_measurements(parameters, target, rng)
     solution = minimise(sensing, labels, parameters.regularisation)
@@ -156,23 +155,3 @@ def _network(
         "network_objective": objective(sensing, trained.factor, labels, parameters.regularisation),
         "network_matrix_error": target.matrix_error(trained.matrix),
     }
-
-
-def _check_size(parameters: QuadraticParameters) -> None:
-    n, d = parameters.n_samples, parameters.dimension
-    # Each iteration takes an eigendecomposition.
-    if d > 2_000:
-        raise InvalidParameter(
-            f"dimension is {d}; allowed for a measurement: up to 2000. `solvable theory` goes further."
-        )
-    # 4 GB in single precision, and 2 GB for the control.
-    if n * d > 10**9:
-        raise InvalidParameter(
-            f"{n} samples of {d} coordinates do not fit; allowed: up to 1e+09 "
-            "numbers. Lower sample_ratio or dimension; `solvable theory` goes further."
-        )
-    if parameters.sensing == "goe" and n * d**2 > 2.5e8:
-        raise InvalidParameter(
-            f"sensing=goe holds {n} matrices of size {d}; allowed: up to 2.5e+08 "
-            "numbers. Lower sample_ratio or dimension, or take sensing=network."
-        )

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from pydantic import Field, model_validator
 
 from solvable.frame.curves import Axis
-from solvable.frame.system import Parameters
+from solvable.frame.parameters import Limit, Parameters, Size, memory
 
 
 class QuadraticParameters(Parameters):
@@ -50,29 +50,26 @@ class QuadraticParameters(Parameters):
             return values  # the fields' own checks say what is wrong
         return {**values, "sample_ratio": n / d**2} if n > 0 and d > 0 else values
 
-    @model_validator(mode="after")
-    def _check(self) -> QuadraticParameters:
-        if self.n_samples < 1:
-            raise ValueError(
-                f"sample_ratio is {self.sample_ratio:g}, less than one sample at dimension "
-                f"{self.dimension}; allowed: at least {1 / self.dimension**2:.2g}"
-            )
-        return self
-
-    @property
-    def n_samples(self) -> int:
-        """Number n of samples."""
-        return self.samples or round(self.sample_ratio * self.dimension**2)
+    n_samples = Size("sample_ratio", "dimension", "dimension", least=1)
+    target_units = Size("width_ratio", "dimension", floor=1)
+    limits = (
+        # Each iteration takes an eigendecomposition.
+        Limit(lambda p: p.dimension, 2_000, "dimension is {dimension}", "dimension"),
+        memory(
+            lambda p: p.n_samples * p.dimension, 4,
+            "{n_samples} samples of {dimension} coordinates", "sample_ratio or dimension", each=4,
+        ),
+        memory(
+            lambda p: p.n_samples * p.dimension**2 if p.sensing == "goe" else 0, 2,
+            "sensing=goe: {n_samples} matrices of size {dimension}",
+            "sample_ratio or dimension, or take sensing=network",
+        ),
+    )  # fmt: skip
 
     @property
     def ratio(self) -> float:
         """Samples per squared dimension, of a whole number of samples."""
         return self.n_samples / self.dimension**2
-
-    @property
-    def target_units(self) -> int:
-        """Units p* of a Marchenko-Pastur target's network."""
-        return max(1, round(self.width_ratio * self.dimension))
 
     @property
     def target_rank(self) -> int:

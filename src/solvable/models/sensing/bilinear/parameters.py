@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, field_validator
 
-from solvable.frame.system import Parameters
+from solvable.frame.parameters import Limit, Parameters, Size
 
 HELD = 3e8
 """Numbers of sensors that are held, in single precision; more are drawn again at each product."""
@@ -15,8 +15,8 @@ HELD = 3e8
 class BilinearParameters(Parameters):
     """Sequences of tokens, the matrix that weighs them, and its samples."""
 
-    dimension: int = Field(60, ge=10, le=400)
-    """Shorter side d of the matrix of weights."""
+    dimension: int = Field(60, ge=10, le=100_000)
+    """Shorter side d of the matrix of weights; beyond 400 for `solvable theory` alone."""
     aspect: float = Field(1.0, ge=1, le=100)
     """Longer side over the shorter, L/d."""
     rank_ratio: float = Field(0.2, gt=0, le=100)
@@ -25,6 +25,18 @@ class BilinearParameters(Parameters):
     """Samples over the entries of the matrix, n/(d L)."""
     noise: float = Field(0.1, ge=0, le=1e4)
     """Variance Delta of the label noise; the labels themselves have variance 1."""
+
+    length = Size("aspect", "dimension")
+    samples = Size("sample_ratio", "dimension", "length", least=10)
+    rank = Size("rank_ratio", "dimension", floor=1)
+    limits = (
+        Limit(lambda p: p.dimension, 400, "dimension is {dimension}", "dimension"),
+        Limit(
+            lambda p: p.samples * p.dimension * p.length, 2e9,
+            "{samples} samples of {dimension} x {length} weights are {cost:.2g} products in a step",
+            "dimension, aspect or sample_ratio",
+        ),
+    )  # fmt: skip
 
     @field_validator("aspect", mode="before")
     @classmethod
@@ -36,40 +48,7 @@ class BilinearParameters(Parameters):
             )
         return value
 
-    @model_validator(mode="after")
-    def _check(self) -> BilinearParameters:
-        n, (d, L) = self.samples, self.shape
-        if n < 10:
-            raise ValueError(
-                f"sample_ratio is {self.sample_ratio:g}, so that there are {n} samples of a {d} x {L} "
-                "matrix; allowed: at least 10 samples"
-            )
-        if n * d * L > 2e9:
-            raise ValueError(
-                f"{n} samples of {d} x {L} weights are {n * d * L:.2g} products in a step; allowed: up "
-                "to 2e+09. Lower dimension, aspect or sample_ratio"
-            )
-        return self
-
     @property
     def shape(self) -> tuple[int, int]:
         """Sides d and L of the matrix."""
-        return self.dimension, round(self.aspect * self.dimension)
-
-    @property
-    def rank(self) -> int:
-        """Rank r."""
-        return max(1, round(self.rank_ratio * self.dimension))
-
-    @property
-    def samples(self) -> int:
-        """Number n of samples."""
-        return round(self.sample_ratio * self.shape[0] * self.shape[1])
-
-    @property
-    def place(self) -> str:
-        """Words for a place in a study."""
-        return (
-            f"n/(dL) = {self.sample_ratio:.4g}, d = {self.dimension}, L/d = {self.aspect:g}, "
-            f"r/d = {self.rank_ratio:g}, noise {self.noise:g}"
-        )
+        return self.dimension, self.length

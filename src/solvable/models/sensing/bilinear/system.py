@@ -47,7 +47,8 @@ system = System(
     axis=Axis(
         "sample_ratio",
         "samples per entry n/(dL)",
-        told=lambda setting: setting.place,
+        told="n/(dL) = {sample_ratio:.4g}, d = {dimension}, L/d = {aspect:g}, r/d = {rank_ratio:g}, "
+        "noise {noise:g}",
         words={"rank_ratio": "r/d = {:g}", "aspect": "L/d = {:g}", "noise": "noise {:g}"},
         scale="linear",
         margin=1.1,

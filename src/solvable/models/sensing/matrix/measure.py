@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from solvable.errors import InvalidParameter, NotConverged
+from solvable.errors import NotConverged
 from solvable.frame.points import Metrics
 from solvable.message_passing.loop import Denoiser, MessagePassingResult, Start, settle
 from solvable.message_passing.signal_laws import SymmetricSignal, signal_denoiser
@@ -17,9 +17,6 @@ METRICS = (
     "matrix_error", "test_error", "train_error", "rank_fraction", "eigenvalues", "converged",
 )  # fmt: skip
 """What a replicate says; None where message passing did not settle."""
-
-MOST_NUMBERS = 5e8
-"""Numbers of the sensors that are held."""
 
 
 def draw_signal(parameters: MatrixSensingParameters, rng: np.random.Generator) -> np.ndarray:
@@ -43,13 +40,11 @@ def draw_teacher(
     parameters: MatrixSensingParameters, rng: np.random.Generator
 ) -> dict[str, np.ndarray]:
     """Signal of one replicate, the first thing that is drawn."""
-    _check_size(parameters)
     return {"signal": draw_signal(parameters, rng)}
 
 
 def measure(parameters: MatrixSensingParameters, rng: np.random.Generator) -> Metrics:
     """Metrics of one replicate."""
-    _check_size(parameters)
     signal = draw_signal(parameters, rng)
     sensors = draw_sensors(parameters, rng)
     y = parameters.channel.sample(sensors.forward(signal), rng)
@@ -134,18 +129,3 @@ def score(
         else None,
         "eigenvalues": group_means(values, GROUPS) if d >= 4 * GROUPS else None,
     }
-
-
-def _check_size(parameters: MatrixSensingParameters) -> None:
-    n, d = parameters.samples, parameters.dimension
-    if d > 600:
-        raise InvalidParameter(
-            f"dimension is {d}; allowed for a measurement: up to 600. `solvable theory` goes further."
-        )
-    numbers = n * (d * (d + 1) / 2 if parameters.sensors == "goe" else d)
-    if numbers > MOST_NUMBERS:
-        remedy = " or take sensors=rank-one" if parameters.sensors == "goe" else ""
-        raise InvalidParameter(
-            f"the sensors hold {numbers:.2g} numbers; allowed: up to {MOST_NUMBERS:.0e}. Lower "
-            f"sample_ratio or dimension{remedy}; `solvable theory` goes further."
-        )

@@ -6,9 +6,9 @@ from functools import lru_cache
 from typing import Literal
 
 import numpy as np
-from pydantic import Field, model_validator
+from pydantic import Field
 
-from solvable.frame.system import Parameters
+from solvable.frame.parameters import Limit, Parameters, Size
 from solvable.message_passing.matrix_channels import GaussianIndices
 from solvable.spectra.measures import Measure, bin_tail, discrete
 from solvable.spectra.product_measure import marchenko_pastur
@@ -35,29 +35,21 @@ class MatrixSensingParameters(Parameters):
     """Bayes message passing that knows the spectrum, or least squares with the best penalty of the
     nuclear norm, which knows nothing; without noise the least nuclear norm that fits."""
 
-    @model_validator(mode="after")
-    def _check(self) -> MatrixSensingParameters:
-        if self.samples < 1:
-            raise ValueError(
-                f"sample_ratio is {self.sample_ratio:g}, less than one measurement at dimension "
-                f"{self.dimension}; allowed: at least {1 / self.dimension**2:.2g}"
-            )
-        return self
-
-    @property
-    def samples(self) -> int:
-        """Number n of measurements."""
-        return round(self.sample_ratio * self.dimension**2)
+    samples = Size("sample_ratio", "dimension", "dimension", least=1, name="measurements")
+    rank = Size("rank_ratio", "dimension", floor=1)
+    limits = (
+        Limit(lambda p: p.dimension, 600, "dimension is {dimension}", "dimension"),
+        Limit(
+            lambda p: p.samples * p.dimension * ((p.dimension + 1) / 2 if p.sensors == "goe" else 1),
+            5e8, "the sensors hold {cost:.2g} numbers",
+            "sample_ratio or dimension (or take sensors=rank-one)",
+        ),
+    )  # fmt: skip
 
     @property
     def ratio(self) -> float:
         """Measurements per squared dimension, of a whole number of them."""
         return self.samples / self.dimension**2
-
-    @property
-    def rank(self) -> int:
-        """Columns r of the factor W."""
-        return max(1, round(self.rank_ratio * self.dimension))
 
     @property
     def spectrum(self) -> Measure:

@@ -68,7 +68,7 @@ system = System(
     axis=Axis(
         "sample_ratio",
         "measurements per squared dimension n/d^2",
-        told=lambda setting: f"n/d^2 = {setting.ratio:.3g}, d = {setting.dimension}",
+        told="n/d^2 = {ratio:.3g}, d = {dimension}",
         words={
             "noise": "noise {:g}", "rank_ratio": "rank {:g} d", "sensors": "{} measurements",
             "signal": "{} signal", "estimator": "{}",

@@ -1,0 +1,191 @@
+"""Parameters of a system: their base class, sizes made of ratios, and limits of a measurement."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from math import prod
+from typing import Any, ClassVar, Self, overload
+
+from pydantic import BaseModel, ConfigDict, model_validator
+
+from solvable.errors import InvalidParameter
+
+
+class Size:
+    """A whole number of the parameters that a ratio gives, such as the number of samples.
+
+    Parameters
+    ----------
+    ratio : str
+        Name of the parameter.
+    of : str or callable
+        Names of the numbers that it is a multiple of, or one function ``of(parameters)``.
+    least : int
+        Smallest size that is allowed; parameters with a smaller one are refused.
+    floor : int
+        Size that a smaller one is raised to.
+    name : str
+        Name of what is counted, in the plural; default that of the attribute.
+
+    Examples
+    --------
+    >>> class Example(Parameters):
+    ...     dimension: int = 10
+    ...     sample_ratio: float = 2.0
+    ...     samples = Size("sample_ratio", "dimension", least=4)
+    >>> Example(sample_ratio=0.8).samples
+    8
+    """
+
+    def __init__(
+        self,
+        ratio: str,
+        *of: str | Callable[[Any], float],
+        least: int = 0,
+        floor: int = 0,
+        name: str = "",
+    ) -> None:
+        self.ratio, self.of, self.least, self.floor, self.name = ratio, of, least, floor, name
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = self.name or name.removeprefix("n_").replace("_", " ")
+
+    @overload
+    def __get__(self, parameters: None, owner: type) -> Self: ...
+    @overload
+    def __get__(self, parameters: BaseModel, owner: type) -> int: ...
+    def __get__(self, parameters: BaseModel | None, owner: type) -> Self | int:
+        """Return the size at these parameters."""
+        if parameters is None:
+            return self
+        return max(round(getattr(parameters, self.ratio) * self.unit(parameters)), self.floor)
+
+    def unit(self, parameters: Any) -> float:
+        """Size at a ratio of one."""
+        return prod(of(parameters) if callable(of) else getattr(parameters, of) for of in self.of)
+
+    def check(self, parameters: Any) -> None:
+        """Refuse parameters at which the size is too small."""
+        size, unit = self.__get__(parameters, type(parameters)), self.unit(parameters)
+        if size >= self.least or not unit:  # what is multiplied has a check of its own
+            return
+        start = f"{self.ratio} is {getattr(parameters, self.ratio):g}, "
+        if self.least == 1:
+            single = self.name.removesuffix("s")
+            raise ValueError(f"{start}less than one {single}; allowed: at least {1 / unit:.2g}")
+        raise ValueError(
+            f"{start}so that there are {size} {self.name}; allowed: at least {self.least} "
+            f"{self.name}, {self.ratio} of {self.least / unit:.2g} here"
+        )
+
+
+class Limit:
+    """Largest cost of a measurement; theory has none.
+
+    Parameters
+    ----------
+    cost : callable
+        ``cost(parameters)``: a number such as the work of a replicate.
+    most : float
+        Largest cost that is allowed.
+    words : str
+        The refusal up to what is allowed, with names of parameters, and ``cost``, in braces.
+    lower : str
+        The parameters to lower.
+    unit : str
+        Unit of the cost.
+
+    Examples
+    --------
+    >>> limit = Limit(lambda p: p.dimension, 600, "dimension is {dimension}", "dimension")
+    """
+
+    def __init__(
+        self,
+        cost: Callable[[Any], float],
+        most: float,
+        words: str,
+        lower: str,
+        *,
+        unit: str = "",
+    ) -> None:
+        self.cost, self.most, self.words, self.lower, self.unit = cost, most, words, lower, unit
+
+    def refusal(self, parameters: Any) -> str:
+        """Why these parameters cannot be measured; empty if they can."""
+        cost = self.cost(parameters)
+        if cost <= self.most:
+            return ""
+        words = filled(self.words, parameters, cost=cost)
+        return (
+            f"{words}; allowed for a measurement: up to {self.most:g}{self.unit}. Lower "
+            f"{self.lower}; `solvable theory` goes further."
+        )
+
+
+def memory(
+    numbers: Callable[[Any], float], gigabytes: float, words: str, lower: str, *, each: int = 8
+) -> Limit:
+    """Limit of the numbers that a measurement holds, of so many bytes each."""
+    return Limit(
+        lambda parameters: 1e-9 * each * numbers(parameters),
+        gigabytes,
+        f"{words} take {{cost:.1f}} GB",
+        lower,
+        unit=" GB",
+    )
+
+
+class Parameters(BaseModel):
+    """Base of the parameters of a system: frozen, unknown names rejected.
+
+    Each field carries its range, its unit and one line of meaning; the help of the command line is
+    made from them. A :class:`Size` is a whole number that a ratio gives; ``limits`` holds what a
+    measurement may cost (:class:`Limit`, :func:`memory`).
+    """
+
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        allow_inf_nan=False,
+        use_attribute_docstrings=True,
+        ignored_types=(Size,),
+    )
+
+    limits: ClassVar[Sequence[Limit]] = ()
+
+    @model_validator(mode="after")
+    def _check_sizes(self) -> Self:
+        for owner in type(self).__mro__:
+            for size in vars(owner).values():
+                if isinstance(size, Size):
+                    size.check(self)
+        return self
+
+
+def check_limits(parameters: Any) -> None:
+    """Refuse parameters of which a measurement would cost too much; theory may answer there."""
+    for limit in getattr(parameters, "limits", ()):
+        if words := limit.refusal(parameters):
+            raise InvalidParameter(words)
+
+
+def filled(words: str, parameters: Any, **more: Any) -> str:
+    """Format a text with attributes of the parameters in braces."""
+    return words.format_map(_Attributes(parameters, more))
+
+
+class _Attributes(Mapping[str, Any]):
+    """Attributes by name, as a mapping."""
+
+    def __init__(self, parameters: Any, more: Mapping[str, Any]) -> None:
+        self.parameters, self.more = parameters, more
+
+    def __getitem__(self, name: str) -> Any:
+        return self.more[name] if name in self.more else getattr(self.parameters, name)
+
+    def __iter__(self) -> Any:
+        return iter(self.more)
+
+    def __len__(self) -> int:
+        return len(self.more)

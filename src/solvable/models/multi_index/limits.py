@@ -1,0 +1,12 @@
+"""Limit of a measurement that the systems of this family share."""
+
+from __future__ import annotations
+
+from solvable.frame.parameters import memory
+
+SAMPLES_IN_MEMORY = memory(
+    lambda p: p.samples * p.dimension,
+    4,
+    "{samples} samples of {dimension} coordinates",
+    "sample_ratio or dimension",
+)
