@@ -25,9 +25,7 @@ class AtomicPosterior:
     alignment: float
     u: np.ndarray  # of each kind of neuron the component along the target
     r: np.ndarray  # its squared rest
-    amplitude: np.ndarray  # amplitude of all neurons of the kind together
     count: np.ndarray  # their number
-    lazy: float  # amplitude of the lazy linear mode
     modes: np.ndarray  # Hermite coefficients of the network, from degree 0
     residual: float  # largest violation of optimality, relative to the price of an atom
 
@@ -84,9 +82,7 @@ def atomic_posterior(
         alignment=float(modes[degree]),
         u=u[kept],
         r=r[kept],
-        amplitude=amplitude[kept],
         count=count,
-        lazy=float(lazy[1]),
         modes=modes,
         residual=residual,
     )

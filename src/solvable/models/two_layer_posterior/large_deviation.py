@@ -41,11 +41,9 @@ class NeuronGrid:
 
 
 @lru_cache(maxsize=16)
-def neuron_grid(
-    dimension: int, reach: float, depth: float, reduced: bool = False, step: float = 0.3
-) -> NeuronGrid:
+def neuron_grid(dimension: int, reach: float, depth: float, reduced: bool = False) -> NeuronGrid:
     """Trapezoidal rule in u up to ``reach`` and in log r down to -``depth``, exact to rounding."""
-    d = dimension
+    d, step = dimension, 0.3
     u = np.arange(0.0, reach, step / sqrt(d))
     along = -d / 2 * u**2
     along[0] -= log(2)

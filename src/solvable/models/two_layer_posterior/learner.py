@@ -139,8 +139,8 @@ class LangevinEnsemble(RegressorMixin, BaseEstimator):
         self.standardise = standardise
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, start: tuple[Array, Array] | None = None) -> LangevinEnsemble:
-        """Draw networks given samples; from the prior, or from first layers and readouts given."""
+    def fit(self, X: Any, y: Any) -> LangevinEnsemble:
+        """Draw networks given samples, from starts of the prior."""
         self._check()
         X, y = self._samples(X, y)
         xp = namespace(X)
@@ -151,11 +151,8 @@ class LangevinEnsemble(RegressorMixin, BaseEstimator):
         # a_i ~ N(0, sigma_a^2 / (N chi))
         chi = readout_scale(self.readout, self.width)
         scale = sqrt(self.readout_variance / (self.width * chi))
-        if start is None:
-            shape = (self.networks, self.width, d + 1)
-            theta = as_on(stream.standard_normal(shape, dtype=np.float32), rows)
-        else:
-            theta = self._given(start, rows, scale)
+        shape = (self.networks, self.width, d + 1)
+        theta = as_on(stream.standard_normal(shape, dtype=np.float32), rows)
         kept: list[Array] = []
         every = max(1, min(10, self.steps // 2 // self.draws))
         gap, seen = max(1, self.steps // 2 // every // self.draws), [0]
@@ -241,19 +238,6 @@ class LangevinEnsemble(RegressorMixin, BaseEstimator):
     def _standardised(self, X: Array) -> Array:
         rows = (X - self.mean_) / self.scale_
         return rows.astype(np.float32) if isinstance(rows, np.ndarray) else rows
-
-    def _given(self, start: tuple[Array, Array], rows: Array, scale: float) -> Array:
-        """State of networks that are given."""
-        weights, readouts = start
-        shape = (self.networks, self.width, int(rows.shape[1]))
-        if tuple(weights.shape) != shape or tuple(readouts.shape) != shape[:2]:
-            raise InvalidData(
-                f"start has first layers of shape {tuple(weights.shape)} and readouts of shape "
-                f"{tuple(readouts.shape)}; allowed: {shape} and {shape[:2]}."
-            )
-        xp = namespace(rows)
-        parts = (weights * sqrt(shape[2]), readouts[:, :, None] / scale)
-        return xp.concat([as_on(np.array(to_numpy(part)), rows) for part in parts], axis=2)
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Mean of the posterior, shape (n,); with the standard deviation of the networks' outputs."""

@@ -66,9 +66,7 @@ class FieldProblem:
             {"gradient": float(np.abs(gradient).max()), "size": size},
         )
 
-    def law(
-        self, width: int, start: np.ndarray | None = None
-    ) -> tuple[np.ndarray, np.ndarray, float]:
+    def law(self, width: int) -> tuple[np.ndarray, np.ndarray, float]:
         """Law of a neuron among ``width``, its mean readout times that law, and an error."""
         # The error is that of kappa <t> = y - f, which holds exactly, over |y|.
         # All other neurons' integral, along the direction in which the number of specialised neurons
@@ -76,7 +74,7 @@ class FieldProblem:
         others = width - 1
         # The path crosses the real axis where all N of them have their saddle: at that of the others a
         # strong neuron's weight would be large, and cancel along the path.
-        t, law = self.saddle(width, start)
+        t, law = self.saddle(width)
         _, hessian = self.slopes(t, law, width)
         field = self.features @ t
         typical = self.features.T @ (law * (self.variance * field) ** 2 * field)

@@ -61,7 +61,6 @@ def solve_amp(
     *,
     tolerance: float = 1e-6,
     max_iterations: int = 300,
-    damping: float = 0.85,
     memory: int = 8,
 ) -> QuadraticSolution:
     """Minimise by approximate message passing, whose fixed points satisfy the KKT conditions."""
@@ -71,7 +70,7 @@ def solve_amp(
     # Flops as FISTA in far fewer iterations; memory 2 (m + 1) (n + d^2) numbers in addition to the
     # samples. Expects samples that are nearly isotropic; elsewhere it may not contract: `converged` is
     # False.
-    n, d = sensing.n_samples, sensing.dimension
+    n, d, damping = sensing.n_samples, sensing.dimension, 0.85
     labels = sensing.asarray(labels)
     xp = namespace(labels)
     state = _State(sensing.asarray(np.zeros((d, d))), 0 * labels, 0 * labels, 0.0)

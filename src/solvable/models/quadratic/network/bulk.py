@@ -98,13 +98,11 @@ def noise_only(
     return NoiseState(delta, a * delta, unresolved + delta**2 * semicircle_tail(a).second)
 
 
-def interpolation_peak_risk(
-    *, regularisation: float, label_noise: float, unresolved: float = 0.0
-) -> float:
+def interpolation_peak_risk(*, regularisation: float, label_noise: float) -> float:
     """Peak of the error where the labels are just interpolated."""
     check_positive(regularisation=regularisation)
-    check_not_negative(label_noise=label_noise, unresolved=unresolved)
+    check_not_negative(label_noise=label_noise)
     # Limit of `noise_only` at alpha = 1/4 for small lambda, where 1/epsilon^2 = 8 lambda / 3 pi delta.
     # A target of extensive trace has a finite limit instead, below which this law stops.
-    variance = label_noise / 2 + unresolved
+    variance = label_noise / 2
     return float(0.5 * (3 * np.pi / 8) ** (2 / 3) * variance ** (4 / 3) / regularisation ** (2 / 3))

@@ -57,15 +57,13 @@ def full_rank_risk(
     return float(shift**2 + (label_noise + 2 * shift**2) / (4 * sample_ratio - 2))
 
 
-def truncated_constant(exponent: float, shrinkage: float = 2.0) -> float:
+def truncated_constant(exponent: float) -> float:
     """Constant C of phase IV, R = C delta^2 K / d with K features above the noise."""
     check_decay(exponent)
-    if not 0 <= shrinkage <= 2:
-        raise InvalidParameter(f"shrinkage is {shrinkage}; allowed: from 0 to 2.")
-    # C = 1 / (2 gamma - 1) + beta^2 + 2 - 4 beta / (1 + gamma) + 3 / (1 + 2 gamma), beta = b/delta: the
-    # tail below the noise, and the error of an outlier summed over s_i = delta (K / i)^gamma (derived).
-    # Without regularisation and with few samples beta -> 2.
-    head = shrinkage**2 + 2 - 4 * shrinkage / (1 + exponent) + 3 / (1 + 2 * exponent)
+    # C = 1 / (2 gamma - 1) + 6 - 8 / (1 + gamma) + 3 / (1 + 2 gamma): the tail below the noise, and
+    # the error of an outlier at b = 2 delta, summed over s_i = delta (K / i)^gamma (derived). b /
+    # delta -> 2 without regularisation and with few samples.
+    head = 6 - 8 / (1 + exponent) + 3 / (1 + 2 * exponent)
     return float(1 / (2 * exponent - 1) + head)
 
 

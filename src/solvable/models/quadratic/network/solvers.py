@@ -85,13 +85,13 @@ def positive_part(matrix: Array, threshold: float) -> tuple[Array, Array]:
     return vectors[:, :kept] * xp.sqrt(values[:kept] - threshold), values
 
 
-def lipschitz_constant(sensing: Sensing, iterations: int = 40) -> float:
+def lipschitz_constant(sensing: Sensing) -> float:
     """Upper estimate of the curvature 2 |A* A| / d^2, by power iterations."""
     d = sensing.dimension
     start = random_stream(0, "lipschitz").standard_normal((d, d))
     matrix = sensing.asarray(start + start.T)
     xp, norm = namespace(matrix), 1.0
-    for _ in range(iterations):
+    for _ in range(40):
         matrix = matrix / max(float(xp.linalg.matrix_norm(matrix)), np.finfo(float).tiny)
         values, vectors = xp.linalg.eigh(matrix)
         # A is known on positive matrices: the parts of either sign.
