@@ -314,5 +314,5 @@ def test_parameters_out_of_range_are_refused():
         noise_only(sample_ratio=0.25, label_noise=NOISE)
     with pytest.raises(InvalidParameter, match="nothing is fitted"):
         noise_only(sample_ratio=0.25, label_noise=0.0)
-    with pytest.raises(InvalidParameter, match="exponent is 0.4"):
+    with pytest.raises(InvalidParameter, match="above 1/2"):
         truncated_constant(0.4)
