@@ -13,7 +13,8 @@ from solvable.models.quadratic.network.claims import distribution_distance, shap
 from solvable.models.quadratic.network.feature_groups import group_scatter
 from solvable.models.quadratic.network.figures import OVERLAY
 from solvable.models.quadratic.network.measure import measure
-from solvable.models.quadratic.network.predict import predict, state_of
+from solvable.models.quadratic.network.predict import predict
+from solvable.models.quadratic.network.solutions import state_of
 from solvable.models.quadratic.network.system import QuadraticParameters, system
 from solvable.plots.matplotlib_backend import draw_matplotlib
 from solvable.systems.base import Point

@@ -9,7 +9,8 @@ from solvable.arrays import random_stream
 from solvable.models.quadratic.network.denoised import _drawn, _integral, denoised_error
 from solvable.models.quadratic.network.measure import measure
 from solvable.models.quadratic.network.parameters import QuadraticParameters
-from solvable.models.quadratic.network.predict import predict, state_of
+from solvable.models.quadratic.network.predict import predict
+from solvable.models.quadratic.network.solutions import state_of
 
 
 @pytest.mark.parametrize(

@@ -24,14 +24,8 @@ from solvable.models.quadratic.network.feature_groups import (
 from solvable.models.quadratic.network.figures import phase_changes
 from solvable.models.quadratic.network.measure import METRICS, draw_target
 from solvable.models.quadratic.network.parameters import QuadraticParameters
-from solvable.models.quadratic.network.predict import (
-    bayes_error,
-    curve,
-    measure_of,
-    predict,
-    scaling_phase,
-    state_of,
-)
+from solvable.models.quadratic.network.predict import curve, predict, scaling_phase
+from solvable.models.quadratic.network.solutions import bayes_error, measure_of, state_of
 from solvable.models.quadratic.network.spectral_phase import phase_of_spectrum
 from solvable.models.quadratic.network.system import PRESETS, system
 from solvable.models.quadratic.network.target import QuadraticTarget

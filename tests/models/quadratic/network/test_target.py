@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from solvable.arrays import ArraySource, random_stream
 from solvable.errors import InvalidParameter
 from solvable.models.quadratic.network.parameters import QuadraticParameters
-from solvable.models.quadratic.network.predict import measure_of
 from solvable.models.quadratic.network.sensing import SampleSensing
+from solvable.models.quadratic.network.solutions import measure_of
 from solvable.models.quadratic.network.target import QuadraticTarget
 
 TARGETS = {

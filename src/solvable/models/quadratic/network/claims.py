@@ -11,11 +11,8 @@ from solvable.frame.points import Point
 from solvable.models.quadratic.network.feature_groups import group_names, group_scatter
 from solvable.models.quadratic.network.finite_size import unreachable
 from solvable.models.quadratic.network.parameters import QuadraticParameters
-from solvable.models.quadratic.network.predict import (
-    degrees_left,
-    measure_of,
-    state_of,
-)
+from solvable.models.quadratic.network.predict import degrees_left
+from solvable.models.quadratic.network.solutions import measure_of, state_of
 from solvable.spectra.measures import second_moment
 
 

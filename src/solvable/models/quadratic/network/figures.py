@@ -18,7 +18,7 @@ from solvable.models.quadratic.network.feature_groups import (
     group_strengths,
 )
 from solvable.models.quadratic.network.parameters import QuadraticParameters
-from solvable.models.quadratic.network.predict import state_of
+from solvable.models.quadratic.network.solutions import state_of
 from solvable.plots.figure import Figure, Marker, Series
 
 OVERLAY = ("width_ratio", "exponent", "regularisation")

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 import numpy as np
 
 from solvable.frame.points import NO_PREDICTION, Metrics
-from solvable.models.quadratic.network.bayes import bayes_below, bayes_optimal
+from solvable.models.quadratic.network.bayes import bayes_below
 from solvable.models.quadratic.network.denoised import denoised_error
 from solvable.models.quadratic.network.errors import decompose_error
 from solvable.models.quadratic.network.feature_groups import (
@@ -18,20 +16,17 @@ from solvable.models.quadratic.network.feature_groups import (
 from solvable.models.quadratic.network.finite_size import at_dimension
 from solvable.models.quadratic.network.parameters import QuadraticParameters
 from solvable.models.quadratic.network.phases import PhasePoint, quadratic_phase
+from solvable.models.quadratic.network.solutions import (
+    bayes_error,
+    interpolation_of,
+    measure_of,
+    state_of,
+)
 from solvable.models.quadratic.network.spectral_phase import outlier_edge, phase_of_spectrum
-from solvable.models.quadratic.network.theory import (
-    QuadraticState,
-    quadratic_curve,
-    solve_quadratic,
-)
+from solvable.models.quadratic.network.theory import QuadraticState, quadratic_curve
 from solvable.spectra.functionals import thresholded_error, truncated_moments
-from solvable.spectra.measures import Measure, power_law, second_moment
-from solvable.spectra.product_measure import marchenko_pastur
-from solvable.spectra.thresholds import (
-    bayes_perfect_recovery_threshold,
-    interpolation_threshold,
-    perfect_recovery_threshold,
-)
+from solvable.spectra.measures import second_moment
+from solvable.spectra.thresholds import perfect_recovery_threshold
 
 
 def predict(parameters: QuadraticParameters) -> Metrics:
@@ -107,29 +102,6 @@ def _metrics(
         "eigenvalues": _eigenvalues(state, parameters.dimension),
         **({NO_PREDICTION: "; ".join(reasons)} if reasons else {}),
     }
-
-
-def state_of(parameters: QuadraticParameters) -> QuadraticState:
-    """The saddle point of a parameter set."""
-    return _state(
-        _key(parameters),
-        parameters.ratio,
-        parameters.noise,
-        parameters.regularisation,
-    )
-
-
-def measure_of(parameters: QuadraticParameters) -> Measure:
-    """Spectrum of the target in the theory: d eigenvalues, or Marchenko and Pastur's law."""
-    return _measure(_key(parameters))
-
-
-def bayes_error(parameters: QuadraticParameters, ratio: float) -> float:
-    """Least error of any estimator from this many samples per squared dimension."""
-    rank = parameters.target_rank / parameters.dimension
-    if parameters.noise == 0 and ratio >= bayes_perfect_recovery_threshold(rank):
-        return 0.0
-    return _bayes(_key(parameters), ratio, parameters.noise)
 
 
 def degrees_left(parameters: QuadraticParameters, freedom: float) -> float:
@@ -214,46 +186,8 @@ def _limits(parameters: QuadraticParameters, state: QuadraticState) -> Metrics:
     if best is None:
         best = bayes_error(parameters, state.sample_ratio)
     return {
-        **_interpolation(_key(parameters), parameters.noise),
+        **interpolation_of(parameters),
         "perfect_recovery_ratio": perfect_recovery_threshold(rank),
         "bayes_matrix_error": best,
         "bayes_test_error": 2 * best + parameters.noise,
     }
-
-
-Key = tuple[str, int, float]
-"""Spectrum, dimension where it matters, and the ratio or exponent."""
-
-
-def _key(parameters: QuadraticParameters) -> Key:
-    if parameters.target == "power-law":
-        return (parameters.target, parameters.dimension, parameters.exponent)
-    return (parameters.target, 0, parameters.target_units / parameters.dimension)
-
-
-@lru_cache(maxsize=64)
-def _measure(key: Key) -> Measure:
-    spectrum, dimension, shape = key
-    if spectrum == "power-law":
-        return power_law(dimension=dimension, exponent=shape)
-    return marchenko_pastur(shape)
-
-
-@lru_cache(maxsize=4096)
-def _state(key: Key, ratio: float, noise: float, regularisation: float) -> QuadraticState:
-    return solve_quadratic(
-        _measure(key), sample_ratio=ratio, label_noise=noise, regularisation=regularisation
-    )
-
-
-@lru_cache(maxsize=4096)
-def _bayes(key: Key, ratio: float, noise: float) -> float:
-    return bayes_optimal(_measure(key), sample_ratio=ratio, label_noise=noise).matrix_error
-
-
-@lru_cache(maxsize=256)
-def _interpolation(key: Key, noise: float) -> Metrics:
-    if noise == 0:
-        return {"interpolation_ratio": None, "interpolation_peak": None}
-    peak = interpolation_threshold(_measure(key), label_noise=noise)
-    return {"interpolation_ratio": peak.sample_ratio, "interpolation_peak": peak.matrix_error}
