@@ -11,13 +11,11 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.colors import ListedColormap
 
-from solvable.models.quadratic.network.learner import QuadraticNetRegressor
+from solvable.learners import QuadraticNetRegressor
 from solvable.models.quadratic.network.phase_laws import DESCRIPTIONS
-from solvable.models.quadratic.network.phases import PowerLawPhases
-from solvable.models.quadratic.network.spectral_phase import spectral_phase
-from solvable.models.quadratic.network.theory import solve_quadratic
 from solvable.plots.palette import COLOURS
 from solvable.spectra import power_law, truncated_moments
+from solvable.theory import PowerLawPhases, solve_quadratic, spectral_phase
 
 # %%
 # Six spectra

@@ -20,13 +20,13 @@ def drawn_components(
     # They reach (n d / (sqrt(n) + sqrt(d))^2)^(1/3) blocks deep where they are at the edge (Airy).
     depth = (n * d / (np.sqrt(n) + np.sqrt(d)) ** 2) ** (1 / 3)
     blocks = min(round(7 * depth + 10), min(n, d) // r)
-    found = np.empty((draws, r))
+    cosines = np.empty((draws, r))
     for draw in range(draws):
         # The same numbers at every size, so that lines are smooth
         rng = random_stream("principal components", r, draw)
         vectors = _leading(_chain(spikes, n, d, blocks, rng), components)
-        found[draw] = np.linalg.norm(vectors[:r], axis=1)
-    return found
+        cosines[draw] = np.linalg.norm(vectors[:r], axis=1)
+    return cosines
 
 
 def _chain(

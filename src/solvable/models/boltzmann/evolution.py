@@ -123,13 +123,13 @@ def bayes_overlap(spike: float, sample_ratio: float) -> float:
     nodes, weights = np.polynomial.hermite_e.hermegauss(101)
     weights = weights / weights.sum()
 
-    def found(s: float) -> float:
+    def F(s: float) -> float:
         # F(s) = E tanh(s + sqrt(s) Z)
         return float(weights @ np.tanh(s + np.sqrt(s) * nodes))
 
     # q_w = F(lambda alpha q_u), q_u = F(lambda q_w); F is concave, so there is one root above 0
     def excess(q: float) -> float:
-        return found(spike * sample_ratio * found(spike * q)) - q
+        return F(spike * sample_ratio * F(spike * q)) - q
 
     ends = (excess(1e-6), excess(1.0))
     if ends[1] >= 0:  # rounding: everything is found

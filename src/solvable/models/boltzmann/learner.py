@@ -150,18 +150,18 @@ class BoltzmannMachine(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         rows = (X - self.mean_) / self.scale_
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         start = principal_directions(rows, self.n_components, np.random.default_rng(seed))
-        found, self.solver_ = self._maximum(rows, start)
-        order = np.argsort(-np.sum(found.weights**2, axis=0), kind="stable")
-        self.components_ = found.weights.T[order]
+        maximum, self.solver_ = self._maximum(rows, start)
+        order = np.argsort(-np.sum(maximum.weights**2, axis=0), kind="stable")
+        self.components_ = maximum.weights.T[order]
         self.norm_ = np.sum(self.components_**2, axis=1) / X.shape[1]
-        self.replicon_, self.converged_ = found.replicon, found.settled
-        self.stable_, self.gradient_norm_ = found.stable, found.residual
-        self.n_iter_ = found.iterations
+        self.replicon_, self.converged_ = maximum.replicon, maximum.settled
+        self.stable_, self.gradient_norm_ = maximum.stable, maximum.residual
+        self.n_iter_ = maximum.iterations
         self._n_features_out = self.n_components
         return self
 
     def _maximum(self, rows: np.ndarray, start: np.ndarray) -> tuple[Maximum, str]:
-        """The maximum, and how it was found."""
+        """The maximum, and the solver that found it."""
         decay, d = float(self.weight_decay), rows.shape[1]
         if self.units == "gaussian":
             return _closed_form(rows, start, decay), "closed form"
@@ -169,12 +169,12 @@ class BoltzmannMachine(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         if self.solver == "amp":
             # Where it converges it does so in tens of steps.
             few = options | {"max_steps": min(self.max_iter, 300)}
-            found = message_passing(rows, start * np.sqrt(d), decay, **few)
-            if found.settled and found.residual < 1e-3:
-                return found, "amp"
-        found = ascend(rows, start * 0.1 * np.sqrt(d), decay, **options)
-        if self.solver == "amp" or not found.settled:
-            rest = "found a maximum" if found.settled else "did not come to rest either"
+            maximum = message_passing(rows, start * np.sqrt(d), decay, **few)
+            if maximum.settled and maximum.residual < 1e-3:
+                return maximum, "amp"
+        maximum = ascend(rows, start * 0.1 * np.sqrt(d), decay, **options)
+        if self.solver == "amp" or not maximum.settled:
+            rest = "found a maximum" if maximum.settled else "did not come to rest either"
             warnings.warn(
                 "message passing did not come to rest: features are correlated, or the likelihood has "
                 f"many maxima; gradient ascent {rest}. Raise weight_decay or max_iter."
@@ -183,7 +183,7 @@ class BoltzmannMachine(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
                 ConvergenceWarning,
                 stacklevel=3,
             )
-        return found, "gradient"
+        return maximum, "gradient"
 
     def _rows(self, X: Any) -> np.ndarray:
         check_is_fitted(self)

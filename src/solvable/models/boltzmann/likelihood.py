@@ -112,9 +112,9 @@ def couplings_given(
         return np.asarray((V @ G @ V)[upper] - entries)
 
     try:
-        found = root(residual, Q[upper], method="hybr", options={"xtol": 1e-12})
-        V = couplings(matrix(found.x))
+        solution = root(residual, Q[upper], method="hybr", options={"xtol": 1e-12})
+        V = couplings(matrix(solution.x))
     except np.linalg.LinAlgError:
         return np.full((k, k), np.nan)
-    settled = np.abs(found.fun).max() <= 1e-8 * (1 + np.abs(found.x).max())
+    settled = np.abs(solution.fun).max() <= 1e-8 * (1 + np.abs(solution.x).max())
     return (V + V.T) / 2 if settled else np.full((k, k), np.nan)

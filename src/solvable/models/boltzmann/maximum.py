@@ -78,9 +78,9 @@ def message_passing(
         # b = (1/d) sum g', Gamma = X^T g / sqrt(d) - W b, W = Gamma V
         b = responses(z, V, "rademacher").sum(axis=0) / d
         gamma = X.T @ g / np.sqrt(d) - W @ b
-        found = couplings_given(gamma.T @ gamma / d, b, ratio, weight_decay, Q)
-        new_V = _clipped(found)
-        beyond = beyond + 1 if not np.array_equal(found, new_V) else 0
+        couplings = couplings_given(gamma.T @ gamma / d, b, ratio, weight_decay, Q)
+        new_V = _clipped(couplings)
+        beyond = beyond + 1 if not np.array_equal(couplings, new_V) else 0
         new = gamma @ new_V
         change = float(np.linalg.norm(new - W) / max(float(np.linalg.norm(new)), 1e-300))
         kept = damping if step > 1 else 0.0

@@ -58,13 +58,13 @@ def measure(parameters: BoltzmannParameters, rng: np.random.Generator) -> Metric
             "replicon": None,
             "converged": None,
         }
-    found = fit(parameters, X, components, rng)
-    overlap = span_overlap(found.weights, directions) * (1.0 if found.stable else np.nan)
+    machine = fit(parameters, X, components, rng)
+    overlap = span_overlap(machine.weights, directions) * (1.0 if machine.stable else np.nan)
     return shared | {
         "overlap": listed(overlap),
-        "norm": found.norm if found.stable else None,
-        "replicon": found.replicon if np.isfinite(found.replicon) else None,
-        "converged": float(found.stable),
+        "norm": machine.norm if machine.stable else None,
+        "replicon": machine.replicon if np.isfinite(machine.replicon) else None,
+        "converged": float(machine.stable),
     }
 
 
@@ -79,10 +79,10 @@ def fit(
     if parameters.algorithm == "gradient":
         start = 0.1 * rng.standard_normal((d, parameters.hidden_units))
         return ascend(X, start, decay, max_steps=1_000)
-    found = message_passing(X, components * np.sqrt(d), decay)
-    if not found.settled and np.isfinite(found.replicon):
-        found = message_passing(X, components * np.sqrt(d), decay, damping=0.5)
-    return found
+    machine = message_passing(X, components * np.sqrt(d), decay)
+    if not machine.settled and np.isfinite(machine.replicon):
+        machine = message_passing(X, components * np.sqrt(d), decay, damping=0.5)
+    return machine
 
 
 def _some_steps(
@@ -99,7 +99,7 @@ def _some_steps(
     free -= basis @ (basis.T @ free) / len(truth)
     free *= np.sqrt((q - m**2) * len(truth) / (free @ free))
     start = (m * truth + free)[:, None]
-    found = ascend(
+    machine = ascend(
         X,
         start,
         parameters.weight_decay,
@@ -107,7 +107,7 @@ def _some_steps(
         max_steps=parameters.steps,
         tolerance=0.0,
     )
-    return found.weights
+    return machine.weights
 
 
 def span_overlap(W: np.ndarray, directions: np.ndarray) -> np.ndarray:

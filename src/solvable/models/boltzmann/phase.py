@@ -36,8 +36,8 @@ def phase_of(
 ) -> Phase:
     """Whether units learn a spike each, or two of them one, and whether that is stable."""
     order = np.argsort(strengths)[::-1]
-    found = tuple(int(spike) for spike in order[:hidden_units])
-    units = tuple(unit_state(strengths[spike], ratio, weight_decay) for spike in found)
+    learned = tuple(int(spike) for spike in order[:hidden_units])
+    units = tuple(unit_state(strengths[spike], ratio, weight_decay) for spike in learned)
     spare = hidden_units - len(units)
     everyone = units + (unit_state(0.0, ratio, weight_decay),) * spare
     replicon: float | None = max(unit.replicon for unit in everyone)
@@ -56,7 +56,9 @@ def phase_of(
         second = strengths[order[1]] if len(order) > 1 else 0.0
         shared = shared_state(strengths[order[0]], ratio, weight_decay, second)
         if shared.stable and (not apart or max(growth, turning) > 1):
-            return Phase((shared.unit,), found[:1], 2 * shared.unit.q, shared.replicon, shared=True)
+            return Phase(
+                (shared.unit,), learned[:1], 2 * shared.unit.q, shared.replicon, shared=True
+            )
         if shared.stable or (apart and mixed):
             return Phase(reason=(
                 f"two units may learn a spike each, or share one, and which depends on the start "
@@ -72,7 +74,7 @@ def phase_of(
             f"units may share directions (what two of them share grows by {growth:.2g} in a step; "
             "predicted: up to 0.7). Lower weight_decay or hidden_units."
         ))  # fmt: skip
-    return Phase(units, found, sum(unit.q for unit in units), replicon)
+    return Phase(units, learned, sum(unit.q for unit in units), replicon)
 
 
 def _unstable(units: tuple[UnitState, ...], ratio: float, weight_decay: float) -> str:

@@ -32,13 +32,13 @@ def predict(parameters: BoltzmannParameters) -> Metrics:
     if not reason and not phase.reason:
         overlap, reason = overlaps_of(phase, parameters, ratio)
     norm, reason = None if reason else norm, reason or phase.reason
-    found: Metrics = {
+    fitted: Metrics = {
         "overlap": overlap,
         "norm": None if norm is None else float(norm),
         "replicon": None if phase.replicon is None else float(phase.replicon),
         "converged": None if norm is None else 1.0,
     }
-    return metrics | found | ({NO_PREDICTION: reason} if reason else {})
+    return metrics | fitted | ({NO_PREDICTION: reason} if reason else {})
 
 
 def _steps(parameters: BoltzmannParameters, ratio: float) -> Metrics:

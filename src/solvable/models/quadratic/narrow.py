@@ -141,8 +141,8 @@ def solve_wide(parameters: NarrowParameters) -> QuadraticState:
 @lru_cache(maxsize=1024)
 def errors_at(state: QuadraticState, dimension: int) -> dict[str, float | None]:
     """Error and training error with their first order in 1/d, None where it is large."""
-    found = at_dimension(state, dimension)
-    return {name: found[name].expected for name in ("matrix_error", "train_error")}
+    parts = at_dimension(state, dimension)
+    return {name: parts[name].expected for name in ("matrix_error", "train_error")}
 
 
 def curve(parameters: NarrowParameters, coordinates: np.ndarray) -> list[Metrics]:

@@ -81,10 +81,10 @@ class Layer:
             return np.asarray(erf(np.outer(u / np.sqrt(1 + 2 * r), x)))
         link = profile(self.activation).link
         nodes, weights = gaussian_quadrature(40)
-        found = np.zeros((u.size, x.size))
+        functions = np.zeros((u.size, x.size))
         for node, weight in zip(nodes, weights, strict=True):
-            found += weight * link(np.outer(u, x) + node * np.sqrt(r)[:, None])
-        return found
+            functions += weight * link(np.outer(u, x) + node * np.sqrt(r)[:, None])
+        return functions
 
     @cached_property
     def mixing(self) -> np.ndarray:
@@ -92,11 +92,11 @@ class Layer:
         u, r, _ = self.neurons
         link = profile(self.activation).link
         nodes, weights = gaussian_quadrature(16)
-        found = np.zeros_like(self.functions)
+        variances = np.zeros_like(self.functions)
         along = np.outer(u, bin_places()[0])
         for node, weight in zip(nodes, weights, strict=True):
-            found += weight * (link(along + node * np.sqrt(r)[:, None]) - self.functions) ** 2
-        return found
+            variances += weight * (link(along + node * np.sqrt(r)[:, None]) - self.functions) ** 2
+        return variances
 
     @cached_property
     def modes(self) -> np.ndarray:

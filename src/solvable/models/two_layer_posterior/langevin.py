@@ -116,10 +116,10 @@ class Posterior:
             first = first + xp.reshape(slope, (stop - start, networks * width)).T @ rows
         b = theta[:, :, d:]
         pull = self.scale / self.kappa
-        found = xp.concat(
+        pulls = xp.concat(
             [(pull / sqrt(d)) * b * xp.reshape(first, (networks, width, d)), pull * readout], axis=2
         )
-        return found + theta, squares / self.X.shape[0]
+        return pulls + theta, squares / self.X.shape[0]
 
     def _forward(self, theta: Array, X: Array, *, slope: bool = True) -> tuple[Array, Array, Array]:
         """sigma(h), sigma'(h) of shape (rows, networks, N), and f of shape (rows, networks)."""
@@ -155,16 +155,16 @@ class Posterior:
         """Largest curvature of U about a state, over networks, by power iteration on its gradient."""
         xp = namespace(theta)
         direction = noise()
-        found = 1.0
+        curvature = 1.0
         for _ in range(rounds):
             size = xp.sum(direction * direction, axis=(1, 2), keepdims=True) ** 0.5
             # as long as a step of 0.1 in every coordinate: far above the rounding of the gradient
             direction = direction * (0.1 * sqrt(theta.shape[1] * theta.shape[2]) / size)
             change = (self.gradient(theta + direction)[0] - self.gradient(theta - direction)[0]) / 2
             product = xp.sum(change * direction, axis=(1, 2))
-            found = float(xp.max(product / xp.sum(direction * direction, axis=(1, 2))))
+            curvature = float(xp.max(product / xp.sum(direction * direction, axis=(1, 2))))
             direction = change
-        return max(1.0, found)
+        return max(1.0, curvature)
 
 
 class Noise:

@@ -131,7 +131,7 @@ class Observer:
         )
         means |= dict(zip(starts, map(float, series.mean(axis=0)), strict=True))
         count, error = effective_samples(series)
-        found: dict[str, Any] = {
+        averages: dict[str, Any] = {
             "alignment": float(series.mean()),
             "alignment_prior": means["prior"],
             "alignment_planted": means["planted"],
@@ -145,7 +145,7 @@ class Observer:
             "effective_samples": count,
             "effective_samples_error": error,
         }
-        return found
+        return averages
 
 
 def _mean(sums: np.ndarray, entry: int) -> float | None:

@@ -95,13 +95,13 @@ class Profile:
         """a_0 to a_degree at each scale, shape (degree + 1, scales)."""
         kinked = any(self.link.breakpoints)
         blocks = [scales[j : j + 1] for j in range(scales.size)] if kinked else [scales]
-        found = []
+        coefficients = []
         for block in blocks:
             nodes, weights = self._nodes(per_panel, float(block[0]))
             with np.errstate(all="ignore"):
                 values = self.link(block[:, None] * nodes) * weights
-            found.append(hermite_polynomials(nodes, degree) @ values.T)
-        return np.concatenate(found, axis=1)
+            coefficients.append(hermite_polynomials(nodes, degree) @ values.T)
+        return np.concatenate(coefficients, axis=1)
 
     @cached_property
     def _table(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

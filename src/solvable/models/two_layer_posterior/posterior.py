@@ -74,16 +74,16 @@ def posterior(
             break
         reach *= 1.5
     rng = random_stream(0, "posterior", dimension, width, samples)
-    found, controls = [], []
+    sums, controls = [], []
     typical = DataSet.typical(degree, samples)
     shape = layer.functions.T @ (law * layer.target_overlap)
     for _ in range(draws):
         data = DataSet.drawn(degree, samples, rng)
-        found.append(_ensemble(layer, data, background))
+        sums.append(_ensemble(layer, data, background))
         # controls of known mean: the overlap of the data with a line and with a specialised neuron
         weight = (data.counts * data.target - typical.counts * typical.target) / samples
         controls.append([weight @ bin_places()[0], weight @ shape])
-    table = np.array(found)
+    table = np.array(sums)
     means, errors = _controlled(table, np.array(controls))
     out = means[1]
     modes, cells = means[7:19], means[19:]
@@ -154,12 +154,12 @@ def _controlled(table: np.ndarray, controls: np.ndarray) -> tuple[np.ndarray, np
 def _onset(
     activation: str, degree: int, dimension: int, width: int, kappa: float, scale: float
 ) -> float:
-    found = specialisation(activation, degree)
+    neuron = specialisation(activation, degree)
     # specialised: kappa R sqrt(chi N d) / sigma_a; lazy: kappa over the target's eigenvalue
-    lazy = kappa * dimension**degree / (scale * found.gaussian)
-    if found.kind == "diffuse":
+    lazy = kappa * dimension**degree / (scale * neuron.gaussian)
+    if neuron.kind == "diffuse":
         return lazy
-    return float(min(kappa * found.R * sqrt(width * dimension / scale), lazy))
+    return float(min(kappa * neuron.R * sqrt(width * dimension / scale), lazy))
 
 
 def _caveat(layer: Layer, background: Background, failed: float) -> str | None:

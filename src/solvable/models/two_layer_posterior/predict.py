@@ -25,8 +25,8 @@ def predict(parameters: CurseParameters) -> Metrics:
     """Predicted metrics: of the posterior at this size, and the energies of full alignment."""
     learnt, energies = _learnt(parameters), _energies(parameters)
     reasons = [str(part.pop(NO_PREDICTION)) for part in (learnt, energies) if NO_PREDICTION in part]
-    found = learnt | energies | {"virial": 1.0, "one_mode_alignment": _one_mode(parameters)}
-    return found | ({NO_PREDICTION: "; ".join(reasons)} if reasons else {})
+    metrics = learnt | energies | {"virial": 1.0, "one_mode_alignment": _one_mode(parameters)}
+    return metrics | ({NO_PREDICTION: "; ".join(reasons)} if reasons else {})
 
 
 LEARNT = (
@@ -45,7 +45,7 @@ def _learnt(parameters: CurseParameters) -> Metrics:
         )
         return {**dict.fromkeys(LEARNT), NO_PREDICTION: reason}
     try:
-        found = posterior(
+        learnt = posterior(
             dimension=parameters.dimension,
             width=parameters.width,
             samples=parameters.samples,
@@ -56,18 +56,18 @@ def _learnt(parameters: CurseParameters) -> Metrics:
         )
     except NotConverged as error:
         return {**dict.fromkeys(LEARNT), NO_PREDICTION: str(error)}
-    numbers = [found.alignment, found.outliers, found.outlier_rest, found.bulk_rest]
+    numbers = [learnt.alignment, learnt.outliers, learnt.outlier_rest, learnt.bulk_rest]
     if not np.isfinite(numbers).all():
         reason = "the posterior's integral over the fields of the data has no finite value here"
         return {**dict.fromkeys(LEARNT), NO_PREDICTION: reason}
-    if found.caveat:
-        return {**dict.fromkeys(LEARNT), NO_PREDICTION: found.caveat}
+    if learnt.caveat:
+        return {**dict.fromkeys(LEARNT), NO_PREDICTION: learnt.caveat}
     centres = (LAW_EDGES[1:] + LAW_EDGES[:-1]) / 2
-    law = np.interp(centres, found.overlap_grid, found.overlap_law, right=0)
+    law = np.interp(centres, learnt.overlap_grid, learnt.overlap_law, right=0)
     values: tuple[float | list[float | None] | None, ...] = (
-        found.alignment, found.error, found.outliers, found.outlier_overlap, found.outlier_rest,
-        found.bulk_rest, listed(law), found.risk, found.ridge, found.onset / parameters.unit,
-        _wide_limit(parameters, found.ridge),
+        learnt.alignment, learnt.error, learnt.outliers, learnt.outlier_overlap, learnt.outlier_rest,
+        learnt.bulk_rest, listed(law), learnt.risk, learnt.ridge, learnt.onset / parameters.unit,
+        _wide_limit(parameters, learnt.ridge),
     )  # fmt: skip
     return dict(zip(LEARNT, values, strict=True))
 
@@ -118,10 +118,10 @@ def _energies_of(
 ) -> Metrics:
     """The same at any number of samples: a line of predictions computes it once."""
     order = sqrt(readout_scale(readout, width) * width * dimension)
-    found: Metrics = {}
+    energies: Metrics = {}
     for name, reduced in (("energy", False), ("energy_held", True)):
         try:
-            found[name] = (
+            energies[name] = (
                 large_deviation(
                     dimension=dimension,
                     width=width,
@@ -135,7 +135,7 @@ def _energies_of(
         except NotConverged as error:
             reason = f"no energy: {error}"
             return {"energy": None, "energy_held": None, NO_PREDICTION: reason}
-    return found
+    return energies
 
 
 def chance(parameters: CurseParameters, prediction: Metrics) -> Metrics:

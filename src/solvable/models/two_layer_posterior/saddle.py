@@ -54,12 +54,15 @@ class FieldProblem:
             step = -np.linalg.solve(hessian, gradient)
             length, descent = 1.0, float(gradient @ step)
             while True:
-                found, found_law = self.action(t + length * step, width)
+                moved_value, moved_law = self.action(t + length * step, width)
                 # differences below rounding are no ascent
-                if found <= value + 1e-4 * length * descent + 1e-12 * abs(value) or length < 1e-8:
+                if (
+                    moved_value <= value + 1e-4 * length * descent + 1e-12 * abs(value)
+                    or length < 1e-8
+                ):
                     break
                 length /= 2
-            t, value, law = t + length * step, found, found_law
+            t, value, law = t + length * step, moved_value, moved_law
         raise NotConverged(
             "the field of the posterior did not settle in 200 Newton steps; take fewer samples, or a "
             "larger kappa.",

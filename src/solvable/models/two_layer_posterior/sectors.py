@@ -58,7 +58,7 @@ def sectors(
     shape = profile(activation)
     amplitudes = [shape.coefficient(m, s) for m in range(highest + 1)]
     shares = power_weights(mixed, n)
-    found, held = [], np.zeros_like(s)
+    parts, power = [], np.zeros_like(s)
     for ell in range(momenta + 1):
         modes, labels = [], []
         for q in range(ell, mixed + 1, 2):
@@ -71,6 +71,6 @@ def sectors(
         count = harmonic_count(n, ell)
         if modes and count > 0:
             sector = Sector(ell, count, np.stack(modes, axis=1), tuple(labels))
-            held += (sector.modes**2).sum(1)
-            found.append(sector)
-    return found, np.maximum(shape.power(s) - held, 0.0)
+            power += (sector.modes**2).sum(1)
+            parts.append(sector)
+    return parts, np.maximum(shape.power(s) - power, 0.0)

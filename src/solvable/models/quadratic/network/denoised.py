@@ -45,7 +45,7 @@ def _drawn(parameters: QuadraticParameters, state: QuadraticState) -> float:
     d, t = parameters.dimension, state.law.variance
     rng = random_stream("denoised matrices", d)
     nodes, lean, square = feature_deviations(state)
-    found = []
+    errors = []
     for _ in range(max(2, 500 // d)):
         if parameters.target == "power-law":
             strengths = np.sort(nodes)
@@ -64,8 +64,8 @@ def _drawn(parameters: QuadraticParameters, state: QuadraticState) -> float:
         kept = np.maximum(empirical_denoised(values, np.sqrt(t)), 0)
         # Tr (f(M) - S*)^2 / d
         cross = (vectors**2).T @ strengths
-        found.append(float(np.sum(kept**2 - 2 * kept * cross) + np.sum(strengths**2)) / d)
-    return float(np.mean(found))
+        errors.append(float(np.sum(kept**2 - 2 * kept * cross) + np.sum(strengths**2)) / d)
+    return float(np.mean(errors))
 
 
 def feature_deviations(state: QuadraticState) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -175,14 +175,14 @@ def at_dimension(
     gaussian, full = finite_sizes(state, samples=samples)
     full = full if samples else gaussian
     lost = {"train_error": unreachable(state, dimension)} if samples else {}
-    found = {}
+    parts = {}
     for name in ("matrix_error", "train_error", "rank_fraction", "trace"):
         limit, control, whole = (float(getattr(part, name)) for part in (state, gaussian, full))
         order = (abs(control) + abs(whole - control)) / dimension + lost.get(name, 0.0)
         pair = limit + whole / dimension, limit + control / dimension
         expected, other = pair if order <= 0.5 * abs(limit) else (None, None)
-        found[name] = AtDimension(limit, order, expected, other)
-    return found
+        parts[name] = AtDimension(limit, order, expected, other)
+    return parts
 
 
 def unreachable(state: QuadraticState, dimension: int) -> float:

@@ -145,19 +145,19 @@ def _at_this_size(
     parameters: QuadraticParameters, state: QuadraticState
 ) -> tuple[Metrics, list[str]]:
     """The limit with its first order in 1/d, and for Gaussian measurements; why some are missing."""
-    found, beyond = Metrics(), []
+    sizes, beyond = Metrics(), []
     parts = at_dimension(state, parameters.dimension, samples=parameters.sensing == "network")
     for name, part in parts.items():
-        found[f"finite_size_{name}"], found[f"control_{name}"] = part.expected, part.control
+        sizes[f"finite_size_{name}"], sizes[f"control_{name}"] = part.expected, part.control
         if part.expected is None:
             beyond.append(f"{name} {part.order:.2g} on {part.limit:.2g}")
     error = parts["matrix_error"].expected
-    found["finite_size_test_error"] = None if error is None else 2 * error + parameters.noise
+    sizes["finite_size_test_error"] = None if error is None else 2 * error + parameters.noise
     reasons = [
         f"what this dimension adds to the limit, {', '.join(beyond)}, is more than half of it, so that "
         "no expansion holds. Raise dimension, sample_ratio or regularisation."
     ]
-    return found, reasons if beyond and state.rank_fraction > 0 else []
+    return sizes, reasons if beyond and state.rank_fraction > 0 else []
 
 
 def _cut_error(state: QuadraticState, threshold: float) -> float:
