@@ -221,6 +221,15 @@ def test_relative_tolerances_scale_with_the_expected_number():
     )
 
 
+def test_numbers_are_judged_against_others_by_group():
+    points = falling(0, 4, scatter=0.001)
+    truth = SLOPE.measured(points)
+    assert len(truth) == 2
+    finding = SLOPE.check_against(points, {name: value + 1 for name, value in truth.items()})
+    assert finding.expected == pytest.approx(finding.measured + 1)
+    assert not finding.holds
+
+
 def test_power_is_measured_by_scaled_predictions():
     row = power_row(CONTRAST, points_of(0, 6, scatter=0.005), None, lambda *_: {"overlap": 0.0})
     assert row.status == "holds"

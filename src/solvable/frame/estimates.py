@@ -90,6 +90,29 @@ class PointsClaim:
 
     def check(self, points: Sequence[Point]) -> Finding | NotTestable:
         """Judge the group that is closest to failing."""
+        return self._judge(*self._numbers(points))
+
+    def check_against(
+        self, points: Sequence[Point], truth: Mapping[str, float]
+    ) -> Finding | NotTestable:
+        """Judge with other expected numbers, by the name of each group as `measured` gives them."""
+        groups, numbers = self._numbers(points)
+        expected = [
+            truth.get(_name_of(group), pair[1]) for group, pair in zip(groups, numbers, strict=True)
+        ]
+        return self._judge(
+            groups, [(pair[0], e) for pair, e in zip(numbers, expected, strict=True)]
+        )
+
+    def measured(self, points: Sequence[Point]) -> dict[str, float]:
+        """Measured number of each group."""
+        groups, numbers = self._numbers(points)
+        return {_name_of(g): pair[0] for g, pair in zip(groups, numbers, strict=True)}
+
+    def _numbers(
+        self, points: Sequence[Point]
+    ) -> tuple[list[list[Point]], list[tuple[float, float]]]:
+        """Groups that give a number, with measured and expected ones."""
         chosen = [p for p in points if not p.refused and (self.where is None or self.where(p))]
         groups, numbers = [], []
         for group in self.groups(chosen):
@@ -97,6 +120,11 @@ class PointsClaim:
             if pair is not None and np.isfinite(pair).all():
                 groups.append(group)
                 numbers.append(pair)
+        return groups, numbers
+
+    def _judge(
+        self, groups: list[list[Point]], numbers: list[tuple[float, float]]
+    ) -> Finding | NotTestable:
         if not groups:
             return NotTestable(self.missing)
         measured, expected = (np.array(column) for column in zip(*numbers, strict=True))
@@ -162,6 +190,11 @@ class PointsClaim:
         if not judged.all():
             text += f" {int((~judged).sum())} scatter too much to be judged."
         return text
+
+
+def _name_of(group: Sequence[Point]) -> str:
+    """Parameters of the points of a group."""
+    return "; ".join(str(dict(point.parameters)) for point in group)
 
 
 def without_blocks(point: Point) -> list[Point]:
