@@ -6,7 +6,7 @@ Each run directory holds a study with several replicates. Its means stand for th
 scatter for that of the world: a simulated replicate is the mean of a point plus the deviations of
 its replicates in a random direction, x_i + sum_r z_r (x_ir - x_i) / sqrt(n - 1) with z_r normal, so
 that all metrics of a replicate move together as measured ones do. Every claim is judged with what
-it measures in the means as its expected value, by its own tolerance and allowance. Prints the share
+it measures on all replicates as its expected value, by its own tolerance and allowance. Prints the share
 of simulated studies in which each claim fails, next to the share in which it is testable.
 """
 
@@ -75,7 +75,7 @@ def judged(claim: Any, points: list[Point], truth: Any) -> str:
 
 
 def truth_of(claim: Any, points: list[Point]) -> Any:
-    """What a claim measures in the means."""
+    """What a claim measures on all replicates, which the simulated ones scatter around."""
     if isinstance(claim, Agreement):
         comparison = compare(claim, points)
         return places(comparison) if isinstance(comparison, Comparison) else None
@@ -90,11 +90,9 @@ def rows_of(directory: str, studies: int, replicates: int) -> Iterator[str]:
         for p in study.system.settled([p for p in study.points if not p.refused])
         if p.replicates > 1
     ]
-    # The mean over replicates, as often as there are replicates: its scatter is none.
-    means = [simulated_mean(point) for point in points]
     claims = [c for c in study.system.claims if isinstance(c, Agreement | PointsClaim)]
     for number, claim in enumerate(claims):
-        truth = truth_of(claim, means)
+        truth = truth_of(claim, points)
         if truth is None:
             continue
         counts: Counter[str] = Counter()
@@ -108,19 +106,6 @@ def rows_of(directory: str, studies: int, replicates: int) -> Iterator[str]:
         share = counts["fails"] / studies
         testable = 1 - counts["not testable"] / studies
         yield f"{study.system.name},{claim.name},{studies},{share:.4f},{testable:.3f}"
-
-
-def simulated_mean(point: Point) -> Point:
-    """The point with its mean in place of each replicate."""
-    rng = np.random.default_rng(0)
-    still = simulated(point, 1, rng)
-    for name in point.metrics[0]:
-        values = [m.get(name) for m in point.metrics]
-        if still.metrics[0].get(name) is None or any(isinstance(v, str) for v in values):
-            continue
-        mean = np.array(values, dtype=float).mean(axis=0)
-        still.metrics[0][name] = mean.tolist() if mean.ndim else float(mean)
-    return replace(still, metrics=[dict(still.metrics[0]) for _ in range(point.replicates)])
 
 
 def main() -> None:

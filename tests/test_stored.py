@@ -18,6 +18,10 @@ STORED = Path(__file__).parent / "stored"
 VERDICTS = json.loads((STORED / "verdicts-0.1.0.json").read_text("utf-8"))
 
 
+OTHERWISE = {"pruning-helps": ("not testable", "holds")}
+"""Claims whose allowance was wrong: cells differ in scatter, and it was that of the noisiest."""
+
+
 @pytest.fixture(scope="module", params=sorted(VERDICTS))
 def study(request, tmp_path_factory):
     directory = tmp_path_factory.mktemp("stored")
@@ -39,7 +43,7 @@ def test_verdicts_are_those_of_then(study):
     changed = {
         name: (old[0], now[name].status) for name, old in then.items() if now[name].status != old[0]
     }
-    assert changed == {}
+    assert changed == {name: change for name, change in OTHERWISE.items() if name in then}
 
 
 @pytest.mark.slow

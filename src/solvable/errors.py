@@ -5,7 +5,8 @@ The tree::
     SolvableError
     ├── InvalidParameter (ValueError)     a value outside its documented range
     │   ├── DegenerateReadout             a readout that hides the features from the learner
-    │   └── UnknownSystem                 a system name that no entry point provides
+    │   ├── UnknownSystem                 a system name that no entry point provides
+    │   └── InvalidSystem                 a system that breaks its contract
     ├── InvalidData (ValueError)          an array that cannot be learned from
     ├── MemoryLimitExceeded (MemoryError) a route that does not fit into memory
     ├── NotConverged (RuntimeError)       a solver stopped before its tolerance
@@ -49,6 +50,10 @@ class DegenerateReadout(InvalidParameter):
 
 class UnknownSystem(InvalidParameter):
     """No installed package provides a system of this name."""
+
+
+class InvalidSystem(InvalidParameter):
+    """A system breaks the contract that studies, reports and claims rest on."""
 
 
 class InvalidData(SolvableError, ValueError):

@@ -43,7 +43,7 @@ def row(**changes):
 
 
 @pytest.mark.parametrize("uneven", [0.0, 0.5])
-@pytest.mark.parametrize(("replicates", "scatter"), [(2, 0.015), (3, 0.02), (6, 0.03)])
+@pytest.mark.parametrize(("replicates", "scatter"), [(2, 0.01), (3, 0.015), (6, 0.03)])
 def test_a_right_theory_holds_in_99_of_100_seeds(replicates, scatter, uneven):
     statuses = [
         row().verdict(points_of(seed, replicates, scatter=scatter, uneven=uneven)).status
@@ -54,7 +54,7 @@ def test_a_right_theory_holds_in_99_of_100_seeds(replicates, scatter, uneven):
     assert statuses.count("holds") > 250
 
 
-@pytest.mark.parametrize(("replicates", "scatter"), [(2, 0.015), (3, 0.02), (6, 0.03)])
+@pytest.mark.parametrize(("replicates", "scatter"), [(2, 0.01), (3, 0.015), (6, 0.03)])
 def test_the_allowance_alone_protects_a_theory_at_the_edge_of_its_tolerance(replicates, scatter):
     statuses = [
         row(within=0.04).verdict(points_of(seed, replicates, bias=1.04, scatter=scatter)).status
@@ -63,7 +63,7 @@ def test_the_allowance_alone_protects_a_theory_at_the_edge_of_its_tolerance(repl
     assert statuses.count("fails") <= 3 + 3 * 3**0.5
 
 
-@pytest.mark.parametrize(("replicates", "scatter"), [(2, 0.015), (3, 0.02), (6, 0.03)])
+@pytest.mark.parametrize(("replicates", "scatter"), [(2, 0.01), (3, 0.015), (6, 0.03)])
 def test_a_theory_wrong_by_the_stated_power_fails_in_95_of_100_seeds(replicates, scatter):
     claim = row(within=0.04, power=0.12)
     statuses = [
@@ -88,10 +88,10 @@ def test_so_many_more_replicates_would_do(scatter, within):
     few = points_of(3, 4, scatter=scatter, entries=2)
     more = int(row(within=within).verdict(few).reason.split(": ")[1].split()[0])
     told = [
-        row(within=within).verdict(points_of(s, 4 + more, scatter=scatter, entries=2))
+        row(within=within).verdict(points_of(s, 4 + 5 * more // 4, scatter=scatter, entries=2))
         for s in range(8)
     ]
-    # The scatter that tells the number is itself known to a fifth, and one cell of twelve would do.
+    # The scatter that gives the number is itself known to a fifth: a quarter more replicates do.
     assert [verdict.status for verdict in told].count("holds") >= 6
     assert (
         row(within=within).verdict(points_of(0, 4 + more // 3, scatter=scatter, entries=2)).status
@@ -141,9 +141,9 @@ def test_scatter_that_goes_with_something_else_than_the_number():
         for scatter in (None, overlap_scatter)
     )
     expected = np.tile(spread / 2, len(SIZES))
-    assert np.median(shaped / expected) < np.median(plain / expected)
+    assert np.median(shaped / expected) == pytest.approx(1, abs=0.15)
     top = expected < expected.max() / 3
-    assert np.median(shaped[top] / expected[top]) < 2 < np.median(plain[top] / expected[top])
+    assert np.median(shaped[top] / expected[top]) < 1.3 < np.median(plain[top] / expected[top])
 
 
 @pytest.mark.parametrize("replicates", [3, 6])
@@ -306,7 +306,8 @@ def test_pooled_errors_of_equal_variances_are_never_far_too_small():
     errors = pooled_errors([rng.standard_normal(3) for _ in range(2_000)], np.ones(2_000))
     # sigma = 1: the geometric mean without its bias, known to a few per cent from 4000 degrees.
     assert errors.variance.min() == pytest.approx(1.0, rel=0.1)
-    assert errors.degrees == 4_000
+    assert errors.total == 4_000
+    assert errors.degrees.min() > 20
 
 
 def test_pooled_errors_of_noisy_cells_are_their_own():

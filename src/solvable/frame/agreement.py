@@ -274,7 +274,7 @@ class Comparison:
         return f"{entry}, {words}"
 
     def _more_replicates(self, allowance: np.ndarray) -> str:
-        if self.errors.degrees == 0:
+        if self.errors.total == 0:
             return "one replicate cannot tell its scatter: at least 1 more replicate"
         # The quietest cell is so by chance: the middle one tells what would do.
         middle = int(np.argsort(allowance / self.within)[self.within.size // 2])

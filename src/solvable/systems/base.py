@@ -1,8 +1,10 @@
 """Face: what a system of one's own is made from."""
 
 from solvable.frame.agreement import Agreement, Cell, overlap_scatter
+from solvable.frame.checks import check_system
 from solvable.frame.claims import Claim, Finding, NotTestable, Status, Verdict
 from solvable.frame.curves import Axis, Curve
+from solvable.frame.estimates import Contrast, Estimate, Lead, Slope
 from solvable.frame.panels import Panel, Trace
 from solvable.frame.parameters import Limit, Parameters, Size, memory
 from solvable.frame.points import Metrics, Point
@@ -15,9 +17,12 @@ __all__ = [
     "Axis",
     "Cell",
     "Claim",
+    "Contrast",
     "Curve",
+    "Estimate",
     "Figure",
     "Finding",
+    "Lead",
     "Limit",
     "Marker",
     "Metrics",
@@ -29,10 +34,12 @@ __all__ = [
     "Reference",
     "Series",
     "Size",
+    "Slope",
     "Status",
     "System",
     "Trace",
     "Verdict",
+    "check_system",
     "memory",
     "overlap_scatter",
 ]

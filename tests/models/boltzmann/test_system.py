@@ -1,8 +1,6 @@
 """The system `boltzmann-machine`: parameters, one replicate, prediction, claims, figures."""
 
-import json
 from dataclasses import replace
-from itertools import product
 
 import numpy as np
 import pytest
@@ -14,7 +12,7 @@ from solvable.frame.points import NO_PREDICTION, Point
 from solvable.models.boltzmann.claims import CLAIMS
 from solvable.models.boltzmann.measure import draw_directions, span_overlap
 from solvable.models.boltzmann.parameters import BoltzmannParameters
-from solvable.models.boltzmann.system import PRESETS, system
+from solvable.models.boltzmann.system import system
 
 KEYS = {"overlap", "norm", "replicon", "pca_overlap", "converged"}
 
@@ -74,45 +72,6 @@ def test_more_samples_than_memory_holds_are_predicted_and_not_measured():
     assert system.predict(parameters)["overlap"][0] > 0.9
     with pytest.raises(InvalidParameter, match="allowed for a measurement: up to 2 GB"):
         system.measure(parameters, np.random.default_rng(0))
-
-
-def test_every_parameter_says_what_it_means():
-    for name, field in BoltzmannParameters.model_fields.items():
-        assert field.description, name
-
-
-@pytest.mark.parametrize("name", sorted(PRESETS))
-def test_presets_are_valid_at_every_point(name):
-    grid = PRESETS[name].grid
-    for values in product(*grid.values()):
-        BoltzmannParameters(**dict(zip(grid, values, strict=True)))
-
-
-@pytest.mark.parametrize(
-    "setting",
-    [
-        {},
-        {"algorithm": "gradient"},
-        {"algorithm": "gradient", "steps": 3},
-        {"spike": [4.0, 2.0], "hidden_units": 2},
-        {"spike": [4.0, 2.0]},
-        {"hidden_units": 2},
-        {"weight_decay": 8.0},
-        {"hidden_units": 3, "weight_decay": 1.0, "spike": [3.0, 1.0]},
-        {"sample_ratio": 0.3},
-    ],
-)
-def test_metrics_are_plain_and_named_alike(setting):
-    setting = {"dimension": 100} | setting
-    record, prediction = record_of(setting), predicted(**setting)
-    assert set(record) == KEYS
-    assert set(prediction) >= KEYS
-    for metrics in (record, prediction):
-        assert json.loads(json.dumps(metrics, allow_nan=False)) == metrics
-        for name in ("overlap", "pca_overlap"):
-            assert len(metrics[name]) == len(np.atleast_1d(setting.get("spike", 2.0)))
-    assert record == record_of(setting)
-    assert record != record_of(setting, 1)
 
 
 def test_only_the_ratio_of_spike_and_noise_matters():

@@ -1,6 +1,5 @@
 """The system `compositional-target`: parameters, one replicate, prediction, claims, figures."""
 
-import json
 from dataclasses import replace
 
 import numpy as np
@@ -14,7 +13,7 @@ from solvable.errors import InvalidParameter
 from solvable.models.compositional.claims import crossing
 from solvable.models.compositional.parameters import CompositionalParameters
 from solvable.models.compositional.second_step import fresh_rows
-from solvable.models.compositional.system import PRESETS, system
+from solvable.models.compositional.system import system
 from solvable.models.compositional.upper_layers import (
     draw_target,
     make_target,
@@ -83,35 +82,6 @@ def test_widths_follow_the_exponent_unless_they_are_given():
     assert CompositionalParameters(dimension=40, features=9, epsilon=0.4).widths == (9,)
     assert CompositionalParameters(layers=4, inner_features=2).widths == (6, 2)
     assert CompositionalParameters(layers=4, degree=3).label_degree == 12
-
-
-def test_every_parameter_says_what_it_means():
-    for name, field in CompositionalParameters.model_fields.items():
-        assert field.description, name
-
-
-@pytest.mark.parametrize("name", sorted(PRESETS))
-def test_presets_are_valid_at_every_point(name):
-    grid = PRESETS[name].grid
-    for key, values in grid.items():
-        for value in values:
-            setting = {one: some[0] for one, some in grid.items()} | {key: value}
-            CompositionalParameters(**setting)
-
-
-def test_metrics_are_plain_and_named_alike(setting, record):
-    prediction = system.predict(CompositionalParameters(**setting))
-    assert set(record) == MEASURED <= set(prediction)
-    for metrics in (record, prediction):
-        assert json.loads(json.dumps(metrics, allow_nan=False)) == metrics
-    for name, value in record.items():
-        if isinstance(value, list):
-            assert len(value) == len(prediction[name]), name
-
-
-def test_a_replicate_depends_on_its_stream_alone(setting, record):
-    assert record_of(setting) == record
-    assert record_of(setting, 1) != record
 
 
 def test_a_prediction_depends_on_nothing_but_the_parameters(setting):

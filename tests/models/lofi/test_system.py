@@ -1,6 +1,5 @@
 """The system `neural-lofi`: parameters, one replicate, prediction, claims, figures."""
 
-import json
 from dataclasses import replace
 
 import numpy as np
@@ -12,9 +11,8 @@ from solvable.errors import InvalidParameter
 from solvable.frame.parameters import check_limits
 from solvable.frame.points import NO_PREDICTION, predicted_or_refused
 from solvable.models.lofi.claims import CLAIMS
-from solvable.models.lofi.measure import METRICS
 from solvable.models.lofi.parameters import NeuralLoFiParameters
-from solvable.models.lofi.system import PRESETS, system
+from solvable.models.lofi.system import system
 from solvable.models.lofi.target import draw_target, make_target
 from solvable.systems.base import Point
 
@@ -95,44 +93,6 @@ def test_dimensions_follow_the_target_unless_given():
     assert NeuralLoFiParameters(target="hidden").n_inputs == 320
     assert NeuralLoFiParameters(target="subspace", ratio=33.334).samples == 2_000
     assert NeuralLoFiParameters(dimension=50, ratio=3.0).samples == 150
-
-
-def test_every_parameter_says_what_it_means():
-    for name, field in NeuralLoFiParameters.model_fields.items():
-        assert field.description, name
-
-
-@pytest.mark.parametrize("name", sorted(PRESETS))
-def test_presets_are_valid_at_every_point(name):
-    from itertools import product
-
-    grid = PRESETS[name].grid
-    for values in product(*grid.values()):
-        NeuralLoFiParameters(**dict(zip(grid, values, strict=True)))
-
-
-@pytest.mark.parametrize("name", sorted(SETTINGS))
-def test_metrics_are_plain_and_named_alike(name):
-    record, prediction = (
-        record_of(SETTINGS[name]),
-        system.predict(NeuralLoFiParameters(**SETTINGS[name])),
-    )
-    assert set(record) == set(METRICS)
-    for metrics in (record, prediction):
-        assert json.loads(json.dumps(metrics, allow_nan=False)) == metrics
-    for key, value in record.items():
-        if isinstance(value, list):
-            assert len(value) == len(prediction[key]), key
-    assert all(value is not None for value in prediction.values())
-    measured = {key for key, value in record.items() if value is not None}
-    unpredicted = {"error", "kernel_error", "deep_kernel_error"}
-    assert measured - unpredicted <= set(prediction)
-
-
-def test_a_replicate_depends_on_its_stream_alone():
-    for setting in SETTINGS.values():
-        assert record_of(setting) == record_of(setting)
-        assert record_of(setting) != record_of(setting, 1)
 
 
 def test_the_teacher_is_the_target_that_was_measured():

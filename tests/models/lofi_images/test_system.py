@@ -1,8 +1,6 @@
 """The system `neural-lofi-images`: parameters, one replicate, predictions, claims, figures."""
 
-import json
 import math
-from itertools import product
 
 import numpy as np
 import pytest
@@ -13,9 +11,9 @@ from sklearn.kernel_ridge import KernelRidge
 from solvable.arrays import random_stream
 from solvable.models.lofi_images.claims import CLAIMS, gap_to_limit, null_ratio
 from solvable.models.lofi_images.images import images
-from solvable.models.lofi_images.measure import METRICS, _Split
+from solvable.models.lofi_images.measure import _Split
 from solvable.models.lofi_images.parameters import NeuralLoFiImagesParameters
-from solvable.models.lofi_images.system import PRESETS, system
+from solvable.models.lofi_images.system import system
 from solvable.systems.base import Point
 
 SETTINGS = {
@@ -81,35 +79,6 @@ def test_directions_follow_the_samples_and_the_width():
     assert kept[600, 20] == (10,)
     assert NeuralLoFiImagesParameters(directions=7).kept == (7,)
     assert NeuralLoFiImagesParameters(samples=1_500).tested == 297
-
-
-def test_every_parameter_says_what_it_means():
-    for name, field in NeuralLoFiImagesParameters.model_fields.items():
-        assert field.description, name
-
-
-@pytest.mark.parametrize("name", sorted(PRESETS))
-def test_presets_are_valid_at_every_point(name):
-    grid = PRESETS[name].grid
-    for values in product(*grid.values()):
-        NeuralLoFiImagesParameters(**dict(zip(grid, values, strict=True)))
-
-
-@pytest.mark.parametrize("name", sorted(SETTINGS))
-def test_metrics_are_plain_and_named_alike(name, points):
-    point = points[name]
-    for metrics in point.metrics:
-        assert set(metrics) == set(METRICS)
-        assert json.loads(json.dumps(metrics, allow_nan=False)) == metrics
-    for key, value in point.prediction.items():
-        measured = point.metrics[0][key]
-        assert np.shape(value) == np.shape(measured), key
-    for key in ("error", "squared_error"):
-        assert len(point.metrics[0][key]) == len(point.metrics[0]["directions"])
-
-
-def test_a_replicate_depends_on_its_stream_alone(points):
-    assert record_of(SETTINGS["one"]) == points["one"].metrics[0] != points["one"].metrics[1]
 
 
 def test_images_are_standardised_all_together():

@@ -1,6 +1,5 @@
 """The system `sequential-recovery`: parameters, one replicate, prediction, figures."""
 
-import json
 import math
 
 import numpy as np
@@ -12,7 +11,7 @@ from pydantic import ValidationError
 from solvable.arrays import random_stream
 from solvable.models.sequential.measure import draw_target
 from solvable.models.sequential.parameters import SequentialParameters
-from solvable.models.sequential.system import PRESETS, system
+from solvable.models.sequential.system import system
 from solvable.systems.base import Point
 
 SMALL = {"dimension": 12, "features": 2, "samples": 3000, "test_samples": 500}
@@ -68,36 +67,6 @@ def test_the_correction_is_on_where_there_is_something_to_correct(setting, corre
 def test_bad_parameters_are_refused(setting, words):
     with pytest.raises(ValidationError, match=words):
         SequentialParameters(**setting)
-
-
-def test_every_parameter_says_what_it_means():
-    for name, field in SequentialParameters.model_fields.items():
-        assert field.description, name
-
-
-@pytest.mark.parametrize("name", sorted(PRESETS))
-def test_presets_are_valid_at_every_point(name):
-    grid = PRESETS[name].grid
-    for key, values in grid.items():
-        for value in values:
-            setting = {one: some[0] for one, some in grid.items()} | {key: value}
-            SequentialParameters(**setting)
-
-
-def test_metrics_are_plain_and_named_alike(record):
-    prediction = system.predict(SequentialParameters(**SMALL))
-    assert set(record) == set(prediction) & MEASURED == MEASURED
-    for metrics in (record, prediction):
-        assert json.loads(json.dumps(metrics, allow_nan=False)) == metrics
-    for name, value in record.items():
-        if isinstance(value, list) and isinstance(prediction[name], list):
-            assert len(value) == len(prediction[name]), name
-
-
-def test_a_replicate_depends_on_its_stream_alone(record):
-    parameters = SequentialParameters(**SMALL)
-    assert system.measure(parameters, random_stream("one", 0)) == record
-    assert system.measure(parameters, random_stream("one", 1)) != record
 
 
 def test_the_teacher_is_the_target_that_was_measured():

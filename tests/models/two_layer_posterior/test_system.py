@@ -1,8 +1,6 @@
 """The system `curse-of-detail`: parameters, one replicate, prediction, claims, figures."""
 
-import json
 from dataclasses import replace
-from itertools import product
 
 import numpy as np
 import pytest
@@ -10,7 +8,6 @@ from pydantic import ValidationError
 
 from solvable.arrays import random_stream
 from solvable.errors import InvalidParameter
-from solvable.frame.parameters import check_limits
 from solvable.frame.points import Point
 from solvable.hermite import hermite_polynomials
 from solvable.models.two_layer_posterior.claims import (
@@ -27,7 +24,7 @@ from solvable.models.two_layer_posterior.measure import (
 from solvable.models.two_layer_posterior.neuron_counts import LAW_EDGES
 from solvable.models.two_layer_posterior.parameters import CurseParameters
 from solvable.models.two_layer_posterior.predict import chance
-from solvable.models.two_layer_posterior.system import PRESETS, system
+from solvable.models.two_layer_posterior.system import system
 from solvable.models.two_layer_posterior.target import HermiteTarget
 
 QUICK = {"dimension": 4, "width_ratio": 6.0, "scaled_samples": 6.0, "steps": 100}
@@ -57,11 +54,6 @@ def test_bad_parameters_are_refused(values, words):
         CurseParameters(**values)
 
 
-def test_every_parameter_says_what_it_means():
-    for name, field in CurseParameters.model_fields.items():
-        assert field.description, name
-
-
 @pytest.mark.parametrize(
     "values",
     [
@@ -72,37 +64,6 @@ def test_every_parameter_says_what_it_means():
 def test_replicates_that_would_take_long_are_not_measured(values):
     with pytest.raises(InvalidParameter, match=r"allowed for a measurement.*Lower steps"):
         system.measure(CurseParameters(**values), np.random.default_rng(0))
-
-
-@pytest.mark.parametrize("name", sorted(PRESETS))
-def test_presets_are_valid_at_every_point(name):
-    grid = PRESETS[name].grid
-    for values in product(*grid.values()):
-        check_limits(CurseParameters(**dict(zip(grid, values, strict=True))))
-
-
-@pytest.mark.parametrize(
-    "setting",
-    [
-        {},
-        {"start": "prior"},
-        {"start": "planted", "activation": "tanh", "degree": 5},
-        {"activation": "relu", "degree": 2},
-        {"readout": "mean-field", "scaled_samples": 2.0},
-        {"step": 0.3, "degree": 1},
-    ],
-)
-def test_metrics_are_plain_and_named_alike(setting):
-    record = record_of(setting)
-    prediction = system.predict(CurseParameters(**QUICK | setting))
-    assert set(record) == set(record_of({}))
-    for metrics in (record, prediction):
-        assert json.loads(json.dumps(metrics, allow_nan=False)) == metrics
-    assert record == record_of(setting)
-    assert record != record_of(setting, 1)
-    assert (record["alignment_prior"] is None) == (setting.get("start") == "planted")
-    assert (record["alignment_planted"] is None) == (setting.get("start") == "prior")
-    assert len(record["neuron_law"]) == LAW_EDGES.size - 1
 
 
 def test_the_predicted_law_counts_all_neurons():

@@ -1,8 +1,6 @@
 """The system `attention-indexed`: parameters, one replicate, prediction, claims, figures."""
 
-import json
 from dataclasses import replace
-from itertools import product
 
 import numpy as np
 import pytest
@@ -16,7 +14,7 @@ from solvable.models.attention.indexed.claims import CLAIMS
 from solvable.models.attention.indexed.measure import draw_weights
 from solvable.models.attention.indexed.measure import test_error as error_of_attention
 from solvable.models.attention.indexed.parameters import IndexedParameters
-from solvable.models.attention.indexed.system import PRESETS, system
+from solvable.models.attention.indexed.system import system
 from solvable.models.attention.indexed.theory import bayes_test_error
 
 KEYS = {"matrix_error", "test_error", "finite_size_matrix_error", "recovery_ratio"}
@@ -62,36 +60,6 @@ def points():
 def test_bad_parameters_are_refused(values, words):
     with pytest.raises(ValidationError, match=words):
         IndexedParameters(**values)
-
-
-def test_every_parameter_says_what_it_means():
-    for name, field in IndexedParameters.model_fields.items():
-        assert field.description, name
-
-
-@pytest.mark.parametrize("name", sorted(PRESETS))
-def test_presets_are_valid_at_every_point(name):
-    grid = PRESETS[name].grid
-    for values in product(*grid.values()):
-        IndexedParameters(**dict(zip(grid, values, strict=True)))
-
-
-@pytest.mark.parametrize("noise", [0.0, 0.4])
-@pytest.mark.parametrize(
-    ("activation", "tokens"), [("linear", 1), ("linear", 3), ("softmax", 3), ("hardmax", 2)]
-)
-def test_metrics_are_plain_and_named_alike(activation, tokens, noise):
-    setting = {
-        "dimension": 40, "sample_ratio": 0.12, "activation": activation, "tokens": tokens, "noise": noise,
-    }  # fmt: skip
-    record, prediction = record_of(setting), system.predict(IndexedParameters(**setting))
-    assert set(record) == {"matrix_error", "test_error", "converged"}
-    assert set(prediction) - {NO_PREDICTION} == KEYS | {"finite_size_test_error"}
-    for metrics in (record, prediction):
-        assert json.loads(json.dumps(metrics, allow_nan=False)) == metrics
-    assert record == record_of(setting)
-    assert record != record_of(setting, 1)
-    assert (prediction["recovery_ratio"] is None) == (noise > 0 or activation == "hardmax")
 
 
 def test_the_teacher_is_what_was_measured():

@@ -82,42 +82,12 @@ def test_the_batch_that_is_asked_for_will_do(values):
     assert system.predict(P(**values | {"batch": round(1.1 * batch)}))["loss"] > 0
 
 
-def test_every_parameter_says_what_it_means():
-    for name, field in P.model_fields.items():
-        assert field.description, name
-
-
 @pytest.mark.parametrize("name", sorted(PRESETS))
 def test_presets_are_valid_and_predicted_at_every_point(name):
     grid = PRESETS[name].grid
     for values in product(*grid.values()):
         parameters = P(**dict(zip(grid, values, strict=True)))
     assert system.predict(parameters)["loss"] < 0.5
-
-
-@pytest.mark.parametrize(
-    "setting",
-    [
-        BASE | {"time": 3.0},
-        BASE | {"width": 2},
-        {"features": 1, "width": 1, "time": 0.02, "batch": 900},
-    ],
-)
-def test_metrics_are_plain_and_named_alike(setting):
-    record, prediction = record_of(setting), system.predict(P(**setting))
-    for metrics in (record, prediction):
-        assert json.loads(json.dumps(metrics, allow_nan=False)) == metrics
-    names = {name for name in record if not name.startswith(("ode_", "flow_"))}
-    assert names <= set(prediction)
-    for name in names:
-        if isinstance(record[name], list):
-            assert len(record[name]) == len(prediction[name]) == P(**setting).features
-
-
-def test_a_replicate_depends_on_its_stream_alone():
-    setting = BASE | {"time": 0.5}
-    assert record_of(setting) == record_of(setting)
-    assert record_of(setting) != record_of(setting, 1)
 
 
 def test_the_teacher_is_orthonormal_with_the_amplitudes_of_the_model():

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
-from itertools import product
 
 import numpy as np
 import pytest
@@ -16,7 +14,7 @@ from solvable.frame.points import NO_PREDICTION, Point, predicted_or_refused
 from solvable.models.multi_index.hierarchical.claims import CLAIMS
 from solvable.models.multi_index.hierarchical.measure import draw_target
 from solvable.models.multi_index.hierarchical.parameters import HierarchicalParameters
-from solvable.models.multi_index.hierarchical.system import PRESETS, system
+from solvable.models.multi_index.hierarchical.system import system
 
 BASE = {"dimension": 80, "features": 4, "test_samples": 1_500}
 SETTINGS = {
@@ -68,37 +66,6 @@ def points():
 def test_bad_parameters_are_refused(values, words):
     with pytest.raises((ValidationError, InvalidParameter), match=words):
         HierarchicalParameters(**values)
-
-
-def test_every_parameter_says_what_it_means():
-    for name, field in HierarchicalParameters.model_fields.items():
-        assert field.description, name
-
-
-@pytest.mark.parametrize("name", sorted(PRESETS))
-def test_presets_are_valid_at_every_point(name):
-    grid = PRESETS[name].grid
-    for values in product(*grid.values()):
-        HierarchicalParameters(**dict(zip(grid, values, strict=True)))
-
-
-@pytest.mark.parametrize("name", sorted(SETTINGS))
-def test_metrics_are_plain_and_named_alike(name):
-    record = record_of(SETTINGS[name])
-    prediction = system.predict(HierarchicalParameters(**SETTINGS[name]))
-    assert set(record) == METRICS
-    assert set(prediction) == METRICS | {"threshold_ratio", "optimal_threshold_ratio"}
-    for metrics in (record, prediction):
-        assert json.loads(json.dumps(metrics, allow_nan=False)) == metrics
-    for key in ("squared_overlap", "eigenvalues"):
-        assert len(record[key]) == len(prediction[key]) == SETTINGS[name]["features"]
-    assert (record["risk"] is None) == (prediction["risk"] is None)
-
-
-def test_a_replicate_depends_on_its_stream_alone():
-    setting = SETTINGS["two passes"]
-    assert record_of(setting) == record_of(setting)
-    assert record_of(setting) != record_of(setting, 1)
 
 
 def test_the_teacher_is_the_target_that_was_measured():

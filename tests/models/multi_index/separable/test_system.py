@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from itertools import product
 
@@ -16,7 +15,7 @@ from solvable.frame.points import NO_PREDICTION, Point, predicted_or_refused
 from solvable.models.multi_index.separable.claims import CLAIMS
 from solvable.models.multi_index.separable.measure import draw_target
 from solvable.models.multi_index.separable.parameters import SeparableParameters
-from solvable.models.multi_index.separable.system import PRESETS, system
+from solvable.models.multi_index.separable.system import system
 
 SETTINGS = {
     "even": {"dimension": 60, "directions": 3, "sample_ratio": 8.0},
@@ -70,34 +69,6 @@ def points():
 def test_bad_parameters_are_refused(values, words):
     with pytest.raises(ValidationError, match=words):
         SeparableParameters(**values)
-
-
-def test_every_parameter_says_what_it_means():
-    for name, field in SeparableParameters.model_fields.items():
-        assert field.description, name
-
-
-@pytest.mark.parametrize("name", sorted(PRESETS))
-def test_presets_are_valid_at_every_point(name):
-    grid = PRESETS[name].grid
-    for values in product(*grid.values()):
-        SeparableParameters(**dict(zip(grid, values, strict=True)))
-
-
-@pytest.mark.parametrize("name", sorted(SETTINGS))
-def test_metrics_are_plain_and_named_alike(name):
-    record = record_of(SETTINGS[name])
-    prediction = system.predict(SeparableParameters(**SETTINGS[name]))
-    for metrics in (record, prediction):
-        assert json.loads(json.dumps(metrics, allow_nan=False)) == metrics
-    assert set(record) <= set(prediction)
-    assert len(record["eigenvalues"]) == len(prediction["eigenvalues"])
-
-
-def test_a_replicate_depends_on_its_stream_alone():
-    for setting in SETTINGS.values():
-        assert record_of(setting) == record_of(setting)
-        assert record_of(setting) != record_of(setting, 1)
 
 
 def test_the_teacher_is_the_target_that_was_measured():

@@ -1,8 +1,6 @@
 """The system `single-index`: parameters, one replicate, prediction, claims, figures."""
 
-import json
 from dataclasses import replace
-from itertools import product
 
 import numpy as np
 import pytest
@@ -12,9 +10,9 @@ from solvable.arrays import random_stream
 from solvable.errors import InvalidParameter
 from solvable.frame.points import NO_PREDICTION, Point, predicted_or_refused
 from solvable.models.multi_index.single.claims import CLAIMS
-from solvable.models.multi_index.single.measure import METRICS, draw_target
+from solvable.models.multi_index.single.measure import draw_target
 from solvable.models.multi_index.single.parameters import SingleIndexParameters
-from solvable.models.multi_index.single.system import PRESETS, system
+from solvable.models.multi_index.single.system import system
 
 KEYS = {"squared_overlap", "threshold_ratio", "information_threshold_ratio", "outlier", "bulk_edge"}
 
@@ -79,37 +77,6 @@ def test_a_label_of_generative_exponent_above_two_is_refused():
             SingleIndexParameters(
                 link=f"sign(abs(z)-0.5)*sign({b!r}-abs(z))", estimator=estimator, noise=0.3
             )
-
-
-def test_every_parameter_says_what_it_means():
-    for name, field in SingleIndexParameters.model_fields.items():
-        assert field.description, name
-
-
-@pytest.mark.parametrize("name", sorted(PRESETS))
-def test_presets_are_valid_at_every_point(name):
-    grid = PRESETS[name].grid
-    for values in product(*grid.values()):
-        SingleIndexParameters(**dict(zip(grid, values, strict=True)))
-
-
-@pytest.mark.parametrize("estimator", ESTIMATORS)
-@pytest.mark.parametrize(
-    ("link", "noise"), [("abs", 0.1), ("abs", 0.0), ("relu", 0.2), ("cos(z)", 0.3)]
-)
-def test_metrics_are_plain_and_named_alike(estimator, link, noise):
-    setting = {
-        "dimension": 60, "estimator": estimator, "link": link, "noise": noise, "sample_ratio": 2.0,
-    }  # fmt: skip
-    record, prediction = record_of(setting), system.predict(SingleIndexParameters(**setting))
-    assert set(record) == set(METRICS)
-    assert set(prediction) >= KEYS
-    for metrics in (record, prediction):
-        assert json.loads(json.dumps(metrics, allow_nan=False)) == metrics
-    measured = {key for key, value in record.items() if value is not None}
-    assert measured - {"converged"} <= {k for k, value in prediction.items() if value is not None}
-    assert record == record_of(setting)
-    assert record != record_of(setting, 1)
 
 
 def test_the_teacher_is_the_target_that_was_measured():

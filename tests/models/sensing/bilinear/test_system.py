@@ -1,8 +1,6 @@
 """The system `bilinear-sequence`: parameters, one replicate, prediction, claims, figures."""
 
-import json
 from dataclasses import replace
-from itertools import product
 
 import numpy as np
 import pytest
@@ -15,7 +13,7 @@ from solvable.models.sensing.bilinear import measure as module
 from solvable.models.sensing.bilinear.claims import CLAIMS
 from solvable.models.sensing.bilinear.measure import draw_weights, ridge_estimate
 from solvable.models.sensing.bilinear.parameters import BilinearParameters
-from solvable.models.sensing.bilinear.system import PRESETS, system
+from solvable.models.sensing.bilinear.system import system
 from solvable.operators.rectangular_sensors import MatrixSensors
 
 
@@ -53,41 +51,6 @@ def points():
 def test_bad_parameters_are_refused(values, words):
     with pytest.raises(ValidationError, match=words):
         BilinearParameters(**values)
-
-
-def test_every_parameter_says_what_it_means():
-    for name, field in BilinearParameters.model_fields.items():
-        assert field.description, name
-
-
-@pytest.mark.parametrize("name", sorted(PRESETS))
-def test_presets_are_valid_at_every_point(name):
-    grid = PRESETS[name].grid
-    for values in product(*grid.values()):
-        BilinearParameters(**dict(zip(grid, values, strict=True)))
-
-
-@pytest.mark.parametrize(
-    "setting",
-    [
-        {},
-        {"aspect": 2.5, "rank_ratio": 3.0},
-        {"noise": 0.0, "sample_ratio": 1.5},
-        {"rank_ratio": 0.01, "sample_ratio": 0.2},
-        {"noise": 50.0, "sample_ratio": 0.05},
-    ],
-)
-def test_metrics_are_plain_and_named_alike(setting):
-    setting = {"dimension": 20} | setting
-    record, prediction = record_of(setting), system.predict(BilinearParameters(**setting))
-    assert set(record) - {"converged"} <= set(prediction)
-    assert {"recovery_ratio", "nuclear_norm_ratio"} <= set(prediction)
-    for metrics in (record, prediction):
-        assert json.loads(json.dumps(metrics, allow_nan=False)) == metrics
-    assert record == record_of(setting)
-    assert record != record_of(setting, 1)
-    assert record["converged"] == 1
-    assert record["test_error"] == pytest.approx(record["matrix_error"], rel=0.3, abs=1e-5)
 
 
 def test_the_teacher_is_what_is_measured():

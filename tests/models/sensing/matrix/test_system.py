@@ -1,8 +1,6 @@
 """The system `matrix-sensing`: parameters, one replicate, prediction, claims, figures."""
 
-import json
 from dataclasses import replace
-from itertools import product
 
 import numpy as np
 import pytest
@@ -13,10 +11,10 @@ from solvable.errors import InvalidParameter
 from solvable.frame.points import NO_PREDICTION, Point, predicted_or_refused
 from solvable.models.quadratic.network.bayes import bayes_optimal
 from solvable.models.sensing.matrix.claims import CLAIMS
-from solvable.models.sensing.matrix.measure import METRICS, draw_signal
+from solvable.models.sensing.matrix.measure import draw_signal
 from solvable.models.sensing.matrix.parameters import MatrixSensingParameters
 from solvable.models.sensing.matrix.predict import curve
-from solvable.models.sensing.matrix.system import PRESETS, system
+from solvable.models.sensing.matrix.system import system
 from solvable.models.sensing.matrix.theory import NuclearNormSignal, divergence_of, soft
 from solvable.spectra import marchenko_pastur
 from solvable.spectra.thresholds import perfect_recovery_threshold
@@ -72,32 +70,6 @@ def test_what_does_not_fit_is_refused_before_it_is_drawn():
         with pytest.raises(InvalidParameter, match=words):
             record_of(values)
         assert system.predict(MatrixSensingParameters(**values))["matrix_error"] > 0
-
-
-@pytest.mark.parametrize("name", sorted(PRESETS))
-def test_presets_are_valid_at_every_point(name):
-    grid = PRESETS[name].grid
-    for values in product(*grid.values()):
-        MatrixSensingParameters(**dict(zip(grid, values, strict=True)))
-
-
-@pytest.mark.parametrize("estimator", ["bayes", "nuclear-norm"])
-@pytest.mark.parametrize("signal", ["wishart", "power-law"])
-@pytest.mark.parametrize("sensors", ["goe", "rank-one"])
-def test_metrics_are_plain_and_named_alike(estimator, signal, sensors):
-    setting = {
-        "dimension": 34, "estimator": estimator, "signal": signal, "sensors": sensors,
-        "sample_ratio": 0.6,
-    }  # fmt: skip
-    record, prediction = record_of(setting), system.predict(MatrixSensingParameters(**setting))
-    assert set(record) == set(METRICS)
-    assert set(prediction) >= KEYS
-    for metrics in (record, prediction):
-        assert json.loads(json.dumps(metrics, allow_nan=False)) == metrics
-    measured = {key for key, value in record.items() if value is not None}
-    assert measured - {"converged"} <= {k for k, value in prediction.items() if value is not None}
-    assert record == record_of(setting)
-    assert record != record_of(setting, 1)
 
 
 def test_the_teacher_is_the_signal_that_was_measured():

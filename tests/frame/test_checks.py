@@ -1,0 +1,139 @@
+"""The contract of a system: ours keep it, and each rule that is broken is named."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from pydantic import Field
+
+from solvable.errors import InvalidSystem
+from solvable.frame.agreement import Agreement
+from solvable.frame.checks import check_system
+from solvable.frame.claims import Claim, Finding
+from solvable.frame.curves import Axis
+from solvable.frame.panels import Panel, Trace
+from solvable.frame.references import Reference
+from solvable.frame.registry import available, load
+from solvable.frame.system import Parameters, Preset, System
+
+SHIPPED = [listing.name for listing in available() if listing.package.startswith("solvable")]
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_every_system_keeps_the_contract(name):
+    check_system(load(name))
+
+
+PAPER = Reference("nobody", "@misc{nobody, year = {1900}}")
+
+
+class Noise(Parameters):
+    """Mean of Gaussian noise."""
+
+    samples: int = Field(100, ge=1, le=10_000)
+    """Number n of draws."""
+
+
+def measure(parameters, rng):
+    return {"mean": 1 + float(rng.standard_normal(parameters.samples).mean()) / 100}
+
+
+def predict(parameters):
+    return {"mean": 1.0}
+
+
+MEAN = Agreement(
+    "mean", "The mean is predicted.", "mean", "derived", within=0.05, because="Finite n.",
+    missing="raise samples",
+)  # fmt: skip
+
+
+def noise(**parts):
+    data = {
+        "name": "noise", "title": "Noise", "version": "1", "parameters": Noise,
+        "measure": measure, "predict": predict, "claims": [MEAN], "references": [PAPER],
+        "axis": Axis("samples", "samples n"), "panels": [Panel("mean", "Mean", "mean", [Trace("mean")])],
+        "presets": {"quick": Preset("A second.", {"samples": (100, 200)})},
+    }  # fmt: skip
+    return System(**data | parts)
+
+
+def test_a_system_that_keeps_it_passes():
+    check_system(noise())
+
+
+class Undescribed(Parameters):
+    samples: int = 100
+
+
+def unplain(parameters, rng):
+    return {"mean": rng.standard_normal(3)}
+
+
+def unfinished(parameters, rng):
+    return {"mean": float("nan") * rng.standard_normal()}
+
+
+def constant(parameters, rng):
+    return {"mean": 1.0}
+
+
+def hidden_state(parameters, rng, state=np.random.default_rng(0)):  # noqa: B008
+    return {"mean": float(state.standard_normal())}
+
+
+def restless(parameters, rng, state=np.random.default_rng(0)):  # noqa: B008
+    return {"direction": state.standard_normal(3)}
+
+
+def broken(parameters, rng):
+    raise ZeroDivisionError("no samples")
+
+
+ALWAYS = Claim("always", "It is.", "derived", "None.", lambda points: Finding(0.0, 0.0, 1.0), 0.9)
+
+
+@pytest.mark.parametrize(
+    ("parts", "words"),
+    [
+        ({"name": "Noise 1"}, "its name is 'Noise 1'; allowed: lower-case words joined by hyphens"),
+        ({"title": " "}, "its title is empty"),
+        ({"parameters": Undescribed}, "parameter 'samples' has no description"),
+        ({"claims": [MEAN, MEAN]}, "2 claims are named 'mean'"),
+        ({"references": ()}, "it has no references"),
+        ({"presets": {"quick": Preset("q", {"samples": (0,)})}}, "preset 'quick' has an invalid"),
+        ({"presets": {"paper": Preset("p", {"samples": (9,)})}}, "it has no preset 'quick'"),
+        ({"measure": unplain}, "measure returns 'mean': a ndarray; allowed: numbers, None"),
+        ({"measure": unfinished}, "measure returns 'mean': nan; allowed: finite numbers"),
+        ({"measure": constant}, "the same numbers from two random streams"),
+        ({"measure": hidden_state}, "other numbers from the same random stream"),
+        ({"measure": broken}, "it raised ZeroDivisionError: no samples"),
+        ({"teacher": restless}, "teacher gives another 'direction' from the same random stream"),
+        ({"predict": lambda parameters: {"average": 1.0}}, "no metric has one name in measure"),
+        (
+            {"panels": [Panel("mean", "Mean", "mean", [Trace("average")])]},
+            "panel mean raised InvalidParameter: a panel names the",
+        ),
+    ],
+)
+def test_what_breaks_the_contract_is_named(parts, words):
+    with pytest.raises(InvalidSystem) as caught:
+        check_system(noise(**parts))
+    assert words in str(caught.value)
+
+
+def test_a_claim_that_cannot_fail_is_named():
+    system = noise(claims=[ALWAYS])
+    with pytest.raises(InvalidSystem, match="claim 'always' holds whatever is measured"):
+        # Its power would make it untestable; a class of one's own may judge by itself.
+        check_system(Judging(system))
+
+
+class Judging(System):
+    """A system that judges by the claims alone."""
+
+    def __init__(self, system):
+        vars(self).update(vars(system))
+
+    def verdicts(self, points):
+        return [claim.verdict(points) for claim in self.claims]
