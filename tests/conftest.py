@@ -23,6 +23,24 @@ from solvable.systems.base import Figure, Marker, Point, Reference, Series, Verd
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+LONG_FILES = (Path(__file__).parent / "long_files.txt").read_text("utf-8").split()
+
+
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """Two workers for the whole suite; one process for folders and files that are named."""
+    return 2 if config.args_source is pytest.Config.ArgsSource.TESTPATHS else 0
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark as quick what is neither slow nor in a file that takes long."""
+    tests = Path(__file__).parent
+    for item in items:
+        within = item.path.is_relative_to(tests)
+        long = within and item.path.relative_to(tests).as_posix() in LONG_FILES
+        if not long and item.get_closest_marker("slow") is None:
+            item.add_marker(pytest.mark.quick)
+
+
 # How long an example takes is the machine's affair: two workers may wait for each other.
 settings.register_profile("any machine", deadline=None)
 settings.load_profile("any machine")

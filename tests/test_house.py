@@ -91,6 +91,28 @@ def test_families_have_the_same_file_names():
         assert {"parameters", "measure", "predict", "claims", "figures", "system"} <= names, family
 
 
+ROOMS = {"scale": (14, 31), "models/sequential": (16, 27)}
+"""Folders in which a reader finds the way: at most so many rooms, and imports between them."""
+
+
+@pytest.mark.parametrize("folder", ROOMS)
+def test_rooms_of_a_folder_import_few_others(folder):
+    package = f"solvable.{folder.replace('/', '.')}"
+
+    def room(module: str) -> str:
+        return module.removeprefix(f"{package}.").partition(".")[0]
+
+    inside = [module for module in MODULES if module.startswith(f"{package}.")]
+    arrows = {
+        (room(module), room(other))
+        for module in inside
+        for other in imported(module)
+        if other.startswith(f"{package}.") and room(other) != room(module)
+    }
+    assert len({room(module) for module in inside}) <= ROOMS[folder][0]
+    assert len(arrows) <= ROOMS[folder][1]
+
+
 TESTS = Path(__file__).parent
 QUANTITY = re.compile(
     "(?:^|_)(?:accuracy|amplitude|chance|correlation|density|distance|edge|eigenvalue|energy|error|"

@@ -6,6 +6,7 @@ import ast
 import importlib
 import inspect
 import pkgutil
+import re
 import subprocess
 import sys
 from contextlib import suppress
@@ -175,3 +176,33 @@ def test_files_are_short_and_annotations_are_lazy(path):
     assert len(text.splitlines()) <= 600
     if any(isinstance(node, ast.FunctionDef) for node in ast.walk(ast.parse(text))):
         assert "from __future__ import annotations" in text
+
+
+ROOT = Path(__file__).parents[1]
+
+
+def pages():
+    """Text of every page that a person wrote: the list of the API is not one."""
+    paths = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
+    paths += [*(ROOT / "examples").rglob("*.py"), *(ROOT / "benchmarks").rglob("*.py")]
+    generated = {ROOT / "docs" / "api.md"}
+    return "\n".join(path.read_text("utf-8") for path in paths if path not in generated)
+
+
+FACES = [package for package in PACKAGES if package != "solvable"]
+
+
+def test_every_exported_name_is_on_a_page():
+    text = pages()
+    exported = {
+        (package, name)
+        for package in FACES
+        for name in getattr(importlib.import_module(package), "__all__", ())
+    }
+    hidden = {pair for pair in exported if not re.search(rf"\b{re.escape(pair[1])}\b", text)}
+    assert hidden == set()
+
+
+@pytest.mark.parametrize("package", FACES)
+def test_a_surface_fits_a_screen(package):
+    assert len(getattr(importlib.import_module(package), "__all__", ())) <= 40

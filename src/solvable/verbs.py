@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from weakref import finalize
 
 if TYPE_CHECKING:
-    from solvable.data import Dataset
+    from solvable.data.dataset import Dataset
     from solvable.diagnose.diagnosis import Diagnosed
     from solvable.forecast import Forecast, LearningCurve
     from solvable.frame.system import System
@@ -230,8 +230,8 @@ def learn_features(
     >>> solvable.learn_features("iris", folds=2, workers=1).learned.error < 0.2
     True
     """
-    from solvable.data import Dataset
     from solvable.data import load as load_data
+    from solvable.data.dataset import Dataset
     from solvable.learn import Request, learn
     from solvable.study.dispatch import count_workers
 

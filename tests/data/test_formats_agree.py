@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from solvable.data import Dataset, Preparation, load, load_new, open_stream
+from solvable.data import Preparation, load, load_new, open_stream
+from solvable.data.dataset import Dataset
 from solvable.errors import InvalidData
 
 arrow = pytest.importorskip("pyarrow")

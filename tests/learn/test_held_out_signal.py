@@ -7,7 +7,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from solvable.data import Preparation, Split, load
+from solvable.data import Preparation, load
+from solvable.data.dataset import Split
 from solvable.data.table import Table
 from solvable.learn import Request, learn, words
 from solvable.learn.held_out_signal import Estimate, lost_without, signal_on_unseen, unseen_signal

@@ -7,7 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from solvable.data import Split, load
+from solvable.data import load
+from solvable.data.dataset import Split
 from solvable.errors import InvalidData, InvalidParameter, MemoryLimitExceeded
 from solvable.learn import Request, competitors, design, learn
 from solvable.learn.competitors import LEARNED, RbfClassifier, RbfRegressor, methods

@@ -7,7 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from solvable.data import Split, load
+from solvable.data import load
+from solvable.data.dataset import Split
 from solvable.errors import InvalidData
 from solvable.learn.design import Design
 from solvable.learn.measuring import Task, measure

@@ -14,7 +14,7 @@ from solvable.errors import InvalidParameter
 from solvable.learn.request import Request
 
 if TYPE_CHECKING:
-    from solvable.data import Dataset
+    from solvable.data.dataset import Dataset
     from solvable.learn.files import LearnFiles
     from solvable.learn.kept import KeptFits
     from solvable.learn.results import Learned

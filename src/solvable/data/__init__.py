@@ -6,20 +6,14 @@ them.
 
 from __future__ import annotations
 
-from solvable.data.dataset import Dataset, NewData, Split, load, load_new
-from solvable.data.named import DATASETS
+from solvable.data.dataset import load, load_new
 from solvable.data.preparation import Preparation
-from solvable.data.stream import LabelledSource, from_arrays, open_stream
+from solvable.data.stream import from_arrays, open_stream
 from solvable.data.table import Table
 from solvable.data.target import Target
 
 __all__ = [
-    "DATASETS",
-    "Dataset",
-    "LabelledSource",
-    "NewData",
     "Preparation",
-    "Split",
     "Table",
     "Target",
     "from_arrays",

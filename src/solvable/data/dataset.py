@@ -189,7 +189,7 @@ def load(
     Parameters
     ----------
     name_or_path : str or Path
-        One of :data:`~solvable.data.DATASETS`; or a CSV, NPZ, NPY or Parquet file; or a folder of
+        One of :data:`~solvable.data.named.DATASETS`; or a CSV, NPZ, NPY or Parquet file; or a folder of
         array files, of Parquet files or of class folders with images (NPY, PNG, JPEG). A path
         with the name of a data set is written ``./digits``.
     target : str, optional

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from solvable.data import Dataset
+from solvable.data.dataset import Dataset
 from solvable.learn.figures import learn_figures, write_pictures
 from solvable.learn.html import render_learn_report
 from solvable.learn.results import Learned

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from solvable.arrays import random_stream
-from solvable.data import Split
+from solvable.data.dataset import Split
 from solvable.learn.attribution import (
     MOST_COLUMNS,
     column_groups,

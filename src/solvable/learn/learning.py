@@ -11,7 +11,7 @@ from importlib.metadata import version
 
 import numpy as np
 
-from solvable.data import Dataset
+from solvable.data.dataset import Dataset
 from solvable.learn.competitors import LEARNED
 from solvable.learn.directions import layers_found, made_of, pictures_of
 from solvable.learn.measuring import Keeper, Measured, Progress, measure_all

@@ -11,7 +11,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 
 from solvable.arrays import random_stream
-from solvable.data import Split
+from solvable.data.dataset import Split
 from solvable.errors import SolvableError
 from solvable.learn.attribution import Attribution, attribute
 from solvable.learn.competitors import LEARNED, methods

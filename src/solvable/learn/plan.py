@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 
-from solvable.data import Dataset, Split
+from solvable.data.dataset import Dataset, Split
 from solvable.errors import InvalidData, MemoryLimitExceeded
 from solvable.learn.competitors import LEARNED, methods
 from solvable.learn.design import Design, width_for

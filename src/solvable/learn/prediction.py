@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from solvable.data import NewData, Preparation, load_new
+from solvable.data import Preparation, load_new
+from solvable.data.dataset import NewData
 from solvable.data.target import Target
 from solvable.errors import InvalidData
 from solvable.learn.intervals import mean_interval, wilson_interval

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from solvable.arrays import random_stream
-from solvable.data import Dataset
+from solvable.data.dataset import Dataset
 from solvable.errors import InvalidData
 from solvable.learn.folds import deal_folds, deal_groups, deal_times, united
 from solvable.learn.leaks import continuous_columns, near_copies

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from solvable.data import Dataset
+from solvable.data.dataset import Dataset
 from solvable.learn.leaks import likeness_of_neighbours, telling_columns, tight_groups
 from solvable.learn.rows import DealtRows
 from solvable.learn.unordered import jump_beyond_neighbours, share_along_a_curve

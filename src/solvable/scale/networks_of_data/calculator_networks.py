@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from solvable.data import Dataset, load, open_stream
+from solvable.data import load, open_stream
+from solvable.data.dataset import Dataset
 from solvable.errors import InvalidParameter
 from solvable.scale.exponents.linear_forms import LinearForm
 from solvable.scale.exponents.network import Description, Network

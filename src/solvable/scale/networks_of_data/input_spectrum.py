@@ -8,7 +8,9 @@ from collections.abc import Callable
 import numpy as np
 
 from solvable.arrays import random_stream
-from solvable.data import Dataset, LabelledSource, Target, from_arrays
+from solvable.data import Target, from_arrays
+from solvable.data.dataset import Dataset
+from solvable.data.stream import LabelledSource
 from solvable.errors import InvalidData
 from solvable.fitting.power_tail import MINIMUM_TAIL, TailFit, fit_tail
 from solvable.fitting.ridge import ReadoutMoments, kernel_ridge
