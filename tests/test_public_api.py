@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import doctest
 import importlib
 import inspect
 import pkgutil
@@ -16,6 +17,7 @@ import pytest
 from numpydoc.validate import validate
 
 import solvable
+from solvable.lazy import FORMER_NAMES
 
 SOURCE = Path(solvable.__file__).parent
 FILES = sorted(SOURCE.rglob("*.py"))
@@ -206,3 +208,21 @@ def test_every_exported_name_is_on_a_page():
 @pytest.mark.parametrize("package", FACES)
 def test_a_surface_fits_a_screen(package):
     assert len(getattr(importlib.import_module(package), "__all__", ())) <= 40
+
+
+FORMER = [line.split()[0] for line in FORMER_NAMES.read_text("utf-8").splitlines()]
+
+
+@pytest.mark.parametrize("name", FORMER)
+def test_a_former_name_works_and_warns_where_it_is_now(name):
+    package, _, attribute = name.rpartition(".")
+    with pytest.warns(FutureWarning, match=f"{attribute} is no longer public"):
+        assert getattr(importlib.import_module(package), attribute) is not None
+    assert attribute not in importlib.import_module(package).__all__
+
+
+def test_examples_of_the_page_on_targets_print_what_it_shows():
+    page = ROOT / "docs" / "targets.md"
+    outcome = doctest.testfile(str(page), False, optionflags=doctest.NORMALIZE_WHITESPACE)
+    assert outcome.attempted > 20
+    assert outcome.failed == 0

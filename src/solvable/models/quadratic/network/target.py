@@ -18,19 +18,58 @@ SPECTRA = ("marchenko-pastur", "power-law")
 
 @dataclass(frozen=True)
 class QuadraticTarget:
-    """Quadratic network on isotropic inputs, known by its positive matrix S*."""
+    r"""Quadratic network on isotropic inputs, known by its matrix :math:`S^\star\succeq0`.
 
-    # y = (x^T S* x - Tr S*) / sqrt(d) + sqrt(Delta) xi, x ~ N(0, I): S* = W W^T / sqrt(p* d) with W of
-    # shape (d, p*) of standard normal entries (2505.17958), or of eigenvalues
-    # s_i = sqrt(d) i^-gamma / sqrt(sum_j j^(-2 gamma)) along the axes (2606.28242). Isotropic inputs have
-    # no preferred axes, so that the eigenvectors do not matter.
+    .. math:: y = \frac{x^\top S^\star x - \mathrm{Tr}\,S^\star}{\sqrt d} + \sqrt\Delta\,\xi,
+        \qquad x\sim\mathcal N(0, I_d),\ \xi\sim\mathcal N(0,1),
+
+    with :math:`S^\star=\frac1{\sqrt{p^\star d}}WW^\top`, :math:`W\in\mathbb R^{d\times p^\star}` of
+    standard normal entries ("marchenko-pastur"), or with eigenvalues
+    :math:`s_i=\sqrt d\,i^{-\gamma}/\sqrt{\sum_jj^{-2\gamma}}` along the axes ("power-law"). Isotropic
+    inputs have no preferred axes, so that the eigenvectors do not matter.
+
+    Parameters
+    ----------
+    dimension : int
+        :math:`d`, at least 2.
+    spectrum : {"marchenko-pastur", "power-law"}
+        Law of the eigenvalues.
+    width_ratio : float
+        :math:`\kappa^\star=p^\star/d`, above 0, rounded to a whole :math:`p^\star\ge1`; ignored by
+        a power law.
+    exponent : float
+        :math:`\gamma`, above 1/2; ignored by Marchenko-Pastur.
+    noise : float
+        Variance :math:`\Delta` of the label noise, at least 0.
+    seed : int
+        Of :math:`W`.
+
+    Raises
+    ------
+    InvalidParameter
+        If a parameter is out of range.
+
+    Notes
+    -----
+    arXiv:2505.17958 (Marchenko-Pastur), arXiv:2606.28242 (power law). Backed by
+    ``tests/models/quadratic/network/test_target.py``.
+
+    Examples
+    --------
+    >>> target = QuadraticTarget(4, "power-law", exponent=1.0)
+    >>> target.strengths.round(3)
+    array([1.676, 0.838, 0.559, 0.419])
+    >>> X, y = target.sample(3, rng=0)
+    >>> X.shape, y.shape
+    ((3, 4), (3,))
+    """
 
     dimension: int
     spectrum: Literal["marchenko-pastur", "power-law"] = "marchenko-pastur"
-    width_ratio: float = 0.2  # p* / d, rounded to a whole p* of at least 1; not of a power law
-    exponent: float = 1.0  # gamma, above 1/2; of a power law alone
-    noise: float = 0.0  # variance Delta of the label noise
-    seed: int = 0  # of W
+    width_ratio: float = 0.2
+    exponent: float = 1.0
+    noise: float = 0.0
+    seed: int = 0
 
     def __post_init__(self) -> None:
         check_integer("dimension", self.dimension, 2)
