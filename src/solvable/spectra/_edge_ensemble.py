@@ -46,10 +46,7 @@ def nearest(excess: np.ndarray) -> np.ndarray:
 def span_overlaps(
     upper: EdgeSpikes, lower: EdgeSpikes, *, n_directions: int, n_features: int
 ) -> list[np.ndarray]:
-    """Mean squared overlap of spikes with the span of the eigenvectors that rank first.
-
-    NaN for those that are not among the nearest to their threshold.
-    """
+    """Mean squared overlap of spikes near their threshold with the span of the first eigenvectors."""
     sides = (upper, lower)
     # The others that are out take a direction each.
     taken = [np.delete(side.excess, side.near) > 0 for side in sides]

@@ -45,12 +45,10 @@ class SideSpikes:
 
 @dataclass(frozen=True)
 class EdgeArrow:
-    r"""The spikes as they meet single eigenvalues of the noise near its edge.
+    """The spikes as they meet single eigenvalues of the noise near its edge."""
 
-    With t the distance from the edge, spike i is where
-    :math:`g_it-y_i-\sum_kb_{ik}^2/(t-x_k)=0`, the sum over the eigenvalues of the noise near the
-    edge; y and g hold what the rest of the spectrum does.
-    """
+    # At a distance t from the edge spike i is where g_i t - y_i - sum_k b_ik^2 / (t - x_k) = 0, summed
+    # over the eigenvalues x_k of the noise near the edge; y and g hold the rest of the spectrum.
 
     couplings: np.ndarray  # E[b_ik^2]
     value: np.ndarray  # g t - y with the rest of the spectrum taken continuous, at t = place

@@ -19,49 +19,23 @@ DRAWS = 32  # random couplings behind the best eigenvector of a direction within
 
 @dataclass(frozen=True)
 class Outlier:
-    """An eigenvalue of the direction that is outside every bulk.
-
-    Attributes
-    ----------
-    eigenvalue : float
-        Its place.
-    squared_overlap : float
-        Of its eigenvector with the direction.
-    rank : float
-        Number of other eigenvalues of larger modulus: 0 for the leading one.
-    """
+    """An eigenvalue of the direction that is outside every bulk."""
 
     eigenvalue: float
-    squared_overlap: float
-    rank: float
+    squared_overlap: float  # of its eigenvector with the direction
+    rank: float  # number of other eigenvalues of larger modulus
 
 
 @dataclass(frozen=True)
 class DirectionProfile:
-    r"""Where the weight of a direction lies in the spectrum.
+    """Where the weight of a direction lies in the spectrum."""
 
-    Attributes
-    ----------
-    places : ndarray of shape (m,)
-        Grid of eigenvalues.
-    density : ndarray of shape (m,)
-        Eigenvalues per unit, of all directions; outliers apart.
-    squared_overlap : ndarray of shape (m,)
-        Mean squared overlap of one eigenvector there with the direction; 0 in gaps.
-    outliers : tuple of Outlier
-        By descending overlap.
-    best_squared_overlap : float
-        Of the best eigenvector: that of a clear outlier, or the mean of the largest within a bulk.
-    best_rank : float
-        Number of eigenvalues of larger modulus than its own.
-    """
-
-    places: np.ndarray
-    density: np.ndarray
-    squared_overlap: np.ndarray
-    outliers: tuple[Outlier, ...]
-    best_squared_overlap: float
-    best_rank: float
+    places: np.ndarray  # grid of eigenvalues, shape (m,)
+    density: np.ndarray  # eigenvalues per unit, of all directions; outliers apart
+    squared_overlap: np.ndarray  # mean of one eigenvector there with the direction; 0 in gaps
+    outliers: tuple[Outlier, ...]  # by descending overlap
+    best_squared_overlap: float  # of a clear outlier, or the mean of the largest within a bulk
+    best_rank: float  # number of eigenvalues of larger modulus than its own
 
 
 @dataclass(frozen=True)
@@ -141,29 +115,15 @@ def direction_profile(
     direction: int = 0,
     places: np.ndarray | None = None,
 ) -> DirectionProfile:
-    r"""Spectrum of a label-weighted second moment of anisotropic inputs, as one direction sees it.
-
-    For :math:`\hat C=\frac1n\sum_\mu T_\mu x_\mu x_\mu^\top`, :math:`x\sim\mathcal N(0,\Sigma)` and a
-    label that depends on :math:`s=e\cdot x/\sqrt{s_e}`,
-    e an eigenvector of :math:`\Sigma` of eigenvalue :math:`s_e`,
-
-    .. math::
-        m(z)=\frac1n\sum_j\frac{\sigma_j}{z-b\,\sigma_j},\quad b=E\Big[\frac T{1-Tm}\Big],\qquad
-        e^\top(z-\hat C)^{-1}e=\frac1{z-s_e\,E\big[\frac{Ts^2}{1-Tm}\big]} .
-
-    Poles of the last outside the bulks, in gaps between them too, are outliers of squared overlap
-    equal to the residue; inside a bulk its imaginary part over the density is the mean squared
-    overlap of the eigenvectors there, and the best of them is that of a level at
-    :math:`\mu=s_eE[Ts^2]` coupled at random to those of the bulk. At large z the pole is at
-    :math:`z\simeq\mu+s_e\tau_{2s}\,\mathrm{tr}\Sigma/(nz)`. A strong irrelevant direction makes noise of
-    its own size, and a weak feature then hides inside.
-
-    Notes
-    -----
-    About 0.5 s for a label of two values and few distinct variances; overlaps within a bulk to about
-    0.06. Derived; backed by
-    ``tests/spectra/test_anisotropic.py`` (isotropic limit, simulated matrices).
-    """
+    """Spectrum of a label-weighted second moment of anisotropic inputs, as one direction sees it."""
+    # Of C = (1/n) sum T x x^T with x ~ N(0, Sigma) and a label of s = e.x / sqrt(s_e), e an eigenvector
+    # of Sigma of eigenvalue s_e:
+    # m(z) = (1/n) sum_j sigma_j / (z - b sigma_j), b = E[T / (1 - T m)], e^T (z - C)^-1 e = 1 / (z -
+    # s_e E[T s^2 / (1 - T m)]).
+    # Poles of the last outside the bulks, in gaps too, are outliers of squared overlap equal to the
+    # residue. Within a bulk its imaginary part over the density is the mean squared overlap of the
+    # eigenvectors there; the best is that of a level at mu = s_e E[T s^2] coupled at random to the
+    # bulk's (to about 0.06).
     check_positive(direction_variance=direction_variance, n_samples=n_samples)
     spread = np.asarray(variances, dtype=np.float64)
     if spread.ndim != 1 or not spread.size or not (np.isfinite(spread) & (spread > 0)).all():

@@ -16,22 +16,11 @@ CHUNK_ENTRIES = 200_000  # pairs of a place and a weight that are held at a time
 
 @dataclass(frozen=True)
 class SpectralDensity:
-    """A spectral density on a grid.
+    """A spectral density on a grid."""
 
-    Parameters
-    ----------
-    x : ndarray of shape (m,)
-        Places, ascending, not evenly spaced: they follow the density.
-    density : ndarray of shape (m,)
-        Density at these places; its integral is 1 minus ``atom``.
-    atom : float
-        Mass at the place of the null space, 0 unless there are fewer weighted samples than
-        columns.
-    """
-
-    x: np.ndarray
-    density: np.ndarray
-    atom: float
+    x: np.ndarray  # places, ascending, not evenly spaced
+    density: np.ndarray  # its integral is 1 minus the atom
+    atom: float  # mass of the null space
 
 
 def weighted_density(
@@ -42,23 +31,12 @@ def weighted_density(
     background_variance: float = 0.0,
     points: int = 200,
 ) -> SpectralDensity:
-    r"""Density of :math:`\frac1n\sum_\mu w_\mu g_\mu g_\mu^\top-\bar w I` for given weights.
-
-    With :math:`g_\mu\sim N(0,I_D)`, :math:`\delta=n/D` and Stieltjes transform :math:`G=\delta/b`,
-
-    .. math:: z(b)=\frac b\delta+E[w]+E\Big[\frac{w^2}{b-w}\Big]+\sigma^2\frac\delta b,
-
-    the last term for a free semicircle of variance :math:`\sigma^2`. On the spectrum
-    :math:`b=u+iv` and z is real, which holds where
-    :math:`E[w^2/((u-w)^2+v^2)]+\sigma^2\delta/(u^2+v^2)=1/\delta`: the left side falls in v, so
-    each u has at most one v > 0. The density at :math:`z(b)` is
-    :math:`\frac\delta\pi\frac{v}{u^2+v^2}`.
-
-    Notes
-    -----
-    Time O(points x m); memory O(m). Derived; backed by ``tests/spectra/test_density.py``
-    (Marchenko-Pastur law, moments, simulated spectra).
-    """
+    """Density of (1/n) sum w g g^T - mean(w) I for given weights w, g ~ N(0, I)."""
+    # With delta = n/D and the Stieltjes transform G = delta / b: z(b) = b / delta + E[w] + E[w^2 / (b -
+    # w)] + sigma^2 delta / b, the last term for a free semicircle of variance sigma^2. On the spectrum
+    # b = u + iv and z is real where E[w^2 / ((u - w)^2 + v^2)] + sigma^2 delta / (u^2 + v^2) = 1 /
+    # delta: the left side falls in v, so each u has at most one v > 0. The density at z(b) is (delta /
+    # pi) v / (u^2 + v^2).
     check_positive(aspect_ratio=aspect_ratio)
     values = np.asarray(weights, dtype=np.float64)
     if values.ndim != 1 or values.size == 0:

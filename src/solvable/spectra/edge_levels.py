@@ -24,12 +24,9 @@ FIRST, SECOND = -1.2065, -3.2624
 
 
 def edge_levels(place: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    r"""Means of the two largest eigenvalues, in units :math:`\kappa D^{-2/3}` beyond the edge.
-
-    Of the soft edge of real symmetric noise with a spike: at place w in the units in which its
-    outlier would be at :math:`w^2` beyond the edge, w < 0 below threshold. Far below they are those of
-    the noise, pushed apart by the spike; far above those of the outlier and of the noise.
-    """
+    """Means of the two largest eigenvalues of noise with a spike, in units of the edge."""
+    # In units kappa D^(-2/3) beyond the edge, at place w in units in which the outlier would be at w^2
+    # beyond the edge; w < 0 is below threshold.
     w = np.asarray(place, dtype=np.float64)
     within = np.clip(w, LEVELS[0, 0], LEVELS[-1, 0])
     inner = monotone_cubic(LEVELS[:, 0], LEVELS[:, 1:], within)

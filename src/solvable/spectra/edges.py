@@ -14,16 +14,9 @@ from solvable.spectra.roots import bracketed_root
 
 @dataclass(frozen=True)
 class BulkEdges:
-    r"""Both edges of a bulk and the scale of their fluctuations.
+    """Both edges of a bulk and the scale of their fluctuations."""
 
-    Attributes
-    ----------
-    lower, upper : float
-        Edges of the limiting density.
-    lower_scale, upper_scale : float
-        :math:`\kappa` in :math:`\lambda_{\max}\approx z_\star+\kappa D^{-2/3}\,\mathrm{TW}_1`; zero at
-        an edge where nothing fluctuates (a rank-deficient bulk that ends at 0).
-    """
+    # The scale is kappa in lambda_max = z + kappa D^(-2/3) TW_1; 0 at an edge where nothing fluctuates.
 
     lower: float
     upper: float
@@ -39,22 +32,15 @@ class BulkEdges:
 
 
 def tracy_widom_quantile(probability: float) -> float:
-    r"""Quantile of the Tracy-Widom law :math:`\mathrm{TW}_1` of real symmetric matrices.
-
-    Shifted gamma law of the same first three moments,
-    :math:`0.186054\,\Gamma_{46.446}-9.84801`, within 0.01 of the exact quantile for probabilities
-    up to 0.99 and within 0.03 at 0.999.
-
-    Notes
-    -----
-    Source: Chiani, arXiv:1209.3394. Backed by ``tests/spectra/test_edges.py`` (tridiagonal model).
-    """
+    """Quantile of the Tracy-Widom law TW_1 of real symmetric matrices."""
     if not 0 < probability < 1:
         raise InvalidParameter(
             f"probability is {probability}; allowed: strictly between 0 and 1, for example 0.99."
         )
     from scipy.special import gammaincinv
 
+    # Shifted gamma law of the same three moments (Chiani, 1209.3394): within 0.01 up to 0.99, 0.03 at
+    # 0.999.
     return float(0.186054 * gammaincinv(46.446, probability) - 9.84801)
 
 
@@ -87,31 +73,13 @@ def semicircle(*, scale: float) -> BulkEdges:
 def weighted_bulk_edges(
     weights: np.ndarray, aspect_ratio: float, *, centre: bool = True
 ) -> tuple[float, float]:
-    r"""Bulk edges of :math:`\frac1n\sum_\mu w_\mu g_\mu g_\mu^\top-\bar w I` for given weights.
-
-    Shorthand of :func:`weighted_bulk` for the two numbers alone.
-    """
+    """Bulk edges of (1/n) sum w g g^T - mean(w) I for given weights w, g ~ N(0, I)."""
     edges = weighted_bulk(weights=weights, aspect_ratio=aspect_ratio, centre=centre)
     return edges.lower, edges.upper
 
 
 def weighted_bulk(*, weights: np.ndarray, aspect_ratio: float, centre: bool = True) -> BulkEdges:
-    r"""Bulk edges of a label-weighted sample covariance matrix, with their fluctuation scales.
-
-    For :math:`g_\mu\sim\mathcal N(0,I_D)` and :math:`n=\delta D` the upper edge of
-    :math:`\frac1n\sum_\mu w_\mu g_\mu g_\mu^\top` is the minimum of
-
-    .. math:: L(a)=\frac1{\delta a}+\frac1n\sum_\mu\frac{w_\mu}{1-w_\mu a},
-        \qquad 0<a<1/\max w,
-
-    and the lower edge follows from :math:`w\to-w`. The largest eigenvalue fluctuates by
-    :math:`\kappa D^{-2/3}` with :math:`\kappa^3=L''(a_\star)/(2\delta^2)`.
-
-    Notes
-    -----
-    Cost: about ten passes over the weights per side. Source: derived (note 3.2); backed by
-    ``tests/spectra/test_edges.py`` (simulated spectra, Marchenko-Pastur limit).
-    """
+    """Bulk edges of a label-weighted sample covariance matrix, with their fluctuation scales."""
     check_positive(aspect_ratio=aspect_ratio)
     values = np.asarray(weights, dtype=np.float64)
     if values.ndim != 1 or values.size == 0:
@@ -121,6 +89,8 @@ def weighted_bulk(*, weights: np.ndarray, aspect_ratio: float, centre: bool = Tr
     if not values.any():
         raise InvalidData("all weights are zero: the matrix has no spectrum to bound.")
     shift = float(values.mean()) if centre else 0.0
+    # The upper edge is the minimum over 0 < a < 1 / max w of L(a) = 1 / (delta a) + (1/n) sum w / (1 -
+    # w a); kappa^3 = L''(a*) / (2 delta^2). The lower edge follows from w -> -w.
     upper, upper_scale, _ = upper_edge(values, aspect_ratio)
     lower, lower_scale, _ = upper_edge(-values, aspect_ratio)
     return BulkEdges(-lower - shift, upper - shift, lower_scale, upper_scale)

@@ -15,30 +15,14 @@ from solvable.spectra.free_convolution import SpectralLaw
 
 @dataclass(frozen=True)
 class TruncatedMoments:
-    r"""Integrals of the law above each threshold b.
+    """Integrals of the law above each threshold b."""
 
-    Attributes
-    ----------
-    threshold : ndarray of shape (k,)
-        :math:`b`.
-    mass : ndarray of shape (k,)
-        :math:`1-F_\delta(b)=\int_b^\infty\mu_\delta`.
-    first : ndarray of shape (k,)
-        :math:`\int_b^\infty(x-b)\,\mu_\delta(dx)`.
-    second : ndarray of shape (k,)
-        :math:`J(\delta,b)=\int_b^\infty(x-b)^2\mu_\delta(dx)`.
-    slope : ndarray of shape (k,)
-        :math:`A=\int_b^\infty h(x)(x-b)\,\mu_\delta(dx)`.
-    noise : float
-        :math:`\delta`.
-    """
-
-    threshold: np.ndarray
-    mass: np.ndarray
-    first: np.ndarray
-    second: np.ndarray
-    slope: np.ndarray
-    noise: float
+    threshold: np.ndarray  # b, shape (k,)
+    mass: np.ndarray  # 1 - F(b)
+    first: np.ndarray  # int_b (x - b) mu(dx)
+    second: np.ndarray  # J(delta, b) = int_b (x - b)^2 mu(dx)
+    slope: np.ndarray  # A = int_b h(x) (x - b) mu(dx), h the Hilbert transform
+    noise: float  # delta
 
     @property
     def noise_derivative(self) -> np.ndarray:

@@ -11,22 +11,13 @@ from solvable.spectra.roots import bracketed_root
 
 
 def balanced_emergence_ratio(strength: float) -> float:
-    r"""Threshold of the plain label weighting for balanced labels :math:`\pm1`, in closed form.
-
-    .. math:: \alpha_c\Delta^2=1+\frac1{\bar\lambda^2},\qquad
-        \Delta\bar\lambda^3-\bar\lambda^2-\Delta\bar\lambda-1=0,
-
-    a factor :math:`1+1/\bar\lambda^2` above the weak-recovery threshold :math:`1/\Delta^2`.
-
-    Notes
-    -----
-    Derived: :math:`\alpha_c(\bar\lambda)` eliminated from the condition at the edge. Backed by
-    ``tests/spectra/test_label_weighted.py``.
-    """
+    """Threshold of the plain label weighting for balanced labels of -1 and 1, in closed form."""
     if not abs(strength) <= 1:
         raise InvalidParameter(f"strength is {strength}; allowed: a number in [-1, 1].")
     if strength == 0:
         return float("inf")
+    # alpha_c Delta^2 = 1 + 1 / lambda^2 with Delta lambda^3 - lambda^2 - Delta lambda - 1 = 0:
+    # alpha_c(lambda) eliminated from the condition at the edge.
     delta = abs(strength)
     # In 1 / lambda the leading coefficient does not vanish with the strength.
     roots = np.roots([1.0, delta, 1.0, -delta])
@@ -37,19 +28,10 @@ def balanced_emergence_ratio(strength: float) -> float:
 def emergence_windows(
     law: LabelLaw, *, direction: int = 0, end: str = "upper", dimension: int | None = None
 ) -> tuple[tuple[float, float], ...]:
-    r"""Ranges of :math:`\alpha=n/d` in which a direction is an outlier at one end.
-
-    .. math:: \alpha\,E\Big[\frac{T(s_i^2-1)}{\bar\lambda-T}\Big]>1,\qquad
-        \frac1\alpha=E\Big[\frac{T^2}{(\bar\lambda-T)^2}\Big].
-
-    A direction of :math:`E[T(s^2-1)]=0` comes out all the same, at both ends and for good, if
-    :math:`E[T^2s^2]>2E[T^2]`: the noise along it is stronger.
-
-    Notes
-    -----
-    About a hundred edges, 0.1 s for 4,000 weights. Derived; backed by
-    ``tests/spectra/test_label_weighted.py``.
-    """
+    """Ranges of n/d in which a direction is an outlier at one end."""
+    # alpha E[T (s_i^2 - 1) / (lambda - T)] > 1 at 1 / alpha = E[T^2 / (lambda - T)^2]. A direction of
+    # E[T (s^2 - 1)] = 0 comes out all the same, at both ends and for good, if E[T^2 s^2] > 2 E[T^2]:
+    # the noise along it is stronger.
     if end not in ("upper", "lower"):
         raise InvalidParameter(f"end is {end!r}; allowed: 'upper', 'lower'.")
     if not 0 <= direction < law.n_directions:
@@ -80,12 +62,7 @@ def emergence_windows(
 
 
 def emergence_ratio(law: LabelLaw, *, dimension: int | None = None) -> np.ndarray:
-    r"""Smallest :math:`\alpha_c` beyond which each direction stays an outlier at one end.
-
-    Notes
-    -----
-    Cost and backing as :func:`emergence_windows`; without a dimension all directions cost as one.
-    """
+    """Smallest n/d beyond which each direction stays an outlier at one end."""
     if dimension is None:
         law.check_bounded()
         return np.minimum(_last_crossings(law), _last_crossings(law.mirrored()))

@@ -12,34 +12,15 @@ from solvable.spectra.structured_spikes import WeightedSample, compress_sample
 
 @dataclass(frozen=True)
 class LabelLaw:
-    r"""Law of :math:`T(y)` with the conditional second moments of the latent coordinates.
+    """Law of a weight T(y) with the conditional second moments of the latent coordinates s."""
 
-    Everything that the label-weighted second moment of Gaussian inputs knows of the label:
-    for :math:`s=\Theta^\top x` with orthonormal columns :math:`\Theta`,
+    # Several directions have to diagonalise E[s s^T | T] for every T at once, as they do for any label
+    # of two values. A continuous label is a quadrature; an unbounded one has no edge in the limit, and
+    # quantities then depend on the dimension.
 
-    .. math:: \{(T,\ P(T),\ E[s_i^2\mid T])\},\qquad \theta_i=E[T\,(s_i^2-1)] .
-
-    Several directions have to diagonalise :math:`E[ss^\top\mid T]` for every T at once, as they do
-    for any label with two values.
-
-    Parameters
-    ----------
-    weights : ndarray of shape (m,)
-        Values of :math:`T`, ascending.
-    probabilities : ndarray of shape (m,)
-        Their probabilities, above 0, scaled to sum 1 here.
-    second_moments : ndarray of shape (m, k)
-        :math:`E[s_i^2\mid T]`, at least 0.
-
-    Notes
-    -----
-    A law of a continuous label is a quadrature of it; an unbounded one has no edge of the bulk in
-    the limit, and quantities then depend on the dimension that is passed with the law.
-    """
-
-    weights: np.ndarray
-    probabilities: np.ndarray
-    second_moments: np.ndarray
+    weights: np.ndarray  # values of T, ascending, shape (m,)
+    probabilities: np.ndarray  # above 0, scaled to sum 1 here
+    second_moments: np.ndarray  # E[s_i^2 | T], shape (m, k)
 
     def __post_init__(self) -> None:
         T, chance, moments = (

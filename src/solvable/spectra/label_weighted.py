@@ -16,30 +16,18 @@ from solvable.spectra.roots import bracketed_root
 
 
 def bulk_function(law: LabelLaw, parameter: float | np.ndarray, ratio: float) -> np.ndarray:
-    r"""Place :math:`\psi` in the spectrum that belongs to a parameter of the bulk.
-
-    .. math:: \psi(\lambda)=\lambda\Big(\frac1\alpha+E\Big[\frac T{\lambda-T}\Big]\Big)
-
-    Notes
-    -----
-    Lu and Li, arXiv:1702.06435; ``tests/spectra/test_label_weighted.py``.
-    """
+    """Place psi in the spectrum that belongs to a parameter of the bulk (Lu and Li, 1702.06435)."""
     check_positive(ratio=ratio)
     at = _checked(law, parameter)
+    # psi(lambda) = lambda (1 / alpha + E[T / (lambda - T)])
     share = (law.probabilities * law.weights / (at[..., None] - law.weights)).sum(axis=-1)
     return np.asarray(at * (1 / ratio + share))
 
 
 def spike_function(law: LabelLaw, parameter: float | np.ndarray) -> np.ndarray:
-    r"""Place :math:`\varphi_i` that a direction would have; it is an outlier where it meets psi.
-
-    .. math:: \varphi_i(\lambda)=\lambda\,E\Big[\frac{T\,s_i^2}{\lambda-T}\Big]
-
-    Notes
-    -----
-    Lu and Li, arXiv:1702.06435; ``tests/spectra/test_label_weighted.py``.
-    """
+    """Place phi_i that a direction would have; it is an outlier where it meets psi."""
     at = _checked(law, parameter)
+    # phi_i(lambda) = lambda E[T s_i^2 / (lambda - T)]
     share = law.probabilities * law.weights / (at[..., None] - law.weights)
     return np.asarray(at[..., None] * (share @ law.second_moments))
 
@@ -54,34 +42,17 @@ def _checked(law: LabelLaw, parameter: float | np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class SpectrumEnd:
-    r"""One end of the spectrum; at the lower end parameters are those of :math:`-T`.
+    """One end of the spectrum; at the lower end parameters are those of -T."""
 
-    Attributes
-    ----------
-    edge : float
-        End of the bulk.
-    critical_parameter : float
-        :math:`\bar\lambda`; 0 where the bulk ends at 0 because the matrix has no full rank.
-    parameters : ndarray of shape (k,)
-        :math:`\lambda^*_i`; NaN for a direction without outlier at this end.
-    eigenvalues : ndarray of shape (k,)
-        Place of the outlier, or of the edge where there is none; at finite dimension the mean of the
-        largest eigenvalue if the direction is alone.
-    following : ndarray of shape (k,)
-        The edge; at finite dimension the mean of the eigenvalue that follows that of the direction.
-    squared_overlap : ndarray of shape (k,)
-        Of the eigenvector with the direction, rounded at finite dimension.
-    sharp_squared_overlap : ndarray of shape (k,)
-        In the limit of many dimensions: 0 without an outlier.
-    """
-
-    edge: float
-    critical_parameter: float
-    parameters: np.ndarray
+    edge: float  # end of the bulk
+    critical_parameter: float  # of the edge; 0 where the bulk ends at 0 for lack of rank
+    parameters: np.ndarray  # of each outlier; NaN without one, shape (k,)
+    # of the outlier, or the edge; at finite dimension the mean of the largest if the direction is alone
     eigenvalues: np.ndarray
-    following: np.ndarray
+    following: np.ndarray  # the edge; at finite dimension the mean of the next eigenvalue
+    # of the eigenvector with the direction, rounded at finite dimension
     squared_overlap: np.ndarray
-    sharp_squared_overlap: np.ndarray
+    sharp_squared_overlap: np.ndarray  # in the limit: 0 without an outlier
 
     @property
     def outlying(self) -> np.ndarray:
@@ -91,13 +62,7 @@ class SpectrumEnd:
 
 @dataclass(frozen=True)
 class LabelWeightedSpectrum:
-    """Both ends of the spectrum of a label-weighted second moment.
-
-    Attributes
-    ----------
-    upper, lower : SpectrumEnd
-        The two ends.
-    """
+    """Both ends of the spectrum of a label-weighted second moment."""
 
     upper: SpectrumEnd
     lower: SpectrumEnd
@@ -133,24 +98,11 @@ class LabelWeightedSpectrum:
 def label_weighted_spectrum(
     law: LabelLaw, *, ratio: float, dimension: int | None = None
 ) -> LabelWeightedSpectrum:
-    r"""Edges, outliers and overlaps of :math:`\frac1n\sum_\mu T(y_\mu)x_\mu x_\mu^\top`.
-
-    For :math:`x\sim\mathcal N(0,I_d)`, :math:`\alpha=n/d` and :math:`\psi,\varphi_i` as in
-    :func:`bulk_function` and :func:`spike_function`: with :math:`\bar\lambda=\arg\min\psi` the upper
-    edge is :math:`\psi(\bar\lambda)`, direction i is out iff
-    :math:`\varphi_i(\bar\lambda)>\psi(\bar\lambda)`, at :math:`\psi(\lambda^*_i)` where the two meet,
-    and its squared overlap is
-
-    .. math:: \frac{\psi'(\lambda^*_i)}{\psi'(\lambda^*_i)-\varphi_i'(\lambda^*_i)} .
-
-    The lower end is the upper one of :math:`-T`. One direction may be out at both ends.
-
-    Notes
-    -----
-    O(m k), about a millisecond. Lu and Li, arXiv:1702.06435; rounding by the universal profile of
-    :func:`~solvable.spectra.critical_profile`. Backed by ``tests/spectra/test_label_weighted.py``
-    (closed forms, simulated matrices).
-    """
+    """Edges, outliers and overlaps of (1/n) sum T(y) x x^T, x ~ N(0, I_d), at n/d = ratio."""
+    # The upper edge is psi at its minimum (bulk_function); direction i is out iff phi_i > psi there
+    # (spike_function), at psi(lambda) where the two meet, with squared overlap psi' / (psi' - phi_i')
+    # (Lu and Li, 1702.06435). The lower end is the upper one of -T. Rounding at finite dimension by
+    # critical_profile.
     check_positive(ratio=ratio)
     if dimension is not None:
         if dimension <= law.n_directions:

@@ -64,18 +64,10 @@ class Measure(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class DiscreteMeasure:
-    r"""Atoms :math:`\sum_jw_j\delta_{s_j}`, ascending and distinct; build it with :func:`discrete`.
-
-    Parameters
-    ----------
-    nodes : ndarray of shape (m,)
-        Places :math:`s_j`.
-    node_weights : ndarray of shape (m,)
-        Weights :math:`w_j`, positive, of sum 1.
-    """
+    """Atoms at distinct ascending places; build it with `discrete`."""
 
     nodes: np.ndarray
-    node_weights: np.ndarray
+    node_weights: np.ndarray  # positive, of sum 1
 
     @property
     def pieces(self) -> np.ndarray:

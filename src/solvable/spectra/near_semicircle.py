@@ -95,22 +95,10 @@ def spiked_overlap(
     couplings: np.ndarray | None = None,
     n_features: int | None = None,
 ) -> np.ndarray:
-    r"""Squared overlap of the eigenvector of each spike with its direction.
-
-    .. math::
-        c_i^2=\frac{(\nu_i-\tau_2)_+}{(\nu_i-\tau_2)_++\tau_{2h,i}},\qquad
-        \nu_i=\frac nD\theta_i^2,
-
-    in the limit of many features. At finite D the corner is replaced by its universal rounding
-    (:func:`critical_profile`), :math:`(\nu-\tau_2)_+\to\tau_2D^{-1/3}f(D^{1/3}(\nu/\tau_2-1))`: the
-    mean overlap of the extreme eigenvector is then smooth and positive through the threshold.
-
-    Notes
-    -----
-    Cost O(m p). Within 0.02 of simulation for :math:`c^2\gtrsim0.5` and :math:`n/D\gtrsim30`. With
-    :math:`\tau_{2h}=\tau_2` the spiked Wigner law :math:`1-n_i/n`. Derived; backed by
-    ``tests/spectra/test_spiked.py`` (simulated matrices, perturbation theory).
-    """
+    """Squared overlap of the eigenvector of each spike with its direction."""
+    # c_i^2 = (nu_i - tau_2)_+ / ((nu_i - tau_2)_+ + tau_2h,i), nu_i = (n/D) theta_i^2; at finite D the
+    # corner is rounded: (nu - tau_2)_+ -> tau_2 D^(-1/3) f(D^(1/3) (nu / tau_2 - 1)). Within 0.02 of
+    # simulation for c^2 above 0.5 and n/D above 30.
     theta, rows = _check_spikes(heights, noise, couplings)
     beyond = _column(aspect_ratio) * theta**2 / noise - 1
     if n_features is None:
@@ -133,20 +121,11 @@ def spiked_positions(
     aspect_ratio: float | np.ndarray,
     couplings: np.ndarray | None = None,
 ) -> np.ndarray:
-    r"""Eigenvalue that belongs to each spike.
-
-    .. math:: \hat\lambda_i=\theta_i+\frac{D\,\tau_{2h,i}}{n\,\theta_i}\quad(\nu_i>\tau_2),\qquad
-        \pm2s\quad\text{below threshold,}\qquad s^2=D\tau_2/n .
-
-    Notes
-    -----
-    Cost O(m p). The shift is the squared norm of what the noise takes from the spike to its
-    complement over :math:`\theta_i`: the coupling sets it, not the noise of the bulk (for
-    :math:`T=y` a factor :math:`1+4\lambda_i^2`). Derived; backed by
-    ``tests/spectra/test_spiked.py`` (simulated matrices).
-    """
+    """Eigenvalue that belongs to each spike."""
     theta, rows = _check_spikes(heights, noise, couplings)
     delta = _column(aspect_ratio)
+    # theta_i + D tau_2h,i / (n theta_i) above threshold: the coupling sets the shift, not the noise of
+    # the bulk; +-2 s below, s^2 = D tau_2 / n.
     edge = 2 * np.sqrt(noise / delta)
     with np.errstate(divide="ignore", invalid="ignore"):
         moved = np.abs(theta) + rows / (delta * np.abs(theta))
@@ -156,23 +135,11 @@ def spiked_positions(
 
 
 def critical_profile(place: float | np.ndarray) -> np.ndarray:
-    r"""Universal rounding of the transition of a rank-one spike in real symmetric noise.
-
-    .. math::
-        \frac{E[c^2]}{1-E[c^2]}=D^{-1/3}f(w),\qquad w=D^{1/3}\Big(\frac n{n_i}-1\Big),
-
-    with :math:`f=w-2/w^2` far above threshold and :math:`(4/w^2)(1-6/w^2)` far below, where
-    :math:`w=2D^{1/3}(\sqrt{n/n_i}-1)` is the better variable at finite D. Between, monotone cubic
-    interpolation of :math:`\ln f` between values computed from 18,000 spiked tridiagonal matrices of
-    size :math:`10^6`.
-
-    Notes
-    -----
-    Cost O(1) per place; about 0.5 % accurate. The overlap itself fluctuates by as much as its mean at
-    threshold. The place of the corner and :math:`f(0)=0.85` are known; the table, the tails' second
-    terms and the choice of variables are from simulation here, backed by
-    ``tests/spectra/test_spiked.py`` (another simulation, at other sizes).
-    """
+    """Universal rounding of the transition of a rank-one spike in real symmetric noise."""
+    # E[c^2] / (1 - E[c^2]) = D^(-1/3) f(w), w = D^(1/3) (n/n_i - 1); below threshold w = 2 D^(1/3)
+    # (sqrt(n/n_i) - 1) is the better variable. f = w - 2/w^2 far above and (4/w^2) (1 - 6/w^2) far
+    # below; between, ln f is interpolated between values of 18,000 spiked tridiagonal matrices of size
+    # 10^6 (0.5 % accurate).
     w = np.asarray(place, dtype=np.float64)
     with np.errstate(divide="ignore"):
         far = np.where(w < 0, 4 / w**2 * (1 - 6 / w**2), w - 2 / w**2)
@@ -183,12 +150,7 @@ def critical_profile(place: float | np.ndarray) -> np.ndarray:
 
 
 def overlap_at_threshold(n_features: int) -> float:
-    r"""Mean squared overlap :math:`\approx0.85\,D^{-1/3}` of a weak spike at its threshold.
-
-    Notes
-    -----
-    Derived; backed by ``tests/models/sequential/test_note_theory.py``.
-    """
+    """Mean squared overlap, about 0.85 D^(-1/3), of a weak spike at its threshold."""
     ratio = rounding_width(n_features) * float(critical_profile(0.0))
     return ratio / (1 + ratio)
 

@@ -19,26 +19,11 @@ def resolvent_outliers(
     n_features: int | None = None,
     norm_ratio: np.ndarray | None = None,
 ) -> SpikePrediction:
-    r"""Edges, outliers and overlaps of :math:`\frac1n\sum_\mu T_\mu(F_\mu F_\mu^\top-I)`.
-
-    With :math:`\delta=n/D` and expectations over :math:`(T,h)`, on the positive side
-
-    .. math::
-        L(a)=\frac1{\delta a}+E\Big[\frac T{1-Ta}\Big],\qquad
-        R_i(a)=E\Big[\frac{Th_i^2}{1-Ta}\Big],\qquad 0<a\le a_\star,\ L'(a_\star)=0,
-
-    the edge of the bulk is :math:`L(a_\star)-E[T]`, outlier i exists iff
-    :math:`R_i(a_\star)>L(a_\star)`, its place is :math:`L(a_i)-E[T]` at :math:`L(a_i)=R_i(a_i)`, and
-    :math:`c_i^2=-L'/(-L'+R_i')` there; on the negative side :math:`T\to-T`. With norms that fluctuate,
-    :math:`T\to T\|F\|^2/D` in the bulk and in the noise of the spikes.
-
-    Notes
-    -----
-    Draws are gathered into at most 4,000 weights first (:func:`~solvable.spectra.compress_sample`),
-    which moves overlaps by less than :math:`10^{-3}`: about 0.1 s for :math:`m=3\cdot10^5`, most of
-    it for sorting. Derived; backed by ``tests/spectra/test_outliers.py`` (the formula on the raw
-    draws, simulated matrices) and ``tests/models/sequential/test_note_theory.py``.
-    """
+    """Edges, outliers and overlaps of (1/n) sum T (F F^T - I) from draws of T and h."""
+    # With delta = n/D, on the positive side: L(a) = 1 / (delta a) + E[T / (1 - T a)], R_i(a) = E[T
+    # h_i^2 / (1 - T a)], 0 < a <= a*, L'(a*) = 0. The edge is L(a*) - E[T]; outlier i exists iff
+    # R_i(a*) > L(a*), at L(a_i) - E[T] where L = R_i, with c_i^2 = -L' / (-L' + R_i'). On the negative
+    # side T -> -T. Norms that fluctuate: T -> T |F|^2 / D in the bulk and in the noise of the spikes.
     T, h2 = np.asarray(labels, np.float64), np.asarray(squared_features, np.float64)
     ratio = np.ones_like(T) if norm_ratio is None else np.asarray(norm_ratio, np.float64)
     if T.ndim != 1 or h2.ndim != 2 or h2.shape[0] != T.size or ratio.shape != T.shape:

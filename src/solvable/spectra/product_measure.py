@@ -13,25 +13,13 @@ from solvable.spectra.measures import DiscreteMeasure, RealSums
 
 @dataclass(frozen=True)
 class MarchenkoPasturMeasure:
-    r"""Spectrum of :math:`\frac{\text{scale}}{\sqrt{p^\star d}}WW^\top`, Marchenko and Pastur's law.
+    """Spectrum of scale / sqrt(p d) W W^T, Marchenko and Pastur's law."""
 
-    :math:`\kappa^\star=p^\star/d` and :math:`W\in\mathbb R^{d\times p^\star}` has independent
-    standard normal entries. Mass :math:`(1-\kappa^\star)_+` at 0 and a bulk on
-    :math:`(1\pm\sqrt{\kappa^\star})^2/\sqrt{\kappa^\star}`; its resolvent solves
-    :math:`\frac{z}{\sqrt{\kappa^\star}}g^2-\big(z-\sqrt{\kappa^\star}+\frac1{\sqrt{\kappa^\star}}
-    \big)g+1=0` (both at scale 1).
+    # Mass (1 - kappa)_+ at 0 and a bulk on (1 +- sqrt(kappa))^2 / sqrt(kappa); its resolvent solves z
+    # g^2 / sqrt(kappa) - (z - sqrt(kappa) + 1 / sqrt(kappa)) g + 1 = 0 (at scale 1).
 
-    Parameters
-    ----------
-    width_ratio : float
-        :math:`\kappa^\star`, above 0.
-    scale : float
-        Factor on every eigenvalue, above 0; :math:`1/\sqrt{\kappa^\star}` gives
-        :math:`\frac1{p^\star}WW^\top`.
-    """
-
-    width_ratio: float
-    scale: float = 1.0
+    width_ratio: float  # kappa = p / d, above 0
+    scale: float = 1.0  # factor on every eigenvalue; kappa^(-1/2) gives W W^T / p
 
     def __post_init__(self) -> None:
         check_positive(width_ratio=self.width_ratio, scale=self.scale)

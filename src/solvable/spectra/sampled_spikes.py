@@ -76,11 +76,9 @@ def draw_spikes(
     populations: Sequence[Population] = (),
     between_edges: bool = False,
 ) -> DrawnSpikes:
-    """Draws of the matrix of `predict_spikes`, and the directions that a learner ranks first.
-
-    ``n_features`` is that of the complement of the spikes, 0 or more; ``room`` and ``between_edges`` as
-    for `predict_spikes`. Populations in place of heights and background take turns. O(draws D^3).
-    """
+    """Draws of the matrix of `predict_spikes`, and the directions that a learner ranks first."""
+    # ``n_features`` is that of the complement of the spikes. Populations in place of heights and
+    # background take turns. O(draws D^3).
     p, C, n = heights.size, n_features, round(n_samples)
     held = Background.empty(p) if background is None else background
     # Where most directions are spikes, those who rank take them for noise too.

@@ -14,23 +14,12 @@ from solvable.spectra._spectrum_end import Side, Spikes
 
 @dataclass(frozen=True)
 class WeightedSample:
-    r"""Law of the weight of a sample, with what couples it to the spikes.
+    """Law of the weight of a sample, with what couples it to the spikes."""
 
-    Parameters
-    ----------
-    weights : ndarray of shape (m,)
-        :math:`w`, ascending.
-    probabilities : ndarray of shape (m,)
-        Of each weight; they sum to 1.
-    couplings : ndarray of shape (m, p)
-        :math:`u_i=E[T^2\,\|P_\perp K A_i\|^2/D\mid w]`, at least 0.
-    single : ndarray of shape (m, p), optional
-        :math:`u_i/w^2` of one sample of each weight; by default the mean stands for it.
-    """
-
-    weights: np.ndarray
-    probabilities: np.ndarray
-    couplings: np.ndarray
+    weights: np.ndarray  # w, ascending, shape (m,)
+    probabilities: np.ndarray  # of each weight
+    couplings: np.ndarray  # u_i = E[T^2 |P K A_i|^2 / D | w], shape (m, p)
+    # u_i / w^2 of one sample of each weight; by default the mean stands for it
     single: np.ndarray | None = None
 
     @property
@@ -62,11 +51,7 @@ class WeightedSample:
 def compress_sample(
     weights: np.ndarray, couplings: np.ndarray, *, atoms: int = 4_000
 ) -> WeightedSample:
-    r"""Gather a large sample of weights into a few thousand atoms, tails kept exactly.
-
-    Expectations of smooth functions of the weight keep their value to second order in the width of
-    a group, at a hundredth of the cost.
-    """
+    """Gather a large sample of weights into a few thousand atoms, tails kept exactly."""
     if weights.ndim != 1 or couplings.shape[:1] != weights.shape or couplings.ndim != 2:
         raise InvalidData(
             f"weights have shape {weights.shape} and couplings {couplings.shape}; allowed: (m,) "
@@ -104,28 +89,17 @@ def squared_components(weights: np.ndarray, couplings: np.ndarray) -> np.ndarray
 
 @dataclass(frozen=True)
 class Background:
-    r"""What the population matrix holds beside the spikes.
+    """What the population matrix holds in addition to the spikes."""
 
-    Parameters
-    ----------
-    atoms : ndarray of shape (k,)
-        Its eigenvalues on the complement of the spikes, equally likely; (0,) if there are none.
-    variance : float
-        Variance of a further semicircle, free of the atoms.
-    couplings : ndarray of shape (p,)
-        Squared norm of what the semicircle takes from each spike to the complement.
-    profiles : ndarray of shape (p, k), optional
-        Weight of each spike on each atom, rows summing to 1: spikes need not be eigenvectors of
-        the part with these atoms. Without it they are.
-    links : ndarray of shape (p, k), optional
-        Squared entries between each spike and the eigenvectors of the atoms, which then are of the
-        complement of the spikes.
-    """
-
-    atoms: np.ndarray
-    variance: float
+    atoms: np.ndarray  # eigenvalues on the complement of the spikes, equally likely, shape (k,)
+    variance: float  # of a further semicircle, free of the atoms
+    # squared norm of what the semicircle takes from each spike to the complement
     couplings: np.ndarray
+    # weight of each spike on each atom, rows of sum 1; without it spikes are eigenvectors of the part
+    # with the atoms
     profiles: np.ndarray | None = None
+    # squared entries between each spike and the eigenvectors of the atoms, which then are of the
+    # complement
     links: np.ndarray | None = None
 
     @classmethod
@@ -136,27 +110,13 @@ class Background:
 
 @dataclass(frozen=True)
 class SpikePrediction:
-    """Where the spikes of a random matrix are, and how well their eigenvectors align.
+    """Where the spikes of a random matrix are, and how well their eigenvectors align."""
 
-    Parameters
-    ----------
-    bulk_edges : tuple of float
-        Lower and upper edge.
-    eigenvalues : ndarray of shape (p,)
-        Place of the eigenvalue of each spike; near the edge for one that is not out.
-    squared_overlap : ndarray of shape (p,)
-        With the rounding of the transition at this number of features.
-    sharp_squared_overlap : ndarray of shape (p,)
-        In the limit of many features: zero below the threshold.
-    excess : ndarray of shape (p,)
-        How far the spike is beyond its threshold, :math:`|R_i|-|L|` at the edge; negative below.
-    """
-
-    bulk_edges: tuple[float, float]
-    eigenvalues: np.ndarray
-    squared_overlap: np.ndarray
-    sharp_squared_overlap: np.ndarray
-    excess: np.ndarray
+    bulk_edges: tuple[float, float]  # lower and upper
+    eigenvalues: np.ndarray  # near the edge for a spike that is not out, shape (p,)
+    squared_overlap: np.ndarray  # rounded at this number of features
+    sharp_squared_overlap: np.ndarray  # in the limit of many features: 0 below threshold
+    excess: np.ndarray  # |R_i| - |L| at the edge: how far the spike is beyond its threshold
 
     @property
     def recovered(self) -> np.ndarray:
@@ -296,22 +256,7 @@ def spike_excess(
     n_features: int,
     background: Background | None = None,
 ) -> np.ndarray:
-    r"""How far each spike is beyond its threshold, at a third of the cost of a prediction.
-
-    .. math:: |R_i|-|L|\text{ at the edge}
-
-    Notes
-    -----
-    Derived; backed by ``tests/spectra/test_spikes.py``.
-
-    Examples
-    --------
-    >>> sample = WeightedSample(np.array([-1.0, 1.0]), np.full(2, 0.5), np.ones((2, 1)))
-    >>> spike_excess(
-    ...     sample=sample, heights=np.array([0.2]), n_samples=1e7, n_features=10_000
-    ... ).round(3)
-    array([0.168])
-    """
+    """How far each spike is beyond its threshold, |R_i| - |L| at the edge, without the prediction."""
     check_positive(n_samples=n_samples, n_features=n_features)
     excess = np.empty(heights.size)
     for sign, side, spikes in both_sides(sample, n_samples, n_features, background, heights):

@@ -17,39 +17,20 @@ from solvable.spectra.roots import bracketed_root
 
 @dataclass(frozen=True)
 class InterpolationThreshold:
-    r"""Where the unregularised network stops to fit its noisy labels exactly.
+    """Where the unregularised network stops to fit its noisy labels exactly."""
 
-    Attributes
-    ----------
-    sample_ratio : float
-        :math:`\alpha_{int}=n/d^2`.
-    matrix_error : float
-        R there, the height of the ridgeless peak.
-    effective_noise : float
-        :math:`\delta` there; the threshold b is 0.
-    """
-
-    sample_ratio: float
-    matrix_error: float
-    effective_noise: float
+    sample_ratio: float  # n / d^2
+    matrix_error: float  # height of the ridgeless peak
+    effective_noise: float  # delta there; the threshold b is 0
 
 
 def interpolation_threshold(
     target: Measure | np.ndarray, *, label_noise: float
 ) -> InterpolationThreshold:
-    r"""Interpolation threshold as :math:`\tilde\lambda\to0^+`: the solution at b = 0.
-
-    .. math:: Q^\star+\frac\Delta2=J(\delta,0)-\frac\delta2\,\partial_1J(\delta,0),\qquad
-              \alpha_{int}=\frac{\partial_1J(\delta,0)}{4\delta}.
-
-    Notes
-    -----
-    Definition of arXiv:2505.17958, formula derived. With the denoiser f of
-    :func:`~solvable.spectra.denoiser.denoised`, :math:`J-\frac\delta2\partial_1J
-    =\int_0^\infty xf(x)\mu_\delta(dx)` is above 0, close to :math:`Q^\star` at small noise, and
-    :math:`\frac4{3\pi}\delta\int s\mu^\star(ds)+\frac{Q^\star}2` at large, whose root starts the
-    search. Backed by ``tests/spectra/test_thresholds.py``.
-    """
+    """Interpolation threshold at vanishing regularisation (2505.17958): the solution at b = 0."""
+    # Q + Delta / 2 = J(delta, 0) - (delta / 2) d_1 J(delta, 0), alpha = d_1 J(delta, 0) / (4 delta).
+    # With the denoiser f the right side is int_0 x f(x) mu_delta(dx): above 0, close to Q at small
+    # noise, and (4 / 3 pi) delta int s mu*(ds) + Q / 2 at large, whose root starts the search.
     check_real("label_noise", label_noise, 0.0)
     measure = as_measure(target)
     energy = second_moment(measure)
@@ -101,18 +82,7 @@ def interpolation_threshold(
 
 
 def perfect_recovery_threshold(rank_fraction: float, *, sides: Literal[1, 2] = 1) -> float:
-    r"""Sample ratio above which the least trace, or nuclear norm, finds a positive matrix exactly.
-
-    With :math:`a\in(0,2)` from :math:`\kappa^\star a=s(1-\kappa^\star)\int_a^2(x-a)\mu_{sc}(dx)`,
-
-    .. math:: \alpha_{PR}=\kappa^\star-\frac{\kappa^{\star2}}2
-              +s\frac{(1-\kappa^\star)^2}2\int_a^2x(x-a)\,\mu_{sc}(dx).
-
-    Notes
-    -----
-    Depends on the rank of the target alone. Derived; backed by
-    ``tests/spectra/test_thresholds.py`` (error of the saddle point, known values).
-    """
+    """Sample ratio above which the least trace, or nuclear norm, finds a positive matrix exactly."""
     kappa = _checked_fraction(rank_fraction)
     if kappa == 1:
         return 0.5
@@ -121,18 +91,15 @@ def perfect_recovery_threshold(rank_fraction: float, *, sides: Literal[1, 2] = 1
         mean = _semicircle_above(cut, 1) - cut * _semicircle_above(cut, 0)
         return kappa * cut - sides * (1 - kappa) * mean
 
+    # kappa a = s (1 - kappa) int_a^2 (x - a) mu_sc(dx), alpha = kappa - kappa^2 / 2 + (s / 2) (1 -
+    # kappa)^2 int_a^2 x (x - a) mu_sc(dx): it depends on the rank alone.
     cut = bracketed_root(balance, 0.0, 2.0, absolute=1e-15)
     rest = _semicircle_above(cut, 2) - cut * _semicircle_above(cut, 1)
     return kappa - kappa**2 / 2 + sides * (1 - kappa) ** 2 / 2 * rest
 
 
 def bayes_perfect_recovery_threshold(rank_fraction: float) -> float:
-    r"""Sample ratio :math:`\kappa^\star-\kappa^{\star2}/2` above which the best estimator is perfect.
-
-    Notes
-    -----
-    Source: arXiv:2408.03733. Backed by ``tests/models/quadratic/network/test_bayes.py``.
-    """
+    """Sample ratio kappa - kappa^2 / 2 above which the best estimator is perfect (2408.03733)."""
     if not 0 < rank_fraction < np.inf:
         raise InvalidParameter(f"rank_fraction is {rank_fraction}; allowed: above 0, finite.")
     kappa = min(float(rank_fraction), 1.0)
@@ -140,22 +107,15 @@ def bayes_perfect_recovery_threshold(rank_fraction: float) -> float:
 
 
 def flow_recovery_threshold(rank_fraction: float, width_ratio: float) -> float:
-    r"""Conjectured sample ratio at which plain gradient flow finds a noiseless target.
-
-    .. math:: \min\Big\{\kappa-\frac{\kappa^2}2,\ \kappa^\star-\frac{\kappa^{\star2}}2
-              +\frac{(1-\kappa^\star)^2}2\int_{\max(0,\omega)}^2x^2\mu_{sc}(dx)\Big\},\qquad
-              \mu_{sc}([\omega,2])=\frac{\kappa-\kappa^\star}{1-\kappa^\star}.
-
-    Notes
-    -----
-    A conjecture of arXiv:2601.10483.
-    """
+    """Conjectured sample ratio at which plain gradient flow finds a noiseless target (2601.10483)."""
     kappa = _checked_fraction(rank_fraction)
     if not kappa <= width_ratio < np.inf:
         raise InvalidParameter(
             f"width_ratio is {width_ratio}; allowed: from the target's {kappa} on, or it cannot be "
             "recovered."
         )
+    # min{w - w^2 / 2, kappa - kappa^2 / 2 + (1 - kappa)^2 / 2 int_max(0, omega)^2 x^2 mu_sc(dx)} for
+    # width w, mu_sc([omega, 2]) = (w - kappa) / (1 - kappa)
     width = min(float(width_ratio), 1.0)
     parameters = kappa - kappa**2 / 2
     if kappa == 1:
