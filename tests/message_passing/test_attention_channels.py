@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from scipy.special import ndtri
+from scipy.stats import qmc
 
 from solvable.errors import InvalidData, InvalidParameter
 from solvable.message_passing.attention_channels import (
@@ -11,10 +13,12 @@ from solvable.message_passing.attention_channels import (
     SoftmaxAttention,
 )
 from solvable.message_passing.hardmax import (
+    POINTS,
     Order,
-    hardmax_information,
+    _orthant,
+    _shifts,
+    _uniform,
     hardmax_messages,
-    pair_information,
     pair_messages,
 )
 from solvable.operators.sensors import index_pairs, index_variances
@@ -156,12 +160,60 @@ def test_unlikely_outcomes_stay_finite():
     assert np.isfinite(g).all()
 
 
+def pair_information(share):
+    """E sum v g^2 of two tokens, with prior variances v and the unseen share s of all variance."""
+    # Cavity means of variance (1 - s) / s (3, 1; 1, 3), on a grid that is fine near the boundaries
+    spread = np.sqrt(3 * (1 - share) / share)
+    reach, fine = 8.5 * spread, min(1.0, spread)
+    t = np.linspace(-1, 1, 161) * np.arcsinh(reach / fine)
+    x, step = fine * np.sinh(t), fine * np.cosh(t) * (t[1] - t[0])
+    first, second = (grid.ravel() for grid in np.meshgrid(x, x, indexing="ij"))
+    weights = np.multiply.outer(step, step).ravel() / (2 * np.pi * spread**2 * np.sqrt(8 / 9))
+    quadratic = first**2 + second**2 - 2 / 3 * first * second
+    weights *= np.exp(-quadratic / (2 * spread**2 * 8 / 9))
+    places = np.column_stack([first, second]) / np.sqrt(3)
+    inverse = np.array([[9.0, -3.0], [-3.0, 9.0]]) / 8
+    total = 0.0
+    for signs in ((1, 1), (1, -1), (-1, 1), (-1, -1)):
+        probability, shift = _orthant(places, np.broadcast_to(signs, places.shape), 1 / 3)
+        # g_u^T Sigma g_u in standard units
+        total += float(weights @ (probability * np.einsum("ni,ij,nj->n", shift, inverse, shift)))
+    return total
+
+
+def hardmax_information(tokens, share, samples=2**12):
+    """The same for any number of tokens, by Sobol points for both means and labels."""
+    v = index_variances(tokens)
+    half = ndtri(np.clip(qmc.Sobol(2 * v.size, seed=1).random(samples), 1e-12, 1 - 1e-12))
+    # z of variance v / s, and its cavity mean (1 - s) z + sqrt(v (1 - s)) e
+    z = np.sqrt(v / share) * half[:, : v.size]
+    omega = (1 - share) * z + np.sqrt(v * (1 - share)) * half[:, v.size :]
+    first, second = index_pairs(tokens)
+    logits = np.empty((samples, tokens, tokens))
+    logits[:, first, second] = logits[:, second, first] = z
+    orders = Order.groups(logits.argmax(axis=2), tokens)
+    total = 0.0
+    for order in orders:
+        # Two sequences of their own: the error of a posterior mean does not add to its square.
+        one, two = (
+            _shifts(
+                order,
+                omega[order.rows] / np.sqrt(v),
+                np.sqrt(v),
+                _uniform(len(order.largest), POINTS, seed),
+            )
+            for seed in (2, 3)
+        )
+        total += float((one * two).sum())
+    return total / samples
+
+
 @pytest.mark.parametrize(("tokens", "within"), [(2, 1e-6), (3, 0.01)])
 def test_stored_tables_are_those_of_the_integrals(tokens, within):
     for root in (0.35, 0.75):
         stored = np.polynomial.chebyshev.chebval(2 * root - 1, TABLES[tokens])
         if tokens == 2:
-            found = pair_information(2, root**2)
+            found = pair_information(root**2)
         else:
             found = hardmax_information(tokens, root**2, 2**12)
         assert stored == pytest.approx(found / root, rel=within)

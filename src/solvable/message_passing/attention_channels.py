@@ -65,22 +65,10 @@ class _Attention:
 
 @dataclass(frozen=True)
 class SoftmaxAttention(_Attention):
-    r"""Labels are the attention matrix :math:`\mathrm{softmax}(h+\xi)`, row by row.
+    """Labels are the attention matrix softmax(h + xi), row by row: all indices but their common shift."""
 
-    A sample tells all its indices but their common shift.
-
-    Parameters
-    ----------
-    tokens : int
-        T, at least 2.
-    noise : float
-        :math:`\Delta`: of variance :math:`\Delta` on diagonal indices, half of it off the diagonal.
-
-    Notes
-    -----
-    Derived (note 05, 4.2); ``tests/message_passing/test_attention_channels.py`` (posterior by
-    conditioning a joint Gaussian, simulated messages).
-    """
+    # ``tokens`` is T, at least 2; ``noise`` is Delta: xi has variance Delta on diagonal indices and
+    # half of it off the diagonal.
 
     def information(self, error: np.ndarray) -> np.ndarray:
         """Sum of v E[g^2]."""
@@ -129,26 +117,12 @@ class SoftmaxAttention(_Attention):
 
 @dataclass(frozen=True)
 class HardmaxAttention(_Attention):
-    r"""Labels tell to which token each token attends most, :math:`\arg\max_b(h_{ab}+\xi_{ab})`.
+    """Labels give the token, of 2 or 3, that each attends to most: argmax_b (h_ab + xi_ab)."""
 
-    Parameters
-    ----------
-    tokens : int
-        T, 2 or 3.
-    noise : float
-        :math:`\Delta`, as in :class:`SoftmaxAttention`.
-    second_moment : float
-        Q of the signal.
+    # Two tokens in closed form; three by a fixed Sobol sequence over the largest indices alone,
+    # messages to 3 % of their size and their information to 1 %. Noise as in SoftmaxAttention.
 
-    Notes
-    -----
-    Two tokens in closed form; three by a fixed Sobol sequence over the largest indices alone, messages to
-    3 % of their size and their information to 1 %. Derived (note 05, 4.2);
-    ``tests/message_passing/test_attention_channels.py`` (accepted draws, both routes against each
-    other, the Bayes identity).
-    """
-
-    second_moment: float
+    second_moment: float  # Q of the signal
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -191,22 +165,10 @@ class HardmaxAttention(_Attention):
 
 @dataclass(frozen=True)
 class SignOfIndex:
-    r"""Labels are the sign of one noisy index, :math:`y=\mathrm{sign}(h+\xi)`.
+    """Labels are the sign of one noisy index, y = sign(h + xi)."""
 
-    Parameters
-    ----------
-    noise : float
-        Variance :math:`\Delta` of :math:`\xi`, at least 0.
-    second_moment : float
-        Q of the signal; the index has variance 2 Q.
-
-    Notes
-    -----
-    ``tests/message_passing/test_attention_channels.py`` (numerical integration, accepted draws).
-    """
-
-    noise: float
-    second_moment: float
+    noise: float  # variance of xi
+    second_moment: float  # Q of the signal; the index has variance 2 Q
 
     def __post_init__(self) -> None:
         if not (np.isfinite(self.noise) and self.noise >= 0):

@@ -32,17 +32,7 @@ MOST_LABELS = 20_000
 
 
 def label_information(output: GaussianOutput, overlap: float) -> float:
-    r"""Information of a label :math:`E(q)=E[g_{\rm out}^2]` at an overlap.
-
-    Notes
-    -----
-    Deterministic quadrature, milliseconds; more as q nears 1. arXiv:2405.15480; backed by
-    ``tests/message_passing/test_evolution.py`` (Monte Carlo, second-order moments).
-    """
-    if output.n_directions != 1:
-        raise InvalidParameter(
-            f"n_directions is {output.n_directions}; allowed: 1. For more there is matrix_evolution."
-        )
+    """Information of a label, E(q) = E[g_out^2], at an overlap q (2405.15480)."""
     if not 0 <= overlap < 1:
         raise InvalidParameter(f"overlap is {overlap}; allowed: at least 0 and below 1.")
     return _noisy(output, overlap) if output.noise else _noiseless(output, overlap)
@@ -129,26 +119,15 @@ def _noiseless(output: GaussianOutput, q: float) -> float:
 
 @dataclass(frozen=True)
 class StateEvolution:
-    r"""State evolution of a channel of one direction at every sample ratio.
+    """State evolution of a channel of one direction at every sample ratio."""
 
-    Parameters
-    ----------
-    output : GaussianOutput
-        The channel.
-    moments : ConditionalMoments, optional
-        Conditional moments of the same channel where they are known, as for an additive one: at large
-        noise the threshold is lost to rounding without them.
-
-    Notes
-    -----
-    The curve :math:`E(q)` is taken at 60 overlaps when first needed (a second or two) and
-    interpolated by cubic splines in :math:`-\log(1-q)`, to about 1e-5 of its value; beyond
-    :math:`q=0.999`, where only channels with hardly any noise lead, recovery counts as perfect.
-    arXiv:2405.15480 (state evolution), arXiv:1708.03395 (potential); backed by
-    ``tests/message_passing/test_evolution.py``.
-    """
+    # E(q) is taken at 60 overlaps when first needed (a second or two) and interpolated by cubic splines
+    # in -log(1 - q), to about 1e-5; beyond q = 0.999, where only channels with hardly any noise lead,
+    # recovery counts as perfect. State evolution: 2405.15480; potential: 1708.03395.
 
     output: GaussianOutput
+    # of the same channel where they are known: at large noise the threshold is lost to rounding without
+    # them
     moments: ConditionalMoments | None = None
 
     @cached_property
@@ -217,10 +196,8 @@ class StateEvolution:
 
     @cached_property
     def information_threshold_ratio(self) -> float:
-        r"""Samples per dimension from which any estimator finds anything.
-
-        .. math:: \alpha_{\rm IT}=\inf_q\frac{-q-\log(1-q)}{2I(q)}
-        """
+        """Samples per dimension from which any estimator finds anything."""
+        # inf_q (-q - log(1 - q)) / 2 I(q)
         if self.first_information:
             return 0.0
         return float(min(self._ratios[2].min(), self.threshold_ratio, self._perfect_ratio))
@@ -230,16 +207,6 @@ class StateEvolution:
         """Samples per dimension that determine the direction: 1 without noise."""
         # (1 - q) E(q) -> 1 and I(q) -> -log(1 - q) / 2 as q -> 1 for links that can be inverted.
         return np.inf if self.output.noise else 1.0
-
-    @cached_property
-    def information_overlap(self) -> float:
-        """Overlap of the best estimator right above its threshold; 0 if it grows from nothing."""
-        q, _, rival = self._ratios
-        if min(rival.min(), self._perfect_ratio) >= self.threshold_ratio * (1 - 1e-4):
-            return 0.0
-        if self._perfect_ratio < rival.min():
-            return 1.0
-        return float(q[np.argmin(rival)])
 
     def overlap(self, sample_ratio: float, start: float = 0.0) -> float:
         """Squared overlap that message passing reaches from an overlap, 0 for next to nothing."""

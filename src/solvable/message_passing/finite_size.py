@@ -29,17 +29,12 @@ from solvable.spectra.product_measure import MarchenkoPasturMeasure
 
 @dataclass(frozen=True)
 class TokenShape:
-    """What of T tokens is seen, against one that is alone.
+    """What of T tokens is seen, against one that is alone."""
 
-    Attributes
-    ----------
-    seen : int
-        Indices that labels tell, k.
-    pairs, triples : float
-        Squared norms of the tensors that V and the third cumulants are multiples of; 1 for T = 1.
-    """
+    # ``pairs`` and ``triples`` are the squared norms of the tensors that V and the third cumulants are
+    # multiples of; 1 for T = 1.
 
-    seen: int
+    seen: int  # indices that labels give, k
     pairs: float
     triples: float
 
@@ -66,22 +61,12 @@ def token_shape(tokens: int, shifted: bool = False) -> TokenShape:
 
 @dataclass(frozen=True)
 class FirstOrder:
-    """What the first order in 1/d adds to the log of the error, times d, and that error's response.
+    """What the first order in 1/d adds to the log of the error, times d, and that error's response."""
 
-    Attributes
-    ----------
-    error : float
-        E of the limit.
-    denoiser, sensors : float
-        From the finite matrix, and from tokens in the place of Gaussian matrices.
-    response : float
-        d log E / d log alpha of the limit, below 0.
-    """
-
-    error: float
-    denoiser: float
-    sensors: float
-    response: float
+    error: float  # E of the limit
+    denoiser: float  # from the finite matrix
+    sensors: float  # from tokens in the place of Gaussian matrices
+    response: float  # d log E / d log alpha of the limit, below 0
 
 
 def first_order(
@@ -90,10 +75,8 @@ def first_order(
     sample_ratio: float,
     shape: TokenShape | None = None,
 ) -> FirstOrder:
-    """First order in 1/d of the error of Bayes message passing; of Gaussian matrices without a shape.
-
-    A channel of another kind than Gaussian counts as one of the same information.
-    """
+    """First order in 1/d of the error of Bayes message passing; of Gaussian matrices without a shape."""
+    # A channel of another kind than Gaussian counts as one of the same information.
     state = signal_evolution(signal, channel, sample_ratio)
     E, t = float(state.error), float(state.noise)
     if E == 0:
@@ -132,17 +115,15 @@ def error_at_dimension(
     dimension: int,
     shape: TokenShape | None = None,
 ) -> float | None:
-    """Error of Bayes message passing in d dimensions; None where its first order is large.
-
-    The first order counts as samples that are missing, so that it grows as the response does where
-    little noise is left.
-    """
+    """Error of Bayes message passing in d dimensions; None where its first order is large."""
     order = first_order(signal, channel, sample_ratio, shape)
     if order.error == 0:
         return 0.0
     grown = (order.denoiser + order.sensors) / dimension
     if abs(grown) > LARGEST:
         return None
+    # The first order counts as samples that are missing, so that it grows as the response does where
+    # little noise is left.
     missing = grown / order.response
     if abs(missing) > LARGEST:
         # samples that tell next to nothing: many more of them make no difference

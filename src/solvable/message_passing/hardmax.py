@@ -13,7 +13,7 @@ from functools import cache
 import numpy as np
 
 from solvable.errors import InvalidData
-from solvable.operators.sensors import index_pairs, index_variances
+from solvable.operators.sensors import index_pairs
 
 POINTS = 64
 """Points of the Sobol sequence, and as many antithetic ones, for each posterior."""
@@ -192,54 +192,3 @@ def _orthant(x: np.ndarray, signs: np.ndarray, correlation: float) -> tuple[np.n
     unlikely = probability < 1e-13
     shift[unlikely] = np.maximum(-np.column_stack([a, b])[unlikely], 0.0)
     return np.maximum(probability, 0.0), signs * shift
-
-
-def pair_information(tokens: int, share: float) -> float:
-    """E sum v g^2 of two tokens, with prior variances v and the unseen share s of all variance."""
-    # Cavity means of variance (1 - s) / s (3, 1; 1, 3), on a grid that is fine near the boundaries
-    spread = np.sqrt(3 * (1 - share) / share)
-    reach, fine = 8.5 * spread, min(1.0, spread)
-    t = np.linspace(-1, 1, 161) * np.arcsinh(reach / fine)
-    x, step = fine * np.sinh(t), fine * np.cosh(t) * (t[1] - t[0])
-    first, second = (grid.ravel() for grid in np.meshgrid(x, x, indexing="ij"))
-    weights = np.multiply.outer(step, step).ravel() / (2 * np.pi * spread**2 * np.sqrt(8 / 9))
-    quadratic = first**2 + second**2 - 2 / 3 * first * second
-    weights *= np.exp(-quadratic / (2 * spread**2 * 8 / 9))
-    places = np.column_stack([first, second]) / np.sqrt(3)
-    inverse = np.array([[9.0, -3.0], [-3.0, 9.0]]) / 8
-    total = 0.0
-    for signs in ((1, 1), (1, -1), (-1, 1), (-1, -1)):
-        probability, shift = _orthant(places, np.broadcast_to(signs, places.shape), 1 / 3)
-        # g_u^T Sigma g_u in standard units
-        total += float(weights @ (probability * np.einsum("ni,ij,nj->n", shift, inverse, shift)))
-    return total
-
-
-def hardmax_information(tokens: int, share: float, samples: int = 2**12) -> float:
-    """The same for any number of tokens, by Sobol points for both means and labels."""
-    from scipy.special import ndtri
-    from scipy.stats import qmc
-
-    v = index_variances(tokens)
-    half = ndtri(np.clip(qmc.Sobol(2 * v.size, seed=1).random(samples), 1e-12, 1 - 1e-12))
-    # z of variance v / s, and its cavity mean (1 - s) z + sqrt(v (1 - s)) e
-    z = np.sqrt(v / share) * half[:, : v.size]
-    omega = (1 - share) * z + np.sqrt(v * (1 - share)) * half[:, v.size :]
-    first, second = index_pairs(tokens)
-    logits = np.empty((samples, tokens, tokens))
-    logits[:, first, second] = logits[:, second, first] = z
-    orders = Order.groups(logits.argmax(axis=2), tokens)
-    total = 0.0
-    for order in orders:
-        # Two sequences of their own: the error of a posterior mean does not add to its square.
-        one, two = (
-            _shifts(
-                order,
-                omega[order.rows] / np.sqrt(v),
-                np.sqrt(v),
-                _uniform(len(order.largest), POINTS, seed),
-            )
-            for seed in (2, 3)
-        )
-        total += float((one * two).sum())
-    return total / samples

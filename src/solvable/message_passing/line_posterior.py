@@ -51,11 +51,10 @@ def _check_finite(z: np.ndarray, values: np.ndarray) -> None:
 
 @dataclass
 class LinePosterior:
-    """Posterior given labels (n,) of a noisy channel of one direction.
+    """Posterior given labels (n,) of a noisy channel of one direction."""
 
-    A node is kept for a label within seven deviations of the noise, so that a step of message
-    passing costs the kept nodes alone; nodes are made anew when the cavity narrows.
-    """
+    # A node is kept for a label within seven deviations of the noise; nodes are made again when the
+    # cavity narrows.
 
     output: GaussianOutput
     labels: np.ndarray

@@ -48,13 +48,7 @@ class Sensors(Protocol):
 
 @dataclass(frozen=True)
 class GaussianSensors:
-    """Inputs with standard Gaussian entries, divided by the root of d.
-
-    Parameters
-    ----------
-    inputs : ndarray of shape (n, d)
-        X.
-    """
+    """Inputs (n, d) with standard Gaussian entries, divided by the root of d."""
 
     inputs: np.ndarray
 
@@ -126,30 +120,14 @@ class Start:
 
 @dataclass(frozen=True)
 class MessagePassingResult:
-    """Where message passing came to rest.
+    """Where message passing came to rest."""
 
-    Attributes
-    ----------
-    estimate : ndarray of shape (d, p), or a matrix
-        Estimate h of the signal.
-    variance : ndarray of shape (p, p)
-        Its variance V.
-    messages : ndarray of shape (n, K)
-        Last messages g.
-    steps : int
-        Steps that were made.
-    residual : float
-        Change of the estimate in the last step, relative to its norm.
-    history : tuple of ndarray
-        Estimate after each step, if asked for.
-    """
-
-    estimate: np.ndarray
-    variance: np.ndarray
-    messages: np.ndarray
+    estimate: np.ndarray  # h of the signal, shape (d, p), or a matrix
+    variance: np.ndarray  # V, shape (p, p)
+    messages: np.ndarray  # last g, shape (n, K)
     steps: int
-    residual: float
-    history: tuple[np.ndarray, ...] = ()
+    residual: float  # change of the estimate in the last step, relative to its norm
+    history: tuple[np.ndarray, ...] = ()  # estimate after each step, if asked for
 
 
 def message_passing(

@@ -47,18 +47,10 @@ def unbiased_message(values: np.ndarray, slopes: np.ndarray, variances: np.ndarr
 
 @dataclass(frozen=True)
 class GaussianIndices:
-    r"""Every index is seen with Gaussian noise, :math:`y_k=h_k+\sqrt{\Delta_k}\,\xi_k`.
+    """Every index is seen with Gaussian noise, y_k = h_k + sqrt(Delta_k) xi_k."""
 
-    Parameters
-    ----------
-    variances : ndarray of shape (K,)
-        v of the indices.
-    noises : ndarray of shape (K,)
-        Variances :math:`\Delta_k`, at least 0.
-    """
-
-    variances: np.ndarray
-    noises: np.ndarray
+    variances: np.ndarray  # v of the indices, shape (K,)
+    noises: np.ndarray  # variances Delta_k
 
     def __post_init__(self) -> None:
         if not (np.isfinite(self.noises).all() and (self.noises >= 0).all()):

@@ -11,29 +11,13 @@ from solvable.spectra.label_law import LabelLaw
 
 @dataclass(frozen=True)
 class ConditionalMoments:
-    r"""Law of the label with the conditional moments of the latent coordinates.
+    """Law of the label y with the conditional moments of the latent coordinates z."""
 
-    .. math:: m(y)=E[z\mid y],\qquad G(y)=E[zz^\top-I\mid y],\qquad E_y[G]=0 .
-
-    Attributes
-    ----------
-    labels : ndarray of shape (m,)
-        :math:`y`, ascending.
-    probabilities : ndarray of shape (m,)
-        Their probabilities, above 0, sum 1.
-    first : ndarray of shape (m, p)
-        :math:`m_k(y)`.
-    second : ndarray of shape (m, p)
-        :math:`G_{kk}(y)`.
-    cross : ndarray of shape (m, p, p) or None
-        :math:`G(y)`; None where it is diagonal, or not asked for.
-    """
-
-    labels: np.ndarray
-    probabilities: np.ndarray
-    first: np.ndarray
-    second: np.ndarray
-    cross: np.ndarray | None = None
+    labels: np.ndarray  # y, ascending, shape (m,)
+    probabilities: np.ndarray  # above 0, sum 1
+    first: np.ndarray  # E[z_k | y], shape (m, p)
+    second: np.ndarray  # E[z_k^2 - 1 | y], of mean 0
+    cross: np.ndarray | None = None  # E[z z^T - I | y]; None where it is diagonal, or not asked for
 
     @property
     def n_directions(self) -> int:

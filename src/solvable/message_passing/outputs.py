@@ -16,33 +16,18 @@ REACH = 7.0
 
 @dataclass(frozen=True)
 class GaussianOutput:
-    r"""A channel :math:`y=g(z)+\sqrt\Delta\,\xi` of p standard Gaussian directions.
+    """A channel y = g(z) + sqrt(Delta) xi of p standard Gaussian directions."""
 
-    Parameters
-    ----------
-    function : callable
-        :math:`g`, from (..., p) to (...), in float64.
-    noise : float
-        Variance :math:`\Delta`, at least 0.
-    n_directions : int
-        p, 1 to 3.
-    breakpoints : tuple of float
-        Values of any one coordinate at which g has a kink or a jump.
-    """
-
-    function: Callable[[np.ndarray], np.ndarray]
-    noise: float
+    function: Callable[[np.ndarray], np.ndarray]  # g, from (..., p) to (...), in float64
+    noise: float  # variance Delta
     n_directions: int = 1
-    breakpoints: tuple[float, ...] = ()
+    breakpoints: tuple[float, ...] = ()  # places of kinks and jumps of g
 
     def __post_init__(self) -> None:
         if not (np.isfinite(self.noise) and self.noise >= 0):
             raise InvalidParameter(f"noise is {self.noise}; allowed: a variance of at least 0.")
         if self.n_directions not in (1, 2, 3):
-            raise InvalidParameter(
-                f"n_directions is {self.n_directions}; allowed: 1, 2 or 3. Posteriors of more "
-                "directions are integrals that no grid can do."
-            )
+            raise InvalidParameter(f"n_directions is {self.n_directions}; allowed: 1, 2 or 3.")
 
     def scalar(self, z: np.ndarray) -> np.ndarray:
         """Labels without noise of one direction, of the shape of z."""

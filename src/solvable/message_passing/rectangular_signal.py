@@ -16,25 +16,10 @@ from solvable.spectra.rectangular import (
 
 @dataclass(frozen=True)
 class RectangularSignal:
-    r"""The signal :math:`S=AB/\sqrt r/(dL)^{1/4}` of Gaussian factors, d x r and r x L.
+    """The signal S = A B / sqrt(r) / (d L)^(1/4) of Gaussian factors, d x r and r x L."""
 
-    Parameters
-    ----------
-    aspect : float
-        :math:`\beta=L/d\ge1`.
-    rank_ratio : float
-        :math:`\rho=r/d`, above 0; it may exceed 1.
-
-    Attributes
-    ----------
-    multiplicity : int
-        1: every entry is its own.
-    variance, second_moment : float
-        :math:`\frac1{\sqrt{dL}}E\|S\|_F^2=1`, around the prior mean 0 as well.
-    """
-
-    aspect: float
-    rank_ratio: float
+    aspect: float  # beta = L / d, at least 1
+    rank_ratio: float  # rho = r / d, above 0; it may exceed 1
 
     multiplicity = 1
     variance = 1.0

@@ -24,37 +24,18 @@ LEAST_NOISE = 1e-9
 
 @dataclass(frozen=True)
 class SignalEvolution:
-    r"""Where message passing comes to rest, at each sample ratio.
-
-    Attributes
-    ----------
-    sample_ratio : ndarray
-        :math:`\alpha`.
-    error : ndarray
-        E per dimension of the signal; 0 where it is recovered exactly.
-    noise : ndarray
-        :math:`t=1/\hat q`: samples tell as much as :math:`S+\sqrt t\,G`; 0 where it is recovered.
-    residual : ndarray
-        Of the fixed point, relative.
-    """
+    """Where message passing comes to rest, at each sample ratio."""
 
     sample_ratio: np.ndarray
-    error: np.ndarray
-    noise: np.ndarray
-    residual: np.ndarray
+    error: np.ndarray  # E per dimension of the signal; 0 where it is recovered exactly
+    noise: np.ndarray  # t = 1 / q^: samples are worth S + sqrt(t) G; 0 where it is recovered
+    residual: np.ndarray  # of the fixed point, relative
 
 
 def signal_evolution(
     signal: Signal, channel: MatrixChannel, sample_ratio: np.ndarray | float
 ) -> SignalEvolution:
-    r"""Errors that Bayes message passing reaches from the prior mean.
-
-    Notes
-    -----
-    The ratio is scanned downwards in t for the first crossing, then closed by a bracketed search, all
-    ratios at once. Derived from arXiv:2503.14121; backed by
-    ``tests/message_passing/test_signal_evolution.py`` (published tables, iteration).
-    """
+    """Errors that Bayes message passing reaches from the prior mean (from 2503.14121)."""
     shape = np.shape(sample_ratio)
     ratios = np.asarray(sample_ratio, dtype=np.float64).ravel()
     if not (np.isfinite(ratios).all() and (ratios > 0).all()):
@@ -64,6 +45,7 @@ def signal_evolution(
         blank = np.zeros(shape)
         return SignalEvolution(ratios.reshape(shape), blank, blank, blank)
 
+    # Scanned downwards in t for the first crossing, then a bracketed search, all ratios at once.
     def log_ratio(log_noise: np.ndarray) -> np.ndarray:
         t = np.exp(log_noise)
         with np.errstate(divide="ignore"):

@@ -44,19 +44,7 @@ class Signal(Protocol):
 
 @dataclass(frozen=True)
 class SymmetricSignal:
-    r"""Symmetric matrices of a given spectrum, with uniform eigenvectors.
-
-    Parameters
-    ----------
-    spectrum : Measure
-        Law of the eigenvalues, such as :func:`~solvable.spectra.marchenko_pastur` of
-        :math:`\frac1{\sqrt{rd}}WW^\top`.
-
-    Notes
-    -----
-    arXiv:2408.03733, arXiv:2503.14121; ``tests/message_passing/test_signals.py`` (drawn matrices,
-    the error of each eigenvalue, limits).
-    """
+    """Symmetric matrices of a given spectrum with uniform eigenvectors (2408.03733, 2503.14121)."""
 
     spectrum: Measure
 
