@@ -3,6 +3,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import re
 import shutil
 import signal
 import sqlite3
@@ -307,3 +308,20 @@ def test_files_of_others_are_never_overwritten(call, tmp_path, name):
     assert name in error
     if name != "figures":
         assert path.read_text() == "mine"
+
+
+def test_a_dry_run_measures_nothing_that_it_keeps(solvable):
+    answer = solvable("run", "probe", "--dry-run", "--output", "planned")
+    assert answer.returncode == 0, answer.stderr
+    assert "probe: 3 points x 4 replicates = 12 tasks, 0 done." in answer.stdout
+    assert "Expected: about" in answer.stdout
+    assert re.search(r"(yes|weakly|no) +error-is-variance", answer.stdout)
+    assert not (solvable.cwd / "planned").exists()
+    told = json.loads(solvable("run", "probe", "--dry-run", "--json").stdout)
+    assert (told["tasks"], told["claims"][0]["claim"]) == (12, "error-is-variance")
+
+
+def test_a_dry_run_shows_what_a_replicate_raises(solvable):
+    answer = solvable("run", "probe", "--dry-run", "--set", "fault=1")
+    assert answer.returncode == 0
+    assert "A replicate raised an error: ArithmeticError" in answer.stdout

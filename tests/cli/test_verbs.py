@@ -38,7 +38,7 @@ def test_run_measures_what_the_command_measures(finished, probe):
     # The command's records have been through JSON.
     assert json.loads(json.dumps(plain(found.records))) == plain(told["records"])
     assert [verdict.status for verdict in found.verdicts] == ["holds"]
-    assert repr(found) == "<StudyResult: probe: 12 of 12 tasks; claims: 1 hold>"
+    assert repr(found) == "<StudyResult: probe: 12 of 12 tasks; claims: 1 hold weakly>"
 
 
 def test_a_run_without_output_goes_with_its_result(probe):
@@ -88,9 +88,9 @@ def test_bad_settings_are_named_as_they_are_written_in_python(probe, options, sa
 def test_a_study_in_a_notebook_is_its_verdicts(finished, probe):
     found = verbs.load(finished.cwd / "run")
     words = texts(found)
-    assert words[0] == "probe: 12 of 12 tasks; claims: 1 hold"
+    assert words[0] == "probe: 12 of 12 tasks; claims: 1 hold weakly"
     assert "error-is-variance" in words
-    assert "holds" in words
+    assert "holds weakly" in words
     assert found.figure_names == ["error"]
     assert found.drawn is found.drawn  # theory lines are made once
     drawn = found.figure("error")

@@ -23,6 +23,7 @@ def run(
     workers: int | None = None,
     scheduler: str | None = None,
     output: Path | None = None,
+    dry_run: Flag = False,
     json: Flag = False,
     quiet: Flag = False,
 ) -> int:
@@ -32,6 +33,7 @@ def run(
       solvable run sequential-recovery
       solvable run sequential-recovery --set dimension=60,120 --seeds 5
       solvable run sequential-recovery --preset paper --output results/paper
+      solvable run sequential-recovery --preset paper --dry-run
       solvable run sequential-recovery --set samples=1e4,1e5 --json > results.json
 
     The grid is that of the preset. --set replaces the values of the parameters
@@ -60,6 +62,9 @@ def run(
         Address of a Dask scheduler whose workers run the tasks, such as tcp://host:8786.
     output
         Run directory. [default: solvable-runs/SYSTEM-FINGERPRINT]
+    dry_run
+        Print the tasks, the expected time and memory, and which claims could be tested. At
+        most six replicates are measured for that, in 20 seconds, and nothing is kept.
     json
         Print {"records": [...], "verdicts": [...], "errors": [...]} and nothing else.
     quiet
@@ -75,6 +80,8 @@ def run(
     study = study_of(loaded, preset, read_settings(loaded, set_), seeds, seed, dashes="--")
     study.check_limits()
     directory = output or Path("solvable-runs") / f"{loaded.name}-{study.fingerprint[:8]}"
+    if dry_run:
+        return _rehearse(study, directory, workers, json, quiet)
     check_directory(directory)
     result = _measure(study, directory, workers, scheduler, quiet)
     if result.interrupted:
@@ -83,6 +90,24 @@ def run(
         return _conclude(result, json, quiet, 1 if scheduler else count_workers(workers))
     except KeyboardInterrupt:
         return _say_interrupted(result)
+
+
+def _rehearse(study: Study, directory: Path, workers: int | None, json: bool, quiet: bool) -> int:
+    """Print what the study would take, and which claims it could test."""
+    from solvable.cli.terminal import status_line, write, write_json, write_prose
+    from solvable.study.rehearsal import claim_table, dry_run, sentences
+
+    with status_line("trying a few replicates", shown=not quiet):
+        found = dry_run(study, directory, workers=workers)
+        lines = sentences(found)
+    if json:
+        write_json(found.to_json())
+    else:
+        write_prose(*lines[:2])
+        if found.verdicts:
+            write("", claim_table(found), "")
+        write_prose(*lines[2:])
+    return 0
 
 
 def _measure(

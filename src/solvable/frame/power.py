@@ -123,16 +123,15 @@ def told(verdict: Verdict, row: PowerRow) -> Verdict:
         return replace(verdict, notices=row.notices)
     if row.error:
         return _unmeasured(verdict, "error", f"{row.error} (in its power)")
-    other = (
-        f"a prediction {100 * row.stated:.0f} % off" if not row.noticed else "a learner by chance"
-    )
+    wrong = f"a prediction wrong by {100 * row.stated:.0f} %"
+    other = "a learner that knows nothing" if row.noticed else wrong
     numbers = (verdict.measured, verdict.expected, verdict.tolerance)
     measured, expected, tolerance = (f"{0.0 if x is None else x:.3g}" for x in numbers)
-    bound, hint = "", "; more replicates or a larger size would tell"
+    bound, hint = "", "; run more replicates, or at a larger size"
     if verdict.kind != "equal":
         bound, hint = f"{verdict.kind} ", ""
     reason = (
-        f"these records cannot tell: {other} would hold as well, with {measured} measured, {bound}"
+        f"too little power: {other} would also pass, with {measured} measured, {bound}"
         f"{expected} predicted and a tolerance of {tolerance}{hint}"
     )
     return _unmeasured(verdict, "not testable", reason)

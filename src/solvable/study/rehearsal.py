@@ -1,0 +1,311 @@
+"""A dry run: how long a study would take, and which of its claims it could test."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+import numpy as np
+
+from solvable.arrays import random_stream
+from solvable.frame.claims import Verdict
+from solvable.frame.points import Metrics, Point, predicted_or_refused, raised_prediction
+from solvable.frame.system import refusals
+from solvable.paths import error_line
+from solvable.plots.numbers import MISSING, format_duration
+from solvable.plots.tables import Column, Table
+from solvable.study.dispatch import count_workers
+from solvable.study.execute import Job, Outcome, execute_in_worker, plain_metrics
+from solvable.study.grid import Study
+from solvable.study.snapshot import read
+
+TRIAL_SECONDS = 20.0
+"""Time after which no further replicate is tried, and one that runs is given up."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One replicate that was measured to see what it takes; it is not kept."""
+
+    place: int  # of its point in the study
+    metrics: Metrics
+    seconds: float
+    memory: int | None  # peak of the process, bytes
+
+
+@dataclass(frozen=True)
+class DryRun:
+    """What a study would take, and which of its claims it could test.
+
+    Parameters
+    ----------
+    study : Study
+        What would be run.
+    workers : int
+        Local processes that would run it.
+    done : int
+        Tasks that the run directory holds already.
+    trials : sequence of Trial
+        Replicates that were measured at the first, the middle and the last point.
+    error : str
+        Why a trial raised, in one line; empty if none did.
+    """
+
+    study: Study
+    workers: int
+    done: int
+    trials: Sequence[Trial]
+    error: str = ""
+
+    @property
+    def tasks(self) -> int:
+        """Number of tasks of the whole study."""
+        return len(self.study.points) * self.study.replicates
+
+    @property
+    def seconds(self) -> float | None:
+        """Expected time of the tasks that are left; None if no trial ended in time."""
+        if not self.trials:
+            return None
+        each = [np.mean([t.seconds for t in self._nearest(k)]) for k in self._places]
+        share = 1 - self.done / self.tasks
+        return float(np.sum(each)) * self.study.replicates * share / min(self.workers, self.tasks)
+
+    @property
+    def memory(self) -> int | None:
+        """Expected peak memory of all workers together, in bytes."""
+        peaks = [trial.memory for trial in self.trials if trial.memory is not None]
+        return min(self.workers, self.tasks) * max(peaks) if peaks else None
+
+    @cached_property
+    def verdicts(self) -> list[Verdict]:
+        """Verdicts on replicates that agree with the prediction and scatter as the trials do."""
+        return self.study.system.verdicts(self.points) if self.trials else []
+
+    @cached_property
+    def points(self) -> list[Point]:
+        """Points of the study with replicates that have the predicted values."""
+        return list(self._points()) if self.trials else []
+
+    def to_json(self) -> dict[str, Any]:
+        """Return everything as plain data."""
+        return {
+            "points": len(self.study.points),
+            "replicates": self.study.replicates,
+            "tasks": self.tasks,
+            "done": self.done,
+            "workers": self.workers,
+            "seconds": self.seconds,
+            "memory": self.memory,
+            "claims": [
+                {
+                    "claim": verdict.claim,
+                    "testable": answer_to(verdict),
+                    "notices": verdict.notices,
+                    "reason": verdict.reason if answer_to(verdict) in ("no", "error") else "",
+                }
+                for verdict in self.verdicts
+            ],
+            "error": self.error or None,
+        }
+
+    @property
+    def _places(self) -> range:
+        return range(len(self.study.points))
+
+    def _nearest(self, place: int) -> list[Trial]:
+        distance = min(abs(trial.place - place) for trial in self.trials)
+        return [trial for trial in self.trials if abs(trial.place - place) == distance]
+
+    def _points(self) -> Iterator[Point]:
+        """Points of the study with replicates around the prediction."""
+        system = self.study.system
+        for place, parameters in enumerate(self.study.points):
+            setting = system.parameters(**parameters)
+            try:
+                prediction = plain_metrics(predicted_or_refused(system.predict, setting))
+            except Exception as error:  # a system may raise anything; the others are judged
+                prediction = raised_prediction(error_line(error))
+            trials = [trial.metrics for trial in self._nearest(place)]
+            stream = random_stream("dry run", place)
+            drawn = {
+                name: _replicates(
+                    [trial.get(name) for trial in trials],
+                    prediction.get(name),
+                    self.study.replicates,
+                    stream,
+                )
+                for name in trials[0]
+            }
+            metrics = [
+                {name: values[replicate] for name, values in drawn.items()}
+                for replicate in range(self.study.replicates)
+            ]
+            yield Point(parameters, metrics, prediction, setting)
+
+
+def answer_to(verdict: Verdict) -> str:
+    """Whether a study could test a claim, by its verdict on the records of a dry run."""
+    if verdict.status in ("error", "not testable"):
+        return "error" if verdict.status == "error" else "no"
+    return "weakly" if verdict.weak else "yes"
+
+
+def dry_run(
+    study: Study, directory: str | Path | None = None, *, workers: int | None = None
+) -> DryRun:
+    """Estimate what a study takes and which claims it can test, without running it.
+
+    Up to two replicates at the first, the middle and the last point are measured for at most twenty
+    seconds, in a process of their own, and dropped. Times of other points are those of the nearest.
+    Claims are judged on replicates that have the predicted values and scatter as the trials do, so
+    that the answer is rough where these are few.
+
+    Parameters
+    ----------
+    study : Study
+        What would be run.
+    directory : path, optional
+        Run directory whose finished tasks are not run again.
+    workers : int, optional
+        Local processes; default one per core.
+
+    Returns
+    -------
+    DryRun
+        Tasks, expected seconds and memory, and a verdict per claim.
+
+    Raises
+    ------
+    InvalidParameter
+        If a point is too large to be measured, or ``workers`` is not a whole number of at least 1.
+
+    Examples
+    --------
+    >>> from solvable.frame.registry import load
+    >>> found = dry_run(Study(load("kernel-staircase"), preset="quick"), workers=1)
+    >>> found.tasks == len(found.study.tasks), found.done
+    (True, 0)
+    """
+    lanes = count_workers(workers)
+    study.check_limits()
+    trials, error = _trials(study)
+    done = 0
+    if directory is not None and (Path(directory) / "study.sqlite").is_file():
+        finished = {row["identity"] for row in read(directory).tasks}
+        done = sum(task.identity in finished for task in study.tasks)
+    return DryRun(study, lanes, done, trials, error)
+
+
+def _trials(study: Study) -> tuple[list[Trial], str]:
+    """Replicates at a few points, as many as there is time for; and an error if one raised."""
+    from joblib.externals.loky import ProcessPoolExecutor
+
+    last = len(study.points) - 1
+    places = list(dict.fromkeys((0, last, last // 2)))
+    trials: list[Trial] = []
+    executor = ProcessPoolExecutor(max_workers=1)
+    end = monotonic() + TRIAL_SECONDS
+    try:
+        for replicate in range(2):
+            for place in places:
+                job = _job(study, place, replicate)
+                outcome: Outcome = executor.submit(execute_in_worker, job, os.getpid()).result(
+                    timeout=end - monotonic()
+                )
+                if outcome.metrics is None:
+                    return trials, outcome.error or "a replicate raised an error"
+                made = outcome.provenance
+                trials.append(Trial(place, outcome.metrics, made["seconds"], made["peak_memory"]))
+    except TimeoutError:
+        pass  # what did end in time is enough, or nothing is known
+    finally:
+        executor.shutdown(wait=True, kill_workers=True)
+    return trials, ""
+
+
+def _job(study: Study, place: int, replicate: int) -> Job:
+    point = study.points[place]
+    identity = f"dry run {place} {replicate} {study.seed}"
+    return Job("task", identity, study.system, study.system.version, point)
+
+
+def _replicates(
+    trials: Sequence[Any], predicted: Any, replicates: int, stream: np.random.Generator
+) -> list[Any]:
+    """Values of a metric that have the predicted mean and the scatter of trials."""
+    if any(isinstance(value, str) or value is None for value in (*trials, predicted or 0.0)):
+        return [trials[0]] * replicates
+    rows = [np.asarray(value, dtype=float) for value in trials]
+    alike = len({row.shape for row in rows}) == 1
+    centre = rows[0] if predicted is None else np.asarray(predicted, dtype=float)
+    if alike and centre.shape == rows[0].shape:
+        centre = np.where(np.isfinite(centre), centre, rows[0])
+    # Entries of a list share one scatter: that of two trials of one entry says little.
+    scatter = 0.0
+    if alike and len(rows) > 1:
+        variance = np.var(rows, axis=0, ddof=1)
+        known = variance[np.isfinite(variance)]
+        scatter = float(np.sqrt(known.mean())) if known.size else 0.0
+    scores = stream.standard_normal((replicates, *centre.shape))
+    if replicates > 1:  # of mean 0 and variance 1
+        scores = (scores - scores.mean(axis=0)) / scores.std(axis=0, ddof=1)
+    else:
+        scores[:] = 0.0
+    return [_plain(row) for row in centre + scatter * scores]
+
+
+def _plain(row: np.ndarray) -> float | list[float | None]:
+    if row.ndim == 0:
+        return float(row)
+    return [float(value) if np.isfinite(value) else None for value in row]
+
+
+def claim_table(found: DryRun) -> Table:
+    """Whether each claim can be tested, and which error of its prediction would be noticed."""
+    table = Table("can be tested", "claim", Column("would notice", right=True))
+    for verdict in found.verdicts:
+        notices = MISSING if verdict.notices is None else f"{100 * verdict.notices:.2g} %"
+        table.add(answer_to(verdict), verdict.claim, notices)
+    return table
+
+
+def sentences(found: DryRun) -> list[str]:
+    """What the study takes, then why some claims cannot be tested, then the count, in sentences."""
+    study = found.study
+    points, tasks = len(study.points), found.tasks
+    size = f"{counted(points, 'point')} x {counted(study.replicates, 'replicate')}"
+    lines = [f"{study.system.name}: {size} = {counted(tasks, 'task')}, {found.done} done."]
+    if found.error:
+        return [*lines, f"A replicate raised an error: {found.error}"]
+    if found.seconds is None:
+        return [*lines, f"Time not known: one replicate takes more than {TRIAL_SECONDS:.0f} s."]
+    memory = "" if found.memory is None else f" and {found.memory / 1e9:.1f} GB"
+    workers = counted(found.workers, "worker")
+    lines.append(f"Expected: about {format_duration(found.seconds)}{memory} on {workers}.")
+    refused = refusals(found.points)
+    reasons = [
+        f"{verdict.claim}: {verdict.reason.removesuffix(f'; {refused}')}"
+        for verdict in found.verdicts
+        if answer_to(verdict) in ("no", "error")
+    ]
+    answers = [answer_to(verdict) for verdict in found.verdicts]
+    weakly = f", {answers.count('weakly')} weakly" if "weakly" in answers else ""
+    able = answers.count("yes") + answers.count("weakly")
+    gaps = [f"{refused[0].upper()}{refused[1:]}"] if refused else []
+    return [
+        *lines,
+        *reasons,
+        *gaps,
+        f"{able} of {len(answers)} claims can be tested{weakly}.",
+    ]
+
+
+def counted(number: int, thing: str) -> str:
+    """A number with its noun."""
+    return f"{number:,} {thing}" if number == 1 else f"{number:,} {thing}s"
