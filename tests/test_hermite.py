@@ -17,6 +17,7 @@ from solvable.hermite import (
     hermite_coefficients,
     hermite_kernel,
     hermite_polynomials,
+    panel_nodes,
     second_moment,
 )
 
@@ -139,3 +140,13 @@ def test_kernel_is_the_normalised_hermite_polynomial_on_a_line() -> None:
 def test_kernel_of_unknown_degree_is_refused() -> None:
     with pytest.raises(InvalidParameter, match="degree is 4; allowed: 1, 2, 3"):
         hermite_kernel(1.0, 1.0, 1.0, 2, 4)
+
+
+@pytest.mark.parametrize("order", [1, 4, 9])
+def test_panels_integrate_polynomials_exactly(order):
+    edges = np.array([-1.5, -0.2, 0.1, 2.0])
+    x, w = panel_nodes(edges, order)
+    assert (np.diff(x) > 0).all()
+    for degree in range(2 * order):
+        exact = (edges[-1] ** (degree + 1) - edges[0] ** (degree + 1)) / (degree + 1)
+        assert w @ x**degree == pytest.approx(exact, rel=1e-12, abs=1e-12)

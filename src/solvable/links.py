@@ -11,7 +11,7 @@ import numpy as np
 
 from solvable.errors import InvalidParameter, quoted
 from solvable.formulas import parse_formula
-from solvable.hermite import GAUSSIAN_RANGE, gaussian_quadrature, hermite_polynomials
+from solvable.hermite import GAUSSIAN_RANGE, gaussian_quadrature, hermite_polynomials, panel_nodes
 
 NAMED_LINKS = {
     # E[cos(w z) (z^2 - 1)] = -w^2 exp(-w^2 / 2): the mixture has no part of degree two, and is bounded
@@ -136,10 +136,8 @@ def _fine_nodes(breakpoints: tuple[float, ...], panels: int) -> tuple[np.ndarray
     reach = 9.5
     inner = [point for point in breakpoints if abs(point) < reach]
     edges = np.unique(np.concatenate([np.linspace(-reach, reach, panels + 1), inner]))
-    unit, unit_weights = np.polynomial.legendre.leggauss(24)
-    half = np.diff(edges)[:, None] / 2
-    z = (edges[:-1, None] + half * (unit + 1)).ravel()
-    weights = (half * unit_weights).ravel() * np.exp(-(z**2) / 2)
+    z, weights = panel_nodes(edges, 24)
+    weights = weights * np.exp(-(z**2) / 2)
     weights /= weights.sum()
     z.setflags(write=False)
     weights.setflags(write=False)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from solvable.errors import InvalidData, InvalidParameter
+from solvable.hermite import panel_nodes
 from solvable.message_passing.outputs import REACH, GaussianOutput, Posterior
 
 MOST_NODES = 200_000
@@ -35,9 +36,7 @@ def line_nodes(output: GaussianOutput, deviation: float) -> tuple[np.ndarray, np
     inner = [point for point in output.breakpoints if abs(point) < REACH]
     edges = np.union1d(np.interp(np.linspace(0, place[-1], count + 1), place, knots), inner)
     edges = edges[np.concatenate([[True], np.diff(edges) > 1e-13])]
-    unit, share = np.polynomial.legendre.leggauss(order)
-    half = np.diff(edges)[:, None] / 2
-    return (edges[:-1, None] + half * (unit + 1)).ravel(), (half * share).ravel()
+    return panel_nodes(edges, order)
 
 
 def _check_finite(z: np.ndarray, values: np.ndarray) -> None:

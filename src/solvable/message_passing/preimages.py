@@ -9,6 +9,7 @@ from itertools import pairwise
 import numpy as np
 
 from solvable.errors import InvalidData, InvalidParameter
+from solvable.hermite import panel_nodes
 from solvable.message_passing.moments import ConditionalMoments
 from solvable.message_passing.outputs import REACH, GaussianOutput, Posterior
 
@@ -139,10 +140,8 @@ def preimage_nodes(output: GaussianOutput, width: float) -> tuple[np.ndarray, np
     edges = np.concatenate([np.arange(-REACH, REACH, width), [REACH], special, near])
     edges = np.unique(edges[np.abs(edges) <= REACH])
     edges = edges[np.concatenate([[True], np.diff(edges) > 1e-8])]
-    unit, share = np.polynomial.legendre.leggauss(8)
-    half = np.diff(edges)[:, None] / 2
-    z = (edges[:-1, None] + half * (unit + 1)).ravel()
-    chance = (half * share).ravel() * np.exp(-(z**2) / 2)
+    z, weights = panel_nodes(edges, 8)
+    chance = weights * np.exp(-(z**2) / 2)
     return z, chance / chance.sum()
 
 

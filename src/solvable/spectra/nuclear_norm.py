@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from solvable.hermite import panel_nodes
 from solvable.spectra.rectangular import check_shape
 from solvable.spectra.roots import bracketed_root
 
@@ -56,18 +57,17 @@ def nuclear_norm_ratio(*, aspect: float, rank_ratio: float) -> float:
     b, rho = 1 / aspect, rank_ratio
     gamma = b * (1 - rho) / (1 - rho * b)
     low, high = (1 - np.sqrt(gamma)) ** 2, (1 + np.sqrt(gamma)) ** 2
-    x, w = np.polynomial.legendre.leggauss(NODES)
+    angle, w = panel_nodes([0.0, np.pi], NODES)
 
     def moments(level: float) -> np.ndarray:
         """P at k = 0, 1/2 and 1."""
         # t = high - (high - start) sin^2(angle / 2) has analytic ends.
         start = max(level**2, low)
-        angle = (x + 1) * np.pi / 2
         below = (high - start) * np.sin(angle / 2) ** 2
         t = high - below
         weight = np.sqrt(below * np.maximum(t - low, 0)) * (high - start) * np.sin(angle) / 2
         powers = np.stack([1 / t, t**-0.5, np.ones_like(t)])
-        return np.asarray(powers @ (weight * w) * (np.pi / 2) / (2 * np.pi * gamma))
+        return np.asarray(powers @ (weight * w) / (2 * np.pi * gamma))
 
     def slope(level: float) -> float:
         zero, half, _ = moments(level)

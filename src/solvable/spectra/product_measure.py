@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from solvable.arrays import check_positive
+from solvable.hermite import panel_nodes
 from solvable.spectra.measures import DiscreteMeasure, RealSums
 
 
@@ -40,15 +41,13 @@ class MarchenkoPasturMeasure:
     @cached_property
     def rule(self) -> DiscreteMeasure:
         """Gauss-Legendre panels in the angle, graded towards both edges of the bulk."""
-        node, weight = np.polynomial.legendre.leggauss(20)
         small = np.pi * np.append(0.0, 2.0 ** np.arange(-10, -5))
         ends = np.concatenate([small, np.arange(2, 31) * np.pi / 32, np.pi - small[::-1]])
-        half_step = np.diff(ends)[:, None] / 2
-        angles = ((ends[:-1] + ends[1:])[:, None] / 2 + half_step * node).ravel()
+        angles, steps = panel_nodes(ends, 20)
         low, high = self.bulk
         middle, half = (low + high) / 2, (high - low) / 2
         places = middle - half * np.cos(angles)
-        weights = np.sin(angles) ** 2 / places * (half_step * weight).ravel()
+        weights = np.sin(angles) ** 2 / places * steps
         weights *= min(1.0, self.width_ratio) / weights.sum()
         if self.width_ratio < 1:
             places, weights = np.append(0.0, places), np.append(1 - self.width_ratio, weights)

@@ -9,6 +9,7 @@ import numpy as np
 
 from solvable.arrays import check_positive
 from solvable.errors import InvalidData, InvalidParameter
+from solvable.hermite import panel_nodes
 from solvable.spectra._rectangular_curve import Quartic, companion_roots, critical_places
 
 NODES = 48
@@ -58,11 +59,10 @@ class Nodes:
 def quadrature(curve: Quartic) -> Nodes:
     """Gauss-Legendre nodes in the angle of each interval, in which its edges are analytic."""
     parts = components(curve)
-    x, w = np.polynomial.legendre.leggauss(NODES)
+    angle, w = panel_nodes([0.0, np.pi], NODES)
     low, high = parts.low[:, None], parts.high[:, None]
-    angle = (x + 1) * np.pi / 2
     s = (low + high) / 2 - (high - low) / 2 * np.cos(angle)
-    weights = (high - low) / 2 * np.sin(angle) * w * np.pi / 2
+    weights = (high - low) / 2 * np.sin(angle) * w
     unit = curve.aspect**0.25  # zeta = sqrt(beta) s^2
     noise = np.broadcast_to(curve.noise[parts.index][:, None], s.shape)
     rows = Quartic(curve.aspect, curve.rank_ratio, noise)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from solvable.arrays import check_positive
+from solvable.hermite import panel_nodes
 
 NODES = 64
 """Gauss nodes on each part of the support."""
@@ -16,12 +17,11 @@ def wishart_denoising_errors(width_ratio: float, variances: np.ndarray) -> np.nd
     t = np.asarray(variances, dtype=np.float64).ravel()
     a = width_ratio**-0.5
     low, high = _supports(a, t)
-    node, weight = np.polynomial.legendre.leggauss(NODES)
-    angle = (node + 1) * np.pi / 2
+    angle, weight = panel_nodes([0.0, np.pi], NODES)
     middle, half = (low + high)[..., None] / 2, (high - low)[..., None] / 2
     x = middle - half * np.cos(angle)
     density = _imaginary_part(a, t[:, None, None], x) / np.pi
-    cubes = np.sum(density**3 * half * np.sin(angle) * weight, axis=(1, 2)) * np.pi / 2
+    cubes = np.sum(density**3 * half * np.sin(angle) * weight, axis=(1, 2))
     # E(t) = t - (4 pi^2 / 3) t^2 int mu_t(x)^3 dx, a t g^3 - (t + a z) g^2 + (z + a - 1/a) g - 1 = 0, a
     # = rho^(-1/2)
     return np.asarray((t - 4 * np.pi**2 / 3 * t**2 * cubes).reshape(np.shape(variances)))

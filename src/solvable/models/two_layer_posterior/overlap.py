@@ -12,7 +12,7 @@ import numpy as np
 
 from solvable.arrays import Array
 from solvable.errors import InvalidParameter, NotConverged, unknown_choice
-from solvable.hermite import GAUSSIAN_RANGE, hermite_polynomials
+from solvable.hermite import GAUSSIAN_RANGE, hermite_polynomials, panel_nodes
 from solvable.links import Link, make_link
 
 ACTIVATIONS = ("erf", "tanh", "relu")
@@ -85,10 +85,8 @@ class Profile:
         grid = np.concatenate([halves, np.arange(0.0, GAUSSIAN_RANGE + 1)])
         kinks = [b / scale for b in self.link.breakpoints if abs(b) < GAUSSIAN_RANGE * scale]
         edges = np.unique(np.concatenate([grid, -grid, kinks]))
-        unit, unit_weights = np.polynomial.legendre.leggauss(per_panel)
-        half = np.diff(edges)[:, None] / 2
-        nodes = (edges[:-1, None] + half * (unit + 1)).ravel()
-        weights = (half * unit_weights).ravel() * np.exp(-(nodes**2) / 2)
+        nodes, weights = panel_nodes(edges, per_panel)
+        weights = weights * np.exp(-(nodes**2) / 2)
         return nodes, weights / weights.sum()
 
     def _quadrature(self, scales: np.ndarray, degree: int, per_panel: int = 20) -> np.ndarray:
