@@ -20,28 +20,15 @@ from solvable.plots.recording_backend import record
 
 @dataclass(frozen=True)
 class Fault:
-    """A panel or a theory line that raised an exception.
+    """A panel or a theory line that raised an exception."""
 
-    Parameters
-    ----------
-    part : {"panel", "theory line"}
-        The part of the system.
-    name : str
-        Name of the figure, or the parameters that tell the curve from the others.
-    error : str
-        The exception in one line.
-    """
-
-    part: str
-    name: str
-    error: str
+    part: str  # "panel" or "theory line"
+    name: str  # of the figure, or the parameters of the curve
+    error: str  # the exception in one line
 
 
 class Drawn(NamedTuple):
-    """Figures of a study, and what raised while they were drawn.
-
-    Where a panel raised, an empty figure of its name has the exception as its caption.
-    """
+    """Figures of a study, and what raised: an empty figure stands for a panel that did."""
 
     figures: list[Figure]
     faults: list[Fault]

@@ -34,33 +34,16 @@ NO_CHANCE = "no chance learner"
 
 @dataclass(frozen=True)
 class PowerRow:
-    """What it takes to make one claim fail on these records.
-
-    Parameters
-    ----------
-    claim : str
-        Name of the claim.
-    status : str
-        Its verdict as things are.
-    stated : float
-        Relative error of the prediction that the claim is meant to notice.
-    fails_from_above, fails_from_below : float or None
-        Smallest x, to a twentieth, from which on the claim fails with predictions times 1 + x, or 1 - x;
-        None if it does not up to 0.9.
-    chance : str
-        Its verdict with a learner replaced by chance: "fails", "holds", "not testable", "error" or
-        "no chance learner".
-    error : str
-        The exception in one line, if judging the claim or its power raised one.
-    """
+    """What it takes to make one claim fail on these records."""
 
     claim: str
     status: str
-    stated: float
+    stated: float  # relative error that the claim is meant to notice
+    # smallest x, to a twentieth, with predictions times 1 + x; None up to 0.9
     fails_from_above: float | None
-    fails_from_below: float | None
-    chance: str
-    error: str = ""
+    fails_from_below: float | None  # the same with 1 - x
+    chance: str  # verdict with a learner that knows nothing, or "no chance learner"
+    error: str = ""  # exception of the claim or its power, in one line
 
     @property
     def notices(self) -> float | None:

@@ -65,30 +65,14 @@ class Marker:
 
 @dataclass(frozen=True)
 class Region:
-    """A filled part of a figure, such as a phase, or a hatched one, such as where a theory ends.
+    """A filled part of a figure, such as a phase, or a hatched one, such as where a theory ends."""
 
-    Parameters
-    ----------
-    label : str
-        Name in the legend; empty for none.
-    polygons : sequence of array of float, shape (corners, 2)
-        Polygons that together are the region.
-    colour : int
-        As in :class:`Series`; it is drawn pale.
-    hatched : bool
-        Whether lines are drawn over what is there instead of a filling.
-    mark : str
-        Text inside it.
-    at : tuple of float, optional
-        Middle of this text.
-    """
-
-    label: str
-    polygons: Sequence[np.ndarray]
-    colour: int = 0
+    label: str  # in the legend; empty for none
+    polygons: Sequence[np.ndarray]  # arrays of shape (corners, 2)
+    colour: int = 0  # drawn pale
     hatched: bool = False
-    mark: str = ""
-    at: tuple[float, float] | None = None
+    mark: str = ""  # text inside it
+    at: tuple[float, float] | None = None  # middle of this text
 
     def __post_init__(self) -> None:
         _keep_printable(self, "label")

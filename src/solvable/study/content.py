@@ -22,77 +22,32 @@ from solvable.study.tables import format_value
 
 @dataclass(frozen=True)
 class ParameterRow:
-    """One parameter of a study as text.
-
-    Parameters
-    ----------
-    name : str
-        Name on the command line.
-    values : str
-        The value, or the values it took, separated by commas.
-    meaning : str
-        One line: what it is.
-    varied : bool
-        Whether the study varied it.
-    allowed : str
-        Its range.
-    """
+    """One parameter of a study as text."""
 
     name: str
-    values: str
-    meaning: str = ""
-    varied: bool = False
-    allowed: str = ""
+    values: str  # those it took, separated by commas
+    meaning: str = ""  # one line
+    varied: bool = False  # by the study
+    allowed: str = ""  # its range
 
 
 @dataclass(frozen=True)
 class ReportContent:
-    """Everything that :func:`solvable.study.render_report` writes.
-
-    Parameters
-    ----------
-    title : str
-        One line for a reader.
-    system : str
-        Name of the system on the command line.
-    summary : str
-        A paragraph for someone who has never seen the system; blank lines part paragraphs.
-    parameters : sequence of ParameterRow
-        What was set and varied.
-    command : str
-        The command that repeats the study.
-    figures : sequence of Figure
-        Neutral descriptions.
-    verdicts : sequence of Verdict
-        Outcomes of the claims.
-    points : sequence of Point
-        Measured and predicted metrics.
-    references : sequence of Reference
-        Sources.
-    facts : mapping of str to str
-        More that a reader needs to repeat the study: replicates, seed, versions, date.
-    figures_directory : str or None
-        Where the same figures lie as SVG and PDF, seen from the report; None if they were not
-        written.
-    failures : sequence of Failure
-        Tasks and predictions that raised.
-    faults : sequence of Fault
-        Panels and theory lines that raised.
-    """
+    """Everything that a report shows."""
 
     title: str
     system: str
-    summary: str = ""
+    summary: str = ""  # for someone who has never seen the system
     parameters: Sequence[ParameterRow] = ()
-    command: str = ""
+    command: str = ""  # repeats the study
     figures: Sequence[Figure] = ()
     verdicts: Sequence[Verdict] = ()
     points: Sequence[Point] = ()
     references: Sequence[Reference] = ()
-    facts: Mapping[str, str] = field(default_factory=dict)
-    figures_directory: str | None = "figures"
-    failures: Sequence[Failure] = ()
-    faults: Sequence[Fault] = ()
+    facts: Mapping[str, str] = field(default_factory=dict)  # replicates, seed, versions, date
+    figures_directory: str | None = "figures"  # as seen from the report; None if not written
+    failures: Sequence[Failure] = ()  # tasks and predictions that raised
+    faults: Sequence[Fault] = ()  # panels and theory lines that raised
 
 
 def parameter_rows(

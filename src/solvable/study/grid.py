@@ -23,24 +23,12 @@ from solvable.study.toml import format_study, parse_study
 
 @dataclass(frozen=True)
 class Task:
-    """One replicate at one setting of the parameters.
+    """One replicate at one setting of the parameters."""
 
-    Parameters
-    ----------
-    identity : str
-        Hash of system, version, parameters, replicate and seed, 32 hexadecimal digits.
-    point : str
-        Hash of system, version and parameters alone.
-    parameters : mapping
-        Every parameter of the system in JSON form.
-    replicate : int
-        From 0.
-    """
-
-    identity: str
-    point: str
-    parameters: Mapping[str, Any]
-    replicate: int
+    identity: str  # hash of system, version, parameters, replicate and seed
+    point: str  # hash of system, version and parameters alone
+    parameters: Mapping[str, Any]  # all of the system, in JSON form
+    replicate: int  # from 0
 
     def stream(self) -> np.random.Generator:
         """Random stream of the task: depends on the identity alone."""

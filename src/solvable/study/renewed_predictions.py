@@ -17,20 +17,9 @@ from solvable.study.results import StudyResult
 
 
 def predict_anew(result: StudyResult, workers: int | None = None) -> StudyResult:
-    """The same records beside what the installed theory predicts; nothing is written.
-
-    A store keeps the predictions of the theory that the study was run with. Claims and theory lines
-    are those of the installed system, which may have been mended since.
-
-    Examples
-    --------
-    >>> import solvable
-    >>> settings = {"dimension": 10, "samples": 40, "preset": None, "workers": 1}
-    >>> found = solvable.run("quadratic-network", **settings)
-    >>> again = predict_anew(solvable.load(found.directory), workers=1)
-    >>> again.verdicts == found.verdicts
-    True
-    """
+    """The same records with what the installed theory predicts; nothing is written."""
+    # A store keeps the predictions that the study was run with; the installed system may have been
+    # mended.
     system, snapshot = result.system, result.snapshot
     measured = {row["point"] for row in snapshot.tasks}
     jobs = [

@@ -29,21 +29,11 @@ from solvable.study.tables import verdict_summary, verdict_table
 
 @dataclass(frozen=True)
 class Failure:
-    """A task or a prediction that raised.
-
-    Parameters
-    ----------
-    parameters : mapping
-        Every parameter of the system.
-    replicate : int or None
-        None if it is the prediction that failed.
-    error : str
-        One line.
-    """
+    """A task or a prediction that raised."""
 
     parameters: Mapping[str, Any]
-    replicate: int | None
-    error: str
+    replicate: int | None  # None if the prediction failed
+    error: str  # one line
 
 
 @dataclass(frozen=True, repr=False)

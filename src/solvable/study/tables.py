@@ -19,36 +19,18 @@ LONGEST_LIST = 24
 
 
 class VerdictRow(NamedTuple):
-    """One verdict as text.
-
-    Parameters
-    ----------
-    claim, statement : str
-        Name of the claim, and the claim in one sentence.
-    status : str
-        ``holds``, ``holds weakly``, ``fails``, ``not testable`` or ``error``.
-    measured : str
-        Measured value ± standard error.
-    expected, tolerance : str
-        What it was compared with, and how closely it had to agree.
-    notices : str
-        Smallest error of the prediction that a claim that holds would have noticed.
-    replicates : str
-        Number of replicates.
-    reason, source : str
-        Why the tolerance is what it is (or why there is no outcome), and where the claim comes from.
-    """
+    """One verdict as text."""
 
     claim: str
     statement: str
     status: str
-    measured: str
+    measured: str  # value ± standard error
     expected: str
     tolerance: str
-    notices: str
+    notices: str  # smallest error of the prediction that would have been noticed
     replicates: str
-    reason: str
-    source: str
+    reason: str  # of the tolerance, or why there is no outcome
+    source: str  # where the claim comes from
 
 
 class MetricCell(NamedTuple):
@@ -59,27 +41,13 @@ class MetricCell(NamedTuple):
 
 
 class MetricTable(NamedTuple):
-    """A metric that is a list, or all that are numbers or words, at every point of a study.
+    """A metric that is a list, or all that are numbers or words, at every point of a study."""
 
-    Parameters
-    ----------
-    name : str
-        Name of the list; empty for the table of the numbers and words.
-    columns : tuple of str
-        Index in the list, from 1; or names of the numbers and words.
-    settings : list of dict
-        For each point, the parameters that vary in the study, as text by name.
-    replicates : list of str
-        For each point, the number of replicates.
-    cells : list of list of MetricCell
-        For each point, one per column.
-    """
-
-    name: str
-    columns: tuple[str, ...]
-    settings: list[dict[str, str]]
+    name: str  # of the list; empty for numbers and words
+    columns: tuple[str, ...]  # index in the list from 1, or names
+    settings: list[dict[str, str]]  # varied parameters of each point
     replicates: list[str]
-    cells: list[list[MetricCell]]
+    cells: list[list[MetricCell]]  # for each point, one per column
 
 
 def verdict_rows(verdicts: Sequence[Verdict]) -> list[VerdictRow]:
