@@ -23,16 +23,37 @@ GROUP = "solvable.systems"
 
 @dataclass(frozen=True)
 class Listing:
-    """A system that an installed package provides."""
+    """A system that an installed package provides.
+
+    Parameters
+    ----------
+    name : str
+        Name on the command line.
+    title : str
+        One line for a reader; empty if the source does not say it in plain text.
+    package : str
+        Distribution that provides it, with its version.
+    """
 
     name: str
-    title: str  # one line; empty if the source does not state it in plain text
-    package: str  # distribution that provides it, with its version
+    title: str
+    package: str
 
 
 def available() -> list[Listing]:
-    """List the installed systems by name, without importing them."""
-    # The title is read from the source of the module; where that is missing, it stands as the title.
+    """List the installed systems by name, without importing them.
+
+    Returns
+    -------
+    list of Listing
+        Sorted by name. The title is read from the source of the system's module; a system whose
+        module is missing is listed with that as its title, and :func:`load` says why.
+
+    Examples
+    --------
+    >>> "sequential-recovery" in [one.name for one in available()]
+    True
+    """
     return [
         Listing(name, _title(entries[0]), _package(entries[0]))
         for name, entries in sorted(_entries().items())
