@@ -21,31 +21,45 @@ from typing import Any
 import numpy as np
 
 from solvable.frame.agreement import Agreement, Comparison, compare
-from solvable.frame.claims import Finding
+from solvable.frame.claims import Finding, NotTestable
 from solvable.frame.estimates import PointsClaim
 from solvable.frame.points import Point
 from solvable.study import load
 
+NOTHING = 1e-12
+"""A stated tolerance that leaves the judgement to statistics."""
 
-def simulated(point: Point, replicates: int, rng: np.random.Generator) -> Point:
-    """A point with new replicates of the same mean and scatter."""
-    metrics = [dict(point.metrics[0]) for _ in range(replicates)]
-    z = rng.standard_normal((replicates, point.replicates))
+
+Scatter = dict[str, tuple[np.ndarray, np.ndarray]]
+"""Mean and deviations of the replicates of each metric of a point."""
+
+
+def scatter_of(point: Point) -> tuple[Scatter, dict[str, Any]]:
+    """Metrics that scatter, and values of those that are words, or not measured in each replicate."""
+    scatter, constant = {}, {}
     for name in point.metrics[0]:
         rows = [m.get(name) for m in point.metrics]
         if any(isinstance(row, str) for row in rows):
-            continue
-        if any(row is None for row in rows) or len({np.shape(row) for row in rows}) > 1:
-            for m in metrics:
-                m[name] = None
-            continue
-        values = np.array(rows, dtype=float)
-        mean = values.mean(axis=0)
-        draws = mean + np.tensordot(z, values - mean, axes=1) / np.sqrt(len(values) - 1)
-        for m, draw in zip(metrics, draws, strict=True):
-            m[name] = (
-                [float(v) if np.isfinite(v) else None for v in draw] if draw.ndim else float(draw)
-            )
+            constant[name] = rows[0]
+        elif any(row is None for row in rows) or len({np.shape(row) for row in rows}) > 1:
+            constant[name] = None
+        else:
+            values = np.array(rows, dtype=float)
+            scatter[name] = (values.mean(axis=0), values - values.mean(axis=0))
+    return scatter, constant
+
+
+def simulated(
+    point: Point, world: tuple[Scatter, dict[str, Any]], replicates: int, rng: np.random.Generator
+) -> Point:
+    """A point with new replicates of the same mean and scatter."""
+    scatter, constant = world
+    metrics = [dict(constant) for _ in range(replicates)]
+    z = rng.standard_normal((replicates, point.replicates)) / np.sqrt(point.replicates - 1)
+    for name, (mean, deviations) in scatter.items():
+        for m, draw in zip(metrics, mean + np.tensordot(z, deviations, axes=1), strict=True):
+            known = np.isfinite(draw)
+            m[name] = np.where(known, draw, None).tolist() if draw.ndim else float(draw)
     return replace(point, metrics=metrics)
 
 
@@ -57,19 +71,29 @@ def places(comparison: Comparison) -> dict[Any, float]:
     }
 
 
-def judged(claim: Any, points: list[Point], truth: Any) -> str:
-    """Outcome of a claim on simulated points, with the truth as what is expected."""
+def outcomes(claim: Any, points: list[Point], truth: Any) -> tuple[str, bool]:
+    """Outcome on simulated points with the truth as expected value, and whether statistics alone fail.
+
+    Statistics alone: the same claim with a stated tolerance of nearly nothing.
+    """
     if isinstance(claim, Agreement):
         comparison = compare(claim, points)
         if not isinstance(comparison, Comparison):
-            return "not testable"
+            return "not testable", False
         expected = np.array([truth.get(place, np.nan) for place in places(comparison)], dtype=float)
         # A cell that is measured in no mean has no truth.
         expected = np.where(np.isfinite(expected), expected, comparison.measured)
-        finding = replace(comparison, expected=expected).finding(None)
-    else:
-        finding = claim.check_against(points, truth)
-    if not isinstance(finding, Finding):
+        comparison = replace(comparison, expected=expected)
+        nothing = np.full_like(comparison.within, NOTHING)
+        alone = replace(comparison, within=nothing).finding(None)
+        return word(comparison.finding(None)), word(alone) == "fails"
+    alone = replace(claim, within=NOTHING, relative=False).check_against(points, truth)
+    return word(claim.check_against(points, truth)), word(alone) == "fails"
+
+
+def word(finding: Finding | NotTestable) -> str:
+    """The status that a finding gives a verdict."""
+    if isinstance(finding, NotTestable):
         return "not testable"
     return "holds" if finding.holds else "fails"
 
@@ -90,22 +114,38 @@ def rows_of(directory: str, studies: int, replicates: int) -> Iterator[str]:
         for p in study.system.settled([p for p in study.points if not p.refused])
         if p.replicates > 1
     ]
+    worlds = [scatter_of(point) for point in points]
     claims = [c for c in study.system.claims if isinstance(c, Agreement | PointsClaim)]
-    for number, claim in enumerate(claims):
-        truth = truth_of(claim, points)
-        if truth is None:
-            continue
-        counts: Counter[str] = Counter()
-        for seed in range(studies):
-            rng = np.random.default_rng([number, seed])
-            drawn = [simulated(point, replicates, rng) for point in points]
+    truths = [truth_of(claim, points) for claim in claims]
+    counts: list[Counter[str]] = [Counter() for _ in claims]
+    for seed in range(studies):
+        rng = np.random.default_rng(seed)
+        drawn = [
+            simulated(point, world, replicates, rng)
+            for point, world in zip(points, worlds, strict=True)
+        ]
+        for claim, truth, count in zip(claims, truths, counts, strict=True):
+            if truth is None:
+                continue
             try:
-                counts[judged(claim, drawn, truth)] += 1
+                outcome, alone = outcomes(claim, drawn, truth)
             except (ValueError, IndexError, ZeroDivisionError):
-                counts["not testable"] += 1
-        share = counts["fails"] / studies
-        testable = 1 - counts["not testable"] / studies
-        yield f"{study.system.name},{claim.name},{studies},{share:.4f},{testable:.3f}"
+                outcome, alone = "not testable", False
+            count[outcome] += 1
+            count["alone"] += alone
+    for claim, count in zip(claims, counts, strict=True):
+        if not count:
+            continue
+        shares = [count[key] / studies for key in ("fails", "alone", "not testable")]
+        yield ",".join(
+            (
+                study.system.name,
+                claim.name,
+                str(min(p.replicates for p in points)),
+                str(studies),
+                *(f"{share:.4g}" for share in (*shares[:2], 1 - shares[2])),
+            )
+        )
 
 
 def main() -> None:
@@ -114,7 +154,7 @@ def main() -> None:
     parser.add_argument("--studies", type=int, default=1000)
     parser.add_argument("--replicates", type=int, default=2)
     arguments = parser.parse_args()
-    print("system,claim,studies,failed,testable")
+    print("system,claim,replicates,studies,failed,failed_by_statistics_alone,testable")
     for directory in arguments.directories:
         for line in rows_of(directory, arguments.studies, arguments.replicates):
             print(line, flush=True)

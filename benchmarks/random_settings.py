@@ -1,239 +1,291 @@
-"""Settings drawn at random from all that a system allows, each measured against its theory.
+"""Settings drawn at random from the range that people use, each measured against its theory.
 
-    python benchmarks/random_settings.py --seed 20261125 > docs/random-settings.md
+    python benchmarks/random_settings.py --seed 20261124
 
-Prints one table of every setting drawn, whatever it shows. Parameters are independent. Choices are
-uniform, links among sixteen; numbers are uniform where the upper limit is less than ten times the
-lower, else uniform in their logarithm. Where a range starts at zero, the logarithm starts at one
-for whole numbers and at a hundredth of the default for others; zero itself, where allowed, is drawn
-half of the time for whole numbers (it means "never" or "by default") and a quarter for others.
-Whole numbers without an upper limit end at 10^9. What the system refuses is drawn again, and so is
-the published learner of sequential recovery, for which theory refuses, and, for the sake of time
-alone, what exceeds
+`random_settings/ranges.toml` states the ranges: ten or more dimensions, samples between a third and
+thirty times the predicted threshold where there is one, any choice, other numbers within a factor of
+about three around the presets. A setting is a curve: the other parameters are drawn once, and one value
+of the axis in each of --points equal parts of its logarithm. What the system refuses is drawn again.
+Each setting has eight replicates or more, and --seconds of CPU time. All of them are written, whatever
+they show:
 
-* --work products of samples (test samples included) and features (d^2 for quadratic networks),
-* 2,000 inputs or features, and 2,000 samples with a kernel.
+* random_settings/settings.json, one record per setting: parameters, verdicts, CPU time;
+* random_settings/numbers.csv, one row per number that a claim compares, and per predicted number that
+  none does.
 
-Each setting then has --seconds of CPU time for --replicates replicates and its prediction, which is
-that at its own dimension where the system tells it beside a limit (``finite_size_``), and its reason
-where it makes none.
+`random_settings_page.py` makes the page and its figure of these files.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
+import json
 import math
 import multiprocessing
 import resource
-import time
-from collections import Counter
+import tomllib
 from collections.abc import Iterator
+from itertools import pairwise
 from multiprocessing.connection import Connection
-from typing import Annotated, Any, Literal, get_args, get_origin
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Literal, get_args, get_origin
 
 import numpy as np
 from gemm import one_thread
 from pydantic import ValidationError
-from pydantic.fields import FieldInfo
 
-import solvable
 from solvable.arrays import random_stream
+from solvable.errors import InvalidParameter
 from solvable.frame import registry
-from solvable.plots.numbers import format_number, format_with_error
+from solvable.frame.agreement import Agreement, Comparison, compare
+from solvable.frame.estimates import PointsClaim
+from solvable.frame.parameters import check_limits
+from solvable.study import Study, StudyResult, run_study
 
-MOST_COLUMNS = MOST_KERNEL_ROWS = 2_000
-ENTRIES = 3
-"""Entries of a list metric that the table shows."""
+FOLDER = Path(__file__).parent / "random_settings"
+RANGES = tomllib.loads((FOLDER / "ranges.toml").read_text())
 
 LINKS = (
     "he2", "abs", "he4", "he3", "cosmix", "relu", "gelu", "tanh", "sin(z)", "cos(2*z)",
     "z**2*exp(-z**2/2)", "step(abs(z) - 1)", "he2 + 0.5*he4", "max(z, 0.3*z)", "z + 0.4*he2", "sign",
 )  # fmt: skip
-"""What is drawn where a parameter is a link function, by name or formula."""
+"""Values of a parameter that is a link function, by name or formula."""
+
+COLUMNS = (
+    "system", "setting", "point", "claim", "metric", "entry",
+    "measured", "standard_error", "predicted", "stated_tolerance", "allowance", "outcome",
+)  # fmt: skip
 
 
-def draw_value(field: FieldInfo, rng: np.random.Generator) -> Any:
-    """One value of a parameter, from its whole range."""
-    if field.annotation is bool:
-        return bool(rng.integers(2))
-    if field.annotation is str:
-        return LINKS[rng.integers(len(LINKS))]
+def between(low: float, high: float, rng: np.random.Generator) -> float:
+    """A number that is uniform in its logarithm, of three digits."""
+    return float(f"{math.exp(rng.uniform(math.log(low), math.log(high))):.3g}")
+
+
+def draw_value(field: Any, stated: Any, rng: np.random.Generator) -> Any:
+    """One value of a parameter, or a list of values, from its stated range."""
+    if isinstance(stated, dict) and "pick" in stated:
+        return [str(v) for v in rng.choice(stated["of"], stated["pick"], replace=False)]
+    if isinstance(stated, dict):
+        if rng.random() < stated.get("zero", 0):
+            return 0.0
+        value = between(stated["from"], stated["to"], rng)
+        return round(value) if field.annotation is int else value
+    if isinstance(stated, list):
+        return stated[rng.integers(len(stated))]
+    if stated is not None:
+        return stated
     if get_origin(field.annotation) is Literal:
         choices = get_args(field.annotation)
         return choices[rng.integers(len(choices))]
-    if any(get_origin(kind) is Annotated for kind in get_args(field.annotation)):
-        # A number, or a list of them
-        one = FieldInfo.from_annotation(get_args(field.annotation)[0])
-        one.default = field.default
-        values = [draw_value(one, rng) for _ in range(rng.integers(1, 4))]
-        return values[0] if len(values) == 1 else tuple(values)
-    bounds: dict[str, float] = {}
-    for limit in field.metadata:
-        bounds |= {
-            name: getattr(limit, name) for name in ("ge", "gt", "le") if hasattr(limit, name)
-        }
-    low, high = bounds.get("ge", bounds.get("gt", 0)), bounds.get("le", 1e9)
-    whole = field.annotation is int
-    if "ge" in bounds and low == 0 and rng.random() < (0.5 if whole else 0.25):
-        return 0
-    low = low or (1 if whole else (field.default or high / 100) / 100)
-    if high < 10 * low:
-        value = rng.uniform(low, high)
-    else:
-        value = math.exp(rng.uniform(math.log(low), math.log(high + whole)))
-    return int(min(value, high)) if whole else float(f"{value:.3g}")
+    if field.annotation is bool:
+        return bool(rng.integers(2))
+    return LINKS[rng.integers(len(LINKS))] if field.annotation is str else field.default
 
 
-def too_dear(setting: Any, work: float) -> bool:
-    """Whether a setting exceeds the limits that the docstring of this file states."""
-
-    def size(*names: str) -> int:
-        return next((getattr(setting, name) for name in names if hasattr(setting, name)), 0)
-
-    columns, rows = size("n_features_total", "n_inputs", "dimension"), size("n_samples", "samples")
-    quadratic = ".quadratic." in type(setting).__module__
-    ratio = getattr(setting, "sample_ratio", 0)
-    rows = rows or round(ratio * columns ** (2 if quadratic else 1))
-    products = (rows + size("test_samples")) * (columns**2 if quadratic else columns)
-    if hasattr(setting, "shape"):  # sensors of matrices that are not square
-        products = rows * math.prod(setting.shape)
-    kernel = min(rows, size("kernel_samples"))
-    lifted = rows if getattr(setting, "lift", "none") != "none" else 0
-    return products > work or columns > MOST_COLUMNS or max(kernel, lifted) > MOST_KERNEL_ROWS
+def threshold(system: Any, setting: dict[str, Any], name: str) -> float | None:
+    """The predicted threshold, the first one of a list; None where theory has none here."""
+    try:
+        value = system.predict(system.parameters(**setting)).get(name)
+    except InvalidParameter:
+        return None
+    if isinstance(value, list):
+        value = value[0] if value else None
+    return value if isinstance(value, float) and 0 < value < np.inf else None
 
 
-def published(setting: Any) -> bool:
-    """Whether the learner is the published one, for which theory makes no prediction."""
-    names = getattr(setting, "selection", "edges"), getattr(setting, "solver", "lanczos")
-    return names != ("edges", "lanczos")
+def draw_setting(system: Any, points: int, rng: np.random.Generator) -> dict[str, Any]:
+    """Values of all parameters, of the axis and what is compared a list."""
+    ranges = RANGES[system.name]
+    axis = ranges["axis"]
+    fields = {k: f for k, f in system.parameters.model_fields.items() if k != axis["parameter"]}
+    setting = {name: draw_value(field, ranges.get(name), rng) for name, field in fields.items()}
+    single = {k: v[0] if isinstance(v, list) else v for k, v in setting.items()}
+    system.parameters(**single)  # refuses here what it refuses at any place
+    unit = threshold(system, single, axis["threshold"]) if "threshold" in axis else None
+    unit = unit or axis["unit"]
+    ends = np.geomspace(
+        axis["from"] * unit, min(axis["to"] * unit, axis.get("most", np.inf)), points + 1
+    )
+    if not ends[0] < ends[-1]:
+        raise ValueError("a third of the threshold is beyond what computing time allows")
+    values = [between(low, high, rng) for low, high in pairwise(ends)]
+    whole = system.parameters.model_fields[axis["parameter"]].annotation is int
+    setting[axis["parameter"]] = sorted({round(v) if whole else v for v in values})
+    for parameters in corners(setting):
+        check_limits(system.parameters(**parameters))
+    return setting
 
 
-def draw_settings(system: Any, count: int, work: float, seed: int) -> Iterator[tuple[Any, Counter]]:
-    """Settings of a system, each with how many draws were refused, and by whom, before it."""
+def corners(setting: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """All points of the grid of a setting."""
+    lists = {name: value for name, value in setting.items() if isinstance(value, list)}
+    for index in np.ndindex(*(len(value) for value in lists.values())):
+        chosen = {name: value[i] for (name, value), i in zip(lists.items(), index, strict=True)}
+        yield setting | chosen
+
+
+def draw_settings(system: Any, count: int, points: int, seed: int) -> Iterator[tuple[Any, int]]:
+    """Settings of a system, each with how many draws were refused before it."""
     rng = random_stream("random-settings", seed, system.name)
     for _ in range(count):
-        again: Counter = Counter()
+        refused = 0
         while True:
-            fields = system.parameters.model_fields.items()
             try:
-                setting = system.parameters(**{name: draw_value(f, rng) for name, f in fields})
-            except ValidationError:
-                again["refused"] += 1
-                continue
-            if published(setting):
-                again["without theory"] += 1
-            elif too_dear(setting, work):
-                again["too dear"] += 1
-            else:
+                setting = draw_setting(system, points, rng)
                 break
-        yield setting, again
+            except (ValidationError, InvalidParameter, ValueError):
+                refused += 1
+        yield setting, refused
 
 
-def study(system: str, setting: dict[str, Any], replicates: int) -> tuple[list[str], list[Any]]:
-    """Lines of measured and predicted numbers, and the verdicts."""
-    # A list that is one value is a grid of one.
-    grid = {name: [v] if isinstance(v, tuple) else v for name, v in setting.items()}
-    found = solvable.run(system, preset=None, seeds=replicates, workers=1, **grid)
-    if not found.points:
-        raise RuntimeError(found.failures[0].error)
-    point, lines = found.points[0], []
-    for name in point.prediction:
-        known = [metrics[name] for metrics in point.metrics if metrics.get(name) is not None]
-        at_size = f"finite_size_{name}"
-        source = at_size if at_size in point.prediction else name
-        if len(known) < replicates or any(isinstance(value, str) for value in known):
+def rows_of(claim: Agreement, points: list[Any], axis: str, outcome: str) -> list[list[Any]]:
+    """A row for each number that a claim compares."""
+    comparison = compare(claim, points)
+    if not isinstance(comparison, Comparison):
+        return []
+    metric = claim.metric if isinstance(claim.metric, str) else ""
+    allowances = comparison.errors.allowances(two_sided=claim.kind == "equal")
+    columns = (
+        comparison.measured, comparison.errors.standard_error, comparison.expected,
+        comparison.within, allowances,
+    )  # fmt: skip
+    return [
+        [cell.point.parameters[axis], claim.name, metric, cell.entry, *numbers, outcome]
+        for cell, *numbers in zip(comparison.cells, *columns, strict=True)
+    ]
+
+
+def unjudged_rows(points: list[Any], axis: str, names: set[str]) -> Iterator[list[Any]]:
+    """A row for each predicted number that no claim names and every replicate has measured."""
+    for point in points:
+        for name in sorted(point.prediction.keys() - names):
+            measured = [m.get(name) for m in point.metrics]
+            if any(v is None or isinstance(v, str) for v in (*measured, point.prediction[name])):
+                continue
+            if len({np.shape(v) for v in (*measured, point.prediction[name])}) > 1:
+                continue
+            numbers = (point.mean(name), point.standard_error(name), point.predicted(name))
+            for entry, row in enumerate(zip(*map(np.atleast_1d, numbers), strict=True)):
+                if np.isfinite(row).all() and entry < 3:
+                    place = entry if point.mean(name).ndim else None
+                    yield [point.parameters[axis], "", name, place, *row, "", "", ""]
+
+
+def makes(claim: Any, points: list[Any]) -> bool:
+    """Whether a setting is one that the claim is about."""
+    if isinstance(claim, Agreement):
+        return isinstance(compare(claim, points), Comparison)
+    return not isinstance(claim, PointsClaim) or bool(claim.measured(points))
+
+
+def run(
+    name: str, setting: dict[str, Any], replicates: int, seed: int, directory: Path | None
+) -> dict[str, Any]:
+    """Run a setting and judge it."""
+    with TemporaryDirectory() as temporary:
+        study = Study(registry.load(name), setting, replicates, seed=seed)
+        result = run_study(study, directory or temporary, workers=1)
+        return judged(result)
+
+
+def judged(result: StudyResult) -> dict[str, Any]:
+    """Verdicts of the claims that are about a setting, and rows of numbers."""
+    system, axis = result.system, RANGES[result.system.name]["axis"]["parameter"]
+    points = system.settled([point for point in result.points if not point.refused])
+    refusals = sorted({point.refusal for point in result.points if point.refused})
+    verdicts, rows, names = [], [], set()
+    for claim, verdict in zip(system.claims, result.verdicts, strict=True):
+        if not points or not makes(claim, points):
             continue
-        means, errors = point.mean(name).reshape(-1), point.standard_error(name).reshape(-1)
-        # Predicted and measured lists may differ in length, such as neighbours of found features.
-        entries = zip(means, errors, point.predicted(source).reshape(-1), strict=False)
-        for rank, (mean, error, predicted) in enumerate(list(entries)[:ENTRIES]):
-            if np.isfinite([mean, predicted]).all():
-                label = name if means.size == 1 else f"{name} {rank + 1}"
-                measured = format_with_error(mean, error)
-                lines.append(f"{label}: {measured} against {format_number(predicted, 3)}")
-    refused = [f"not predicted: {point.refusal}"] if point.refusal else []
-    failures = [f"failed: {failure.error}" for failure in found.failures]
-    return lines + refused + failures, found.verdicts
+        verdicts.append(
+            {
+                "claim": claim.name,
+                "outcome": verdict.outcome,
+                "measured": verdict.measured,
+                "predicted": verdict.expected,
+                "tolerance": verdict.tolerance,
+                "reason": verdict.reason,
+            }
+        )
+        if isinstance(claim, Agreement):
+            rows += rows_of(claim, points, axis, verdict.outcome)
+            names |= {claim.metric} if isinstance(claim.metric, str) else set()
+    rows += list(unjudged_rows(points, axis, names))
+    failures = [failure.error for failure in result.failures]
+    return {"verdicts": verdicts, "refusals": refusals, "failures": failures, "rows": rows}
 
 
 def child(answer: Connection, seconds: int, *arguments: Any) -> None:
-    """Run a study under a limit of CPU time; what it raises is its answer."""
+    """Run a study under a limit of CPU time; an exception is its answer."""
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
     try:
-        answer.send(study(*arguments))
-    except Exception as error:  # whatever a setting provokes belongs into the table
-        answer.send(f"{type(error).__name__}: {str(error).splitlines()[0]}")
+        answer.send(run(*arguments))
+    except Exception as error:  # whatever a setting provokes belongs into the data
+        answer.send({"error": f"{type(error).__name__}: {str(error).splitlines()[0]}"})
 
 
-def measure(seconds: int, *arguments: Any) -> tuple[list[str], list[Any]] | str:
+def measure(seconds: int, *arguments: Any) -> dict[str, Any]:
     """The study in a process of its own; a sentence where it came to nothing."""
     context = multiprocessing.get_context("fork")
     receiver, sender = context.Pipe(duplex=False)
     process = context.Process(target=child, args=(sender, seconds, *arguments))
+    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
     process.start()
     sender.close()
     try:
-        return receiver.recv()
+        answer = receiver.recv()
     except EOFError:
-        return f"no result in {seconds} s of CPU time"
-    finally:
-        process.join()
+        answer = {"error": f"no result in {seconds} s of CPU time"}
+    process.join()
+    used = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
+    return answer | {"cpu_seconds": round(used, 1)}
 
 
-def told(verdict: Any) -> str:
-    """A claim that was testable, with its numbers where it failed."""
-    if verdict.status == "holds":
-        return f"{verdict.claim} holds"
-    if verdict.status == "error":
-        return f"**{verdict.claim} raised**: {verdict.reason}"
-    sign = {"equal": "=", "at least": "≥", "at most": "≤"}[verdict.kind]
-    numbers = [format_number(v, 3) for v in (verdict.measured, verdict.expected, verdict.tolerance)]
-    return "**{} fails**: {} {} {} ± {}".format(verdict.claim, numbers[0], sign, *numbers[1:])
+def short(value: Any) -> Any:
+    """Numbers of five digits."""
+    return f"{value:.5g}" if isinstance(value, float) else value
 
 
 def main() -> None:
-    """Draw, measure, print."""
+    """Draw, measure, write."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument(
-        "--settings",
-        type=int,
-        help="of each system; default: 10 of sequential-recovery, 5 of others",
-    )
-    parser.add_argument("--replicates", type=int, default=4)
-    parser.add_argument("--seconds", type=int, default=20, help="CPU time of each setting")
-    parser.add_argument("--work", type=float, default=1e8, help="largest samples times features")
+    parser.add_argument("--settings", type=int, default=3, help="of each system")
+    parser.add_argument("--points", type=int, default=4, help="of each setting, along its axis")
+    parser.add_argument("--seconds", type=int, default=100, help="CPU time of each setting")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("systems", nargs="*", help="default: all that are installed")
-    asked = parser.parse_args()
-    names = asked.systems or [listing.name for listing in registry.available()]
-    counts: Counter = Counter()
-    start = time.monotonic()
-    print("| setting | measured against predicted | claims that could be tested |\n|---|---|---|")
-    for name in names:
-        wanted = asked.settings or (10 if name == "sequential-recovery" else 5)
-        drawn = draw_settings(registry.load(name), wanted, asked.work, asked.seed)
-        for number, (setting, again) in enumerate(drawn, 1):
-            values = dict(setting)
-            words = " ".join(f"{key}={value}" for key, value in values.items())
-            redrawn = "".join(f"; {count} {why}" for why, count in again.items())
-            outcome = measure(asked.seconds, name, values, asked.replicates)
-            lines, verdicts = ([outcome], []) if isinstance(outcome, str) else outcome
-            claims = [told(verdict) for verdict in verdicts if verdict.status != "not testable"]
-            counts.update(verdict.status for verdict in verdicts)
-            counts["settings"] += 1
-            counts["settings without a result"] += isinstance(outcome, str)
-            cells = (f"**{name} {number}** `{words}`{redrawn}", *map("<br>".join, (lines, claims)))
-            print(
-                "|",
-                " | ".join(cell.replace("|", "\\|") or "none" for cell in cells),
-                "|",
-                flush=True,
-            )
-    print(
-        f"\n{counts['settings']} settings, {counts['settings without a result']} without a result; "
-        f"claims: {counts['holds']} hold, {counts['fails']} fail, {counts['not testable']} not "
-        f"testable, {counts['error']} raised an error. {time.monotonic() - start:.0f} s."
-    )
+    parser.add_argument("--output", type=Path, default=FOLDER, help="folder of the two files")
+    parser.add_argument("--runs", type=Path, help="keep run directories here, and resume them")
+    parser.add_argument("systems", nargs="*", help="default: all that have ranges")
+    options = parser.parse_args()
+    options.output.mkdir(parents=True, exist_ok=True)
+    settings: list[dict[str, Any]] = []
+    with (options.output / "numbers.csv").open("w", newline="") as stream:
+        writer = csv.writer(stream, lineterminator="\n")
+        writer.writerow(COLUMNS)
+        for name in options.systems or RANGES:
+            system = registry.load(name)
+            replicates = RANGES[name].get("replicates", 8)
+            drawn = draw_settings(system, options.settings, options.points, options.seed)
+            for number, (setting, refused) in enumerate(drawn, 1):
+                directory = options.runs and options.runs / f"{name}-{number}"
+                answer = measure(
+                    options.seconds, name, setting, replicates, options.seed, directory
+                )
+                for row in answer.pop("rows", []):
+                    writer.writerow([name, number, *map(short, row)])
+                stream.flush()
+                record = {"system": name, "setting": number, "parameters": setting}
+                record |= {"replicates": replicates, "redrawn": refused} | answer
+                settings.append(record)
+                outcomes = [v["outcome"] for v in answer.get("verdicts", [])]
+                print(
+                    name, number, answer["cpu_seconds"], answer.get("error", outcomes), flush=True
+                )
+                text = json.dumps({"seed": options.seed, "settings": settings}, indent=1)
+                (options.output / "settings.json").write_text(text + "\n")
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
@@ -58,21 +59,27 @@ class Errors:
 
     def replicates_needed(self, cell: int, allowance: float, *, two_sided: bool) -> int:
         """Fewest replicates of every cell, to a twentieth, with which the allowance of one is this."""
-        count = 2
-        prior = np.maximum(self.degrees - (self.replicates - 1), 0)
-        while count < 10**18:  # variances may be infinite
-            grown = Errors(
-                self.variance,
-                np.full(self.variance.shape, count),
-                float((count - 1) * self.variance.size),
-                prior + count - 1,
-                self.points,
-                float((count - 1) * self.points),
-            )
-            if grown.allowances(two_sided=two_sided)[cell] <= allowance:
-                return count
-            count += max(1, count // 20)
-        return count
+        from scipy.special import stdtrit
+
+        prior = max(float(self.degrees[cell]) - (int(self.replicates[cell]) - 1), 0.0)
+        shares = self.variance.size * (2 if two_sided else 1)
+        for counts in _replicate_numbers():
+            degrees = np.minimum(prior + counts - 1, (counts - 1.0) * self.variance.size)
+            errors = np.sqrt(self.variance[cell] / counts)
+            enough = -stdtrit(degrees, FALSE_ALARM / shares) * errors <= allowance
+            if enough.any():
+                return int(counts[enough.argmax()])
+        return 10**18
+
+
+@cache
+def _replicate_numbers() -> tuple[np.ndarray, ...]:
+    """Numbers of replicates from 2 to 10^18, each a twentieth more, in blocks of sixty-four."""
+    numbers, count = [], 2
+    while count < 10**18:  # variances may be infinite
+        numbers.append(float(count))
+        count += max(1, count // 20)
+    return tuple(np.array(numbers[i : i + 64]) for i in range(0, len(numbers), 64))
 
 
 def pooled_errors(
