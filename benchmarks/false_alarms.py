@@ -1,6 +1,9 @@
 """How often a claim fails although its theory is right: simulated studies with two replicates.
 
-    python benchmarks/false_alarms.py RUN_DIRECTORY... --studies 1000
+    python benchmarks/false_alarms.py RUN_DIRECTORY... --studies 1000 > benchmarks/false_alarms.csv
+    python benchmarks/false_alarms.py --table benchmarks/false_alarms.csv
+
+The second form prints the table of docs/verdicts.md.
 
 Each run directory holds a study with several replicates. Its means stand for the truth, and its
 scatter for that of the world: a simulated replicate is the mean of a point plus the deviations of
@@ -13,9 +16,11 @@ of simulated studies in which each claim fails, next to the share in which it is
 from __future__ import annotations
 
 import argparse
+import csv
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -148,12 +153,34 @@ def rows_of(directory: str, studies: int, replicates: int) -> Iterator[str]:
         )
 
 
+def table(file: str) -> str:
+    """The twenty claims that failed most often, and a line for the others, as Markdown."""
+    with Path(file).open() as stream:
+        rows = list(csv.DictReader(stream))
+    rows.sort(key=lambda row: (-float(row["failed"]), row["system"], row["claim"]))
+    worst, rest = rows[:20], [float(row["failed"]) for row in rows[20:]]
+    lines = ["| system | claim | replicates | fails | testable |", "|---|---|---|---|---|"]
+    lines += [
+        f"| {row['system']} | {row['claim']} | {row['replicates']} | {float(row['failed']):.1%} "
+        f"| {float(row['testable']):.0%} |"
+        for row in worst
+    ]
+    lines.append(
+        f"| all others | {len(rest)} claims | | at most {max(rest):.1%}, mean {np.mean(rest):.2%} | |"
+    )
+    return "\n".join(lines)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("directories", nargs="+")
+    parser.add_argument("directories", nargs="*")
+    parser.add_argument("--table", help="print the table of this file, and measure nothing")
     parser.add_argument("--studies", type=int, default=1000)
     parser.add_argument("--replicates", type=int, default=2)
     arguments = parser.parse_args()
+    if arguments.table:
+        print(table(arguments.table))
+        return
     print("system,claim,replicates,studies,failed,failed_by_statistics_alone,testable")
     for directory in arguments.directories:
         for line in rows_of(directory, arguments.studies, arguments.replicates):

@@ -9,7 +9,7 @@ of the axis in each of --points equal parts of its logarithm. What the system re
 Each setting has eight replicates or more, and --seconds of CPU time. All of them are written, whatever
 they show:
 
-* random_settings/settings.json, one record per setting: parameters, verdicts, CPU time;
+* random_settings/settings.json, one record per setting: parameters and verdicts;
 * random_settings/numbers.csv, one row per number that a claim compares, and per predicted number that
   none does.
 
@@ -148,9 +148,11 @@ def rows_of(claim: Agreement, points: list[Any], axis: str, outcome: str) -> lis
         return []
     metric = claim.metric if isinstance(claim.metric, str) else ""
     allowances = comparison.errors.allowances(two_sided=claim.kind == "equal")
+    # Relative claims divide by what is expected; the row holds the numbers themselves.
+    units, sizes = comparison.units, np.abs(comparison.units)
     columns = (
-        comparison.measured, comparison.errors.standard_error, comparison.expected,
-        comparison.within, allowances,
+        comparison.measured * units, comparison.errors.standard_error * sizes,
+        comparison.expected * units, comparison.within * sizes, allowances * sizes,
     )  # fmt: skip
     return [
         [cell.point.parameters[axis], claim.name, metric, cell.entry, *numbers, outcome]
@@ -232,7 +234,6 @@ def measure(seconds: int, *arguments: Any) -> dict[str, Any]:
     context = multiprocessing.get_context("fork")
     receiver, sender = context.Pipe(duplex=False)
     process = context.Process(target=child, args=(sender, seconds, *arguments))
-    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
     process.start()
     sender.close()
     try:
@@ -240,8 +241,7 @@ def measure(seconds: int, *arguments: Any) -> dict[str, Any]:
     except EOFError:
         answer = {"error": f"no result in {seconds} s of CPU time"}
     process.join()
-    used = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
-    return answer | {"cpu_seconds": round(used, 1)}
+    return answer
 
 
 def short(value: Any) -> Any:

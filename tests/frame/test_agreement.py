@@ -10,6 +10,7 @@ import pytest
 
 from solvable.errors import InvalidData, InvalidParameter
 from solvable.frame.agreement import Agreement, compare, overlap_scatter
+from solvable.frame.claims import Finding
 from solvable.frame.curves import Axis
 from solvable.frame.parameters import Parameters
 from solvable.frame.points import Point
@@ -144,6 +145,35 @@ def test_scatter_that_goes_with_something_else_than_the_number():
     assert np.median(shaped / expected) == pytest.approx(1, abs=0.15)
     top = expected < expected.max() / 3
     assert np.median(shaped[top] / expected[top]) < 1.3 < np.median(plain[top] / expected[top])
+
+
+def test_counts_of_a_right_theory_seldom_fail_where_their_scatter_is_stated():
+    # A count scatters as its root: relative to the number, few of a thousand scatter far less.
+    expected = np.array([4.0, 10.0, 24.0, 50.0, 87.0, 125.0])
+    spread = np.sqrt(expected * (1 - expected / 200))
+    failures = {None: 0, binomial_scatter: 0}
+    for seed in range(1000):
+        rng = np.random.default_rng(seed)
+        draws = expected + spread * rng.standard_normal((2, expected.size))
+        points = [
+            Point({"samples": k}, [{"n": draws[0, k]}, {"n": draws[1, k]}], {"n": expected[k]})
+            for k in range(expected.size)
+        ]
+        for scatter in failures:
+            comparison = compare(row(metric="n", scatter=scatter), points)
+            failures[scatter] += fails(comparison)
+    # One of a hundred, and three standard errors of that.
+    assert failures[binomial_scatter] <= 10 + 3 * 10**0.5
+    assert failures[None] > failures[binomial_scatter]
+
+
+def binomial_scatter(cell):
+    return (cell.expected * (1 - cell.expected / 200)) ** 0.5
+
+
+def fails(comparison):
+    finding = comparison.finding(None)
+    return isinstance(finding, Finding) and not finding.holds
 
 
 @pytest.mark.parametrize("replicates", [3, 6])
