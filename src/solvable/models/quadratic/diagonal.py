@@ -334,8 +334,8 @@ system = System(
             missing="needs a feature to be found: lower weight_decay",
             # A number of coefficients is binomial.
             scatter=lambda cell: (
-                cell.expected * (1 - min(cell.expected / cell.setting.dimension, 0.99))
-            ) ** 0.5,
+                (cell.expected * (1 - min(cell.expected / cell.setting.dimension, 0.99))) ** 0.5
+            ),
             **CLOSE,
         ),
         Agreement(
