@@ -281,9 +281,7 @@ def main() -> None:
                 record |= {"replicates": replicates, "redrawn": refused} | answer
                 settings.append(record)
                 outcomes = [v["outcome"] for v in answer.get("verdicts", [])]
-                print(
-                    name, number, answer["cpu_seconds"], answer.get("error", outcomes), flush=True
-                )
+                print(name, number, answer.get("error", outcomes), flush=True)
                 text = json.dumps({"seed": options.seed, "settings": settings}, indent=1)
                 (options.output / "settings.json").write_text(text + "\n")
 
