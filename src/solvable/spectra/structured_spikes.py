@@ -256,7 +256,7 @@ def spike_excess(
     n_features: int,
     background: Background | None = None,
 ) -> np.ndarray:
-    """How far each spike is beyond its threshold, |R_i| - |L| at the edge, without the prediction."""
+    """How far each spike is beyond its threshold, without the prediction."""
     check_positive(n_samples=n_samples, n_features=n_features)
     excess = np.empty(heights.size)
     for sign, side, spikes in both_sides(sample, n_samples, n_features, background, heights):
