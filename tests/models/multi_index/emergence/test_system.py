@@ -17,7 +17,7 @@ from solvable.models.multi_index.emergence.system import PRESETS, system
 from solvable.systems.base import Point
 
 P = system.parameters
-BASE = {"dimension": 24, "features": 4, "width": 12, "batch": 4000, "learning_rate": 0.02}
+BASE = {"dimension": 24, "features": 4, "width": 12, "batch": 6000, "learning_rate": 0.02}
 TIMES = (1.5, 2.5, 4.0, 6.0)
 
 
@@ -114,7 +114,7 @@ def test_a_line_passes_through_the_predictions():
     parameters = P(**BASE)
     line = system.curves([Point(parameters.model_dump(), [record_of(BASE | {"time": 0.1})], {})])[0]
     for metrics in line.predict(parameters, np.array([2.0, 9.0])):
-        other = system.predict(P(**BASE | {"time": metrics["samples"] / 4000 * 0.02}))
+        other = system.predict(P(**BASE | {"time": metrics["samples"] / BASE["batch"] * 0.02}))
         for name in ("loss", "captured", "squared_overlap", "escape_time"):
             assert metrics[name] == pytest.approx(other[name], rel=2e-3)
 
@@ -172,7 +172,7 @@ def test_another_exponent_is_noticed(points):
     bent = []
     for point in system.settled(points):
         metrics = [
-            {**own, "loss": own["ode_loss"] * (point.setting.time / 4) ** -0.8}
+            {**own, "loss": own["flow_loss"] * (point.setting.time / 4) ** -0.8}
             for own in point.metrics
         ]
         bent.append(replace(point, metrics=metrics))

@@ -48,7 +48,7 @@ def points():
     ]
     return [
         *(point_of(setting, 10) for setting in SETTINGS.values()),
-        *(point_of(setting, 14) for setting in ladder),
+        *(point_of(setting, 30) for setting in ladder),
     ]
 
 
