@@ -10,7 +10,7 @@ import numpy as np
 from solvable.frame.curves import Curve
 from solvable.frame.panels import MOST_CURVES, Panel, Trace
 from solvable.models.lofi.parameters import NeuralLoFiParameters
-from solvable.models.lofi.predict import label_law
+from solvable.models.lofi.target import label_law
 from solvable.plots.figure import Figure
 
 

@@ -9,9 +9,8 @@ import numpy as np
 from solvable.frame.points import Metrics
 from solvable.models.lofi.lift import activation_energies
 from solvable.models.lofi.parameters import NeuralLoFiParameters
-from solvable.models.lofi.predict import label_law
 from solvable.models.lofi.subspace_channel import SubspaceChannel
-from solvable.models.lofi.target import GaussianChannel, draw_target, label_weights
+from solvable.models.lofi.target import GaussianChannel, draw_target, label_law, label_weights
 from solvable.networks.blocks import Block, network_blocks
 from solvable.networks.lofi import NeuralLoFiClassifier
 from solvable.operators import HermiteFeatures, MomentOperator, leading_eigenpairs

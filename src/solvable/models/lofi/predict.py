@@ -18,19 +18,12 @@ from solvable.models.lofi.constant import (
 from solvable.models.lofi.lift import activation_energies, predict_lifted_filter
 from solvable.models.lofi.parameters import NeuralLoFiParameters
 from solvable.models.lofi.subspace_channel import SubspaceChannel
-from solvable.models.lofi.target import make_target
+from solvable.models.lofi.target import label_law, make_target
 from solvable.models.lofi.theory import with_other_vectors
 from solvable.spectra.anisotropic import direction_profile
 from solvable.spectra.label_emergence import emergence_ratio
 from solvable.spectra.label_law import LabelLaw
 from solvable.spectra.label_weighted import label_weighted_spectrum
-
-
-@lru_cache(maxsize=64)
-def label_law(parameters: NeuralLoFiParameters) -> LabelLaw:
-    """Law of the label map of a target; the same for every seed."""
-    target = make_target(parameters, 0)
-    return target.law() if isinstance(target, SubspaceChannel) else target.law(parameters.label_map)
 
 
 @lru_cache(maxsize=16)

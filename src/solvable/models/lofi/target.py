@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 
@@ -214,6 +214,13 @@ def make_target(parameters: NeuralLoFiParameters, seed: int) -> GaussianChannel 
         parameters.nuisance_variance if hidden else 1.0,
         seed,
     )
+
+
+@lru_cache(maxsize=64)
+def label_law(parameters: NeuralLoFiParameters) -> LabelLaw:
+    """Law of the label map of a target; the same for every seed."""
+    target = make_target(parameters, 0)
+    return target.law() if isinstance(target, SubspaceChannel) else target.law(parameters.label_map)
 
 
 def draw_target(

@@ -8,8 +8,8 @@ import numpy as np
 
 from solvable.arrays import as_source
 from solvable.frame.points import Metrics
+from solvable.models.multi_index.separable.label_map import label_weights
 from solvable.models.multi_index.separable.parameters import SeparableParameters
-from solvable.models.multi_index.separable.predict import label_weights
 from solvable.models.multi_index.spectral import InputMoment, spectral_directions
 from solvable.models.multi_index.target import MultiIndexTarget
 from solvable.operators import apply_label_map

@@ -6,27 +6,14 @@ from functools import lru_cache
 
 import numpy as np
 
-from solvable.errors import InvalidParameter
 from solvable.frame.points import Metrics
 from solvable.models.multi_index.equal_directions import pair_exponent
-from solvable.models.multi_index.overlaps import arranged, mapped_labels, optimal_map
+from solvable.models.multi_index.overlaps import arranged
+from solvable.models.multi_index.separable.label_map import label_weights
 from solvable.models.multi_index.separable.parameters import SeparableParameters
 from solvable.spectra.label_emergence import emergence_ratio
 from solvable.spectra.label_law import LabelLaw
 from solvable.spectra.label_weighted import label_weighted_spectrum
-
-
-def label_weights(parameters: SeparableParameters) -> np.ndarray:
-    """The label map at every label of the channel's moments."""
-    model = parameters.model
-    if parameters.label_map != "optimal":
-        return mapped_labels(model.channel.moments, parameters.label_map)
-    if not np.isfinite(model.weak_recovery_ratio):
-        raise InvalidParameter(
-            f"second moments given the label of the link {parameters.link!r} tell nothing of single "
-            "directions, and there is no best map; allowed: label_map=tanh, square or identity."
-        )
-    return optimal_map(model.single_moment)
 
 
 def predict(parameters: SeparableParameters) -> Metrics:

@@ -21,8 +21,7 @@ from solvable.models.multi_index.preprocessing import (
     scalar_directions,
 )
 from solvable.models.multi_index.single.parameters import SingleIndexParameters
-from solvable.models.multi_index.single.predict import INFORMED
-from solvable.models.multi_index.single.theory import optimal_overlap
+from solvable.models.multi_index.single.theory import INFORMED, optimal_overlap
 from solvable.models.multi_index.target import MultiIndexTarget
 from solvable.operators.labels import apply_label_map
 

@@ -11,7 +11,7 @@ from solvable.frame.points import NO_PREDICTION, Metrics
 from solvable.message_passing.evolution import state_evolution
 from solvable.models.multi_index.overlaps import mapped_labels, optimal_map
 from solvable.models.multi_index.single.parameters import SingleIndexParameters
-from solvable.models.multi_index.single.theory import lamp_prediction
+from solvable.models.multi_index.single.theory import INFORMED, lamp_prediction
 from solvable.spectra.label_emergence import emergence_ratio
 from solvable.spectra.label_weighted import label_weighted_spectrum
 
@@ -61,10 +61,6 @@ def _message_passing(parameters: SingleIndexParameters) -> Metrics:
         # How far 7 % of the samples move the overlap: near a jump finite samples are far from the limit.
         "steepness": near[1] - near[0],
     }
-
-
-INFORMED = 0.95
-"""Overlap of the start that knows the direction."""
 
 
 def _linear(parameters: SingleIndexParameters) -> Metrics:

@@ -14,6 +14,9 @@ from solvable.message_passing.moments import ConditionalMoments
 from solvable.spectra.label_weighted import label_weighted_spectrum
 from solvable.spectra.roots import bracketed_root
 
+INFORMED = 0.95
+"""Overlap of the start that knows the direction."""
+
 
 def optimal_overlap(moments: ConditionalMoments, sample_ratio: float) -> float:
     """Squared overlap of the best spectral estimator in the limit of many dimensions."""

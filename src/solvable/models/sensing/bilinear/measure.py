@@ -11,7 +11,6 @@ from solvable.message_passing.matrix_channels import bayes_message
 from solvable.message_passing.outputs import Message, Messages
 from solvable.message_passing.signal_laws import signal_denoiser
 from solvable.models.sensing.bilinear.parameters import HELD, BilinearParameters
-from solvable.models.sensing.bilinear.predict import channel_of, signal_of
 from solvable.operators.rectangular_sensors import (
     MatrixSensors,
     generated_sensors,
@@ -46,7 +45,7 @@ def draw_sensors(
 def measure(parameters: BilinearParameters, rng: np.random.Generator) -> Metrics:
     """Metrics of one replicate."""
     S = draw_weights(parameters, rng)
-    sensors, channel = draw_sensors(parameters, parameters.samples, rng), channel_of(parameters)
+    sensors, channel = draw_sensors(parameters, parameters.samples, rng), parameters.channel
     y = channel.sample(sensors.forward(S), rng)
     d, L = parameters.shape
     fresh = draw_sensors(parameters, min(TEST_SAMPLES, max(100, round(2e7 / (d * L)))), rng)
@@ -76,10 +75,9 @@ def estimate(
     parameters: BilinearParameters, sensors: MatrixSensors, y: np.ndarray
 ) -> np.ndarray | None:
     """Fixed point of Bayes message passing, more damped if it circles; None if it still does."""
-    signal = signal_of(parameters)
     nothing = np.zeros(parameters.shape)
     start = Start(nothing, np.eye(1), np.zeros_like(y))
-    messages, denoiser = linear_messages(y, parameters.noise), signal_denoiser(signal)
+    messages, denoiser = linear_messages(y, parameters.noise), signal_denoiser(parameters.signal)
     for damping, steps in ((0.4, 150), (0.7, 300), (0.9, 1_000)):
         try:
             return message_passing(

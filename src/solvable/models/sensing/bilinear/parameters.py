@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from pydantic import Field, field_validator
 
 from solvable.frame.parameters import Limit, Parameters, Size
+from solvable.message_passing.matrix_channels import GaussianIndices
+from solvable.message_passing.rectangular_signal import RectangularSignal
 
 HELD = 3e8
 """Numbers of sensors that are held, in single precision; more are drawn again at each product."""
@@ -52,3 +55,13 @@ class BilinearParameters(Parameters):
     def shape(self) -> tuple[int, int]:
         """Sides d and L of the matrix."""
         return self.dimension, self.length
+
+    @property
+    def channel(self) -> GaussianIndices:
+        """One index for each sample, of variance 1, seen in noise."""
+        return GaussianIndices(np.array([1.0]), np.array([self.noise]))
+
+    @property
+    def signal(self) -> RectangularSignal:
+        """Law of the weights at the sides and the rank that are drawn."""
+        return RectangularSignal(self.length / self.dimension, self.rank / self.dimension)

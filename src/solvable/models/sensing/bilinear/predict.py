@@ -7,7 +7,6 @@ from functools import lru_cache
 import numpy as np
 
 from solvable.frame.points import NO_PREDICTION, Metrics
-from solvable.message_passing.matrix_channels import GaussianIndices
 from solvable.message_passing.rectangular_signal import RectangularSignal
 from solvable.message_passing.signal_evolution import signal_evolution
 from solvable.models.sensing.bilinear.parameters import BilinearParameters
@@ -15,17 +14,6 @@ from solvable.spectra.nuclear_norm import nuclear_norm_ratio
 
 STEEPEST = 3.0
 """Factor by which the error may change where a size is still near the limit."""
-
-
-def channel_of(parameters: BilinearParameters) -> GaussianIndices:
-    """One index for each sample, of variance 1, seen in noise."""
-    return GaussianIndices(np.array([1.0]), np.array([parameters.noise]))
-
-
-def signal_of(parameters: BilinearParameters) -> RectangularSignal:
-    """The law of the weights at the sides and the rank that are drawn."""
-    d, L = parameters.shape
-    return RectangularSignal(L / d, parameters.rank / d)
 
 
 def recovery_ratio(aspect: float, rank_ratio: float) -> float:
@@ -59,13 +47,13 @@ def thresholds(signal: RectangularSignal) -> Metrics:
 def curve(parameters: BilinearParameters, coordinates: np.ndarray) -> list[Metrics]:
     """Predictions at sample ratios, all at once."""
     alpha = np.asarray(coordinates, dtype=float)
-    signal = signal_of(parameters)
+    signal = parameters.signal
     # At 1 % more and fewer samples, and more and less noise: how steep the curve is
     near = alpha * np.array([[1.0], [0.99], [1.01]])
-    error, *sides = signal_evolution(signal, channel_of(parameters), near).error
+    error, *sides = signal_evolution(signal, parameters.channel, near).error
     steep = _slope(sides[::-1])
     noises = [parameters.noise * factor for factor in (1.01, 0.99)]
-    channels = [GaussianIndices(np.array([1.0]), np.array([noise])) for noise in noises]
+    channels = [parameters.model_copy(update={"noise": noise}).channel for noise in noises]
     response = 1 - _slope([signal_evolution(signal, each, alpha).error for each in channels])
     ridge = ridge_error(alpha, parameters.noise)
     ridge_response = 1 - _slope([ridge_error(alpha, noise) for noise in noises])
@@ -110,7 +98,7 @@ def unsettled(parameters: BilinearParameters, found: Metrics) -> str:
     # What a drawn matrix asks for differs by as much as its squared norm does, (2 / (r d))^(1/2).
     width = min(0.5, (2 / (parameters.rank * d)) ** 0.5)
     sides = alpha * np.array([1 - width, 1 + width])
-    above, below = signal_evolution(signal_of(parameters), channel_of(parameters), sides).error
+    above, below = signal_evolution(parameters.signal, parameters.channel, sides).error
     if above + 1e-3 <= STEEPEST * (below + 1e-3):
         return ""
     return (

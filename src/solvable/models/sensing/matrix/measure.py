@@ -9,8 +9,14 @@ from solvable.frame.points import Metrics
 from solvable.message_passing.loop import Denoiser, MessagePassingResult, Start, settle
 from solvable.message_passing.signal_laws import SymmetricSignal, signal_denoiser
 from solvable.models.sensing.matrix.parameters import MatrixSensingParameters
-from solvable.models.sensing.matrix.predict import GROUPS, group_means, law_of
-from solvable.models.sensing.matrix.theory import NuclearNormSignal, divergence_of, soft
+from solvable.models.sensing.matrix.theory import (
+    GROUPS,
+    NuclearNormSignal,
+    divergence_of,
+    group_means,
+    law_of,
+    soft,
+)
 from solvable.operators.sensors import GoeSensors, TokenSensors, goe_sensors
 
 METRICS = (

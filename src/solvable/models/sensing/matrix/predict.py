@@ -11,20 +11,16 @@ from solvable.message_passing.finite_size import error_at_dimension, token_shape
 from solvable.message_passing.signal_evolution import signal_evolution
 from solvable.message_passing.signal_laws import SymmetricSignal
 from solvable.models.sensing.matrix.parameters import MatrixSensingParameters
-from solvable.models.sensing.matrix.theory import NuclearNormSignal
+from solvable.models.sensing.matrix.theory import (
+    GROUPS,
+    NuclearNormSignal,
+    group_means,
+    law_of,
+    soft,
+)
 from solvable.spectra.denoiser import denoised
 from solvable.spectra.free_convolution import SpectralLaw
 from solvable.spectra.thresholds import perfect_recovery_threshold
-
-GROUPS = 8
-"""Groups of equally many eigenvalues, from the largest, whose means are told."""
-
-
-@lru_cache(maxsize=64)
-def law_of(parameters: MatrixSensingParameters) -> SymmetricSignal | NuclearNormSignal:
-    """The signal as the estimator sees it."""
-    kind = SymmetricSignal if parameters.estimator == "bayes" else NuclearNormSignal
-    return kind(parameters.spectrum)
 
 
 def predict(parameters: MatrixSensingParameters) -> Metrics:
@@ -136,18 +132,10 @@ def _eigenvalues(parameters: MatrixSensingParameters, noise: float) -> list[floa
     places = np.interp(levels, mass, law.x)
     if isinstance(signal, NuclearNormSignal):
         cut = signal.best(noise).cut if noise else 0.0
-        values = np.sign(places) * np.maximum(np.abs(places) - cut, 0.0)
+        values = soft(places, cut)
     else:
         values = np.maximum.accumulate(denoised(law, places))
     return group_means(values[::-1], GROUPS)
-
-
-def group_means(values: np.ndarray, groups: int) -> list[float | None]:
-    """Means over groups of equally many of the values, as they come."""
-    total = np.concatenate([[0.0], np.cumsum(values)])
-    places = np.linspace(0, values.size, groups + 1)
-    sums = np.interp(places, np.arange(values.size + 1), total)
-    return [float(mean) for mean in np.diff(sums) * groups / values.size]
 
 
 @lru_cache(maxsize=256)

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 
+from solvable.message_passing.signal_laws import SymmetricSignal
+from solvable.models.sensing.matrix.parameters import MatrixSensingParameters
 from solvable.spectra.denoiser import denoising_error
 from solvable.spectra.free_convolution import SpectralLaw
 from solvable.spectra.functionals import tail_rule
 from solvable.spectra.measures import Measure
+
+GROUPS = 8
+"""Groups of equally many eigenvalues, from the largest, whose means are reported."""
 
 
 class BestThreshold(NamedTuple):
@@ -146,3 +152,18 @@ def divergence_of(values: np.ndarray, shrunk: np.ndarray) -> float:
     slopes = np.where(np.isfinite(slopes), slopes, kept[:, None])
     np.fill_diagonal(slopes, 2 * kept)
     return float(slopes.sum()) / values.size**2
+
+
+@lru_cache(maxsize=64)
+def law_of(parameters: MatrixSensingParameters) -> SymmetricSignal | NuclearNormSignal:
+    """The signal as the estimator sees it."""
+    kind = SymmetricSignal if parameters.estimator == "bayes" else NuclearNormSignal
+    return kind(parameters.spectrum)
+
+
+def group_means(values: np.ndarray, groups: int) -> list[float | None]:
+    """Means over groups of equally many of the values, as they come."""
+    total = np.concatenate([[0.0], np.cumsum(values)])
+    places = np.linspace(0, values.size, groups + 1)
+    sums = np.interp(places, np.arange(values.size + 1), total)
+    return [float(mean) for mean in np.diff(sums) * groups / values.size]
