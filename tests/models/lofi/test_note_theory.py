@@ -5,21 +5,20 @@ import math
 import numpy as np
 import pytest
 
+from solvable.models.lofi.predict import with_other_vectors
 from solvable.models.lofi.subspace_channel import SubspaceChannel
 from solvable.models.lofi.target import GaussianChannel
-from solvable.models.lofi.theory import predict_filter
 from solvable.operators import HermiteFeatures, MomentOperator, leading_eigenpairs
 from solvable.spectra.anisotropic import direction_profile
-from solvable.spectra.label_emergence import balanced_emergence_ratio
+from solvable.spectra.label_emergence import balanced_emergence_ratio, emergence_ratio
 from solvable.spectra.label_weighted import label_weighted_spectrum
 
 
 def test_emergence_in_closed_form():
     # Check 3.
     law = GaussianChannel(400).law()
-    found = predict_filter(law, dimension=400, samples=400)
-    assert found.emergence_samples[0] / 400 == pytest.approx(1.7100, abs=1e-3)
-    assert found.weak_recovery_samples[0] / 400 == pytest.approx(1.3605, abs=1e-3)
+    assert emergence_ratio(law, dimension=400)[0] == pytest.approx(1.7100, abs=1e-3)
+    assert law.weak_recovery_ratio[0] == pytest.approx(1.3605, abs=1e-3)
     assert balanced_emergence_ratio(law.strengths[0]) == pytest.approx(1.7100, abs=1e-3)
 
 
@@ -80,8 +79,9 @@ def test_sign_and_scale_of_the_labels(factor):
     np.testing.assert_allclose(np.sort(other), np.sort(factor * values), atol=1e-10)
     np.testing.assert_allclose(cosines(vectors, moved), 1, atol=1e-10)
     law = SubspaceChannel(40).law()
-    found = predict_filter(law, dimension=40, samples=1_200)
-    mirrored = predict_filter(law.mirrored(), dimension=40, samples=1_200)
+    found, mirrored = (
+        label_weighted_spectrum(each, ratio=30.0, dimension=40) for each in (law, law.mirrored())
+    )
     np.testing.assert_allclose(mirrored.eigenvalues, -found.eigenvalues, atol=1e-10)
     np.testing.assert_allclose(mirrored.squared_overlap, found.squared_overlap, atol=1e-10)
 
@@ -156,11 +156,16 @@ def subspace_run(seed, n=2_000, networks=True):
     return overlap, errors
 
 
+def subspace_overlap(law, samples):
+    spectrum = label_weighted_spectrum(law, ratio=samples / 60, dimension=60)
+    return with_other_vectors(spectrum.squared_overlap, 60).mean()
+
+
 def test_subspace_target_with_fewer_samples():
     # A third of the samples of check 13 for every run of the tests: the prediction, and a gap.
     found = [subspace_run(seed, 700) for seed in range(2)]
     law = SubspaceChannel(60).law()
-    predicted = predict_filter(law, dimension=60, samples=700).subspace_overlap
+    predicted = subspace_overlap(law, 700)
     overlaps, errors = np.array([one[0] for one in found]), np.array([one[1] for one in found])
     assert overlaps.mean() == pytest.approx(predicted, abs=0.12)
     assert errors[:, 0].mean() < errors[:, 1:].mean(axis=0).min() - 0.05
@@ -173,6 +178,6 @@ def test_subspace_target():
     overlaps, errors = np.array([one[0] for one in found]), np.array([one[1] for one in found])
     assert overlaps.mean() >= 0.83
     law = SubspaceChannel(60).law()
-    predicted = predict_filter(law, dimension=60, samples=2_000).subspace_overlap
+    predicted = subspace_overlap(law, 2_000)
     assert overlaps.mean() == pytest.approx(predicted, abs=0.04)
     assert errors[:, 0].mean() <= errors[:, 1:].mean(axis=0).min() - 0.10

@@ -1,4 +1,4 @@
-"""Thresholds, scaling laws and the message-passing heuristic of hierarchical models."""
+"""Thresholds and scaling laws of hierarchical models."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from solvable.models.multi_index.hierarchy import (
     ScalingLaw,
     hierarchical_law,
     hierarchical_thresholds,
-    sequential_overlaps,
 )
 from solvable.models.multi_index.overlaps import predict_spectral
 from solvable.models.multi_index.target import power_law_channel
@@ -94,28 +93,6 @@ def test_128_thresholds_take_less_than_two_seconds():
     k = np.arange(1, 129)
     assert slope(k[32:], found[0][32:]) == pytest.approx(2, abs=0.03)
     assert slope(k[32:], found[1][32:]) == pytest.approx(2, abs=0.03)
-
-
-def test_the_heuristic_is_state_evolution_for_one_weak_feature():
-    link, noise = make_link("abs"), 40.0
-    for ratio in (20.0, 60.0, 200.0):
-        (q,) = sequential_overlaps("abs", amplitudes=[1.0], noise=noise, sample_ratio=ratio)
-        # q / (1 - q) = alpha kappa'(q) / Delta at leading order in 1 / Delta (note 3.4)
-        right = ratio * float(link.correlation_slope(q)) / noise
-        assert q / (1 - q) == pytest.approx(right, rel=0.03, abs=1e-9)
-    # Uninformed above 1 / (2 mu_2^2 lambda), informed at least as much, none below
-    threshold = noise / (2 * float(link.hermite(2)[2]) ** 2)
-    assert (
-        sequential_overlaps("abs", amplitudes=[1.0], noise=noise, sample_ratio=0.8 * threshold) == 0
-    )
-    assert (
-        sequential_overlaps("abs", amplitudes=[1.0], noise=noise, sample_ratio=1.3 * threshold) > 0
-    )
-    assert sequential_overlaps("he4", amplitudes=[1.0], noise=10.0, sample_ratio=30.0) == 0
-    informed = sequential_overlaps(
-        "he4", amplitudes=[1.0], noise=10.0, sample_ratio=30.0, informed=True
-    )
-    assert informed > 0.8
 
 
 def test_what_has_no_power_law_is_refused():

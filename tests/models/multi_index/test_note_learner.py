@@ -8,20 +8,8 @@ import pytest
 from solvable.learners import MultiIndexRegressor
 from solvable.models.multi_index.hierarchical.measure import measure
 from solvable.models.multi_index.hierarchical.parameters import HierarchicalParameters
-from solvable.models.multi_index.preprocessing import matrix_directions
 from solvable.models.multi_index.readout import fit_readout
 from solvable.models.multi_index.target import MultiIndexTarget, power_law_channel
-
-
-def product_moments(y):
-    """G(y) of y = z_1 z_2 (note 2.1)."""
-    from scipy.special import k0e, k1e
-
-    size = np.abs(y)
-    G = np.zeros((y.size, 2, 2))
-    G[:, 0, 0] = G[:, 1, 1] = size * k1e(size) / k0e(size) - 1
-    G[:, 0, 1] = G[:, 1, 0] = y
-    return G
 
 
 def replicates(count, **settings):
@@ -31,24 +19,6 @@ def replicates(count, **settings):
 
 def mean(rows, key):
     return np.mean([row[key] for row in rows], axis=0)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("ratio", "theory"), [(0.8, 0.069), (1.2, 0.206), (2.0, 0.433)])
-def test_5_6_product_of_two_coordinates(ratio, theory):
-    overlaps = []
-    for seed in range(6):
-        rng = np.random.default_rng(seed)
-        X = rng.standard_normal((round(ratio * 1_500), 1_500))
-        found = matrix_directions(X, product_moments(X[:, 0] * X[:, 1]), 4, rng=rng)
-        # The first eigenvector of each block, with the combination of coordinates that it stands for.
-        for sign in (1.0, -1.0):
-            e = np.array([1.0, sign]) / np.sqrt(2)
-            block = np.einsum("kdp,p->kd", found.vectors, e)
-            held = np.linalg.norm(block, axis=1) > 0.5
-            if held.any():
-                overlaps.append(float((block[held][0][:2] @ e) ** 2))
-    assert np.mean(overlaps) == pytest.approx(theory, abs=0.04)
 
 
 RATIOS = np.array([32, 64, 128, 256, 512, 1024])

@@ -19,7 +19,6 @@ from solvable.models.lofi.lift import activation_energies, predict_lifted_filter
 from solvable.models.lofi.parameters import NeuralLoFiParameters
 from solvable.models.lofi.subspace_channel import SubspaceChannel
 from solvable.models.lofi.target import label_law, make_target
-from solvable.models.lofi.theory import with_other_vectors
 from solvable.spectra.anisotropic import direction_profile
 from solvable.spectra.label_emergence import emergence_ratio
 from solvable.spectra.label_law import LabelLaw
@@ -60,6 +59,15 @@ def _single(parameters: NeuralLoFiParameters, law: LabelLaw) -> Metrics:
         "squared_overlap": [float(near.squared_overlap[0])],
         "subspace_overlap": float(near.squared_overlap[0]),
     }
+
+
+def with_other_vectors(overlap: np.ndarray, dimension: int) -> np.ndarray:
+    """Overlap of each direction (last axis) with the span of the eigenvectors of all of them."""
+    # What c_i^2 leaves is spread over the other d - 1 eigenvectors; of the kept ones each belongs to
+    # its own direction by c_j^2.
+    rest = 1 - overlap
+    others = rest.sum(axis=-1, keepdims=True) - rest
+    return np.asarray(overlap + rest * others / (dimension - 1))
 
 
 def _subspace(parameters: NeuralLoFiParameters, law: LabelLaw) -> Metrics:

@@ -8,7 +8,7 @@ import numpy as np
 
 from solvable.arrays import random_stream
 from solvable.frame.points import Metrics
-from solvable.models.lofi.width import width_convergence
+from solvable.models.lofi.width import gram_deviation
 from solvable.models.lofi_images.images import (
     GRAM_SAMPLES,
     images,
@@ -32,9 +32,8 @@ def predict(parameters: NeuralLoFiImagesParameters) -> Metrics:
     chosen = chosen[:GRAM_SAMPLES]
     kernel, _ = lifted_kernel(chosen, parameters.activation)
     # |G_P - G|_F / |G|_F falls as P^(-1/2)
-    rate = width_convergence(chosen, activation=parameters.activation).frobenius_error
-    deviation = rate / math.sqrt(parameters.width) / float(np.linalg.norm(kernel))
-    return {"gram_deviation": deviation}
+    rate = gram_deviation(chosen, parameters.activation) / float(np.linalg.norm(kernel))
+    return {"gram_deviation": rate / math.sqrt(parameters.width)}
 
 
 def chance(parameters: NeuralLoFiImagesParameters, prediction: Metrics) -> Metrics:

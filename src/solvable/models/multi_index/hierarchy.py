@@ -2,13 +2,12 @@ r"""Thresholds and error curves of hierarchical models: regimes, exponents and p
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from solvable.arrays import check_positive
-from solvable.errors import InvalidParameter, NotConverged
+from solvable.errors import InvalidParameter
 from solvable.links import Link, make_link
 from solvable.message_passing.channels import AdditiveChannel
 from solvable.models.multi_index.exponents import exponents_of
@@ -210,47 +209,3 @@ def _degree_two_power(link: Link) -> int:
             "nothing of its features; allowed: links with a noise sensitivity exponent."
         )
     return int(power)
-
-
-def sequential_overlaps(
-    link: str,
-    *,
-    amplitudes: Sequence[float],
-    noise: float,
-    sample_ratio: float,
-    informed: bool = False,
-) -> np.ndarray:
-    r"""Overlaps of Bayes message passing in a hierarchy, by a heuristic: residuals as Gaussian noise.
-
-    .. math:: \frac{q_k}{1-q_k}=\frac{\alpha a_k^2\kappa'(q_k)}
-        {\Delta+\sum_ja_j^2(\kappa(1)-\kappa(q_j))} .
-
-    Notes
-    -----
-    A heuristic: the residual of other features is taken as Gaussian, and only the first order in
-    each feature's share of the label is kept, so that a noise sensitivity exponent above 1 shows as
-    a feature that is never found from nothing. Note 3.7; monotone iteration. Backed by
-    ``tests/models/multi_index/test_hierarchy.py`` (one feature against state evolution at large
-    noise).
-    """
-    check_positive(sample_ratio=sample_ratio)
-    chosen, a2 = make_link(link), np.asarray(amplitudes, dtype=np.float64) ** 2
-    whole = float(chosen.correlation(1.0))
-    q = np.full(a2.size, 1 - 1e-9 if informed else 1e-9)
-    change = np.inf
-    # Updates are monotone in every overlap: from below they rise, from above they fall.
-    for _ in range(20_000):
-        residual = noise + float(a2 @ (whole - chosen.correlation(q)))
-        ratio = sample_ratio * a2 * chosen.correlation_slope(q) / max(residual, 1e-300)
-        new = ratio / (1 + ratio)
-        change = float(np.abs(new - q).max())
-        q = np.asarray(new)
-        if change < 1e-10 and not (0 < q.max() < 1e-6):
-            return q
-        if q.max() < 1e-14:
-            return np.zeros(a2.size)
-    raise NotConverged(
-        f"overlaps still move by {change:.2g} after 20000 iterations, as they do at a threshold; "
-        "change sample_ratio a little.",
-        {"change": change, "overlaps": q},
-    )

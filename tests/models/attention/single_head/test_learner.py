@@ -3,16 +3,14 @@
 import numpy as np
 import pytest
 
-from solvable.models.attention.single_head.learner import (
-    contrasts_of,
-    head_messages,
-    pass_messages,
-    train_head,
-)
+from solvable.message_passing.loop import Start, message_passing
+from solvable.message_passing.outputs import Message
+from solvable.models.attention.single_head.learner import contrasts_of, to_indices, train_head
 from solvable.models.attention.single_head.measure import draw_samples, draw_teacher
-from solvable.models.attention.single_head.outputs import losses
+from solvable.models.attention.single_head.outputs import forces, inverses, losses, proximal
 from solvable.models.attention.single_head.parameters import SingleHeadParameters
 from solvable.operators.sensors import TokenSensors
+from solvable.spectra.functionals import degrees_of_freedom
 
 
 def drawn(seed=0, **values):
@@ -21,6 +19,62 @@ def drawn(seed=0, **values):
     factor = draw_teacher(parameters, rng)["factor"]
     sensors, _, labels = draw_samples(parameters, factor @ factor.T, parameters.n_samples, rng)
     return parameters, sensors, labels
+
+
+def pass_messages(
+    sensors,
+    labels,
+    output,
+    *,
+    regularisation,
+    damping=0.3,
+    tolerance=1e-6,
+    max_steps=500,
+):
+    d = sensors.size
+    result = message_passing(
+        sensors,
+        head_messages(output, labels),
+        Start(np.zeros((d, d)), np.ones((1, 1)), np.zeros((len(labels), output.variances.size))),
+        denoiser=soft_thresholder(regularisation),
+        damping=damping,
+        tolerance=tolerance,
+        max_steps=max_steps,
+        least_variance=0.0,
+    )
+    return result.estimate
+
+
+def head_messages(output, labels):
+
+    def given(omega, cavity):
+        variance = float(cavity[0, 0] / output.variances[0])
+        root = np.sqrt(output.variances)
+        centre = omega / root @ output.contrasts
+        s = proximal(output, labels, centre, variance)
+        curvature = output.hessian(s, labels, convex=False)
+        step = inverses(np.eye(output.size) + variance * curvature)
+        turn = output.contrasts / root[:, None]
+        # dg / domega = -H (1 + Sigma H)^-1
+        slope = -turn @ (curvature @ step).sum(axis=0) @ turn.T
+        return Message(to_indices(output, forces(output, s, labels)), slope)
+
+    return given
+
+
+def soft_thresholder(regularisation):
+
+    def denoiser(b, A):
+        precision = max(float(A[0, 0]), 1e-300)
+        values, vectors = np.linalg.eigh((b + b.T) / 2)
+        values, vectors = values[::-1], vectors[:, ::-1]
+        kept = int(np.count_nonzero(values > 2 * regularisation))
+        shrunk, part = values[:kept] - 2 * regularisation, vectors[:, :kept]
+        # Sigma = 2 A / Sigma^, A the degrees of freedom over d^2
+        response = 2 * degrees_of_freedom(values, shrunk) / len(b) ** 2 / precision
+        return (part * (shrunk / precision)) @ part.T, np.array([[response]])
+
+    return denoiser
 
 
 @pytest.mark.parametrize("tokens", [2, 3])

@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 
-from solvable.errors import InvalidParameter
 from solvable.models.attention.single_head.evolution import Evolution, gaussian_points
 from solvable.models.attention.single_head.outputs import SoftmaxOutput, forces, proximal
-from solvable.models.attention.single_head.theory import solve_output, solve_single_head
+from solvable.models.attention.single_head.theory import solve_output
 from solvable.models.quadratic.narrow_theory import instability, solve_narrow
 from solvable.models.quadratic.network.theory import solve_quadratic
 from solvable.spectra.product_measure import marchenko_pastur
@@ -28,10 +27,9 @@ class Linear:
         return np.full((len(s), 1, 1), 4.0)
 
 
-def solve(alpha, rho, penalty, noise, **more):
-    return solve_single_head(
-        marchenko_pastur(rho), sample_ratio=alpha, noise=noise, regularisation=penalty, **more
-    )
+def solve(alpha, rho, penalty, noise, *, tokens=2, inverse_temperature=1.0):
+    output, target = SoftmaxOutput(tokens, inverse_temperature), marchenko_pastur(rho)
+    return solve_output(Evolution(output, target, alpha, noise, penalty))
 
 
 def roughly(alpha, rho, penalty, noise, *, tokens=2, start=None):
@@ -138,19 +136,3 @@ def test_points_are_always_the_same_and_balanced():
     np.testing.assert_array_equal(points[:512], -points[512:])
     assert not points.flags.writeable
     np.testing.assert_allclose(points.T @ points / 1_024, np.eye(4), atol=0.03)
-
-
-@pytest.mark.parametrize(
-    ("values", "words"),
-    [
-        ({"tokens": 1}, "tells nothing"),
-        ({"sample_ratio": 0.0}, "sample_ratio"),
-        ({"regularisation": 0.0}, "regularisation"),
-        ({"noise": -1.0}, "noise"),
-        ({"inverse_temperature": np.inf}, "inverse_temperature"),
-    ],
-)
-def test_bad_input_is_refused(values, words):
-    setting = {"sample_ratio": 0.3, "noise": 0.4, "regularisation": 0.02} | values
-    with pytest.raises(InvalidParameter, match=words):
-        solve_single_head(marchenko_pastur(0.3), **setting)

@@ -11,12 +11,7 @@ from solvable.message_passing.channels import additive_output
 from solvable.message_passing.evolution import StateEvolution
 from solvable.message_passing.outputs import GaussianOutput
 from solvable.models.multi_index.overlaps import optimal_map
-from solvable.models.multi_index.preprocessing import (
-    lamp_directions,
-    lamp_moduli,
-    matrix_directions,
-    scalar_directions,
-)
+from solvable.models.multi_index.preprocessing import Lamp, scalar_directions
 from solvable.models.multi_index.single.measure import measure
 from solvable.models.multi_index.single.parameters import SingleIndexParameters
 from solvable.models.multi_index.single.predict import predict
@@ -209,8 +204,9 @@ def test_spectrum_of_linearised_message_passing():
         X = rng.standard_normal((1_500, 500))
         y = channel.sample(X[:, :1], rng)
         G = channel.moments.at(y)[:, 0]
-        outliers.append(lamp_directions(X, G, 1, rng=rng).eigenvalues[0])
-        moduli = lamp_moduli(X, G, 6, rng=rng)
+        lamp = Lamp(X, G, rng)
+        outliers.append(lamp.leading()[0])
+        moduli = lamp.moduli(6)
         assert moduli[0] == pytest.approx(outliers[-1], rel=1e-3)
         radii.append(np.median(moduli[1:]))
     assert np.mean(outliers) == pytest.approx(theory.outlier, rel=0.15)
@@ -223,8 +219,7 @@ def test_an_eigenvector_of_linearised_message_passing_is_one_of_its_label_map():
     rng = np.random.default_rng(3)
     X = rng.standard_normal((800, 200))
     G = channel.moments.at(channel.sample(X[:, :1], rng))[:, 0]
-    found = lamp_directions(X, G, 1, rng=rng)
-    theta, W = found.eigenvalues[0], found.vectors[0, :, 0]
+    theta, W = Lamp(X, G, rng).leading()
     mapped = X.T @ (G / (theta + G) * (X @ W)) / 200
     np.testing.assert_allclose(mapped, W, atol=1e-5 * np.abs(W).max())
 
@@ -242,9 +237,6 @@ def test_a_product_of_two_directions_splits_into_two_problems(ratio, expected):
         y = X[:, 0] * X[:, 1]
         size = np.abs(y)
         diagonal = size * k1e(size) / k0e(size) - 1
-        G = np.stack([np.stack([diagonal, y], 1), np.stack([y, diagonal], 1)], 1)
-        directions = matrix_directions(X, G, 2, rng=rng)
-        assert directions.basis is not None
         along = np.zeros(d)
         along[:2] = np.sqrt(0.5)
         _, vectors = scalar_directions(X, optimal_map(diagonal + y), 1, rng=rng)

@@ -1,4 +1,4 @@
-"""Minimisers of the loss of an attention head: over its weights, and by message passing."""
+"""Minimiser of the loss of an attention head over its weights."""
 
 from __future__ import annotations
 
@@ -8,17 +8,12 @@ import numpy as np
 
 from solvable.arrays import random_stream
 from solvable.errors import NotConverged
-from solvable.message_passing.loop import Denoiser, Start, message_passing
-from solvable.message_passing.outputs import Message, Messages
 from solvable.models.attention.single_head.outputs import (
     SoftmaxOutput,
     forces,
-    inverses,
     losses,
-    proximal,
 )
 from solvable.operators.sensors import TokenSensors
-from solvable.spectra.functionals import degrees_of_freedom
 
 
 @dataclass(frozen=True)
@@ -98,62 +93,3 @@ def train_head(
         gradient=float(np.abs(found.jac).max()) * d / regularisation,
         iterations=int(found.nit),
     )
-
-
-def pass_messages(
-    sensors: TokenSensors,
-    labels: np.ndarray,
-    output: SoftmaxOutput,
-    *,
-    regularisation: float,
-    damping: float = 0.3,
-    tolerance: float = 1e-6,
-    max_steps: int = 500,
-) -> np.ndarray:
-    """The minimiser's matrix by message passing with proximal steps and spectral soft thresholds."""
-    d = sensors.size
-    result = message_passing(
-        sensors,
-        head_messages(output, labels),
-        Start(np.zeros((d, d)), np.ones((1, 1)), np.zeros((len(labels), output.variances.size))),
-        denoiser=soft_thresholder(regularisation),
-        damping=damping,
-        tolerance=tolerance,
-        max_steps=max_steps,
-        least_variance=0.0,
-    )
-    return result.estimate
-
-
-def head_messages(output: SoftmaxOutput, labels: np.ndarray) -> Messages:
-    """Messages of the least loss, with their true slopes."""
-
-    def given(omega: np.ndarray, cavity: np.ndarray) -> Message:
-        variance = float(cavity[0, 0] / output.variances[0])
-        root = np.sqrt(output.variances)
-        centre = omega / root @ output.contrasts
-        s = proximal(output, labels, centre, variance)
-        curvature = output.hessian(s, labels, convex=False)
-        step = inverses(np.eye(output.size) + variance * curvature)
-        turn = output.contrasts / root[:, None]
-        # dg / domega = -H (1 + Sigma H)^-1
-        slope = -turn @ (curvature @ step).sum(axis=0) @ turn.T
-        return Message(to_indices(output, forces(output, s, labels)), slope)
-
-    return given
-
-
-def soft_thresholder(regularisation: float) -> Denoiser:
-    """Denoiser S = (b - 2 lambda)_+ / A of the loop, with its divergence."""
-
-    def denoiser(b: np.ndarray, A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        precision = max(float(A[0, 0]), 1e-300)
-        values, vectors = np.linalg.eigh((b + b.T) / 2)
-        values, vectors = values[::-1], vectors[:, ::-1]
-        kept = int(np.count_nonzero(values > 2 * regularisation))
-        shrunk, part = values[:kept] - 2 * regularisation, vectors[:, :kept]
-        # Sigma = 2 A / Sigma^, A the degrees of freedom over d^2
-        response = 2 * degrees_of_freedom(values, shrunk) / len(b) ** 2 / precision
-        return (part * (shrunk / precision)) @ part.T, np.array([[response]])
-
-    return denoiser

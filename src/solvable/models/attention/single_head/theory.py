@@ -2,22 +2,19 @@ r"""A trained attention head in the limit of many dimensions: errors, rank, spec
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from solvable.errors import InvalidParameter
 from solvable.models.attention.single_head.evolution import (
     Evolution,
     Learned,
     Seen,
     fine_points,
 )
-from solvable.models.attention.single_head.outputs import Output, SoftmaxOutput
+from solvable.models.attention.single_head.outputs import Output
 from solvable.spectra.free_convolution import SpectralLaw
 from solvable.spectra.functionals import tail_rule
-from solvable.spectra.measures import Measure, discrete
 
 
 @dataclass(frozen=True)
@@ -89,56 +86,12 @@ class SingleHeadState:
         return self.scale * np.maximum(self.law.typical_places(count) - self.threshold, 0.0)
 
 
-def solve_single_head(
-    target: Measure | np.ndarray,
-    *,
-    sample_ratio: float,
-    noise: float,
-    regularisation: float,
-    tokens: int = 2,
-    inverse_temperature: float = 1.0,
-    start: np.ndarray | None = None,
-) -> SingleHeadState:
-    r"""Trained attention head in the limit of many dimensions.
-
-    The head minimises, over :math:`S=WW^\top/\sqrt{pd}`,
-
-    .. math:: \sum_{\mu=1}^n\big\|y_\mu-\sigma_\beta(h_\mu(S))\big\|_F^2+\tilde\lambda\,d\,\mathrm{Tr}S,
-              \qquad h_{ab}(S)=\frac{x_a^\top Sx_b-\delta_{ab}\mathrm{Tr}S}{\sqrt d},
-
-    with labels :math:`y=\sigma_\beta(h(S^\star)+\xi)`, :math:`\xi_{aa}\sim N(0,\Delta)`,
-    :math:`\xi_{ab}\sim N(0,\Delta/2)` symmetric.
-
-    Notes
-    -----
-    Independent of the width p from the learned rank on. Averages over indices are taken at 4096 to 16384
-    scrambled Sobol points, the same at every call; errors are good to a few parts in a thousand
-    where the state is stable. arXiv:2509.24914, the form of its equations derived. Backed by
-    ``tests/models/attention/single_head/test_theory.py`` (the convex case of one token, trained heads).
-    """
-    if tokens < 2:
-        raise InvalidParameter(
-            f"tokens is {tokens}; allowed: at least 2. The softmax of one number is 1 and tells nothing."
-        )
-    checks = {
-        "sample_ratio": sample_ratio,
-        "regularisation": regularisation,
-        "inverse_temperature": inverse_temperature,
-    }
-    for name, value in checks.items():
-        if not 0 < value < np.inf:
-            raise InvalidParameter(f"{name} is {value}; allowed: a finite number above 0.")
-    if not 0 <= noise < np.inf:
-        raise InvalidParameter(f"noise is {noise}; allowed: a finite number of at least 0.")
-    measure = discrete(np.asarray(target)) if isinstance(target, np.ndarray | Sequence) else target
-    output = SoftmaxOutput(int(tokens), float(inverse_temperature))
-    return solve_output(Evolution(output, measure, sample_ratio, noise, regularisation), start)
-
-
 def solve_output(
     evolution: Evolution, start: np.ndarray | None = None, count: int | None = None
 ) -> SingleHeadState:
-    """The state of any output function."""
+    """The trained head in the limit of many dimensions, or the minimiser with another output."""
+    # argmin_S sum_mu |y_mu - sigma_beta(h_mu(S))|^2 + lambda d Tr S, h_ab(S) = (x_a^T S x_b - delta_ab Tr S) /
+    # sqrt(d), S = W W^T / sqrt(p d) of any width from the learned rank on (arXiv:2509.24914)
     count = fine_points(evolution.output.size) if count is None else count
     conjugates, learned, seen, residual = evolution.solve(start, count)
     _, points, weights = tail_rule(learned.law, np.array([learned.threshold]))

@@ -15,11 +15,7 @@ from solvable.message_passing.loop import (
 )
 from solvable.message_passing.posterior import Outputs, messages_of, posterior_given
 from solvable.models.multi_index.overlaps import mapped_labels, optimal_map
-from solvable.models.multi_index.preprocessing import (
-    lamp_directions,
-    lamp_moduli,
-    scalar_directions,
-)
+from solvable.models.multi_index.preprocessing import Lamp, scalar_directions
 from solvable.models.multi_index.single.parameters import SingleIndexParameters
 from solvable.models.multi_index.single.theory import INFORMED, optimal_overlap
 from solvable.models.multi_index.target import MultiIndexTarget
@@ -116,13 +112,13 @@ def _lamp(
 ) -> Metrics:
     """Eigenvalue of largest real part, and the middle one of the moduli that follow."""
     G = label_moments(parameters, y)[1]
-    found = lamp_directions(X, G, 1, rng=rng)
-    outlier = float(found.eigenvalues[0])
+    lamp = Lamp(X, G, rng)
+    outlier, found = lamp.leading()
     # One label of large G has an eigenvalue of its own beyond the disc, and the outlier has its own.
-    moduli = lamp_moduli(X, G, min(6, len(X) - 2), rng=rng)
+    moduli = lamp.moduli(min(6, len(X) - 2))
     others = moduli[moduli < 0.999 * outlier] if outlier >= 0.999 * moduli[0] else moduli
     return {
-        "squared_overlap": overlap(found.vectors[0, :, 0], direction),
+        "squared_overlap": overlap(found, direction),
         "outlier": outlier,
         "bulk_edge": float(np.median(others)) if others.size else None,
     }
