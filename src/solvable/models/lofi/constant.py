@@ -24,25 +24,7 @@ def predict_lifted_null(
     centred: bool = False,
     raw_labels: bool = False,
 ) -> float:
-    r"""Mean of the largest modulus among the eigenvalues of a lifted filter of shuffled labels, times n.
-
-    With the constant :math:`c_0` of the activation in the features, this is one of a pair of
-    eigenvalues that the noise of the block constant x linear makes,
-
-    .. math:: \lambda^2-a\lambda-B^2=0,\qquad B^2=nc_0^2k\,\tau_2,\qquad
-        k=\frac{c_1^2}{1-c_1^2/(c_0^2d)}+c_*^2,
-
-    so about :math:`c_0\sqrt{n(c_1^2+c_*^2)\tau_2}`, whereas a direction of strength
-    :math:`\theta=E[T(s^2-1)]` is at about :math:`nc_1^2\theta/d`. It exceeds the pair from
-    :math:`n\simeq d^2\,c_0^2(c_1^2+c_*^2)\tau_2/(c_1^4\theta^2)` samples on. Centred features have no
-    constant: the null is the edge of the bulk, which a direction exceeds from
-    :math:`\alpha_c d` samples on.
-
-    Notes
-    -----
-    Two edges of a bulk. Derived, corrections of order 1/d kept where they are known; backed by
-    ``tests/models/lofi/test_constant.py`` (kernel matrices of shuffled labels).
-    """
+    """Mean of the largest modulus of an eigenvalue of a lifted filter of shuffled labels, times n."""
     check_positive(ratio=ratio)
     check_integer("dimension", dimension, 3)
     # Shuffled labels leave every coordinate its variance.
@@ -56,6 +38,8 @@ def predict_lifted_null(
     edge = _mean_of_larger([end.eigenvalue for end in ends], scatter)
     if centred or activation_energies(activation)[0] < 1e-9:
         return edge
+    # The constant c_0 makes a pair of eigenvalues, lambda^2 - a lambda - B^2 = 0, near
+    # c_0 sqrt(n (c_1^2 + c_*^2) tau_2); a direction of strength theta is near n c_1^2 theta / d.
     pair = _pair(blind, ratio, dimension, activation, raw_labels=raw_labels)
     # |lambda| = |a| / 2 + sqrt(a^2 / 4 + B^2), with a corner at a = 0
     corner = (-pair.mean / pair.deviation,) if pair.deviation > 1e-12 else ()
@@ -72,24 +56,7 @@ def predict_published_filter(
     activation: str = "relu",
     raw_labels: bool = False,
 ) -> LiftedPrediction:
-    r"""Upper end of a lifted filter whose features keep their constant part, behind its eigenvalue.
-
-    The outlier :math:`n\lambda` of centred features (:func:`predict_lifted_filter`), the constant, and
-    the first moment of the other features, which the constant is multiplied with, are mixed by
-
-    .. math:: \begin{pmatrix}a&h&B\\h&n\lambda&0\\B&0&0\end{pmatrix},\qquad
-        h^2=c_0^2c_1^2\,\alpha E[T^2s^2]\,\xi^2,
-
-    :math:`\xi` a standard Gaussian. The direction is at the second eigenvalue, and loses what the
-    eigenvector has of the other two. Labels of strength :math:`\theta` raise the pair, as norms of the
-    inputs are part of the constant: :math:`E[a]=\sqrt2c_0c_2\alpha\theta` and :math:`B^2` larger by
-    :math:`c_0^2c_2^2\alpha^2\theta^2`, with :math:`c_2=E[\sigma\,\mathrm{He}_2]/\sqrt2`.
-
-    Notes
-    -----
-    Derived for n up to order :math:`d^2` and even labels; backed by
-    ``tests/models/lofi/test_constant.py`` (simulated kernels, where the pair and the direction cross).
-    """
+    """Upper end of a lifted filter whose features keep their constant part, behind its eigenvalue."""
     found = predict_lifted_filter(law, ratio=ratio, activation=activation, dimension=dimension)
     constant, linear, _ = activation_energies(activation)
     if constant < 1e-9:
@@ -99,6 +66,7 @@ def predict_published_filter(
     own = float((clipped.probabilities * clipped.weights**2) @ clipped.second_moments[:, 0])
     z, chance = gaussian_quadrature(16, (0.0,))
     u, share = gaussian_quadrature(12)
+    # Constant, direction and first moment of the other features: [[a, h, B], [h, n lambda, 0], [B, 0, 0]]
     matrix = np.zeros((z.size, u.size, 3, 3))
     matrix[..., 0, 0] = pair.mean + pair.deviation * u
     # h^2 = c_0^2 c_1^2 alpha E[T^2 s^2] xi^2
@@ -123,11 +91,8 @@ def kept_by_deflation(
     activation: str,
     first_moment: tuple[float, float],
 ) -> float:
-    """Share of the squared overlap that is left once the first moment is taken away.
-
-    The last argument is E[T s] and the squared overlap of the first moment's linear part.
-    """
-    mean, overlap = first_moment
+    """Share of the squared overlap that is left once the first moment is taken away."""
+    mean, overlap = first_moment  # E[T s], and the squared overlap of its linear part
     _, linear, tail = activation_energies(activation)
     n, power = ratio * dimension, law.weight_power
     _, second = _hermite_coefficients(activation)

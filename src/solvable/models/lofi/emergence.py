@@ -11,14 +11,8 @@ from solvable.errors import InvalidData
 
 
 def residual_dimension(eigenvalues: np.ndarray) -> np.ndarray:
-    r"""Effective dimension of what is left of a kernel after its k leading directions.
-
-    .. math:: d_{\rm res}(k)=\frac1{\mu_{k+1}}\sum_{j>k}\mu_j
-
-    Notes
-    -----
-    Derived; ``tests/models/lofi/test_emergence.py``.
-    """
+    """Effective dimension of what is left of a kernel after its k leading directions."""
+    # d_res(k) = sum_{j > k} mu_j / mu_{k + 1}
     mu = np.sort(_spectrum(eigenvalues))[::-1]
     tails = np.cumsum(mu[::-1])[::-1]
     return np.divide(tails, mu, out=np.full(mu.shape, np.nan), where=mu > 0)
@@ -26,33 +20,16 @@ def residual_dimension(eigenvalues: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class FeatureEmergence:
-    r"""What the eigenvalues of a fitted filter say of when their directions emerge.
+    """When the directions of a fitted filter emerge; (k,) of each."""
 
-    Attributes
-    ----------
-    strengths : ndarray of shape (k,)
-        :math:`\hat\mu_k`, the eigenvalue less what its own noise adds, with its sign; NaN where the
-        eigenvalue is not outside the noise, which holds no estimate.
-    noise_levels : ndarray of shape (k,)
-        Modulus that the eigenvalue would have without any strength: the edge of the noise, or the
-        noise along a direction of more variance than the rest.
-    emergence_samples : ndarray of shape (k,)
-        Predicted :math:`n_k` from the strength; NaN where that is.
-    plain_emergence_samples : ndarray of shape (k,)
-        :math:`\tau_2s_k\,\mathrm{tr}\Sigma_{\rm res}/\hat\lambda_k^2`, with the eigenvalue as its
-        strength: too small where it is mostly noise.
-    residual_traces : ndarray of shape (k,)
-        :math:`\mathrm{tr}\Sigma_{\rm res}` after the stronger directions.
-    residual_dimensions : ndarray of shape (k,)
-        :math:`\mathrm{tr}\Sigma_{\rm res}/s_k`.
-    """
-
+    # eigenvalue less what its own noise adds, with its sign; NaN inside the noise
     strengths: np.ndarray
-    noise_levels: np.ndarray
-    emergence_samples: np.ndarray
+    noise_levels: np.ndarray  # modulus of the eigenvalue without any strength
+    emergence_samples: np.ndarray  # predicted n_k from the strength; NaN where that is
+    # from the eigenvalue as its strength: too small where it is mostly noise
     plain_emergence_samples: np.ndarray
-    residual_traces: np.ndarray
-    residual_dimensions: np.ndarray
+    residual_traces: np.ndarray  # of the covariance after the stronger directions
+    residual_dimensions: np.ndarray  # these over the variance of the direction
 
 
 def predicted_emergence(

@@ -17,11 +17,8 @@ from solvable.spectra.roots import bracketed_root
 
 
 def activation_energies(activation: str) -> tuple[float, float, float]:
-    r"""Energy of an activation in degree 0, in degree 1, and in all the rest.
-
-    .. math:: c_0^2=(E\,\sigma)^2,\quad c_1^2=(E\,\sigma(\xi)\xi)^2,\quad
-        c_*^2=E\,\sigma^2-c_0^2-c_1^2
-    """
+    """Energy of an activation in degree 0, in degree 1, and in all the rest."""
+    # c_0^2 = (E sigma)^2, c_1^2 = (E sigma(z) z)^2, c_*^2 = E sigma^2 - c_0^2 - c_1^2
     nodes, chance = gaussian_quadrature(128, (0.0,))
     values = evaluate(activation, nodes)
     constant, linear = float(chance @ values) ** 2, float(chance @ (values * nodes)) ** 2
@@ -31,29 +28,15 @@ def activation_energies(activation: str) -> tuple[float, float, float]:
 
 @dataclass(frozen=True)
 class LiftedPrediction:
-    r"""Filter after an infinitely wide lift, at one sample ratio.
+    """Filter after an infinitely wide lift, at one sample ratio; eigenvalues times n."""
 
-    Attributes
-    ----------
-    edge : float
-        Upper edge of the bulk of :math:`\frac1nG^{1/2}\mathrm{diag}(T)G^{1/2}`, times n.
-    eigenvalue : float
-        Outlier of the direction, times n: NaN where there is none, or at a finite dimension the mean
-        of the largest eigenvalue.
-    next_eigenvalue : float
-        The one after it: the edge, or at a finite dimension its mean.
-    squared_overlap : float
-        Of the linear part of its eigenfunction with the direction, which is all of it that reaches
-        fresh samples; without a dimension 0 where there is no outlier.
-    emergence_ratio : float
-        :math:`\alpha_c`.
-    """
-
-    edge: float
+    edge: float  # upper edge of the bulk
+    # outlier, NaN where there is none; at a finite dimension the mean of the largest
     eigenvalue: float
-    next_eigenvalue: float
+    next_eigenvalue: float  # the edge, or at a finite dimension the mean of the second
+    # of the linear part of its eigenfunction, all of it that reaches fresh samples
     squared_overlap: float
-    emergence_ratio: float
+    emergence_ratio: float  # alpha_c
 
 
 def predict_lifted_filter(
@@ -64,29 +47,7 @@ def predict_lifted_filter(
     direction: int = 0,
     dimension: int | None = None,
 ) -> LiftedPrediction:
-    r"""Upper end of the filter after an infinitely wide lift of isotropic Gaussian inputs.
-
-    At :math:`n=\alpha d` the kernel is :math:`G\simeq c_0^211^\top+c_1^2XX^\top/d+c_*^2I`. The tail of
-    the activation acts as a label map of a filter of raw inputs: :math:`n\lambda` is an eigenvalue
-    where
-
-    .. math:: \alpha c_1^2\ \frac1n\sum_\mu w_\mu x_\mu x_\mu^\top,\qquad
-        w=\frac T{n\lambda-c_*^2T},
-
-    has the eigenvalue 1, and the linear part of its eigenfunction is that eigenvector. With
-    :math:`r=c_*^2/c_1^2` and, at parameter q,
-    :math:`A=E\frac{T(s^2-1)}{q-T}`, :math:`B=E\frac T{q-T}`, :math:`D=E\frac{T^2}{(q-T)^2}`, the
-    threshold is :math:`\alpha_c=D/A^2` at :math:`(D/A-1)(1+B/A)=r`; r = 0 is the filter of raw inputs.
-    The tail favours the label of the larger :math:`E[s^2\mid T]`, which the best map does not: it
-    delays emergence. The constant :math:`c_0` adds two outliers near
-    :math:`\pm c_0\sqrt{n(c_1^2+c_*^2)\tau_2}` of no relevance to an even label; they take two places
-    among the kept directions.
-
-    Notes
-    -----
-    Some tens of edges. Valid for :math:`n=O(d)` and even labels. Derived; backed by
-    ``tests/models/lofi/test_lift.py`` (kernel matrices of simulated samples).
-    """
+    """Upper end of the filter after an infinitely wide lift, for n = O(d) and even labels."""
     check_positive(ratio=ratio)
     _, linear, tail = activation_energies(activation)
     if linear <= 1e-6 * (linear + tail):
@@ -108,7 +69,9 @@ def predict_lifted_filter(
     top = float(law.weights[-1])
 
     def end(place: float) -> SpectrumEnd:
-        # w = T / (n lambda - c_*^2 T), times alpha c_1^2
+        # G = c_0^2 1 1^T + c_1^2 X X^T / d + c_*^2 I: n lambda is an eigenvalue where the filter of raw
+        # inputs with weights w = alpha c_1^2 T / (n lambda - c_*^2 T) has the eigenvalue 1. The constant
+        # adds two outliers near +- c_0 sqrt(n (c_1^2 + c_*^2) tau_2).
         w = ratio * linear * law.weights / (place - tail * law.weights)
         return spectrum_end(LabelLaw(w, law.probabilities, law.second_moments), ratio, dimension)
 

@@ -18,21 +18,7 @@ r"""Eigenvalues of :math:`x_1^2-x_2^2+\tfrac32x_3x_4`."""
 
 @dataclass(frozen=True)
 class SubspaceChannel:
-    r"""Sign of a quadratic form in k orthonormal directions of isotropic Gaussian inputs.
-
-    .. math:: y=\mathrm{sign}\Big(\sum_{i\le k}a_i\,(\theta_i\cdot x)^2\Big),\qquad
-        x\sim\mathcal N(0,I_d).
-
-    Parameters
-    ----------
-    dimension : int
-        :math:`d`, above k.
-    coefficients : tuple of float
-        :math:`a_i`, of both signs, none 0. By default those of
-        :math:`x_1^2-x_2^2+\tfrac32x_3x_4`.
-    seed : int
-        Seed of the directions.
-    """
+    """Sign of the quadratic form sum_i a_i (theta_i . x)^2 of orthonormal directions, x ~ N(0, I_d)."""
 
     dimension: int
     coefficients: tuple[float, ...] = SADDLES

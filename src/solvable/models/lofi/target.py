@@ -59,36 +59,14 @@ def label_weights(y: np.ndarray, label_map: LabelMap | str) -> np.ndarray:
 
 @dataclass(frozen=True)
 class GaussianChannel:
-    r"""Single-index label of Gaussian inputs, isotropic or with strong directions of no relevance.
-
-    .. math:: x\sim\mathcal N(0,\Sigma),\qquad y=g(s)\ \text{noisy},\qquad s=x\cdot\theta,
-
-    with :math:`\Sigma` diagonal: ``nuisance`` coordinates of variance ``nuisance_variance``, the rest
-    of variance 1, and :math:`\theta` a unit vector among the rest.
-
-    Parameters
-    ----------
-    dimension : int
-        :math:`d\ge2`.
-    channel : str or callable
-        One of :data:`CHANNELS`, or g itself, elementwise.
-    noise : float
-        Two-valued channels: probability in [0, 1/2] that a label is flipped. Others: standard
-        deviation of what is added to the label.
-    nuisance : int
-        Number of irrelevant strong coordinates, 0 to d - 1.
-    nuisance_variance : float
-        Their variance, above 0.
-    seed : int
-        Seed of :math:`\theta`.
-    """
+    """Label g(x . theta), noisy, of Gaussian inputs with strong directions of no relevance."""
 
     dimension: int
     channel: str | Channel = "square-sign"
-    noise: float = 0.0
-    nuisance: int = 0
+    noise: float = 0.0  # probability of a flip (two-valued channels), or deviation of what is added
+    nuisance: int = 0  # strong coordinates, on which theta is 0
     nuisance_variance: float = 1.0
-    seed: int = 0
+    seed: int = 0  # of theta
 
     def __post_init__(self) -> None:
         check_integer("dimension", self.dimension, 2)

@@ -98,10 +98,7 @@ def paired_ratio(values: np.ndarray, reference: np.ndarray) -> np.ndarray:
 def ratio(
     values: Values, reference: Values, *, samples: int = 0, tried: int = 1, **where: object
 ) -> Callable[[Point], np.ndarray | None]:
-    """Ratio of two means of the same replicates, where a point has these parameters.
-
-    Or one of several values, and so many samples and so many numbers of directions tried.
-    """
+    """Ratio of two means of the same replicates, where a point has (one of) these parameters."""
     allowed = {name: one if isinstance(one, tuple) else (one,) for name, one in where.items()}
 
     def metric(point: Point) -> np.ndarray | None:

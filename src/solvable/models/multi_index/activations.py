@@ -40,39 +40,18 @@ Ratio = float | tuple[float | None, ...] | None
 
 @dataclass(frozen=True)
 class Activation:
-    r"""Exponents of one activation and the samples that it asks for.
-
-    Attributes
-    ----------
-    name : str
-        Name or formula.
-    parity : {"even", "odd", "none"}
-        Of the activation less its mean.
-    information_exponent, generative_exponent : int or None
-        As of :class:`~solvable.models.multi_index.exponents.LinkExponents`; None if not told.
-    noise_sensitivity_exponent : float or None
-        :math:`\beta_*`, infinite where the label tells nothing of second order; None if not told.
-    coefficient : float or None
-        :math:`c_{\beta_*}` of the standardised activation, with its sign.
-    threshold_ratio : float, tuple or None
-        Samples per dimension :math:`n/d` from which the best first-order method finds the direction
-        (0: from any number in proportion to d), or each of several equal ones, or, with a decay, each
-        feature (a tuple). None where no number in proportion to d is enough, or it cannot be told.
-    information_threshold_ratio : float or None
-        The same for any method, however long it takes.
-    words : tuple of str
-        What that means, and what could not be told and why; sentences.
-    """
+    """Exponents of one activation and the samples that it needs."""
 
     name: str
     parity: str
-    information_exponent: int | None
+    information_exponent: int | None  # None, here and below, where quadrature cannot tell
     generative_exponent: int | None
-    noise_sensitivity_exponent: float | None
-    coefficient: float | None
+    noise_sensitivity_exponent: float | None  # infinite where labels hold nothing of second order
+    coefficient: float | None  # c of that exponent, of the standardised activation
+    # n/d of the best first-order method; a tuple of features with a decay; None: never
     threshold_ratio: Ratio
-    information_threshold_ratio: float | None
-    words: tuple[str, ...]
+    information_threshold_ratio: float | None  # n/d of any method
+    words: tuple[str, ...]  # sentences: what that means, and what is not known and why
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON: an infinite exponent is the word "infinite"."""
@@ -90,24 +69,12 @@ class Activation:
 
 @dataclass(frozen=True, repr=False)
 class Activations(Shown, view="solvable.models.multi_index.activation_view"):
-    """Activations compared at one noise.
-
-    Attributes
-    ----------
-    rows : tuple of Activation
-        In the order in which they were asked for.
-    noise : float
-        Variance of the label noise; each part of the label has variance 1 times its squared amplitude.
-    directions : int
-        Number p of directions.
-    decay : float or None
-        Exponent of the amplitudes k^-decay; None for equal ones.
-    """
+    """Activations compared at one noise."""
 
     rows: tuple[Activation, ...]
     noise: float
     directions: int
-    decay: float | None
+    decay: float | None  # of amplitudes k^-decay; None for equal ones
 
     def to_dict(self) -> list[dict[str, Any]]:
         """Plain values for JSON, one mapping for each activation."""

@@ -17,26 +17,11 @@ from solvable.spectra.label_law import LabelLaw
 
 @dataclass(frozen=True)
 class EqualDirections:
-    r"""Labels of p directions of equal amplitude.
-
-    .. math:: y=p^{-1/2}\sum_{k=1}^p\sigma(\langle w_k,x\rangle)+\sqrt\Delta\,\xi .
-
-    By symmetry :math:`E[zz^\top-I\mid y]=(A-B)I+B\,11^\top`: the sum of all directions has
-    :math:`A+(p-1)B`, the p - 1 directions beside it have :math:`A-B`.
-
-    Parameters
-    ----------
-    link : Link
-        :math:`\sigma`.
-    directions : int
-        p, at least 1; up to 40 for a link that is not even.
-    noise : float
-        Variance :math:`\Delta`.
-    """
+    """Labels of p directions of equal amplitude: p^(-1/2) sum_k sigma(<w_k, x>) + sqrt(Delta) xi."""
 
     link: Link
-    directions: int
-    noise: float
+    directions: int  # p, up to 40 for a link that is not even
+    noise: float  # Delta
 
     @cached_property
     def channel(self) -> AdditiveChannel:
@@ -59,6 +44,7 @@ class EqualDirections:
     @property
     def sum_moment(self) -> np.ndarray:
         """E[s^2 - 1 | y] of the sum s of all directions."""
+        # E[z z^T - I | y] = (A - B) I + B 1 1^T: A + (p - 1) B along the sum, A - B beside it
         return np.asarray(self.channel.moments.second[:, 0] + (self.directions - 1) * self.pair)
 
     @property

@@ -20,35 +20,16 @@ HIGHEST_POWER = 8
 
 @dataclass(frozen=True)
 class LinkExponents:
-    r"""How a link function hides its direction.
+    """How a link hides its direction; None where quadrature cannot tell."""
 
-    .. math::
-        \min\{k:E[\sigma h_k]\ne0\},\qquad \min\{k:E[h_k(z)\mid\sigma(z)]\not\equiv0\},\qquad
-        \beta_*=\min\{\beta:c_\beta=E[\sigma^\beta(z^2-1)]\ne0\} .
-
-    Attributes
-    ----------
-    information, generative : int or None
-        The first two; None if above degree 20.
-    noise_sensitivity : float or None
-        :math:`\beta_*`, infinite if :math:`E[z^2-1\mid\sigma(z)]\equiv0`; None if quadrature cannot tell.
-    coefficient : float or None
-        :math:`c_{\beta_*}`, with its sign; None where the exponent is infinite or not told.
-    moments : tuple of float
-        :math:`c_1,c_2,\dots` as far as quadrature tells them, at least up to :math:`\beta_*`.
-    parity : {"even", "odd", "none"}
-        Of the link.
-    untold : str
-        Why an exponent is None; empty if none is.
-    """
-
-    information: int | None
-    generative: int | None
+    information: int | None  # min k: E[sigma h_k] != 0, up to 20
+    generative: int | None  # min k: E[h_k(z) | sigma(z)] not 0, up to 20
+    # min beta: c_beta = E[sigma^beta (z^2 - 1)] != 0; infinite if none is
     noise_sensitivity: float | None
-    coefficient: float | None
-    moments: tuple[float, ...]
+    coefficient: float | None  # c_beta of that exponent
+    moments: tuple[float, ...]  # c_1, c_2, ... as far as known, at least up to that exponent
     parity: Parity
-    untold: str = ""
+    untold: str = ""  # why an exponent is None; empty if none is
 
     def decisive_power(self, noise: float) -> int | None:
         """Power of the link by which noise of this variance lets second moments find the direction."""

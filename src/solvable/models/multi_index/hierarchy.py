@@ -65,21 +65,11 @@ def hierarchical_thresholds(
 
 @dataclass(frozen=True)
 class ScalingLaw:
-    r"""Large-sample law of a power-law hierarchy: :math:`\alpha_k=Ck^{2\gamma\beta}`.
+    """Large-sample law of a power-law hierarchy: alpha_k = C k^(2 gamma beta)."""
 
-    Attributes
-    ----------
-    decay : float
-        :math:`\gamma`.
-    exponent : int
-        :math:`\beta`, the noise sensitivity exponent: 1 or 2.
-    prefactor : float
-        :math:`C`.
-    """
-
-    decay: float
-    exponent: int
-    prefactor: float
+    decay: float  # gamma
+    exponent: int  # beta, the noise sensitivity exponent: 1 or 2
+    prefactor: float  # C
 
     def thresholds(self, features: int) -> np.ndarray:
         """Threshold of each feature, shape (p,)."""

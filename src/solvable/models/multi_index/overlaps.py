@@ -21,37 +21,18 @@ from solvable.spectra.structured_spikes import WeightedSample, predict_spikes
 
 @dataclass(frozen=True)
 class SpectralPrediction:
-    r"""Directions that the second moment of mapped labels finds at one sample ratio.
+    """Directions that the second moment of mapped labels finds at one sample ratio; p of each."""
 
-    Attributes
-    ----------
-    squared_overlap : ndarray of shape (p,)
-        Squared projection of each true direction on the span of the p eigenvectors farthest from the
-        bulk; mean over samples at this dimension.
-    span_overlap : ndarray of shape (p,)
-        The same of the combination of true directions that belongs to each eigenvector.
-    individual_overlap : ndarray of shape (p,)
-        Squared overlap of each eigenvector with its own combination, as if it were alone.
-    eigenvalues : ndarray of shape (p,)
-        Their eigenvalues, at the end where each is, farthest from the bulk first.
-    bulk_edges : tuple of float
-        Smallest and largest eigenvalue with permuted labels, in the mean.
-    recovered : ndarray of bool, shape (p,)
-        Whether each eigenvector is out of the bulk in the limit of many dimensions.
-    rotation : ndarray of shape (p, p)
-        Columns: the combination of true directions that each eigenvector points to.
-    parameters : ndarray of shape (p,)
-        :math:`\lambda^*` of each, of the edge where it is not out; negative at the lower end.
-    """
-
+    # of each true direction with the span of the p eigenvectors farthest from the bulk
     squared_overlap: np.ndarray
+    # of the combination of true directions of each eigenvector, with that span
     span_overlap: np.ndarray
-    individual_overlap: np.ndarray
-    eigenvalues: np.ndarray
-    bulk_edges: tuple[float, float]
-    recovered: np.ndarray
-    rotation: np.ndarray
-    parameters: np.ndarray
+    individual_overlap: np.ndarray  # of each eigenvector with its own combination, as if alone
+    eigenvalues: np.ndarray  # farthest from the bulk first
+    bulk_edges: tuple[float, float]  # mean smallest and largest eigenvalue with permuted labels
+    recovered: np.ndarray  # out of the bulk in the limit of many dimensions
+    rotation: np.ndarray  # columns: the combination that each eigenvector points to
+    parameters: np.ndarray  # lambda*, of the edge where it is not out; negative at the lower end
 
     def count_law(self, dimension: int) -> dict[int, float]:
         """Chances of how many eigenvalues a learner counts beyond the edges with their margin."""

@@ -1,9 +1,4 @@
-r"""Directions of multi-index models as outliers of one label-weighted second moment.
-
-.. math:: \hat D = \frac1n \sum_i T(y_i)\, z_i z_i^\top, \qquad z = P L^{-1} x,
-
-with centred weights T, inputs that may be whitened by L and rid of directions that are known by P.
-"""
+"""Directions of multi-index models as outliers of one label-weighted second moment."""
 
 from __future__ import annotations
 
@@ -28,6 +23,8 @@ FULL_SPECTRUM = 400
 
 class InputMoment(SymmetricOperator):
     """The second moment of inputs with weights T, held as a (d, d) matrix where that is cheaper."""
+
+    # D = (1/n) sum T(y) z z^T, z = P L^-1 x: whitened by L, without the known directions by P
 
     def __init__(
         self,

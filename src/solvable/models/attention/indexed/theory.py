@@ -22,10 +22,8 @@ def recovery_ratio(parameters: IndexedParameters) -> float | None:
 
 
 def bayes_test_error(parameters: IndexedParameters, error: float, noise: float) -> float:
-    """Mean square |A - E[A | samples]|^2 of a fresh sample's attention matrix without its noise.
-
-    Of an estimate of the weights from S + sqrt(t) G, t the noise, with this error.
-    """
+    """Mean square |A - E[A | samples]|^2 of a fresh sample's attention matrix without its noise."""
+    # Of an estimate of the weights from S + sqrt(t) G, t the noise, with this error
     T = parameters.tokens
     if parameters.activation == "linear" or error == 0:
         # All T^2 logits: 2 E on the diagonal, E elsewhere

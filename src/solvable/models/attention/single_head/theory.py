@@ -19,60 +19,27 @@ from solvable.spectra.functionals import tail_rule
 
 @dataclass(frozen=True)
 class SingleHeadState:
-    r"""What the theory says of a trained head: :math:`\hat S=\eta(S^\star+\delta Z-\epsilon)_+`.
+    """Theory of a trained head: S = scale (S* + noise Z - threshold)_+."""
 
-    Attributes
-    ----------
-    overlap, norm : float
-        :math:`m=\frac1d\mathrm{Tr}\hat SS^\star` and :math:`q=\frac1d\mathrm{Tr}\hat S^2`.
-    response : float
-        :math:`\Sigma`, of an output to the force on it.
-    effective_noise, threshold, scale : float
-        :math:`\delta`, :math:`\epsilon` and :math:`\eta`.
-    matrix_error : float
-        :math:`\frac1d\|\hat S-S^\star\|_F^2`.
-    test_error, noisy_test_error : float
-        Mean squared distance of attention matrices on fresh samples, to labels without and with noise.
-    train_error : float
-        The same on the samples of training.
-    rank_fraction : float
-        Rank of :math:`\hat S` over d.
-    trace : float
-        :math:`\frac1d\mathrm{Tr}\hat S`.
-    objective : float
-        :math:`d^{-2}` times the least loss, :math:`\alpha` times the training error and
-        :math:`\tilde\lambda` times the trace.
-    replicon : float
-        Growth of a small change of the fit in a step of message passing: at a minimum that is alone
-        below 1.
-    split : float
-        Share of samples that could be fitted in two ways, between which the fit jumps.
-    residual : float
-        What is left between both sides of the fixed point, relative.
-    law : SpectralLaw
-        Of :math:`S^\star+\delta Z`.
-    conjugates : ndarray of shape (3,)
-        Logarithms of :math:`\hat q,\hat m,\hat\Sigma`, from which a neighbour starts.
-    """
-
-    overlap: float
-    norm: float
-    response: float
-    effective_noise: float
-    threshold: float
-    scale: float
-    matrix_error: float
-    test_error: float
+    overlap: float  # m = Tr S S* / d
+    norm: float  # q = Tr S^2 / d
+    response: float  # Sigma, of an output to the force on it
+    effective_noise: float  # delta
+    threshold: float  # epsilon
+    scale: float  # eta
+    matrix_error: float  # |S - S*|_F^2 / d
+    test_error: float  # squared distance of attention matrices on fresh samples, to clean labels
     noisy_test_error: float
     train_error: float
-    rank_fraction: float
-    trace: float
-    objective: float
+    rank_fraction: float  # rank over d
+    trace: float  # Tr S / d
+    objective: float  # d^-2 times the least loss: alpha train_error + lambda trace
+    # growth of a small change of the fit in a step of message passing; a lone minimum: below 1
     replicon: float
-    split: float
-    residual: float
-    law: SpectralLaw
-    conjugates: np.ndarray
+    split: float  # share of samples that could be fitted in two ways
+    residual: float  # relative, between both sides of the fixed point
+    law: SpectralLaw  # of S* + delta Z
+    conjugates: np.ndarray  # logarithms of q^, m^, Sigma^, from which a neighbour starts
 
     @property
     def stable(self) -> bool:
@@ -90,8 +57,8 @@ def solve_output(
     evolution: Evolution, start: np.ndarray | None = None, count: int | None = None
 ) -> SingleHeadState:
     """The trained head in the limit of many dimensions, or the minimiser with another output."""
-    # argmin_S sum_mu |y_mu - sigma_beta(h_mu(S))|^2 + lambda d Tr S, h_ab(S) = (x_a^T S x_b - delta_ab Tr S) /
-    # sqrt(d), S = W W^T / sqrt(p d) of any width from the learned rank on (arXiv:2509.24914)
+    # argmin_S sum_mu |y_mu - sigma_beta(h_mu(S))|^2 + lambda d Tr S (arXiv:2509.24914), with
+    # h_ab(S) = (x_a^T S x_b - delta_ab Tr S) / sqrt(d)
     count = fine_points(evolution.output.size) if count is None else count
     conjugates, learned, seen, residual = evolution.solve(start, count)
     _, points, weights = tail_rule(learned.law, np.array([learned.threshold]))

@@ -41,11 +41,9 @@ def population_flow(
     label_noise: float = 0.0,
     step: float | None = None,
 ) -> FlowCourse:
-    """Integrate by Runge-Kutta from cosines of shape (starts, m, P).
-
-    Cosines of students outside the span of the features count as 0, as the kernel of a random pair
-    is of order d^(-k/2).
-    """
+    """Integrate by Runge-Kutta from cosines of shape (starts, m, P)."""
+    # Cosines of students outside the span of the features count as 0: the kernel of a random pair is
+    # of order d^(-k/2).
     diagonal = np.arange(cosines.shape[1])
 
     def fits(s: np.ndarray, n: np.ndarray) -> tuple[np.ndarray, ...]:

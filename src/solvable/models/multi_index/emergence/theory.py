@@ -12,26 +12,12 @@ from solvable.models.multi_index.emergence.link import EvenLink, even_link
 
 @dataclass(frozen=True)
 class SgdExponents:
-    r"""Exponents of the loss of infinitely many features of amplitudes :math:`p^{-\beta}`.
+    """Exponents of the loss of infinitely many features of amplitudes p^-beta."""
 
-    Parameters
-    ----------
-    time : float
-        Against gradient-flow time, or steps at a fixed learning rate: :math:`(1-2\beta)/\beta`.
-    width : float
-        Against the number of students at the end of training: :math:`1-2\beta`.
-    compute : float
-        Against students times steps at the best width and a fixed learning rate:
-        :math:`(1-2\beta)/(1+\beta)`.
-    samples : float
-        Against samples with the learning rate of the weakest feature wanted:
-        :math:`(1-2\beta)/(2\beta)`.
-    """
-
-    time: float
-    width: float
-    compute: float
-    samples: float
+    time: float  # against learning rate times steps
+    width: float  # against students, at the end of training
+    compute: float  # against students times steps, at the best width
+    samples: float  # against samples, with the learning rate of the weakest feature wanted
 
 
 def sgd_exponents(decay: float) -> SgdExponents:
@@ -83,30 +69,14 @@ def sgd_exponents(decay: float) -> SgdExponents:
 
 @dataclass(frozen=True)
 class SgdEmergence:
-    """Courses of independent features, averaged over starts, and the escape times of each start.
+    """Courses of independent features, averaged over starts, and the escape times of each start."""
 
-    Parameters
-    ----------
-    times : ndarray, shape (T,)
-        Learning rate times steps.
-    loss : ndarray, shape (T,)
-        Half the mean squared distance to the teacher.
-    captured : ndarray, shape (T, P)
-        Share of each feature in the student, 0 to 1.
-    squared_overlap : ndarray, shape (T, P)
-        Squared overlap of each feature with the student that learns it.
-    diffusion : ndarray, shape (T,)
-        Variance that noise of the gradient has given to an overlap.
-    escape_times : ndarray, shape (starts, P)
-        Time at which half of a feature was captured; infinite if it was not.
-    """
-
-    times: np.ndarray
-    loss: np.ndarray
-    captured: np.ndarray
-    squared_overlap: np.ndarray
-    diffusion: np.ndarray
-    escape_times: np.ndarray
+    times: np.ndarray  # learning rate times steps, (T,)
+    loss: np.ndarray  # half the mean squared distance to the teacher, (T,)
+    captured: np.ndarray  # share of each feature in the student, (T, P)
+    squared_overlap: np.ndarray  # with the student that learns it, (T, P)
+    diffusion: np.ndarray  # variance that noise of the gradient gave an overlap, (T,)
+    escape_times: np.ndarray  # (starts, P), infinite where less than half was captured
 
 
 def draw_overlaps(

@@ -1,7 +1,4 @@
-r"""Closed forms of the estimators of one direction: the best map of the label, and LAMP.
-
-With :math:`G(y)=E[z^2-1\mid y]` and the threshold :math:`\alpha_c=1/E[G^2]` of both.
-"""
+"""Closed forms of the best map of the label and of LAMP; for both alpha_c = 1 / E[E[z^2 - 1 | y]^2]."""
 
 from __future__ import annotations
 
@@ -32,21 +29,11 @@ def optimal_overlap(moments: ConditionalMoments, sample_ratio: float) -> float:
 
 @dataclass(frozen=True)
 class LampPrediction:
-    r"""Spectrum of :math:`L=(XX^\top/d-I)\,\mathrm{diag}\,G(y)` and the overlap of its leading vector.
+    """Spectrum of L = (X X^T / d - I) diag G(y) and the overlap of its leading vector."""
 
-    Attributes
-    ----------
-    squared_overlap : float
-        Of :math:`X^\top G\omega`; rounded as at the dimension, or sharp without one.
-    outlier : float
-        :math:`\alpha/\alpha_c`, the radius below the threshold.
-    radius : float
-        :math:`\sqrt{\alpha/\alpha_c}` of the disc of the other eigenvalues.
-    """
-
-    squared_overlap: float
-    outlier: float
-    radius: float
+    squared_overlap: float  # of X^T G omega; rounded as at the dimension, or sharp without one
+    outlier: float  # alpha / alpha_c; the radius below the threshold
+    radius: float  # sqrt(alpha / alpha_c), of the disc of the other eigenvalues
 
 
 def lamp_prediction(

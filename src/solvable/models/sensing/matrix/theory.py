@@ -30,18 +30,9 @@ class BestThreshold(NamedTuple):
 
 @dataclass(frozen=True)
 class NuclearNormSignal:
-    r"""Symmetric matrices as the nuclear norm estimates them: eigenvalues soft thresholded.
+    """Symmetric matrices as the nuclear norm estimates them: eigenvalues soft thresholded."""
 
-    .. math:: E(t)=\mathrm{mmse}(t)+\min_b\int\mu_t(dx)\,\big[f_b(x)-\xi(x)\big]^2,\qquad
-              f_b(x)=\mathrm{sign}(x)(|x|-b)_+,\quad \xi(x)=2u-x .
-
-    Parameters
-    ----------
-    spectrum : Measure
-        Law of the eigenvalues, which the estimator does not know.
-    """
-
-    spectrum: Measure
+    spectrum: Measure  # law of the eigenvalues, which the estimator does not know
     _known: dict[float, BestThreshold] = field(default_factory=dict, compare=False, repr=False)
 
     multiplicity = 2
@@ -70,6 +61,7 @@ class NuclearNormSignal:
         return self._known[variance]
 
     def _search(self, variance: float) -> BestThreshold:
+        # E(t) = mmse(t) + min_b int mu_t (f_b - xi)^2, f_b(x) = sign(x) (|x| - b)_+, xi = 2 u - x
         law = SpectralLaw(self.spectrum, noise=float(np.sqrt(variance)))
         # The noise reaches +-2 sqrt(t): no cut far beyond it is best.
         grid = np.linspace(0.0, 3.0, 10) * law.noise
