@@ -150,6 +150,4 @@ def test_unusable_arguments_are_refused():
         )
     with pytest.raises(InvalidParameter, match="ratio"):
         predict_lifted_filter(LAW, ratio=-1.0)
-    with pytest.raises(InvalidParameter, match="direction"):
-        predict_lifted_filter(LAW, ratio=1.0, direction=1)
     assert np.isinf(predict_lifted_filter(LabelLaw.balanced(0.0), ratio=1.0).emergence_ratio)

@@ -44,7 +44,6 @@ def predict_lifted_filter(
     *,
     ratio: float,
     activation: str = "relu",
-    direction: int = 0,
     dimension: int | None = None,
 ) -> LiftedPrediction:
     """Upper end of the filter after an infinitely wide lift, for n = O(d) and even labels."""
@@ -59,13 +58,10 @@ def predict_lifted_filter(
         raise InvalidParameter(
             f"the labels have mean {law.mean_weight:.3g}; allowed: 0. Centre the label map."
         )
-    if not 0 <= direction < law.n_directions:
-        raise InvalidParameter(f"direction is {direction}; allowed: 0 to {law.n_directions - 1}.")
     if dimension is None:
         law.check_bounded()
     else:
         law = law.clipped(ratio * dimension)
-    law = LabelLaw(law.weights, law.probabilities, law.second_moments[:, [direction]])
     top = float(law.weights[-1])
 
     def end(place: float) -> SpectrumEnd:

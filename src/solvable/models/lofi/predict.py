@@ -26,10 +26,8 @@ from solvable.spectra.label_weighted import label_weighted_spectrum
 
 
 @lru_cache(maxsize=16)
-def _thresholds(law_key: tuple[bytes, bytes, bytes], dimension: int) -> list[float | None]:
-    weights, chance = (np.frombuffer(array) for array in law_key[:2])
-    moments = np.frombuffer(law_key[2]).reshape(weights.size, -1)
-    return listed(emergence_ratio(LabelLaw(weights, chance, moments), dimension=dimension))
+def _thresholds(parameters: NeuralLoFiParameters) -> list[float | None]:
+    return listed(emergence_ratio(label_law(parameters), dimension=parameters.n_inputs))
 
 
 def predict(parameters: NeuralLoFiParameters) -> Metrics:
@@ -39,10 +37,9 @@ def predict(parameters: NeuralLoFiParameters) -> Metrics:
     best: Metrics = {"weak_recovery_ratio": listed(law.weak_recovery_ratio)}
     if parameters.lift != "none":
         return best | _lifted(parameters, law)
-    # Laws are equal for all sample ratios of a curve, and thresholds take longer than the rest.
-    arrays = (law.weights, law.probabilities, law.second_moments)
-    key = tuple(np.ascontiguousarray(array).tobytes() for array in arrays)
-    thresholds: Metrics = {"emergence_ratio": _thresholds(key, parameters.n_inputs)}
+    # Thresholds take longer than the rest, and are equal for all sample ratios of a curve.
+    curve = parameters.model_copy(update={"ratio": 1.0})
+    thresholds: Metrics = {"emergence_ratio": _thresholds(curve)}
     part = {"hidden": _hidden, "subspace": _subspace, "single-index": _single}[parameters.target]
     return best | thresholds | part(parameters, law)
 

@@ -79,3 +79,13 @@ class MultiIndexTarget:
         directions = self.directions.astype(kind)
         z = np.concatenate([block @ directions for _, block in source.chunks(CHUNK_ROWS)])
         return source, self.channel.sample(z, random_stream(seed, "label noise"))
+
+
+def draw_target(parameters: Any, rng: np.random.Generator) -> MultiIndexTarget:
+    """Target of one replicate with directions of its own, the first thing that is drawn."""
+    return MultiIndexTarget(parameters.dimension, parameters.channel, int(rng.integers(2**31)))
+
+
+def draw_teacher(parameters: Any, rng: np.random.Generator) -> dict[str, np.ndarray]:
+    """Directions of the target of one replicate, stored with a study."""
+    return {"directions": draw_target(parameters, rng).directions}

@@ -12,9 +12,9 @@ from solvable.arrays import random_stream
 from solvable.errors import InvalidParameter
 from solvable.frame.points import NO_PREDICTION, Point, predicted_or_refused
 from solvable.models.multi_index.hierarchical.claims import CLAIMS
-from solvable.models.multi_index.hierarchical.measure import draw_target
 from solvable.models.multi_index.hierarchical.parameters import HierarchicalParameters
 from solvable.models.multi_index.hierarchical.system import system
+from solvable.models.multi_index.target import draw_target
 
 BASE = {"dimension": 80, "features": 4, "test_samples": 1_500}
 SETTINGS = {

@@ -13,9 +13,9 @@ from solvable.arrays import random_stream
 from solvable.errors import InvalidParameter
 from solvable.frame.points import NO_PREDICTION, Point, predicted_or_refused
 from solvable.models.multi_index.separable.claims import CLAIMS
-from solvable.models.multi_index.separable.measure import draw_target
 from solvable.models.multi_index.separable.parameters import SeparableParameters
 from solvable.models.multi_index.separable.system import system
+from solvable.models.multi_index.target import draw_target
 
 SETTINGS = {
     "even": {"dimension": 60, "directions": 3, "sample_ratio": 8.0},

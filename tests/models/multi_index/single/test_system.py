@@ -10,9 +10,9 @@ from solvable.arrays import random_stream
 from solvable.errors import InvalidParameter
 from solvable.frame.points import NO_PREDICTION, Point, predicted_or_refused
 from solvable.models.multi_index.single.claims import CLAIMS
-from solvable.models.multi_index.single.measure import draw_target
 from solvable.models.multi_index.single.parameters import SingleIndexParameters
 from solvable.models.multi_index.single.system import system
+from solvable.models.multi_index.target import draw_target
 
 KEYS = {"squared_overlap", "threshold_ratio", "information_threshold_ratio", "outlier", "bulk_edge"}
 

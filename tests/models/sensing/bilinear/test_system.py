@@ -44,7 +44,7 @@ def points():
 @pytest.mark.parametrize(
     ("values", "words"),
     [
-        ({"aspect": 0.5}, "longer side of the matrix over the shorter"),
+        ({"aspect": 0.5}, "greater than or equal to 1"),
         ({"rank_ratio": 0.0}, "greater than 0"),
         ({"noise": -0.1}, "greater than or equal to 0"),
         ({"sample_ratio": 1e-4}, "at least 10 samples"),

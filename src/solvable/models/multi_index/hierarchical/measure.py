@@ -18,19 +18,7 @@ from solvable.models.multi_index.learner import MultiIndexRegressor
 from solvable.models.multi_index.overlaps import mapped_labels
 from solvable.models.multi_index.readout import fit_readout
 from solvable.models.multi_index.spectral import InputMoment, spectral_directions
-from solvable.models.multi_index.target import MultiIndexTarget
-
-
-def draw_target(parameters: HierarchicalParameters, rng: np.random.Generator) -> MultiIndexTarget:
-    """Target with directions of its own."""
-    return MultiIndexTarget(parameters.dimension, parameters.channel, int(rng.integers(2**31)))
-
-
-def draw_teacher(
-    parameters: HierarchicalParameters, rng: np.random.Generator
-) -> dict[str, np.ndarray]:
-    """Directions of the target of one replicate, stored with a study."""
-    return {"directions": draw_target(parameters, rng).directions}
+from solvable.models.multi_index.target import draw_target
 
 
 @dataclass(frozen=True)

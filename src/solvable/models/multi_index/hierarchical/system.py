@@ -64,7 +64,7 @@ system = System(
     measure="measure:measure",
     predict="predict:predict",
     chance="predict:chance",
-    teacher="measure:draw_teacher",
+    teacher="solvable.models.multi_index.target:draw_teacher",
     axis=Axis(
         "sample_ratio",
         "samples per dimension n/d",

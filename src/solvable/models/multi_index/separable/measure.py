@@ -11,22 +11,8 @@ from solvable.frame.points import Metrics
 from solvable.models.multi_index.separable.label_map import label_weights
 from solvable.models.multi_index.separable.parameters import SeparableParameters
 from solvable.models.multi_index.spectral import InputMoment, spectral_directions
-from solvable.models.multi_index.target import MultiIndexTarget
+from solvable.models.multi_index.target import draw_target
 from solvable.operators import apply_label_map
-
-
-def draw_target(parameters: SeparableParameters, rng: np.random.Generator) -> MultiIndexTarget:
-    """Target with directions of its own."""
-    return MultiIndexTarget(
-        parameters.dimension, parameters.model.channel, int(rng.integers(2**31))
-    )
-
-
-def draw_teacher(
-    parameters: SeparableParameters, rng: np.random.Generator
-) -> dict[str, np.ndarray]:
-    """The directions of the target that a replicate draws."""
-    return {"directions": draw_target(parameters, rng).directions}
 
 
 def measure(parameters: SeparableParameters, rng: np.random.Generator) -> Metrics:
@@ -35,7 +21,7 @@ def measure(parameters: SeparableParameters, rng: np.random.Generator) -> Metric
     X, y = target.sample(parameters.samples, rng)
     seed = int(rng.integers(2**31))
     if parameters.label_map == "optimal":
-        moments = parameters.model.channel.moments
+        moments = parameters.channel.moments
         T = np.interp(y, moments.labels, label_weights(parameters))
     else:
         T = apply_label_map(y, parameters.label_map)

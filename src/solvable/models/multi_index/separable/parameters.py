@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 
 from solvable.frame.parameters import Parameters, Size
 from solvable.links import make_link
-from solvable.message_passing.channels import MOST_CROSS
+from solvable.message_passing.channels import MOST_CROSS, AdditiveChannel
 from solvable.models.multi_index.equal_directions import EqualDirections
 from solvable.models.multi_index.limits import SAMPLES_IN_MEMORY
 
@@ -54,6 +54,11 @@ class SeparableParameters(Parameters):
     def model(self) -> EqualDirections:
         """The sum of directions and what its label tells."""
         return _model(self.link, self.standardised, self.directions, self.noise)
+
+    @property
+    def channel(self) -> AdditiveChannel:
+        """Channel of the labels."""
+        return self.model.channel
 
 
 @lru_cache(maxsize=64)

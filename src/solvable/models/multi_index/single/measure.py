@@ -18,23 +18,11 @@ from solvable.models.multi_index.overlaps import mapped_labels, optimal_map
 from solvable.models.multi_index.preprocessing import Lamp, scalar_directions
 from solvable.models.multi_index.single.parameters import SingleIndexParameters
 from solvable.models.multi_index.single.theory import INFORMED, optimal_overlap
-from solvable.models.multi_index.target import MultiIndexTarget
+from solvable.models.multi_index.target import draw_target
 from solvable.operators.labels import apply_label_map
 
 METRICS = ("squared_overlap", "informed_overlap", "outlier", "bulk_edge", "converged")
 """Everything that a replicate may measure; None where an estimator has no such thing."""
-
-
-def draw_target(parameters: SingleIndexParameters, rng: np.random.Generator) -> MultiIndexTarget:
-    """Target with a direction of its own."""
-    return MultiIndexTarget(parameters.dimension, parameters.channel, int(rng.integers(2**31)))
-
-
-def draw_teacher(
-    parameters: SingleIndexParameters, rng: np.random.Generator
-) -> dict[str, np.ndarray]:
-    """Direction of the target of one replicate, stored with a study."""
-    return {"directions": draw_target(parameters, rng).directions}
 
 
 def measure(parameters: SingleIndexParameters, rng: np.random.Generator) -> Metrics:

@@ -15,6 +15,11 @@ from solvable.models.multi_index.single.theory import INFORMED, lamp_prediction
 from solvable.spectra.label_emergence import emergence_ratio
 from solvable.spectra.label_weighted import label_weighted_spectrum
 
+METRICS = (
+    "squared_overlap", "informed_overlap", "threshold_ratio", "outlier", "bulk_edge", "steepness",
+)  # fmt: skip
+"""Everything that an estimator may have; None where it has no such thing."""
+
 
 def predict(parameters: SingleIndexParameters) -> Metrics:
     """Overlap, thresholds, and the place of the outlier where there is a spectrum."""
@@ -27,7 +32,8 @@ def predict(parameters: SingleIndexParameters) -> Metrics:
         found = _lamp(parameters)
     else:
         found = _spectral(parameters)
-    return metrics | found | ({NO_PREDICTION: reason} if reason else {})
+    empty = dict.fromkeys(METRICS)
+    return metrics | empty | found | ({NO_PREDICTION: reason} if reason else {})
 
 
 def _bounds(parameters: SingleIndexParameters) -> tuple[Metrics, str]:
@@ -56,8 +62,6 @@ def _message_passing(parameters: SingleIndexParameters) -> Metrics:
         "squared_overlap": evolution.overlap(ratio),
         "informed_overlap": evolution.overlap(ratio, start=INFORMED),
         "threshold_ratio": threshold,
-        "outlier": None,
-        "bulk_edge": None,
         # How far 7 % of the samples move the overlap: near a jump finite samples are far from the limit.
         "steepness": near[1] - near[0],
     }
@@ -68,11 +72,7 @@ def _linear(parameters: SingleIndexParameters) -> Metrics:
     information = _ratio(parameters) * float(parameters.moments.linear_information[0])
     return {
         "squared_overlap": information / (1 + information),
-        "informed_overlap": None,
         "threshold_ratio": 0.0,
-        "outlier": None,
-        "bulk_edge": None,
-        "steepness": None,
     }
 
 
@@ -92,11 +92,9 @@ def _spectral(parameters: SingleIndexParameters) -> Metrics:
     unit = ratio if optimal else 1.0
     return {
         "squared_overlap": float(end.squared_overlap[0]),
-        "informed_overlap": None,
         "threshold_ratio": _threshold(parameters.model_copy(update={"sample_ratio": 1.0})),
         "outlier": unit * float(end.eigenvalues[0]),
         "bulk_edge": unit * float(end.following[0]),
-        "steepness": None,
     }
 
 
@@ -120,11 +118,9 @@ def _lamp(parameters: SingleIndexParameters) -> Metrics:
     )
     return {
         "squared_overlap": found.squared_overlap,
-        "informed_overlap": None,
         "threshold_ratio": _threshold(parameters.model_copy(update={"sample_ratio": 1.0})),
         "outlier": found.outlier,
         "bulk_edge": found.radius,
-        "steepness": None,
     }
 
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from pydantic import Field, field_validator
+from pydantic import Field
 
 from solvable.frame.parameters import Limit, Parameters, Size
 from solvable.message_passing.matrix_channels import GaussianIndices
@@ -21,7 +19,7 @@ class BilinearParameters(Parameters):
     dimension: int = Field(60, ge=10, le=100_000)
     """Shorter side d of the matrix of weights; beyond 400 for `solvable theory` alone."""
     aspect: float = Field(1.0, ge=1, le=100)
-    """Longer side over the shorter, L/d."""
+    """Longer side over the shorter, L/d: at least 1, as the transposed matrix has the inverse."""
     rank_ratio: float = Field(0.2, gt=0, le=100)
     """Rank of the weights over the shorter side, r/d; it may exceed 1."""
     sample_ratio: float = Field(0.4, gt=0, le=20)
@@ -40,16 +38,6 @@ class BilinearParameters(Parameters):
             "dimension, aspect or sample_ratio",
         ),
     )  # fmt: skip
-
-    @field_validator("aspect", mode="before")
-    @classmethod
-    def _longer_over_shorter(cls, value: Any) -> Any:
-        if isinstance(value, int | float) and value < 1:
-            raise ValueError(
-                f"aspect is {value}; allowed: at least 1. It is the longer side of the matrix over the "
-                "shorter one, so that the transposed matrix has the inverse"
-            )
-        return value
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -8,7 +8,7 @@ from solvable.errors import NotConverged
 from solvable.frame.points import Metrics
 from solvable.message_passing.loop import Denoiser, MessagePassingResult, Start, settle
 from solvable.message_passing.signal_laws import SymmetricSignal, signal_denoiser
-from solvable.models.sensing.matrix.parameters import MatrixSensingParameters
+from solvable.models.sensing.matrix.parameters import MatrixSensingParameters, power_law_strengths
 from solvable.models.sensing.matrix.theory import (
     GROUPS,
     NuclearNormSignal,
@@ -32,14 +32,9 @@ def draw_signal(parameters: MatrixSensingParameters, rng: np.random.Generator) -
         # Haar vectors: of Gaussian sensors no direction is special, but for rank one a basis could be
         basis, triangle = np.linalg.qr(rng.standard_normal((d, d)))
         basis *= np.sign(np.diag(triangle))
-        return np.asarray((basis * np.sort(_strengths(parameters))[::-1]) @ basis.T)
+        return np.asarray((basis * power_law_strengths(d, parameters.exponent)) @ basis.T)
     W = rng.standard_normal((d, parameters.rank))
     return np.asarray(W @ W.T / np.sqrt(parameters.rank * d))
-
-
-def _strengths(parameters: MatrixSensingParameters) -> np.ndarray:
-    d = parameters.dimension
-    return np.asarray(np.sqrt(d) * np.arange(1, d + 1) ** -parameters.exponent)
 
 
 def draw_teacher(

@@ -64,10 +64,15 @@ class MatrixSensingParameters(Parameters):
         return GaussianIndices(np.array([2.0]), np.array([self.noise]))
 
 
+def power_law_strengths(dimension: int, exponent: float) -> np.ndarray:
+    """Eigenvalues sqrt(d) i^-gamma, descending."""
+    return np.asarray(np.sqrt(dimension) * np.arange(1, dimension + 1) ** -exponent)
+
+
 @lru_cache(maxsize=32)
 def _power_law(dimension: int, exponent: float) -> Measure:
-    """Eigenvalues sqrt(d) i^-gamma (note 05, 1.1), the smaller ones of many binned."""
-    strengths = np.sqrt(dimension) * np.arange(1, dimension + 1) ** -exponent
+    """Law of the eigenvalues of a power law, the smaller ones of many binned."""
+    strengths = power_law_strengths(dimension, exponent)
     if dimension <= 600:
         return discrete(strengths)
     return bin_tail(strengths, heads=40)
