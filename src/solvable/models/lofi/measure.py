@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from solvable.frame.points import Metrics
 from solvable.models.lofi.lift import activation_energies
 from solvable.models.lofi.parameters import NeuralLoFiParameters
-from solvable.models.lofi.subspace_channel import SubspaceChannel
-from solvable.models.lofi.target import GaussianChannel, draw_target, label_law, label_weights
+from solvable.models.lofi.target import draw_target, label_law, label_weights
 from solvable.networks.blocks import Block, network_blocks
 from solvable.networks.lofi import NeuralLoFiClassifier
 from solvable.operators import HermiteFeatures, MomentOperator, leading_eigenpairs
@@ -18,27 +18,25 @@ from solvable.operators.activations import dual_kernel
 from solvable.operators.kernel_factor import factorise_kernel
 
 METRICS = (
-    "eigenvalue",
-    "bulk_edge",
-    "opposite_edge",
-    "squared_overlap",
-    "subspace_overlap",
-    "upper_subspace_overlap",
-    "best_squared_overlap",
-    "best_rank",
-    "deflated_squared_overlap",
-    "deflated_rank",
-    "error",
-    "kernel_error",
-    "deep_kernel_error",
-    "null_eigenvalue",
+    "eigenvalue", "bulk_edge", "opposite_edge", "squared_overlap", "subspace_overlap",
+    "upper_subspace_overlap", "best_squared_overlap", "best_rank", "deflated_squared_overlap",
+    "deflated_rank", "error", "kernel_error", "deep_kernel_error", "null_eigenvalue",
     "first_moment_overlap",
-)
+)  # fmt: skip
 """Everything that a replicate may measure; None where a target has no such thing."""
 
 
 SHUFFLES = 4
 """Orders of the labels behind the null of a replicate."""
+
+
+class _Sample(NamedTuple):
+    """What one replicate is measured on, and the stream of what is drawn later."""
+
+    target: Any
+    X: np.ndarray
+    y: np.ndarray
+    rng: np.random.Generator
 
 
 def measure(parameters: NeuralLoFiParameters, rng: np.random.Generator) -> Metrics:
@@ -49,13 +47,10 @@ def measure(parameters: NeuralLoFiParameters, rng: np.random.Generator) -> Metri
     if np.all(y == y[0]):
         # One class alone, as a very small sample may hold, says nothing about directions.
         return empty
-    if isinstance(target, SubspaceChannel):
-        return empty | _subspace(parameters, target, X, y, rng)
-    if parameters.target == "hidden":
-        return empty | _hidden(parameters, target, X, y)
+    part = {"subspace": _subspace, "hidden": _hidden, "single-index": _single}[parameters.target]
     if parameters.lift != "none":
-        return empty | _lifted(parameters, target, X, y, rng)
-    return empty | _single(parameters, target, X, y, rng)
+        part = _lifted
+    return empty | part(parameters, _Sample(target, X, y, rng))
 
 
 def _upper_end(parameters: NeuralLoFiParameters) -> bool:
@@ -63,14 +58,9 @@ def _upper_end(parameters: NeuralLoFiParameters) -> bool:
     return bool(label_law(parameters).strengths[0] >= 0)
 
 
-def _single(
-    parameters: NeuralLoFiParameters,
-    target: GaussianChannel,
-    X: np.ndarray,
-    y: np.ndarray,
-    rng: np.random.Generator,
-) -> Metrics:
+def _single(parameters: NeuralLoFiParameters, sample: _Sample) -> Metrics:
     """Leading eigenpair at the end of the direction, and both edges of the bulk."""
+    target, X, y, rng = sample
     T = label_weights(y, parameters.label_map)
     # The operator is (1/n) sum T (x x^T - I): the mean of T brings back (1/n) sum T x x^T.
     operator = MomentOperator(X, T, HermiteFeatures(1, X.shape[1]))
@@ -87,14 +77,9 @@ def _single(
     }
 
 
-def _lifted(
-    parameters: NeuralLoFiParameters,
-    target: GaussianChannel,
-    X: np.ndarray,
-    y: np.ndarray,
-    rng: np.random.Generator,
-) -> Metrics:
+def _lifted(parameters: NeuralLoFiParameters, sample: _Sample) -> Metrics:
     """The same after an infinitely wide lift; eigenvalues times n, overlap of the linear part."""
+    target, X, y, rng = sample
     from scipy.linalg import eigh
 
     sign = 1.0 if _upper_end(parameters) else -1.0
@@ -149,10 +134,9 @@ def _largest_modulus(R: np.ndarray, T: np.ndarray) -> float:
     return float(np.abs(values[0]))
 
 
-def _hidden(
-    parameters: NeuralLoFiParameters, target: GaussianChannel, X: np.ndarray, y: np.ndarray
-) -> Metrics:
+def _hidden(parameters: NeuralLoFiParameters, sample: _Sample) -> Metrics:
     """Best eigenvector of the raw moment, and of the moment without the strong directions."""
+    target, X, y, _ = sample
     T = label_weights(y, parameters.label_map)
     _, strong = np.linalg.eigh(X.T @ X)
     rest = strong[:, : X.shape[1] - parameters.nuisance]
@@ -175,14 +159,9 @@ def _best(X: np.ndarray, T: np.ndarray, direction: np.ndarray) -> tuple[float, f
     return float(squared[best]), float(np.sum(np.abs(values) > abs(values[best])))
 
 
-def _subspace(
-    parameters: NeuralLoFiParameters,
-    target: SubspaceChannel,
-    X: np.ndarray,
-    y: np.ndarray,
-    rng: np.random.Generator,
-) -> Metrics:
+def _subspace(parameters: NeuralLoFiParameters, sample: _Sample) -> Metrics:
     """Overlap with the true subspace, and errors of filtered and unfiltered networks."""
+    target, X, y, rng = sample
     k = target.directions.shape[1]
     operator = MomentOperator(X, y, HermiteFeatures(1, X.shape[1]))
     pairs = leading_eigenpairs(operator, k, k, rng=rng, route="dense")
@@ -194,18 +173,13 @@ def _subspace(
         "squared_overlap": squared.tolist(),
         "subspace_overlap": float(squared.mean()),
         "upper_subspace_overlap": float(upper.mean()),
-        **_errors(parameters, target, X, y, rng),
+        **_errors(parameters, sample),
     }
 
 
-def _errors(
-    parameters: NeuralLoFiParameters,
-    target: SubspaceChannel,
-    X: np.ndarray,
-    y: np.ndarray,
-    rng: np.random.Generator,
-) -> Metrics:
+def _errors(parameters: NeuralLoFiParameters, sample: _Sample) -> Metrics:
     """Errors of one filter before an infinitely wide layer, and of one and three layers without."""
+    target, X, y, rng = sample
     X_test, y_test = target.sample(parameters.test_samples, rng)
     if parameters.samples > parameters.kernel_samples:
         return {}

@@ -17,7 +17,7 @@ from solvable.models.lofi.constant import (
 )
 from solvable.models.lofi.lift import activation_energies, predict_lifted_filter
 from solvable.models.lofi.parameters import NeuralLoFiParameters
-from solvable.models.lofi.subspace_channel import SubspaceChannel
+from solvable.models.lofi.subspace_channel import SADDLES, SubspaceChannel
 from solvable.models.lofi.target import label_law, make_target
 from solvable.spectra.anisotropic import direction_profile
 from solvable.spectra.label_emergence import emergence_ratio
@@ -88,7 +88,7 @@ def _subspace(parameters: NeuralLoFiParameters, law: LabelLaw) -> Metrics:
 def _error_floor(overlap: tuple[float, ...]) -> float:
     """Error of the best readout of learned coordinates, each of its mean overlap with a true one."""
     rng = random_stream("neural-lofi", "error floor")
-    a = np.asarray(SubspaceChannel(60).coefficients)
+    a = np.asarray(SADDLES)
     c2 = np.clip(overlap, 0.0, 1.0)
     # 4,000 draws of learned coordinates, and 600 of the true ones given these:
     # s_i = c_i u_i + sqrt(1 - c_i^2) z_i

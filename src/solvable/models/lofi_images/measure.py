@@ -28,19 +28,11 @@ METHODS = ("linear", "rbf", "shallow", "deep", "lazy", "auto")
 lift of finite width; filters that keep what stands out of meaningless labels."""
 
 METRICS = (
-    "directions",
-    "error",
-    "squared_error",
-    "limit_squared_error",
-    *(f"{name}_error" for name in METHODS),
-    *(f"{name}_squared_error" for name in METHODS),
-    "significant",
-    "null_counts",
-    "null_ratios",
-    "permuted_ratio",
-    "residual_dimensions",
+    "directions", "error", "squared_error", "limit_squared_error",
+    *(f"{name}_error" for name in METHODS), *(f"{name}_squared_error" for name in METHODS),
+    "significant", "null_counts", "null_ratios", "permuted_ratio", "residual_dimensions",
     "gram_deviation",
-)
+)  # fmt: skip
 """Everything that a replicate may measure; None where a setting has no such thing."""
 
 

@@ -35,11 +35,6 @@ def independent(setting: Any) -> bool:
     return bool(few and setting.dimension >= 24)
 
 
-def always(setting: Any) -> bool:
-    """Whether the flow of all pairs says what happens."""
-    return True
-
-
 def mean_loss_over(theory: str) -> Callable[[Sequence[Point]], tuple[float, float]]:
     """Loss over that of a theory, averaged over points."""
     return lambda points: (float(np.mean([relative_to(theory, p).mean() for p in points])), 1.0)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
 from solvable.frame.points import Metrics, listed
 from solvable.models.multi_index.emergence.flow import flow_step, population_flow
 from solvable.models.multi_index.emergence.learner import captured, draw_student, train
-from solvable.models.multi_index.emergence.link import amplitudes, even_link
+from solvable.models.multi_index.emergence.link import even_link
 from solvable.models.multi_index.emergence.parameters import EmergenceParameters
 from solvable.models.multi_index.emergence.theory import match_students, sgd_emergence
 
@@ -24,13 +23,13 @@ def draw_teacher(
     """Directions and amplitudes: isotropic inputs prefer no axes, so that the directions are axes."""
     return {
         "directions": np.eye(parameters.dimension)[:, : parameters.features],
-        "amplitudes": amplitudes(parameters.features, parameters.decay),
+        "amplitudes": parameters.strengths,
     }
 
 
 def measure(parameters: EmergenceParameters, rng: np.random.Generator) -> Metrics:
     """Train once; None where the weights diverged."""
-    link, a = even_link(parameters.link), amplitudes(parameters.features, parameters.decay)
+    link, a = even_link(parameters.link), parameters.strengths
     start = draw_student(parameters, rng)
     names = ("loss", "captured", "squared_overlap", "escape_time", "flow_loss")
     metrics: Metrics = dict.fromkeys(names)
@@ -53,16 +52,10 @@ def measure(parameters: EmergenceParameters, rng: np.random.Generator) -> Metric
 def _theories(parameters: EmergenceParameters, cosines: np.ndarray) -> Metrics:
     """Independent features, and the flow of all pairs, from the start of this replicate."""
     p, link = parameters, even_link(parameters.link)
-    a = amplitudes(p.features, p.decay)
-    common: dict[str, Any] = {
-        "initial_norm": p.initial_norm,
-        "dimension": p.dimension,
-        "gradient_noise": p.learning_rate / p.batch,
-        "label_noise": p.noise,
-    }
+    a = p.strengths
     starts = match_students(cosines[None] ** 2, a, link)
     spare = max(0, p.width - p.features)
-    independent = sgd_emergence(a, starts, p.time, link=link, spare=spare, **common)
+    independent = sgd_emergence(a, starts, p.time, link=link, spare=spare, **p.courses)
     found: Metrics = {
         "ode_loss": listed(independent.loss)[-1],
         "ode_captured": listed(independent.captured[-1]),
@@ -70,6 +63,6 @@ def _theories(parameters: EmergenceParameters, cosines: np.ndarray) -> Metrics:
     }
     pairs = 4 * p.time / flow_step(a, link) * p.width * (p.width + p.features)
     if pairs <= MOST_PAIRS:
-        flow = population_flow(a, cosines[None], link, p.time, **common)
+        flow = population_flow(a, cosines[None], link, p.time, **p.courses)
         found["flow_loss"] = listed(flow.loss)[-1]
     return found

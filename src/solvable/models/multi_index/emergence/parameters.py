@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
+import numpy as np
 from pydantic import Field, model_validator
 
 from solvable.frame.parameters import Limit, Parameters, Size
-from solvable.models.multi_index.emergence.link import even_link
+from solvable.models.multi_index.emergence.link import amplitudes, even_link
 
 
 class EmergenceParameters(Parameters):
@@ -63,6 +64,21 @@ class EmergenceParameters(Parameters):
                 f"{self.learning_rate:g}"
             )
         return self
+
+    @property
+    def strengths(self) -> np.ndarray:
+        """Amplitudes of the features."""
+        return amplitudes(self.features, self.decay)
+
+    @property
+    def courses(self) -> dict[str, Any]:
+        """Settings of a course, of independent features or of the flow of all pairs."""
+        return {
+            "initial_norm": self.initial_norm,
+            "dimension": self.dimension,
+            "gradient_noise": self.learning_rate / self.batch,
+            "label_noise": self.noise,
+        }
 
     @property
     def samples(self) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -39,17 +38,8 @@ def _starts(dimension: int, features: int, width: int, decay: float, link: str) 
 def _independent(parameters: EmergenceParameters, starts: np.ndarray, time: float) -> SgdEmergence:
     """Courses of features that do not know of each other."""
     p = parameters
-    return sgd_emergence(
-        amplitudes(p.features, p.decay),
-        starts,
-        time,
-        link=p.link,
-        initial_norm=p.initial_norm,
-        spare=max(0, p.width - p.features),
-        dimension=p.dimension,
-        gradient_noise=p.learning_rate / p.batch,
-        label_noise=p.noise,
-    )
+    spare = max(0, p.width - p.features)
+    return sgd_emergence(p.strengths, starts, time, link=p.link, spare=spare, **p.courses)
 
 
 @lru_cache(maxsize=64)
@@ -60,44 +50,30 @@ def _courses(parameters: EmergenceParameters) -> SgdEmergence:
     return _independent(p, starts, p.time)
 
 
-@dataclass(frozen=True)
-class Coupling:
-    """What pairs of students change of the means of independent features."""
+Coupling = tuple[np.ndarray, dict[str, np.ndarray]]
+"""Times, and what pairs of students change of the means of independent features."""
 
-    times: np.ndarray
-    loss: np.ndarray
-    captured: np.ndarray
-    squared_overlap: np.ndarray
+COURSES = ("loss", "captured", "squared_overlap")
 
 
 @lru_cache(maxsize=64)
 def _coupling(parameters: EmergenceParameters) -> Coupling | None:
     """Flow of all pairs less independent features, from common starts; None where it is too dear."""
     p, link = parameters, even_link(parameters.link)
-    a = amplitudes(p.features, p.decay)
+    a = p.strengths
     # 50 ns for a pair and a stage: some seconds
     draws = int(min(48, 1e8 / (4 * p.time / flow_step(a, link) * p.width * (p.width + p.features))))
     if draws < 4:
         return None
     rng = random_stream("emergence-in-sgd", "pairs")
     squares = draw_overlaps(p.dimension, p.features, p.width, draws, rng)
-    flow = population_flow(
-        a,
-        np.sqrt(squares) * rng.choice([-1.0, 1.0], squares.shape),
-        link,
-        p.time,
-        initial_norm=p.initial_norm,
-        dimension=p.dimension,
-        gradient_noise=p.learning_rate / p.batch,
-        label_noise=p.noise,
-    )
+    cosines = np.sqrt(squares) * rng.choice([-1.0, 1.0], squares.shape)
+    flow = population_flow(a, cosines, link, p.time, **p.courses)
     alone = _independent(p, match_students(squares, a, link), p.time)
-    return Coupling(
-        flow.times,
-        flow.loss - np.interp(flow.times, alone.times, alone.loss),
-        flow.captured - _columns(flow.times, alone.times, alone.captured),
-        flow.squared_overlap - _columns(flow.times, alone.times, alone.squared_overlap),
-    )
+    return flow.times, {
+        name: getattr(flow, name) - _columns(flow.times, alone.times, getattr(alone, name))
+        for name in COURSES
+    }
 
 
 def _until(parameters: EmergenceParameters, time: float) -> EmergenceParameters:
@@ -113,7 +89,7 @@ def _lone_courses(parameters: EmergenceParameters, time: float) -> SgdEmergence:
     k = link.information_exponent
     starts = _starts(p.dimension, p.features, p.width, p.decay, p.link)
     # T = 1 / (k (k - 2) mu_k^2 a s_0^(k - 2)) of a small start
-    rates = k * (k - 2) * link.energies[k // 2] * amplitudes(p.features, p.decay)
+    rates = k * (k - 2) * link.energies[k // 2] * p.strengths
     escaped = rates * np.median(starts, axis=0) ** (k / 2 - 1)
     if not (escaped > 0).any():
         # A lone student learns another feature in each draw, so that each has a median of 0.
@@ -182,15 +158,15 @@ def curve(parameters: EmergenceParameters, coordinates: np.ndarray) -> list[Metr
     """Predictions along time from one integration."""
     p, latest = parameters, float(np.max(coordinates))
     refuse_noise(p)
-    a, courses = amplitudes(p.features, p.decay), _lone_courses(p, latest)
+    a, courses = p.strengths, _lone_courses(p, latest)
     # whole steps of the flow, in powers of two
     step = flow_step(a, even_link(p.link))
     pairs = _coupling(_until(p, step * 2.0 ** max(0.0, np.ceil(np.log2(latest / step)))))
     lines = {}
-    for name in ("loss", "captured", "squared_overlap"):
+    for name in COURSES:
         lines[name] = _columns(coordinates, courses.times, getattr(courses, name))
         if pairs is not None:
-            lines[name] = lines[name] + _columns(coordinates, pairs.times, getattr(pairs, name))
+            lines[name] = lines[name] + _columns(coordinates, pairs[0], pairs[1][name])
     median = np.median(courses.escape_times, axis=0)
     common: Metrics = {
         "escape_time": [float(t) if np.isfinite(t) else None for t in median],

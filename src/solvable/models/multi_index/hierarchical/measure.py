@@ -9,11 +9,7 @@ import numpy as np
 
 from solvable.arrays import as_source
 from solvable.frame.points import Metrics
-from solvable.models.multi_index.hierarchical.parameters import (
-    NEURONS,
-    PENALTY,
-    HierarchicalParameters,
-)
+from solvable.models.multi_index.hierarchical.parameters import NEURONS, HierarchicalParameters
 from solvable.models.multi_index.learner import MultiIndexRegressor
 from solvable.models.multi_index.overlaps import mapped_labels
 from solvable.models.multi_index.readout import fit_readout
@@ -66,7 +62,7 @@ def _learned(
         linear=False,
         readout=parameters.readout,
         n_neurons=NEURONS,
-        regularisation=PENALTY if parameters.readout == "monomials" else "leave-one-out",
+        regularisation=parameters.regularisation,
         deflation=parameters.deflation,
         whiten="none",
         n_permutations=1,
@@ -96,7 +92,7 @@ def _optimal(
             parameters.features,
             parameters.readout,
             n_neurons=NEURONS,
-            regularisation=PENALTY if parameters.readout == "monomials" else "leave-one-out",
+            regularisation=parameters.regularisation,
             rng=np.random.default_rng(seed),
         )
         predictions = readout(fresh @ found.directions)

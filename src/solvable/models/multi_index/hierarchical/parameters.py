@@ -7,6 +7,7 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
+from solvable.fitting.ridge import Regularisation
 from solvable.frame.parameters import Parameters, Size
 from solvable.message_passing.channels import AdditiveChannel
 from solvable.models.multi_index.limits import SAMPLES_IN_MEMORY
@@ -14,9 +15,6 @@ from solvable.models.multi_index.target import power_law_channel
 
 NEURONS = 300
 """Random neurons of the readout "relu"."""
-
-PENALTY = 1e-6
-"""Penalty of the monomials relative to their power: least squares but for rounding."""
 
 
 class HierarchicalParameters(Parameters):
@@ -73,6 +71,11 @@ class HierarchicalParameters(Parameters):
     def channel(self) -> AdditiveChannel:
         """Channel of the labels."""
         return _channel(self.link, self.features, self.decay, self.noise, self.standardised)
+
+    @property
+    def regularisation(self) -> Regularisation:
+        """Penalty of the readout; of monomials least squares but for rounding."""
+        return 1e-6 if self.readout == "monomials" else "leave-one-out"
 
     @property
     def place(self) -> str:

@@ -11,11 +11,7 @@ from solvable.errors import InvalidParameter
 from solvable.frame.points import NO_PREDICTION, Metrics, listed
 from solvable.message_passing.channels import MOST_CROSS, AdditiveChannel
 from solvable.message_passing.moments import ConditionalMoments
-from solvable.models.multi_index.hierarchical.parameters import (
-    NEURONS,
-    PENALTY,
-    HierarchicalParameters,
-)
+from solvable.models.multi_index.hierarchical.parameters import NEURONS, HierarchicalParameters
 from solvable.models.multi_index.overlaps import (
     SpectralPrediction,
     mapped_labels,
@@ -42,12 +38,7 @@ def predict(parameters: HierarchicalParameters) -> Metrics:
     )
     if parameters.readout == "none":
         return metrics | {"risk": None}
-    fit = Fit(
-        parameters.readout,
-        NEURONS,
-        PENALTY if parameters.readout == "monomials" else "leave-one-out",
-        parameters.samples,
-    )
+    fit = Fit(parameters.readout, NEURONS, parameters.regularisation, parameters.samples)
     weights_of = moments.labels, mapped_labels(moments, parameters.label_map)
     # The same draws along a curve, so that lines are smooth.
     rng = random_stream("hierarchical multi-index", "effective sample")
@@ -57,15 +48,8 @@ def predict(parameters: HierarchicalParameters) -> Metrics:
         reason = "residuals of links that are not even mix directions, which the theory leaves out"
         empty = dict.fromkeys(("squared_overlap", "subspace_error", "eigenvalues", "risk"))
         return metrics | empty | {NO_PREDICTION: f"{reason}; allowed: an even link or deflation=0"}
-    second = deflated(
-        channel,
-        found,
-        weights_of,
-        label_function(parameters.label_map),
-        parameters.dimension,
-        fit,
-        rng,
-    )
+    label_map, d = label_function(parameters.label_map), parameters.dimension
+    second = deflated(channel, found, weights_of, label_map, d, fit, rng)
     return metrics | {
         "squared_overlap": second.squared_overlap.tolist(),
         "subspace_error": _subspace_error(channel, second.squared_overlap),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from solvable.errors import InvalidParameter, NotConverged
@@ -25,21 +27,30 @@ METRICS = ("squared_overlap", "informed_overlap", "outlier", "bulk_edge", "conve
 """Everything that a replicate may measure; None where an estimator has no such thing."""
 
 
+class _Sample(NamedTuple):
+    """What one replicate is measured on, and the stream of what is drawn later."""
+
+    X: np.ndarray
+    y: np.ndarray
+    direction: np.ndarray
+    rng: np.random.Generator
+
+
 def measure(parameters: SingleIndexParameters, rng: np.random.Generator) -> Metrics:
     """Metrics of one replicate."""
     target = draw_target(parameters, rng)
     X, y = target.sample(parameters.samples, rng)
-    direction = target.directions[:, 0]
+    sample = _Sample(X, y, target.directions[:, 0], rng)
     empty: Metrics = dict.fromkeys(METRICS)
     if parameters.estimator == "amp":
-        return empty | _message_passing(parameters, X, y, direction, rng)
+        return empty | _message_passing(parameters, sample)
     if parameters.linear:
         # w = sum_i m(y_i) x_i
         found = X.T @ label_moments(parameters, y)[0]
-        return empty | {"squared_overlap": overlap(found, direction)}
+        return empty | {"squared_overlap": overlap(found, sample.direction)}
     if parameters.estimator == "lamp":
-        return empty | _lamp(parameters, X, y, direction, rng)
-    return empty | _spectral(parameters, X, y, direction, rng)
+        return empty | _lamp(parameters, sample)
+    return empty | _spectral(parameters, sample)
 
 
 def label_moments(
@@ -65,14 +76,9 @@ def overlap(found: np.ndarray, direction: np.ndarray) -> float:
     return float((found @ direction) ** 2 / max(float(found @ found), 1e-300))
 
 
-def _spectral(
-    parameters: SingleIndexParameters,
-    X: np.ndarray,
-    y: np.ndarray,
-    direction: np.ndarray,
-    rng: np.random.Generator,
-) -> Metrics:
+def _spectral(parameters: SingleIndexParameters, sample: _Sample) -> Metrics:
     """Leading eigenpair at the end of the direction, and the edge that follows it."""
+    X, y, direction, rng = sample
     moments = parameters.moments
     if parameters.estimator == "optimal":
         T, unit = optimal_map(label_moments(parameters, y)[1]), 1.0
@@ -91,14 +97,9 @@ def _spectral(
     }
 
 
-def _lamp(
-    parameters: SingleIndexParameters,
-    X: np.ndarray,
-    y: np.ndarray,
-    direction: np.ndarray,
-    rng: np.random.Generator,
-) -> Metrics:
+def _lamp(parameters: SingleIndexParameters, sample: _Sample) -> Metrics:
     """Eigenvalue of largest real part, and the middle one of the moduli that follow."""
+    X, y, direction, rng = sample
     G = label_moments(parameters, y)[1]
     lamp = Lamp(X, G, rng)
     outlier, found = lamp.leading()
@@ -112,14 +113,9 @@ def _lamp(
     }
 
 
-def _message_passing(
-    parameters: SingleIndexParameters,
-    X: np.ndarray,
-    y: np.ndarray,
-    direction: np.ndarray,
-    rng: np.random.Generator,
-) -> Metrics:
+def _message_passing(parameters: SingleIndexParameters, sample: _Sample) -> Metrics:
     """Bayes message passing from what a spectral estimator finds, and from near the truth."""
+    X, y, direction, rng = sample
     n, d = X.shape
     sensors = GaussianSensors(X)
     outputs = posterior_given(additive_output(parameters.channel), y)
