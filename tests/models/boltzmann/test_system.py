@@ -1,14 +1,16 @@
 """The system `boltzmann-machine`: parameters, one replicate, prediction, claims, figures."""
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
+import studies
 from pydantic import ValidationError
 
 from solvable.arrays import random_stream
 from solvable.errors import InvalidParameter
-from solvable.frame.points import NO_PREDICTION, Point
+from solvable.frame.points import NO_PREDICTION
 from solvable.models.boltzmann.claims import CLAIMS
 from solvable.models.boltzmann.measure import draw_directions, span_overlap
 from solvable.models.boltzmann.parameters import BoltzmannParameters
@@ -17,18 +19,14 @@ from solvable.models.boltzmann.system import system
 KEYS = {"overlap", "norm", "replicon", "pca_overlap", "converged"}
 
 
-def record_of(setting, seed=0):
-    return system.measure(BoltzmannParameters(**setting), random_stream("one", seed))
+record_of = partial(studies.record_of, system)
 
 
 def predicted(**setting):
     return system.predict(BoltzmannParameters(**setting))
 
 
-def point_of(setting, seeds):
-    parameters = BoltzmannParameters(**setting)
-    metrics = [record_of(setting, seed) for seed in range(seeds)]
-    return Point(parameters.model_dump(), metrics, system.predict(parameters))
+point_of = partial(studies.point_of, system)
 
 
 @pytest.fixture(scope="module")
@@ -165,9 +163,7 @@ def test_overlaps_are_with_the_span_of_the_weights():
 def test_claims_find_their_points(claim, points):
     verdict = claim.verdict(system.settled(points))
     assert verdict.status == "holds", verdict.reason
-    nothing = claim.verdict([])
-    assert nothing.status == "not testable"
-    assert len(nothing.reason) > 20
+    studies.check_without_points(claim)
 
 
 @pytest.mark.parametrize(
@@ -191,19 +187,15 @@ def test_claims_fail_on_records_that_contradict_them(claim, metric, factor, poin
         for point in points
         if point.metrics[0][metric] is not None
     ]
-    (row,) = [each for each in CLAIMS if each.name == claim]
-    assert row.verdict(system.settled(shifted)).status == "fails"
+    assert studies.verdict_of(system, claim, shifted).status == "fails"
 
 
 def test_no_claim_holds_of_a_random_direction(points):
-    for row in system.power(points):
-        assert row.chance != "holds", row.claim
+    studies.check_chance(system, points)
 
 
 def test_figures_tell_machine_and_components_apart(points):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(system, "axis", replace(system.axis, resolution=5))
-        figures = system.figures(points[:4])
+    figures = studies.figures_of(system, points[:4], 5)
     names = [figure.name for figure in figures]
     assert len(names) == len(set(names)) == 6
     for figure in figures:
@@ -211,4 +203,3 @@ def test_figures_tell_machine_and_components_apart(points):
         if figure.name.startswith("overlap"):
             colours = {series.label.split(",")[0]: series.colour for series in figure.series}
             assert colours == {"machine": 0, "components": 1, "Bayes": 0}
-    assert system.figures([]) == []

@@ -1,9 +1,11 @@
 """The system `neural-lofi`: parameters, one replicate, prediction, claims, figures."""
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
+import studies
 from pydantic import ValidationError
 
 from solvable.arrays import random_stream
@@ -14,7 +16,6 @@ from solvable.models.lofi.claims import CLAIMS
 from solvable.models.lofi.parameters import NeuralLoFiParameters
 from solvable.models.lofi.system import system
 from solvable.models.lofi.target import draw_target, make_target
-from solvable.systems.base import Point
 
 SETTINGS = {
     "single": {"dimension": 80, "ratio": 6.0},
@@ -41,17 +42,8 @@ CURVES = [
 """Both sides of where a direction stands out of shuffled labels, with and without centring."""
 
 
-def record_of(setting, seed=0):
-    return system.measure(NeuralLoFiParameters(**setting), random_stream("one", seed))
-
-
-def point_of(setting, seeds):
-    parameters = NeuralLoFiParameters(**setting)
-    return Point(
-        parameters.model_dump(),
-        [record_of(setting, seed) for seed in range(seeds)],
-        predicted_or_refused(system.predict, parameters),
-    )
+record_of = partial(studies.record_of, system)
+point_of = partial(studies.point_of, system)
 
 
 @pytest.fixture(scope="module")
@@ -188,9 +180,7 @@ def test_claims_find_their_points(claim, points):
     else:
         assert verdict.status in ("holds", "fails"), verdict.reason
         assert np.isfinite(verdict.measured)
-    nothing = claim.verdict([])
-    assert nothing.status == "not testable"
-    assert len(nothing.reason) > 20
+    studies.check_without_points(claim)
 
 
 @pytest.mark.parametrize("target", ["single-index", "hidden", "subspace"])
@@ -201,21 +191,6 @@ def test_a_study_of_one_target_alone_is_judged(target, points):
     judged = {claim for claim, status in verdicts.items() if status != "not testable"}
     assert 1 <= len(judged) < len(CLAIMS)
     assert all(verdicts[claim] == "holds" for claim in judged - {"filter-beats-kernels"})
-
-
-def shifted(points, name, by):
-    moved = []
-    for point in points:
-        metrics = []
-        for one in point.metrics:
-            value = one[name]
-            if isinstance(value, list):
-                value = [entry + by for entry in value]
-            elif value is not None:
-                value = value + by
-            metrics.append(one | {name: value})
-        moved.append(Point(point.parameters, metrics, point.prediction))
-    return moved
 
 
 @pytest.mark.parametrize(
@@ -237,8 +212,12 @@ def shifted(points, name, by):
     ],
 )
 def test_claims_fail_on_records_that_contradict_them(claim, metric, by, points):
-    (one,) = [each for each in CLAIMS if each.name == claim]
-    assert one.verdict(system.settled(shifted(points, metric, by))).status == "fails"
+    assert (
+        studies.verdict_of(
+            system, claim, studies.changed(points, metric, lambda v, p: v + by)
+        ).status
+        == "fails"
+    )
 
 
 def test_centring_saves_no_samples_if_its_null_is_that_of_the_constant(points):

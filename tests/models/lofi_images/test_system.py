@@ -1,9 +1,11 @@
 """The system `neural-lofi-images`: parameters, one replicate, predictions, claims, figures."""
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
+import studies
 from pydantic import ValidationError
 from sklearn.datasets import load_digits
 from sklearn.kernel_ridge import KernelRidge
@@ -26,17 +28,8 @@ SETTINGS = {
 }
 
 
-def record_of(setting, seed=0):
-    return system.measure(NeuralLoFiImagesParameters(**setting), random_stream("images", seed))
-
-
-def point_of(setting, seeds=2):
-    parameters = NeuralLoFiImagesParameters(**setting)
-    return Point(
-        parameters.model_dump(),
-        [record_of(setting, seed) for seed in range(seeds)],
-        system.predict(parameters),
-    )
+record_of = partial(studies.record_of, system, stream="images")
+point_of = partial(studies.point_of, system, stream="images")
 
 
 @pytest.fixture(scope="module")
@@ -160,9 +153,7 @@ def test_claims_find_their_points(claim, points):
         assert "more replicate" in verdict.reason
     else:
         assert np.isfinite(verdict.measured)
-    nothing = claim.verdict([])
-    assert nothing.status == "not testable"
-    assert len(nothing.reason) > 20
+    studies.check_without_points(claim)
 
 
 def changed(points, name, change):

@@ -1,14 +1,14 @@
 """The system `attention-indexed`: parameters, one replicate, prediction, claims, figures."""
 
-from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
+import studies
 from pydantic import ValidationError
 
 from solvable.arrays import random_stream
-from solvable.errors import InvalidParameter
-from solvable.frame.points import NO_PREDICTION, Point, predicted_or_refused
+from solvable.frame.points import NO_PREDICTION, Point
 from solvable.message_passing.loop import MessagePassingResult
 from solvable.models.attention.indexed.claims import CLAIMS
 from solvable.models.attention.indexed.measure import draw_weights
@@ -20,17 +20,8 @@ from solvable.models.attention.indexed.theory import bayes_test_error
 KEYS = {"matrix_error", "test_error", "finite_size_matrix_error", "recovery_ratio"}
 
 
-def record_of(setting, seed=0):
-    return system.measure(IndexedParameters(**setting), random_stream("one", seed))
-
-
-def point_of(setting, seeds):
-    parameters = IndexedParameters(**setting)
-    return Point(
-        parameters.model_dump(),
-        [record_of(setting, seed) for seed in range(seeds)],
-        predicted_or_refused(system.predict, parameters),
-    )
+record_of = partial(studies.record_of, system)
+point_of = partial(studies.point_of, system)
 
 
 @pytest.fixture(scope="module")
@@ -157,9 +148,7 @@ def test_more_tokens_and_fewer_logits_hidden_tell_more():
 def test_claims_find_their_points(claim, points):
     verdict = claim.verdict(system.settled(points))
     assert verdict.status == "holds", verdict.reason
-    nothing = claim.verdict([])
-    assert nothing.status == "not testable"
-    assert len(nothing.reason) > 20
+    studies.check_without_points(claim)
 
 
 @pytest.mark.parametrize(
@@ -184,24 +173,16 @@ def test_claims_fail_on_records_that_contradict_them(claim, metric, factor, poin
 
 
 def test_no_claim_holds_of_the_prior_mean(points):
-    for row in system.power(points):
-        assert row.chance != "holds", row.claim
+    studies.check_chance(system, points)
 
 
 def test_figures(points):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(system, "axis", replace(system.axis, resolution=6))
-        figures = system.figures(points)
+    figures = studies.figures_of(system, points, 6, gaps=True)
     names = [one.name for one in figures]
-    assert len(names) == len(set(names))
     assert {name.split("-")[0] for name in names} == {"error", "attention"}
-    for figure in figures:
-        assert figure.caption
-    assert system.figures([]) == []
 
 
 def test_a_measurement_beyond_memory_is_refused_and_theory_is_not():
-    parameters = IndexedParameters(sample_ratio=10.0, dimension=600)
-    assert system.predict(parameters)
-    with pytest.raises(InvalidParameter, match="allowed for a measurement: up to 2 GB"):
-        system.measure(parameters, np.random.default_rng(0))
+    studies.check_predicted_alone(
+        system, {"sample_ratio": 10.0, "dimension": 600}, "allowed for a measurement: up to 2 GB"
+    )

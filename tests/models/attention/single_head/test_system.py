@@ -2,14 +2,16 @@
 
 import json
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
+import studies
 from pydantic import ValidationError
 
 from solvable.arrays import random_stream
 from solvable.errors import InvalidParameter
-from solvable.frame.points import NO_PREDICTION, Point
+from solvable.frame.points import NO_PREDICTION
 from solvable.models.attention.single_head.claims import CLAIMS
 from solvable.models.attention.single_head.measure import METRICS
 from solvable.models.attention.single_head.parameters import SingleHeadParameters
@@ -22,14 +24,8 @@ KEYS = {
 }  # fmt: skip
 
 
-def record_of(setting, seed=0):
-    return system.measure(SingleHeadParameters(**setting), random_stream("head", seed))
-
-
-def point_of(setting, seeds):
-    parameters = SingleHeadParameters(**setting)
-    records = [record_of(setting, seed) for seed in range(seeds)]
-    return Point(parameters.model_dump(), records, system.predict(parameters))
+record_of = partial(studies.record_of, system, stream="head")
+point_of = partial(studies.point_of, system, stream="head")
 
 
 @pytest.fixture(scope="module")
@@ -113,9 +109,7 @@ def test_claims_find_their_points(claim, points):
     verdict = claim.verdict(system.settled(points), system.axis)
     assert verdict.status == "holds", verdict.reason
     assert np.isfinite(verdict.measured)
-    nothing = claim.verdict([], system.axis)
-    assert nothing.status == "not testable"
-    assert len(nothing.reason) > 20
+    studies.check_without_points(claim)
 
 
 @pytest.mark.parametrize(
@@ -144,21 +138,14 @@ def test_perfect_recovery_fails_where_something_is_left(points):
 
 
 def test_no_claim_holds_of_a_head_that_learned_nothing(points):
-    for row in system.power(points):
-        assert row.chance != "holds", row.claim
+    studies.check_chance(system, points)
 
 
 def test_figures_show_errors_and_learned_spectra(points):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(system, "axis", replace(system.axis, resolution=4))
-        figures = system.figures(points[:2])
+    figures = studies.figures_of(system, points[:2], 4)
     names = [figure.name for figure in figures]
-    assert len(names) == len(set(names))
     assert {name.split("-ratio")[0] for name in names} == {
         "error", "test-error", "train-error", "rank", "spectrum",
     }  # fmt: skip
-    for figure in figures:
-        assert figure.caption
     (error,) = [figure for figure in figures if figure.name == "error"]
     assert any("first order" in series.label for series in error.series)
-    assert system.figures([]) == []

@@ -6,6 +6,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+import studies
 from pydantic import ValidationError
 
 from solvable.arrays import random_stream
@@ -132,24 +133,6 @@ def test_no_claim_fails_in_another_setting_than_the_presets(points):
     assert "fails" not in {verdict.status for verdict in system.verdicts(points)}
 
 
-def shifted(points, metric, factor):
-    """The same points with a measured metric multiplied."""
-    moved = []
-    for point in points:
-        metrics = [
-            {**own, metric: _times(own[metric], factor)} if own[metric] is not None else own
-            for own in point.metrics
-        ]
-        moved.append(replace(point, metrics=metrics))
-    return moved
-
-
-def _times(value, factor):
-    if isinstance(value, list):
-        return [None if entry is None else factor * entry for entry in value]
-    return factor * value
-
-
 @pytest.mark.parametrize(
     ("claim", "metric", "factor"),
     [
@@ -163,8 +146,12 @@ def _times(value, factor):
     ],
 )
 def test_claims_fail_on_records_that_contradict_them(claim, metric, factor, points):
-    (row,) = [each for each in CLAIMS if each.name == claim]
-    assert row.verdict(system.settled(shifted(points, metric, factor))).status == "fails"
+    assert (
+        studies.verdict_of(
+            system, claim, studies.changed(points, metric, lambda v, p: factor * v)
+        ).status
+        == "fails"
+    )
 
 
 def test_another_exponent_is_noticed(points):
@@ -225,7 +212,6 @@ def test_figures_show_theory_and_measurement(points):
 
 
 def test_a_measurement_beyond_memory_is_refused_and_theory_is_not():
-    parameters = P(time=1e6, batch=10**7)
-    assert system.predict(parameters)
-    with pytest.raises(InvalidParameter, match=r"allowed for a measurement: up to 1e\+15"):
-        system.measure(parameters, np.random.default_rng(0))
+    studies.check_predicted_alone(
+        system, {"time": 1e6, "batch": 10**7}, r"allowed for a measurement: up to 1e\+15"
+    )

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
+import studies
 from pydantic import ValidationError
 
 from solvable.arrays import random_stream
@@ -30,8 +32,7 @@ SETTINGS = {
 METRICS = {"squared_overlap", "subspace_error", "risk", "eigenvalues", "bulk_edge"}
 
 
-def record_of(setting, seed=0):
-    return system.measure(HierarchicalParameters(**setting), random_stream("one", seed))
+record_of = partial(studies.record_of, system)
 
 
 @pytest.fixture(scope="module")
@@ -130,24 +131,7 @@ def test_claims_find_their_points(claim, points):
         else claim.verdict(settled, system.axis)
     )
     assert verdict.status != "fails", verdict
-    nothing = claim.verdict([])
-    assert nothing.status == "not testable"
-    assert len(nothing.reason) > 20
-
-
-def shifted(points, name, by):
-    moved = []
-    for point in points:
-        metrics = []
-        for record in point.metrics:
-            value = record[name]
-            if isinstance(value, list):
-                value = [entry + by for entry in value]
-            elif value is not None:
-                value = value + by
-            metrics.append(record | {name: value})
-        moved.append(Point(point.parameters, metrics, point.prediction))
-    return moved
+    studies.check_without_points(claim)
 
 
 @pytest.mark.parametrize(
@@ -165,8 +149,12 @@ def shifted(points, name, by):
     ],
 )
 def test_claims_fail_on_records_that_contradict_them(claim, metric, by, points):
-    (row,) = [each for each in CLAIMS if each.name == claim]
-    assert row.verdict(system.settled(shifted(points, metric, by))).status == "fails"
+    assert (
+        studies.verdict_of(
+            system, claim, studies.changed(points, metric, lambda v, p: v + by)
+        ).status
+        == "fails"
+    )
 
 
 def test_the_exponent_of_the_error_can_fail(points):
@@ -186,18 +174,9 @@ def test_the_exponent_of_the_error_can_fail(points):
 
 
 def test_figures_show_theory_and_measurement(points):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(system, "axis", replace(system.axis, resolution=5))
-        figures = system.figures(points)
+    figures = studies.figures_of(system, points, 5)
     names = [figure.name for figure in figures]
-    assert len(names) == len(set(names))
-    for figure in figures:
-        assert figure.caption
-        for series in figure.series:
-            if series.kind != "points":
-                assert np.isfinite(series.y).all(), (figure.name, series.label)
     assert {name.split("-")[0] for name in names} == {"overlap", "subspace", "risk", "spectrum"}
-    assert system.figures([]) == []
 
 
 @pytest.mark.parametrize(
@@ -218,7 +197,6 @@ def test_features_that_fill_nearly_all_directions(setting):
 
 
 def test_a_measurement_beyond_memory_is_refused_and_theory_is_not():
-    parameters = HierarchicalParameters(dimension=5_000, sample_ratio=1e4)
-    assert system.predict(parameters)
-    with pytest.raises(InvalidParameter, match="allowed for a measurement: up to 4 GB"):
-        system.measure(parameters, np.random.default_rng(0))
+    studies.check_predicted_alone(
+        system, {"dimension": 5_000, "sample_ratio": 1e4}, "allowed for a measurement: up to 4 GB"
+    )

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from functools import partial
 from itertools import product
 
 import numpy as np
 import pytest
+import studies
 from pydantic import ValidationError
 
 from solvable.arrays import random_stream
-from solvable.errors import InvalidParameter
 from solvable.frame.points import NO_PREDICTION, Point, predicted_or_refused
 from solvable.models.multi_index.separable.claims import CLAIMS
 from solvable.models.multi_index.separable.parameters import SeparableParameters
@@ -27,17 +27,8 @@ SETTINGS = {
 }  # fmt: skip
 
 
-def record_of(setting, seed=0):
-    return system.measure(SeparableParameters(**setting), random_stream("one", seed))
-
-
-def point_of(setting, seeds):
-    parameters = SeparableParameters(**setting)
-    return Point(
-        parameters.model_dump(),
-        [record_of(setting, seed) for seed in range(seeds)],
-        predicted_or_refused(system.predict, parameters),
-    )
+record_of = partial(studies.record_of, system)
+point_of = partial(studies.point_of, system)
 
 
 @pytest.fixture(scope="module")
@@ -123,9 +114,7 @@ def test_what_second_moments_never_tell_is_said():
 def test_claims_find_their_points(claim, points):
     verdict = claim.verdict(system.settled(points))
     assert verdict.status == "holds", verdict.reason
-    nothing = claim.verdict([])
-    assert nothing.status == "not testable"
-    assert len(nothing.reason) > 20
+    studies.check_without_points(claim)
 
 
 def test_claims_notice_wrong_predictions_and_chance(points):
@@ -161,21 +150,12 @@ def test_claims_fail_on_records_that_contradict_them(claim, metric, by, points):
 
 
 def test_figures_show_theory_and_measurement(points):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(system, "axis", replace(system.axis, resolution=5))
-        figures = system.figures(points)
+    figures = studies.figures_of(system, points, 5)
     names = [figure.name for figure in figures]
-    assert len(names) == len(set(names))
     assert {name.split("-")[0] for name in names} == {"overlap", "sum", "thresholds"}
-    for figure in figures:
-        assert figure.caption
-        for series in figure.series:
-            assert len(series.x) == len(series.y)
-    assert system.figures([]) == []
 
 
 def test_a_measurement_beyond_memory_is_refused_and_theory_is_not():
-    parameters = SeparableParameters(sample_ratio=9e4, dimension=1_000)
-    assert system.predict(parameters)
-    with pytest.raises(InvalidParameter, match="allowed for a measurement: up to 4 GB"):
-        system.measure(parameters, np.random.default_rng(0))
+    studies.check_predicted_alone(
+        system, {"sample_ratio": 9e4, "dimension": 1_000}, "allowed for a measurement: up to 4 GB"
+    )

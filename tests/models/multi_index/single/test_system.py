@@ -1,14 +1,14 @@
 """The system `single-index`: parameters, one replicate, prediction, claims, figures."""
 
-from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
+import studies
 from pydantic import ValidationError
 
 from solvable.arrays import random_stream
-from solvable.errors import InvalidParameter
-from solvable.frame.points import NO_PREDICTION, Point, predicted_or_refused
+from solvable.frame.points import NO_PREDICTION, predicted_or_refused
 from solvable.models.multi_index.single.claims import CLAIMS
 from solvable.models.multi_index.single.parameters import SingleIndexParameters
 from solvable.models.multi_index.single.system import system
@@ -19,17 +19,8 @@ KEYS = {"squared_overlap", "threshold_ratio", "information_threshold_ratio", "ou
 ESTIMATORS = ("optimal", "lamp", "tanh", "square", "identity", "amp")
 
 
-def record_of(setting, seed=0):
-    return system.measure(SingleIndexParameters(**setting), random_stream("one", seed))
-
-
-def point_of(setting, seeds):
-    parameters = SingleIndexParameters(**setting)
-    return Point(
-        parameters.model_dump(),
-        [record_of(setting, seed) for seed in range(seeds)],
-        predicted_or_refused(system.predict, parameters),
-    )
+record_of = partial(studies.record_of, system)
+point_of = partial(studies.point_of, system)
 
 
 @pytest.fixture(scope="module")
@@ -153,20 +144,7 @@ def test_claims_find_their_points(claim, points):
     else:
         assert verdict.status == "holds", verdict.reason
         assert np.isfinite(verdict.measured)
-    nothing = claim.verdict([])
-    assert nothing.status == "not testable"
-    assert len(nothing.reason) > 20
-
-
-def shifted(points, name, by):
-    moved = []
-    for point in points:
-        metrics = [
-            one | {name: None if one[name] is None else by(one[name], point)}
-            for one in point.metrics
-        ]
-        moved.append(Point(point.parameters, metrics, point.prediction))
-    return moved
+    studies.check_without_points(claim)
 
 
 def of(estimator, change):
@@ -192,33 +170,24 @@ def of(estimator, change):
     ],
 )  # fmt: skip
 def test_claims_fail_on_records_that_contradict_them(claim, metric, by, points):
-    (one,) = [each for each in CLAIMS if each.name == claim]
-    assert one.verdict(system.settled(shifted(points, metric, by))).status == "fails"
+    assert studies.verdict_of(system, claim, studies.changed(points, metric, by)).status == "fails"
 
 
 def test_no_claim_holds_of_a_random_direction(points):
-    for row in system.power(points):
-        assert row.chance != "holds", row.claim
+    studies.check_chance(system, points)
 
 
 def test_figures_show_all_estimators_on_one_picture(points):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(system, "axis", replace(system.axis, resolution=8))
-        figures = system.figures(points)
+    figures = studies.figures_of(system, points, 8)
     names = [one.name for one in figures]
-    assert len(names) == len(set(names))
     (overlap,) = [f for f in figures if any(s.label.startswith("lamp") for s in f.series)][:1]
     labels = {series.label for series in overlap.series}
     assert {"optimal", "lamp", "tanh", "amp", "best possible"} <= labels, (names, labels)
     assert any("information" in marker.label for marker in overlap.markers)
     assert {name.split("-")[0] for name in names} == {"overlap", "spectrum", "disc", "good"}
-    for figure in figures:
-        assert figure.caption
-    assert system.figures([]) == []
 
 
 def test_a_measurement_beyond_memory_is_refused_and_theory_is_not():
-    parameters = SingleIndexParameters(sample_ratio=9e4, dimension=5_000)
-    assert system.predict(parameters)
-    with pytest.raises(InvalidParameter, match="allowed for a measurement: up to 4 GB"):
-        system.measure(parameters, np.random.default_rng(0))
+    studies.check_predicted_alone(
+        system, {"sample_ratio": 9e4, "dimension": 5_000}, "allowed for a measurement: up to 4 GB"
+    )

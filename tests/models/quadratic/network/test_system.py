@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 
 import numpy as np
 import pytest
+import studies
 from pydantic import ValidationError
 from scipy.optimize import brentq
 
@@ -29,7 +31,6 @@ from solvable.models.quadratic.network.spectral_phase import phase_of_spectrum
 from solvable.models.quadratic.network.system import system
 from solvable.models.quadratic.network.target import QuadraticTarget
 from solvable.spectra.functionals import truncated_moments
-from solvable.systems.base import Point
 
 SETTINGS = {
     "random target": {"dimension": 24, "sample_ratio": 0.6, "regularisation": 0.1},
@@ -45,14 +46,8 @@ SETTINGS = {
 }  # fmt: skip
 
 
-def record_of(setting, seed=0):
-    return system.measure(QuadraticParameters(**setting), random_stream("one", seed))
-
-
-def point_of(setting, seeds=3):
-    parameters = QuadraticParameters(**setting)
-    metrics = [record_of(setting, seed) for seed in range(seeds)]
-    return Point(parameters.model_dump(), metrics, system.predict(parameters))
+record_of = partial(studies.record_of, system)
+point_of = partial(studies.point_of, system)
 
 
 @pytest.mark.parametrize(

@@ -1,14 +1,15 @@
 """The system `bilinear-sequence`: parameters, one replicate, prediction, claims, figures."""
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
+import studies
 from pydantic import ValidationError
 
 from solvable.arrays import random_stream
-from solvable.errors import InvalidParameter
-from solvable.frame.points import NO_PREDICTION, Point
+from solvable.frame.points import NO_PREDICTION
 from solvable.models.sensing.bilinear import measure as module
 from solvable.models.sensing.bilinear.claims import CLAIMS
 from solvable.models.sensing.bilinear.measure import draw_weights, ridge_estimate
@@ -16,15 +17,8 @@ from solvable.models.sensing.bilinear.parameters import BilinearParameters
 from solvable.models.sensing.bilinear.system import system
 from solvable.operators.rectangular_sensors import MatrixSensors
 
-
-def record_of(setting, seed=0):
-    return system.measure(BilinearParameters(**setting), random_stream("one", seed))
-
-
-def point_of(setting, seeds):
-    parameters = BilinearParameters(**setting)
-    records = [record_of(setting, seed) for seed in range(seeds)]
-    return Point(parameters.model_dump(), records, system.predict(parameters))
+record_of = partial(studies.record_of, system)
+point_of = partial(studies.point_of, system)
 
 
 @pytest.fixture(scope="module")
@@ -135,8 +129,7 @@ def test_claims_hold_and_can_fail(points):
         assert verdict.status in ("holds", "not testable"), (name, verdict.reason)
     assert verdicts["recovery-before-the-nuclear-norm"].status == "holds"
     assert sum(verdict.status == "holds" for verdict in verdicts.values()) >= 2
-    for row in system.power(points):
-        assert row.chance != "holds", row.claim
+    studies.check_chance(system, points)
     for claim in CLAIMS:
         nothing = claim.verdict([])
         assert nothing.status == "not testable"
@@ -160,9 +153,7 @@ def test_claims_fail_on_records_that_contradict_them(claim, points):
 
 
 def test_figures_show_both_lines_and_thresholds(points):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(system, "axis", replace(system.axis, resolution=6))
-        figures = system.figures(points)
+    figures = studies.figures_of(system, points, 6)
     first = figures[0]
     assert {series.kind for series in first.series} == {"line", "dashed", "points"}
     assert any("nuclear" in marker.label for figure in figures for marker in figure.markers)
@@ -171,7 +162,6 @@ def test_figures_show_both_lines_and_thresholds(points):
 
 
 def test_a_measurement_beyond_memory_is_refused_and_theory_is_not():
-    parameters = BilinearParameters(dimension=400)
-    assert system.predict(parameters)
-    with pytest.raises(InvalidParameter, match=r"allowed for a measurement: up to 2e\+09"):
-        system.measure(parameters, np.random.default_rng(0))
+    studies.check_predicted_alone(
+        system, {"dimension": 400}, r"allowed for a measurement: up to 2e\+09"
+    )

@@ -1,14 +1,15 @@
 """The system `matrix-sensing`: parameters, one replicate, prediction, claims, figures."""
 
-from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
+import studies
 from pydantic import ValidationError
 
 from solvable.arrays import random_stream
 from solvable.errors import InvalidParameter
-from solvable.frame.points import NO_PREDICTION, Point, predicted_or_refused
+from solvable.frame.points import NO_PREDICTION
 from solvable.models.quadratic.network.bayes import bayes_optimal
 from solvable.models.sensing.matrix.claims import CLAIMS
 from solvable.models.sensing.matrix.measure import draw_signal
@@ -22,14 +23,8 @@ from solvable.spectra.thresholds import perfect_recovery_threshold
 KEYS = {"matrix_error", "test_error", "train_error", "rank_fraction", "recovery_ratio"}
 
 
-def record_of(setting, seed=0):
-    return system.measure(MatrixSensingParameters(**setting), random_stream("one", seed))
-
-
-def point_of(setting, seeds):
-    parameters = MatrixSensingParameters(**setting)
-    records = [record_of(setting, seed) for seed in range(seeds)]
-    return Point(parameters.model_dump(), records, predicted_or_refused(system.predict, parameters))
+record_of = partial(studies.record_of, system)
+point_of = partial(studies.point_of, system)
 
 
 @pytest.fixture(scope="module")
@@ -137,20 +132,7 @@ def test_recovery_by_the_nuclear_norm_is_where_little_noise_is_lost():
 def test_claims_find_their_points(claim, points):
     verdict = claim.verdict(system.settled(points))
     assert verdict.status in ("holds", "not testable"), verdict.reason
-    nothing = claim.verdict([])
-    assert nothing.status == "not testable"
-    assert len(nothing.reason) > 20
-
-
-def shifted(points, name, by):
-    moved = []
-    for point in points:
-        metrics = [
-            one | {name: None if one[name] is None else by(one[name], point)}
-            for one in point.metrics
-        ]
-        moved.append(Point(point.parameters, metrics, point.prediction))
-    return moved
+    studies.check_without_points(claim)
 
 
 @pytest.mark.parametrize(
@@ -160,7 +142,7 @@ def shifted(points, name, by):
         ("error-of-nuclear-norm", "matrix_error", lambda v, p: 1.6 * v),
         ("train-error", "train_error", lambda v, p: 2 * v),
         ("rank-of-nuclear-norm", "rank_fraction", lambda v, p: 1.4 * v),
-        ("spectrum-of-the-estimate", "eigenvalues", lambda v, p: [1.5 * x if x else x for x in v]),
+        ("spectrum-of-the-estimate", "eigenvalues", lambda v, p: 1.5 * v),
         ("recovery-without-noise", "matrix_error", lambda v, p: 0.5),
         (
             "bayes-beats-nuclear-norm", "matrix_error",
@@ -169,13 +151,11 @@ def shifted(points, name, by):
     ],
 )  # fmt: skip
 def test_claims_fail_on_records_that_contradict_them(claim, metric, by, points):
-    (one,) = [each for each in CLAIMS if each.name == claim]
-    assert one.verdict(system.settled(shifted(points, metric, by))).status == "fails"
+    assert studies.verdict_of(system, claim, studies.changed(points, metric, by)).status == "fails"
 
 
 def test_no_claim_holds_of_what_is_known_without_measurements(points):
-    for row in system.power(points):
-        assert row.chance != "holds", row.claim
+    studies.check_chance(system, points)
 
 
 def test_a_size_too_small_for_the_first_order_says_so():
@@ -185,9 +165,7 @@ def test_a_size_too_small_for_the_first_order_says_so():
 
 
 def test_figures(points):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(system, "axis", replace(system.axis, resolution=4))
-        figures = system.figures(points)
+    figures = studies.figures_of(system, points, 4)
     names = {one.name.split("-")[0] for one in figures}
     assert names == {"error", "spectrum", "train", "rank"}
     assert all(figure.caption for figure in figures)
