@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from solvable.frame.agreement import Agreement
+from solvable.frame.estimates import grouped_but
 from solvable.frame.points import Point
 from solvable.models.lofi_images.parameters import USUAL_DIRECTIONS
 
@@ -73,12 +74,8 @@ def gap_to_limit(point: Point) -> np.ndarray:
 
 def by_width(points: Sequence[Point]) -> list[list[Point]]:
     """Points of finite width that differ in the width alone, each group sorted by it."""
-    groups: dict[tuple[object, ...], list[Point]] = {}
-    for point in points:
-        if point.parameters["width"]:
-            key = tuple(value for name, value in point.parameters.items() if name != "width")
-            groups.setdefault(key, []).append(point)
-    return [sorted(group, key=lambda point: point.parameters["width"]) for group in groups.values()]
+    groups = grouped_but([point for point in points if point.parameters["width"]], ("width",))
+    return [sorted(group, key=lambda point: point.parameters["width"]) for group in groups]
 
 
 def ratio_of(values: np.ndarray, reference: np.ndarray) -> tuple[float, float]:
@@ -212,7 +209,7 @@ CLAIMS = (
     ),
     Agreement(
         "meaningless-labels-have-a-ratio-of-one",
-        "The strongest direction of permuted labels is as strong as that of labels drawn anew.",
+        "The strongest direction of permuted labels is as strong as that of labels drawn again.",
         "permuted_ratio", "derived; check 15", within=0.15, power=0.5,
         because="Three quarters of the deviation of a single ratio.",
         missing="no point is infinitely wide; set width=0",
