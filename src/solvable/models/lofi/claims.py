@@ -1,4 +1,4 @@
-"""What low-degree filters claim: a row per statement, with its tolerance's reason."""
+"""Claims on low-degree filters, one row each, with the reason of its tolerance."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-r"""What the constant part of an activation does to a lifted filter: a pair of eigenvalues of its own."""
+"""Effect of the constant part of an activation on a lifted filter: a pair of eigenvalues of its own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-r"""What a lift before the first filter changes: the tail of the activation as a label map."""
+"""Effect of a lift before the first filter: the tail of the activation acts as a label map."""
 
 from __future__ import annotations
 

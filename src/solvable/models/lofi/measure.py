@@ -31,7 +31,7 @@ SHUFFLES = 4
 
 
 class _Sample(NamedTuple):
-    """What one replicate is measured on, and the stream of what is drawn later."""
+    """Target and samples of one replicate, and the stream of later draws."""
 
     target: Any
     X: np.ndarray

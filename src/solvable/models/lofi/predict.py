@@ -31,7 +31,7 @@ def _thresholds(parameters: NeuralLoFiParameters) -> list[float | None]:
 
 
 def predict(parameters: NeuralLoFiParameters) -> Metrics:
-    """What the target at hand has of the metrics of a replicate, and its thresholds."""
+    """Predicted metrics of the chosen target, and its thresholds."""
     law = label_law(parameters)
     # alpha_opt = 1 / E[(E[s^2 | T] - 1)^2], of the best map of the label
     best: Metrics = {"weak_recovery_ratio": listed(law.weak_recovery_ratio)}

@@ -1,4 +1,4 @@
-"""What filters claim on images: methods on the same splits of the images, paired by replicate."""
+"""Claims on filters on images: methods on the same splits of the images, paired by replicate."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def ratio_of(values: np.ndarray, reference: np.ndarray) -> tuple[float, float]:
 
 
 def paired_ratio(values: np.ndarray, reference: np.ndarray) -> np.ndarray:
-    """What each replicate adds to the ratio of two means of the same replicates."""
+    """Contribution of each replicate to the ratio of two means of the same replicates."""
     ratio = values.mean() / reference.mean()
     return np.asarray(ratio + (values - ratio * reference) / reference.mean())
 

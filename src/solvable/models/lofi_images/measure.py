@@ -141,7 +141,7 @@ def _gram_deviation(X: np.ndarray, width: int, activation: str, seed: int) -> fl
 
 
 def _others(parameters: NeuralLoFiImagesParameters, split: _Split) -> Metrics:
-    """What has no filter, and filters that choose their number of directions."""
+    """Methods without a filter, and filters that choose their number of directions."""
     name = parameters.activation
     chosen = split.fitted(_blocks(parameters, "auto", math.inf))
     report = chosen.filters_[0]

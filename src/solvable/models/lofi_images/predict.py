@@ -1,4 +1,4 @@
-"""What theory knows of images without labels: convergence in width, and dimensions."""
+"""Predictions from images without labels: convergence in width, and effective dimensions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-r"""What an activation costs in samples: exponents, thresholds at a noise, and words for them."""
+"""Sample cost of an activation: exponents, thresholds at a noise, and words for them."""
 
 from __future__ import annotations
 
@@ -240,7 +240,7 @@ def _nothing_of_second_order() -> str:
 
 
 def _nature(found: LinkExponents) -> str:
-    """What the label tells of a direction, by symmetry and degree."""
+    """Information of a label on a direction, by symmetry and degree, in words."""
     symmetry = {"even": "Even", "odd": "Odd", "none": "Neither even nor odd"}[found.parity]
     degree = found.generative
     if degree is None:
@@ -256,7 +256,7 @@ def _nature(found: LinkExponents) -> str:
 
 
 def _sensitivity(found: LinkExponents, noise: float, threshold: Ratio) -> str:
-    """What noise costs."""
+    """Effect of noise on the number of samples, in words."""
     power, c = found.noise_sensitivity, found.coefficient
     gap = found.generative != 1
     if power is None:

@@ -1,4 +1,4 @@
-r"""What a label-weighted second moment finds of the directions of an additive channel."""
+"""Overlaps of a label-weighted second moment with the directions of an additive channel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What attention-indexed models claim: a row per statement, with its tolerance's reason."""
+"""Claims on attention-indexed models, one row each, with the reason of its tolerance."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from solvable.models.attention.indexed.theory import peakedness
 SOURCE = "arXiv:2506.01582; first order in 1/d derived"
 
 
-def told(cell: Cell) -> bool:
+def judged(cell: Cell) -> bool:
     """Whether there is an error to speak of, in enough dimensions."""
     return cell.setting.dimension >= 30 and cell.predicted("finite_size_matrix_error") > 0.005
 
@@ -31,7 +31,7 @@ CLAIMS = (
         "Message passing estimates the weights of attention as well as a Bayesian can, with the error of "
         "state evolution and its first order in 1/d.",
         "matrix_error", SOURCE, expected="finite_size_matrix_error", within=allowed, relative=True,
-        because=SECOND, where=told, power=0.2,
+        because=SECOND, where=judged, power=0.2,
         missing="no point has 30 dimensions and an error above 0.005; lower sample_ratio or raise noise",
     ),
     Agreement(
@@ -41,7 +41,7 @@ CLAIMS = (
         "test_error", "derived", expected="finite_size_test_error", relative=True,
         within=lambda cell: allowed(cell) + 0.02 * peakedness(cell.setting),
         because=SECOND + " And 0.02 times the excess kurtosis of an index.",
-        where=lambda cell: told(cell) and cell.setting.activation != "linear", power=0.2,
+        where=lambda cell: judged(cell) and cell.setting.activation != "linear", power=0.2,
         missing="no point has activation softmax or hardmax, 30 dimensions and an error above 0.005",
     ),
     Contrast(

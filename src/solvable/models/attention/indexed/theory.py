@@ -17,8 +17,8 @@ def recovery_ratio(parameters: IndexedParameters) -> float | None:
         return None
     rho = min(parameters.rank / parameters.dimension, 1.0)
     # Numbers that a sample tells, against those of a symmetric matrix of this rank
-    told = len(parameters.channel.variances) - (parameters.activation == "softmax")
-    return (rho - rho**2 / 2) / told
+    numbers = len(parameters.channel.variances) - (parameters.activation == "softmax")
+    return (rho - rho**2 / 2) / numbers
 
 
 def bayes_test_error(parameters: IndexedParameters, error: float, noise: float) -> float:

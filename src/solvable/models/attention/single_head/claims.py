@@ -1,4 +1,4 @@
-"""What attention heads claim: a row per statement, with its tolerance's reason."""
+"""Claims on attention heads, one row each, with the reason of its tolerance."""
 
 from __future__ import annotations
 

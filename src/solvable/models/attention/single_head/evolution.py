@@ -43,7 +43,7 @@ def gaussian_points(columns: int, count: int) -> np.ndarray:
 
 
 class Learned(NamedTuple):
-    """What is learned of a matrix: S = scale (S* + noise Z - threshold)_+."""
+    """The learned matrix S = scale (S* + noise Z - threshold)_+."""
 
     law: SpectralLaw
     threshold: float
@@ -57,7 +57,7 @@ class Learned(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """What the samples say back: conjugates of norm, overlap and response."""
+    """Conjugates of norm, overlap and response, from the samples."""
 
     norm: float
     overlap: float
@@ -113,7 +113,7 @@ class Evolution:
         return seen, m / total * seen + rest * points[:, k:]
 
     def look(self, learned: Learned, count: int) -> Seen:
-        """What samples say to a learned matrix."""
+        """Conjugates that samples give to a learned matrix."""
         output, variance = self.output, learned.response
         seen, omega = self.indices(learned, count, self.noise)
         labels = output.values(seen)

@@ -48,7 +48,7 @@ DRAWS = 4
 
 @dataclass(frozen=True)
 class FiniteSize:
-    """What the first order in 1/d adds to a prediction, times d, and how shapes change test errors."""
+    """First order in 1/d of each prediction, times d, and how shapes change test errors."""
 
     overlap: float
     norm: float

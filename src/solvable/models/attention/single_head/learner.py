@@ -36,7 +36,7 @@ class HeadSolution:
 
 
 def contrasts_of(output: SoftmaxOutput, sensors: TokenSensors, matrix: np.ndarray) -> np.ndarray:
-    """What the head sees of a matrix on each sample, of shape (n, k)."""
+    """Contrasts of a matrix on each sample, of shape (n, k)."""
     indices = sensors.forward(matrix) / np.sqrt(output.variances)
     return np.asarray(indices @ output.contrasts)
 

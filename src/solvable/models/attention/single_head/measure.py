@@ -16,7 +16,7 @@ METRICS = (
     "matrix_error", "test_error", "noisy_test_error", "train_error", "rank_fraction", "overlap",
     "norm", "eigenvalues", "gradient", "iterations",
 )  # fmt: skip
-"""What a replicate says."""
+"""Metrics of a replicate."""
 
 FRESH = 8_000
 """Samples on which a trained head is tested, good to a hundredth."""
@@ -86,5 +86,5 @@ def _fresh_errors(
 ) -> tuple[float, float]:
     """Mean squared errors on fresh samples, to labels without and with noise."""
     sensors, clean, noisy = draw_samples(parameters, target, FRESH, rng)
-    told = output.values(contrasts_of(output, sensors, matrix))
-    return tuple(float(np.mean(np.sum((y - told) ** 2, axis=1))) for y in (clean, noisy))  # type: ignore[return-value]
+    learned = output.values(contrasts_of(output, sensors, matrix))
+    return tuple(float(np.mean(np.sum((y - learned) ** 2, axis=1))) for y in (clean, noisy))  # type: ignore[return-value]

@@ -10,7 +10,7 @@ import numpy as np
 
 
 class Output(Protocol):
-    """What is seen of k independent indices of one variance: values, and the curvature of their loss."""
+    """Outputs of k independent indices of one variance: values, and the curvature of their loss."""
 
     @property
     def size(self) -> int:

@@ -19,13 +19,13 @@ from solvable.spectra.product_measure import marchenko_pastur
 from solvable.spectra.thresholds import interpolation_threshold, perfect_recovery_threshold
 
 SIZED = ("matrix_error", "test_error", "noisy_test_error", "train_error", "overlap", "norm")
-"""What is told at a dimension as well."""
+"""Metrics that are predicted at a dimension too."""
 
-TOLD = (
+NUMBERS = (
     "matrix_error", "test_error", "noisy_test_error", "train_error", "rank_fraction", "overlap",
     "norm", "objective", "effective_noise", "threshold", "scale",
 )  # fmt: skip
-"""What a state says, under the names of the measured metrics where there is one."""
+"""Numbers of a state, named as the measured metrics where there is one."""
 
 
 def predict(parameters: SingleHeadParameters) -> Metrics:
@@ -49,7 +49,7 @@ def curve(parameters: SingleHeadParameters, ratios: np.ndarray) -> list[Metrics]
         start = states[-1].conjugates if states else None
         # a line needs fewer points than a number
         states.append(solve_output(_evolution(_key(place)), start, 4_096))
-    # Lines are drawn of the limit: what a dimension adds is told at the points.
+    # Lines are drawn of the limit: what a dimension adds is predicted at the points.
     return [_metrics(place, state, None) for place, state in zip(places, states, strict=True)]
 
 
@@ -85,19 +85,19 @@ def _metrics(
     parameters: SingleHeadParameters, state: SingleHeadState, orders: FiniteSize | None
 ) -> Metrics:
     d, contrasts = parameters.dimension, parameters.output.size
-    told: Metrics = {name: float(getattr(state, name)) for name in TOLD}
-    told["eigenvalues"] = None
+    metrics: Metrics = {name: float(getattr(state, name)) for name in NUMBERS}
+    metrics["eigenvalues"] = None
     if d <= 2_000:
-        told["eigenvalues"] = [float(value) for value in state.eigenvalues(d)]
-    told |= dict.fromkeys(f"finite_size_{name}" for name in SIZED)
+        metrics["eigenvalues"] = [float(value) for value in state.eigenvalues(d)]
+    metrics |= dict.fromkeys(f"finite_size_{name}" for name in SIZED)
     reason = _refusal(parameters, state)
     if reason:
-        told = dict.fromkeys(told)
+        metrics = dict.fromkeys(metrics)
     elif orders is not None:
         sizes, reason = _at_this_size(parameters, state, orders)
-        told |= sizes
+        metrics |= sizes
     return {
-        **told,
+        **metrics,
         "replicon": state.replicon,
         "stability": "stable" if state.stable else "unstable",
         **_thresholds(parameters.rank / d, parameters.noise, contrasts),
@@ -170,7 +170,7 @@ def _interpolation(rank_ratio: float, noise: float) -> float:
 
 
 class Key(NamedTuple):
-    """What the limit depends on."""
+    """Parameters on which the limit depends."""
 
     rank_ratio: float
     sample_ratio: float

@@ -47,7 +47,7 @@ def population_flow(
     diagonal = np.arange(cosines.shape[1])
 
     def fits(s: np.ndarray, n: np.ndarray) -> tuple[np.ndarray, ...]:
-        """What features and students pull, own and mutual, and the loss of each start."""
+        """Pulls of features and of students on each student, and the loss of each start."""
         own, pulls = _kernels(link, s)
         mutual, toward = _kernels(link, s @ s.swapaxes(1, 2))
         mutual[:, diagonal, diagonal], toward[:, diagonal, diagonal] = 1.0, 0.0

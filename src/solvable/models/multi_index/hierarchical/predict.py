@@ -23,7 +23,7 @@ from solvable.spectra.label_emergence import emergence_ratio
 
 
 def predict(parameters: HierarchicalParameters) -> Metrics:
-    """What the two-stage learner finds, and from when on."""
+    """Overlaps, spectrum, risk and thresholds of the two-stage learner."""
     channel = parameters.channel
     moments = _moments(channel)
     even = moments.cross is None

@@ -1,4 +1,4 @@
-"""What sums of equal directions claim: a row per statement, with its tolerance's reason."""
+"""Claims on sums of equal directions, one row each, with the reason of its tolerance."""
 
 from __future__ import annotations
 

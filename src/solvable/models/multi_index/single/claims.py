@@ -1,4 +1,4 @@
-"""What single-index models claim: a row per statement, with its tolerance's reason."""
+"""Claims on single-index models, one row each, with the reason of its tolerance."""
 
 from __future__ import annotations
 

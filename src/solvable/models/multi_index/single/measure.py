@@ -28,7 +28,7 @@ METRICS = ("squared_overlap", "informed_overlap", "outlier", "bulk_edge", "conve
 
 
 class _Sample(NamedTuple):
-    """What one replicate is measured on, and the stream of what is drawn later."""
+    """Samples and direction of one replicate, and the stream of later draws."""
 
     X: np.ndarray
     y: np.ndarray

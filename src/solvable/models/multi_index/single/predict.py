@@ -37,7 +37,7 @@ def predict(parameters: SingleIndexParameters) -> Metrics:
 
 
 def _bounds(parameters: SingleIndexParameters) -> tuple[Metrics, str]:
-    """What bounds every estimator, and why that is not known where it is not."""
+    """Bounds on every estimator, or why they are not known."""
     names = ("information_threshold_ratio", "best_overlap")
     try:
         evolution = state_evolution(parameters.channel)

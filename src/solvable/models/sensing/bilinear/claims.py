@@ -1,4 +1,4 @@
-"""What bilinear sequence regression claims: a row per statement, with its tolerance's reason."""
+"""Claims on bilinear sequence regression, one row each, with the reason of its tolerance."""
 
 from __future__ import annotations
 

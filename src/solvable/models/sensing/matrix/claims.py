@@ -1,4 +1,4 @@
-"""What matrix sensing claims: a row per statement, with its tolerance's reason."""
+"""Claims on matrix sensing, one row each, with the reason of its tolerance."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SENSING = "arXiv:2503.14121, arXiv:2408.03733"
 
 
 def growth(cell: Cell) -> float:
-    """What this size adds to the limit, over it; of the nuclear norm as of Bayes message passing."""
+    """Relative excess of the error at this size over the limit, for both estimators that of Bayes."""
     setting = cell.setting
     bayes = setting.model_copy(update={"estimator": "bayes"})
     error = at_dimension(bayes, setting.ratio)

@@ -22,7 +22,7 @@ from solvable.operators.sensors import GoeSensors, TokenSensors, goe_sensors
 METRICS = (
     "matrix_error", "test_error", "train_error", "rank_fraction", "eigenvalues", "converged",
 )  # fmt: skip
-"""What a replicate says; None where message passing did not settle."""
+"""Metrics of a replicate; None where message passing did not settle."""
 
 
 def draw_signal(parameters: MatrixSensingParameters, rng: np.random.Generator) -> np.ndarray:
@@ -114,7 +114,7 @@ def score(
     y: np.ndarray,
     found: np.ndarray,
 ) -> Metrics:
-    """What an estimate is worth."""
+    """Errors, rank and eigenvalues of an estimate."""
     d = parameters.dimension
     error = float(np.sum((found - signal) ** 2)) / d
     values = np.linalg.eigvalsh(found)[::-1]

@@ -89,7 +89,7 @@ def _along(
 def _point(
     parameters: MatrixSensingParameters, error: float, noise: float, ratio: float
 ) -> Metrics:
-    """What follows from the error and the effective noise at one place."""
+    """Metrics that follow from the error and the effective noise at one point."""
     delta, recovered = parameters.noise, noise == 0
     freedom, kept = _freedom(parameters, error, noise)
     # y - A(S) = (y - omega) (1 - df / n): over V / (Delta + 2 V) for a Bayesian, whose V is E

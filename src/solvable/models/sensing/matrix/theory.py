@@ -114,7 +114,7 @@ def _cut_errors(law: SpectralLaw, cuts: np.ndarray) -> tuple[np.ndarray, np.ndar
 
 
 def _parts(rise: np.ndarray, best: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """What a kept eigenvalue adds to slope, error and mass."""
+    """Contribution of a kept eigenvalue to slope, error and mass."""
     shifted = rise - best
     return -shifted, shifted**2 - best**2, np.ones_like(shifted)
 
