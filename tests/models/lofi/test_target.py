@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from solvable.errors import InvalidParameter
-from solvable.models.lofi.subspace_channel import SADDLES, SubspaceChannel
+from solvable.errors import InvalidData, InvalidParameter
+from solvable.models.lofi.subspace_channel import SubspaceChannel
 from solvable.models.lofi.target import CHANNELS, GaussianChannel, label_weights
 
 DRAWS = 200_000
@@ -57,6 +57,11 @@ def test_flips_scale_the_strength():
     assert abs(GaussianChannel(5, noise=0.5).law().strengths[0]) < 1e-12
 
 
+def test_a_callable_channel_is_the_named_one():
+    law = GaussianChannel(5, lambda s: np.cos(2 * s)).law()
+    np.testing.assert_allclose(law.strengths, GaussianChannel(5, "cosine").law().strengths)
+
+
 def test_strong_directions_are_irrelevant():
     target = GaussianChannel(30, nuisance=5, nuisance_variance=9.0, seed=2)
     assert not target.direction[:5].any()
@@ -66,6 +71,7 @@ def test_strong_directions_are_irrelevant():
     assert X[:, 5:].var() == pytest.approx(1, rel=0.03)
     moments = (y[:, None] * X[:, :5] ** 2).mean(axis=0)
     assert np.abs(moments).max() < 5 * 9 * np.sqrt(3 / 50_000)
+    assert target.variances.sum() == 5 * 9 + 25
 
 
 @given(st.integers(0, 2**31), st.integers(1, 50))
@@ -78,9 +84,12 @@ def test_samples_depend_on_their_stream_alone(seed, n):
         assert set(np.unique(first[1])) <= {-1.0, 1.0}
 
 
-def test_subspace_law_agrees_with_samples():
-    target = SubspaceChannel(6, seed=1)
-    np.testing.assert_allclose(target.directions.T @ target.directions, np.eye(4), atol=1e-12)
+@pytest.mark.parametrize("coefficients", [(1.0, -1.0, 0.75, -0.75), (1.0, 2.0, -0.3)])
+def test_subspace_law_agrees_with_samples(coefficients):
+    target = SubspaceChannel(6, coefficients, seed=1)
+    np.testing.assert_allclose(
+        target.directions.T @ target.directions, np.eye(len(coefficients)), atol=1e-12
+    )
     X, y = target.sample(DRAWS, 0)
     s2 = (X @ target.directions) ** 2
     law = target.law()
@@ -97,10 +106,45 @@ def test_default_form_is_that_of_the_note():
     x = rng.standard_normal((1_000, 4))
     rotated = np.column_stack([x[:, 0], x[:, 1], x[:, 2] + x[:, 3], x[:, 2] - x[:, 3]])
     rotated[:, 2:] /= np.sqrt(2)
-    form = rotated**2 @ SADDLES
+    form = rotated**2 @ SubspaceChannel(60).coefficients
     np.testing.assert_allclose(form, x[:, 0] ** 2 - x[:, 1] ** 2 + 1.5 * x[:, 2] * x[:, 3])
 
 
-def test_an_unknown_map_is_refused():
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"dimension": 1}, "dimension"),
+        ({"dimension": 5, "nuisance": 5}, "below the dimension"),
+        ({"dimension": 5, "channel": "cube"}, "cube"),
+        ({"dimension": 5, "noise": 0.7}, "0 to 0.5"),
+        ({"dimension": 5, "channel": "square", "noise": np.inf}, "finite"),
+        ({"dimension": 5, "nuisance_variance": 0.0}, "above 0"),
+    ],
+)
+def test_unusable_channels_are_refused(values, words):
+    with pytest.raises(InvalidParameter, match=words):
+        GaussianChannel(**values)
+
+
+@pytest.mark.parametrize("coefficients", [(1.0, 2.0), (1.0, 0.0, -1.0), (1.0, np.nan, -1.0), ()])
+def test_unusable_forms_are_refused(coefficients):
+    with pytest.raises(InvalidParameter, match="each sign"):
+        SubspaceChannel(10, coefficients)
+
+
+def test_a_form_that_does_not_fit_is_refused():
+    with pytest.raises(InvalidParameter, match="fewer than the dimension"):
+        SubspaceChannel(3, (1.0, -1.0, 1.0))
+
+
+def test_unusable_maps_and_functions_are_refused():
     with pytest.raises(InvalidParameter, match="label_map"):
         GaussianChannel(5).law("cube")
+    with pytest.raises(InvalidParameter, match="elementwise"):
+        GaussianChannel(5, lambda s: s[:2]).law()
+    with pytest.raises(InvalidParameter, match="elementwise"):
+        GaussianChannel(5, lambda s: np.full(s.shape, np.nan)).sample(3, 0)
+    with pytest.raises(InvalidData, match="labels equal"):
+        GaussianChannel(5, np.zeros_like).law()
+    with pytest.raises(InvalidParameter, match="n is 0"):
+        GaussianChannel(5).sample(0, 0)

@@ -7,7 +7,8 @@ from functools import cached_property
 
 import numpy as np
 
-from solvable.arrays import random_stream
+from solvable.arrays import check_integer, random_stream
+from solvable.errors import InvalidParameter
 from solvable.spectra.label_law import LabelLaw
 from solvable.teachers.first_layer import draw_directions, freeze
 
@@ -17,28 +18,65 @@ r"""Eigenvalues of :math:`x_1^2-x_2^2+\tfrac32x_3x_4`."""
 
 @dataclass(frozen=True)
 class SubspaceChannel:
-    """Sign of sum_i a_i (theta_i . x)^2, a = SADDLES, of orthonormal directions; x ~ N(0, I_d)."""
+    r"""Sign of a quadratic form in k orthonormal directions of isotropic Gaussian inputs.
+
+    .. math:: y=\mathrm{sign}\Big(\sum_{i\le k}a_i\,(\theta_i\cdot x)^2\Big),\qquad
+        x\sim\mathcal N(0,I_d).
+
+    Parameters
+    ----------
+    dimension : int
+        :math:`d`, above k.
+    coefficients : tuple of float
+        :math:`a_i`, of both signs, none 0. By default those of
+        :math:`x_1^2-x_2^2+\tfrac32x_3x_4`.
+    seed : int
+        Seed of the directions.
+    """
 
     dimension: int
+    coefficients: tuple[float, ...] = SADDLES
     seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_integer("dimension", self.dimension, 2)
+        a = np.asarray(self.coefficients, dtype=np.float64)
+        if (
+            a.ndim != 1
+            or not np.isfinite(a).all()
+            or not a.all()
+            or not a.min(initial=0) < 0 < a.max()
+        ):
+            raise InvalidParameter(
+                f"coefficients are {self.coefficients}; allowed: finite numbers, none 0, at least "
+                "one of each sign, or the label would be constant."
+            )
+        if a.size >= self.dimension:
+            raise InvalidParameter(
+                f"there are {a.size} coefficients; allowed: fewer than the dimension, "
+                f"{self.dimension}."
+            )
 
     @cached_property
     def directions(self) -> np.ndarray:
         r"""Columns :math:`\theta_i`, shape (d, k)."""
         return freeze(
-            draw_directions(self.dimension, len(SADDLES), "orthonormal", self.seed, "subspace")
+            draw_directions(
+                self.dimension, len(self.coefficients), "orthonormal", self.seed, "subspace"
+            )
         )
 
     def sample(self, n: int, rng: np.random.Generator | int) -> tuple[np.ndarray, np.ndarray]:
         """Draw inputs X of shape (n, d) and labels y of shape (n,), -1 or 1."""
+        check_integer("n", n, 1)
         stream = random_stream(rng, "samples") if isinstance(rng, int) else rng
         X = stream.standard_normal((n, self.dimension))
-        form = (X @ self.directions) ** 2 @ np.asarray(SADDLES)
+        form = (X @ self.directions) ** 2 @ np.asarray(self.coefficients)
         return X, np.where(form > 0, 1.0, -1.0)
 
     def law(self) -> LabelLaw:
         r"""Law of the label with :math:`E[s_i^2\mid y]`, to 1e-8: two weights, k directions."""
-        a = np.asarray(SADDLES, dtype=np.float64)
+        a = np.asarray(self.coefficients, dtype=np.float64)
         mean = _sign_integral(a, None)
         strengths = np.array([_sign_integral(a, coefficient) for coefficient in a])
         chance = np.array([(1 - mean) / 2, (1 + mean) / 2])

@@ -8,7 +8,8 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
-from solvable.arrays import random_stream
+from solvable.arrays import check_integer, random_stream
+from solvable.errors import InvalidParameter, unknown_choice
 from solvable.hermite import gaussian_quadrature
 from solvable.models.lofi.parameters import NeuralLoFiParameters
 from solvable.models.lofi.subspace_channel import SubspaceChannel
@@ -19,12 +20,15 @@ from solvable.teachers.first_layer import freeze
 # Quantiles of s^2 for Gaussian s: the median, and the one below which nine tenths lie.
 MEDIAN, NINETIETH = 0.454936423119572, 2.705543454095404
 
+Channel = Callable[[np.ndarray], np.ndarray]
+"""Label of a latent coordinate, elementwise."""
+
 
 @dataclass(frozen=True)
 class _Named:
     """A channel by name: its function, whether labels are two-valued, and where it jumps."""
 
-    function: Callable[[np.ndarray], np.ndarray]
+    function: Channel
     two_valued: bool
     breakpoints: tuple[float, ...]
 
@@ -55,18 +59,69 @@ def label_weights(y: np.ndarray, label_map: LabelMap | str) -> np.ndarray:
 
 @dataclass(frozen=True)
 class GaussianChannel:
-    """Label g(x . theta), noisy, of Gaussian inputs with strong directions of no relevance."""
+    r"""Single-index label of Gaussian inputs, isotropic or with strong directions of no relevance.
+
+    .. math:: x\sim\mathcal N(0,\Sigma),\qquad y=g(s)\ \text{noisy},\qquad s=x\cdot\theta,
+
+    with :math:`\Sigma` diagonal: ``nuisance`` coordinates of variance ``nuisance_variance``, the rest
+    of variance 1, and :math:`\theta` a unit vector among the rest.
+
+    Parameters
+    ----------
+    dimension : int
+        :math:`d\ge2`.
+    channel : str or callable
+        One of :data:`CHANNELS`, or g itself, elementwise.
+    noise : float
+        Two-valued channels: probability in [0, 1/2] that a label is flipped. Others: standard
+        deviation of what is added to the label.
+    nuisance : int
+        Number of irrelevant strong coordinates, 0 to d - 1.
+    nuisance_variance : float
+        Their variance, above 0.
+    seed : int
+        Seed of :math:`\theta`.
+    """
 
     dimension: int
-    channel: str = "square-sign"
-    noise: float = 0.0  # probability of a flip (two-valued channels), or deviation of what is added
-    nuisance: int = 0  # strong coordinates, on which theta is 0
+    channel: str | Channel = "square-sign"
+    noise: float = 0.0
+    nuisance: int = 0
     nuisance_variance: float = 1.0
-    seed: int = 0  # of theta
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_integer("dimension", self.dimension, 2)
+        check_integer("nuisance", self.nuisance, 0)
+        if self.nuisance >= self.dimension:
+            raise InvalidParameter(
+                f"nuisance is {self.nuisance}; allowed: below the dimension, {self.dimension}, so "
+                "that a direction is left for the label."
+            )
+        if isinstance(self.channel, str) and self.channel not in CHANNELS:
+            raise InvalidParameter(
+                unknown_choice("channel", self.channel, CHANNELS) + " Or pass a callable."
+            )
+        most = 0.5 if self._named.two_valued else np.inf
+        if not (np.isfinite(self.noise) and 0 <= self.noise <= most):
+            raise InvalidParameter(f"noise is {self.noise}; allowed: 0 to {most:g}, finite.")
+        if not (np.isfinite(self.nuisance_variance) and self.nuisance_variance > 0):
+            raise InvalidParameter(
+                f"nuisance_variance is {self.nuisance_variance}; allowed: finite, above 0."
+            )
+
+    @cached_property
+    def _named(self) -> _Named:
+        if isinstance(self.channel, str):
+            return CHANNELS[self.channel]
+        return _Named(self.channel, False, (0.0,))
 
     @property
-    def _named(self) -> _Named:
-        return CHANNELS[self.channel]
+    def variances(self) -> np.ndarray:
+        """Diagonal of the covariance of the inputs, shape (d,)."""
+        variances = np.ones(self.dimension)
+        variances[: self.nuisance] = self.nuisance_variance
+        return variances
 
     @cached_property
     def direction(self) -> np.ndarray:
@@ -81,11 +136,18 @@ class GaussianChannel:
         return self.direction[:, None]
 
     def clean_label(self, latent: np.ndarray) -> np.ndarray:
-        """Label of a latent coordinate before noise, shape kept."""
-        return self._named.function(latent)
+        """Label of a latent coordinate before noise, float64, shape kept."""
+        values = np.asarray(self._named.function(np.asarray(latent, dtype=np.float64)), np.float64)
+        if values.shape != np.shape(latent) or not np.isfinite(values).all():
+            raise InvalidParameter(
+                f"the channel gave shape {values.shape} for latents of shape {np.shape(latent)}, or "
+                "values that are not finite; it must act elementwise and be finite everywhere."
+            )
+        return values
 
     def sample(self, n: int, rng: np.random.Generator | int) -> tuple[np.ndarray, np.ndarray]:
         """Draw inputs X of shape (n, d) and labels y of shape (n,)."""
+        check_integer("n", n, 1)
         stream = random_stream(rng, "samples") if isinstance(rng, int) else rng
         X = stream.standard_normal((n, self.dimension))
         X[:, : self.nuisance] *= np.sqrt(self.nuisance_variance)

@@ -33,11 +33,29 @@ def power_law_channel(
 
 @dataclass(frozen=True)
 class MultiIndexTarget:
-    """Labels sum_k a_k sigma_k(<w_k, x>) + sqrt(Delta) xi of orthonormal directions, x ~ N(0, I_d)."""
+    r"""Labels of an additive channel of orthonormal directions.
+
+    .. math:: y=\sum_{k=1}^pa_k\,\sigma_k(\langle w_k,x\rangle)+\sqrt\Delta\,\xi,\qquad
+        x\sim\mathcal N(0,I_d).
+
+    Parameters
+    ----------
+    dimension : int
+        :math:`d`, at least the number of directions.
+    channel : AdditiveChannel
+        Links, amplitudes and noise.
+    seed : int
+        Seed of the directions.
+
+    Notes
+    -----
+    Models of arXiv:2602.05846 and arXiv:2603.17896, note 1.1 and 1.4. Backed by
+    ``tests/models/multi_index/test_target.py``.
+    """
 
     dimension: int
     channel: AdditiveChannel
-    seed: int = 0  # of the directions
+    seed: int = 0
 
     def __post_init__(self) -> None:
         check_integer("dimension", self.dimension, 1)
