@@ -3,5 +3,4 @@ from solvable.plots.figure import Marker as Marker
 from solvable.plots.figure import Series as Series
 from solvable.plots.files import write_figures as write_figures
 from solvable.plots.numbers import format_number as format_number
-from solvable.plots.numbers import format_with_error as format_with_error
 from solvable.plots.recording_backend import record as record

@@ -24,4 +24,3 @@ from solvable.models.quadratic.network.theory import state_at as state_at
 from solvable.models.sequential.theory import predict_sequential as predict_sequential
 from solvable.models.two_layer_posterior.constants import specialisation as specialisation
 from solvable.moment_spectrum.kernel_degrees import best_kernel_error as best_kernel_error
-from solvable.moment_spectrum.neighbour_mixing import neighbour_mixing as neighbour_mixing
