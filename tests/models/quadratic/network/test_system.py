@@ -13,7 +13,6 @@ from solvable.arrays import random_stream
 from solvable.errors import InvalidParameter, NotConverged
 from solvable.frame.parameters import check_limits
 from solvable.models.quadratic.network import measure as quadratic_experiment
-from solvable.models.quadratic.network.bayes import bayes_below
 from solvable.models.quadratic.network.feature_groups import (
     feature_groups,
     group_errors,
@@ -24,7 +23,7 @@ from solvable.models.quadratic.network.figures import phase_changes
 from solvable.models.quadratic.network.measure import METRICS, draw_target
 from solvable.models.quadratic.network.parameters import QuadraticParameters
 from solvable.models.quadratic.network.predict import curve, predict, scaling_phase
-from solvable.models.quadratic.network.solutions import bayes_error, measure_of, state_of
+from solvable.models.quadratic.network.solutions import measure_of, state_of
 from solvable.models.quadratic.network.spectral_phase import phase_of_spectrum
 from solvable.models.quadratic.network.system import system
 from solvable.models.quadratic.network.target import QuadraticTarget
@@ -184,24 +183,6 @@ def test_the_talks_curve():
             assert found["denoised_error"] is None
         else:
             assert found["bayes_matrix_error"] < found["denoised_error"] < found["matrix_error"]
-
-
-@pytest.mark.parametrize(
-    "setting",
-    [
-        {"sample_ratio": 0.1},
-        {"sample_ratio": 1.0},
-        {"sample_ratio": 0.3, "regularisation": 20.0},
-        {"sample_ratio": 0.175, "noise": 0.01},
-        {"sample_ratio": 0.15, "noise": 0.0, "regularisation": 1e-3},
-        {"target": "power-law", "dimension": 60, "sample_ratio": 0.3},
-    ],
-)
-def test_the_best_estimator_from_above_is_that_of_the_bracketed_search(setting):
-    parameters = QuadraticParameters(**setting)
-    state = state_of(parameters)
-    wanted = bayes_error(parameters, state.sample_ratio)
-    assert bayes_below(state) == pytest.approx(wanted, rel=1e-7)
 
 
 def test_without_noise_the_best_estimator_recovers_first():
