@@ -165,7 +165,8 @@ class SaddleProblem:
         low, high, null = self._range()
         below, above = low, high
         here = min(max(float(np.log(guess or null)), low + 1e-9), high)
-        past, slope = None, -2.0  # -2 is the fixed-point iteration
+        past: tuple[float, float] | None = None
+        slope = -2.0  # that of the fixed-point iteration
         for _ in range(200):
             gap, point = self.imbalance(here)
             total = point.matrix_error + self.label_noise / 2
@@ -182,7 +183,7 @@ class SaddleProblem:
                 )
             if above < low + 1e-9:
                 raise PerfectRecovery
-            # Secants kept in the bracket; where they hardly gain, bisection, or past the last step's length.
+            # Secants in the bracket; where they hardly gain, bisection, or twice the last step.
             least, slow = 0.0, past is not None and abs(gap) > abs(past[1]) / 2
             closed = below > low and above < high
             if past is not None and past[0] != here and past[1] != gap:
