@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from solvable.arrays import check_positive
 from solvable.errors import InvalidParameter
 from solvable.models.quadratic.network.bulk import semicircle_tail
 from solvable.spectra.measures import DiscreteMeasure
@@ -72,7 +71,6 @@ def dilute_state(
     target: DiscreteMeasure, *, sample_ratio: float, label_noise: float, shrinkage: float
 ) -> DiluteState:
     """Network whose threshold is a given multiple of its noise, 2 where the bulk disappears."""
-    check_positive(sample_ratio=sample_ratio)
     # R = delta^2 j(a) + delta^2 int e(s/delta, a) mu(ds) = 2 alpha delta^2 - Delta/2 and
     # lambda = 4 a delta (alpha - A(a) - int A_1 mu(ds)), negative where no network has this threshold.
     # One root, of a decreasing function of log(delta).

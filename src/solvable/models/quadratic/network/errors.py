@@ -40,11 +40,6 @@ def outlier_error(
     # 1 - delta^2 / s^2, s^2 + (x - b)^2 - 2 s (x - b) (1 - delta^2 / s^2). Published forms (2509.24882)
     # lack the factor 2.
     values = np.asarray(strength, dtype=np.float64)
-    if not (values >= effective_noise).all():
-        raise InvalidParameter(
-            f"strength holds a value below the effective noise {effective_noise}; allowed: at least "
-            "that, as weaker features leave no eigenvalue of their own."
-        )
     push = effective_noise**2 / values
     seen = (push - threshold) ** 2 + 2 * push * (values + push - threshold)
     return np.asarray(np.where(values + push > threshold, seen, values**2))
