@@ -10,7 +10,7 @@ import numpy as np
 
 from solvable.errors import NotConverged
 from solvable.hermite import gaussian_quadrature, hermite_polynomials
-from solvable.models.two_layer_posterior.overlap import neuron_overlap, profile
+from solvable.models.two_layer_posterior.overlap import hermite_modes, neuron_overlap, profile
 from solvable.models.two_layer_posterior.saddle import FieldProblem, reduced
 from solvable.models.two_layer_posterior.sectors import Sector, sectors
 
@@ -102,9 +102,7 @@ class Layer:
     def modes(self) -> np.ndarray:
         """Overlaps of each neuron with the Hermite polynomials of degree 0 to 11."""
         u, r, _ = self.neurons
-        s = np.sqrt(u * u + r)
-        shape = profile(self.activation)
-        return np.stack([shape.coefficient(m, s) * (u / s) ** m for m in range(12)], axis=1)
+        return hermite_modes(self.activation, range(12), u, r).T
 
     @cached_property
     def target_overlap(self) -> np.ndarray:

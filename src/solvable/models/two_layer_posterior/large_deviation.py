@@ -9,6 +9,7 @@ from typing import Literal
 
 import numpy as np
 
+from solvable.arrays import check_integer, check_positive
 from solvable.errors import InvalidParameter, NotConverged, unknown_choice
 from solvable.models.two_layer_posterior.overlap import (
     LARGEST_NORM,
@@ -23,9 +24,6 @@ Readout = Literal["standard", "mean-field"]
 
 READOUTS = ("standard", "mean-field")
 """Scalings of the readout: variance sigma_a^2/N, or sigma_a^2/N^2."""
-
-LARGEST_DIMENSION = 10_000
-"""Beyond it the grid of neurons would be large, and the constants of the limit are exact to 1 percent."""
 
 EDGE_MASS = 1e-12
 """Largest share of the tilted law at the edge of a grid."""
@@ -179,7 +177,9 @@ def large_deviation(
     # 2512.04165, eqs. 25 and 36-40, with the paper's projection on the target where `reduced`; else the
     # squared rest fluctuates too, which is exact (derived). Below width d the energy is concave in the
     # alignment, and the bound loose.
-    _check(dimension, width, alignment, readout_variance)
+    check_integer("dimension", dimension, 2)
+    check_integer("width", width, 1)
+    check_positive(alignment=alignment, readout_variance=readout_variance)
     scale = readout_variance / readout_scale(readout, width)
     neuron = TiltedNeuron(neuron_overlap(activation, degree, target), dimension, reduced)
     t, residual, condensed = field_of_alignment(neuron, width, scale, alignment)
@@ -274,16 +274,3 @@ def outer_start(density: np.ndarray, spacing: float) -> int | None:
     """Index of the valley between the bulk at 0 and the outer peak of a law of |u|, if there is one."""
     rising = np.flatnonzero(np.diff(density[1:]) > 1e-14 * density.max())
     return int(rising[0]) + 1 if rising.size else None
-
-
-def _check(dimension: int, width: int, alignment: float, readout_variance: float) -> None:
-    if not isinstance(dimension, int | np.integer) or not 2 <= dimension <= LARGEST_DIMENSION:
-        raise InvalidParameter(
-            f"dimension is {dimension!r}; allowed: an integer from 2 to {LARGEST_DIMENSION}. Beyond, the "
-            "constants of the limit serve: solvable.theory.specialisation."
-        )
-    if not isinstance(width, int | np.integer) or width < 1:
-        raise InvalidParameter(f"width is {width!r}; allowed: an integer of at least 1.")
-    for name, value in (("alignment", alignment), ("readout_variance", readout_variance)):
-        if not 0 < value < np.inf:
-            raise InvalidParameter(f"{name} is {value}; allowed: above 0 and finite.")
