@@ -191,9 +191,9 @@ def background_of(layer: Layer) -> tuple[Background, np.ndarray]:
     for _ in range(300):
         price, unfitted = rest * samples / ridge * (1 - noise / ridge), rest
         for part, seen in zip(others, resolvents, strict=True):
-            held = part.modes @ seen
-            square = (held**2).sum(1)
-            price = price + (held * part.modes).sum(1) - noise / samples * square
+            resolved = part.modes @ seen
+            square = (resolved**2).sum(1)
+            price = price + (resolved * part.modes).sum(1) - noise / samples * square
             unfitted = unfitted + (ridge / samples) ** 2 * square
         price = np.maximum(price, -0.9 / layer.scale)
         background = Background(ridge, price, inflation, unfitted)

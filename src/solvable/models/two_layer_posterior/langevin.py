@@ -128,7 +128,7 @@ class Posterior:
         v = xp.reshape(theta, (networks * width, d + 1))[:, :d]
         work = None
         if isinstance(X, np.ndarray):
-            # large arrays made anew at every step cost more than what is computed in them
+            # new large arrays at every step cost more than what is computed in them
             shape = (4, len(X), networks * width)
             buffer = self._work.get(shape)
             if buffer is None:

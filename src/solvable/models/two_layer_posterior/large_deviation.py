@@ -75,7 +75,7 @@ class TiltedNeuron:
 
     overlap: NeuronOverlap
     dimension: int
-    reduced: bool = False  # r = (d - 1) / d is held
+    reduced: bool = False  # r is (d - 1) / d
     _grids: dict[str, tuple[NeuronGrid, np.ndarray]] = field(
         default_factory=dict, repr=False, compare=False
     )
@@ -88,12 +88,12 @@ class TiltedNeuron:
     @property
     def grid(self) -> NeuronGrid:
         """Present grid of neurons."""
-        return self._held()[0]
+        return self._present()[0]
 
-    def _held(self) -> tuple[NeuronGrid, np.ndarray]:
-        if "held" not in self._grids:
+    def _present(self) -> tuple[NeuronGrid, np.ndarray]:
+        if "present" not in self._grids:
             self._place(4.0 + 10.0 / sqrt(self.dimension), 3.0 + 80.0 / (self.dimension - 1))
-        return self._grids["held"]
+        return self._grids["present"]
 
     def _place(self, reach: float, depth: float) -> None:
         cells = 8 * reach * depth * self.dimension
@@ -107,12 +107,12 @@ class TiltedNeuron:
             )
         grid = neuron_grid(self.dimension, reach, depth, self.reduced)
         squares = self.overlap.value(grid.u[:, None], grid.r) ** 2
-        self._grids["held"] = (grid, squares)
+        self._grids["present"] = (grid, squares)
 
     def moments(self, beta: float) -> tuple[float, float]:
         """Log E e^(beta c^2) and the tilted mean of c^2, on a grid enlarged to where the law is."""
         while True:
-            grid, squares = self._held()
+            grid, squares = self._present()
             tilted = grid.log_weight + beta * squares
             top = float(tilted.max())
             mass = np.exp(tilted - top)
@@ -137,7 +137,7 @@ class TiltedNeuron:
 
     def law(self, beta: float) -> np.ndarray:
         """Tilted probability of each cell."""
-        grid, squares = self._held()
+        grid, squares = self._present()
         tilted = grid.log_weight + beta * squares
         mass = np.exp(tilted - tilted.max())
         return np.asarray(mass / mass.sum())

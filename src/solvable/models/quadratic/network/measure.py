@@ -26,7 +26,7 @@ MAX_ITERATIONS = 40_000
 """Iterations of the solver that always converges."""
 
 SINGLE_PRECISION = 2e7
-"""Numbers of a data set from which they are held in single precision."""
+"""Numbers of a data set from which it is stored in single precision."""
 
 
 def draw_target(parameters: QuadraticParameters, rng: np.random.Generator) -> QuadraticTarget:

@@ -209,11 +209,11 @@ def _moments_near(
     law: SpectralLaw, threshold: float, anchor: Anchor
 ) -> tuple[TruncatedMoments, Anchor]:
     """Moments at or near a positive threshold."""
-    moments, found = truncated_moments_near(law, threshold, anchor)
+    moments, nearby = truncated_moments_near(law, threshold, anchor)
     away = abs(float(moments.threshold[0]) - threshold)
     # A tiny threshold has more digits than places of the law have: keep the one asked for.
     if away <= 1e-14 * law.noise:
         moments = replace(moments, threshold=np.array([threshold]))
     elif away > threshold / 2:
         return truncated_moments(law, threshold), None
-    return moments, found
+    return moments, nearby

@@ -136,7 +136,7 @@ class GaussianSensing:
     """Control: independent Gaussian matrices with the covariance of :class:`SampleSensing`."""
 
     # The theory is exact for these at smaller d, so that they separate its errors from those of samples.
-    # They are all held: 8 n d^2 bytes.
+    # All of them are in memory: 8 n d^2 bytes.
 
     def __init__(self, n_samples: int, dimension: int, seed: int) -> None:
         self.n_samples, self.dimension = n_samples, dimension
