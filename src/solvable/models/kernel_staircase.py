@@ -93,7 +93,7 @@ def measure(parameters: KernelParameters, rng: np.random.Generator) -> Metrics:
 def predict(parameters: KernelParameters) -> Metrics:
     """Mean-field error of kernel ridge, and the staircase below which no kernel comes."""
     energies, sizes = energies_of(parameters), sizes_of(parameters)
-    found = ridge_on_degrees(
+    ridge = ridge_on_degrees(
         samples=parameters.samples,
         dimension=parameters.dimension,
         degrees=DEGREES,
@@ -107,13 +107,13 @@ def predict(parameters: KernelParameters) -> Metrics:
         samples=parameters.samples, dimension=parameters.dimension, energies=by_degree
     )
     return {
-        "error": found.error,
+        "error": ridge.error,
         "learned": [
             float(share) if energy else None
-            for share, energy in zip(found.learned, energies, strict=True)
+            for share, energy in zip(ridge.learned, energies, strict=True)
         ],
         "best_error": float(best),
-        "amplification": found.amplification,
+        "amplification": ridge.amplification,
         "steps": list(sizes),
     }
 

@@ -104,13 +104,8 @@ def test_one_ensemble_with_what_its_neurons_do():
 )
 def test_the_curve_of_one_mode(dimension, loads, expected, absolute):
     # acceptance check 17: numbers of the note from an FFT of the law of V; here a contour integral
-    found = one_mode_alignment(
-        dimension=dimension,
-        width=dimension,
-        samples=[load * dimension for load in loads],
-        kappa=1.0,
-        reduced=True,
-    )
+    sizes = {"dimension": dimension, "width": dimension, "kappa": 1.0, "reduced": True}
+    found = [one_mode_alignment(samples=load * dimension, **sizes) for load in loads]
     assert found == pytest.approx(expected, abs=absolute)
 
 
@@ -125,8 +120,8 @@ def test_the_curve_of_one_mode_by_draws_of_the_prior():
     weight = (1 + v / ridge) ** -0.5 * np.exp(-0.5 / (v + ridge) + 0.5 / ridge)
     expected = (weight * v / (v + ridge)).sum() / weight.sum()
     noise = (weight * (v / (v + ridge) - expected)).std() / weight.mean() / np.sqrt(v.size)
-    found = one_mode_alignment(dimension=d, width=width, samples=[samples], kappa=kappa)
-    assert abs(found[0] - expected) < 4 * noise
+    found = one_mode_alignment(dimension=d, width=width, samples=samples, kappa=kappa)
+    assert abs(found - expected) < 4 * noise
 
 
 def test_the_wide_curve_is_the_saddle_of_the_large_deviation():
@@ -134,9 +129,9 @@ def test_the_wide_curve_is_the_saddle_of_the_large_deviation():
     d, width, alignment = 6, 3_000, 0.5
     chernoff = large_deviation(dimension=d, width=width, alignment=alignment)
     found = one_mode_alignment(
-        dimension=d, width=width, samples=[chernoff.t / (1 - alignment)], kappa=1.0
+        dimension=d, width=width, samples=chernoff.t / (1 - alignment), kappa=1.0
     )
-    assert found[0] == pytest.approx(alignment, rel=5e-3)
+    assert found == pytest.approx(alignment, rel=5e-3)
 
 
 def test_the_field_integral_is_exact_for_linear_gaussian_neurons():

@@ -77,8 +77,8 @@ def _cheapest(
     overlap: NeuronOverlap, dimension: float, most: int, scale: float, alignment: float
 ) -> tuple[int, float, float, float, float]:
     """Number of equal neurons, their c^2, cost, u and r, at the least weight decay."""
-    u = np.geomspace(1e-4, 300.0, 3_000)
-    log_r = np.append(-np.geomspace(12.0, 1e-5, 500), 0.0)
+    u = np.geomspace(1e-4, 300.0, 1_500)
+    log_r = np.append(-np.geomspace(12.0, 1e-5, 250), 0.0)
     squares = np.maximum(overlap.value(u[:, None], np.exp(log_r)) ** 2, 1e-300)
     # (d/2)(u^2 + r - 1 - log r)
     decay = dimension / 2 * (u[:, None] ** 2 + np.expm1(log_r) - log_r)

@@ -73,12 +73,6 @@ def _leading(bands: np.ndarray, count: int) -> np.ndarray:
     """Eigenvectors of the largest eigenvalues of a banded matrix."""
     size = bands.shape[1]
     chosen = (max(size - count, 0), size - 1)
-    if len(bands) == 2:
-        from scipy.linalg import eigh_tridiagonal
-
-        return np.asarray(
-            eigh_tridiagonal(bands[0], bands[1, :-1], select="i", select_range=chosen)[1]
-        )
     from scipy.linalg import eig_banded
 
     return np.asarray(eig_banded(bands, lower=True, select="i", select_range=chosen)[1])

@@ -2,24 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from solvable.arrays import random_stream
-
-
-@dataclass(frozen=True)
-class AscentPath:
-    """Overlap and norm along gradient ascent, before the first step and after each."""
-
-    m: np.ndarray  # w . w* / d, shape (steps + 1,)
-    q: np.ndarray  # |w|^2 / d
-
-    @property
-    def overlap(self) -> np.ndarray:
-        """Cosine of weights and spike."""
-        return np.asarray(self.m / np.sqrt(self.q))
 
 
 def ascent_path(
@@ -32,8 +17,9 @@ def ascent_path(
     rate: float = 0.5,
     weight_decay: float = 0.0,
     paths: int = 16_000,
-) -> AscentPath:
-    """Path of w' = (1 - e) w + (e / c) X^T tanh(X w / sqrt(d)) / (alpha sqrt(d)), c = 1 + l."""
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return m = w . w* / d and q = |w|^2 / d of gradient ascent, at the start and after each step."""
+    # w' = (1 - e) w + (e / c) X^T tanh(X w / sqrt(d)) / (alpha sqrt(d)), c = 1 + l
     T, ratio = steps, np.sqrt(spike)
     gain = rate / (1 + weight_decay)
     normals = _normals(T, paths)
@@ -67,7 +53,7 @@ def ascent_path(
             pushed = push @ C[past, s] + C_g[t, past] @ R[s, past]
             C[t + 1, s] = (1 - rate) * kept + gain * (ratio * mu * overlap[s] + pushed)
             C[s, t + 1] = C[t + 1, s]
-    return AscentPath(overlap, np.diag(C).copy())
+    return overlap, np.diag(C).copy()
 
 
 def _normals(steps: int, paths: int) -> np.ndarray:

@@ -55,7 +55,7 @@ class BoltzmannParameters(Parameters):
         """A number or a list of numbers; anything else is refused in one line."""
         listed = isinstance(value, (list, tuple))
         try:
-            numbers = [float(one) for one in value] if listed else [float(value)]
+            numbers = [float(number) for number in value] if listed else [float(value)]
         except (TypeError, ValueError):
             numbers = []
         if not 1 <= len(numbers) <= 4 or not all(1e-50 <= number <= 1000 for number in numbers):

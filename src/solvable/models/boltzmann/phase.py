@@ -42,7 +42,7 @@ def phase_of(
     everyone = units + (unit_state(0.0, ratio, weight_decay),) * spare
     replicon: float | None = max(unit.replicon for unit in everyone)
     apart = all(unit.stable for unit in everyone)
-    growths = [apart_growth(one, two, ratio) for one, two in combinations(everyone, 2)]
+    growths = [apart_growth(*pair, ratio) for pair in combinations(everyone, 2)]
     growth, turning = np.max([(0.0, 0.0), *growths], axis=0)
     # Simulated: beyond these some starts end elsewhere although both are below 1.
     mixed = growth > 0.7 or turning > 0.9

@@ -45,17 +45,17 @@ def _steps(parameters: BoltzmannParameters, ratio: float) -> Metrics:
     """Overlap and norm after a given number of steps."""
     strengths = parameters.strengths
     largest = int(np.argmax(strengths))
-    path = _path(strengths[largest], ratio, parameters.weight_decay, parameters.steps)
+    m, q = _path(strengths[largest], ratio, parameters.weight_decay, parameters.steps)
     overlap: list[float | None] = [None] * len(strengths)
-    overlap[largest] = float(path[0])
-    return {"overlap": overlap, "norm": float(path[1]), "replicon": None, "converged": None}
+    overlap[largest] = float(m / np.sqrt(q))
+    return {"overlap": overlap, "norm": q, "replicon": None, "converged": None}
 
 
 @lru_cache(maxsize=1024)
 def _path(spike: float, ratio: float, weight_decay: float, steps: int) -> tuple[float, float]:
     m, q = ASCENT_START
     path = ascent_path(spike, ratio, steps, m=m, q=q, rate=ASCENT_RATE, weight_decay=weight_decay)
-    return float(path.overlap[-1]), float(path.q[-1])
+    return float(path[0][-1]), float(path[1][-1])
 
 
 def chance(parameters: BoltzmannParameters, prediction: Metrics) -> Metrics:

@@ -102,8 +102,8 @@ def solve_diagonal(
 
     Notes
     -----
-    At fixed :math:`b/\delta` the noise is the root of a decreasing function, and the penalty
-    crosses its value once: both bracketed. Source: Bayati and Montanari, arXiv:1008.2581; phases of
+    At fixed :math:`\delta` the threshold is the root of an increasing function, and the noise that of a
+    decreasing one: both bracketed. Source: Bayati and Montanari, arXiv:1008.2581; phases of
     arXiv:2509.24882. Backed by ``tests/models/quadratic/test_diagonal.py`` (scikit-learn's Lasso).
 
     Examples
@@ -126,67 +126,41 @@ def solve_diagonal(
         )
     check_not_negative(penalty=penalty)
 
-    def excess(shrinkage: float) -> float:
-        noise = _noise_at(target, n_samples, label_noise, shrinkage)
-        if noise == np.inf:
-            return -np.inf
-        if noise == 0:
-            return -penalty
-        _, freedom = threshold_risk(target, effective_noise=noise, threshold=shrinkage * noise)
-        return shrinkage * noise * (n_samples - freedom) - penalty
+    energy, n = float(target @ target), n_samples
 
-    shrinkage = 0.0
-    if penalty > 0 or n_samples <= target.size:
-        low, high = 1e-12, 1.0
-        while excess(high) <= 0:
-            low, high = high, 2 * high
-            if high > 1e100:
-                raise _recovered(n_samples)
-        while excess(low) == -np.inf and high - low > 1e-15 * high:
-            middle = (low + high) / 2
-            low, high = (middle, high) if excess(middle) <= 0 else (low, middle)
-        shrinkage = bracketed_root(excess, low, high, absolute=1e-14) if excess(low) < 0 else low
-    noise = _noise_at(target, n_samples, label_noise, shrinkage)
-    if noise == 0:
-        raise _recovered(n_samples)
-    risk, freedom = threshold_risk(target, effective_noise=noise, threshold=shrinkage * noise)
-    return DiagonalState(
-        effective_noise=noise,
-        threshold=shrinkage * noise,
-        error=risk,
-        test_error=label_noise + risk,
-        train_error=(label_noise + risk) * (1 - freedom / n_samples) ** 2,
-        degrees_of_freedom=freedom,
-    )
+    def best_threshold(noise: float) -> float:
+        """Root of n - df = lambda / b, which increases in b."""
 
+        def excess(b: float) -> float:
+            freedom = threshold_risk(target, effective_noise=noise, threshold=b)[1]
+            return n - freedom - (penalty / b if penalty else 0.0)
 
-def _noise_at(target: np.ndarray, n: float, label_noise: float, a: float) -> float:
-    """Noise at fixed b/delta: infinite or 0 where the decreasing ratio has no root."""
+        low, high = penalty / (2 * n), float(np.abs(target).max()) + 40 * noise + 2 * penalty / n
+        at_low = excess(low)
+        return low if at_low >= 0 else bracketed_root(excess, low, high, absolute=1e-15 * noise)
 
     def imbalance(log_noise: float) -> float:
         noise = float(np.exp(log_noise))
-        risk, _ = threshold_risk(target, effective_noise=noise, threshold=a * noise)
-        return (label_noise + risk) / (n * noise**2) - 1
+        risk, _ = threshold_risk(target, effective_noise=noise, threshold=best_threshold(noise))
+        return float(np.log((label_noise + risk) / (n * noise**2)))
 
-    start = 0.5 * float(np.log((target @ target + label_noise) / n + 1e-300))
-    low = high = start
-    while imbalance(high) > 0:
-        high += 1.0
-        if high > start + 30:
-            return np.inf
-    while imbalance(low) < 0:
-        low -= 1.0
-        if low < start - 30:
-            return 0.0
-    return float(
-        np.exp(bracketed_root(imbalance, low, high, absolute=1e-14) if low < high else low)
-    )
-
-
-def _recovered(n: float) -> InvalidParameter:
-    return InvalidParameter(
-        f"with {n} samples, so little label noise and this penalty the target is recovered, and no "
-        "effective noise is left. Use a larger penalty or label noise."
+    # delta^2 is at least Delta / n.
+    floor, null = (float(np.log(size / n)) / 2 for size in (label_noise, label_noise + energy))
+    noise = float(np.exp(bracketed_root(imbalance, floor - 1e-6, null + 30, absolute=1e-14)))
+    threshold = best_threshold(noise)
+    risk, freedom = threshold_risk(target, effective_noise=noise, threshold=threshold)
+    if label_noise + risk < 1e-12 * energy:
+        raise InvalidParameter(
+            f"with {n} samples, so little label noise and this penalty the target is recovered, and no "
+            "effective noise is left. Use a larger penalty or label noise."
+        )
+    return DiagonalState(
+        effective_noise=noise,
+        threshold=threshold,
+        error=risk,
+        test_error=label_noise + risk,
+        train_error=(label_noise + risk) * (1 - freedom / n) ** 2,
+        degrees_of_freedom=freedom,
     )
 
 

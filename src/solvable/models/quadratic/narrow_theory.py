@@ -116,34 +116,23 @@ class _Problem:
     def at(self, noise: float) -> tuple[SpectralLaw, CutMoments, float, float]:
         """Law, integrals, threshold and error at a noise, the penalty being as asked."""
         law = SpectralLaw(self.target, noise=noise)
-        moments = cut_moments(law, width_cut(law, self.width_ratio))
-        b = self._limited_threshold(moments)
-        if b > moments.cut:
-            b = self._free_threshold(law, max(moments.cut, 0.0))
-            moments = cut_moments(law, b)
-        return law, moments, b, moments.error(second_moment(self.target), law.variance, b)
+        width_limited = cut_moments(law, width_cut(law, self.width_ratio))
 
-    def _limited_threshold(self, moments: CutMoments) -> float:
-        """Positive root of lambda = 4 b (alpha - A) with A linear in b."""
-        free = self.ratio - moments.hilbert_first
-        if moments.hilbert <= 0:
-            return self.penalty / (4 * free) if free > 0 else np.inf
-        root = np.sqrt(free**2 + moments.hilbert * self.penalty)
-        if free > 0:
-            return float(self.penalty / (2 * (free + root)))
-        return float((root - free) / (2 * moments.hilbert))
-
-    def _free_threshold(self, law: SpectralLaw, low: float) -> float:
-        """Root of the same equation where the threshold is the cut."""
+        def moments_at(b: float) -> CutMoments:
+            return width_limited if b <= width_limited.cut else cut_moments(law, b)
 
         def excess(b: float) -> float:
-            slope = float(truncated_moments(law, b).slope[0])
-            return 4 * b * (self.ratio - slope) - self.penalty
+            # lambda = 4 b (alpha - A)
+            free = self.ratio - moments_at(b).freedom(b)
+            return free - (self.penalty / (4 * b) if self.penalty else 0.0)
 
-        high = max(float(law.edges[-1, 1]), self.penalty / (4 * self.ratio)) * (1 + 1e-9)
-        if excess(low) >= 0:
-            return low
-        return bracketed_root(excess, low, high, absolute=1e-14 * high)
+        b = self.penalty / (4 * self.ratio)
+        if (at_low := excess(b)) < 0:
+            high = max(float(law.edges[-1, 1]), b) * (1 + 1e-9)
+            ends = (at_low, excess(high))
+            b = bracketed_root(excess, b, high, absolute=1e-15 * high, ends=ends)
+        moments = moments_at(b)
+        return law, moments, b, moments.error(second_moment(self.target), law.variance, b)
 
     def imbalance(self, log_noise: float) -> float:
         """Positive below a solution: the error asks for more noise than there is."""

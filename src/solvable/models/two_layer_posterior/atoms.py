@@ -2,7 +2,6 @@ r"""Beyond the onset in the wide limit: least squares over kinds of neurons, at 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import sqrt
 
 import numpy as np
@@ -17,25 +16,7 @@ from solvable.models.two_layer_posterior.overlap import (
 )
 
 
-@dataclass(frozen=True)
-class AtomicPosterior:
-    """Neurons that a wide network specialises, and the function that it represents with them."""
-
-    energy: float  # free energy over sqrt(chi N d) / sigma_a
-    alignment: float
-    u: np.ndarray  # of each kind of neuron the component along the target
-    r: np.ndarray  # its squared rest
-    count: np.ndarray  # their number
-    modes: np.ndarray  # Hermite coefficients of the network, from degree 0
-    residual: float  # largest violation of optimality, relative to the price of an atom
-
-    @property
-    def neurons(self) -> float:
-        """Number of specialised neurons."""
-        return float(self.count.sum())
-
-
-def atomic_posterior(
+def wide_limit_alignment(
     *,
     dimension: int,
     width: int,
@@ -44,8 +25,8 @@ def atomic_posterior(
     degree: int = 3,
     activation: str = "erf",
     readout: str = "standard",
-) -> AtomicPosterior:
-    """Most probable neurons of a wide network, by non-negative least squares over kinds of neurons."""
+) -> float:
+    """Alignment with as many neurons of each kind as are cheapest, their numbers not fluctuating."""
     # F/S = min over b and beta of sum_j |b_j| omega_j (1 + P sigma_a^2 v_j / kappa chi N)^(1/2)
     #       + P / (2 kappa S) |sum_j b_j g_j + beta x_1 - y|^2 + d chi beta^2 / (2 sigma_a^2 S lambda_1),
     # S = sqrt(chi N d) / sigma_a (derived, leading order of many neurons): g_j is the function of x_1
@@ -54,38 +35,22 @@ def atomic_posterior(
     # alignment is off by 0.1.
     scale = 1 / readout_scale(readout, width)
     size = sqrt(width * dimension / scale)
-    load = samples / (kappa * size)
     u, r = _grid(activation)
     highest = 31
     shapes = hermite_modes(activation, range(highest + 1), u, r)
     mixing = power_parts(activation, u, r)[2]
-    weight_decay = np.sqrt(u * u + r - 1 - np.log(r))
-    # what does not fit into the modes kept is error too, and mixing is paid in the readout
-    price = weight_decay * np.sqrt(1 + samples * scale * mixing / (kappa * width))
+    # Mixing is paid in the readout.
+    price = np.sqrt((u * u + r - 1 - np.log(r)) * (1 + samples * scale * mixing / (kappa * width)))
     target = np.zeros(highest + 1)
     target[degree] = 1.0
     # beta^2 chi / (2 sigma_a^2 lambda) over S, with the eigenvalues of a constant and of x_1
     constant = float(hermite_modes(activation, [0], 0.0, 1.0)[0]) ** 2
     lambdas = np.array([constant, linear_gain(activation) / dimension])
     lazy_price = 1 / (scale * size * np.maximum(lambdas, 1e-12))
-    amplitude, lazy, residual = _active_set(shapes, price, target, load, lazy_price)
-    kept = np.flatnonzero(amplitude)
+    amplitude, lazy = _active_set(shapes, price, target, samples / (kappa * size), lazy_price)
     modes = shapes @ amplitude
     modes[:2] += lazy
-    error = target - modes
-    energy = price @ np.abs(amplitude) + load / 2 * error @ error + lazy_price @ lazy**2 / 2
-    # M minimises M d omega^2/2 + b^2 (N chi/sigma_a^2 + P v/kappa)/(2 M)
-    stiffness = np.sqrt(width / scale + samples * mixing[kept] / kappa)
-    count = np.abs(amplitude[kept]) * stiffness / (sqrt(dimension) * weight_decay[kept])
-    return AtomicPosterior(
-        energy=float(energy),
-        alignment=float(modes[degree]),
-        u=u[kept],
-        r=r[kept],
-        count=count,
-        modes=modes,
-        residual=residual,
-    )
+    return float(modes[degree])
 
 
 def _grid(activation: str) -> tuple[np.ndarray, np.ndarray]:
@@ -102,7 +67,7 @@ def _grid(activation: str) -> tuple[np.ndarray, np.ndarray]:
 
 def _active_set(
     shapes: np.ndarray, price: np.ndarray, target: np.ndarray, load: float, lazy_price: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, float]:
+) -> tuple[np.ndarray, np.ndarray]:
     """Minimiser b, beta of price.|b| + load/2 |shapes b + (beta, 0) - y|^2 + lazy.beta^2/2."""
     # Lawson and Hanson's active set, with signs: an atom enters where its pull exceeds its price, and
     # leaves where its amplitude would change sign. It ends, at the exact minimum.
@@ -118,7 +83,7 @@ def _active_set(
         entering = int(np.argmax(np.abs(pull)))
         residual = float(np.abs(pull[entering])) - 1
         if residual <= 1e-9:
-            return amplitude, lazy, max(residual, 0.0)
+            return amplitude, lazy
         active.append(entering)
         signs[entering] = np.sign(pull[entering])
         while True:

@@ -10,7 +10,7 @@ import numpy as np
 
 from solvable.errors import NotConverged
 from solvable.hermite import gaussian_quadrature, hermite_polynomials
-from solvable.models.two_layer_posterior.overlap import neuron_overlap, profile
+from solvable.models.two_layer_posterior.overlap import hermite_modes, neuron_overlap, profile
 from solvable.models.two_layer_posterior.saddle import FieldProblem, reduced
 from solvable.models.two_layer_posterior.sectors import Sector, sectors
 
@@ -102,9 +102,7 @@ class Layer:
     def modes(self) -> np.ndarray:
         """Overlaps of each neuron with the Hermite polynomials of degree 0 to 11."""
         u, r, _ = self.neurons
-        s = np.sqrt(u * u + r)
-        shape = profile(self.activation)
-        return np.stack([shape.coefficient(m, s) * (u / s) ** m for m in range(12)], axis=1)
+        return hermite_modes(self.activation, range(12), u, r).T
 
     @cached_property
     def target_overlap(self) -> np.ndarray:
@@ -193,9 +191,9 @@ def background_of(layer: Layer) -> tuple[Background, np.ndarray]:
     for _ in range(300):
         price, unfitted = rest * samples / ridge * (1 - noise / ridge), rest
         for part, seen in zip(others, resolvents, strict=True):
-            held = part.modes @ seen
-            square = (held**2).sum(1)
-            price = price + (held * part.modes).sum(1) - noise / samples * square
+            resolved = part.modes @ seen
+            square = (resolved**2).sum(1)
+            price = price + (resolved * part.modes).sum(1) - noise / samples * square
             unfitted = unfitted + (ridge / samples) ** 2 * square
         price = np.maximum(price, -0.9 / layer.scale)
         background = Background(ridge, price, inflation, unfitted)

@@ -101,9 +101,8 @@ class Posterior:
         """Gradient of U, of the shape of the state, and the mean squared training error, (networks,)."""
         xp = namespace(self.X)
         networks, width, d = theta.shape[0], theta.shape[1], self.dimension
-        first = xp.zeros((networks * width, d), dtype=theta.dtype, device=_device(theta))
-        readout = xp.zeros((networks, width, 1), dtype=theta.dtype, device=_device(theta))
-        squares = xp.zeros((networks,), dtype=theta.dtype, device=_device(theta))
+        first = xp.zeros_like(xp.reshape(theta[:, :, :d], (networks * width, d)))
+        readout, squares = xp.zeros_like(theta[:, :, d:]), xp.zeros_like(theta[:, 0, 0])
         for start, stop in self._blocks(theta, int(self.X.shape[0])):
             rows = self.X[start:stop, :]
             value, slope, f = self._forward(theta, rows)
@@ -129,7 +128,7 @@ class Posterior:
         v = xp.reshape(theta, (networks * width, d + 1))[:, :d]
         work = None
         if isinstance(X, np.ndarray):
-            # large arrays made anew at every step cost more than what is computed in them
+            # new large arrays at every step cost more than what is computed in them
             shape = (4, len(X), networks * width)
             buffer = self._work.get(shape)
             if buffer is None:
@@ -203,6 +202,7 @@ class Run:
     virial: float  # mean of theta . grad U over the number of variables: 1 in the posterior
 
 
+@np.errstate(over="ignore", invalid="ignore")  # reported once, when it has diverged
 def run_langevin(
     posterior: Posterior,
     theta: Array,
@@ -217,20 +217,6 @@ def run_langevin(
     """Run so many steps from a state; observe the second half at every so many."""
     # Without a step it is found: the inverse of the largest curvature on the way, halved as long as this
     # changes the training error, times the share.
-    with np.errstate(over="ignore", invalid="ignore"):  # reported once, when it has diverged
-        return _run(posterior, theta, stream, steps, step, share, every, observe)
-
-
-def _run(
-    posterior: Posterior,
-    theta: Array,
-    stream: np.random.Generator,
-    steps: int,
-    step: float | None,
-    share: float,
-    every: int,
-    observe: Callable[[Array], None] | None,
-) -> Run:
     noise = Noise(stream, theta)
     chain = _Chain(posterior, theta, noise)
     half = steps // 2
@@ -327,13 +313,6 @@ class _Chain:
 
 def _moved(theta: Array, pull: Array, twice: Array, step: float) -> Array:
     return theta - step * pull + (sqrt(2 * step) / 2) * twice
-
-
-def _device(array: Array) -> Any:
-    """Where new arrays of the same library go."""
-    from array_api_compat import device
-
-    return device(array)
 
 
 def effective_samples(series: np.ndarray) -> tuple[float, float]:

@@ -9,6 +9,7 @@ from typing import Literal
 
 import numpy as np
 
+from solvable.arrays import check_integer, check_positive
 from solvable.errors import InvalidParameter, NotConverged, unknown_choice
 from solvable.models.two_layer_posterior.overlap import (
     LARGEST_NORM,
@@ -23,9 +24,6 @@ Readout = Literal["standard", "mean-field"]
 
 READOUTS = ("standard", "mean-field")
 """Scalings of the readout: variance sigma_a^2/N, or sigma_a^2/N^2."""
-
-LARGEST_DIMENSION = 10_000
-"""Beyond it the grid of neurons would be large, and the constants of the limit are exact to 1 percent."""
 
 EDGE_MASS = 1e-12
 """Largest share of the tilted law at the edge of a grid."""
@@ -77,7 +75,7 @@ class TiltedNeuron:
 
     overlap: NeuronOverlap
     dimension: int
-    reduced: bool = False  # r = (d - 1) / d is held
+    reduced: bool = False  # r is (d - 1) / d
     _grids: dict[str, tuple[NeuronGrid, np.ndarray]] = field(
         default_factory=dict, repr=False, compare=False
     )
@@ -90,12 +88,12 @@ class TiltedNeuron:
     @property
     def grid(self) -> NeuronGrid:
         """Present grid of neurons."""
-        return self._held()[0]
+        return self._present()[0]
 
-    def _held(self) -> tuple[NeuronGrid, np.ndarray]:
-        if "held" not in self._grids:
+    def _present(self) -> tuple[NeuronGrid, np.ndarray]:
+        if "present" not in self._grids:
             self._place(4.0 + 10.0 / sqrt(self.dimension), 3.0 + 80.0 / (self.dimension - 1))
-        return self._grids["held"]
+        return self._grids["present"]
 
     def _place(self, reach: float, depth: float) -> None:
         cells = 8 * reach * depth * self.dimension
@@ -109,12 +107,12 @@ class TiltedNeuron:
             )
         grid = neuron_grid(self.dimension, reach, depth, self.reduced)
         squares = self.overlap.value(grid.u[:, None], grid.r) ** 2
-        self._grids["held"] = (grid, squares)
+        self._grids["present"] = (grid, squares)
 
     def moments(self, beta: float) -> tuple[float, float]:
         """Log E e^(beta c^2) and the tilted mean of c^2, on a grid enlarged to where the law is."""
         while True:
-            grid, squares = self._held()
+            grid, squares = self._present()
             tilted = grid.log_weight + beta * squares
             top = float(tilted.max())
             mass = np.exp(tilted - top)
@@ -139,7 +137,7 @@ class TiltedNeuron:
 
     def law(self, beta: float) -> np.ndarray:
         """Tilted probability of each cell."""
-        grid, squares = self._held()
+        grid, squares = self._present()
         tilted = grid.log_weight + beta * squares
         mass = np.exp(tilted - tilted.max())
         return np.asarray(mass / mass.sum())
@@ -179,7 +177,9 @@ def large_deviation(
     # 2512.04165, eqs. 25 and 36-40, with the paper's projection on the target where `reduced`; else the
     # squared rest fluctuates too, which is exact (derived). Below width d the energy is concave in the
     # alignment, and the bound loose.
-    _check(dimension, width, alignment, readout_variance)
+    check_integer("dimension", dimension, 2)
+    check_integer("width", width, 1)
+    check_positive(alignment=alignment, readout_variance=readout_variance)
     scale = readout_variance / readout_scale(readout, width)
     neuron = TiltedNeuron(neuron_overlap(activation, degree, target), dimension, reduced)
     t, residual, condensed = field_of_alignment(neuron, width, scale, alignment)
@@ -274,16 +274,3 @@ def outer_start(density: np.ndarray, spacing: float) -> int | None:
     """Index of the valley between the bulk at 0 and the outer peak of a law of |u|, if there is one."""
     rising = np.flatnonzero(np.diff(density[1:]) > 1e-14 * density.max())
     return int(rising[0]) + 1 if rising.size else None
-
-
-def _check(dimension: int, width: int, alignment: float, readout_variance: float) -> None:
-    if not isinstance(dimension, int | np.integer) or not 2 <= dimension <= LARGEST_DIMENSION:
-        raise InvalidParameter(
-            f"dimension is {dimension!r}; allowed: an integer from 2 to {LARGEST_DIMENSION}. Beyond, the "
-            "constants of the limit serve: solvable.theory.specialisation."
-        )
-    if not isinstance(width, int | np.integer) or width < 1:
-        raise InvalidParameter(f"width is {width!r}; allowed: an integer of at least 1.")
-    for name, value in (("alignment", alignment), ("readout_variance", readout_variance)):
-        if not 0 < value < np.inf:
-            raise InvalidParameter(f"{name} is {value}; allowed: above 0 and finite.")

@@ -75,13 +75,13 @@ def planted(
     chi = readout_scale(parameters.readout, width)
     count = min(width, max(1, round(0.8 * neurons * sqrt(chi * width / d))))
     overlap = float(neuron_overlap(parameters.activation, parameters.degree).value(u, r))
-    found = state.astype(np.float64)
-    rest = found[:count, :d]
+    planted_state = state.astype(np.float64)
+    rest = planted_state[:count, :d]
     rest -= np.outer(rest @ target.direction, target.direction)
     # of an even target either sign of u has the same overlap
-    found[:count, :d] = sqrt(r) * rest + u * sqrt(d) * target.direction
-    found[:count, d] = 0.8 / (count * overlap * scale)
-    return found.astype(state.dtype)
+    planted_state[:count, :d] = sqrt(r) * rest + u * sqrt(d) * target.direction
+    planted_state[:count, d] = 0.8 / (count * overlap * scale)
+    return planted_state.astype(state.dtype)
 
 
 class Observer:

@@ -11,9 +11,6 @@ from solvable.frame.parameters import Limit, Parameters, Size
 from solvable.models.two_layer_posterior.large_deviation import Readout, readout_scale
 from solvable.models.two_layer_posterior.overlap import neuron_overlap
 
-MOST_UNITS = 20_000
-"""Largest number of hidden units."""
-
 
 class CurseParameters(Parameters):
     """Parameters of a two-layer network with a posterior, and of a Hermite target of one direction."""
@@ -41,7 +38,7 @@ class CurseParameters(Parameters):
     step: float = Field(1.0, ge=0.05, le=1)
     """Step over the one that is found, the inverse of the largest curvature or less."""
 
-    width = Size("width_ratio", "dimension")
+    width = Size("width_ratio", "dimension", least=2, name="hidden units")
     samples = Size("scaled_samples", "unit", least=4)
     # About twenty seconds.
     limits = (
@@ -55,11 +52,6 @@ class CurseParameters(Parameters):
     @model_validator(mode="after")
     def _check(self) -> CurseParameters:
         neuron_overlap(self.activation, self.degree)
-        if not 2 <= self.width <= MOST_UNITS:
-            raise ValueError(
-                f"width_ratio is {self.width_ratio:g} at dimension {self.dimension}, so that there are "
-                f"{self.width} hidden units; allowed: 2 to {MOST_UNITS}"
-            )
         return self
 
     @property

@@ -2,7 +2,6 @@ r"""Posterior of a two-layer network at the user's d, N and P: learning curve, a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from math import sqrt
 
@@ -180,33 +179,29 @@ def one_mode_alignment(
     *,
     dimension: int,
     width: int,
-    samples: Sequence[float] | np.ndarray,
+    samples: float,
     kappa: float,
     degree: int = 3,
     activation: str = "erf",
     readout: str = "standard",
     reduced: bool = False,
-) -> np.ndarray:
+) -> float:
     """Alignment in the equivalent-kernel theory of the target's mode alone (2512.04165, appendix G)."""
     # alpha = <V / (V + kappa / P)> under p(V) (1 + V P / kappa)^(-1/2) exp(-1 / 2 (V + kappa / P)) with
     # V = sigma_a^2 sum_i c(w_i)^2 / N chi, eqs. 91-103, the saddle of the large deviation at large
     # width. It leaves out every other mode that a specialised neuron carries, and so overestimates the
     # alignment by 0.1 to 0.3 beyond the onset.
     scale = 1 / readout_scale(readout, width)
-    counts = np.asarray(samples, dtype=np.float64)
     neuron = TiltedNeuron(neuron_overlap(activation, degree), dimension, reduced)
-    alignment = np.empty(counts.size)
-    for k, count in enumerate(counts):
-        # the field is P/kappa at most: a grid that holds that holds the law
-        neuron.moments((count / kappa) ** 2 * scale / (2 * width))
-        grid = neuron.grid
-        overlap = neuron.overlap.value(grid.u[:, None], grid.r).ravel()
-        problem = FieldProblem(
-            features=sqrt(count) * overlap[:, None],
-            target=np.array([sqrt(count)]),
-            log_weight=grid.log_weight.ravel(),
-            variance=np.full(overlap.size, scale / width),
-            ridge=kappa,
-        )
-        alignment[k] = width * (problem.law(width)[1] @ overlap)
-    return alignment
+    # The field is P/kappa at most: a grid that holds that holds the law.
+    neuron.moments((samples / kappa) ** 2 * scale / (2 * width))
+    grid = neuron.grid
+    overlap = neuron.overlap.value(grid.u[:, None], grid.r).ravel()
+    problem = FieldProblem(
+        features=sqrt(samples) * overlap[:, None],
+        target=np.array([sqrt(samples)]),
+        log_weight=grid.log_weight.ravel(),
+        variance=np.full(overlap.size, scale / width),
+        ridge=kappa,
+    )
+    return float(width * (problem.law(width)[1] @ overlap))

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from functools import lru_cache
 from math import erfc, exp, pi, sqrt
+from typing import Any
 
 import numpy as np
 
 from solvable.errors import NotConverged
 from solvable.frame.points import NO_PREDICTION, Metrics, listed
-from solvable.models.two_layer_posterior.atoms import atomic_posterior
+from solvable.models.two_layer_posterior.atoms import wide_limit_alignment
 from solvable.models.two_layer_posterior.large_deviation import (
     Readout,
     large_deviation,
@@ -23,7 +24,7 @@ from solvable.models.two_layer_posterior.posterior import one_mode_alignment, po
 
 def predict(parameters: CurseParameters) -> Metrics:
     """Predicted metrics: of the posterior at this size, and the energies of full alignment."""
-    learnt, energies = _learnt(parameters), _energies(parameters)
+    learnt, energies = _learnt(parameters), dict(_energies(**_network(parameters)))
     reasons = [str(part.pop(NO_PREDICTION)) for part in (learnt, energies) if NO_PREDICTION in part]
     metrics = learnt | energies | {"virial": 1.0, "one_mode_alignment": _one_mode(parameters)}
     return metrics | ({NO_PREDICTION: "; ".join(reasons)} if reasons else {})
@@ -39,103 +40,81 @@ LEARNT = (
 def _learnt(parameters: CurseParameters) -> Metrics:
     """Alignment, specialised neurons and error of the posterior, means over data sets."""
     if parameters.activation == "relu":
-        reason = (
+        return _unknown(
             "the activation 'relu' is not odd: specialised neurons of u and -u fluctuate apart, which is "
             "left out and matters while there are few. Set activation=erf or tanh."
         )
-        return {**dict.fromkeys(LEARNT), NO_PREDICTION: reason}
     try:
         learnt = posterior(
-            dimension=parameters.dimension,
-            width=parameters.width,
-            samples=parameters.samples,
-            kappa=parameters.kappa,
-            degree=parameters.degree,
-            activation=parameters.activation,
-            readout=parameters.readout,
+            **_network(parameters), samples=parameters.samples, kappa=parameters.kappa
         )
     except NotConverged as error:
-        return {**dict.fromkeys(LEARNT), NO_PREDICTION: str(error)}
+        return _unknown(str(error))
     numbers = [learnt.alignment, learnt.outliers, learnt.outlier_rest, learnt.bulk_rest]
     if not np.isfinite(numbers).all():
-        reason = "the posterior's integral over the fields of the data has no finite value here"
-        return {**dict.fromkeys(LEARNT), NO_PREDICTION: reason}
+        return _unknown(
+            "the posterior's integral over the fields of the data has no finite value here"
+        )
     if learnt.caveat:
-        return {**dict.fromkeys(LEARNT), NO_PREDICTION: learnt.caveat}
-    centres = (LAW_EDGES[1:] + LAW_EDGES[:-1]) / 2
-    law = np.interp(centres, learnt.overlap_grid, learnt.overlap_law, right=0)
-    values: tuple[float | list[float | None] | None, ...] = (
-        learnt.alignment, learnt.error, learnt.outliers, learnt.outlier_overlap, learnt.outlier_rest,
-        learnt.bulk_rest, listed(law), learnt.risk, learnt.ridge, learnt.onset / parameters.unit,
-        _wide_limit(parameters, learnt.ridge),
-    )  # fmt: skip
-    return dict(zip(LEARNT, values, strict=True))
-
-
-def _wide_limit(parameters: CurseParameters, ridge: float) -> float | None:
-    """Alignment with as many neurons of each kind as are cheapest, their numbers not fluctuating."""
+        return _unknown(learnt.caveat)
     try:
-        return atomic_posterior(
-            dimension=parameters.dimension,
-            width=parameters.width,
-            samples=parameters.samples,
-            kappa=ridge,
-            degree=parameters.degree,
-            activation=parameters.activation,
-            readout=parameters.readout,
-        ).alignment
+        wide = wide_limit_alignment(
+            **_network(parameters), samples=parameters.samples, kappa=learnt.ridge
+        )
     except NotConverged:
-        return None
+        wide = None
+    centres = (LAW_EDGES[1:] + LAW_EDGES[:-1]) / 2
+    return {
+        "alignment": learnt.alignment,
+        "alignment_error": learnt.error,
+        "outliers": learnt.outliers,
+        "outlier_overlap": learnt.outlier_overlap,
+        "outlier_rest": learnt.outlier_rest,
+        "bulk_rest": learnt.bulk_rest,
+        "neuron_law": listed(np.interp(centres, learnt.overlap_grid, learnt.overlap_law, right=0)),
+        "test_error": learnt.risk,
+        "ridge": learnt.ridge,
+        "onset": learnt.onset / parameters.unit,
+        "wide_limit_alignment": wide,
+    }
+
+
+def _network(parameters: CurseParameters) -> dict[str, Any]:
+    """Sizes and kind of the network and its target."""
+    names = ("dimension", "width", "degree", "activation", "readout")
+    return {name: getattr(parameters, name) for name in names}
+
+
+def _unknown(reason: str) -> Metrics:
+    return {**dict.fromkeys(LEARNT), NO_PREDICTION: reason}
 
 
 def _one_mode(parameters: CurseParameters) -> float | None:
     """Alignment of the large deviation alone: the target's mode as if neurons carried no other."""
     try:
         value = one_mode_alignment(
-            dimension=parameters.dimension,
-            width=parameters.width,
-            samples=[parameters.samples],
-            kappa=parameters.kappa,
-            degree=parameters.degree,
-            activation=parameters.activation,
-            readout=parameters.readout,
-        )[0]
+            **_network(parameters), samples=parameters.samples, kappa=parameters.kappa
+        )
     except NotConverged:
         return None
-    return float(value) if np.isfinite(value) else None
-
-
-def _energies(parameters: CurseParameters) -> Metrics:
-    """Chernoff energy of full alignment, exact and with the rest of the weights held, over its order."""
-    sizes = (parameters.dimension, parameters.width)
-    model = (parameters.degree, parameters.activation, parameters.readout)
-    return dict(_energies_of(*sizes, *model))
+    return value if np.isfinite(value) else None
 
 
 @lru_cache(maxsize=64)
-def _energies_of(
+def _energies(
     dimension: int, width: int, degree: int, activation: str, readout: Readout
 ) -> Metrics:
-    """The same at any number of samples: a line of predictions computes it once."""
+    """Chernoff energy of full alignment, exact and with the rest of the weights held, over its order."""
     order = sqrt(readout_scale(readout, width) * width * dimension)
-    energies: Metrics = {}
-    for name, reduced in (("energy", False), ("energy_held", True)):
-        try:
-            energies[name] = (
-                large_deviation(
-                    dimension=dimension,
-                    width=width,
-                    degree=degree,
-                    activation=activation,
-                    readout=readout,
-                    reduced=reduced,
-                ).energy
-                / order
-            )
-        except NotConverged as error:
-            reason = f"no energy: {error}"
-            return {"energy": None, "energy_held": None, NO_PREDICTION: reason}
-    return energies
+    network: dict[str, Any] = {"dimension": dimension, "width": width, "degree": degree}
+    network |= {"activation": activation, "readout": readout}
+    try:
+        return {
+            name: large_deviation(**network, reduced=reduced).energy / order
+            for name, reduced in (("energy", False), ("energy_held", True))
+        }
+    except NotConverged as error:
+        return {"energy": None, "energy_held": None, NO_PREDICTION: f"no energy: {error}"}
 
 
 def chance(parameters: CurseParameters, prediction: Metrics) -> Metrics:

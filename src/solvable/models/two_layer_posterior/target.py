@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from solvable.arrays import check_integer, random_stream
+from solvable.arrays import random_stream
 from solvable.hermite import hermite_polynomials
-from solvable.teachers.base import check_dtype, draw_normals
+from solvable.teachers.base import draw_normals
 
 
 @dataclass(frozen=True)
@@ -20,10 +20,6 @@ class HermiteTarget:
     dimension: int
     degree: int = 3
     seed: int = 0  # of the direction
-
-    def __post_init__(self) -> None:
-        check_integer("dimension", self.dimension, 1)
-        check_integer("degree", self.degree, 1)
 
     @cached_property
     def direction(self) -> np.ndarray:
@@ -39,7 +35,6 @@ class HermiteTarget:
         self, n: int, rng: np.random.Generator | int, dtype: Any = np.float64
     ) -> tuple[np.ndarray, np.ndarray]:
         """Draw inputs X of shape (n, d) in the type asked for, and labels y of shape (n,)."""
-        check_integer("n", n, 1)
         stream = random_stream(rng, "samples") if isinstance(rng, int) else rng
-        X = draw_normals(check_dtype(dtype), self.dimension, int(n), stream)
+        X = draw_normals(dtype, self.dimension, n, stream)
         return X, self.label(X)

@@ -118,5 +118,5 @@ def test_states_that_no_network_has_are_refused():
     target = power_law(dimension=50, exponent=1.0)
     with pytest.raises(InvalidParameter, match="closer to 2"):
         dilute_state(target, sample_ratio=0.01, label_noise=0.5, shrinkage=0.1)
-    with pytest.raises(InvalidParameter, match="leaves no error"):
+    with pytest.raises(InvalidParameter, match="leave no error"):
         dilute_state(target, sample_ratio=5.0, label_noise=0.0, shrinkage=1.0)

@@ -312,7 +312,3 @@ def test_parameters_out_of_range_are_refused():
         full_rank_risk(sample_ratio=0.5, label_noise=NOISE)
     with pytest.raises(NotConverged, match="interpolation peak"):
         noise_only(sample_ratio=0.25, label_noise=NOISE)
-    with pytest.raises(InvalidParameter, match="nothing is fitted"):
-        noise_only(sample_ratio=0.25, label_noise=0.0)
-    with pytest.raises(InvalidParameter, match="above 1/2"):
-        truncated_constant(0.4)

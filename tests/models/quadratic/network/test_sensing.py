@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from solvable.arrays import ArraySource, random_stream
-from solvable.errors import InvalidData, InvalidParameter
+from solvable.errors import InvalidData
 from solvable.models.quadratic.network.sensing import (
     CHUNK_ROWS,
     SYMMETRIC_COLUMNS,
@@ -57,13 +57,6 @@ def test_control_has_the_variance_of_samples():
     values = GaussianSensing(n, d, seed=1).forward(factor)
     # Five standard errors of a Gaussian's variance, sqrt(2/n) each.
     assert np.mean(values**2) == pytest.approx(expected, rel=5 * np.sqrt(2 / n))
-
-
-def test_refusals():
-    with pytest.raises(InvalidData, match="centre has shape"):
-        SampleSensing(ArraySource(np.ones((3, 2))), np.eye(3))
-    with pytest.raises(InvalidParameter, match="n_samples is 0"):
-        GaussianSensing(0, 3, seed=0)
 
 
 def features(n=CHUNK_ROWS + 100, d=5, seed=0):

@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from solvable.arrays import ArraySource, random_stream
-from solvable.errors import InvalidParameter
 from solvable.models.quadratic.network.parameters import QuadraticParameters
 from solvable.models.quadratic.network.sensing import SampleSensing
 from solvable.models.quadratic.network.solutions import measure_of
@@ -128,19 +127,3 @@ def test_spectra_are_positive_and_of_the_right_rank(d, ratio, seed):
     target = QuadraticTarget(d, width_ratio=ratio, seed=seed)
     assert (target.strengths >= 0).all()
     assert np.count_nonzero(target.strengths > 1e-9 * target.strengths[0]) == min(d, target.n_units)
-
-
-@pytest.mark.parametrize(
-    ("settings", "words"),
-    [
-        ({"dimension": 1}, "dimension"),
-        ({"dimension": 5, "width_ratio": 0.0}, "width_ratio"),
-        ({"dimension": 5, "width_ratio": np.nan}, "width_ratio"),
-        ({"dimension": 5, "exponent": 0.5}, "exponent"),
-        ({"dimension": 5, "noise": -0.1}, "noise"),
-        ({"dimension": 5, "spectrum": "flat"}, "spectrum"),
-    ],
-)
-def test_bad_parameters_are_named(settings, words):
-    with pytest.raises(InvalidParameter, match=words):
-        QuadraticTarget(**settings)

@@ -11,9 +11,6 @@ from solvable.message_passing.matrix_channels import GaussianIndices
 from solvable.message_passing.signal_evolution import signal_evolution
 from solvable.message_passing.signal_laws import SymmetricSignal
 from solvable.models.quadratic.network.saddle import check_problem
-from solvable.models.quadratic.network.theory import QuadraticState
-from solvable.spectra.denoiser import denoising_error
-from solvable.spectra.free_convolution import SpectralLaw
 from solvable.spectra.measures import Measure, as_measure
 
 
@@ -23,8 +20,6 @@ class BayesOptimalState:
 
     effective_noise: float  # delta: the data hold as much information as S* + delta Z
     matrix_error: float  # R of the posterior mean
-    test_error: float  # on fresh noisy labels, 2 R + Delta = 4 alpha delta^2
-    law: SpectralLaw  # of S* + delta Z
 
 
 def bayes_optimal(
@@ -49,36 +44,4 @@ def bayes_optimal(
             f"at sample_ratio {sample_ratio} without label noise the best estimator finds the target "
             "exactly, and no effective noise is left. Use a smaller sample ratio or some label noise."
         )
-    law = SpectralLaw(measure, noise=float(np.sqrt(variance)))
-    return BayesOptimalState(
-        effective_noise=law.noise,
-        matrix_error=error,
-        test_error=2 * error + label_noise,
-        law=law,
-    )
-
-
-def bayes_below(state: QuadraticState) -> float | None:
-    """Bayes-optimal error, from a network's own noise downwards; None where that does not settle."""
-    # The network's error is at least the denoiser's at the same noise, so that its own delta is at
-    # least the largest root of R(delta) + Delta/2 = 2 alpha delta^2 (2408.03733), the one that
-    # counts; above that root the fixed-point map goes down to it. A third of the laws of `bayes`.
-    law, place = state.law, float(np.log(state.effective_noise))
-    step, slope, before = 0.0, 2.0, None
-    for _ in range(12):
-        error = denoising_error(law)
-        share = (error + state.label_noise / 2) / (2 * state.sample_ratio * law.variance)
-        if share <= 0:
-            return None
-        gap = float(np.log(share))
-        if abs(gap) < 1e-9:
-            return error
-        if before is not None:
-            slope = (before - gap) / step
-        # A secant; the fixed-point map has the slope 2, the steepest there is.
-        if not 0.05 < slope < 4 or (before is None and gap > 0):
-            return None
-        step, before = gap / slope, gap
-        place += step
-        law = SpectralLaw(law.target, noise=float(np.exp(place)))
-    return None
+    return BayesOptimalState(float(np.sqrt(variance)), error)

@@ -6,9 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from solvable.arrays import check_positive
-from solvable.errors import InvalidParameter, NotConverged
-from solvable.models.quadratic.network.saddle import check_not_negative
+from solvable.errors import NotConverged
 from solvable.spectra.roots import bracketed_root
 
 NODES, RULE = np.polynomial.legendre.leggauss(40)
@@ -28,8 +26,6 @@ class SemicircleTail:
 
 def semicircle_tail(threshold: float) -> SemicircleTail:
     """Moments of the semicircle above a threshold, to rounding near its edge too."""
-    if not 0 <= threshold < np.inf:
-        raise InvalidParameter(f"threshold is {threshold}; allowed: a finite number of at least 0.")
     if threshold >= 2:
         return SemicircleTail(0.0, 0.0, 0.0, 0.0)
     # j(a) ~ 16 (2 - a)^(7/2) / 105 pi and A(a) ~ 4 (2 - a)^(5/2) / 15 pi for a -> 2, and j(0) = 1/2,
@@ -55,16 +51,7 @@ def noise_only(
     *, sample_ratio: float, label_noise: float, regularisation: float = 0.0, unresolved: float = 0.0
 ) -> NoiseState:
     """Exact solution without a target, or with one of which nothing is learned."""
-    check_positive(sample_ratio=sample_ratio)
-    check_not_negative(
-        label_noise=label_noise, regularisation=regularisation, unresolved=unresolved
-    )
-    variance = label_noise / 2 + unresolved
-    if variance == 0:
-        raise InvalidParameter(
-            "label_noise and unresolved are both 0; allowed: at least one of them above 0, as "
-            "otherwise nothing is fitted."
-        )
+    variance = label_noise / 2 + unresolved  # above 0
     # delta^2 = (Delta/2 + R_0) / (2 alpha - j(a)),  lambda = 4 a delta (alpha - A(a)),  b = a delta,
     # R = R_0 + delta^2 j(a) (derived from 2505.17958): energy R_0 that is not resolved acts as label
     # noise 2 R_0. From a = 2 on nothing is fitted. Without regularisation and below alpha = 1/4,
@@ -100,8 +87,6 @@ def noise_only(
 
 def interpolation_peak_risk(*, regularisation: float, label_noise: float) -> float:
     """Peak of the error where the labels are just interpolated."""
-    check_positive(regularisation=regularisation)
-    check_not_negative(label_noise=label_noise)
     # Limit of `noise_only` at alpha = 1/4 for small lambda, where 1/epsilon^2 = 8 lambda / 3 pi delta.
     # A target of extensive trace has a finite limit instead, below which this law stops.
     variance = label_noise / 2

@@ -182,7 +182,7 @@ def _changed(
     """A change of the fit leads to the predicted error, wherever it should clearly lower it."""
 
     def judged(cell: Cell) -> bool:
-        # With few eigenvalues out of the noise no law of theirs can be told: off by 30 to 60 %.
+        # With few eigenvalues out of the noise their law is off by 30 to 60 %.
         rank = cell.predicted("rank_fraction") * cell.setting.dimension
         return bool(rank >= 10) and _clearly(cell, metric)
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from solvable.arrays import check_positive
 from solvable.errors import InvalidParameter
 from solvable.models.quadratic.network.bulk import semicircle_tail
 from solvable.spectra.measures import DiscreteMeasure
@@ -72,7 +71,6 @@ def dilute_state(
     target: DiscreteMeasure, *, sample_ratio: float, label_noise: float, shrinkage: float
 ) -> DiluteState:
     """Network whose threshold is a given multiple of its noise, 2 where the bulk disappears."""
-    check_positive(sample_ratio=sample_ratio)
     # R = delta^2 j(a) + delta^2 int e(s/delta, a) mu(ds) = 2 alpha delta^2 - Delta/2 and
     # lambda = 4 a delta (alpha - A(a) - int A_1 mu(ds)), negative where no network has this threshold.
     # One root, of a decreasing function of log(delta).
@@ -86,23 +84,15 @@ def dilute_state(
         fitted = bulk.second + float(masses @ errors) - 2 * sample_ratio
         return float(fitted + label_noise / (2 * variance))
 
-    low = 0.5 * np.log((energy + label_noise / 2) / (2 * sample_ratio))
-    high = low
-    while excess(high) > 0:
-        high += 1.0
-        if high > low + 40:
-            raise InvalidParameter(
-                f"shrinkage is {shrinkage} at sample_ratio {sample_ratio}; allowed: closer to 2, "
-                "where the bulk keeps less noise than the samples hold."
-            )
-    while excess(low) < 0:
-        low -= 1.0
-        if low < high - 40:
-            raise InvalidParameter(
-                f"sample_ratio {sample_ratio} without label noise leaves no error; allowed: label "
-                "noise, or fewer samples."
-            )
-    noise = float(np.exp(bracketed_root(excess, low, high, absolute=1e-13)))
+    start = 0.5 * np.log((energy + label_noise / 2) / (2 * sample_ratio))
+    ends = (excess(start - 40), excess(start + 40))
+    if not ends[0] > 0 > ends[1]:
+        raise InvalidParameter(
+            f"sample_ratio {sample_ratio}, label noise {label_noise} and shrinkage {shrinkage} leave "
+            "no error, or a bulk that keeps more noise than the samples hold; allowed: label noise or "
+            "fewer samples, or a shrinkage closer to 2."
+        )
+    noise = float(np.exp(bracketed_root(excess, start - 40, start + 40, absolute=1e-13, ends=ends)))
     _, freedom = spike_error(strengths / noise, shrinkage=shrinkage)
     free = sample_ratio - bulk.slope - float(masses @ freedom)
     return DiluteState(

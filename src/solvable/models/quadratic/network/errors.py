@@ -9,11 +9,12 @@ import numpy as np
 from solvable.errors import InvalidParameter
 from solvable.models.quadratic.network.bulk import semicircle_tail
 from solvable.models.quadratic.network.saddle import check_problem
-from solvable.models.quadratic.network.theory import QuadraticState, solve_quadratic
-from solvable.spectra.free_convolution import SpectralLaw
-from solvable.spectra.functionals import tail_rule, thresholded_error, truncated_moments
+from solvable.models.quadratic.network.theory import (
+    QuadraticState,
+    quadratic_curve,
+    solve_quadratic,
+)
 from solvable.spectra.measures import Measure, as_measure, second_moment
-from solvable.spectra.roots import bracketed_root
 
 
 @dataclass(frozen=True)
@@ -39,11 +40,6 @@ def outlier_error(
     # 1 - delta^2 / s^2, s^2 + (x - b)^2 - 2 s (x - b) (1 - delta^2 / s^2). Published forms (2509.24882)
     # lack the factor 2.
     values = np.asarray(strength, dtype=np.float64)
-    if not (values >= effective_noise).all():
-        raise InvalidParameter(
-            f"strength holds a value below the effective noise {effective_noise}; allowed: at least "
-            "that, as weaker features leave no eigenvalue of their own."
-        )
     push = effective_noise**2 / values
     seen = (push - threshold) ** 2 + 2 * push * (values + push - threshold)
     return np.asarray(np.where(values + push > threshold, seen, values**2))
@@ -97,14 +93,9 @@ def optimal_regularisation(
 ) -> QuadraticState:
     r"""Network at the regularisation of least error.
 
-    At fixed :math:`\alpha` the error is :math:`2\alpha\delta^2-\frac\Delta2`, so that the best network
-    has the least :math:`\delta`: with the best threshold at each :math:`\delta`,
+    Its threshold is the mean shrinkage of the rotationally invariant denoiser above it,
 
-    .. math:: \min_bR(\delta,b)+\tfrac\Delta2=2\alpha\delta^2,\qquad
-              \int_b^\infty\mu_\delta(dx)\,\big(b-2\delta^2h(x)\big)=0 .
-
-    The best threshold is the mean shrinkage that the rotationally invariant denoiser asks for above
-    it.
+    .. math:: \int_b^\infty\mu_\delta(dx)\,\big(b-2\delta^2h(x)\big)=0 .
 
     Parameters
     ----------
@@ -128,8 +119,8 @@ def optimal_regularisation(
 
     Notes
     -----
-    Derived; backed by ``tests/models/quadratic/network/test_errors.py`` (search over
-    :math:`\tilde\lambda`).
+    A search over :math:`\tilde\lambda`, whose place is known to about 1e-5. Backed by
+    ``tests/models/quadratic/network/test_errors.py`` (the condition above).
 
     Examples
     --------
@@ -146,61 +137,30 @@ def optimal_regularisation(
             f"label_noise is {label_noise} and the target's second moment {energy}; allowed: both "
             "above 0, or no finite regularisation is best."
         )
-    thresholds: dict[float, float] = {}
+    from scipy.optimize import minimize_scalar
 
-    def gap(log_noise: float) -> float:
-        law = SpectralLaw(measure, noise=float(np.exp(log_noise)))
-        b = _best_cut(law)
-        thresholds[log_noise] = b
-        error = thresholded_error(energy, truncated_moments(law, b))
-        return float(np.log((error + label_noise / 2) / (2 * sample_ratio * law.variance)))
-
-    floor = np.log(label_noise / (4 * sample_ratio)) / 2
-    start = solve_quadratic(
+    problem = {"sample_ratio": sample_ratio, "label_noise": label_noise}
+    # From lambda = 4 alpha (s_1 + 2 delta) on nothing is learned, 2 alpha delta^2 = Q* + Delta/2.
+    null = np.sqrt((energy + label_noise / 2) / (2 * sample_ratio))
+    top = 4 * sample_ratio * (float(measure.nodes.max()) + 2 * null)
+    grid = np.log(top) + np.linspace(-12.0, 0.0, 17)
+    states = quadratic_curve(
         measure,
-        sample_ratio=sample_ratio,
+        sample_ratios=np.full(grid.size, sample_ratio),
         label_noise=label_noise,
-        regularisation=2 * np.sqrt(label_noise * sample_ratio),
+        regularisation=np.exp(grid),
     )
-    root = bracketed_root(gap, floor, np.log(start.effective_noise), absolute=1e-9, relative=1e-9)
-    b = thresholds[root]
-    law = SpectralLaw(measure, noise=float(np.exp(root)))
-    freedom = float(truncated_moments(law, b).slope[0])
-    return solve_quadratic(
-        measure,
-        sample_ratio=sample_ratio,
-        label_noise=label_noise,
-        regularisation=max(4 * b * (sample_ratio - freedom), 0.0),
+    k = int(np.argmin([state.matrix_error for state in states]))
+    if k == 0:
+        unregularised = solve_quadratic(measure, **problem, regularisation=0.0)
+        return min(unregularised, states[0], key=lambda state: state.matrix_error)
+    # The error is flat there: its place is known to the root of its rounding.
+    best = minimize_scalar(
+        lambda place: (
+            solve_quadratic(measure, **problem, regularisation=float(np.exp(place))).matrix_error
+        ),
+        bounds=(grid[k - 1], grid[min(k + 1, grid.size - 1)]),
+        method="bounded",
+        options={"xatol": 1e-5},
     )
-
-
-def _best_cut(law: SpectralLaw) -> float:
-    """Threshold of least error, which hardly depends on it: a scan, then a root of the slope."""
-    top = float(law.edges[-1, 1])
-    grid = np.concatenate([[0.0], np.geomspace(3e-3, 1.0, 11)]) * top
-    slopes, errors = _cut_errors(law, grid)
-    k = int(np.argmin(errors))
-    if k == 0 and slopes[0] >= 0:
-        return 0.0
-    low, high = (k, k + 1) if slopes[k] < 0 else (k - 1, k)
-    if not slopes[low] <= 0 <= slopes[high]:
-        return float(grid[k])
-    return bracketed_root(
-        lambda b: float(_cut_errors(law, np.array([b]))[0][0]),
-        grid[low],
-        grid[high],
-        absolute=1e-7 * top,
-        relative=1e-7,
-        ends=(slopes[low], slopes[high]),
-    )
-
-
-def _cut_errors(law: SpectralLaw, thresholds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Half of the derivative of R in b, and R up to what does not depend on b."""
-    # dR/db / 2 = int_b (b - 2 delta^2 h(x)) mu_delta(dx)
-    index, points, weights = tail_rule(law, thresholds)
-    b, shrinkage = thresholds[index], 2 * (points.x - points.u)
-    size = thresholds.size
-    slope = np.bincount(index, weights=weights * (b - shrinkage), minlength=size)
-    changes = (points.x - b) * (2 * shrinkage - points.x - b)
-    return slope, np.bincount(index, weights=weights * changes, minlength=size)
+    return solve_quadratic(measure, **problem, regularisation=float(np.exp(best.x)))

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from solvable.arrays import Array, Source, namespace, to_numpy
+from solvable.arrays import Array, Source, check_integer, check_real, namespace, to_numpy
 from solvable.errors import InvalidParameter, unknown_choice
 from solvable.fitting.inputs import validated_fit_input, validated_input
 from solvable.models.quadratic.network.amp import solve_amp
@@ -169,19 +169,15 @@ class QuadraticNetRegressor(RegressorMixin, BaseEstimator):
     def _check_parameters(self) -> None:
         if self.solver not in SOLVERS:
             raise InvalidParameter(unknown_choice("solver", self.solver, SOLVERS))
-        if self.regularisation != "gcv" and not _within(self.regularisation, np.inf):
-            raise InvalidParameter(
-                f"regularisation is {self.regularisation!r}; allowed: a finite number above 0, or "
-                "'gcv'. For the ridgeless limit take a small number."
-            )
-        if not _within(self.tolerance, 1):
-            raise InvalidParameter(f"tolerance is {self.tolerance!r}; allowed: above 0, below 1.")
-        for name, value in (("max_iterations", self.max_iterations), ("width", self.width)):
-            if name == "width" and value is None:
-                continue
-            whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-            if not whole or int(value or 0) < 1:
-                raise InvalidParameter(f"{name} is {value!r}; allowed: an integer of at least 1.")
+        if self.regularisation != "gcv":
+            limit = ", or 'gcv'. For the ridgeless limit take a small number"
+            check_real("regularisation", self.regularisation, 1e-100, also=limit)
+        check_real("tolerance", self.tolerance, 1e-100)
+        if self.tolerance >= 1:
+            raise InvalidParameter(f"tolerance is {self.tolerance!r}; allowed: below 1.")
+        check_integer("max_iterations", self.max_iterations, 1)
+        if self.width is not None:
+            check_integer("width", self.width, 1)
 
     def _minimise(self, sensing: Sensing, labels: np.ndarray) -> None:
         if self.regularisation != "gcv":
@@ -264,8 +260,3 @@ def _on_host(result: Any) -> Any:
     """A dataclass with its arrays as NumPy arrays."""
     values = {field.name: getattr(result, field.name) for field in fields(result)}
     return replace(result, **{k: to_numpy(v) for k, v in values.items() if hasattr(v, "shape")})
-
-
-def _within(value: Any, bound: float) -> bool:
-    number = isinstance(value, (int, float, np.integer, np.floating))
-    return number and not isinstance(value, (bool, np.bool_)) and 0 < value < bound

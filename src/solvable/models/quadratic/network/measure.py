@@ -19,14 +19,6 @@ from solvable.models.quadratic.network.spectral_phase import outlier_edge
 from solvable.models.quadratic.network.spectrum import spectral_estimate
 from solvable.models.quadratic.network.target import QuadraticTarget
 
-METRICS = (
-    "matrix_error", "test_error", "train_error", "trace", "rank_fraction", "objective",
-    "gcv_test_error", "effective_noise", "threshold", "outliers", "eigenvalues", "feature_errors",
-    "pruned_error", "denoised_error", "kkt_residual", "iterations", "network_objective",
-    "network_matrix_error",
-)  # fmt: skip
-"""Metrics of a replicate; None where one was not asked for or does not exist."""
-
 TOLERANCE = 1e-6
 """Largest optimality residual of a minimiser."""
 
@@ -34,7 +26,7 @@ MAX_ITERATIONS = 40_000
 """Iterations of the solver that always converges."""
 
 SINGLE_PRECISION = 2e7
-"""Numbers of a data set from which they are held in single precision."""
+"""Numbers of a data set from which it is stored in single precision."""
 
 
 def draw_target(parameters: QuadraticParameters, rng: np.random.Generator) -> QuadraticTarget:

@@ -1,4 +1,4 @@
-"""Parameters of the system `quadratic-network`, and the axis along which it is told."""
+"""Parameters of the system `quadratic-network`, and its axis."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class QuadraticParameters(Parameters):
         return min(self.dimension, self.target_units)
 
 
-def _told(setting: QuadraticParameters) -> str:
+def _words(setting: QuadraticParameters) -> str:
     """Words for a place in the study."""
     marchenko_pastur = setting.target == "marchenko-pastur"
     words = [
@@ -95,7 +95,7 @@ AXIS = Axis(
     "samples per squared dimension n/d²",
     ignore=("samples", "sensing", "network_samples", "network_ratio"),
     value=lambda setting: setting.ratio,
-    told=_told,
+    told=_words,
     words={
         "target": "{}",
         "dimension": "d = {}",

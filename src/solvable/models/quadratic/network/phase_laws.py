@@ -6,9 +6,7 @@ from enum import StrEnum
 
 import numpy as np
 
-from solvable.arrays import check_positive
 from solvable.errors import InvalidParameter
-from solvable.models.quadratic.network.saddle import check_not_negative
 from solvable.spectra.roots import bracketed_root
 
 
@@ -49,7 +47,6 @@ def full_rank_risk(
             f"sample_ratio is {sample_ratio}; allowed: above 1/2, as fewer samples leave a part of "
             "the target undetermined."
         )
-    check_not_negative(label_noise=label_noise, regularisation=regularisation)
     # b = lambda epsilon, 1/epsilon = 4 alpha - 2, delta^2 = (Delta + 2 b^2) / (4 alpha - 2) and
     # R = b^2 + delta^2 (derived): exact as long as b is below the spectrum of S* + delta Z, as the
     # positive cone does nothing. For many samples b^2 + Delta / 4 alpha, twice the noise of VIa.
@@ -59,7 +56,6 @@ def full_rank_risk(
 
 def truncated_constant(exponent: float) -> float:
     """Constant C of phase IV, R = C delta^2 K / d with K features above the noise."""
-    check_decay(exponent)
     # C = 1 / (2 gamma - 1) + 6 - 8 / (1 + gamma) + 3 / (1 + 2 gamma): the tail below the noise, and
     # the error of an outlier at b = 2 delta, summed over s_i = delta (K / i)^gamma (derived). b /
     # delta -> 2 without regularisation and with few samples.
@@ -71,8 +67,6 @@ def truncated_risk(
     *, exponent: float, normalisation: float, effective_samples: float, label_noise: float
 ) -> float:
     """Phase IV: features above the noise are learned, and little of the bulk is kept."""
-    check_positive(normalisation=normalisation, effective_samples=effective_samples)
-    check_not_negative(label_noise=label_noise)
     # R = c^2 C K^(1 - 2 gamma) with c^2 K^(-2 gamma) (2 n_eff - C K) = Delta/2, which is s_K = delta with
     # 2 alpha delta^2 = R + Delta/2. For R << Delta it is n_eff^(-1 + 1/2 gamma) (2509.24882, constants
     # derived), and without noise K = 2 n_eff / C: n_eff^(1 - 2 gamma).
@@ -93,21 +87,10 @@ def thresholded_risk(
     *, dimension: int, exponent: float, normalisation: float, threshold: float
 ) -> float:
     """Phase II: features above the threshold are shrunk by it, the others are lost."""
-    check_positive(dimension=dimension, normalisation=normalisation, threshold=threshold)
-    check_decay(exponent)
     # R = (K b^2 + sum over i > K of s_i^2) / d = 2 gamma / (2 gamma - 1) K b^2 / d with s_K = b and
     # b = lambda d / 4 n_eff: (lambda sqrt(d) / n_eff)^(2 - 1/gamma), 2509.24882, constant derived
     kept = (np.sqrt(normalisation * dimension) / threshold) ** (1 / exponent)
     return float(2 * exponent / (2 * exponent - 1) * kept * threshold**2 / dimension)
-
-
-def check_decay(exponent: float) -> None:
-    """Refuse an exponent at which the target's energy lies in its tail."""
-    if not 0.5 < exponent < np.inf:
-        raise InvalidParameter(
-            f"exponent is {exponent}; allowed: above 1/2, else the energy of the target is not in "
-            "finitely many features and none of the laws holds."
-        )
 
 
 def phase_exponents(
@@ -115,7 +98,6 @@ def phase_exponents(
 ) -> tuple[float, float, float]:
     """Powers of n/d, of the regularisation and of d in the error of a phase."""
     # 2509.24882, Result 1; without noise IV is n_eff^(1 - 2 gamma).
-    check_decay(exponent)
     tail = 2 - 1 / exponent
     return {
         QuadraticPhase.PLATEAU: (0.0, 0.0, 0.0),

@@ -14,7 +14,6 @@ from solvable.models.quadratic.network.dilute import dilute_state
 from solvable.models.quadratic.network.phase_laws import (
     DESCRIPTIONS,
     QuadraticPhase,
-    check_decay,
     full_rank_risk,
     phase_exponents,
     thresholded_risk,
@@ -69,7 +68,11 @@ class PowerLawPhases:
     label_noise: float
 
     def __post_init__(self) -> None:
-        check_decay(self.exponent)
+        if not 0.5 < self.exponent < np.inf:
+            raise InvalidParameter(
+                f"exponent is {self.exponent}; allowed: above 1/2, else the energy of the target is not "
+                "in finitely many features and none of the laws holds."
+            )
         if self.dimension != int(self.dimension) or self.dimension < 2:
             raise InvalidParameter(
                 f"dimension is {self.dimension}; allowed: a whole number of at least 2."

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from solvable.frame.points import NO_PREDICTION, Metrics
-from solvable.models.quadratic.network.bayes import bayes_below
 from solvable.models.quadratic.network.denoised import denoised_error
 from solvable.models.quadratic.network.errors import decompose_error
 from solvable.models.quadratic.network.feature_groups import (
@@ -182,9 +181,7 @@ def _eigenvalues(state: QuadraticState, dimension: int) -> list[float | None] | 
 def _limits(parameters: QuadraticParameters, state: QuadraticState) -> Metrics:
     """Thresholds and the least error of any estimator, which do not depend on the regularisation."""
     rank = parameters.target_rank / parameters.dimension
-    best = bayes_below(state)
-    if best is None:
-        best = bayes_error(parameters, state.sample_ratio)
+    best = bayes_error(parameters, state.sample_ratio)
     return {
         **interpolation_of(parameters),
         "perfect_recovery_ratio": perfect_recovery_threshold(rank),

@@ -2,7 +2,7 @@ r"""The scalar saddle point of a quadratic network: its objective, and the one s
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -22,6 +22,10 @@ LEAST_PENALTY = 1e-100
 
 LEAST_NOISE = 1e-11
 """Effective noise, relative to the largest eigenvalue, below which recovery counts as perfect."""
+
+
+LEAST_ERROR = 1e-12
+"""Error, relative to the target's energy, that is rounding."""
 
 
 class PerfectRecovery(Exception):
@@ -71,11 +75,9 @@ class SaddleProblem:
     sample_ratio: float
     label_noise: float
     regularisation: float
-    slope: float = field(default=-2.0, init=False)
 
     def __post_init__(self) -> None:
         self.energy = second_moment(self.target)
-        self._seen: dict[float, SaddlePoint] = {}
 
     def best_threshold(self, law: SpectralLaw) -> TruncatedMoments:
         """Moments above the threshold of the best B, or above 0 where there is none."""
@@ -136,19 +138,16 @@ class SaddleProblem:
         share = excess[k] / (excess[k] - excess[k - 1])
         return least, float(x[k] + share * (x[k - 1] - x[k])), top
 
-    def imbalance(self, log_noise: float) -> float:
-        """Logarithm of (R + Delta/2) / 2 alpha delta^2: positive below the root in delta."""
+    def imbalance(self, log_noise: float) -> tuple[float, SaddlePoint]:
+        """Logarithm of (R + Delta/2) / 2 alpha delta^2, positive below the root in delta."""
         noise = float(np.exp(log_noise))
         law = SpectralLaw(self.target, noise=noise)
         moments = self.best_threshold(law)
         error = thresholded_error(self.energy, moments)
+        # A smaller error is a difference of rounded numbers of the size of the energy.
+        total = max(error + self.label_noise / 2, LEAST_ERROR * self.energy)
         point = SaddlePoint(noise, float(moments.threshold[0]), error, law, moments)
-        self._seen[log_noise] = point
-        total = error + self.label_noise / 2
-        # Below, the error is a difference of rounded numbers of the size of the energy.
-        if total <= 1e-12 * self.energy:
-            return np.nan
-        return float(np.log(total / (2 * self.sample_ratio * law.variance)))
+        return float(np.log(total / (2 * self.sample_ratio * law.variance))), point
 
     def _range(self) -> tuple[float, float, float]:
         """Logarithms between which the solution lies, and the noise of the null predictor."""
@@ -161,41 +160,41 @@ class SaddleProblem:
         # Beyond 1e5 times the noise of the null predictor there is no solution.
         return float(np.log(max(floor, least))), float(np.log(1e5 * null)), null
 
-    def solve(self, guess: float | None = None, slope: float = -2.0) -> SaddlePoint:
-        """Find the saddle point; guess and slope change the number of evaluations, not the answer."""
-        # The slope is that of the imbalance near the solution; -2 is the fixed-point iteration.
+    def solve(self, guess: float | None = None) -> SaddlePoint:
+        """Find the saddle point; a guess changes the number of evaluations, not the answer."""
         low, high, null = self._range()
+        below, above = low, high
         here = min(max(float(np.log(guess or null)), low + 1e-9), high)
-        below, above = -np.inf, np.inf
-        past: list[tuple[float, float]] = []
+        past: tuple[float, float] | None = None
+        slope = -2.0  # that of the fixed-point iteration
         for _ in range(200):
-            gap = self.imbalance(here)
-            if np.isnan(gap):
-                if not past or past[-1][1] - here < 0.7:
+            gap, point = self.imbalance(here)
+            total = point.matrix_error + self.label_noise / 2
+            if abs(gap) <= 1e-12 + 4e-15 * self.energy / max(total, LEAST_ERROR * self.energy):
+                if total <= LEAST_ERROR * self.energy:
                     raise PerfectRecovery
-                low, here = here, (here + past[-1][1]) / 2
-                continue
+                return point
             below, above = (here, above) if gap > 0 else (below, here)
-            if past and past[-1][1] != here and gap != past[-1][0]:
-                self.slope = min((gap - past[-1][0]) / (here - past[-1][1]), -0.01)
-            rounding = 4e-15 * self.energy / (self._seen[here].matrix_error + self.label_noise / 2)
-            if abs(gap) <= 1e-12 + rounding:
-                return self._seen[here]
-            past = [*past[-2:], (gap, here)]
-            there = _next(past, below, above, slope)
-            if there >= high:
+            if below > high - 1e-3:
                 raise NotConverged(
                     "the error of the network has no finite limit at this sample ratio without "
                     "regularisation: it sits on the interpolation peak. Use a regularisation above 0.",
                     {"effective_noise": np.exp(here), "imbalance": gap},
                 )
-            if there <= low:
-                if here <= low + 1e-9:
-                    raise PerfectRecovery
-                there = (here + low) / 2
+            if above < low + 1e-9:
+                raise PerfectRecovery
+            # Secants in the bracket; where they hardly gain, bisection, or twice the last step.
+            least, slow = 0.0, past is not None and abs(gap) > abs(past[1]) / 2
+            closed = below > low and above < high
+            if past is not None and past[0] != here and past[1] != gap:
+                slope = min((gap - past[1]) / (here - past[0]), -0.01)
+                least = 2 * min(abs(here - past[0]), 1.5) if slow and not closed else 0.0
+            there = here + float(np.sign(gap) * np.clip(-abs(gap) / slope, least, 3.0))
+            if (slow and closed) or not below < there < above:
+                there = (below + above) / 2
             if abs(there - here) <= 1e-14:
-                return self._seen[here]
-            here = there
+                return point
+            past, here = (here, gap), there
         raise NotConverged(
             "the effective noise did not settle in 200 steps; change the regularisation by one part "
             "in a billion.",
@@ -210,33 +209,11 @@ def _moments_near(
     law: SpectralLaw, threshold: float, anchor: Anchor
 ) -> tuple[TruncatedMoments, Anchor]:
     """Moments at or near a positive threshold."""
-    moments, found = truncated_moments_near(law, threshold, anchor)
+    moments, nearby = truncated_moments_near(law, threshold, anchor)
     away = abs(float(moments.threshold[0]) - threshold)
     # A tiny threshold has more digits than places of the law have: keep the one asked for.
     if away <= 1e-14 * law.noise:
         moments = replace(moments, threshold=np.array([threshold]))
     elif away > threshold / 2:
         return truncated_moments(law, threshold), None
-    return moments, found
-
-
-def _next(past: list[tuple[float, float]], below: float, above: float, slope: float) -> float:
-    """Next logarithm of the noise: inverse interpolation, kept inside the bracket."""
-    gap, here = past[-1]
-    there = here - gap / slope
-    if len(past) > 1 and len({value for value, _ in past}) == len(past):
-        # Place as a polynomial in the imbalance, at imbalance 0 (Lagrange).
-        there = 0.0
-        for value, place in past:
-            share = [other / (other - value) for other, _ in past if other != value]
-            there += place * float(np.prod(share))
-    closed = np.isfinite(below) and np.isfinite(above)
-    if closed:
-        stuck = len(past) > 1 and abs(gap) > abs(past[-2][0]) / 2
-        return (below + above) / 2 if stuck or not below < there < above else there
-    # Not past a root yet: go on in its direction, at least as far as the last step did.
-    step = gap / 2 if len(past) == 1 else there - here
-    last = abs(here - past[-2][1]) if len(past) > 1 else abs(step)
-    if step * gap <= 0 or abs(step) > 2 * last + 2:
-        step = np.sign(gap) * 2 * last
-    return here + float(step) if len(past) > 1 else there
+    return moments, nearby

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from solvable.arrays import Array, Source, namespace, random_stream, to_numpy
-from solvable.errors import InvalidData, InvalidParameter
+from solvable.errors import InvalidData
 from solvable.operators.blocks import array_behind, rows_per_block
 
 CHUNK_ROWS = 2_048
@@ -104,11 +104,6 @@ class SampleSensing:
             self.mean, self.directions = map(self.asarray, (whitening.mean, whitening.directions))
             self.dimension = self.directions.shape[1]
         self.centre = self.asarray(np.eye(self.dimension) if centre is None else centre)
-        if tuple(self.centre.shape) != (self.dimension, self.dimension):
-            raise InvalidData(
-                f"centre has shape {tuple(self.centre.shape)}; allowed: {(self.dimension,) * 2}, one "
-                "row per column of the samples."
-            )
 
     def forward(self, factor: Array) -> Array:
         """Measurements of the positive matrix ``factor @ factor.T``."""
@@ -141,13 +136,9 @@ class GaussianSensing:
     """Control: independent Gaussian matrices with the covariance of :class:`SampleSensing`."""
 
     # The theory is exact for these at smaller d, so that they separate its errors from those of samples.
-    # They are all held: 8 n d^2 bytes.
+    # All of them are in memory: 8 n d^2 bytes.
 
     def __init__(self, n_samples: int, dimension: int, seed: int) -> None:
-        if n_samples < 1 or dimension < 1:
-            raise InvalidParameter(
-                f"n_samples is {n_samples!r} and dimension {dimension!r}; allowed: at least 1."
-            )
         self.n_samples, self.dimension = n_samples, dimension
         self.rounding = float(np.finfo(float).eps)
         rng = random_stream(seed, "gaussian sensing")

@@ -89,18 +89,14 @@ def spectral_estimate(solution: QuadraticSolution, regularisation: float) -> Spe
 
     # Nothing learned has its root at d^2/4n itself, which rounding may put on either side.
     low = (1 - 1e-12) * d**2 / (4 * n)
-    high = 2 * low
-    while excess(high) < 0:
-        if high > 1e12 * low:
-            high = np.inf
-            break
-        high *= 2
+    high = 1e12 * low
     inside = solution.factor / xp.sqrt(strengths)
-    if high == np.inf:
+    if excess(high) < 0:
         blank = xp.concat([strengths, 0 * hidden])
         vectors = xp.concat([inside, outside], axis=1)
         return SpectralEstimate(np.inf, float(n), np.inf, 0.0, blank, vectors)
-    epsilon = float(brentq(excess, low, high, xtol=1e-14 * low, rtol=1e-13))
+    logarithm = brentq(lambda place: excess(np.exp(place)), np.log(low), np.log(high), xtol=1e-13)
+    epsilon = float(np.exp(logarithm))
     threshold = regularisation * epsilon
     # delta = 2 epsilon |r| / d
     noise = 2 * epsilon * float(xp.linalg.vector_norm(solution.residual)) / d

@@ -168,12 +168,10 @@ def quadratic_curve(
             f"the {ratios.size} sample ratios."
         )
     states: list[QuadraticState] = []
-    slope = -2.0
     for ratio, penalty in zip(ratios, np.broadcast_to(penalties, ratios.shape), strict=True):
         check_problem(sample_ratio=ratio, label_noise=label_noise, regularisation=penalty)
         problem = SaddleProblem(measure, float(ratio), label_noise, float(penalty))
-        states.append(_solve(problem, _extrapolated(states, ratio), slope))
-        slope = problem.slope
+        states.append(_solve(problem, _extrapolated(states, ratio)))
     return tuple(states)
 
 
@@ -252,13 +250,11 @@ def state_at(
     return _state_of(point, ratio, label_noise, max(regularisation, 0.0))
 
 
-def _solve(
-    problem: SaddleProblem, guess: float | None = None, slope: float = -2.0
-) -> QuadraticState:
+def _solve(problem: SaddleProblem, guess: float | None = None) -> QuadraticState:
     ratio, label_noise = problem.sample_ratio, problem.label_noise
     penalty = problem.regularisation
     try:
-        point = problem.solve(guess, slope)
+        point = problem.solve(guess)
     except PerfectRecovery:
         raise InvalidParameter(
             f"at sample_ratio {ratio} without label noise and regularisation {penalty} the target is "
