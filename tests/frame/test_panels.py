@@ -162,7 +162,7 @@ def test_rows_that_name_what_nothing_returns_are_refused():
         Trace("error", theory="overlop"),
         Trace("threshold", theory=None),
     ):
-        with pytest.raises(InvalidParameter, match=r"Mend the panel's row"):
+        with pytest.raises(InvalidParameter, match=r"Correct the panel's row"):
             system([Panel("p", "P", "y", [trace])]).figures(points())
 
 

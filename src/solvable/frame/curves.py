@@ -112,6 +112,13 @@ class Curve:
         A line for each exception of the theory line, filled when it is first predicted.
     budget : LineBudget, optional
         Seconds that theory lines may take; without it every place of the grid is predicted.
+    theory : callable, optional
+        ``theory(setting) -> metrics``: the prediction at one setting.
+    places : ndarray, optional
+        Coordinates of the theory line; default those of the axis around the points.
+    columns : tuple of tuple of Point
+        Of a curve along another parameter: all points at each of its values, one for each place on
+        the system's axis.
     """
 
     points: tuple[Point, ...]
@@ -119,6 +126,9 @@ class Curve:
     predict: Callable[[Any, np.ndarray], Sequence[Metrics]] = field(repr=False)
     raised: list[str] = field(default_factory=list, repr=False, compare=False)
     budget: LineBudget | None = field(default=None, repr=False, compare=False)
+    theory: Callable[[Any], Metrics] | None = field(default=None, repr=False, compare=False)
+    places: np.ndarray | None = field(default=None, repr=False, compare=False)
+    columns: tuple[tuple[Point, ...], ...] = field(default=(), repr=False, compare=False)
 
     @property
     def setting(self) -> Any:
@@ -133,6 +143,8 @@ class Curve:
     @cached_property
     def grid(self) -> np.ndarray:
         """Coordinates of the theory line."""
+        if self.places is not None:
+            return self.places
         return self.axis.grid(float(self.x[0]), float(self.x[-1]))
 
     @cached_property
@@ -192,12 +204,12 @@ class Curve:
         """A predicted quantity along the grid, shape (grid,) or (grid, length)."""
         if not any(self.predictions):
             return np.full(self.grid.shape, np.nan)
-        return _stacked([np.asarray(metrics[name], dtype=float) for metrics in self.predictions])
+        return stacked([np.asarray(metrics[name], dtype=float) for metrics in self.predictions])
 
     def measured(self, name: str) -> tuple[np.ndarray, np.ndarray]:
         """Means and standard errors of a metric, shape (points,) or (points, length) each."""
-        values = _stacked([point.mean(name) for point in self.points])
-        return values, _stacked([point.standard_error(name) for point in self.points])
+        values = stacked([point.mean(name) for point in self.points])
+        return values, stacked([point.standard_error(name) for point in self.points])
 
     def where(self, **values: Any) -> Curve | None:
         """The part of the curve at which parameters have these values."""
@@ -209,7 +221,7 @@ class Curve:
         return replace(self, points=chosen) if chosen else None
 
 
-def _stacked(rows: Sequence[np.ndarray]) -> np.ndarray:
+def stacked(rows: Sequence[np.ndarray]) -> np.ndarray:
     """Numbers, or lists that may grow along the axis: NaN where a shorter one has no entry."""
     longest = max((row.size for row in rows if row.ndim), default=None)
     if longest is None:
@@ -231,19 +243,29 @@ def predict_each(
     def along(setting: Any, coordinates: np.ndarray) -> list[Metrics]:
         values = dict(setting)
         whole = isinstance(values[axis.parameter], int)
-        found: list[Metrics | None] = []
-        for coordinate in coordinates:
-            value = round(coordinate) if whole else float(coordinate)
-            try:
-                found.append(predict(type(setting)(**{**values, axis.parameter: value})))
-            except (ValidationError, InvalidParameter):
-                # Beyond the allowed range, or that of the theory, a line ends.
-                found.append(None)
-            except Exception as error:
-                found.append(raised_prediction(error_line(error)))
-        return _without_gaps(found)
+        places = [round(x) if whole else float(x) for x in coordinates]
+        return predictions_at(
+            predict,
+            [partial(type(setting), **{**values, axis.parameter: place}) for place in places],
+        )
 
     return along
+
+
+def predictions_at(
+    predict: Callable[[Any], Metrics], settings: Sequence[Callable[[], Any]]
+) -> list[Metrics]:
+    """Predictions at settings that may not exist; a gap where theory gives none."""
+    found: list[Metrics | None] = []
+    for setting in settings:
+        try:
+            found.append(predict(setting()))
+        except (ValidationError, InvalidParameter):
+            # Beyond the allowed range, or that of the theory, a line ends.
+            found.append(None)
+        except Exception as error:
+            found.append(raised_prediction(error_line(error)))
+    return _without_gaps(found)
 
 
 def _without_gaps(found: Sequence[Metrics | None]) -> list[Metrics]:
@@ -263,6 +285,7 @@ def curves_of(
     axis: Axis,
     predict: Callable[[Any, np.ndarray], Sequence[Metrics]],
     seconds: float | None = None,
+    theory: Callable[[Any], Metrics] | None = None,
 ) -> list[Curve]:
     """Group points that differ along the axis alone; curves in the order of the study.
 
@@ -275,7 +298,9 @@ def curves_of(
         groups.setdefault(key, []).append(point)
     budget = None if seconds is None else LineBudget(seconds, len(groups))
     return [
-        Curve(tuple(sorted(group, key=axis.coordinate)), axis, predict, budget=budget)
+        Curve(
+            tuple(sorted(group, key=axis.coordinate)), axis, predict, budget=budget, theory=theory
+        )
         for group in groups.values()
     ]
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 
 from solvable.errors import InvalidParameter
-from solvable.frame.curves import Curve, varying, words_of
-from solvable.frame.points import RAISED, Metrics
+from solvable.frame.across import curves_across
+from solvable.frame.curves import Axis, Curve, place as place_words, stacked, varying, words_of
+from solvable.frame.points import RAISED, Metrics, Point
 from solvable.plots.figure import Figure, Marker, Series
 
 MOST_ENTRIES = 11
@@ -50,6 +51,13 @@ class Trace:
         Values of ignored parameters at which points are taken, such as ``{"sensing": "goe"}``.
     colour : int, optional
         Colour in a figure of one curve; default the position of the trace or of the entry.
+    value : callable, optional
+        ``value(point)``: what is measured, in place of a metric: an array (replicates,) or
+        (replicates, length), or a pair of mean and error; None where nothing is.
+    reduce : callable, optional
+        ``reduce(points)``: what all points along the system's axis give together, such as the
+        place of a threshold, in a panel along another parameter: a number, a list, or a pair of
+        value and error.
     """
 
     metric: str
@@ -63,11 +71,13 @@ class Trace:
     shown: Callable[[Curve, str, np.ndarray], np.ndarray] | None = None
     where: Mapping[str, Any] = field(default_factory=dict)
     colour: int | None = None
+    value: Callable[[Point], Any] | None = None
+    reduce: Callable[[Sequence[Point]], Any] | None = None
 
 
 @dataclass(frozen=True)
 class Panel:
-    """A figure against the axis of the system.
+    """A figure against the axis of the system, or along another parameter.
 
     Parameters
     ----------
@@ -92,6 +102,24 @@ class Panel:
         Scales; that of the horizontal axis is the axis's own by default.
     y_range : tuple or callable, optional
         Limits of the vertical axis, or ``y_range(series) -> limits``.
+    along : str or Axis, optional
+        Another parameter that is the horizontal axis, drawn where it varies in the study. An
+        :class:`Axis` gives its label, or a function of the setting as ``value``. Each place on the
+        system's axis has a colour; with `overlay` a figure.
+    at : callable, optional
+        ``at(places) -> places``: places on the system's axis that are drawn along another parameter,
+        of those at which all its values were measured; default five of them.
+    where : callable, optional
+        ``where(point) -> bool``: points that are drawn.
+    once : sequence of Trace, optional
+        Traces that are the same for all curves, drawn for the first alone.
+    against : str or callable, optional
+        Metric whose values are the horizontal axis, or ``against(point)``: numbers for the entries
+        of the traces' lists, which are then drawn for each point.
+    x_label : str, optional
+        Label of the horizontal axis, where it is not that of the axis.
+    note : callable, optional
+        ``note(curves) -> str``: a sentence added to the caption.
     """
 
     name: str
@@ -107,6 +135,13 @@ class Panel:
     y_range: (
         tuple[float, float] | Callable[[Sequence[Series]], tuple[float, float] | None] | None
     ) = None
+    along: str | Axis | None = None
+    at: Callable[[Sequence[float]], Sequence[float]] | None = None
+    where: Callable[[Point], bool] | None = None
+    once: Sequence[Trace] = ()
+    against: str | Callable[[Point], Any] | None = None
+    x_label: str = ""
+    note: Callable[[Sequence[Curve]], str] | None = None
 
     def __call__(self, curves: Sequence[Curve]) -> list[Figure]:
         """Draw the figures of this panel for all curves of a study."""
@@ -114,47 +149,89 @@ class Panel:
 
     def pieces(self, curves: Sequence[Curve]) -> list[tuple[str, Callable[[], Figure]]]:
         """Name of each figure of this panel, and the function that draws it."""
-        found: list[tuple[str, Callable[[], Figure]]] = []
-        for group in grouped(
-            [c for c in curves if self.when is None or self.when(c)], self.overlay
-        ):
+        pieces: list[tuple[str, Callable[[], Figure]]] = []
+        drawn, overlay, place = self._chosen(curves)
+        for group in grouped(drawn, overlay):
             for start in range(0, len(group.curves), MOST_CURVES):
                 part = group.curves[start : start + MOST_CURVES]
                 suffix = group.suffix + (f"-{start // MOST_CURVES + 1}" if start else "")
-                draw = partial(self._figure, part, group.words, suffix)
-                found.append((f"{self.name}{suffix}", draw))
-        return found
+                words = ", ".join(dict.fromkeys(filter(None, (group.words, place(group.curves)))))
+                pieces.append((f"{self.name}{suffix}", partial(self._figure, part, words, suffix)))
+        return pieces
+
+    def _chosen(
+        self, curves: Sequence[Curve]
+    ) -> tuple[Sequence[Curve], tuple[str, ...], Callable[[Sequence[Curve]], str]]:
+        """Curves of this panel, parameters with a colour each, and words for a place that they share."""
+        curves = [c for c in curves if self.when is None or self.when(c)]
+        if self.where is not None:
+            kept = [(c, tuple(filter(self.where, c.points))) for c in curves]
+            curves = [replace(c, points=points) for c, points in kept if points]
+        if self.along is None or not curves:
+            return curves, self.overlay, lambda _: ""
+        system = curves[0].axis
+        whole = any(trace.reduce is not None for trace in self.traces)
+        across = curves_across(curves, self.along, self.at, whole=whole)
+        if whole or (across and across[0].axis.parameter == system.parameter):
+            return across, self.overlay, lambda _: ""
+
+        def place(group: Sequence[Curve]) -> str:
+            places = {curve.points[0].parameters[system.parameter] for curve in group}
+            shown = len(places) == 1 and system.parameter not in varying(across)
+            return system.word(system.parameter, places.pop()) if shown else ""
+
+        return across, self.overlay or (system.parameter,), place
 
     def _figure(self, curves: Sequence[Curve], words: str, suffix: str) -> Figure:
-        names = varying(curves)
-        series: list[Series] = []
-        markers: list[Marker] = []
-        for number, curve in enumerate(curves):
-            own = words_of(curve, names)
-            for position, trace in enumerate(self.traces):
-                colour = position if len(curves) == 1 else number
-                series += draw_trace(trace, curve, own, colour, alone=len(curves) == 1)
-            markers += draw_markers(self.markers, curve, None if len(curves) == 1 else number)
+        series, markers = self._drawn(curves)
         limits = self.y_range(series) if callable(self.y_range) else self.y_range
-        lines = any(trace.theory is not None for trace in self.traces)
-        raised = dict.fromkeys(line for curve in curves for line in curve.raised if lines)
-        gaps = [f"The theory line is incomplete: {RAISED}{line}" for line in raised]
-        between = [k for curve in curves if (k := curve.interpolated_between) is not None]
-        if between and series:
-            counts = " to ".join(str(count) for count in sorted({min(between), max(between)}))
-            gaps.append(f"Lines are interpolated between {counts} predictions.")
+        first, lowest = curves[0], min(np.nanmin(curve.x) for curve in curves)
+        if self.against is not None:
+            scale = self.x_scale or "linear"
+        else:
+            scale = self.x_scale or first.axis.scale_from(float(lowest))
         return Figure(
             f"{self.name}{suffix}",
             f"{self.title} ({words})" if words else self.title,
-            curves[0].axis.label,
+            self.x_label or first.axis.label,
             self.y_label,
             series,
-            " ".join(filter(None, [self.caption, *gaps])),
+            " ".join(filter(None, [self.caption, *self._remarks(curves, series)])),
             markers,
-            x_scale=self.x_scale or curves[0].axis.scale_from(min(curve.x[0] for curve in curves)),
+            x_scale=scale,
             y_scale=self.y_scale,
             y_range=limits,
         )
+
+    def _drawn(self, curves: Sequence[Curve]) -> tuple[list[Series], list[Marker]]:
+        """Series and vertical lines of curves that share a figure."""
+        names, single = varying(curves), len(curves) == 1
+        series: list[Series] = []
+        markers: list[Marker] = []
+        for number, curve in enumerate(curves):
+            words = words_of(curve, names)
+            for position, trace in enumerate(self.traces):
+                colour = position if single else number
+                if self.against is None:
+                    series += draw_trace(trace, curve, words, colour, alone=single)
+                else:
+                    series += draw_against(self.against, trace, curve, words, colour)
+            markers += draw_markers(self.markers, curve, None if single else number)
+        for trace in self.once:
+            series += draw_trace(trace, curves[0], "", 0, alone=True)
+        return series, markers
+
+    def _remarks(self, curves: Sequence[Curve], series: Sequence[Series]) -> list[str]:
+        """Sentences of the caption about these curves."""
+        remarks = [] if self.note is None else [self.note(curves)]
+        lines = any(trace.theory is not None for trace in self.traces)
+        raised = dict.fromkeys(line for curve in curves for line in curve.raised if lines)
+        remarks += [f"The theory line is incomplete: {RAISED}{line}" for line in raised]
+        between = [k for curve in curves if (k := curve.interpolated_between) is not None]
+        if between and series:
+            counts = " to ".join(str(count) for count in sorted({min(between), max(between)}))
+            remarks.append(f"Lines are interpolated between {counts} predictions.")
+        return remarks
 
 
 PanelFunction = Callable[[Sequence[Curve]], list[Figure]]
@@ -205,14 +282,18 @@ def draw_trace(trace: Trace, curve: Curve, words: str, colour: int, *, alone: bo
     if sample is None:
         return []
     if sample.ndim == 1:
-        return _pair(label, curve, line, points, colour, kind, told=not trace.dashed)
+        return _pair(label, curve, line, points, colour, kind, named=not trace.dashed)
     entries = list(trace.names(curve.setting)) if trace.names else None
     series: list[Series] = []
     for rank, entry in enumerate(spread_entries(sample.shape[1])):
         own = entries[entry] if entries else f"{label} {entry + 1}"
+        if not alone:
+            own = label if entries is None else ", ".join(filter(None, (words, own)))
         cut = None if points is None else (points[0], points[1][:, entry], points[2][:, entry])
         part = None if line is None else line[:, entry]
-        series += _pair(own, curve, part, cut, rank, kind, told=not trace.dashed)
+        series += _pair(
+            own, curve, part, cut, rank if alone else colour, kind, named=not trace.dashed
+        )
     return series
 
 
@@ -235,35 +316,92 @@ def _line(trace: Trace, curve: Curve, name: str, unit: np.ndarray) -> np.ndarray
 def _unknown(name: str, prediction: Metrics) -> InvalidParameter:
     return InvalidParameter(
         f"a panel names the quantity {name!r}, which predict does not return; allowed: "
-        f"{', '.join(prediction)}. Mend the panel's row."
+        f"{', '.join(prediction)}. Correct the panel's row."
     )
 
 
 def _points(
     trace: Trace, curve: Curve, unit: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
+    """Coordinates, means and errors of what was measured."""
     part = curve.where(**trace.where) if trace.where else curve
     if not trace.measured or part is None:
         return None
-    if any(trace.metric not in metrics for point in part.points for metrics in point.metrics):
-        raise InvalidParameter(
-            f"a panel names the metric {trace.metric!r}, which measure does not return; allowed: "
-            f"{', '.join(part.points[0].metrics[0])}. Mend the panel's row."
-        )
-    if trace.mean:
-        rows = [
-            np.nanmean(p.values(trace.metric).reshape(p.replicates, -1), axis=1)
-            for p in part.points
-        ]
-        values = np.array([row.mean() for row in rows])
-        errors = np.array(
-            [row.std(ddof=1) / row.size**0.5 if row.size > 1 else np.nan for row in rows]
-        )
+    if trace.reduce is not None:
+        if not curve.columns:
+            raise InvalidParameter(
+                f"a trace of {trace.metric!r} has a `reduce` in a panel along the system's axis; "
+                "allowed: in a panel with `along`. Correct the panel's row."
+            )
+        rows = [_mean_and_error(trace.reduce(points)) for points in curve.columns]
     else:
-        values, errors = part.measured(trace.metric)
+        rows = [_measured(trace, point) for point in part.points]
+    values, errors = (stacked(column) for column in zip(*rows, strict=True))
     if not np.isfinite(values).any():
         return None
     return part.x, values / unit, errors / np.abs(unit)
+
+
+def _measured(trace: Trace, point: Point) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and standard error of a trace at a point."""
+    if trace.value is not None:
+        value = trace.value(point)
+        if value is None or isinstance(value, tuple):
+            return _mean_and_error(np.nan if value is None else value)
+        values = np.asarray(value, dtype=float)
+    else:
+        if any(trace.metric not in metrics for metrics in point.metrics):
+            raise InvalidParameter(
+                f"a panel names the metric {trace.metric!r}, which measure does not return; "
+                f"allowed: {', '.join(point.metrics[0])}. Correct the panel's row."
+            )
+        values = point.values(trace.metric)
+    if trace.mean:
+        values = np.nanmean(values.reshape(len(values), -1), axis=1)
+    if len(values) < 2:
+        return values.mean(axis=0), np.full(values.shape[1:], np.nan)
+    return values.mean(axis=0), values.std(axis=0, ddof=1) / np.sqrt(len(values))
+
+
+def _mean_and_error(value: Any) -> tuple[np.ndarray, np.ndarray]:
+    """A pair of value and error as it is; of a value alone the error is not known."""
+    if isinstance(value, tuple):
+        return np.asarray(value[0], dtype=float), np.asarray(value[1], dtype=float)
+    mean = np.asarray(value, dtype=float)
+    return mean, np.full(mean.shape, np.nan)
+
+
+def draw_against(
+    against: str | Callable[[Point], Any], trace: Trace, curve: Curve, words: str, colour: int
+) -> list[Series]:
+    """A trace against another metric; a list against a list, for each point of the curve."""
+    name = trace.metric if trace.theory == "" else trace.theory
+    kind: Literal["line", "dashed"] = "dashed" if trace.dashed else "line"
+    rows = []
+    for point in curve.points:
+        x = point.mean(against) if isinstance(against, str) else against(point)
+        y, error = _measured(trace, point) if trace.measured else (np.nan, np.nan)
+        line = None if name is None or point.refused else point.predicted(name)
+        rows.append((point, np.asarray(x, dtype=float), y, error, line))
+    label = ", ".join(filter(None, (words, trace.label))) or "measured"
+    if all(x.ndim == 0 for _, x, *_ in rows):
+        line = None if name is None else curve.line(name)
+        xs = None if line is None or not isinstance(against, str) else curve.line(against)
+        series = [] if xs is None or line is None else [Series(label, xs, line, kind, None, colour)]
+        columns = (np.array([row[k] for row in rows], dtype=float) for k in (1, 2, 3))
+        x, y, error = columns
+        return [*series, Series(label, x, y, "points", error, colour)]
+    series = []
+    for k, (point, x, y, error, line) in enumerate(rows):
+        shade = colour * len(rows) + k
+        label = ", ".join(filter(None, (words, place_words(point, curve.axis), trace.label)))
+        if line is not None and np.isfinite(line).any():
+            theory = f"{label}, theory" if trace.measured and not trace.dashed else label
+            level = np.broadcast_to(line, x.shape)
+            series.append(Series(theory, x, level, kind, colour=shade))
+        if trace.measured and np.isfinite(y).any():
+            series.append(Series(label, x, y, "points", error, shade))
+    return series
 
 
 def _pair(
@@ -274,12 +412,12 @@ def _pair(
     colour: int,
     kind: Literal["line", "dashed"],
     *,
-    told: bool,
+    named: bool,
 ) -> list[Series]:
     """A prediction and its measurement, in one colour."""
     series = []
     if line is not None:
-        name = f"{label}, theory" if told and points is not None else label
+        name = f"{label}, theory" if named and points is not None else label
         series.append(Series(name, curve.grid, line, kind, colour=colour))
     if points is not None:
         series.append(Series(label, points[0], points[1], "points", points[2], colour))

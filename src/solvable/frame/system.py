@@ -314,9 +314,9 @@ class System:
             return []
         along = self._part("curve")
         if along is not None:  # a faster way, which makes a whole line at once
-            return curves_of(self.settled(points), self.axis, along)
+            return curves_of(self.settled(points), self.axis, along, theory=self.predict)
         each = predict_each(self.predict, self.axis)
-        return curves_of(self.settled(points), self.axis, each, seconds)
+        return curves_of(self.settled(points), self.axis, each, seconds, self.predict)
 
     def figures(self, points: Sequence[Point]) -> list[Figure]:
         """Figures of a study: every panel for every curve; raises what a panel raises."""
