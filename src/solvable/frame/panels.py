@@ -12,7 +12,8 @@ import numpy as np
 
 from solvable.errors import InvalidParameter
 from solvable.frame.across import curves_across
-from solvable.frame.curves import Axis, Curve, place as place_words, stacked, varying, words_of
+from solvable.frame.curves import Axis, Curve, stacked, varying, words_of
+from solvable.frame.parameters import filled
 from solvable.frame.points import RAISED, Metrics, Point
 from solvable.plots.figure import Figure, Marker, Series
 
@@ -32,13 +33,15 @@ class Trace:
     metric : str
         Name of the metric. A list gives a line and points for each entry.
     label : str
-        Name in the legend; of a list, what an entry is called, such as "feature".
+        Name in the legend, with names of parameters in braces such as "d = {dimension}"; of a list,
+        what an entry is called, such as "feature".
     theory : str or None
         Name of the predicted quantity; default that of the metric, None for no line.
     measured : bool
         Whether points are drawn; a metric that was nowhere measured has none in any case.
     dashed : bool
-        Whether the line is dashed, as for a variant or a bound.
+        Whether the line is dashed, as for a variant or a bound; without theory it joins the measured
+        values.
     names : callable, optional
         ``names(setting)``: names of the entries of a list.
     scale : callable, optional
@@ -49,8 +52,11 @@ class Trace:
         ``shown(curve, name, line) -> line``: the predicted values with NaN where none is drawn.
     where : mapping
         Values of ignored parameters at which points are taken, such as ``{"sensing": "goe"}``.
-    colour : int, optional
-        Colour in a figure of one curve; default the position of the trace or of the entry.
+    colour : int or callable, optional
+        Colour in a figure of one curve, or ``colour(setting)``; default the position of the trace. Of a
+        list, the colour of its first entry, by default 0.
+    alone : bool
+        Whether it is drawn in figures of one curve alone.
     value : callable, optional
         ``value(point)``: what is measured, in place of a metric: an array (replicates,) or
         (replicates, length), or a pair of mean and error; None where nothing is.
@@ -70,7 +76,8 @@ class Trace:
     mean: bool = False
     shown: Callable[[Curve, str, np.ndarray], np.ndarray] | None = None
     where: Mapping[str, Any] = field(default_factory=dict)
-    colour: int | None = None
+    colour: int | Callable[[Any], int] | None = None
+    alone: bool = False
     value: Callable[[Point], Any] | None = None
     reduce: Callable[[Sequence[Point]], Any] | None = None
 
@@ -91,9 +98,9 @@ class Panel:
         What is drawn.
     caption : str
         A sentence or two that say what to see.
-    markers : mapping of str to str
+    markers : mapping of str to str, or callable
         Predicted quantity (a number, or a list with one for each entry) to the label of its vertical
-        line.
+        line; or ``markers(curves)``, the lines themselves.
     overlay : tuple of str
         Parameters whose values are drawn in one figure, a colour each; () for a figure per curve.
     when : callable, optional
@@ -118,6 +125,8 @@ class Panel:
         of the traces' lists, which are then drawn for each point.
     x_label : str, optional
         Label of the horizontal axis, where it is not that of the axis.
+    also : callable, optional
+        ``also(curves) -> series``: further series made from all curves of a figure.
     note : callable, optional
         ``note(curves) -> str``: a sentence added to the caption.
     """
@@ -127,7 +136,9 @@ class Panel:
     y_label: str
     traces: Sequence[Trace]
     caption: str = ""
-    markers: Mapping[str, str] = field(default_factory=dict)
+    markers: Mapping[str, str] | Callable[[Sequence[Curve]], Sequence[Marker]] = field(
+        default_factory=dict
+    )
     overlay: tuple[str, ...] = ()
     when: Callable[[Curve], bool] | None = None
     x_scale: Literal["linear", "log"] | None = None
@@ -141,6 +152,7 @@ class Panel:
     once: Sequence[Trace] = ()
     against: str | Callable[[Point], Any] | None = None
     x_label: str = ""
+    also: Callable[[Sequence[Curve]], Sequence[Series]] | None = None
     note: Callable[[Sequence[Curve]], str] | None = None
 
     def __call__(self, curves: Sequence[Curve]) -> list[Figure]:
@@ -152,12 +164,19 @@ class Panel:
         pieces: list[tuple[str, Callable[[], Figure]]] = []
         drawn, overlay, place = self._chosen(curves)
         for group in grouped(drawn, overlay):
+            if self.along is not None and self.overlay and len(group.curves) < self._least(curves):
+                continue
             for start in range(0, len(group.curves), MOST_CURVES):
                 part = group.curves[start : start + MOST_CURVES]
                 suffix = group.suffix + (f"-{start // MOST_CURVES + 1}" if start else "")
                 words = ", ".join(dict.fromkeys(filter(None, (group.words, place(group.curves)))))
                 pieces.append((f"{self.name}{suffix}", partial(self._figure, part, words, suffix)))
         return pieces
+
+    def _least(self, curves: Sequence[Curve]) -> int:
+        """Curves of a figure at least: two where the axis is the system's in other coordinates."""
+        along = self.along.parameter if isinstance(self.along, Axis) else self.along
+        return 2 if along == curves[0].axis.parameter else 1
 
     def _chosen(
         self, curves: Sequence[Curve]
@@ -167,6 +186,8 @@ class Panel:
         if self.where is not None:
             kept = [(c, tuple(filter(self.where, c.points))) for c in curves]
             curves = [replace(c, points=points) for c, points in kept if points]
+        if self.against is not None and self.at is not None:
+            curves = [_at(c, self.at(c.x.tolist())) for c in curves]
         if self.along is None or not curves:
             return curves, self.overlay, lambda _: ""
         system = curves[0].axis
@@ -211,14 +232,25 @@ class Panel:
         for number, curve in enumerate(curves):
             words = words_of(curve, names)
             for position, trace in enumerate(self.traces):
+                if trace.alone and not single:
+                    continue
                 colour = position if single else number
                 if self.against is None:
                     series += draw_trace(trace, curve, words, colour, alone=single)
                 else:
                     series += draw_against(self.against, trace, curve, words, colour)
-            markers += draw_markers(self.markers, curve, None if single else number)
+            if not callable(self.markers):
+                markers += draw_markers(self.markers, curve, None if single else number)
         for trace in self.once:
-            series += draw_trace(trace, curves[0], "", 0, alone=True)
+            series += (
+                draw_trace(trace, curves[0], "", 0, alone=True)
+                if self.against is None
+                else draw_against(self.against, trace, _first_point(curves[0]), "", -1)
+            )
+        if self.also is not None:
+            series += self.also(curves)
+        if callable(self.markers):
+            markers = list(self.markers(curves))
         return series, markers
 
     def _remarks(self, curves: Sequence[Curve], series: Sequence[Series]) -> list[str]:
@@ -256,6 +288,16 @@ def grouped(curves: Sequence[Curve], overlay: Sequence[str] = ()) -> list[Group]
     return [Group(group, words, suffix_of(words)) for words, group in groups.items()]
 
 
+def _at(curve: Curve, places: Sequence[float]) -> Curve:
+    """The points of a curve at these places."""
+    points = (p for p, x in zip(curve.points, curve.x, strict=True) if x in places)
+    return replace(curve, points=tuple(points))
+
+
+def _first_point(curve: Curve) -> Curve:
+    return replace(curve, points=curve.points[:1])
+
+
 def suffix_of(words: str) -> str:
     """Ending of a file name from words."""
     plain = re.sub(r"[^A-Za-z0-9.]+", "-", words).strip("-.")
@@ -271,8 +313,9 @@ def spread_entries(count: int) -> list[int]:
 
 def draw_trace(trace: Trace, curve: Curve, words: str, colour: int, *, alone: bool) -> list[Series]:
     """Line and points of a quantity, for each entry if it is a list."""
-    label = ", ".join(filter(None, (words, trace.label))) or "measured"
-    colour = trace.colour if trace.colour is not None and alone else colour
+    label = ", ".join(filter(None, (words, _label(trace, curve)))) or "measured"
+    first = trace.colour(curve.setting) if callable(trace.colour) else trace.colour
+    colour = first if first is not None and alone else colour
     unit = np.asarray(1.0 if trace.scale is None else trace.scale(curve.setting))
     name = trace.metric if trace.theory == "" else trace.theory
     line = None if name is None else _line(trace, curve, name, unit)
@@ -292,7 +335,13 @@ def draw_trace(trace: Trace, curve: Curve, words: str, colour: int, *, alone: bo
         cut = None if points is None else (points[0], points[1][:, entry], points[2][:, entry])
         part = None if line is None else line[:, entry]
         series += _pair(
-            own, curve, part, cut, rank if alone else colour, kind, named=not trace.dashed
+            own,
+            curve,
+            part,
+            cut,
+            rank + (first or 0) if alone else colour,
+            kind,
+            named=not trace.dashed,
         )
     return series
 
@@ -383,7 +432,7 @@ def draw_against(
         y, error = _measured(trace, point) if trace.measured else (np.nan, np.nan)
         line = None if name is None or point.refused else point.predicted(name)
         rows.append((point, np.asarray(x, dtype=float), y, error, line))
-    label = ", ".join(filter(None, (words, trace.label))) or "measured"
+    label = ", ".join(filter(None, (words, _label(trace, curve)))) or "measured"
     if all(x.ndim == 0 for _, x, *_ in rows):
         line = None if name is None else curve.line(name)
         xs = None if line is None or not isinstance(against, str) else curve.line(against)
@@ -391,15 +440,24 @@ def draw_against(
         columns = (np.array([row[k] for row in rows], dtype=float) for k in (1, 2, 3))
         x, y, error = columns
         return [*series, Series(label, x, y, "points", error, colour)]
+    several = len(rows) > 1
     series = []
     for k, (point, x, y, error, line) in enumerate(rows):
-        shade = colour * len(rows) + k
-        label = ", ".join(filter(None, (words, place_words(point, curve.axis), trace.label)))
+        first = trace.colour if isinstance(trace.colour, int) and not several else 0
+        shade = colour if colour < 0 else first + k
+        axis = curve.axis
+        where = axis.word(axis.parameter, point.parameters[axis.parameter]) if several else ""
+        label = ", ".join(filter(None, (words, where, _label(trace, curve)))) or "measured"
         if line is not None and np.isfinite(line).any():
             theory = f"{label}, theory" if trace.measured and not trace.dashed else label
             level = np.broadcast_to(line, x.shape)
+            if trace.shown is not None:
+                level = trace.shown(curve, str(name), level)
             series.append(Series(theory, x, level, kind, colour=shade))
-        if trace.measured and np.isfinite(y).any():
+        elif trace.dashed and np.isfinite(y).any():  # measured values of a reference
+            ends = x if np.ndim(y) else x[[0, -1]]
+            series.append(Series(label, ends, np.broadcast_to(y, ends.shape), kind, None, shade))
+        if trace.measured and not trace.dashed and np.isfinite(y).any():
             series.append(Series(label, x, y, "points", error, shade))
     return series
 
@@ -420,8 +478,16 @@ def _pair(
         name = f"{label}, theory" if named and points is not None else label
         series.append(Series(name, curve.grid, line, kind, colour=colour))
     if points is not None:
-        series.append(Series(label, points[0], points[1], "points", points[2], colour))
+        reference = kind == "dashed" and line is None  # measured values of a reference
+        error = None if reference else points[2]
+        series.append(
+            Series(label, points[0], points[1], kind if reference else "points", error, colour)
+        )
     return series
+
+
+def _label(trace: Trace, curve: Curve) -> str:
+    return filled(trace.label, curve.setting) if "{" in trace.label else trace.label
 
 
 def draw_markers(markers: Mapping[str, str], curve: Curve, colour: int | None) -> list[Marker]:
@@ -443,7 +509,7 @@ def draw_markers(markers: Mapping[str, str], curve: Curve, colour: int | None) -
                     Marker(x, label if colour is None else "", -1 if colour is None else colour)
                 )
             else:
-                words = f"{label} {entry + 1}" if label else ""
+                words = f"{label} {entry + 1}" if label and value.size > 1 else label
                 shade = spread_entries(value.size).index(entry) if colour is None else colour
                 drawn.append(Marker(x, words, shade))
     return drawn

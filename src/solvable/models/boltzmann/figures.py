@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
-from solvable.frame.curves import Curve
+from solvable.frame.curves import Axis, Curve
 from solvable.frame.panels import Panel, Trace
 from solvable.models.boltzmann.parameters import BoltzmannParameters
-from solvable.plots.figure import Figure
 
 
 def named(what: str) -> Callable[[BoltzmannParameters], Sequence[str]]:
@@ -28,44 +26,37 @@ def fitted(curve: Curve) -> bool:
     return bool(curve.setting.steps == 0)
 
 
-OVERLAP = Panel(
-    "overlap",
-    "What a Boltzmann machine finds of the spikes",
-    "overlap with the direction",
-    [
-        Trace("overlap", names=named("machine")),
-        Trace("pca_overlap", names=named("components")),
-        Trace("bayes_overlap", names=named("Bayes"), measured=False, dashed=True),
-    ],
-    "Cosine of the weights and the direction of each spike, of the principal components beside it, "
-    "and the best possible (dashed). No line where the likelihood has many maxima. Vertical lines: "
-    "thresholds of principal components.",
-    markers={"threshold_ratio": "threshold"},
-    y_range=(-0.02, 1.02),
-)
-
-
-def overlaps(curves: Sequence[Curve]) -> list[Figure]:
-    """A figure per curve: a colour for each spike, and one more for its principal components."""
-    figures = []
-    for figure in OVERLAP(curves):
-        count = sum(marker.label.startswith("threshold") for marker in figure.markers)
-        words = [series.label.split(", theory")[0] for series in figure.series]
-        spikes = list(dict.fromkeys(label.partition(", ")[2] for label in words))
-        series = []
-        for one, label in zip(figure.series, words, strict=True):
-            what, _, spike = label.partition(", ")
-            shift = len(spikes) if what == "components" else 0
-            series.append(replace(one, colour=spikes.index(spike) + shift))
-        markers = figure.markers
-        if len(spikes) == 1 and count == 1:
-            markers = [replace(markers[0], label="threshold")]
-        figures.append(replace(figure, series=series, markers=markers))
-    return figures
+def spike(setting: BoltzmannParameters) -> float:
+    """Strength of a single spike."""
+    return float(setting.strengths[0])
 
 
 PANELS = (
-    overlaps,
+    Panel(
+        "overlap",
+        "What a Boltzmann machine finds of the spikes",
+        "overlap with the direction",
+        [
+            Trace("overlap", names=named("machine")),
+            Trace("pca_overlap", names=named("components"), colour=lambda s: len(s.strengths)),
+            Trace("bayes_overlap", names=named("Bayes"), measured=False, dashed=True),
+        ],
+        "Cosine of the weights and the direction of each spike, of the principal components of the same "
+        "samples, and the best possible (dashed). No line where the likelihood has many maxima. Vertical "
+        "lines: thresholds of principal components.",
+        markers={"threshold_ratio": "threshold"},
+        y_range=(-0.02, 1.02),
+    ),
+    Panel(
+        "overlap-by-spike",
+        "Stronger spikes need fewer samples",
+        "overlap with the direction",
+        [Trace("overlap", "", mean=True)],
+        "Cosine of the weights and the direction of a single spike, at the same samples.",
+        along=Axis("spike", "strength of the spike over the noise", value=spike),
+        when=lambda curve: len(curve.setting.strengths) == 1,
+        y_range=(-0.02, 1.02),
+    ),
     Panel(
         "norm",
         "Norm of the weights",

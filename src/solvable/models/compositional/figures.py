@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-import numpy as np
-
-from solvable.frame.curves import Curve, predict_each
+from solvable.frame.curves import Axis, Curve, predict_each
 from solvable.frame.panels import Panel, PanelFunction, Trace, grouped
 from solvable.models.compositional.claims import crossing
 from solvable.models.compositional.parameters import AXIS
 from solvable.models.compositional.predict import predict_first_layer
-from solvable.plots.figure import Figure, Series
+from solvable.plots.figure import Figure
 
 
 def dimension(curve: Curve) -> int:
@@ -58,34 +56,21 @@ def recovery(curves: Sequence[Curve]) -> list[Figure]:
     return RECOVERY([replace(curve, predict=along) for curve in sorted(curves, key=dimension)])
 
 
-def scaling(curves: Sequence[Curve]) -> list[Figure]:
-    """Measured and predicted crossing of one half, and what a kernel needs, against d."""
-    figures = []
-    for group in grouped(sorted(curves, key=dimension), ("dimension",)):
-        if len(group.curves) < 2:
-            continue
-        firsts = [curve.points[0] for curve in group.curves]
-        d = [dimension(curve) for curve in group.curves]
-        names = ("crossing_samples", "kernel_threshold_samples")
-        predicted, kernels = ([float(p.predicted(name)) for p in firsts] for name in names)
-        measured = np.array([crossing(curve.points) for curve in group.curves])
-        title = "Recovery costs far fewer samples than a kernel needs"
-        figure = Figure(
-            f"scaling{group.suffix}",
-            f"{title} ({group.words})" if group.words else title,
-            "dimension d", "samples n",
-            [
-                Series("half of the representation, theory", d, predicted, "line", colour=0),
-                Series("half of the representation", d, measured, "points", colour=0),
-                Series("kernel learns the top degree", d, kernels, "dashed", colour=1),
-            ],
-            "Samples at which half of the first representation is found, of order d^(q + epsilon), and "
-            "at which a rotation-invariant kernel can learn the highest degree of the label.",
-            x_scale="log", y_scale="log",
-        )  # fmt: skip
-        figures.append(figure)
-    return figures
-
+SCALING = Panel(
+    "scaling",
+    "Recovery costs far fewer samples than a kernel needs",
+    "samples n",
+    [
+        Trace("crossing_samples", "half of the representation", reduce=crossing),
+        Trace(
+            "kernel_threshold_samples", "kernel learns the top degree", measured=False, dashed=True,
+        ),
+    ],
+    "Samples at which half of the first representation is found, of order d^(q + epsilon), and at "
+    "which a rotation-invariant kernel can learn the highest degree of the label.",
+    along=Axis("dimension", "dimension d", resolution=9),
+    y_scale="log",
+)  # fmt: skip
 
 FEATURES = Panel(
     "features",
@@ -150,6 +135,6 @@ LAYERS = Panel(
 
 PANELS = (
     recovery,
-    scaling,
+    SCALING,
     *(at_the_largest(panel) for panel in (FEATURES, ERROR, LAST_LAYER, LAYERS)),
 )

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-from solvable.frame.curves import Curve
-from solvable.frame.panels import Panel, Trace, grouped, spread_entries
+from solvable.frame.curves import Axis, Curve
+from solvable.frame.panels import Panel, Trace, spread_entries
+from solvable.frame.points import Point
+from solvable.frame.spectrum import Law, Spectrum
 from solvable.models.sequential.predict import bulk_density
-from solvable.plots.figure import Figure, Marker, Series
+from solvable.plots.figure import Marker, Series
 
 
 def _ceiling(curve: Curve, _: str, line: np.ndarray) -> np.ndarray:
@@ -25,45 +28,30 @@ def _around_the_learner(series: Sequence[Series]) -> tuple[float, float] | None:
     return None if y is None else (0.5 * float(np.nanmin(y)), 2 * float(np.nanmax(y)))
 
 
-def spectra(curves: Sequence[Curve]) -> list[Figure]:
-    """Measured and predicted spectrum of one point of every curve that has any."""
-    figures = []
-    for group in grouped(curves):
-        points = group.curves[0].points
-        held = [point for point in points if any(one["spectrum"] for one in point.metrics)]
-        if not held:
-            continue
-        # Where three quarters of the features have left the bulk both kinds of eigenvalues show.
-        shares = np.array([np.mean(p.predicted("squared_overlap") > 0.5) for p in held])
-        point = held[int(np.argmin(np.abs(shares - 0.75)))]
-        stored = [np.asarray(one["spectrum"], float) for one in point.metrics if one["spectrum"]]
-        together = np.concatenate(stored)
-        counts, edges = np.histogram(together[np.isfinite(together)], bins=60)
-        series = [Series("measured", edges, counts / len(stored), "histogram", colour=0)]
-        density = bulk_density(point.setting)
-        if density is not None:
-            count = density.density * stored[0].size * (edges[1] - edges[0])
-            series.append(Series("bulk, theory", density.x, count, "line", colour=1))
-        ends = np.atleast_1d(point.predicted("bulk_edges"))
-        markers = [Marker(float(edge), "bulk edge") for edge in ends[np.isfinite(ends)]]
-        overlaps, placed = point.predicted("squared_overlap"), point.predicted("eigenvalues")
-        for colour, i in enumerate(spread_entries(placed.size) if overlaps.ndim else []):
-            if (
-                overlaps[i] > 0.1
-                and not ends[0] <= placed[i] <= ends[-1]
-                and np.isfinite(placed[i])
-            ):
-                markers.append(Marker(float(placed[i]), f"feature {i + 1}", colour))
-        title = f"Features leave the bulk of the spectrum at n = {point.setting.samples:,}"
-        title += f" ({group.words})" if group.words else ""
-        labels = ("eigenvalue of the moment operator", "eigenvalues per replicate")
-        caption = (
-            "Histogram: measured eigenvalues; curve: predicted bulk. Grey lines: predicted edges. "
-            "Coloured lines: predicted places of the features."
-        )
-        name = f"spectrum{group.suffix}"
-        figures.append(Figure(name, title, *labels, series, caption, markers, y_scale="log"))
-    return figures
+def stored_spectra(point: Point) -> list[Any]:
+    """Spectra of the replicates that stored one."""
+    return [metrics["spectrum"] for metrics in point.metrics if metrics["spectrum"]]
+
+
+def shown_spectrum(curve: Curve) -> list[Point]:
+    """The point with a spectrum at which three quarters of the features have left the bulk."""
+    points = [point for point in curve.points if stored_spectra(point)]
+    shares = [np.mean(point.predicted("squared_overlap") > 0.5) for point in points]
+    return [points[int(np.argmin(np.abs(np.array(shares) - 0.75)))]] if points else []
+
+
+def law(point: Point, values: Sequence[np.ndarray]) -> Law:
+    """Predicted bulk with its edges, and places of the features outside it."""
+    density = bulk_density(point.setting)
+    ends = np.atleast_1d(point.predicted("bulk_edges"))
+    markers = [Marker(float(edge), "bulk edge") for edge in ends]
+    overlaps, placed = point.predicted("squared_overlap"), point.predicted("eigenvalues")
+    for colour, i in enumerate(spread_entries(placed.size) if overlaps.ndim else []):
+        if overlaps[i] > 0.1 and not ends[0] <= placed[i] <= ends[-1]:
+            markers.append(Marker(float(placed[i]), f"feature {i + 1}", colour))
+    if density is None:
+        return Law((), markers)
+    return Law([("bulk, theory", density.x, density.density * values[0].size, "line")], markers)
 
 
 # fmt: off
@@ -91,5 +79,17 @@ PANELS = (
         "unrecovered ones alone and is too low. Kernels see no sequential recovery.",
         y_scale="log", y_range=_around_the_learner,
     ),
-    spectra,
+    Spectrum(
+        "spectrum", "Features leave the bulk of the spectrum at n = {:,.0f}",
+        "eigenvalue of the moment operator", stored_spectra, law, shown_spectrum,
+        "Histogram: measured eigenvalues; curve: predicted bulk. Grey lines: predicted edges. Coloured "
+        "lines: predicted places of the features.",
+        y_scale="log",
+    ),
+    Panel(
+        "overlap-by-dimension", "Larger dimensions need more samples", "mean squared overlap",
+        [Trace("squared_overlap", "", mean=True)],
+        "Mean over features of the squared overlap with the true one, at the same samples.",
+        along=Axis("dimension", "dimension d"), y_range=(-0.02, 1.02),
+    ),
 )

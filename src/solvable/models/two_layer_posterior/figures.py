@@ -8,8 +8,8 @@ from math import sqrt
 import numpy as np
 
 from solvable.errors import InvalidParameter, NotConverged
-from solvable.frame.curves import Curve
-from solvable.frame.panels import Panel, Trace, grouped, suffix_of
+from solvable.frame.curves import Axis, Curve
+from solvable.frame.panels import Panel, Trace, grouped
 from solvable.frame.points import Point
 from solvable.models.two_layer_posterior.constants import specialisation
 from solvable.models.two_layer_posterior.large_deviation import large_deviation
@@ -89,86 +89,87 @@ def _energies(setting: CurseParameters, dimensions: np.ndarray, reduced: bool) -
     return found
 
 
-def specialised(curves: Sequence[Curve]) -> list[Figure]:
-    """Outliers against sqrt(N/d), at the largest sample size that all widths share."""
-    figures = []
-    for group in grouped(curves, ("width_ratio",)):
-        shared = set.intersection(*(set(curve.x) for curve in group.curves))
-        if len(group.curves) < 2 or not shared:
-            continue
-        p = max(shared)
-        points = [curve.points[list(curve.x).index(p)] for curve in group.curves]
-        points.sort(key=lambda point: point.setting.width_ratio)
-        setting = points[0].setting
-        x = np.array([sqrt(point.setting.width / point.setting.dimension) for point in points])
-        measured = np.array([float(point.mean("outliers")) for point in points])
-        errors = np.array([float(point.standard_error("outliers")) for point in points])
-        predicted = np.array([float(point.predicted("outliers")) for point in points])
-        series = [
-            Series("posterior", x, predicted, "line", colour=0),
-            Series("measured", x, measured, "points", errors, 0),
-        ]
-        by_chance = np.array([0.0027 * point.setting.width for point in points])
-        series.append(Series("outliers of the prior", x, by_chance, "dashed", colour=7))
-        figures.append(
-            Figure(
-                f"specialised{group.suffix}",
-                f"Specialised neurons ({_words(setting, width=False)}, d = {setting.dimension}, "
-                f"scaled samples {p:g})",
-                "sqrt(N / d)",
-                "outliers per network",
-                series,
-                "Neurons whose overlap with the target's direction is beyond three standard deviations "
-                "of the prior. Their number grows like sqrt(N / d) at a given alignment.",
-            )
-        )
-    return figures
+def last(places: Sequence[float]) -> Sequence[float]:
+    """The most samples."""
+    return places[-1:]
 
 
-def laws(curves: Sequence[Curve]) -> list[Figure]:
-    """Law of the overlap of neurons with the direction, at the most samples of each curve."""
-    figures = []
-    for curve in curves:
-        point = curve.points[-1]
-        if point.refused:
-            continue
-        setting = point.setting
-        centres = (LAW_EDGES[1:] + LAW_EDGES[:-1]) / 2
-        measured, errors = point.mean("neuron_law"), point.standard_error("neuron_law")
-        shown = measured > 0
-        prior = 2 * setting.width * np.sqrt(setting.dimension / (2 * np.pi))
-        prior = prior * np.exp(-setting.dimension * centres**2 / 2)
-        series = [
-            Series("prior", centres, np.where(prior > 1e-2, prior, np.nan), "dashed", colour=7)
-        ]
-        if (law := _predicted_law(point)) is not None:
-            series.append(
-                Series("posterior", centres, np.where(law > 1e-2, law, np.nan), "line", colour=0)
-            )
-        if shown.any():
-            series.append(
-                Series("measured", centres[shown], measured[shown], "points", errors[shown], 0)
-            )
-        words = f"{_words(setting)}, d = {setting.dimension}, N = {setting.width}, P = {setting.samples}"
-        figures.append(
-            Figure(
-                f"law-of-overlaps{suffix_of(words)}",
-                f"Where neurons look ({words})",
-                "overlap |u| with the target's direction",
-                "neurons per unit of |u|",
-                series,
-                "A few neurons leave the prior's Gaussian bulk for one strength. Right of the vertical "
-                "line they count as outliers.",
-                [Marker(outlier_edge(setting.dimension), "three standard deviations", -1)],
-                y_scale="log",
-            )
-        )
-    return figures
+def by_chance(point: Point) -> tuple[float, float]:
+    """Neurons of the prior beyond three standard deviations."""
+    return 0.0027 * point.setting.width, np.nan
 
 
-def _predicted_law(point: Point) -> np.ndarray | None:
-    law = point.prediction.get("neuron_law")
-    return None if law is None else np.asarray(law, dtype=float)
+SPECIALISED = Panel(
+    "specialised",
+    "Specialised neurons",
+    "outliers per network",
+    [
+        Trace("outliers", "posterior"),
+        Trace("", "outliers of the prior", theory=None, value=by_chance, dashed=True, colour=7),
+    ],
+    "Neurons whose overlap with the target's direction is beyond three standard deviations of the prior. "
+    "Their number grows like sqrt(N / d) at a given alignment.",
+    along=Axis(
+        "width_ratio", "sqrt(N / d)", value=lambda s: sqrt(s.width / s.dimension), scale="linear"
+    ),
+    at=last,
+    note=lambda curves: (
+        f"{_words(curves[0].setting, width=False)}, d = {curves[0].setting.dimension}."
+    ),
+)
+
+CENTRES = (LAW_EDGES[1:] + LAW_EDGES[:-1]) / 2
+"""Middles of the bins of the law of overlaps."""
+
+
+def law(point: Point) -> tuple[np.ndarray, np.ndarray]:
+    """Measured law of the overlaps where there are neurons, with its error."""
+    mean, error = point.mean("neuron_law"), point.standard_error("neuron_law")
+    return np.where(mean > 0, mean, np.nan), error
+
+
+def prior_law(point: Point) -> tuple[np.ndarray, float]:
+    """Law of the overlaps of neurons of the prior."""
+    d, width = point.setting.dimension, point.setting.width
+    density = 2 * width * np.sqrt(d / (2 * np.pi)) * np.exp(-d * CENTRES**2 / 2)
+    return np.where(density > 1e-2, density, np.nan), np.nan
+
+
+def seen(curve: Curve, name: str, line: np.ndarray) -> np.ndarray:
+    """The law where it is more than a hundredth of a neuron."""
+    return np.where(line > 1e-2, line, np.nan)
+
+
+def outlier_edges(curves: Sequence[Curve]) -> list[Marker]:
+    """Overlap from which neurons count as outliers."""
+    edge = outlier_edge(curves[0].setting.dimension)
+    return [Marker(edge, "three standard deviations", -1)]
+
+
+def last_in_words(curves: Sequence[Curve]) -> str:
+    """Setting of the last point of a curve."""
+    s = curves[0].points[-1].setting
+    return f"{_words(s)}, d = {s.dimension}, N = {s.width}, P = {s.samples}."
+
+
+LAWS = Panel(
+    "law-of-overlaps",
+    "Where neurons look",
+    "neurons per unit of |u|",
+    [
+        Trace("", "prior", theory=None, value=prior_law, dashed=True, colour=7),
+        Trace("neuron_law", "posterior", value=law, shown=seen, colour=0),
+    ],
+    "A few neurons leave the prior's Gaussian bulk for one strength. Right of the vertical line they "
+    "count as outliers.",
+    markers=outlier_edges,
+    where=lambda point: not point.refused,
+    against=lambda point: CENTRES,
+    at=last,
+    x_label="overlap |u| with the target's direction",
+    note=last_in_words,
+    y_scale="log",
+)
 
 
 def _words(setting: CurseParameters, *, width: bool = True) -> str:
@@ -185,8 +186,8 @@ def several(curve: Curve) -> bool:
 PANELS = (
     LEARNING,
     energies,
-    specialised,
-    laws,
+    SPECIALISED,
+    LAWS,
     Panel(
         "errors",
         "Errors of networks of the posterior",

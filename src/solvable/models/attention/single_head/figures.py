@@ -3,58 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
 from solvable.frame.curves import Curve
-from solvable.frame.panels import Panel, PanelFunction, Trace, grouped
+from solvable.frame.panels import Panel, Trace
 from solvable.frame.points import Point
+from solvable.frame.spectrum import Law, Spectrum
 from solvable.models.attention.single_head.predict import state_of
-from solvable.plots.figure import Figure, Marker, Series
+from solvable.plots.figure import Marker
 
 MARKERS = {"interpolation_ratio": "interpolation", "recovery_ratio": "recovery"}
 
 
-def at_points(panel: Panel) -> PanelFunction:
-    """A panel with the prediction at the dimension of each point, where there is one."""
-
-    def draw(curves: Sequence[Curve]) -> list[Figure]:
-        return _with_first_order(panel, curves)
-
-    draw.__name__ = panel.name
-    return draw
-
-
-def _with_first_order(panel: Panel, curves: Sequence[Curve]) -> list[Figure]:
-    metric, figures = panel.traces[0].metric, []
-    for group, figure in zip(grouped(curves), panel(curves), strict=True):
-        curve = group.curves[0]
-        told = [point.prediction.get(f"finite_size_{metric}") for point in curve.points]
-        kept = [(x, y) for x, y in zip(curve.x, told, strict=True) if y is not None]
-        extra = []
-        if len(kept) > 1:
-            x, y = (np.array(column, dtype=float) for column in zip(*kept, strict=True))
-            words = f"first order in 1/d, d = {curve.setting.dimension}"
-            extra = [Series(words, x, y, "dashed", colour=0)]
-        figures.append(replace(figure, series=[*figure.series, *extra]))
-    return figures
+def of(metric: str) -> list[Trace]:
+    """A metric, and its prediction at the dimension of each point, where there is one."""
+    name = f"finite_size_{metric}"
+    return [
+        Trace(metric, ""),
+        Trace(name, "first order in 1/d, d = {dimension}", theory=None, dashed=True, colour=0,
+              value=lambda point: None if point.refused else (point.predicted(name), np.nan)),
+    ]  # fmt: skip
 
 
 ERROR = Panel(
-    "error", "Error of the learned matrix", "error |S - S*|² / d", [Trace("matrix_error", "")],
+    "error", "Error of the learned matrix", "error |S - S*|² / d", of("matrix_error"),
     "Line: the limit of many dimensions; dashed: with its first order in 1/d; points: trained heads.",
     markers=MARKERS, y_scale="log",
 )  # fmt: skip
 TEST = Panel(
     "test-error", "Attention on fresh samples", "squared distance to the target's attention",
-    [Trace("test_error", "")],
+    of("test_error"),
     "To labels without noise. Where vanishing regularisation would begin to fit all noise there is a "
     "peak, of which a finite one leaves a rounding.",
     markers=MARKERS, y_scale="log",
 )  # fmt: skip
 TRAIN = Panel(
-    "train-error", "Training error", "squared distance to the labels", [Trace("train_error", "")],
+    "train-error", "Training error", "squared distance to the labels", of("train_error"),
     "Below interpolation noise and all is fitted.", markers=MARKERS,
 )  # fmt: skip
 RANK = Panel(
@@ -63,57 +48,50 @@ RANK = Panel(
 )  # fmt: skip
 
 
-def spectra(curves: Sequence[Curve]) -> list[Figure]:
-    """Learned spectra at the first, the middle and the last point of a curve."""
-    figures = []
-    for group in grouped(curves):
-        for curve in group.curves:
-            points = [p for p in curve.points if p.prediction.get("eigenvalues") is not None]
-            chosen = sorted({0, len(points) // 2, len(points) - 1}) if points else []
-            figures += [_spectrum(points[k], group.words, group.suffix) for k in chosen]
-    return figures
+def shown_spectra(curve: Curve) -> list[Point]:
+    """The first, the middle and the last point of a curve that have a predicted spectrum."""
+    points = [p for p in curve.points if p.prediction.get("eigenvalues") is not None]
+    return [points[k] for k in sorted({0, len(points) // 2, len(points) - 1})] if points else []
 
 
-def _spectrum(point: Point, words: str, suffix: str) -> Figure:
-    setting, state = point.setting, state_of(point.setting)
-    values = point.values("eigenvalues")
-    values = values[np.isfinite(values).all(axis=-1)]
+def eigenvalues(point: Point) -> list[np.ndarray]:
+    """Eigenvalues of each replicate that are above zero, up to rounding."""
+    state, rows = state_of(point.setting), point.values("eigenvalues")
+    rows = rows[np.isfinite(rows).all(axis=-1)]
     end = state.scale * (float(state.law.edges[-1, 1]) - state.threshold)
-    top = max(float(values.max(initial=0.0)), end, 0.1)
-    bins = np.linspace(0.0, 1.02 * top, int(np.clip(setting.dimension / 4, 15, 40)) + 1)
-    learned = values[values > 1e-3 * top]
-    counts = np.histogram(learned, bins=bins)[0] / max(len(values), 1)
+    return [row[row > 1e-3 * max(float(rows.max(initial=0.0)), end, 0.1)] for row in rows]
+
+
+def law(point: Point, values: Sequence[np.ndarray]) -> Law:
+    """Target plus noise, cut at a threshold, shifted to it and scaled."""
+    setting, state = point.setting, state_of(point.setting)
+    end = state.scale * (float(state.law.edges[-1, 1]) - state.threshold)
+    top = max(max((float(row.max(initial=0.0)) for row in values), default=0.0), end, 0.1)
     x = np.linspace(0.0, 1.02 * top, 600)
     # Places s of the spectrum lie at s / eta + epsilon of the law
-    density = state.law.density(x / state.scale + state.threshold) / state.scale
-    line = density * setting.dimension * (bins[1] - bins[0])
-    title = f"Learned spectrum at n/d² = {setting.ratio:.3g}"
-    return Figure(
-        f"spectrum{suffix}-ratio-{setting.ratio:.3g}",
-        f"{title} ({words})" if words else title,
-        "eigenvalue of S",
-        "eigenvalues per replicate",
-        [
-            Series("learned", bins, counts, "histogram", colour=0),
-            Series("law", x, line, "line", colour=1),
-        ],
+    density = setting.dimension * state.law.density(x / state.scale + state.threshold) / state.scale
+    edge = state.scale * max(2 * state.effective_noise - state.threshold, 0.0)
+    return Law(
+        [("law", x, density, "line")],
+        [Marker(edge, "edge of noise", 2)],
+        np.linspace(0.0, 1.02 * top, int(np.clip(setting.dimension / 4, 15, 40)) + 1),
         f"Of the eigenvalues {float(point.mean('rank_fraction')):.0%} are above zero; of the law "
-        f"{state.rank_fraction:.0%}. Target plus noise, cut at a threshold, shifted to it and scaled.",
-        [
-            Marker(
-                state.scale * max(2 * state.effective_noise - state.threshold, 0.0),
-                "edge of noise",
-                2,
-            )
-        ],
-        y_range=(0.0, 1.15 * max(float(counts.max(initial=0.1)), float(np.quantile(line, 0.97)))),
+        f"{state.rank_fraction:.0%}.",
+        quantile=0.97,
     )
 
 
+SPECTRUM = Spectrum(
+    "spectrum", "Learned spectrum at n/d² = {:.3g}", "eigenvalue of S", eigenvalues, law, shown_spectra,
+    "Target plus noise, cut at a threshold, shifted to it and scaled.",
+    label="learned", place="ratio-{:.3g}",
+)  # fmt: skip
+
+
 PANELS = (
-    at_points(ERROR),
-    at_points(TEST),
-    at_points(TRAIN),
+    ERROR,
+    TEST,
+    TRAIN,
     RANK,
-    spectra,
+    SPECTRUM,
 )

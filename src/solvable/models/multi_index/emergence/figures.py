@@ -6,69 +6,31 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from solvable.frame.curves import Curve
-from solvable.frame.panels import Panel, Trace, grouped
+from solvable.frame.curves import Axis, Curve
+from solvable.frame.panels import Panel, Trace
+from solvable.models.multi_index.emergence.parameters import EmergenceParameters
 from solvable.models.multi_index.emergence.theory import sgd_exponents
-from solvable.plots.figure import Figure, Series
+from solvable.plots.figure import Series
 
 
-def frontier(curves: Sequence[Curve]) -> list[Figure]:
-    """Loss against compute for all widths, and the law of the best width."""
-    figures = []
-    for group in grouped(curves, ("width",)):
-        if len(group.curves) < 2:
-            continue
-        series: list[Series] = []
-        envelope: dict[str, list[np.ndarray]] = {"x": [], "y": []}
-        for number, curve in enumerate(sorted(group.curves, key=lambda c: c.setting.width)):
-            # m t over the learning rate: students times steps
-            unit = curve.setting.width / curve.setting.learning_rate
-            label, line = f"width {curve.setting.width}", curve.line("loss")
-            series.append(
-                Series(f"{label}, theory", unit * curve.grid, line, "line", colour=number)
-            )
-            mean, error = curve.measured("loss")
-            series.append(Series(label, unit * curve.x, mean, "points", error, number))
-            envelope["x"].append(unit * curve.grid)
-            envelope["y"].append(line)
-        series += _guide(envelope, group.curves[0].setting.decay)
-        title = "Compute buys loss along the best width"
-        figures.append(
-            Figure(
-                f"frontier{group.suffix}",
-                f"{title} ({group.words})" if group.words else title,
-                "students times steps m t / eta",
-                "loss",
-                series,
-                "Dashed: exponent of the lower envelope for very many features; few end steeper.",
-                x_scale="log",
-                y_scale="log",
-            )
-        )
-    return figures
+def compute(setting: EmergenceParameters) -> float:
+    """Students times steps: m t over the learning rate."""
+    return float(setting.width / setting.learning_rate * setting.time)
 
 
-def _guide(envelope: dict[str, list[np.ndarray]], decay: float) -> list[Series]:
-    """Line of the asymptotic exponent through the middle of the envelope."""
-    if decay <= 0.5:
+def guide(curves: Sequence[Curve]) -> list[Series]:
+    """Line of the asymptotic exponent through the middle of the lower envelope."""
+    decay = curves[0].setting.decay
+    x = np.concatenate([curve.grid for curve in curves])
+    y = np.concatenate([curve.line("loss") for curve in curves])
+    low, high = x[y < 0.45].min(initial=x.max()), x.max()
+    if decay <= 0.5 or not high > low:
         return []
-    x, y = (np.concatenate(envelope[name]) for name in ("x", "y"))
-    low, high = np.log(x[y < 0.45].min(initial=x.max())), np.log(x.max())
-    if not high > low:
-        return []
-    ends = np.exp(np.array([low, high]))
-    middle = np.exp((low + high) / 2)
-    best = min(np.interp(middle, *pair) for pair in zip(*envelope.values(), strict=True))
+    ends, middle = np.array([low, high]), np.sqrt(low * high)
+    best = min(np.interp(middle, curve.grid, curve.line("loss")) for curve in curves)
     exponent = sgd_exponents(decay).compute
-    return [
-        Series(
-            f"exponent {exponent:.2f}",
-            ends,
-            0.9 * best * (ends / middle) ** exponent,
-            "dashed",
-            colour=-1,
-        )
-    ]
+    line = 0.9 * best * (ends / middle) ** exponent
+    return [Series(f"exponent {exponent:.2f}", ends, line, "dashed", colour=-1)]
 
 
 OVERLAY = ("width", "noise", "learning_rate", "batch", "initial_norm")
@@ -101,5 +63,15 @@ PANELS = (
         "student which will learn it.",
         y_range=(-0.02, 1.05),
     ),
-    frontier,
+    Panel(
+        "frontier",
+        "Compute buys loss along the best width",
+        "loss",
+        [Trace("loss", "")],
+        "Dashed: exponent of the lower envelope for very many features; few end steeper.",
+        along=Axis("time", "students times steps m t / eta", value=compute),
+        overlay=("width",),
+        also=guide,
+        y_scale="log",
+    ),
 )

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from solvable.frame.curves import Curve
 from solvable.frame.panels import Panel, Trace
-from solvable.plots.figure import Figure
+from solvable.frame.points import Point
 
 ERROR = Panel(
     "subspace-error",
@@ -35,51 +34,49 @@ RISK = Panel(
 )
 
 
-def spectra(curves: Sequence[Curve]) -> list[Figure]:
-    """Eigenvalues of one pass; a second pass has a spectrum of its own."""
-    panel = Panel(
+def found(point: Point) -> bool:
+    """Whether a feature is clearly found; before, the farthest eigenvalues are of either end."""
+    thresholds = np.asarray(point.predicted("threshold_ratio"), dtype=float)
+    first = np.min(thresholds[np.isfinite(thresholds)], initial=np.inf)
+    return not point.refused and bool(point.setting.sample_ratio >= 2 * first)
+
+
+def one_pass(curve: Curve) -> bool:
+    """Curves without a second pass on the residuals."""
+    return not curve.setting.deflation
+
+
+OVERLAP = Panel(
+    "overlap",
+    "Features are found one after another",
+    "squared overlap with the span of the directions found",
+    [Trace("squared_overlap", "feature")],
+    "Squared projection of each true direction on the span of as many eigenvectors. Vertical "
+    "lines: the sample ratio from which second moments of this label map find it, in the limit "
+    "of many dimensions.",
+    markers={"threshold_ratio": ""},
+    when=one_pass,
+    y_range=(-0.02, 1.02),
+)
+
+PANELS = (
+    OVERLAP,
+    replace(
+        OVERLAP,
+        name="overlap-deflated",
+        title="A second pass finds what strong features hide",
+        caption="The same after a second pass on the residuals. Vertical lines: thresholds of one pass.",
+        when=lambda curve: not one_pass(curve),
+    ),
+    ERROR,
+    RISK,
+    Panel(
         "spectrum",
         "Eigenvalues leave the bulk one after another",
         "eigenvalue of the second moment",
         [Trace("eigenvalues", "eigenvalue"), Trace("bulk_edge", "edge", dashed=True, colour=7)],
         "The eigenvalues farthest from the bulk, and the edge of the spectrum with permuted labels.",
-    )
-    shown = []
-    for curve in curves:
-        thresholds = np.asarray(curve.points[-1].predicted("threshold_ratio"), dtype=float)
-        first = np.min(thresholds[np.isfinite(thresholds)], initial=np.inf)
-        # Before anything is found the farthest eigenvalues are of either end.
-        points = tuple(p for p in curve.points if p.setting.sample_ratio >= 2 * first)
-        if points and not curve.setting.deflation and not points[0].refused:
-            shown.append(Curve(points, curve.axis, curve.predict))
-    return panel(shown)
-
-
-def overlaps(curves: Sequence[Curve]) -> list[Figure]:
-    """A staircase for each setting, with the thresholds of its label map."""
-    panel = Panel(
-        "overlap",
-        "Features are found one after another",
-        "squared overlap with the span of the directions found",
-        [Trace("squared_overlap", "feature")],
-        "Squared projection of each true direction on the span of as many eigenvectors. Vertical "
-        "lines: the sample ratio from which second moments of this label map find it, in the limit "
-        "of many dimensions.",
-        markers={"threshold_ratio": ""},
-        y_range=(-0.02, 1.02),
-    )
-    one_pass = [curve for curve in curves if not curve.setting.deflation]
-    two = [curve for curve in curves if curve.setting.deflation]
-    caption = (
-        "The same after a second pass on the residuals. Vertical lines: thresholds of one pass."
-    )
-    return [
-        *panel(one_pass),
-        *replace(
-            panel, name="overlap-deflated", title="A second pass finds what strong features hide",
-            caption=caption,
-        )(two),
-    ]  # fmt: skip
-
-
-PANELS = (overlaps, ERROR, RISK, spectra)
+        when=one_pass,
+        where=found,
+    ),
+)

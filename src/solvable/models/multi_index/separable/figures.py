@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from solvable.frame.curves import Curve
+from solvable.frame.curves import Axis, Curve
 from solvable.frame.panels import Panel, Trace
+from solvable.frame.points import Point
 from solvable.models.multi_index.separable.claims import thresholds_measured
-from solvable.plots.figure import Figure, Series
 
 
 def odd(curve: Curve) -> bool:
@@ -17,52 +17,19 @@ def odd(curve: Curve) -> bool:
     return bool(curve.setting.model.pair.any())
 
 
-def thresholds_against_number(curves: Sequence[Curve]) -> list[Figure]:
-    """Thresholds against the number of directions: of second moments, by information, measured."""
-    groups: dict[str, list[Curve]] = {}
-    for curve in curves:
-        first = curve.points[0]
-        if not first.refused and first.setting.label_map == "optimal":
-            groups.setdefault(curve.setting.link, []).append(curve)
-    series: list[Series] = []
-    for colour, (link, group) in enumerate(groups.items()):
-        rows = {}
-        for curve in group:
-            told = [
-                thresholds_measured(point).mean()
-                for point in curve.points
-                if 0.4 < float(point.predicted("single_overlap")) < 0.95
-            ]
-            names = ("optimal_threshold_ratio", "information_threshold_ratio")
-            first = curve.points[0]
-            rows[curve.setting.directions] = (
-                *(float(first.predicted(name)) for name in names),
-                float(np.mean(told)) if told else np.nan,
-            )
-        if len(rows) < 2:
-            continue
-        p = sorted(rows)
-        exact, information, measured = np.array([rows[k] for k in p]).T
-        series += [
-            Series(f"{link}, second moments", p, exact, colour=colour),
-            Series(f"{link}, by information", p, information, "dashed", colour=colour),
-            Series(f"{link}, from overlaps", p, measured, "points", colour=colour),
-        ]
-    if not series:
-        return []
-    return [
-        Figure(
-            "thresholds",
-            "What telling directions apart costs",
-            "directions p",
-            "samples per dimension n/d",
-            series,
-            "Thresholds of the best label map, of which each link has its power of p; any method "
-            "could do with samples in proportion to p.",
-            x_scale="log",
-            y_scale="log",
-        )
+def threshold(points: Sequence[Point]) -> float:
+    """Mean threshold that overlaps in the middle of their range give."""
+    values = [
+        thresholds_measured(point).mean()
+        for point in points
+        if 0.4 < float(point.predicted("single_overlap")) < 0.95
     ]
+    return float(np.mean(values)) if values else np.nan
+
+
+def by_best_map(curve: Curve) -> bool:
+    """Curves of the optimal label map that have a prediction."""
+    return curve.setting.label_map == "optimal" and not curve.points[0].refused
 
 
 PANELS = (
@@ -87,5 +54,19 @@ PANELS = (
         when=odd,
         y_range=(-0.02, 1.02),
     ),
-    thresholds_against_number,
+    Panel(
+        "thresholds",
+        "What telling directions apart costs",
+        "samples per dimension n/d",
+        [
+            Trace("optimal_threshold_ratio", "second moments", reduce=threshold),
+            Trace("information_threshold_ratio", "by information", measured=False, dashed=True),
+        ],
+        "Thresholds of the best label map, of which each link has its power of p; any method could do "
+        "with samples in proportion to p. Points: from the measured overlaps.",
+        along=Axis("directions", "directions p", resolution=9),
+        overlay=("link",),
+        when=by_best_map,
+        y_scale="log",
+    ),
 )

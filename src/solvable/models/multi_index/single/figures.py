@@ -8,56 +8,19 @@ from dataclasses import replace
 import numpy as np
 
 from solvable.frame.curves import Curve
-from solvable.frame.panels import Panel, Trace, grouped
-from solvable.plots.figure import Figure, Marker, Series
-
-OVERLAP = Panel(
-    "overlap",
-    "What each estimator finds of the direction",
-    "squared overlap with the direction",
-    [Trace("squared_overlap", "")],
-    "Squared overlap of each estimator against samples per dimension. Dashed: the best that any "
-    "estimator can do. Vertical lines: samples from which algorithms, and from which any estimator, find "
-    "something. Of message passing near its threshold: the mean of those samples on which it comes to "
-    "rest, where these are half or more.",
-    overlay=("estimator",),
-    y_range=(-0.02, 1.02),
-)
+from solvable.frame.panels import Panel, Trace
+from solvable.frame.points import Point
+from solvable.plots.figure import Marker
 
 
-def overlaps(curves: Sequence[Curve]) -> list[Figure]:
-    """All estimators of a channel on one picture, with the information-theoretic line."""
-    figures = []
-    for group in grouped(curves, OVERLAP.overlay):
-        for figure in OVERLAP([_at_rest(curve) for curve in group.curves]):
-            first = group.curves[0]
-            best = first.line("best_overlap")
-            extra = []
-            if np.isfinite(best).any():
-                extra.append(Series("best possible", first.grid, best, "dashed", colour=7))
-            figures.append(
-                replace(
-                    figure,
-                    name=f"overlap{group.suffix}" + figure.name.removeprefix("overlap"),
-                    title=f"{OVERLAP.title} ({group.words})" if group.words else OVERLAP.title,
-                    series=[*figure.series, *extra],
-                    markers=_thresholds(group.curves),
-                )
-            )
-    return figures
+def at_rest(point: Point) -> np.ndarray:
+    """Overlaps of those replicates on which message passing came to rest, if half did."""
+    values = point.values("squared_overlap")
+    settled = np.isfinite(values)
+    return values[settled] if 2 * settled.sum() >= values.size else values
 
 
-def _at_rest(curve: Curve) -> Curve:
-    """The curve with those replicates alone on which message passing came to rest, if half did."""
-    points = []
-    for point in curve.points:
-        settled = [m for m in point.metrics if m["squared_overlap"] is not None]
-        enough = 2 * len(settled) >= len(point.metrics)
-        points.append(replace(point, metrics=settled) if enough else point)
-    return replace(curve, points=tuple(points))
-
-
-def _thresholds(curves: Sequence[Curve]) -> list[Marker]:
+def thresholds(curves: Sequence[Curve]) -> list[Marker]:
     """Lines at the thresholds of algorithms and of information."""
     found: list[Marker] = []
     for name, label in (
@@ -85,7 +48,20 @@ def spectral(*estimators: str) -> Callable[[Curve], bool]:
 
 
 PANELS = (
-    overlaps,
+    Panel(
+        "overlap",
+        "What each estimator finds of the direction",
+        "squared overlap with the direction",
+        [Trace("squared_overlap", "", value=at_rest)],
+        "Squared overlap of each estimator against samples per dimension. Dashed: the best that any "
+        "estimator can do. Vertical lines: samples from which algorithms, and from which any estimator, "
+        "find something. Of message passing near its threshold: the mean of those samples on which it "
+        "comes to rest, where these are half or more.",
+        markers=thresholds,
+        overlay=("estimator",),
+        once=[Trace("best_overlap", "best possible", measured=False, dashed=True, colour=7)],
+        y_range=(-0.02, 1.02),
+    ),
     Panel(
         "spectrum",
         "An eigenvalue leaves the bulk",

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import groupby
-from math import inf
 
 import numpy as np
 
 from solvable.frame.curves import Curve, varying, words_of
-from solvable.frame.panels import Panel, Trace, draw_markers, draw_trace, grouped
+from solvable.frame.panels import Panel, Trace, draw_markers
 from solvable.frame.points import Point
+from solvable.frame.spectrum import Law, Spectrum
 from solvable.models.quadratic.network.feature_groups import (
     feature_groups,
     group_names,
@@ -19,7 +19,7 @@ from solvable.models.quadratic.network.feature_groups import (
 )
 from solvable.models.quadratic.network.parameters import QuadraticParameters
 from solvable.models.quadratic.network.solutions import state_of
-from solvable.plots.figure import Figure, Marker, Series
+from solvable.plots.figure import Marker, Series
 
 OVERLAY = ("width_ratio", "exponent", "regularisation")
 """Parameters whose curves share a figure."""
@@ -27,39 +27,21 @@ OVERLAY = ("width_ratio", "exponent", "regularisation")
 NETWORK, CONTROL = {"sensing": "network"}, {"sensing": "goe"}
 
 
-@dataclass(frozen=True)
-class SamplePanel(Panel):
-    """A panel with the threshold of its target, and what curves share drawn once."""
+def thresholds(curves: Sequence[Curve]) -> list[Marker]:
+    """The threshold of the first curve's labels."""
+    name, label = (
+        ("interpolation_ratio", "interpolation")
+        if curves[0].setting.noise > 0
+        else ("perfect_recovery_ratio", "perfect recovery")
+    )
+    return draw_markers({name: label}, curves[0], None)
 
-    overlay: tuple[str, ...] = OVERLAY
-    once: Sequence[Trace] = ()
-    """Traces of the first curve alone, the same for all."""
-    order: str = ""
-    """Metric whose first order in 1/d is drawn of a curve that is alone."""
-    phases: bool = False
-    """Whether phases are told, and marked where one follows another."""
 
-    def _figure(self, curves: Sequence[Curve], words: str, suffix: str) -> Figure:
-        figure = super()._figure(curves, words, suffix)
-        first, single = curves[0], len(curves) == 1
-        name, label = (
-            ("interpolation_ratio", "interpolation")
-            if first.setting.noise > 0
-            else ("perfect_recovery_ratio", "perfect recovery")
-        )
-        markers = draw_markers({name: label}, first, None)
-        caption = self.caption
-        if self.phases:
-            caption += f" {_phases_in_order(curves)}"
-            changes = phase_changes(_phases(first.predictions), first.grid) if single else []
-            markers += [Marker(place, f"{phase} from here") for place, phase in changes]
-        first_order = Trace(
-            self.order, f"first order in 1/d, d = {first.setting.dimension}",
-            theory=f"finite_size_{self.order}", shown=_small, measured=False, dashed=True, colour=0,
-        )  # fmt: skip
-        traces = [*([first_order] if self.order and single else []), *self.once]
-        series = [s for trace in traces for s in draw_trace(trace, first, "", 0, alone=True)]
-        return replace(figure, series=[*figure.series, *series], markers=markers, caption=caption)
+def thresholds_and_phases(curves: Sequence[Curve]) -> list[Marker]:
+    """The threshold, and of one curve the places where a phase follows another."""
+    first = curves[0]
+    changes = phase_changes(_phases(first.predictions), first.grid) if len(curves) == 1 else []
+    return [*thresholds(curves), *(Marker(x, f"{phase} from here") for x, phase in changes)]
 
 
 def _phases(predictions: Sequence[Mapping[str, object]]) -> list[str]:
@@ -131,102 +113,96 @@ def _limit_and_samples(metric: str) -> list[Trace]:
     ]
 
 
+def _first_order(metric: str) -> Trace:
+    return Trace(
+        metric, "first order in 1/d, d = {dimension}", theory=f"finite_size_{metric}", shown=_small,
+        measured=False, dashed=True, colour=0, alone=True,
+    )  # fmt: skip
+
+
 def _strengths(setting: QuadraticParameters) -> np.ndarray:
     """Mean squared strengths of the groups of features; of no feature, the mean of all."""
     strengths = np.array(group_strengths(state_of(setting), feature_groups(setting)))
     return np.where(strengths > 0, strengths, strengths.mean())
 
 
-def spectra(curves: Sequence[Curve]) -> list[Figure]:
-    """Spectra early, past the middle and at the end of a curve; one of curves that share figures."""
-    shared = [
-        curve
-        for group in grouped(curves, OVERLAY)
-        if len(group.curves) > 1
-        for curve in group.curves
-    ]
-    figures = []
-    for group in grouped(curves):
-        for curve in group.curves:
-            points = (curve.where(**NETWORK) or curve).points
-            count = len(points)
-            places = {count // 2} if curve in shared else {count // 5, count // 2, count - 1}
-            figures += [_spectrum(points[k], group.words, group.suffix) for k in sorted(places)]
-    return figures
+def shown_spectra(curve: Curve) -> list[Point]:
+    """Points early, past the middle and at the end of a curve."""
+    points = (curve.where(**NETWORK) or curve).points
+    count = len(points)
+    return [points[k] for k in sorted({count // 5, count // 2, count - 1})]
 
 
-def _spectrum(point: Point, words: str, suffix: str) -> Figure:
-    setting, state = point.setting, state_of(point.setting)
-    law, b, edge = state.law, state.threshold, 2 * state.effective_noise
-    values = point.values("eigenvalues")
-    learned = values[values > 0]
-    top = max(float(law.edges[-1, 1]), b + float(learned.max(initial=0.0)))
-    bottom = min(float(law.edges[0, 0]), b)
+def shifted(point: Point) -> list[np.ndarray]:
+    """Eigenvalues of the learned directions, plus the threshold by which they are shifted."""
+    b = state_of(point.setting).threshold
+    return [row[row > 0] + b for row in point.values("eigenvalues")]
+
+
+def law(point: Point, values: Sequence[np.ndarray]) -> Law:
+    """Target plus noise, of which what lies left of the threshold is hidden."""
+    state = state_of(point.setting)
+    spectrum, b, edge = state.law, state.threshold, 2 * state.effective_noise
+    top = max(float(spectrum.edges[-1, 1]), b, *(float(row.max(initial=b)) for row in values))
+    bottom = min(float(spectrum.edges[0, 0]), b)
+    learned = sum(row.size for row in values)
     # One bin for every three eigenvalues, within bounds.
-    bins = np.linspace(b, max(top, b + 1e-9), int(np.clip(learned.size / 3, 20, 60)) + 1)
-    counts = np.histogram(learned + b, bins=bins)[0] / len(values)
-    x = np.unique(np.concatenate([np.linspace(bottom, top, 600), law.x]))
+    bins = np.linspace(b, max(top, b + 1e-9), int(np.clip(learned / 3, 20, 60)) + 1)
+    x = np.unique(np.concatenate([np.linspace(bottom, top, 600), spectrum.x]))
     x = x[:: max(1, x.size // 1500)]
-    density = law.density(x) * setting.dimension * (bins[1] - bins[0])
-    series = [
-        Series("learned", bins, counts, "histogram", colour=0),
-        Series("law, learned part", x, np.where(x >= b, density, np.nan), "line", colour=1),
-        Series("law, hidden part", x, np.where(x < b, density, np.nan), "dashed", colour=1),
-    ]
+    density = spectrum.density(x) * point.setting.dimension
     markers = [Marker(b, "threshold b", 2), Marker(edge, "edge of noise 2δ", 3)]
     phase = point.prediction.get("spectral_phase")
-    # Height of the law's learned part without the spikes of isolated eigenvalues.
-    seen = density[(x >= b) & (density > 0)]
-    height = float(np.quantile(seen, 0.95)) if seen.size else 0.1
-    title = f"n/d² = {setting.ratio:.3g}"
-    return Figure(
-        f"spectrum{suffix}-ratio-{setting.ratio:.3g}",
-        f"Spectrum at {title} ({words})" if words else f"Spectrum at {title}",
-        "eigenvalue of S, plus the threshold b",
-        "eigenvalues per replicate",
-        series,
+    return Law(
+        [
+            ("law, learned part", x, np.where(x >= b, density, np.nan), "line"),
+            ("law, hidden part", x, np.where(x < b, density, np.nan), "dashed"),
+        ],
+        [marker for marker in markers if bottom < marker.x],
+        bins,
         f"{f'Phase: {phase}. ' if phase else ''}{float(point.mean('rank_fraction')):.0%} of the "
-        "directions are learned. Eigenvalues of target plus noise are cut at b and shifted by it; "
-        "what lies left of b is hidden in the fit. What lies beyond 2δ stands out of the noise.",
-        [marker for marker in markers if bottom < marker.x < inf],
-        y_range=(0.0, 1.1 * max(float(counts.max(initial=0.1)), height)),
+        "directions are learned.",
+        quantile=0.95,  # without the spikes of isolated eigenvalues
     )
 
 
 PANELS = (
-    SamplePanel(
+    Panel(
         "error", "Test error", "error R = |S − S*|² / d",
-        [*_limit_and_samples("matrix_error"),
+        [*_limit_and_samples("matrix_error"), _first_order("matrix_error"),
          Trace("network_matrix_error", "trained network", theory=None, where=NETWORK, colour=2)],
         "Half of the excess risk in the labels. Line: the limit of many dimensions; dashed: with its "
         "first order in 1/d; points: the minimiser of n samples.",
-        order="matrix_error", phases=True, y_scale="log", y_range=_log_range,
+        markers=thresholds_and_phases, note=_phases_in_order, overlay=OVERLAY,
+        y_scale="log", y_range=_log_range,
         once=[replace(_part("bayes_matrix_error", "Bayes-optimal", 5), dashed=True)],
     ),
-    SamplePanel(
+    Panel(
         "error-parts", "Parts of the error", "part of the error R",
         [*_limit_and_samples("matrix_error"), _part("overfitting_error", "noise learned by the bulk", 1),
          _part("underfitting_error", "features below the noise", 2),
          _part("approximation_error", "features above it", 3)],
         "Bulk and spikes as if apart (arXiv:2509.24882): the parts add up to the error where the bulk is "
         "cut, and to more where it is not, as it learns a part of the features just below the noise.",
-        overlay=(), y_scale="log", y_range=_log_range,
+        markers=thresholds, y_scale="log", y_range=_log_range,
         when=lambda curve: curve.setting.target == "power-law",
     ),
-    SamplePanel(
-        "train-error", "Training error", "mean squared residual", _limit_and_samples("train_error"),
+    Panel(
+        "train-error", "Training error", "mean squared residual",
+        [*_limit_and_samples("train_error"), _first_order("train_error")],
         "Below the interpolation threshold the labels are fitted, noise and all; beyond it the error "
         "rises to the variance of the noise.",
-        order="train_error", y_scale="log", y_range=_log_range,
+        markers=thresholds, overlay=OVERLAY, y_scale="log", y_range=_log_range,
         once=[Trace("train_error", "label noise", measured=False, dashed=True, colour=5,
                     shown=lambda curve, name, line: 0 * line + (curve.setting.noise or np.nan))],
     ),
-    SamplePanel(
-        "rank", "Learned directions", "rank of S over d", _limit_and_samples("rank_fraction"),
+    Panel(
+        "rank", "Learned directions", "rank of S over d",
+        [*_limit_and_samples("rank_fraction"), _first_order("rank_fraction")],
         "A network as wide as this rank reaches the minimum; wider ones change nothing.",
-        order="rank_fraction", y_range=(0.0, 1.02),
+        markers=thresholds, overlay=OVERLAY, y_range=(0.0, 1.02),
     ),
-    SamplePanel(
+    Panel(
         "self-estimate", "Test error from training data", "mean squared error on fresh noisy labels",
         [Trace("test_error", "theory", measured=False, colour=0),
          Trace("test_error", "true", theory=None, where=NETWORK, colour=0),
@@ -234,15 +210,21 @@ PANELS = (
         "Spectral generalised cross-validation: the training error over the squared share of degrees of "
         "freedom that are left. It needs some to be left, far enough above or regularised enough below "
         "the interpolation threshold.",
-        overlay=(), y_scale="log", y_range=_to_twice,
+        markers=thresholds, y_scale="log", y_range=_to_twice,
     ),
-    SamplePanel(
+    Panel(
         "features", "Error of features", "error along a feature / its strength squared",
         [Trace("feature_errors", "feature", names=group_names, scale=_strengths, where=NETWORK)],
         "1 is a feature that is not learned. Strong features are learned first; noise that is fitted "
         "costs weak ones more than ignoring them would. Times strength squared and averaged over all d "
         "directions these are the error R.",
-        overlay=(), y_scale="log", y_range=_log_range,
+        markers=thresholds, y_scale="log", y_range=_log_range,
     ),
-    spectra,
+    Spectrum(
+        "spectrum", "Spectrum at n/d² = {:.3g}", "eigenvalue of S, plus the threshold b", shifted, law,
+        shown_spectra,
+        "Eigenvalues of target plus noise are cut at b and shifted by it; what lies left of b is hidden "
+        "in the fit. What lies beyond 2δ stands out of the noise.",
+        label="learned", place="ratio-{:.3g}",
+    ),
 )  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from solvable.frame.curves import Axis
 from solvable.frame.panels import Panel, Trace
 
 THRESHOLDS = {"recovery_ratio": "recovery", "nuclear_norm_ratio": "nuclear norm"}
@@ -41,6 +42,15 @@ PANELS = (
         "Message passing and the Bayes-optimal line, for each rank.",
         markers={"recovery_ratio": ""},
         overlay=("rank_ratio",),
+        y_range=(-0.02, 1.02),
+    ),
+    Panel(
+        "matrix-error-by-aspect",
+        "Error against the shape of the matrix",
+        "error of the matrix E",
+        [Trace("matrix_error", "")],
+        "Message passing and the Bayes-optimal line, at the same samples per entry.",
+        along=Axis("aspect", "aspect ratio L/d"),
         y_range=(-0.02, 1.02),
     ),
 )

@@ -1,0 +1,125 @@
+"""A panel of a measured spectrum: histogram, predicted law, vertical lines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Literal
+
+import numpy as np
+
+from solvable.frame.curves import Curve
+from solvable.frame.panels import grouped, suffix_of
+from solvable.frame.points import Point
+from solvable.plots.figure import Figure, Marker, Series
+
+
+@dataclass(frozen=True)
+class Law:
+    """A predicted spectrum at a point.
+
+    Parameters
+    ----------
+    lines : sequence of tuple
+        Label, places, eigenvalues per unit of the axis, and kind of each line, "line" or "dashed".
+    markers : sequence of Marker
+        Vertical lines; those that are not finite are left out.
+    bins : int or ndarray
+        Number of bins, or their edges.
+    caption : str
+        Sentences about this point, after those of the panel.
+    quantile : float or None
+        Quantile of the line up to which the vertical axis reaches; None for as far as it goes.
+    """
+
+    lines: Sequence[tuple[str, Any, Any, Literal["line", "dashed"]]] = ()
+    markers: Sequence[Marker] = ()
+    bins: int | np.ndarray = 60
+    caption: str = ""
+    quantile: float | None = None
+
+
+@dataclass(frozen=True)
+class Spectrum:
+    """A figure of the spectrum at single points: measured as a histogram, its law as a line.
+
+    Parameters
+    ----------
+    name : str
+        File name without extension; what tells several figures apart is appended.
+    title : str
+        Title, with the coordinate of the point in braces, such as "Spectrum at n/d = {:.3g}".
+    x_label : str
+        Label of the horizontal axis.
+    values : callable
+        ``values(point)``: measured eigenvalues of each replicate, arrays that may differ in length.
+    law : callable
+        ``law(point, values) -> Law``: what is predicted for these values.
+    at : callable
+        ``at(curve) -> points``: points of a curve that are shown.
+    caption : str
+        A sentence or two that say what to see.
+    label : str
+        Name of the measured values in the legend.
+    place : str
+        The coordinate of the point in the name of the file, such as "ratio-{:.3g}"; empty where a
+        curve shows one point.
+    y_scale : {"linear", "log"}
+        Scale of the vertical axis.
+    """
+
+    name: str
+    title: str
+    x_label: str
+    values: Callable[[Point], Iterable[Any]]
+    law: Callable[[Point, Sequence[np.ndarray]], Law]
+    at: Callable[[Curve], Sequence[Point]]
+    caption: str = ""
+    label: str = "measured"
+    place: str = ""
+    y_scale: Literal["linear", "log"] = field(default="linear")
+
+    def __call__(self, curves: Sequence[Curve]) -> list[Figure]:
+        """Draw the figures of all points shown."""
+        return [draw() for _, draw in self.pieces(curves)]
+
+    def pieces(self, curves: Sequence[Curve]) -> list[tuple[str, Callable[[], Figure]]]:
+        """Name of each figure, and the function that draws it."""
+        pieces: list[tuple[str, Callable[[], Figure]]] = []
+        for group in grouped(curves):
+            for curve in group.curves:
+                for point in self.at(curve):
+                    x = curve.axis.coordinate(point)
+                    name = f"{self.name}{group.suffix}{suffix_of(self.place.format(x))}"
+                    title = self.title.format(x) + (f" ({group.words})" if group.words else "")
+                    pieces.append((name, partial(self._figure, point, name, title)))
+        return pieces
+
+    def _figure(self, point: Point, name: str, title: str) -> Figure:
+        values = [np.asarray(row, dtype=float).reshape(-1) for row in self.values(point)]
+        values = [row[np.isfinite(row)] for row in values]
+        law = self.law(point, values)
+        counts, edges = np.histogram(np.concatenate([np.empty(0), *values]), bins=law.bins)
+        counts = counts / max(len(values), 1)
+        width = edges[1] - edges[0]
+        series = [Series(self.label, edges, counts, "histogram", colour=0)]
+        limits = None
+        if law.quantile is not None:
+            heights = np.concatenate([np.asarray(line[2]) * width for line in law.lines])
+            seen = heights[heights > 0]
+            tops = [0.1, *counts, *([np.quantile(seen, law.quantile)] if seen.size else [])]
+            limits = (0.0, 1.15 * float(max(tops)))
+        for label, x, density, kind in law.lines:
+            series.append(Series(label, x, np.asarray(density) * width, kind, colour=1))
+        return Figure(
+            name,
+            title,
+            self.x_label,
+            "eigenvalues per replicate",
+            series,
+            " ".join(filter(None, [law.caption, self.caption])),
+            [marker for marker in law.markers if np.isfinite(marker.x)],
+            y_scale=self.y_scale,
+            y_range=limits,
+        )
