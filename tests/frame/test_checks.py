@@ -11,10 +11,11 @@ from solvable.frame.agreement import Agreement
 from solvable.frame.checks import check_system
 from solvable.frame.claims import Claim, Finding
 from solvable.frame.curves import Axis
-from solvable.frame.panels import Panel, Trace
+from solvable.frame.panels import Panel
 from solvable.frame.references import Reference
 from solvable.frame.registry import available, load
 from solvable.frame.system import Parameters, Preset, System
+from solvable.frame.traces import Trace
 
 SHIPPED = [listing.name for listing in available() if listing.package.startswith("solvable")]
 

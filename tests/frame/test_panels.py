@@ -7,10 +7,11 @@ import pytest
 
 from solvable.errors import InvalidParameter
 from solvable.frame.curves import Axis
-from solvable.frame.panels import Panel, Trace, spread_entries
+from solvable.frame.panels import Panel
 from solvable.frame.parameters import Parameters
 from solvable.frame.points import Point
 from solvable.frame.system import System
+from solvable.frame.traces import Trace, spread_entries
 from solvable.plots.figure import Figure
 
 

@@ -11,10 +11,11 @@ from solvable.errors import InvalidParameter
 from solvable.frame.agreement import Agreement
 from solvable.frame.claims import Claim, Finding
 from solvable.frame.curves import Axis
-from solvable.frame.panels import Panel, Trace
+from solvable.frame.panels import Panel
 from solvable.frame.parameters import Parameters
 from solvable.frame.points import Point
 from solvable.frame.system import System
+from solvable.frame.traces import Trace
 from solvable.paths import error_line
 from solvable.plots.figure import Figure, Series
 from solvable.study import load

@@ -13,10 +13,11 @@ from solvable.frame import registry
 from solvable.frame.agreement import Agreement
 from solvable.frame.claims import Claim, Finding
 from solvable.frame.curves import Axis
-from solvable.frame.panels import Panel, Trace
+from solvable.frame.panels import Panel
 from solvable.frame.parameters import Parameters
 from solvable.frame.points import NO_PREDICTION, Point, predicted_or_refused
 from solvable.frame.system import Preset, System
+from solvable.frame.traces import Trace
 from solvable.study import load
 from solvable.verbs import run, theory_of
 

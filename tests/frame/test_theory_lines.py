@@ -10,11 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from solvable.frame.curves import Axis
-from solvable.frame.panels import Panel, Trace
+from solvable.frame.panels import Panel
 from solvable.frame.parameters import Parameters
 from solvable.frame.points import Point
 from solvable.frame.system import System
 from solvable.frame.theory_lines import interpolated, refining_order
+from solvable.frame.traces import Trace
 
 NAN = float("nan")
 

@@ -241,13 +241,13 @@ def predict_each(
     """
 
     def along(setting: Any, coordinates: np.ndarray) -> list[Metrics]:
-        values = dict(setting)
+        values, model = dict(setting), type(setting)
         whole = isinstance(values[axis.parameter], int)
-        places = [round(x) if whole else float(x) for x in coordinates]
-        return predictions_at(
-            predict,
-            [partial(type(setting), **{**values, axis.parameter: place}) for place in places],
-        )
+
+        def at(x: float) -> Any:
+            return model(**{**values, axis.parameter: round(x) if whole else x})
+
+        return predictions_at(predict, [partial(at, float(x)) for x in coordinates])
 
     return along
 

@@ -13,10 +13,11 @@ from pydantic import Field
 
 from solvable.frame.agreement import Agreement, Cell
 from solvable.frame.curves import Axis
-from solvable.frame.panels import Panel, Trace
+from solvable.frame.panels import Panel
 from solvable.frame.parameters import Parameters
 from solvable.frame.points import Metrics
 from solvable.frame.system import Preset, System
+from solvable.frame.traces import Trace
 from solvable.moment_spectrum.kernel_degrees import best_kernel_error, degree_dimension
 from solvable.moment_spectrum.kernel_ridge import ridge_on_degrees
 from solvable.operators import HermiteFeatures

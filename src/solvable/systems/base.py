@@ -5,11 +5,12 @@ from solvable.frame.checks import check_system
 from solvable.frame.claims import Claim, Finding, NotTestable, Status, Verdict
 from solvable.frame.curves import Axis, Curve
 from solvable.frame.estimates import Contrast, Estimate, Lead, Slope
-from solvable.frame.panels import Panel, Trace
+from solvable.frame.panels import Panel
 from solvable.frame.parameters import Limit, Parameters, Size, memory
 from solvable.frame.points import Metrics, Point
 from solvable.frame.references import Reference
 from solvable.frame.system import Preset, System
+from solvable.frame.traces import Trace
 from solvable.plots.figure import Figure, Marker, Series
 
 __all__ = [

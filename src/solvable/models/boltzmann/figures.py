@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from solvable.frame.curves import Axis, Curve
-from solvable.frame.panels import Panel, Trace
+from solvable.frame.panels import Panel
+from solvable.frame.traces import Trace
 from solvable.models.boltzmann.parameters import BoltzmannParameters
 
 

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from solvable.frame.curves import Axis, Curve, predict_each
-from solvable.frame.panels import Panel, PanelFunction, Trace, grouped
+from solvable.frame.panels import Panel, PanelFunction, grouped
+from solvable.frame.traces import Trace
 from solvable.models.compositional.claims import crossing
 from solvable.models.compositional.parameters import AXIS
 from solvable.models.compositional.predict import predict_first_layer

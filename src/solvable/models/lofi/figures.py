@@ -8,7 +8,8 @@ from dataclasses import replace
 import numpy as np
 
 from solvable.frame.curves import Curve
-from solvable.frame.panels import MOST_CURVES, Panel, Trace
+from solvable.frame.panels import MOST_CURVES, Panel
+from solvable.frame.traces import Trace
 from solvable.models.lofi.parameters import NeuralLoFiParameters
 from solvable.models.lofi.target import label_law
 from solvable.plots.figure import Figure

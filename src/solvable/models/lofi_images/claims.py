@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 
 from solvable.frame.agreement import Agreement
-from solvable.frame.estimates import grouped_but
 from solvable.frame.points import Point
 from solvable.models.lofi_images.parameters import USUAL_DIRECTIONS
 
@@ -70,12 +69,6 @@ def gap_to_limit(point: Point) -> np.ndarray:
     if squares.ndim == 1 or limits.ndim == 1:
         return np.full(point.replicates, np.nan)  # not measured
     return np.asarray((squares - limits)[:, 0])
-
-
-def by_width(points: Sequence[Point]) -> list[list[Point]]:
-    """Points of finite width that differ in the width alone, each group sorted by it."""
-    groups = grouped_but([point for point in points if point.parameters["width"]], ("width",))
-    return [sorted(group, key=lambda point: point.parameters["width"]) for group in groups]
 
 
 def ratio_of(values: np.ndarray, reference: np.ndarray) -> tuple[float, float]:

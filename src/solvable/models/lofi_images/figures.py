@@ -3,213 +3,169 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
-from solvable.frame.curves import Curve
-from solvable.frame.panels import PanelFunction, grouped
+from solvable.frame.curves import Axis, Curve
+from solvable.frame.panels import Panel
 from solvable.frame.points import Point
+from solvable.frame.traces import Trace
 from solvable.models.lofi_images.claims import (
     Values,
     by_directions,
-    by_width,
     kept,
     null_ratio,
+    paired_ratio,
     ratio_of,
     tested_counts,
     whole,
 )
 from solvable.models.lofi_images.parameters import USUAL_DIRECTIONS
-from solvable.plots.figure import Figure, Series
 
 
-def of_each(draw: Callable[[list[Point]], list[Figure]], *, wide: bool = True) -> PanelFunction:
-    """Panel of the points of each curve, the infinitely wide ones alone or all."""
-
-    def panel(curves: Sequence[Curve]) -> list[Figure]:
-        figures = []
-        for group in grouped(curves):
-            points = [p for p in group.curves[0].points if not (wide and p.setting.width)]
-            for figure in draw(points) if points else []:
-                words = f" ({group.words})" if group.words else ""
-                name, title = figure.name + group.suffix, figure.title + words
-                figures.append(replace(figure, name=name, title=title))
-        return figures
-
-    panel.__name__ = draw.__name__.replace("_", "-")
-    return panel
-
-
-def subject(point: Point) -> str:
+def subject(curves: Sequence[Curve]) -> str:
     """Images and task in words."""
-    data = "Digits" if point.setting.data == "digits" else "MNIST"
-    return f"{data}, {'even or odd' if point.setting.task == 'even-odd' else 'ten classes'}"
+    setting = curves[0].setting
+    data = "Digits" if setting.data == "digits" else "MNIST"
+    return f"{data}, {'even or odd' if setting.task == 'even-odd' else 'ten classes'}."
 
 
-def label_of(point: Point) -> str:
-    """The sample size, which tells the series of a figure apart."""
-    return f"n = {point.setting.samples}"
+def wide(point: Point) -> bool:
+    """Points of infinitely wide networks."""
+    return not point.setting.width
 
 
-def flat(label: str, x: np.ndarray, level: float, colour: int) -> Series:
-    """A level that depends on nothing, dashed."""
-    return Series(label, x[[0, -1]], np.full(2, level), "dashed", colour=colour)
+def several_directions(curve: Curve) -> bool:
+    """Curves of more than one number of kept directions."""
+    return len(curve.points[-1].setting.kept) > 1
 
 
-def along(label: str, points: Sequence[Point], metric: str, colour: int) -> Series:
-    """A metric (the first entry of a list) against the width."""
-    x = [point.setting.width for point in points]
-    means = [float(np.ravel(point.mean(metric))[0]) for point in points]
-    errors = [float(np.ravel(point.standard_error(metric))[0]) for point in points]
-    return Series(label, x, means, "points", errors, colour)
+def directions(point: Point) -> np.ndarray:
+    """Numbers of kept directions."""
+    return np.array(point.setting.kept, dtype=float)
 
 
-def measured(point: Point, metric: str, colour: int) -> Series:
-    """A metric against the numbers of kept directions."""
-    x, values = np.array(point.setting.kept, dtype=float), by_directions(point, metric)
-    error = values.std(axis=0, ddof=1) / np.sqrt(len(values)) if len(values) > 1 else None
-    return Series(label_of(point), x, values.mean(axis=0), "points", error, colour)
+def of_directions(metric: str, **options: Any) -> Trace:
+    """A metric at each number of kept directions."""
+    return Trace(metric, value=lambda point: by_directions(point, metric), **options)
 
 
-def directions(points: list[Point]) -> list[Figure]:
-    """Squared error and error against kept directions, a curve per sample size."""
-    if len(points[-1].setting.kept) < 2:
-        return []
-    figures = []
-    for metric, title in (
-        ("squared_error", "Too few directions miss the label, too many bring noise"),
-        ("error", "The error is least at some tens of directions"),
-    ):
-        series = []
-        for colour, point in enumerate(points):
-            x, label = np.array(point.setting.kept, dtype=float), label_of(point)
-            series.append(measured(point, metric, colour))
-            level = float(point.mean(f"deep_{metric}"))
-            series.append(flat(f"{label}, no filter", x, level, colour))
-        name = metric.replace("_", "-")
-        caption = (
-            f"{subject(points[0])}, infinitely wide networks with filters (points) and of "
-            f"{points[0].setting.depth} lifts without (dashed), each at its own leave-one-out "
-            "penalty. The least over directions is chosen on the test images."
-        )
-        labels = ("directions kept by each filter", f"test {metric.replace('_', ' ')}")
-        scales = {"x_scale": "log", "y_scale": "log"}
-        figures.append(Figure(f"{name}-by-directions", title, *labels, series, caption, **scales))  # type: ignore[arg-type]
-    return figures
-
-
-def null_ratios(points: list[Point]) -> list[Figure]:
-    """Strengths over those of meaningless labels at the counts that every replicate tested."""
-    series = []
-    for colour, point in enumerate(points):
-        counts = tested_counts(point)
-        if not counts:
-            continue
-        rows = np.array([null_ratio(point, count) for count in counts])
-        error = rows.std(axis=1, ddof=1) / np.sqrt(point.replicates) if rows.shape[1] > 1 else None
-        x = np.array(counts, dtype=float) + 1
-        series.append(Series(label_of(point), x, rows.mean(axis=1), "points", error, colour))
-    if not series:
-        return []
-    ends = np.array([1.0, max(float(np.max(curve.x)) for curve in series)])
-    series.append(flat("as meaningless labels", ends, 1.0, len(points)))
-    figure = Figure(
-        "null-ratios", "Each direction against meaningless labels",
-        "number of the direction", "strength over that of meaningless labels", series,
-        f"{subject(points[0])}, first filter. The stronger directions are removed before the labels "
-        "are drawn anew; a direction counts while the ratio is above 1.1.",
-        x_scale="log",
+def by_number(metric: str, title: str) -> Panel:
+    """An error against kept directions, a colour per sample size."""
+    words = metric.replace("_", " ")
+    return Panel(
+        f"{metric.replace('_', '-')}-by-directions", title, f"test {words}",
+        [of_directions(metric, theory=None),
+         Trace(f"deep_{metric}", "no filter, {depth} lifts", theory=None, dashed=True)],
+        "Infinitely wide networks with filters (points) and of as many lifts without (dashed), each at "
+        "its own leave-one-out penalty. The least over directions is chosen on the test images.",
+        against=directions, x_label="directions kept by each filter", when=several_directions,
+        where=wide, note=subject, x_scale="log", y_scale="log",
     )  # fmt: skip
-    return [figure]
 
 
-def dimensions(points: list[Point]) -> list[Figure]:
-    """Residual effective dimension against removed directions, beside that of other images."""
-    series, name = [], "residual_dimensions"
-    for colour, point in enumerate(points):
-        x, label = np.array(point.setting.kept, dtype=float), label_of(point)
-        y = np.broadcast_to(point.predicted(name), x.shape)
-        series.append(Series(f"{label}, other images", x, y, "line", colour=colour))
-        series.append(measured(point, name, colour))
-    figure = Figure(
-        "residual-dimension", "What is left is of higher dimension",
-        "directions removed", "residual effective dimension", series,
-        f"{subject(points[0])}: variance of the lifted images outside the leading directions, over "
-        "the largest along one direction there. A weak feature needs samples in proportion. Lines: "
-        "predicted from other images.",
-        x_scale="log", y_scale="log",
-    )  # fmt: skip
-    return [figure]
+def number_of_direction(point: Point) -> np.ndarray:
+    """Numbers of the directions that every replicate tested."""
+    return np.array(tested_counts(point), dtype=float) + 1
 
 
-def methods(points: list[Point]) -> list[Figure]:
-    """Squared errors over that of the deep network without filters, against samples."""
-    values: dict[str, Values] = {f"filters, {USUAL_DIRECTIONS} directions": kept("squared_error")}
-    values |= {
-        "filters, directions chosen": whole("auto_squared_error"),
-        "Gaussian kernel, tuned": whole("rbf_squared_error"),
-        "one lift, no filter": whole("shallow_squared_error"),
-    }
-    points = [point for point in points if np.isfinite(kept("squared_error")(point)).all()]
-    if len(points) < 2:
-        return []
-    x, deep = np.array([float(p.setting.samples) for p in points]), whole("deep_squared_error")
-    series = []
-    for colour, (label, method) in enumerate(values.items()):
-        pairs = [ratio_of(method(point), deep(point)) for point in points]
-        y, error = (np.array(column) for column in zip(*pairs, strict=True))
-        series.append(Series(label, x, y, "points", error, colour))
-    series.append(flat("deep, no filter", x, 1.0, len(values)))
-    linear, _ = ratio_of(points[-1].values("linear_squared_error"), deep(points[-1]))
-    figure = Figure(
-        "methods", "Filters against what has none, on the same splits",
-        "training images", "squared error over that of deep, no filter", series,
-        f"{subject(points[0])}. All are infinitely wide, with penalties (and the length of the "
-        "Gaussian kernel) by leave-one-out on the training images. Ridge on pixels is at "
-        f"{linear:.1f} for the most images.",
-    )  # fmt: skip
-    return [figure]
+def null_ratios(point: Point) -> np.ndarray:
+    """Strengths of these directions over those of meaningless labels, (replicates, length)."""
+    rows = [null_ratio(point, count) for count in tested_counts(point)]
+    return np.stack(rows, axis=1) if rows else np.full((point.replicates, 0), np.nan)
 
 
-def widths(points: list[Point]) -> list[Figure]:
-    """Errors and Gram matrices of networks of finite width against their limits."""
-    groups = [group for group in by_width(points) if len(group) > 1]
-    if not groups:
-        return []
-    errors = []
-    for colour, group in enumerate(groups):
-        label = label_of(group[0])
-        errors.append(along(label, group, "squared_error", colour))
-        limit = along(f"{label}, infinite", group, "limit_squared_error", colour)
-        errors.append(replace(limit, kind="dashed", error=None))
-    # Without filters, and kernels of two hundred images, which are compared at any n: the largest n.
-    errors.append(along(f"{label}, no filter", group, "lazy_squared_error", len(groups)))
-    line = [float(point.predicted("gram_deviation")) for point in group]
-    measured = along("measured", group, "gram_deviation", 0)
-    x_label = "random features P"
-    return [
-        Figure(
-            "width", "Wider networks approach their kernel", x_label, "test squared error", errors,
-            f"{subject(group[0])}, {USUAL_DIRECTIONS} directions. Dashed: infinitely wide, same splits. "
-            "Without filter: ridge on random features of the same width.",
-            x_scale="log", y_scale="log",
-        ),
-        Figure(
-            "gram", "Random features approach their kernel at rate one over root P",
-            x_label, "relative distance of Gram matrices",
-            [Series("theory", measured.x, line, "line", colour=0), measured],
-            f"{subject(group[0])}: root mean square over 16 lifts of 200 images. Lines: predicted from "
-            "the fourth moment of the activation on other images.",
-            x_scale="log", y_scale="log",
-        ),
-    ]  # fmt: skip
+def ratio_to_deep(values: Values) -> Callable[[Point], np.ndarray]:
+    """A squared error over that of the deep network without filters."""
+    return lambda point: paired_ratio(values(point), point.values("deep_squared_error"))
 
+
+def with_usual(point: Point) -> bool:
+    """Points of infinitely wide networks with the usual number of directions."""
+    return wide(point) and bool(np.isfinite(kept("squared_error")(point)).all())
+
+
+def pixels(curves: Sequence[Curve]) -> str:
+    """Squared error of ridge on pixels, too large for the figure."""
+    last = curves[0].points[-1]
+    ratio, _ = ratio_of(last.values("linear_squared_error"), last.values("deep_squared_error"))
+    return f"Ridge on pixels is at {ratio:.1f} for the most images. {subject(curves)}"
+
+
+def against_width(metric: str, **options: Any) -> Trace:
+    """The first entry of a metric, for networks of finite width."""
+
+    def first(point: Point) -> np.ndarray:
+        return point.values(metric).reshape(point.replicates, -1)[:, 0]
+
+    return Trace(metric, value=first, **options)
+
+
+def most_first(places: Sequence[float]) -> Sequence[float]:
+    """Sample sizes from the largest, which is the one that `once` draws."""
+    return places[::-1]
+
+
+WIDTH = Axis("width", "random features P")
 
 PANELS = (
-    of_each(directions),
-    of_each(null_ratios),
-    of_each(dimensions),
-    of_each(methods),
-    of_each(widths, wide=False),
-)
+    by_number("squared_error", "Too few directions miss the label, too many bring noise"),
+    by_number("error", "The error is least at some tens of directions"),
+    Panel(
+        "null-ratios", "Each direction against meaningless labels",
+        "strength over that of meaningless labels",
+        [Trace("null_ratios", theory=None, value=null_ratios)],
+        "First filter. The stronger directions are removed before the labels are drawn again; a "
+        "direction counts while the ratio is above 1.1.",
+        against=number_of_direction, x_label="number of the direction",
+        where=lambda point: wide(point) and bool(tested_counts(point)),
+        once=[Trace("", "as meaningless labels", theory=None, value=lambda point: (1.0, np.nan),
+                    dashed=True)],
+        note=subject, x_scale="log",
+    ),
+    Panel(
+        "residual-dimension", "What is left is of higher dimension", "residual effective dimension",
+        [of_directions("residual_dimensions")],
+        "Variance of the lifted images outside the leading directions, over the largest along one "
+        "direction there. A weak feature needs samples in proportion. Lines: predicted from other "
+        "images.",
+        against=directions, x_label="directions removed", where=wide, note=subject,
+        x_scale="log", y_scale="log",
+    ),
+    Panel(
+        "methods", "Filters against what has none, on the same splits",
+        "squared error over that of deep, no filter",
+        [
+            Trace("", label, theory=None, value=ratio_to_deep(values))
+            for label, values in (
+                (f"filters, {USUAL_DIRECTIONS} directions", kept("squared_error")),
+                ("filters, directions chosen", whole("auto_squared_error")),
+                ("Gaussian kernel, tuned", whole("rbf_squared_error")),
+                ("one lift, no filter", whole("shallow_squared_error")),
+            )
+        ] + [Trace("", "deep, no filter", theory=None, value=lambda point: (1.0, np.nan), dashed=True)],
+        "All are infinitely wide, with penalties (and the length of the Gaussian kernel) by "
+        "leave-one-out on the training images.",
+        x_label="training images", x_scale="linear", where=with_usual,
+        when=lambda curve: sum(map(with_usual, curve.points)) > 1, note=pixels,
+    ),
+    Panel(
+        "width", "Wider networks approach their kernel", "test squared error",
+        [against_width("squared_error", theory=None),
+         against_width("limit_squared_error", label="infinite", theory=None, dashed=True)],
+        f"{USUAL_DIRECTIONS} directions. Dashed: infinitely wide, same splits. Without filter: ridge on "
+        "random features of the same width, at the most images.",
+        along=WIDTH, where=lambda point: not wide(point), at=most_first,
+        once=[against_width("lazy_squared_error", label="no filter", theory=None, colour=-1)],
+        note=subject, y_scale="log",
+    ),
+    Panel(
+        "gram", "Random features approach their kernel at rate one over root P",
+        "relative distance of Gram matrices", [Trace("gram_deviation")],
+        "Root mean square over 16 lifts of 200 images, at the most images. Lines: predicted from the "
+        "fourth moment of the activation on other images.",
+        along=WIDTH, where=lambda point: not wide(point), at=lambda places: places[-1:],
+        note=subject, y_scale="log",
+    ),
+)  # fmt: skip

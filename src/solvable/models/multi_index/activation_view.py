@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from solvable.frame.panels import spread_entries
+from solvable.frame.traces import spread_entries
 from solvable.models.multi_index.activations import Activation, Activations, compare_activations
 from solvable.plots.figure import Figure, Series
 from solvable.plots.numbers import MISSING, format_number

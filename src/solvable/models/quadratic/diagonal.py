@@ -17,10 +17,11 @@ from solvable.arrays import check_positive
 from solvable.errors import InvalidData, InvalidParameter, NotConverged
 from solvable.frame.agreement import Agreement
 from solvable.frame.curves import Axis
-from solvable.frame.panels import Panel, Trace
+from solvable.frame.panels import Panel
 from solvable.frame.parameters import Parameters
 from solvable.frame.points import Metrics
 from solvable.frame.system import Preset, System
+from solvable.frame.traces import Trace
 from solvable.models.quadratic.network.saddle import check_not_negative
 from solvable.spectra.roots import bracketed_root
 

@@ -16,10 +16,11 @@ from solvable.arrays import check_positive
 from solvable.errors import InvalidData, InvalidParameter
 from solvable.frame.agreement import Agreement
 from solvable.frame.curves import Axis
-from solvable.frame.panels import Panel, Trace
+from solvable.frame.panels import Panel
 from solvable.frame.parameters import Parameters
 from solvable.frame.points import Metrics, Point
 from solvable.frame.system import Preset, System
+from solvable.frame.traces import Trace
 
 
 @dataclass(frozen=True, eq=False)

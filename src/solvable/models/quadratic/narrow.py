@@ -13,10 +13,11 @@ from pydantic import Field
 
 from solvable.frame.agreement import Agreement, Cell
 from solvable.frame.curves import Axis
-from solvable.frame.panels import Panel, Trace
+from solvable.frame.panels import Panel
 from solvable.frame.parameters import Parameters
 from solvable.frame.points import NO_PREDICTION, Metrics
 from solvable.frame.system import Preset, System
+from solvable.frame.traces import Trace
 from solvable.models.quadratic.narrow_theory import NarrowState, instability, solve_narrow
 from solvable.models.quadratic.network.finite_size import at_dimension, unreachable
 from solvable.models.quadratic.network.target import QuadraticTarget

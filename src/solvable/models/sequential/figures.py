@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from solvable.frame.curves import Axis, Curve
-from solvable.frame.panels import Panel, Trace, spread_entries
+from solvable.frame.panels import Panel
 from solvable.frame.points import Point
 from solvable.frame.spectrum import Law, Spectrum
+from solvable.frame.traces import Trace, spread_entries
 from solvable.models.sequential.predict import bulk_density
 from solvable.plots.figure import Marker, Series
 

@@ -9,8 +9,9 @@ import numpy as np
 
 from solvable.errors import InvalidParameter, NotConverged
 from solvable.frame.curves import Axis, Curve
-from solvable.frame.panels import Panel, Trace, grouped
+from solvable.frame.panels import Panel, grouped
 from solvable.frame.points import Point
+from solvable.frame.traces import Trace
 from solvable.models.two_layer_posterior.constants import specialisation
 from solvable.models.two_layer_posterior.large_deviation import large_deviation
 from solvable.models.two_layer_posterior.neuron_counts import LAW_EDGES, outlier_edge

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from solvable.frame.panels import Panel, Trace
+from solvable.frame.panels import Panel
+from solvable.frame.traces import Trace
 
 PANELS = (
     Panel(

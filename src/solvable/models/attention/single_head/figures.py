@@ -7,9 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from solvable.frame.curves import Curve
-from solvable.frame.panels import Panel, Trace
+from solvable.frame.panels import Panel
 from solvable.frame.points import Point
 from solvable.frame.spectrum import Law, Spectrum
+from solvable.frame.traces import Trace
 from solvable.models.attention.single_head.predict import state_of
 from solvable.plots.figure import Marker
 

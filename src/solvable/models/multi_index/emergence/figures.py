@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from solvable.frame.curves import Axis, Curve
-from solvable.frame.panels import Panel, Trace
+from solvable.frame.panels import Panel
+from solvable.frame.traces import Trace
 from solvable.models.multi_index.emergence.parameters import EmergenceParameters
 from solvable.models.multi_index.emergence.theory import sgd_exponents
 from solvable.plots.figure import Series

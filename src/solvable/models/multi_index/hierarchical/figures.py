@@ -7,8 +7,9 @@ from dataclasses import replace
 import numpy as np
 
 from solvable.frame.curves import Curve
-from solvable.frame.panels import Panel, Trace
+from solvable.frame.panels import Panel
 from solvable.frame.points import Point
+from solvable.frame.traces import Trace
 
 ERROR = Panel(
     "subspace-error",

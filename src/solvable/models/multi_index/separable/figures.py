@@ -7,8 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from solvable.frame.curves import Axis, Curve
-from solvable.frame.panels import Panel, Trace
+from solvable.frame.panels import Panel
 from solvable.frame.points import Point
+from solvable.frame.traces import Trace
 from solvable.models.multi_index.separable.claims import thresholds_measured
 
 

@@ -9,9 +9,10 @@ from itertools import groupby
 import numpy as np
 
 from solvable.frame.curves import Curve, varying, words_of
-from solvable.frame.panels import Panel, Trace, draw_markers
+from solvable.frame.panels import Panel
 from solvable.frame.points import Point
 from solvable.frame.spectrum import Law, Spectrum
+from solvable.frame.traces import Trace, draw_markers
 from solvable.models.quadratic.network.feature_groups import (
     feature_groups,
     group_names,

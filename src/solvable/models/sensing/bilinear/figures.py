@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from solvable.frame.curves import Axis
-from solvable.frame.panels import Panel, Trace
+from solvable.frame.panels import Panel
+from solvable.frame.traces import Trace
 
 THRESHOLDS = {"recovery_ratio": "recovery", "nuclear_norm_ratio": "nuclear norm"}
 """Vertical lines; both are those of labels without noise."""
