@@ -11,7 +11,7 @@ import pytest
 
 from solvable.plots.figure import Region
 from solvable.plots.matplotlib_backend import draw_matplotlib, settings
-from solvable.plots.palette import pale
+from solvable.plots.palette import pale, style
 from solvable.plots.plotly_backend import draw_plotly
 from solvable.plots.recording_backend import record
 from solvable.systems.base import Figure, Marker, Series
@@ -335,3 +335,15 @@ def test_short_log_axes_have_the_same_plain_labels_on_paper_and_on_screen(low, h
         assert (np.diff(numbers) > 0).all()
         inside = np.log10(numbers)
         assert screen.range[0] - 1e-9 <= inside[0] < inside[-1] <= screen.range[1] + 1e-9
+
+
+def test_hollow_points_are_white_inside_in_both_back_ends():
+    series = Series("s", [1.0, 2.0], [1.0, 2.0], "points", colour=1, hollow=[False, True])
+    figure = Figure("f", "F", "x", "y", [series])
+    colour = style(1, 2).colour
+    lines = [line for line in draw_matplotlib(figure).axes[0].lines if len(line.get_xdata())]
+    faces = [(line.get_xdata()[0], line.get_markerfacecolor()) for line in lines]
+    assert faces == [(1.0, colour), (2.0, "white")]
+    traces = [trace for trace in draw_plotly(figure).data if trace.x[0] is not None]
+    faces = [(trace.x[0], trace.marker.color, trace.marker.line.color) for trace in traces]
+    assert faces == [(1.0, colour, "white"), (2.0, "white", colour)]

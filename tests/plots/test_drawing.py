@@ -299,3 +299,16 @@ def test_any_numbers_give_finite_limits_that_hold_what_is_drawn(
         assert axes.x_limits[0] > 0
     for call in canvas.named("marker"):
         assert axes.x_limits[0] <= call["x"] <= axes.x_limits[1]
+
+
+def test_hollow_points_are_drawn_as_outlines():
+    series = Series("measured", [1, 2, 3], [1, 2, 3], "points", [0.1] * 3, 2, [False, True, False])
+    drawn = record(Figure("f", "F", "x", "y", [series]))
+    filled, hollow = drawn.named("points")
+    assert (list(filled["x"]), list(hollow["x"])) == ([1, 3], [2])
+    assert (filled["style"].hollow, hollow["style"].hollow) == (False, True)
+    assert filled["style"].colour == hollow["style"].colour
+    (entry,) = drawn.named("legend")[0]["entries"]
+    assert not entry.style.hollow
+    with pytest.raises(InvalidParameter, match="equal length"):
+        record(Figure("f", "F", "x", "y", [Series("s", [1, 2], [1, 2], "points", hollow=[True])]))

@@ -64,7 +64,7 @@ def test_neighbours_differ_in_symbol() -> None:
 
 
 def test_negative_numbers_are_grey() -> None:
-    assert style(-1) == style(-7, 11) == (NEUTRAL, "circle")
+    assert style(-1) == style(-7, 11) == (NEUTRAL, "circle", False)
 
 
 def test_a_pair_has_one_entry_and_a_key() -> None:

@@ -245,12 +245,9 @@ class Comparison:
     def finding(self, axis: Axis | None) -> Finding | NotTestable:
         """Judge the cell that is closest to failing."""
         allowance = self.errors.allowances(two_sided=self.row.kind == "equal")
-        testable = allowance <= SPREAD * self.within
         tolerance = self.within + allowance
         margin = self.deviations() / tolerance
-        # What is too noisy to hold may fail, whether entries of a list move alone or together.
-        together = self.errors.allowances(two_sided=self.row.kind == "equal", together=True)
-        judged = testable | (self.deviations() > self.within + np.maximum(allowance, together))
+        judged = self.judged()
         if not judged.any():
             return NotTestable(self._more_replicates(allowance))
         worst = int(np.argmax(np.where(judged, margin, -np.inf)))
@@ -262,6 +259,15 @@ class Comparison:
             float(self.measured[worst]), float(self.expected[worst]), float(tolerance[worst]),
             float(self.errors.standard_error[worst]), cell.point.replicates, self.row.kind, detail,
         )  # fmt: skip
+
+    def judged(self) -> np.ndarray:
+        """Cells that can be judged."""
+        two_sided = self.row.kind == "equal"
+        allowance = self.errors.allowances(two_sided=two_sided)
+        # What is too noisy to hold may fail, whether entries of a list move alone or together.
+        together = self.errors.allowances(two_sided=two_sided, together=True)
+        fails = self.deviations() > self.within + np.maximum(allowance, together)
+        return np.asarray((allowance <= SPREAD * self.within) | fails)
 
     def _where(self, cell: Cell, axis: Axis | None) -> str:
         words = place(cell.point, axis)

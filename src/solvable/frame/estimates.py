@@ -104,6 +104,10 @@ class PointsClaim:
             groups, [(pair[0], e) for pair, e in zip(numbers, expected, strict=True)]
         )
 
+    def groups_used(self, points: Sequence[Point]) -> list[list[Point]]:
+        """Groups of points that give a number."""
+        return self._numbers(points)[0]
+
     def measured(self, points: Sequence[Point]) -> dict[str, float]:
         """Measured number of each group."""
         groups, numbers = self._numbers(points)

@@ -197,6 +197,8 @@ class Panel:
         lines = any(trace.theory is not None for trace in self.traces)
         raised = dict.fromkeys(line for curve in curves for line in curve.raised if lines)
         remarks += [f"The theory line is incomplete: {RAISED}{line}" for line in raised]
+        if any(part.hollow is not None for part in series):
+            remarks.append("Hollow points: no claim judges them.")
         between = [k for curve in curves if (k := curve.interpolated_between) is not None]
         if between and series:
             counts = " to ".join(str(count) for count in sorted({min(between), max(between)}))

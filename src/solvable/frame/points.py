@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -18,6 +18,8 @@ or None where not measured."""
 NO_PREDICTION = "no prediction"
 """Name under which a prediction says why it, or a part of it that is None, is missing."""
 
+EVERY_METRIC = "*"
+"""Stands among the judged metrics of a point for all of them."""
 
 RAISED = "error: "
 """How the reason begins where `predict` raised something else than a refusal."""
@@ -63,6 +65,8 @@ class Point:
         :meth:`System.figures` fill it in.
     other : Point, optional
         The point that a claim about pairs compares it with.
+    judged : frozenset of str, optional
+        Metrics that some claim judges here; None where that is not known.
     """
 
     parameters: Mapping[str, Any]
@@ -70,6 +74,11 @@ class Point:
     prediction: Metrics
     setting: Any = None
     other: Point | None = None
+    judged: frozenset[str] | None = None
+
+    def judges(self, names: Iterable[str]) -> bool:
+        """Whether some claim judges one of these metrics here, or nothing is known of claims."""
+        return self.judged is None or not self.judged.isdisjoint((*names, EVERY_METRIC))
 
     @property
     def refusal(self) -> str:

@@ -18,6 +18,7 @@ from solvable.frame.claims import Claim, NotTestable, Raised, Verdict, verdict_o
 from solvable.frame.curves import Axis, Curve, curves_of, predict_each
 from solvable.frame.drawn import Drawn, Fault, draw_panels, failed_figure
 from solvable.frame.estimates import PointsClaim
+from solvable.frame.judging import with_judged
 from solvable.frame.panels import Panel, PanelFunction
 from solvable.frame.parameters import Parameters, check_limits
 from solvable.frame.points import Metrics, Point
@@ -312,11 +313,19 @@ class System:
         """
         if self.axis is None:
             return []
+        points = self._with_judged(self.settled(points))
         along = self._part("curve")
         if along is not None:  # a faster way, which makes a whole line at once
-            return curves_of(self.settled(points), self.axis, along, theory=self.predict)
+            return curves_of(points, self.axis, along, theory=self.predict)
         each = predict_each(self.predict, self.axis)
-        return curves_of(self.settled(points), self.axis, each, seconds, self.predict)
+        return curves_of(points, self.axis, each, seconds, self.predict)
+
+    def _with_judged(self, points: Sequence[Point]) -> list[Point]:
+        """Points with the metrics that claims judge; as they are where claims cannot be read."""
+        try:
+            return with_judged(self.claims, points)
+        except Exception:
+            return list(points)  # the verdicts hold the error
 
     def figures(self, points: Sequence[Point]) -> list[Figure]:
         """Figures of a study: every panel for every curve; raises what a panel raises."""

@@ -10,6 +10,7 @@ import numpy as np
 
 from solvable.errors import InvalidParameter
 from solvable.frame.curves import Curve, stacked
+from solvable.frame.judging import metrics_read
 from solvable.frame.parameters import filled
 from solvable.frame.points import Metrics, Point
 from solvable.plots.figure import Marker, Series
@@ -83,6 +84,16 @@ def spread_entries(count: int) -> list[int]:
     return sorted({round(rank) - 1 for rank in np.geomspace(1, count, MOST_ENTRIES)})
 
 
+_Points = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
+"""Coordinates, means, errors, and which are hollow."""
+
+
+def judged(trace: Trace, point: Point) -> bool:
+    """Whether some claim judges what a trace measures at a point, or nothing is known of claims."""
+    names = {trace.metric} if trace.metric else metrics_read(trace.value, point)
+    return point.judges(names)
+
+
 def draw_trace(trace: Trace, curve: Curve, words: str, colour: int, *, alone: bool) -> list[Series]:
     """Line and points of a quantity, for each entry if it is a list."""
     label = ", ".join(filter(None, (words, _label(trace, curve)))) or "measured"
@@ -104,7 +115,10 @@ def draw_trace(trace: Trace, curve: Curve, words: str, colour: int, *, alone: bo
         own = entries[entry] if entries else f"{label} {entry + 1}"
         if not alone:
             own = label if entries is None else ", ".join(filter(None, (words, own)))
-        cut = None if points is None else (points[0], points[1][:, entry], points[2][:, entry])
+        cut = None
+        if points is not None:
+            x, values, errors, hollow = points
+            cut = (x, values[:, entry], errors[:, entry], hollow)
         part = None if line is None else line[:, entry]
         series += _pair(
             own,
@@ -141,10 +155,8 @@ def _unknown(name: str, prediction: Metrics) -> InvalidParameter:
     )
 
 
-def _points(
-    trace: Trace, curve: Curve, unit: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
-    """Coordinates, means and errors of what was measured."""
+def _points(trace: Trace, curve: Curve, unit: np.ndarray) -> _Points | None:
+    """What was measured along a curve."""
     part = curve.where(**trace.where) if trace.where else curve
     if not trace.measured or part is None:
         return None
@@ -155,12 +167,14 @@ def _points(
                 "allowed: in a panel with `along`. Correct the panel's row."
             )
         rows = [_mean_and_error(trace.reduce(points)) for points in curve.columns]
+        hollow = np.zeros(len(rows), dtype=bool)
     else:
         rows = [_measured(trace, point) for point in part.points]
+        hollow = np.array([not judged(trace, point) for point in part.points])
     values, errors = (stacked(column) for column in zip(*rows, strict=True))
     if not np.isfinite(values).any():
         return None
-    return part.x, values / unit, errors / np.abs(unit)
+    return part.x, values / unit, errors / np.abs(unit), hollow
 
 
 def _measured(trace: Trace, point: Point) -> tuple[np.ndarray, np.ndarray]:
@@ -213,7 +227,11 @@ def draw_against(
         series = [] if xs is None or line is None else [Series(label, xs, line, kind, None, colour)]
         columns = (np.array([row[k] for row in rows], dtype=float) for k in (1, 2, 3))
         x, y, error = columns
-        return [*series, Series(label, x, y, "points", error, colour)]
+        marks = [not judged(trace, point) for point, *_ in rows]
+        return [
+            *series,
+            Series(label, x, y, "points", error, colour, marks if any(marks) else None),
+        ]
     once = colour < 0
     several, reach = len(rows) > 1 and not once, np.concatenate([x for _, x, *_ in rows])
     series = []
@@ -234,7 +252,8 @@ def draw_against(
             ends = x if np.ndim(y) else np.array([level.min(), level.max()])
             series.append(Series(label, ends, np.broadcast_to(y, ends.shape), kind, None, shade))
         if trace.measured and not trace.dashed and np.isfinite(y).any():
-            series.append(Series(label, x, y, "points", error, shade))
+            marks = None if judged(trace, point) else [True] * x.size
+            series.append(Series(label, x, y, "points", error, shade, marks))
     return series
 
 
@@ -242,7 +261,7 @@ def _pair(
     label: str,
     curve: Curve,
     line: np.ndarray | None,
-    points: tuple[np.ndarray, np.ndarray, np.ndarray] | None,
+    points: _Points | None,
     colour: int,
     kind: Literal["line", "dashed"],
     *,
@@ -255,10 +274,12 @@ def _pair(
         series.append(Series(name, curve.grid, line, kind, colour=colour))
     if points is not None:
         reference = kind == "dashed" and line is None  # measured values of a reference
-        error = None if reference else points[2]
-        series.append(
-            Series(label, points[0], points[1], kind if reference else "points", error, colour)
-        )
+        x, values, errors, hollow = points
+        if reference:
+            series.append(Series(label, x, values, kind, None, colour))
+        else:
+            marks = hollow if hollow.any() else None
+            series.append(Series(label, x, values, "points", errors, colour, marks))
     return series
 
 

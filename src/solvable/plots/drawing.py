@@ -103,7 +103,9 @@ def _curve(series: Series, figure: Figure, look: Style) -> _Curve:
     y = np.array(series.y, dtype=float)
     error = np.full(y.shape, np.nan) if series.error is None else np.array(series.error, float)
     extra = 1 if series.kind == "histogram" and len(y) else 0
-    if x.ndim != 1 or y.ndim != 1 or len(x) != len(y) + extra or error.shape != y.shape:
+    hollow = y if series.hollow is None else np.asarray(series.hollow)
+    lengths = len(x) == len(y) + extra and error.shape == y.shape == hollow.shape
+    if x.ndim != 1 or y.ndim != 1 or not lengths:
         raise InvalidParameter(
             f"{where} has {x.shape} x, {y.shape} y and {error.shape} error values; allowed: as many x "
             "as y (bin edges of a histogram: one more) and as many errors. Pass lists of equal length."
@@ -211,15 +213,24 @@ def _draw_curve(curve: _Curve, canvas: Canvas, y_scale: Scale, y_limits: Limits)
             dashed=series.kind == "dashed",
         )
     if series.kind == "points" or (curve.is_histogram and np.isfinite(curve.error).any()):
-        canvas.points(
-            curve.centres,
-            curve.y,
-            error=curve.error,
-            lower=lower,
-            upper=upper,
-            label=series.label,
-            style=curve.style,
-        )
+        hollow = np.zeros(curve.y.shape, dtype=bool)
+        if series.hollow is not None and not curve.is_histogram:
+            hollow = np.asarray(series.hollow, dtype=bool)
+        for part, look in (
+            (~hollow, curve.style),
+            (hollow, curve.style._replace(hollow=True)),
+        ):
+            if not part.any() and (look.hollow or hollow.any()):
+                continue
+            canvas.points(
+                curve.centres[part],
+                curve.y[part],
+                error=curve.error[part],
+                lower=lower[part],
+                upper=upper[part],
+                label=series.label,
+                style=look,
+            )
 
 
 def _notes(figure: Figure, curves: list[_Curve], outside: list[Marker], flags: str) -> list[str]:

@@ -28,6 +28,8 @@ class Series:
         Standard error of ``y``.
     colour : int
         Series of the same number have the same colour: a prediction and its measurement.
+    hollow : sequence of bool, optional
+        Points that are drawn as outlines.
     """
 
     label: str
@@ -36,6 +38,7 @@ class Series:
     kind: Literal["line", "dashed", "points", "histogram"] = "line"
     error: Sequence[float] | np.ndarray | None = None
     colour: int = 0
+    hollow: Sequence[bool] | np.ndarray | None = None
 
     def __post_init__(self) -> None:
         _keep_printable(self, "label")

@@ -44,7 +44,8 @@ def legend_entries(
         line: Literal["solid", "dashed"] | None = None
         if item.kind in ("line", "dashed"):
             line = "solid" if item.kind == "line" else "dashed"
-        look = style(item.colour, count)
+        outlined = item.kind == "points" and item.hollow is not None and all(item.hollow)
+        look = style(item.colour, count)._replace(hollow=outlined)
         entry = LegendEntry(item.label, look, line, item.kind == "points", item.kind == "histogram")
         earlier = found.get(entry.group)
         if earlier is not None:

@@ -290,9 +290,9 @@ def _symbol(style: Style) -> dict[str, Any]:
     return {
         "marker": SYMBOLS[style.symbol],
         "markersize": size,
-        "markeredgecolor": "white",
-        "markeredgewidth": 0.5,
-        "markerfacecolor": style.colour,
+        "markeredgecolor": style.colour if style.hollow else "white",
+        "markeredgewidth": 1.1 if style.hollow else 0.5,
+        "markerfacecolor": "white" if style.hollow else style.colour,
     }
 
 

@@ -44,6 +44,7 @@ class Style(NamedTuple):
 
     colour: str  # ``#RRGGBB``
     symbol: str  # one of :data:`SYMBOLS`
+    hollow: bool = False  # symbols are outlines
 
 
 def style(number: int, count: int = 0) -> Style:

@@ -368,10 +368,12 @@ def _axis(label: str, scale: str, limits: tuple[float, float]) -> dict[str, Any]
 def _symbol(style: Style) -> dict[str, Any]:
     size = 10 if style.symbol in ("star", "diamond") else 8
     return {
-        "color": style.colour,
+        "color": "white" if style.hollow else style.colour,
         "symbol": style.symbol,
         "size": size,
-        "line": {"color": "white", "width": 0.8},
+        "line": {"color": style.colour, "width": 1.4}
+        if style.hollow
+        else {"color": "white", "width": 0.8},
     }
 
 
