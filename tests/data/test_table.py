@@ -26,13 +26,13 @@ from solvable.data.readers import join, read_raw
 from solvable.data.table import (
     as_text,
     from_columns,
-    listed,
     missing_mask,
     number_text,
     stack_rows,
     unknown_column,
 )
 from solvable.errors import InvalidData
+from solvable.plots.words import quoted_names
 
 WORDS = np.array(["red", None, "blue"], dtype=object)
 TABLE = Table(np.arange(6.0).reshape(3, 2), ("a", "b"), {"w": WORDS}, ("a", "w", "b"))
@@ -110,8 +110,8 @@ def test_missing() -> None:
 
 
 def test_sentences() -> None:
-    assert listed(["a"]) == "'a'"
-    assert listed("abcdef") == "'a', 'b', 'c', 'd', 'e' and 1 more"
+    assert quoted_names(["a"]) == "'a'"
+    assert quoted_names("abcdef") == "'a', 'b', 'c', 'd', 'e' and 1 more"
     assert "Did you mean 'Price'" in unknown_column("target", "PRICE", ["Price", "size"])
     assert "Did you mean" not in unknown_column("target", "q", ["Price", "size"])
 

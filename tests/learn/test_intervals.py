@@ -110,7 +110,7 @@ def test_the_lower_end_for_positive_values_is_that_of_their_logarithm():
 def test_an_outlook_without_mistakes_at_all_rows_is_no_error_of_zero(rows):
     from solvable.learn.results import CurvePoint
     from solvable.learn.scoring import outlook_of
-    from solvable.learn.words import percents
+    from solvable.plots.words import percents
 
     shares = [0.2, 0.09, 0.04, 0.01, 0.0]
     fold = rows // 5

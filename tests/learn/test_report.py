@@ -29,6 +29,7 @@ from solvable.learn.results import (
 from solvable.learn.tables import columns_as_csv
 from solvable.plots.matplotlib_backend import draw_matplotlib
 from solvable.plots.plotly_backend import draw_plotly
+from solvable.plots.words import percent, percents
 from solvable.study.html import is_report
 
 BROWSER = next(
@@ -164,13 +165,13 @@ def test_words_when_nothing_was_found():
     [(0.0, None, "0.0 %"), (-0.0001, None, "0.0 %"), (-0.021, 0.05, "−2.1 %"), (1.0, 0.3, "100 %")],
 )
 def test_percents(value, precision, text):
-    assert words.percent(value, precision) == text
+    assert percent(value, precision) == text
 
 
 def test_shares_and_their_intervals_have_the_same_digits():
-    assert words.percents(0.0123, 0.01, 0.02) == ("1.2 %", "1.0 to 2.0 %")
-    assert words.percents(0.0123, 0.011, 0.0145) == ("1.23 %", "1.10 to 1.45 %")
-    assert words.percents(None, None, None) == ("–", "–")
+    assert percents(0.0123, 0.01, 0.02) == ("1.2 %", "1.0 to 2.0 %")
+    assert percents(0.0123, 0.011, 0.0145) == ("1.23 %", "1.10 to 1.45 %")
+    assert percents(None, None, None) == ("–", "–")
 
 
 def test_rows_of_emergence_are_told_in_two_digits():

@@ -81,8 +81,8 @@ def diagnose(
     from solvable.cli.terminal import note, progress_bar, status_line, write_json
     from solvable.diagnose.attention.file import AttentionRequest, attention_in
     from solvable.diagnose.file import count_matrices, split_file, stored_arrays, useful_workers
-    from solvable.diagnose.naming import counted
     from solvable.diagnose.report import DIRECTORY, content_of, fingerprint_of, write_files
+    from solvable.plots.words import counted
     from solvable.study.dispatch import count_workers
     from solvable.verbs import diagnose_weights
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from solvable.cli.settings import Flag, Settings
+from solvable.plots.words import counted
 
 if TYPE_CHECKING:
     from solvable.study import Study, StudyResult
@@ -118,11 +119,11 @@ def _measure(
     from solvable.study.dispatch import count_workers
 
     lanes = count_workers(workers)
-    where = f"on {scheduler}" if scheduler else _count(lanes, "worker")
+    where = f"on {scheduler}" if scheduler else counted(lanes, "worker")
     points = len(study.points)
     if not quiet:
         preset = f", preset {study.preset}" if study.preset else ""
-        shape = f"{_count(points, 'point')} x {_count(study.replicates, 'replicate')}"
+        shape = f"{counted(points, 'point')} x {counted(study.replicates, 'replicate')}"
         note(f"{study.system.name}{preset}: {shape}, {where}, in {directory}")
     resumed = False
     with progress_bar(shown=not quiet) as show:
@@ -135,10 +136,6 @@ def _measure(
             show(done, total, seconds_left)
 
         return run_study(study, directory, workers=workers, scheduler=scheduler, progress=progress)
-
-
-def _count(number: int, thing: str) -> str:
-    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
 
 
 def _conclude(result: StudyResult, json: bool, quiet: bool, workers: int) -> int:

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from solvable.data.cells import first_odd_cell
-from solvable.data.table import SHOWN_NAMES, Table, listed
+from solvable.data.table import Table
 from solvable.errors import InvalidData, MemoryLimitExceeded
 from solvable.memory import available_bytes, gigabytes
+from solvable.plots.words import quoted_names
 
 MAX_CATEGORIES = 20
 """Distinct texts up to which a column of text becomes one column of 0 and 1 per text."""
@@ -72,7 +73,7 @@ def refuse_infinite(matrix: np.ndarray, names: Sequence[str], first_row: int = 0
             value = block[row, columns[0]]
             seen = f"holds {value:.3g}" if np.isfinite(value) else "is infinite"
             raise InvalidData(
-                f"{listed(names[column] for column in columns)} {seen}, first in row "
+                f"{quoted_names(names[column] for column in columns)} {seen}, first in row "
                 f"{first_row + rows.start + row + 1}; allowed: finite numbers up to {LARGEST:g}, or "
                 "an empty cell or NaN where a value is missing. Mend or remove these rows, or "
                 "express the column in another unit."
@@ -88,7 +89,7 @@ def refuse_tiny(statistics: ColumnStatistics, names: Sequence[str]) -> None:
     columns = np.flatnonzero((largest > 0) & (largest < 1e-60)).tolist()
     if columns:
         raise InvalidData(
-            f"{listed(names[column] for column in columns)} holds nothing larger than "
+            f"{quoted_names(names[column] for column in columns)} holds nothing larger than "
             f"{largest[columns[0]]:.3g}; allowed: columns that reach 1e-60. Express it in another "
             "unit."
         )
@@ -199,7 +200,7 @@ def describe(
     sentences = []
     for reason, names in by_reason.items():
         noun = "column" if len(names) == 1 else f"{len(names)} columns"
-        sentences.append(f"dropped {noun} {listed(names)}: {reason}")
+        sentences.append(f"dropped {noun} {quoted_names(names)}: {reason}")
     for name, texts in categories:
         noun = "column" if len(texts) == 1 else "columns"
         sentences.append(f"column {name!r}: text, replaced by {len(texts)} {noun} of 0 and 1")
@@ -214,10 +215,10 @@ def describe_gaps(
 ) -> tuple[str, ...]:
     """Sentences on missing values and, where they are told, the medians that stand in for them."""
     gaps = np.flatnonzero(n_missing).tolist()
-    if len(gaps) > SHOWN_NAMES:
+    if len(gaps) > 5:
         return (
-            f"{len(gaps)} columns ({listed(names[i] for i in gaps)}) have {n_missing.sum()} missing "
-            "values, replaced by the medians of the training rows",
+            f"{len(gaps)} columns ({quoted_names(names[i] for i in gaps)}) have {n_missing.sum()} "
+            "missing values, replaced by the medians of the training rows",
         )
     sentences = []
     for i in gaps:

@@ -10,8 +10,8 @@ import numpy as np
 from solvable.data.array_files import load_npy, read_pair, read_shard
 from solvable.data.image_files import ImageForm, image_paths, read_images, visible
 from solvable.data.parts import RawData, array_parts
-from solvable.data.table import listed
 from solvable.errors import InvalidData
+from solvable.plots.words import quoted_names
 
 
 def read_folder(
@@ -46,7 +46,7 @@ def read_folder(
     deeper = [sub for sub in inside if sub.is_dir() and any(map(_holds_images, _folders(sub)))]
     hint = f" Its images lie deeper: try {deeper[0]}." if deeper else ""
     raise InvalidData(
-        f"folder {folder} holds {listed(seen) or 'nothing'}; allowed: X.npy with y.npy, pairs "
+        f"folder {folder} holds {quoted_names(seen) or 'nothing'}; allowed: X.npy with y.npy, pairs "
         "X*.npy with y*.npy, .npz shards, .parquet files, or one sub-folder of .npy, .png or .jpg "
         f"images per class.{hint}"
     )
@@ -75,7 +75,7 @@ def _class_notes(
         f"{sub.name}/{path.name}" for sub in classes for path in visible(sub) if path not in used
     ]
     if left:
-        notes.append(f"left out, as no images of a class: {listed(left)}")
+        notes.append(f"left out, as no images of a class: {quoted_names(left)}")
     return tuple(notes)
 
 

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from solvable.data.parts import Part, RawData, choose_target, text_column
-from solvable.data.table import Table, listed, refuse_duplicates
+from solvable.data.table import Table, refuse_duplicates
 from solvable.errors import InvalidData
+from solvable.plots.words import quoted_names
 
 
 class ParquetFile:
@@ -97,7 +98,7 @@ def read_parquet(
         if file.kinds != kinds:
             odd = sorted(dict(file.kinds.items() ^ kinds.items()))
             raise InvalidData(
-                f"{file.path.name} and {files[0].path.name} differ in {listed(odd)}; allowed: the "
+                f"{file.path.name} and {files[0].path.name} differ in {quoted_names(odd)}; allowed: the "
                 "same columns of the same types in every file."
             )
     chosen, notes = choose_target(list(kinds), target, required=required, where=str(paths[0]))

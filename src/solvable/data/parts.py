@@ -9,8 +9,9 @@ from typing import Protocol
 import numpy as np
 
 from solvable.data.cells import MISSING
-from solvable.data.table import Table, listed, refuse_duplicates, unknown_column
+from solvable.data.table import Table, refuse_duplicates, unknown_column
 from solvable.errors import InvalidData
+from solvable.plots.words import quoted_names
 
 PART_ROWS = 16_384
 """Rows per part of an array; a part of a Parquet file is a row group."""
@@ -216,6 +217,6 @@ def choose_target(
     if len(usual) == 1:
         return usual[0], (f"column {usual[0]!r} was taken as the target by its name",)
     raise InvalidData(
-        f"{where} does not say which column is to be predicted; columns: {listed(names)}. Name it "
+        f"{where} does not say which column is to be predicted; columns: {quoted_names(names)}. Name it "
         "with --target COLUMN (target=COLUMN)."
     )

@@ -21,9 +21,10 @@ from solvable.data.columns import (
     text_reason,
     unusable_numbers,
 )
-from solvable.data.table import Table, as_text, listed, missing_mask
+from solvable.data.table import Table, as_text, missing_mask
 from solvable.data.target import Target
 from solvable.errors import InvalidData
+from solvable.plots.words import quoted_names
 
 FORMAT = 1
 """Version of what :meth:`Preparation.to_dict` writes."""
@@ -123,8 +124,8 @@ class Preparation:
         unknown = [name for name in keep if name not in table]
         if unknown:
             raise InvalidData(
-                f"keep names {listed(unknown)}, which is not a column; columns: "
-                f"{listed(table.order)}."
+                f"keep names {quoted_names(unknown)}, which is not a column; columns: "
+                f"{quoted_names(table.order)}."
             )
         refuse_infinite(table.numeric, table.numeric_names)
         statistics = column_statistics(table.numeric)
@@ -204,7 +205,7 @@ class Preparation:
         sentences = (*describe(self.dropped, self.categories), *gaps)
         if not self.still:
             return sentences
-        names = listed(self.columns[place] for place, _ in self.still)
+        names = quoted_names(self.columns[place] for place, _ in self.still)
         return (*sentences, f"one value in all training rows, taken for that in others: {names}")
 
     @property
@@ -227,8 +228,8 @@ class Preparation:
             hint = f" Is {near[0]!r} the same as {missing[0]!r}?" if near else ""
             raise InvalidData(
                 f"{len(missing)} of {len(self.needed)} columns that were learned from are not in "
-                f"the data: {listed(missing)}; columns there: {listed(table.order)}. Add them, by "
-                f"these names.{hint}"
+                f"the data: {quoted_names(missing)}; columns there: {quoted_names(table.order)}. Add "
+                f"them, by these names.{hint}"
             )
         with np.errstate(over="ignore"):
             # What overflows float32 is infinite, and refused next.
@@ -258,7 +259,7 @@ class Preparation:
         known = {*self.needed, *(name for name, _ in self.dropped)}
         extra = [name for name in table.order if name not in known]
         if extra:
-            sentences.append(f"ignored columns that were not learned from: {listed(extra)}")
+            sentences.append(f"ignored columns that were not learned from: {quoted_names(extra)}")
         present = {name: table.column(name) for name in self.needed if name in table}
         for name, texts in self.categories:
             column = as_text(present[name]) if name in present else np.array([], dtype=object)
@@ -266,7 +267,7 @@ class Preparation:
             if unseen:
                 sentences.append(
                     f"column {name!r}: texts not seen in training count as none of those seen: "
-                    f"{listed(unseen)}"
+                    f"{quoted_names(unseen)}"
                 )
         names = [n for n in self.numeric_names if n in present and present[n].dtype != object]
         n_missing = np.array([np.count_nonzero(missing_mask(present[n])) for n in names], dtype=int)

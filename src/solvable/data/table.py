@@ -11,9 +11,7 @@ from functools import cached_property
 import numpy as np
 
 from solvable.errors import InvalidData, quoted
-
-SHOWN_NAMES = 5
-"""Column names that a sentence lists before it counts the rest."""
+from solvable.plots.words import quoted_names
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,7 +130,7 @@ def stack_rows(tables: Sequence[Table]) -> Table:
         if set(table.order) != set(first.order):
             odd = sorted(set(table.order) ^ set(first.order))
             raise InvalidData(
-                f"parts of the data have different columns: {listed(odd)} is in some and not in "
+                f"parts of the data have different columns: {quoted_names(odd)} is in some and not in "
                 "others. Allowed: the same columns in every part."
             )
     # A column that is text in one of them becomes text in all.
@@ -177,19 +175,11 @@ def refuse_duplicates(names: Iterable[str]) -> None:
     repeated = {name: times for name, times in Counter(names).items() if times > 1}
     if repeated:
         first, *others = repeated
-        also = f" (also {listed(others)})" if others else ""
+        also = f" (also {quoted_names(others)})" if others else ""
         raise InvalidData(
             f"column name {first!r} occurs {repeated[first]} times{also}; allowed: each name once. "
             "Rename the columns."
         )
-
-
-def listed(names: Iterable[str]) -> str:
-    """Quoted names for a sentence, the first few and a count of the rest."""
-    names = list(names)
-    shown = ", ".join(repr(name) for name in names[:SHOWN_NAMES])
-    rest = len(names) - SHOWN_NAMES
-    return f"{shown} and {rest} more" if rest > 0 else shown
 
 
 def unknown_column(kind: str, name: str, names: Sequence[str]) -> str:
@@ -198,4 +188,4 @@ def unknown_column(kind: str, name: str, names: Sequence[str]) -> str:
         other for other in names if other.casefold() == name.casefold()
     ]
     hint = f" Did you mean {near[0]!r}?" if near else ""
-    return f"{kind} {quoted(name)} is not a column; columns: {listed(names)}.{hint}"
+    return f"{kind} {quoted(name)} is not a column; columns: {quoted_names(names)}.{hint}"

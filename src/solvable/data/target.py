@@ -8,8 +8,9 @@ from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
-from solvable.data.table import as_text, listed, number_text
+from solvable.data.table import as_text, number_text
 from solvable.errors import InvalidData, unknown_choice
+from solvable.plots.words import quoted_names
 
 Kind: TypeAlias = Literal["classification", "regression", "binary"]
 """What is predicted: one of three classes or more, a number, one of two classes."""
@@ -197,8 +198,8 @@ def decide_target(values: TargetValues, task: Task = "auto") -> tuple[Target, tu
         notes = (
             f"set aside 1 row of class {single[0]!r}, the only one of its class"
             if len(single) == 1
-            else f"set aside {len(single)} rows of classes {listed(single)}, each the only one of its "
-            "class",
+            else f"set aside {len(single)} rows of classes {quoted_names(single)}, each the only one of "
+            "its class",
         )
     if task == "auto" and not textual and len(classes) > 2:
         notes += (
@@ -224,14 +225,14 @@ def _refuse_classes(values: TargetValues, task: Task, textual: bool) -> None:
         )
         raise InvalidData(
             f"target {name!r} takes {_count(counts)} distinct values in {values.n_rows} rows "
-            f"({listed(_label(value) for value in sorted(counts, key=str)[:3])}, ...); allowed: at most "
-            f"{MAX_CLASSES} classes with two rows each or more. {advice}"
+            f"({quoted_names(_label(value) for value in sorted(counts, key=str)[:3])}, ...); allowed: at "
+            f"most {MAX_CLASSES} classes with two rows each or more. {advice}"
         )
     single = sorted(_label(value) for value, count in counts.items() if count == 1)
     if len(counts) - len(single) < 2:
         raise InvalidData(
-            f"target {name!r} has classes with a single row: {listed(single)}, which leave fewer than "
-            "two classes; allowed: at least two classes of 2 rows or more, so that one can be held "
+            f"target {name!r} has classes with a single row: {quoted_names(single)}, which leave fewer "
+            "than two classes; allowed: at least two classes of 2 rows or more, so that one can be held "
             "back. Merge classes, add rows, or use task=regression if it is a number."
         )
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from solvable.diagnose.diagnosis import Diagnosed, MatrixDiagnosis
-from solvable.diagnose.naming import NAMED, counted, kinds
+from solvable.diagnose.naming import NAMED, kinds
+from solvable.plots.words import counted
 
 # How to cut a matrix, for a reader; ``solvable.diagnose.cut_matrix`` does the same.
 SNIPPET = "U, s, Vt = np.linalg.svd(W, full_matrices=False); W_cut = (U[:, :k] * s[:k]) @ Vt[:k]"

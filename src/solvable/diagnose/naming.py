@@ -7,21 +7,9 @@ from collections import Counter
 from collections.abc import Sequence
 
 from solvable.diagnose.diagnosis import MatrixDiagnosis
+from solvable.plots.words import listed
 
 NAMED = 3  # matrices that a sentence names; of more, their number
-
-
-def counted(number: int, noun: str, plural: str = "") -> str:
-    """Write a number with its noun."""
-    return f"{number} {noun if number == 1 else plural or noun + 's'}"
-
-
-def listed(names: Sequence[str], most: int = NAMED) -> str:
-    """Write names as a list, the first few of many."""
-    if len(names) <= most:
-        head, last = names[:-1], names[-1]
-        return f"{', '.join(head)} and {last}" if head else last
-    return f"{', '.join(names[:most])} and {len(names) - most} more"
 
 
 def kinds(

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 from solvable.diagnose import cut_words
 from solvable.diagnose.diagnosis import REFUTED, Diagnosed, MatrixDiagnosis
-from solvable.diagnose.naming import NAMED, counted, kinds, listed
+from solvable.diagnose.naming import NAMED, kinds
 from solvable.diagnose.tables import estimate_text, probability_text
+from solvable.plots.words import counted, listed
 
 CLEAR_LEAD = 2.0  # nats over the runner-up from which a phase is told from it: odds of 7
 

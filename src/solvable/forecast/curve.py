@@ -14,6 +14,7 @@ import numpy as np
 from solvable.arrays import to_numpy
 from solvable.errors import InvalidData, quoted
 from solvable.paths import check_path
+from solvable.plots.words import quoted_names
 
 
 @dataclass(frozen=True, eq=False)
@@ -240,7 +241,7 @@ def _columns(
     n = _column(table, lowered, samples, SAMPLES, "samples")
     if n is None:
         raise InvalidData(
-            f"{table.name}: no column of sample sizes among {_listed(table.header)}; allowed: a "
+            f"{table.name}: no column of sample sizes among {quoted_names(table.header, 8)}; allowed: a "
             f"column named {' or '.join(SAMPLES[:3])}, or sample sizes as the header. Rename the "
             "column, or name it."
         )
@@ -251,12 +252,12 @@ def _columns(
         return _wide_by_replicate(table, n, others)
     if e is None:
         raise InvalidData(
-            f"{table.name}: no column of errors among {_listed(table.header)}; allowed: a column "
+            f"{table.name}: no column of errors among {quoted_names(table.header, 8)}; allowed: a column "
             f"named error, or a column per replicate beside {table.header[n]!r}."
         )
     if others and error is None:
         raise InvalidData(
-            f"{table.name}: columns {_listed([table.header[k] for k in others])} beside "
+            f"{table.name}: columns {quoted_names([table.header[k] for k in others], 8)} beside "
             f"{table.header[n]!r} and {table.header[e]!r} may change what the errors mean; allowed: "
             "sample size, error, replicate. Remove them, or name the column of errors."
         )
@@ -331,14 +332,14 @@ def _column(
     if asked is not None:
         if asked.lower() not in lowered:
             raise InvalidData(
-                f"{table.name}: no column {quoted(asked)}; allowed: {_listed(table.header)}."
+                f"{table.name}: no column {quoted(asked)}; allowed: {quoted_names(table.header, 8)}."
             )
         return lowered.index(asked.lower())
     places = [k for k, name in enumerate(lowered) if name in known]
     if len(places) > 1:
         raise InvalidData(
-            f"{table.name}: {_listed([table.header[k] for k in places])} could each be the column of "
-            f"{what}; allowed: one. Rename or remove the others, or name the column."
+            f"{table.name}: {quoted_names([table.header[k] for k in places], 8)} could each be the "
+            f"column of {what}; allowed: one. Rename or remove the others, or name the column."
         )
     return places[0] if places else None
 
@@ -412,8 +413,3 @@ def _checked(table: _Table, samples: list[float], errors: list[float], names: li
     if not errors:
         raise InvalidData(f"{table.name}: no errors below the header; allowed: at least one.")
     return samples, errors, tuple(names)
-
-
-def _listed(names: list[str]) -> str:
-    shown = ", ".join(repr(name[:40]) for name in names[:8])
-    return shown if len(names) <= 8 else f"{shown} and {len(names) - 8} more"

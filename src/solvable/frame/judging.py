@@ -69,7 +69,7 @@ def _judged_by(
         if not callable(claim.metric):
             return [(point, {claim.metric}) for point in used]
         return [(point, metrics_read(claim.metric, point)) for point in used]
-    views = [watched(point) for point in points]
+    views: list[Point] = [watched(point) for point in points]
     if isinstance(claim, PointsClaim):
         used_views = [point for group in claim.groups_used(views) for point in group]
     else:
@@ -77,8 +77,7 @@ def _judged_by(
     metric = getattr(claim, "metric", None)
     if isinstance(metric, str):
         return [(point, {metric}) for point in used_views]
-    read = [(point, getattr(point, "names", set())) for point in used_views]
-    return [(point, names or {EVERY_METRIC}) for point, names in read]
+    return [(point, getattr(point, "names", None) or {EVERY_METRIC}) for point in used_views]
 
 
 def _key(point: Point) -> str:

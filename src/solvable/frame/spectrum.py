@@ -31,6 +31,11 @@ class Law:
         Sentences about this point, after those of the panel.
     quantile : float or None
         Quantile of the line up to which the vertical axis reaches; None for as far as it goes.
+
+    Examples
+    --------
+    >>> Law([("bulk", [0, 1], [5, 5], "line")], [Marker(1.0, "edge")]).bins
+    60
     """
 
     lines: Sequence[tuple[str, Any, Any, Literal["line", "dashed"]]] = ()
@@ -67,6 +72,18 @@ class Spectrum:
         curve shows one point.
     y_scale : {"linear", "log"}
         Scale of the vertical axis.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> def law(point, values):
+    ...     x = np.linspace(0, 4, 100)
+    ...     return Law([("law", x, 10 * np.exp(-x), "line")], [Marker(4.0, "edge")])
+    >>> panel = Spectrum("spectrum", "Spectrum at n = {:.0f}", "eigenvalue",
+    ...                  values=lambda point: point.values("eigenvalues"), law=law,
+    ...                  at=lambda curve: curve.points[-1:])
+    >>> panel([])
+    []
     """
 
     name: str

@@ -90,8 +90,9 @@ _Points = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
 def judged(trace: Trace, point: Point) -> bool:
     """Whether some claim judges what a trace measures at a point, or nothing is known of claims."""
-    names = {trace.metric} if trace.metric else metrics_read(trace.value, point)
-    return point.judges(names)
+    if trace.metric or trace.value is None:
+        return point.judges({trace.metric})
+    return point.judges(metrics_read(trace.value, point))
 
 
 def draw_trace(trace: Trace, curve: Curve, words: str, colour: int, *, alone: bool) -> list[Series]:
@@ -252,8 +253,8 @@ def draw_against(
             ends = x if np.ndim(y) else np.array([level.min(), level.max()])
             series.append(Series(label, ends, np.broadcast_to(y, ends.shape), kind, None, shade))
         if trace.measured and not trace.dashed and np.isfinite(y).any():
-            marks = None if judged(trace, point) else [True] * x.size
-            series.append(Series(label, x, y, "points", error, shade, marks))
+            outline = None if judged(trace, point) else [True] * x.size
+            series.append(Series(label, x, y, "points", error, shade, outline))
     return series
 
 

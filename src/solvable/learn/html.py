@@ -15,6 +15,7 @@ from solvable.learn.results import Learned
 from solvable.pages.environment import GENERATOR, drawings, page_environment, picture
 from solvable.plots.files import check_names, write_atomically
 from solvable.plots.recording_backend import record
+from solvable.plots.words import percent, percents
 
 
 @dataclass(frozen=True)
@@ -56,14 +57,14 @@ def method_lines(found: Learned) -> list[MethodLine]:
             MethodLine(
                 score.title,
                 score.meaning,
-                *words.percents(score.error, score.lower, score.upper),
+                *percents(score.error, score.lower, score.upper),
                 words.difference_text(score),
                 score.verdict or "",
                 score.remark,
                 left=places[0],
                 right=places[1],
                 dot=places[2],
-                balanced=words.percent(score.balanced_error),
+                balanced=percent(score.balanced_error),
                 auc=words.area_text(score),
             )
         )
@@ -126,7 +127,7 @@ def _filters(found: Learned) -> str:
 def _cards(found: Learned) -> list[tuple[str, str, str]]:
     """The three answers: number, what it is, interval."""
     score = found.learned
-    value, interval = words.percents(score.error, score.lower, score.upper)
+    value, interval = percents(score.error, score.lower, score.upper)
     cards = [
         (
             " and ".join(str(layer.directions) for layer in found.found),
@@ -137,7 +138,7 @@ def _cards(found: Learned) -> list[tuple[str, str, str]]:
     ]
     if found.outlook.expected:
         twice = found.outlook.expected[1]
-        value, interval = words.percents(twice.error, twice.lower, twice.upper)
+        value, interval = percents(twice.error, twice.lower, twice.upper)
         cards.append((value, "expected with twice the rows", interval))
     else:
         cards.append(("–", "expected with twice the rows", "no forecast can be made"))

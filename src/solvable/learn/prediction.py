@@ -15,9 +15,9 @@ from solvable.data.target import Target
 from solvable.errors import InvalidData
 from solvable.learn.intervals import mean_interval, wilson_interval
 from solvable.learn.learning import digest_of
-from solvable.learn.words import percents
 from solvable.networks.files import load_model, model_notes
 from solvable.plots.numbers import format_number
+from solvable.plots.words import percents
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,6 +11,7 @@ from solvable.learn import words
 from solvable.learn.results import ColumnShare, Direction, LayerFound, Learned
 from solvable.plots.csv_text import csv_text
 from solvable.plots.tables import Column, Table
+from solvable.plots.words import percent, percents
 
 
 def signal_table(layer: LayerFound) -> Table:
@@ -73,7 +74,7 @@ def method_table(found: Learned) -> Table:
     numbers += _numbers("balanced", "AUC") if unequal else []
     table = Table("method", *numbers, Column("", wrap=False))
     for score in found.methods:
-        value, interval = words.percents(score.error, score.lower, score.upper)
+        value, interval = percents(score.error, score.lower, score.upper)
         verdict = (
             words.VERDICTS[score.verdict]
             if score.verdict
@@ -82,7 +83,7 @@ def method_table(found: Learned) -> Table:
         style = "bold" if score is found.methods[0] else ""
         cells = [value, interval, words.difference_text(score)]
         if unequal:
-            cells += [words.percent(score.balanced_error), words.area_text(score)]
+            cells += [percent(score.balanced_error), words.area_text(score)]
         table.add(score.title, *cells, verdict, style=style)
     return table
 

@@ -16,28 +16,10 @@ from solvable.learn.results import (
 )
 from solvable.networks.permutation import DRAWS
 from solvable.plots.numbers import format_number
+from solvable.plots.words import percent, percents
 
 VERDICTS = {"worse": "worse", "better": "better", "no difference": "not told apart"}
 """Whether the data tell a method from the learned features, in a word or two."""
-
-
-def percent(value: float | None, precision: float | None = None) -> str:
-    """A share as percents, with digits by the width of its interval."""
-    if value is None:
-        return "–"
-    # One decimal; two below a precision of half a percent, none from 20 percent.
-    digits = 1 if precision is None else 2 if precision < 0.005 else 0 if precision >= 0.2 else 1
-    text = f"{100 * value:.{digits}f}".replace("-", "−")
-    return f"{text} %" if float(text.replace("−", "-")) else f"{text.removeprefix('−')} %"
-
-
-def percents(value: float | None, lower: float | None, upper: float | None) -> tuple[str, str]:
-    """A share and its interval with the same digits; dashes if there is no value."""
-    if value is None or lower is None or upper is None:
-        return "–", "–"
-    precision = upper - lower
-    ends = [percent(end, precision).removesuffix(" %") for end in (lower, upper)]
-    return percent(value, precision), f"{ends[0]} to {ends[1]} %"
 
 
 def error_name(found: Learned) -> str:

@@ -8,10 +8,11 @@ from fractions import Fraction
 from typing import Any
 
 from solvable.errors import InvalidParameter
+from solvable.plots.words import listed
 from solvable.scale.exponents.linear_forms import LinearForm, about
 from solvable.scale.exponents.network import Attention, Description, Network
 from solvable.scale.exponents.sample_exponent import Scaling, scaling_of
-from solvable.scale.phases.diagram import PhaseDiagram, PhaseLine, listed, phase_diagram, phase_line
+from solvable.scale.phases.diagram import PhaseDiagram, PhaseLine, phase_diagram, phase_line
 from solvable.scale.phases.exponent_ranges import Ends, checked_box, sample_forms, validity
 from solvable.scale.words import power
 

@@ -11,7 +11,8 @@ import numpy as np
 
 from solvable.plots.figure import Figure, Marker, Region, Series
 from solvable.plots.palette import COLOURS
-from solvable.scale.phases.diagram import Cell, Limit, PhaseDiagram, PhaseLine, listed
+from solvable.plots.words import listed
+from solvable.scale.phases.diagram import Cell, Limit, PhaseDiagram, PhaseLine
 from solvable.scale.phases.polygons import Point, Polygon, area, centroid, clip, line_through, sides
 from solvable.scale.words import power
 

@@ -19,6 +19,7 @@ from solvable.frame.system import refusals
 from solvable.paths import error_line
 from solvable.plots.numbers import MISSING, format_duration
 from solvable.plots.tables import Column, Table
+from solvable.plots.words import counted
 from solvable.study.dispatch import count_workers
 from solvable.study.execute import Job, Outcome, execute_in_worker, plain_metrics
 from solvable.study.grid import Study
@@ -304,8 +305,3 @@ def sentences(found: DryRun) -> list[str]:
         *gaps,
         f"{able} of {len(answers)} claims can be tested{weakly}.",
     ]
-
-
-def counted(number: int, thing: str) -> str:
-    """A number with its noun."""
-    return f"{number:,} {thing}" if number == 1 else f"{number:,} {thing}s"

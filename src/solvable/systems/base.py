@@ -9,6 +9,7 @@ from solvable.frame.panels import Panel
 from solvable.frame.parameters import Limit, Parameters, Size, memory
 from solvable.frame.points import Metrics, Point
 from solvable.frame.references import Reference
+from solvable.frame.spectrum import Law, Spectrum
 from solvable.frame.system import Preset, System
 from solvable.frame.traces import Trace
 from solvable.plots.figure import Figure, Marker, Series
@@ -23,6 +24,7 @@ __all__ = [
     "Estimate",
     "Figure",
     "Finding",
+    "Law",
     "Lead",
     "Limit",
     "Marker",
@@ -36,6 +38,7 @@ __all__ = [
     "Series",
     "Size",
     "Slope",
+    "Spectrum",
     "Status",
     "System",
     "Trace",

@@ -12,6 +12,7 @@ import numpy as np
 
 from solvable.data.weights import StoredArray, stored_metadata
 from solvable.errors import InvalidData, InvalidParameter
+from solvable.plots.words import listed
 
 # Names of a query and of the key beside it, as whole words of the name of an array.
 NAMES = {
@@ -209,19 +210,13 @@ def asked_pairs(
         for name in names:
             if name not in by_name:
                 raise InvalidData(
-                    f"--pair: there is no array {name!r}; the file has {_some(list(by_name))}."
+                    f"--pair: there is no array {name!r}; the file has {listed(list(by_name), 5)}."
                 )
         query, key = (by_name[name] for name in names)
         first = inputs_first or all(_inputs_first(name) for name in names)
         pair = AttentionPair(_common(*names), query, key, "", first)
         pairs.append(pair)
     return pairs
-
-
-def _some(names: Sequence[str]) -> str:
-    most = 4
-    shown = ", ".join(names[:most])
-    return shown + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
 def _common(query: str, key: str) -> str:

@@ -16,11 +16,11 @@ from solvable.diagnose.diagnosis import (
     Diagnosed,
     HeadDiagnosis,
 )
-from solvable.diagnose.naming import counted, listed
 from solvable.diagnose.tables import estimate_text, probability_text
 from solvable.plots import tables
 from solvable.plots.numbers import MISSING, format_number
 from solvable.plots.tables import Table
+from solvable.plots.words import counted, listed
 
 QUESTION = "What did the attention heads learn?"
 

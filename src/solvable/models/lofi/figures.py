@@ -41,7 +41,7 @@ def overlaps(curves: Sequence[Curve]) -> list[Figure]:
     """One figure of all single-index curves, or one for each label map where they are many."""
     single = [curve for curve in curves if curve.setting.target == "single-index"]
     maps = ("label_map",) if len(single) <= MOST_CURVES else ()
-    markers = dict(OVERLAP.markers)
+    markers = {"emergence_ratio": ""}
     if len(single) == 1:
         markers["weak_recovery_ratio"] = ""
     return replace(

@@ -11,6 +11,7 @@ from fractions import Fraction
 from typing import Any
 
 from solvable.errors import InvalidParameter, unknown_choice
+from solvable.plots.words import listed
 from solvable.scale.exponents.linear_forms import LinearForm
 from solvable.scale.phases.envelope import Piece, components, lower_envelope
 from solvable.scale.phases.line_equations import equation, power_equation
@@ -370,13 +371,6 @@ def _change(before: Cell, after: Cell) -> str:
 
 def _verb(verb: str, names: Sequence[str]) -> str:
     return verb if len(names) > 1 else f"{verb}s"
-
-
-def listed(names: Sequence[str], most: int = 4) -> str:
-    """Names in a row, the last ones counted if they are many."""
-    if len(names) > most:
-        return f"{', '.join(names[: most - 1])} and {len(names) - most + 1} more"
-    return " and ".join([", ".join(names[:-1])] * (len(names) > 1) + list(names[-1:]))
 
 
 def _limits(
