@@ -227,3 +227,12 @@ def test_a_spectrum_has_a_histogram_its_law_and_lines():
     assert [marker.label for marker in figure.markers] == ["edge"]
     assert figure.caption == "Two replicates. See."
     assert record(figure).named("histogram")
+
+
+def test_curves_that_share_figures_show_one_spectrum_each():
+    panel = Spectrum("spectrum", "At n = {:.0f}", "eigenvalue", lambda point: [[1.0]],
+                     lambda point, values: Law(), lambda curve: curve.points, overlay=("kind",),
+                     place="samples-{:.0f}")  # fmt: skip
+    shared = system(panel).figures(points(kind=("a", "b"), dimension=(16,)))
+    assert [figure.title for figure in shared] == ["At n = 20 (kind a)", "At n = 20 (kind b)"]
+    assert len(system(panel).figures(points(dimension=(16,)))) == 3

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
 
@@ -72,6 +72,8 @@ class Spectrum:
         curve shows one point.
     y_scale : {"linear", "log"}
         Scale of the vertical axis.
+    overlay : tuple of str
+        Parameters of which each value shows one point alone, the middle one, where they vary.
 
     Examples
     --------
@@ -95,7 +97,8 @@ class Spectrum:
     caption: str = ""
     label: str = "measured"
     place: str = ""
-    y_scale: Literal["linear", "log"] = field(default="linear")
+    y_scale: Literal["linear", "log"] = "linear"
+    overlay: tuple[str, ...] = ()
 
     def __call__(self, curves: Sequence[Curve]) -> list[Figure]:
         """Draw the figures of all points shown."""
@@ -104,9 +107,12 @@ class Spectrum:
     def pieces(self, curves: Sequence[Curve]) -> list[tuple[str, Callable[[], Figure]]]:
         """Name of each figure, and the function that draws it."""
         pieces: list[tuple[str, Callable[[], Figure]]] = []
+        kin = [group.curves for group in grouped(curves, self.overlay) if len(group.curves) > 1]
+        several = {id(curve) for group in kin for curve in group} if self.overlay else set()
         for group in grouped(curves):
             for curve in group.curves:
-                for point in self.at(curve):
+                points = self.at(curve)
+                for point in points[len(points) // 2 :][:1] if id(curve) in several else points:
                     x = curve.axis.coordinate(point)
                     name = f"{self.name}{group.suffix}{suffix_of(self.place.format(x))}"
                     title = self.title.format(x) + (f" ({group.words})" if group.words else "")

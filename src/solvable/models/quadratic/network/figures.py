@@ -226,6 +226,6 @@ PANELS = (
         shown_spectra,
         "Eigenvalues of target plus noise are cut at b and shifted by it; what lies left of b is hidden "
         "in the fit. What lies beyond 2δ stands out of the noise.",
-        label="learned", place="ratio-{:.3g}",
+        label="learned", place="ratio-{:.3g}", overlay=OVERLAY,
     ),
 )  # fmt: skip
