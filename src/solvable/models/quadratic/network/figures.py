@@ -170,8 +170,9 @@ def law(point: Point, values: Sequence[np.ndarray]) -> Law:
 PANELS = (
     Panel(
         "error", "Test error", "error R = |S − S*|² / d",
-        [*_limit_and_samples("matrix_error"), _first_order("matrix_error"),
-         Trace("network_matrix_error", "trained network", theory=None, where=NETWORK, colour=2)],
+        [*_limit_and_samples("matrix_error"),
+         Trace("network_matrix_error", "trained network", theory=None, where=NETWORK, colour=2),
+         _first_order("matrix_error")],
         "Half of the excess risk in the labels. Line: the limit of many dimensions; dashed: with its "
         "first order in 1/d; points: the minimiser of n samples.",
         markers=thresholds_and_phases, note=_phases_in_order, overlay=OVERLAY,
