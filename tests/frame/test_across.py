@@ -236,3 +236,16 @@ def test_curves_that_share_figures_show_one_spectrum_each():
     shared = system(panel).figures(points(kind=("a", "b"), dimension=(16,)))
     assert [figure.title for figure in shared] == ["At n = 20 (kind a)", "At n = 20 (kind b)"]
     assert len(system(panel).figures(points(dimension=(16,)))) == 3
+
+
+def test_a_spectrum_that_raises_costs_its_figure_alone():
+    def law(point, values):
+        if point.setting.kind == "b":
+            raise ZeroDivisionError("no law")
+        return Law()
+
+    panel = Spectrum("spectrum", "Spectrum", "eigenvalue", lambda point: [[1.0]], law,
+                     lambda curve: curve.points[-1:])  # fmt: skip
+    drawn = system(panel).drawn(points(kind=("a", "b"), dimension=(16,)))
+    assert [figure.name for figure in drawn.figures] == ["spectrum-kind-a", "spectrum-kind-b"]
+    assert [(fault.part, fault.name) for fault in drawn.faults] == [("panel", "spectrum-kind-b")]

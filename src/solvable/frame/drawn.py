@@ -12,6 +12,7 @@ from solvable.errors import InvalidParameter
 from solvable.frame.curves import Curve, varying, words_of
 from solvable.frame.panels import Panel, PanelFunction
 from solvable.frame.points import RAISED
+from solvable.frame.spectrum import Spectrum
 from solvable.paths import error_line
 from solvable.plots.figure import Figure
 from solvable.plots.files import check_names
@@ -76,7 +77,8 @@ def _parts(
     panel: Panel | PanelFunction, name: str, curves: Sequence[Curve]
 ) -> list[tuple[str, Callable[[], Iterable[Any]]]]:
     """Parts of a panel that can be drawn alone: the name of each, and the function that draws it."""
-    if isinstance(panel, Panel) and type(panel).__call__ is Panel.__call__:
+    whole = Spectrum.__call__ if isinstance(panel, Spectrum) else Panel.__call__
+    if isinstance(panel, Panel | Spectrum) and type(panel).__call__ is whole:
         return [(part, partial(_alone, draw)) for part, draw in panel.pieces(curves)]
     return [(name, partial(panel, curves))]
 
@@ -95,5 +97,5 @@ def _checked(figure: Any, found: Drawn) -> list[Figure]:
 
 
 def _name_of(panel: Panel | PanelFunction) -> str:
-    found = panel.name if isinstance(panel, Panel) else getattr(panel, "__name__", "")
+    found = panel.name if isinstance(panel, Panel | Spectrum) else getattr(panel, "__name__", "")
     return str(found).strip("<>_") or type(panel).__name__
