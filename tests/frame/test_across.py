@@ -249,3 +249,12 @@ def test_a_spectrum_that_raises_costs_its_figure_alone():
     drawn = system(panel).drawn(points(kind=("a", "b"), dimension=(16,)))
     assert [figure.name for figure in drawn.figures] == ["spectrum-kind-a", "spectrum-kind-b"]
     assert [(fault.part, fault.name) for fault in drawn.faults] == [("panel", "spectrum-kind-b")]
+
+
+def test_points_may_be_chosen_and_curves_keep_their_words():
+    def chosen(point):
+        return point.setting.kind == "a" and point.setting.samples > 10
+
+    panel = Panel("p", "P", "error", [Trace("error")], where=chosen)
+    (figure,) = system(panel).figures(points(kind=("a", "b"), dimension=(16,)))
+    assert (figure.name, list(figure.series[1].x)) == ("p-kind-a", [20, 40])

@@ -101,7 +101,11 @@ class Panel:
         """Name of each figure of this panel, and the function that draws it."""
         pieces: list[tuple[str, Callable[[], Figure]]] = []
         drawn, overlay, place = self._chosen(curves)
-        for group in grouped(drawn, overlay):
+        kin: Sequence[Curve] = ()
+        if self.where is not None and self.along is None:
+            # A curve keeps its words where no point of the others is drawn.
+            kin = [c for c in curves if self.when is None or self.when(c)]
+        for group in grouped(drawn, overlay, kin):
             if self.along is not None and self.overlay and len(group.curves) < self._least(curves):
                 continue
             for start in range(0, len(group.curves), MOST_CURVES):
@@ -219,9 +223,11 @@ class Group:
     suffix: str
 
 
-def grouped(curves: Sequence[Curve], overlay: Sequence[str] = ()) -> list[Group]:
-    """Group curves that differ in the overlaid parameters alone."""
-    names = varying(curves, besides=overlay)
+def grouped(
+    curves: Sequence[Curve], overlay: Sequence[str] = (), kin: Sequence[Curve] = ()
+) -> list[Group]:
+    """Group curves that differ in the overlaid parameters alone; words tell them from `kin` too."""
+    names = varying([*curves, *kin], besides=overlay)
     groups: dict[str, list[Curve]] = {}
     for curve in curves:
         groups.setdefault(words_of(curve, names), []).append(curve)

@@ -36,9 +36,9 @@ def wide(point: Point) -> bool:
     return not point.setting.width
 
 
-def several_directions(curve: Curve) -> bool:
-    """Curves of more than one number of kept directions."""
-    return len(curve.points[-1].setting.kept) > 1
+def several_directions(point: Point) -> bool:
+    """Points of infinitely wide networks with more than one number of kept directions."""
+    return wide(point) and len(point.setting.kept) > 1
 
 
 def directions(point: Point) -> np.ndarray:
@@ -60,8 +60,8 @@ def by_number(metric: str, title: str) -> Panel:
          Trace(f"deep_{metric}", "no filter, {depth} lifts", theory=None, dashed=True)],
         "Infinitely wide networks with filters (points) and of as many lifts without (dashed), each at "
         "its own leave-one-out penalty. The least over directions is chosen on the test images.",
-        against=directions, x_label="directions kept by each filter", when=several_directions,
-        where=wide, note=subject, x_scale="log", y_scale="log",
+        against=directions, x_label="directions kept by each filter",
+        where=several_directions, note=subject, x_scale="log", y_scale="log",
     )  # fmt: skip
 
 
