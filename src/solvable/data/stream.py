@@ -28,17 +28,7 @@ HEAD_ENTRIES = 20_000_000
 
 @runtime_checkable
 class LabelledSource(Protocol):
-    """Samples with labels that can be read again and again in chunks of rows.
-
-    The counterpart of :class:`solvable.arrays.Source` with a label beside each row.
-
-    Attributes
-    ----------
-    n_samples, n_columns : int
-        Shape of the inputs.
-    dtype : numpy dtype or dtype of the array library
-        Type of the inputs.
-    """
+    """Samples with labels that can be read again and again in chunks of rows."""
 
     @property
     def n_samples(self) -> int:

@@ -27,44 +27,11 @@ PREDICTION_ROWS = 500
 
 
 class KernelRidgeBaseline(RegressorMixin, BaseEstimator):
-    r"""Kernel ridge regression with standardised inputs and honest tuning.
+    """Kernel ridge regression of standardised inputs, the ridge chosen on held-out training rows."""
 
-    .. math:: k(x,x')=e^{-\|x-x'\|^2/(2\ell^2)}\quad\text{or}\quad k(x,x')=(1+x\cdot x'/d)^r .
-
-    Parameters
-    ----------
-    kind : {"rbf", "polynomial"}
-        The kernel. :math:`\ell^2` is the median squared distance between samples.
-    degree : int
-        :math:`r`, at least 1, for the polynomial kernel.
-    ridge : float or "auto"
-        Ridge added to the kernel matrix. "auto" walks :data:`RIDGES` downwards on
-        :data:`TUNING_ROWS` training rows (or all), a quarter of them for validation, until the
-        error has clearly passed its minimum; the best is then fitted to all rows.
-    max_samples : int
-        Largest number of training rows.
-    random_state : int, RandomState, Generator or None
-        For the order of the rows, which says which of them are for validation.
-
-    Attributes
-    ----------
-    ridge_ : float
-        Ridge that was used.
-    validation_errors_ : dict
-        Mean squared validation error by ridge, as far as the walk went; empty for a given ridge.
-    dual_coef_ : ndarray of shape (n,)
-        Coefficients of the kernel functions of the training rows, in the order of ``rows_``.
-    rows_ : ndarray of shape (n, d)
-        Standardised training rows.
-
-    Notes
-    -----
-    One Krylov space of the labels serves all ridges: :math:`2n^2` flops for each of its vectors, 10
-    to 60 of them where the best ridge is above the noise of the kernel; a Cholesky factor,
-    :math:`n^3/3`, where n / 40 vectors do not suffice. Memory: half of the kernel matrix,
-    :math:`n^2/2` items of the floating type of X, and as much again for a factor. Backed by
-    ``tests/fitting/test_baselines.py`` (equal to the Cholesky route of scikit-learn).
-    """
+    # One Krylov space of the labels serves all ridges: 2 n^2 flops for each of its vectors, 10 to 60 of
+    # them where the best ridge is above the noise of the kernel; a Cholesky factor, n^3 / 3, where n /
+    # 40 vectors do not suffice. Memory: half of the kernel matrix, and as much again for a factor.
 
     def __init__(
         self,
@@ -191,40 +158,10 @@ def _median_distance(Z: np.ndarray) -> float:
 
 
 class RandomFeatureRidge(RegressorMixin, BaseEstimator):
-    r"""Ridge regression of scikit-learn on random features of standardised inputs.
+    """Ridge regression of scikit-learn on random features of standardised inputs."""
 
-    .. math:: \phi_j(x)=\max(0,u_j)\quad\text{or}\quad\phi_j(x)=u_j^r,\qquad
-        u_j=w_j\cdot x+b_j,
-
-    with :math:`w_j\sim N(0,I_d/d)` and :math:`b_j\sim N(0,1)`. Many of them approach a
-    rotation-invariant kernel.
-
-    Parameters
-    ----------
-    kind : {"relu", "polynomial"}
-        The nonlinearity.
-    width : int
-        Number of features, at least 1.
-    degree : int
-        :math:`r`, at least 1, of the polynomial features.
-    ridge : float
-        Ridge of the linear model, at least 0, on features that are centred but not scaled.
-    random_state : int, RandomState, Generator or None
-        For W and b.
-
-    Attributes
-    ----------
-    weights_, biases_ : ndarray
-        W of shape (d, width), b of shape (width,).
-    model_ : sklearn.linear_model.Ridge
-        The fitted linear model.
-
-    Notes
-    -----
-    Time :math:`n\,\text{width}^2`, memory :math:`2n\,\text{width}`, in the floating type of X.
-    Random features of degree 4 are a shallow baseline of arXiv:2605.14567. Backed by
-    ``tests/fitting/test_baselines.py``.
-    """
+    # phi_j(x) = max(0, u_j) or u_j^r, u_j = w_j.x + b_j, w_j ~ N(0, I / d), b_j ~ N(0, 1); those of
+    # degree 4 are a shallow baseline of 2605.14567. Time n width^2, memory 2 n width.
 
     def __init__(
         self,

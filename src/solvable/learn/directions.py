@@ -98,15 +98,13 @@ def layers_found(
     *,
     confirmed: bool = False,
 ) -> tuple[LayerFound, ...]:
-    """What each filter found in all rows; labels name the classes, or the target alone.
-
-    Where the learned features are confirmed on unseen rows, directions above their ratio count
-    although permutations of the labels do not tell the strongest from chance.
-    """
+    """Signal that each filter found in all rows; labels name the classes, or the target alone."""
     layers: list[LayerFound] = []
     for number, report in enumerate(model.filters_):
         # Of a first filter that kept chance alone, the next sees what was chosen to go with the labels.
         below = [counts[number] if all(counts[:number]) else 0 for counts in in_folds]
+        # Where the learned features are confirmed on unseen rows, directions above their ratio count
+        # although permutations of the labels do not separate the strongest from chance.
         significant = report.n_kept_above if confirmed else report.n_told
         told = bool(significant) and all(layer.directions for layer in layers)
         shown = _strongest(report, told, None if number else made)

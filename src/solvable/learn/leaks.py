@@ -24,13 +24,11 @@ def continuous_columns(X: np.ndarray) -> np.ndarray:
 
 
 def near_copies(X: np.ndarray) -> np.ndarray:
-    """First row of each group of equal or nearly equal rows, shape (n,).
-
-    Rows that agree in columns of few values alone may do so by chance, and are no copies.
-    """
+    """First row of each group of equal or nearly equal rows, shape (n,)."""
     groups = identical_rows(X)
     heads = np.unique(groups)
     continuous = continuous_columns(X[heads])
+    # Rows that agree only in columns of few values may do so by chance, and are no copies.
     if not continuous.any():
         return np.arange(len(X))
     count = min(NEIGHBOURS, (len(heads) - 1) // 2)

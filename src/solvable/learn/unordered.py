@@ -27,10 +27,7 @@ class Jump(NamedTuple):
 
 
 def jump_beyond_neighbours(X: np.ndarray, y: np.ndarray, *, regression: bool) -> Jump | None:
-    """Errors from near rows and from those beyond, where the target changes faster than any function.
-
-    None where it does not, or where that cannot be told.
-    """
+    """Errors from near rows and beyond them, where the target changes faster than any function; else None."""
     from sklearn.neighbors import NearestNeighbors
 
     n = len(X)
