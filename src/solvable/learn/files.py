@@ -11,7 +11,11 @@ import numpy as np
 from solvable.data.dataset import Dataset
 from solvable.learn.figures import learn_figures, write_pictures
 from solvable.learn.html import render_learn_report
+from solvable.learn.kept import KeptFits
+from solvable.learn.learning import fingerprint_of
+from solvable.learn.request import Request
 from solvable.learn.results import Learned
+from solvable.learn.rows import check_rows
 from solvable.learn.tables import columns_as_csv, shares_as_csv
 from solvable.networks.files import save_model
 from solvable.pages.result_directory import RESULT, ResultDirectory
@@ -37,6 +41,15 @@ def kept_folder(directory: Path) -> Path:
     """Where fits that are done wait until the results of a directory are written: hidden, next to it."""
     place = directory.absolute()
     return place.parent / f".{place.name}.part"
+
+
+def reserve(dataset: Dataset, request: Request, output: Path | None) -> tuple[Path, KeptFits]:
+    """Directory of the results, in which nothing else is overwritten, and fits of an earlier run."""
+    check_rows(dataset)
+    fingerprint, _ = fingerprint_of(dataset, request)
+    directory = output or DIRECTORY.default(dataset.name, fingerprint)
+    DIRECTORY.reserve(directory, fingerprint)
+    return directory, KeptFits(kept_folder(directory), fingerprint)
 
 
 class LearnFiles(NamedTuple):
