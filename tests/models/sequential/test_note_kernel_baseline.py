@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from solvable.arrays import random_stream
-from solvable.fitting.baselines import KernelRidgeBaseline
+from solvable.fitting.kernel_errors import KernelRidgeBaseline
 from solvable.learners import LayerwiseSpectralRegressor
 from solvable.targets import HierarchicalTarget
 

@@ -8,7 +8,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from solvable.arrays import random_stream
 from solvable.errors import InvalidParameter, MemoryLimitExceeded
-from solvable.fitting.baselines import KernelRidgeBaseline, RandomFeatureRidge
+from solvable.fitting.kernel_errors import KernelRidgeBaseline, RandomFeatureRidge
 from solvable.fitting.kernel_system import KernelMatrix, RidgePath
 from solvable.targets import HierarchicalTarget
 
@@ -166,9 +166,9 @@ def test_too_many_samples_are_refused_before_the_matrix_is_made():
 def test_the_limit_is_the_kernel_matrix(monkeypatch):
     X = random_stream(6).standard_normal((100, 3))
     y = X[:, 0]
-    monkeypatch.setattr("solvable.fitting.baselines.available_bytes", lambda: 8 * 100**2)
+    monkeypatch.setattr("solvable.fitting.kernel_errors.available_bytes", lambda: 8 * 100**2)
     KernelRidgeBaseline(ridge=1.0).fit(X, y)
-    monkeypatch.setattr("solvable.fitting.baselines.available_bytes", lambda: 8 * 100**2 - 1)
+    monkeypatch.setattr("solvable.fitting.kernel_errors.available_bytes", lambda: 8 * 100**2 - 1)
     with pytest.raises(MemoryLimitExceeded, match=r"100 samples and its factor take 0\.08 MB"):
         KernelRidgeBaseline(ridge=1.0).fit(X, y)
     KernelRidgeBaseline(ridge=1.0).fit(X.astype(np.float32), y)
