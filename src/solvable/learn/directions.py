@@ -210,7 +210,7 @@ def above_null(ranks: np.ndarray, ratios: np.ndarray, first_ratio: float = FIRST
 
 
 def pictures_of(
-    model: Any, X: np.ndarray, image_shape: tuple[int, ...] | None, count: int = 12
+    model: Any, X: np.ndarray, image_shape: tuple[int, ...] | None
 ) -> np.ndarray | None:
     """Which pixels go with the strongest directions of the first filter, (k, height, width)."""
     if image_shape is None:
@@ -218,7 +218,7 @@ def pictures_of(
     # A direction of an infinitely wide lift has no weights on pixels; this is what it goes with
     # among the images at hand. For a linear filter it is the covariance times its weights.
     # p_ki = (1/n) sum_mu (f_k(x_mu) - mean f_k) / std(f_k) (x_mu,i - mean x_i)
-    features = first_coordinates(model, X)[:, :count]
+    features = first_coordinates(model, X)[:, :12]
     spread = features.std(axis=0)
     standardised = (features - features.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
     centred = X - X.mean(axis=0, dtype=np.float64)
