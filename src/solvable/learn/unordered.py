@@ -27,7 +27,7 @@ class Jump(NamedTuple):
 
 
 def jump_beyond_neighbours(X: np.ndarray, y: np.ndarray, *, regression: bool) -> Jump | None:
-    """Errors from near rows and beyond, where the target changes faster than any function; else None."""
+    """Errors from near rows and beyond, if the target changes faster than any function; else None."""
     from sklearn.neighbors import NearestNeighbors
 
     n = len(X)
