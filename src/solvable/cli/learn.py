@@ -15,8 +15,8 @@ from solvable.learn.request import Request
 
 if TYPE_CHECKING:
     from solvable.data.dataset import Dataset
-    from solvable.learn.kept import KeptFits
     from solvable.learn.results import Learned
+    from solvable.learn.stored_fits import KeptFits
 
 Columns = Annotated[list[str] | None, Parameter(consume_multiple=True, negative=())]
 

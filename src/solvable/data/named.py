@@ -7,7 +7,7 @@ from importlib import metadata
 
 import numpy as np
 
-from solvable.data.parts import RawData, TablePart
+from solvable.data.raw_data import RawData, TablePart
 from solvable.data.table import Table
 from solvable.errors import InvalidParameter, unknown_choice
 

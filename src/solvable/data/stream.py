@@ -12,8 +12,8 @@ import numpy as np
 from solvable.arrays import Array
 from solvable.data.columns import MAX_CATEGORIES, column_statistics
 from solvable.data.parquet import read_parquet
-from solvable.data.parts import Part, RawData
 from solvable.data.preparation import Preparation
+from solvable.data.raw_data import Part, RawData
 from solvable.data.readers import PARQUET_ENDINGS, read_raw
 from solvable.data.table import Table, as_text, missing_mask, stack_rows
 from solvable.data.target import Target, TargetValues, Task, decide_target

@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from solvable.data.dataset import Dataset
+from solvable.learn.dealt_rows import check_rows
 from solvable.learn.figures import learn_figures, write_pictures
 from solvable.learn.html import render_learn_report
-from solvable.learn.kept import KeptFits
 from solvable.learn.learning import fingerprint_of
 from solvable.learn.request import Request
 from solvable.learn.results import Learned
-from solvable.learn.rows import check_rows
+from solvable.learn.stored_fits import KeptFits
 from solvable.learn.tables import columns_as_csv, shares_as_csv
 from solvable.networks.files import save_model
 from solvable.pages.result_directory import RESULT, ResultDirectory

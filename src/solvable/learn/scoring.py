@@ -11,6 +11,7 @@ import numpy as np
 
 from solvable.forecast import LearningCurve, forecast
 from solvable.learn.competitors import LEARNED, Method
+from solvable.learn.fold_fits import Measured
 from solvable.learn.intervals import (
     CONFIDENCE,
     Interval,
@@ -20,7 +21,6 @@ from solvable.learn.intervals import (
     paired_rate_difference,
     wilson_interval,
 )
-from solvable.learn.measuring import Measured
 from solvable.learn.results import CurvePoint, Expected, MethodScore, Outlook, Verdict
 
 LARGEST_SHARE = 0.8

@@ -13,8 +13,8 @@ from solvable.errors import InvalidParameter, MemoryLimitExceeded
 from solvable.fitting.ridge import ReadoutMoments, Regularisation, RidgeFit, kernel_ridge
 from solvable.memory import available_bytes, gigabytes
 from solvable.networks.blocks import Block, LabelCode
-from solvable.networks.filtering import MOMENT_ROWS, LabelledFilter, rows_of
 from solvable.networks.filters import FilterReport, FilterSettings
+from solvable.networks.in_memory_filter import MOMENT_ROWS, LabelledFilter, rows_of
 from solvable.networks.layers import (
     AsImages,
     Filter,

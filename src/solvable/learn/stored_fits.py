@@ -16,8 +16,8 @@ import numpy as np
 from solvable.errors import InvalidData, StorageFailed
 from solvable.fitting.described_arrays import read_described, write_described
 from solvable.learn.attribution import Attribution
+from solvable.learn.fold_fits import Measured, Task
 from solvable.learn.held_out_signal import Unseen
-from solvable.learn.measuring import Measured, Task
 from solvable.networks.files import load_model, save_model
 
 FORMAT = "solvable-learn-fit-1"
