@@ -11,11 +11,8 @@ import numpy as np
 from solvable.errors import InvalidData
 from solvable.numpy_files import check_unpacked, unpacked_limit
 
-BLOCK = 1 << 20
-"""Bytes that are unpacked and counted together."""
-
-HEAD_LINES = 50
-"""Lines whose cells Python's reader holds at a time, to find delimiter and header."""
+BLOCK = 1 << 20  # bytes that are unpacked and counted together
+HEAD_LINES = 50  # lines whose cells Python's reader holds at a time, to find delimiter and header
 
 DELIMITERS = (",", ";", "\t", "|", " ")
 """Delimiters of cells; the space stands for any run of blanks."""

@@ -25,8 +25,7 @@ from solvable.data.table import Table, as_text, listed, missing_mask
 from solvable.data.target import Target
 from solvable.errors import InvalidData
 
-FORMAT = 1
-"""Version of what :meth:`Preparation.to_dict` writes."""
+FORMAT = 1  # version of what :meth:`Preparation.to_dict` writes
 
 
 @dataclass(frozen=True)

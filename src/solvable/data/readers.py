@@ -19,11 +19,8 @@ from solvable.data.table import Table, as_text, stack_rows
 from solvable.errors import InvalidData, InvalidParameter, unknown_choice
 from solvable.paths import check_path
 
-CSV_ENDINGS = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
-"""Endings of delimited text."""
-
-PARQUET_ENDINGS = (".parquet", ".pq")
-"""Endings of Parquet files."""
+CSV_ENDINGS = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")  # endings of delimited text
+PARQUET_ENDINGS = (".parquet", ".pq")  # endings of Parquet files
 
 ENDINGS = (*CSV_ENDINGS, ".npz", ".npy", *PARQUET_ENDINGS, *IMAGE_ENDINGS)
 """Endings of every file that can be read."""

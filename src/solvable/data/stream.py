@@ -19,8 +19,7 @@ from solvable.data.table import Table, as_text, missing_mask, stack_rows
 from solvable.data.target import Target, TargetValues, Task, decide_target
 from solvable.errors import InvalidData, InvalidParameter
 
-HEAD_ROWS = 100_000
-"""First rows of a stream from which its preparation is fitted."""
+HEAD_ROWS = 100_000  # first rows of a stream from which its preparation is fitted
 
 HEAD_ENTRIES = 20_000_000
 """Entries, 160 MB at most, after which fewer rows of a wide table have to do."""

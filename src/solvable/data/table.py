@@ -12,8 +12,7 @@ import numpy as np
 
 from solvable.errors import InvalidData, quoted
 
-SHOWN_NAMES = 5
-"""Column names that a sentence lists before it counts the rest."""
+SHOWN_NAMES = 5  # column names that a sentence lists before it counts the rest
 
 
 @dataclass(frozen=True, eq=False)

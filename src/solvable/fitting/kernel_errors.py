@@ -16,11 +16,7 @@ from solvable.memory import available_bytes, gigabytes
 RIDGES = (1e6, 1e5, 1e4, 1000.0, 100.0, 10.0, 1.0, 0.1, 0.01)
 """Ridges between which ``ridge="auto"`` chooses; with the largest the mean label is predicted."""
 
-TUNING_ROWS = 8_000
-"""Most rows on which the ridge is chosen, a quarter of them for validation."""
-
-PREDICTION_ROWS = 500
-"""Rows predicted at a time."""
+TUNING_ROWS = 8_000  # most rows on which the ridge is chosen, a quarter of them for validation
 
 
 def kernel_errors(
@@ -79,10 +75,11 @@ class KernelRidge:
 
     def predict(self, X: np.ndarray) -> np.ndarray:
         """Predict labels, in blocks of rows."""
+        prediction_rows = 500  # rows predicted at a time
         outputs = by_blocks(
             lambda rows: self._kernel(self._standardised(rows), self.rows_) @ self.dual_coef_,
             X,
-            PREDICTION_ROWS,
+            prediction_rows,
         )
         return outputs.astype(np.float64) + self.offset_
 

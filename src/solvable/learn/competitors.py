@@ -22,8 +22,7 @@ from solvable.networks.base import (
 )
 from solvable.networks.blocks import Block, network_blocks
 
-LEARNED = "learned-features"
-"""Key of the method that the others are compared with."""
+LEARNED = "learned-features"  # key of the method that the others are compared with
 
 
 @dataclass(frozen=True)

@@ -8,14 +8,8 @@ import numpy as np
 
 from solvable.arrays import random_stream
 
-FEW_VALUES = 20
-"""Distinct values up to which a column is taken for classes or counts."""
-
-SCALES = (10, 20, 40)
-"""Nearest rows that are left out, one number after another."""
-
-MOST_ROWS = 3000
-"""Rows whose neighbours are looked at."""
+SCALES = (10, 20, 40)  # nearest rows that are left out, one number after another
+MOST_ROWS = 3000  # rows whose neighbours are looked at
 
 
 class Jump(NamedTuple):
@@ -83,7 +77,8 @@ def share_along_a_curve(X: np.ndarray) -> float:
 def _standardised(X: np.ndarray) -> np.ndarray | None:
     """Columns of many values over their deviations; None if there are fewer than two."""
     distinct = np.array([len(np.unique(column)) for column in X.T])
-    Z = X[:, distinct > min(FEW_VALUES, len(X) / 50)].astype(np.float64)
+    few_values = 20  # distinct values up to which a column is taken for classes or counts
+    Z = X[:, distinct > min(few_values, len(X) / 50)].astype(np.float64)
     if Z.shape[1] < 2 or len(Z) < 100:
         return None
     return np.asarray((Z - Z.mean(axis=0)) / Z.std(axis=0))

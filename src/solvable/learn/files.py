@@ -28,8 +28,7 @@ PREDICTIONS = "predictions.csv"
 DIRECTIONS = "directions.csv"
 FIGURES = "figures"
 
-FORMAT = "solvable-learn-1"
-"""Mark of a result of ours."""
+FORMAT = "solvable-learn-1"  # mark of a result of ours
 
 DIRECTORY = ResultDirectory(
     "learn", "data", FORMAT, (REPORT, RESULT, MODEL, PREDICTIONS, DIRECTIONS, FIGURES)

@@ -13,8 +13,7 @@ from solvable.errors import InvalidData
 from solvable.operators.activations import dual_kernel, kernel_diagonal
 from solvable.operators.lift import RandomLift, average_pool, patches
 
-KERNEL_ROWS = 2048
-"""Rows of a cross kernel that are held at a time."""
+KERNEL_ROWS = 2048  # rows of a cross kernel that are held at a time
 
 
 @dataclass(frozen=True)

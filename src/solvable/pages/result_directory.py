@@ -12,8 +12,7 @@ from pathlib import Path
 from solvable.errors import InvalidParameter, StorageFailed, StudyConflict, quoted
 from solvable.paths import check_path
 
-RESULT = "result.json"
-"""The numbers: they carry the fingerprint by which a directory is known."""
+RESULT = "result.json"  # the numbers: they carry the fingerprint by which a directory is known
 
 
 @dataclass(frozen=True)
