@@ -170,10 +170,8 @@ class NeuralLoFiBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         )
 
     def transform(self, X: Any) -> np.ndarray:
-        """Learned features (n, k): the coordinates below the readout, or below the last kernel.
-
-        Inputs that a skip brings to the last lift are left out.
-        """
+        """Learned features (n, k): the coordinates below the readout, or below the last kernel."""
+        # Inputs that a skip brings to the last lift are left out.
         rows = self._validated_rows(X)
         return to_numpy(self.network_.kept(rows))
 
