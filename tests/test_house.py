@@ -191,6 +191,12 @@ def exact_comparisons(text: str) -> list[str]:
     return found
 
 
+def test_files_that_take_long_are_there():
+    names = (TESTS / "long_files.txt").read_text("utf-8").split()
+    assert [name for name in names if not (TESTS / name).is_file()] == []
+    assert names == sorted(set(names))
+
+
 @pytest.mark.parametrize(
     "path", sorted(TESTS.rglob("test_*.py")), ids=lambda path: str(path.relative_to(TESTS))
 )

@@ -14,9 +14,9 @@ import pytest
 
 from solvable.data import load
 from solvable.learn import Request, learn
-from solvable.learn.kept import KeptFits
-from solvable.learn.measuring import measure_all
+from solvable.learn.fold_fits import measure_all
 from solvable.learn.plan import Plan
+from solvable.learn.stored_fits import KeptFits
 
 
 @pytest.fixture

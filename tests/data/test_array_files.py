@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from solvable.data import load, load_new, open_stream
-from solvable.data.parts import PART_ROWS
+from solvable.data.raw_data import PART_ROWS
 from solvable.errors import InvalidData, InvalidParameter
 
 RNG = np.random.default_rng(1)

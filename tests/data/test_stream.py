@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from solvable.arrays import ArraySource, Source
 from solvable.data import Preparation, from_arrays, load, open_stream
-from solvable.data.parts import TablePart
+from solvable.data.raw_data import TablePart
 from solvable.data.stream import LabelledSource, PartStream
 from solvable.errors import InvalidData, InvalidParameter
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from solvable.data import Table
 from solvable.data.array_files import load_npy
-from solvable.data.parts import (
+from solvable.data.raw_data import (
     PART_ROWS,
     RawData,
     Stretch,

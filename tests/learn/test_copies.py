@@ -7,8 +7,8 @@ import pytest
 
 from solvable.data import load
 from solvable.learn import Request, learn
+from solvable.learn.dealt_rows import DealtRows, used_rows, without_copies
 from solvable.learn.leaks import near_copies
-from solvable.learn.rows import DealtRows, used_rows, without_copies
 from solvable.learn.scoring import Losses
 
 

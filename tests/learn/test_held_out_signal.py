@@ -149,7 +149,7 @@ def test_directions_rest_on_the_columns_that_decide(tmp_path):
 
 @pytest.mark.slow
 def test_columns_of_noise_are_named_in_at_most_five_of_a_hundred_tables(tmp_path, monkeypatch):
-    import solvable.learn.measuring
+    import solvable.learn.fold_fits
     import solvable.learn.plan
     from solvable.learn.competitors import methods
 
@@ -157,7 +157,7 @@ def test_columns_of_noise_are_named_in_at_most_five_of_a_hundred_tables(tmp_path
         return tuple(one for one in methods(design) if one.key in ("learned-features", "constant"))
 
     monkeypatch.setattr(solvable.learn.plan, "methods", few)
-    monkeypatch.setattr(solvable.learn.measuring, "methods", few)
+    monkeypatch.setattr(solvable.learn.fold_fits, "methods", few)
     wrong, right, carried = [], 0, 0
     for seed in range(1000, 1100):
         named, noise = names_and_shares(learn(planted(tmp_path, seed)))

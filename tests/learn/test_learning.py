@@ -13,8 +13,8 @@ from solvable.errors import InvalidData, InvalidParameter, MemoryLimitExceeded
 from solvable.learn import Request, competitors, design, learn
 from solvable.learn.competitors import LEARNED, RbfClassifier, RbfRegressor, methods
 from solvable.learn.design import Design
+from solvable.learn.fold_fits import Measured, Task, measure
 from solvable.learn.learning import fingerprint_of
-from solvable.learn.measuring import Measured, Task, measure
 from solvable.learn.scoring import Losses, of_stored_model, score_methods
 
 

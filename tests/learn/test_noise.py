@@ -10,8 +10,8 @@ from solvable.data import load
 from solvable.data.table import from_columns
 from solvable.learn import Request, design, learn
 from solvable.learn.competitors import LEARNED, Method
+from solvable.learn.fold_fits import Measured
 from solvable.learn.leaks import near_copies, telling_columns
-from solvable.learn.measuring import Measured
 from solvable.learn.scoring import Losses, score_methods
 from solvable.learn.words import comparison_sentences, outlook_sentence
 from solvable.networks.permutation import DRAWS, Permutations, draws_exceeded

@@ -9,7 +9,7 @@ from sklearn.metrics import balanced_accuracy_score, roc_auc_score
 from solvable.data import load
 from solvable.learn import Request, learn, words
 from solvable.learn.competitors import LEARNED, Method
-from solvable.learn.measuring import Measured
+from solvable.learn.fold_fits import Measured
 from solvable.learn.scoring import Losses, score_methods
 from solvable.learn.tables import method_table
 

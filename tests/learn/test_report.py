@@ -15,7 +15,7 @@ import pytest
 
 from solvable.learn import words
 from solvable.learn.figures import draw_pictures, learn_figures, write_pictures
-from solvable.learn.html import method_lines, render_learn_report
+from solvable.learn.html import interval_places, render_learn_report
 from solvable.learn.results import (
     CurvePoint,
     Direction,
@@ -186,15 +186,13 @@ def test_missing_numbers_are_empty_cells():
 
 
 def test_intervals_are_drawn_on_one_scale():
-    lines = method_lines(result())
-    learned, ridge, _, missing, constant = lines
+    learned, ridge, _, missing, constant = interval_places(result())
     # The widest interval of a method that knows something reaches nearly to the end.
-    assert 90 < ridge.right < 100
-    assert learned.left < learned.dot < learned.right < ridge.right
-    assert ridge.dot / learned.dot == pytest.approx(0.07 / 0.02)
-    assert missing.dot is None
-    assert missing.error == "–"
-    assert constant.dot is None
+    assert 90 < ridge[1] < 100
+    assert learned[0] < learned[2] < learned[1] < ridge[1]
+    assert ridge[2] / learned[2] == pytest.approx(0.07 / 0.02)
+    assert missing is None
+    assert constant is None
 
 
 def test_both_back_ends_draw_the_figures():

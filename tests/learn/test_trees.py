@@ -11,7 +11,7 @@ from solvable.data import load
 from solvable.data.dataset import Split
 from solvable.errors import InvalidData
 from solvable.learn.design import Design
-from solvable.learn.measuring import Task, measure
+from solvable.learn.fold_fits import Task, measure
 from solvable.learn.scoring import score_methods
 from solvable.learn.trees import TreesClassifier, TreesRegressor, effort_for
 

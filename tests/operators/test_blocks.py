@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from solvable.arrays import ArraySource, GeneratedSource
-from solvable.fitting.rows import RowSubset
+from solvable.fitting.row_subsets import RowSubset
 from solvable.operators import HermiteFeatures, MomentOperator
 from solvable.operators.blocks import on_accelerator, rows_per_block
 

@@ -70,6 +70,7 @@ def forecast(
     from solvable.cli.terminal import status_line, write, write_json
     from solvable.errors import InvalidData, InvalidParameter, quoted
     from solvable.forecast import LearningCurve
+    from solvable.forecast.view import summary
     from solvable.verbs import forecast_curve
 
     check_integer("--seed", seed, 0)
@@ -86,21 +87,9 @@ def forecast(
     if json:
         write_json(found.to_dict() | {"files": [str(path) for path in written]})
         return 0
-    _write_tables(found, curve.name)
-    write("", found.verdict, *found.diagnostics.notes)
-    if written:
-        write("", *(str(path) for path in written))
+    files = ["", *(str(path) for path in written)] if written else []
+    write(*summary(found, curve.name), *files)
     return 0
-
-
-def _write_tables(found: Forecast, name: str) -> None:
-    from solvable.cli.terminal import write, write_title
-    from solvable.forecast.view import model_table, parameter_table, prediction_table
-
-    write_title(f"{name}: forecast")
-    what = "mean error" if found.of == "mean" else "one new measurement"
-    write(f"{100 * found.confidence:g} % intervals for the {what}", "", prediction_table(found))
-    write("", model_table(found), "", parameter_table(found))
 
 
 def _write_files(found: Forecast, name: str, output: Path) -> list[Path]:

@@ -15,9 +15,8 @@ from solvable.learn.request import Request
 
 if TYPE_CHECKING:
     from solvable.data.dataset import Dataset
-    from solvable.learn.files import LearnFiles
-    from solvable.learn.kept import KeptFits
     from solvable.learn.results import Learned
+    from solvable.learn.stored_fits import KeptFits
 
 Columns = Annotated[list[str] | None, Parameter(consume_multiple=True, negative=())]
 
@@ -95,7 +94,7 @@ def learn(
     quiet
         Print nothing but errors (and the JSON).
     """
-    from solvable.cli.terminal import status_line, write_json
+    from solvable.cli.terminal import status_line, write, write_json
     from solvable.study.dispatch import count_workers
 
     lanes = count_workers(workers)
@@ -103,10 +102,8 @@ def learn(
     with status_line("reading", shown=not quiet):
         # Here, as loading the libraries takes longer than reading a small table.
         from solvable.data import load
-        from solvable.learn.files import DIRECTORY, kept_folder, write_files
-        from solvable.learn.kept import KeptFits
-        from solvable.learn.learning import fingerprint_of
-        from solvable.learn.rows import check_rows
+        from solvable.learn.files import reserve, write_files
+        from solvable.learn.summary import summary
 
         dataset = load(
             data,
@@ -118,11 +115,7 @@ def learn(
             image_size=image_size,
             colour=colour,
         )
-        check_rows(dataset)
-        fingerprint, _ = fingerprint_of(dataset, request)
-    directory = output or DIRECTORY.default(dataset.name, fingerprint)
-    DIRECTORY.reserve(directory, fingerprint)
-    kept = KeptFits(kept_folder(directory), fingerprint)
+        directory, kept = reserve(dataset, request, output)
     found = _fit(dataset, request, lanes, quiet, kept)
     with status_line("writing report and model", shown=not quiet):
         more = {"groups": groups, "time": time, "image-size": image_size}
@@ -133,7 +126,7 @@ def learn(
     if json:
         write_json(found.to_dict() | {"files": files.to_dict()})
     elif not quiet:
-        _tell(found, files)
+        write(*summary(found, files))
     return 0
 
 
@@ -143,7 +136,7 @@ def _fit(dataset: Dataset, request: Request, workers: int, quiet: bool, kept: Ke
 
     if not quiet:
         note(
-            f"{dataset.name}: {dataset.n_samples} rows, {request.folds} folds, "
+            f"{dataset.name}: {len(dataset.y)} rows, {request.folds} folds, "
             f"{workers} {'worker' if workers == 1 else 'workers'}"
         )
         if kept.folder.exists():
@@ -178,43 +171,3 @@ def _command(
         value = getattr(request, option.name)
         words += [f"--{option.name}", str(value)] if value != option.default else []
     return shlex.join(words)
-
-
-def _tell(found: Learned, files: LearnFiles) -> None:
-    from solvable.cli.terminal import write, write_prose
-    from solvable.learn import words
-    from solvable.learn.tables import method_table, outlook_table, rests_table, signal_table
-
-    write_prose(words.subject(found), style="bold")
-    write_prose(*(f"- {treatment}" for treatment in found.treatments), style="dim")
-    write_prose(*(f"! {warning}." for warning in found.warnings), style="yellow")
-    write("")
-    write_prose(words.recommendation(found), style="bold")
-    write("")
-    write_prose("Which features can these rows teach?", style="bold")
-    for layer in found.found:
-        write_prose(words.signal_sentence(layer, found))
-        if layer.directions:
-            write("", signal_table(layer))
-        made = words.kinds_sentence(layer, found)
-        if made:
-            write("")
-            write_prose(made)
-            write("", rests_table(layer))
-    write("")
-    write_prose("How good are they on rows that were not seen?", style="bold")
-    write_prose(
-        words.headline(found), *words.class_sentences(found), *words.comparison_sentences(found)
-    )
-    write("", method_table(found), "")
-    remarks = (f"{score.title}: {score.remark}" for score in found.methods if score.remark)
-    write_prose(*remarks, style="dim")
-    write_prose(found.protocol, style="dim")
-    write("")
-    write_prose("What would more data buy?", style="bold")
-    write_prose(words.outlook_sentence(found))
-    if found.outlook.expected:
-        write("", outlook_table(found), "")
-        write_prose(found.outlook.verdict, *found.outlook.notes, style="dim")
-    write("", f"report   {files.report}", f"model    {files.model}")
-    write(f"predict  solvable predict {files.model} NEW.csv")

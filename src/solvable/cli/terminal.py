@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from solvable.paths import printable
 from solvable.plots.numbers import format_duration
-from solvable.plots.tables import console_for
+from solvable.plots.tables import Cell, console_for
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -19,17 +19,20 @@ if TYPE_CHECKING:
     from solvable.study.run import Progress
 
 
-def write(*parts: RenderableType) -> None:
-    """Write text as it is, without markup, or tables, to standard output."""
+def write(*parts: RenderableType | Cell) -> None:
+    """Write to standard output: text as it is, without markup; cells as prose; tables."""
     from rich.text import Text
 
     console = console_for(sys.stdout)
     with console.capture() as captured:
         for part in parts:
-            console.print(
-                Text(printable(part)) if isinstance(part, str) else part,
-                soft_wrap=isinstance(part, str),
-            )
+            if isinstance(part, Cell):
+                # Prose: lines that break between words.
+                console.print(Text(printable(part.text), style=part.style))
+            elif isinstance(part, str):
+                console.print(Text(printable(part)), soft_wrap=True)
+            else:
+                console.print(part)
     # Written here and not by rich, which would end the process itself when a pipe is closed.
     lines = (line.rstrip() for line in captured.get().splitlines())
     sys.stdout.write("".join(f"{line}\n" for line in lines))
@@ -37,9 +40,7 @@ def write(*parts: RenderableType) -> None:
 
 def write_prose(*sentences: str, style: str = "") -> None:
     """Write sentences, each on lines of its own that break between words."""
-    from rich.text import Text
-
-    write(*(Text(printable(sentence), style=style) for sentence in sentences))
+    write(*(Cell(sentence, style) for sentence in sentences))
 
 
 def write_title(title: str, settings: str = "") -> None:

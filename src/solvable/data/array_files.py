@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from solvable.data.parts import (
+from solvable.data.raw_data import (
     RawData,
     TablePart,
     array_parts,

@@ -50,22 +50,18 @@ def parse_cells(cells: Sequence[str], decimal_comma: bool = False) -> tuple[np.n
     if all(cell is None or cell.casefold() in _TRUTH for cell in present):
         truth = [np.nan if cell is None else _TRUTH[cell.casefold()] for cell in present]
         return np.array(truth, dtype=np.float64), ""
-    if decimal_comma:
-        pointed = [
-            cell.replace(",", ".") if cell is not None and _DECIMAL_COMMA.fullmatch(cell) else cell
-            for cell in present
-        ]
-        numbers = _numbers(pointed)
-        if numbers is not None:
-            return numbers, "decimal commas were read as points"
-    elif any(cell is not None and _THOUSANDS.fullmatch(cell) for cell in present):
-        whole = [
-            cell.replace(",", "") if cell is not None and _THOUSANDS.fullmatch(cell) else cell
-            for cell in present
-        ]
-        numbers = _numbers(whole)
-        if numbers is not None:
-            return numbers, "commas between thousands were left out"
+    pattern, written, note = (
+        (_DECIMAL_COMMA, ".", "decimal commas were read as points")
+        if decimal_comma
+        else (_THOUSANDS, "", "commas between thousands were left out")
+    )
+    plain = [
+        cell.replace(",", written) if cell is not None and pattern.fullmatch(cell) else cell
+        for cell in present
+    ]
+    numbers = _numbers(plain)
+    if numbers is not None:
+        return numbers, note
     return np.array(present, dtype=object), ""
 
 

@@ -16,11 +16,8 @@ from solvable.plots.words import quoted_names
 MAX_CATEGORIES = 20
 """Distinct texts up to which a column of text becomes one column of 0 and 1 per text."""
 
-MEDIAN_ROWS = 100_000
-"""Evenly spaced rows from which the medians of a longer table are taken."""
-
-LARGEST = 1e30
-"""Largest value of a column, either sign."""
+MEDIAN_ROWS = 100_000  # evenly spaced rows from which the medians of a longer table are taken
+LARGEST = 1e30  # largest value of a column, either sign
 
 BLOCK_ENTRIES = 4_000_000
 """Entries that are looked at together: about 32 MB, whatever the size of a memory-mapped file."""

@@ -11,11 +11,7 @@ import numpy as np
 from solvable.errors import InvalidData
 from solvable.numpy_files import check_unpacked, unpacked_limit
 
-BLOCK = 1 << 20
-"""Bytes that are unpacked and counted together."""
-
-HEAD_LINES = 50
-"""Lines whose cells Python's reader holds at a time, to find delimiter and header."""
+BLOCK = 1 << 20  # bytes that are unpacked and counted together
 
 DELIMITERS = (",", ";", "\t", "|", " ")
 """Delimiters of cells; the space stands for any run of blanks."""
@@ -28,24 +24,13 @@ class TextSize:
         self.text = 0
         self.lines = 1
         self.ends = dict.fromkeys(DELIMITERS, 0)  # cells that end in each
-        self.widest = 1  # most cells of one of the first lines
-        self._heads = dict.fromkeys(DELIMITERS, 1)  # cells so far of the line that is open
 
     def add(self, block: bytes) -> None:
         """Count one more block."""
-        if self.lines <= HEAD_LINES:
-            self._add_head(block)
         self.text += len(block)
         self.lines += block.count(b"\n") + block.count(b"\r")
         for delimiter in DELIMITERS:
             self.ends[delimiter] += _count(block, delimiter)
-
-    def _add_head(self, block: bytes) -> None:
-        for i, line in enumerate(block.replace(b"\r", b"\n").split(b"\n", HEAD_LINES)[:HEAD_LINES]):
-            for delimiter in DELIMITERS:
-                before = self._heads[delimiter] if i == 0 else 1
-                self._heads[delimiter] = before + _count(line, delimiter)
-            self.widest = max(self.widest, *self._heads.values())
 
     @property
     def cells(self) -> int:
@@ -59,7 +44,8 @@ class TextSize:
         # decoded; each cell as a number of its column and again in the matrix, 8 bytes each; each row
         # in the target; each column in the rows that are looked at first and in blocks of Arrow; and
         # blocks of the matrix, whatever its size.
-        held = 3.5 * self.text + 18.0 * self.cells + 30.0 * self.lines + 15e3 * self.widest
+        held = 3.5 * self.text + 18.0 * self.cells + 30.0 * self.lines
+        held += 15e3 * self.cells / self.lines
         return held + min(4e7, 5.0 * held)
 
 

@@ -15,9 +15,11 @@ import numpy as np
 
 from solvable.data.cells import is_missing, is_number
 from solvable.data.csv_columns import BLOCK, Column, has_odd_quotes, read_columns
-from solvable.data.csv_memory import DELIMITERS, HEAD_LINES, unpack
+from solvable.data.csv_memory import DELIMITERS, unpack
 from solvable.data.table import Table, from_columns, refuse_duplicates
 from solvable.errors import InvalidData
+
+HEAD_LINES = 50  # rows whose cells are held at a time, to find delimiter and header
 
 
 def read_csv(path: Path, expected: Sequence[str] = ()) -> tuple[Table, tuple[str, ...]]:

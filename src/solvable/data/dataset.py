@@ -20,62 +20,28 @@ from solvable.errors import InvalidData, InvalidParameter
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """Inputs and target of a learning problem, and what was done to get them.
+    """Inputs and target of a learning problem, and what was done to get them."""
 
-    Parameters
-    ----------
-    X : ndarray of shape (n, d)
-        Inputs as prepared with all rows: float64, or float32 if the file is no more exact;
-        memory-mapped if the file is and nothing had to be done.
-    y : ndarray of shape (n,)
-        float64 in regression; otherwise int64 codes, positions in ``class_labels``.
-    kind : {"classification", "regression", "binary"}
-        What is predicted.
-    class_labels : tuple of str
-        Labels of the codes; empty in regression.
-    columns : tuple of str, length d
-        Names of the columns of X.
-    target : str
-        Name of the target.
-    image_shape : tuple of int or None
-        Height, width (and channels) if each row is an image.
-    name : str
-        What was loaded.
-    treatments : tuple of str
-        What was done to the data, as sentences without full stop.
-    preparation : Preparation
-        How X was made of the table: which columns are used is decided here, once. An honest estimate
-        of an error needs medians of the training rows: see :meth:`split`.
-    table : Table
-        The inputs before preparation, rows without target left out.
-    file_rows : ndarray of shape (n,), optional
-        Where each row stands in the file, from 0; default those of a file that lost none.
-    groups : ndarray of shape (n,), optional
-        Number of the group of each row: of one person, device or day.
-    times : ndarray of shape (n,), optional
-        When each row was taken; only the order counts.
-    row_names : ndarray of str, shape (n,), optional
-        File of each row, where each has its own.
-    aside : Table, optional
-        The columns of groups and times as they are in the file.
-    """
-
+    # float64, or float32 if the file is no more exact; memory-mapped if the file is and nothing had to
+    # be done
     X: np.ndarray
-    y: np.ndarray
+    y: np.ndarray  # float64 in regression; otherwise int64 codes, positions in class_labels
     kind: Kind
     class_labels: tuple[str, ...]
-    columns: tuple[str, ...]
+    columns: tuple[str, ...]  # of X
     target: str
-    image_shape: tuple[int, ...] | None
+    image_shape: tuple[int, ...] | None  # height, width (and channels) if each row is an image
     name: str
-    treatments: tuple[str, ...]
+    treatments: tuple[str, ...]  # sentences without full stop
+    # fitted on all rows, which decides the columns once; an honest error needs medians of the training
+    # rows: see split
     preparation: Preparation
-    table: Table
-    file_rows: np.ndarray | None = None
-    groups: np.ndarray | None = None
-    times: np.ndarray | None = None
-    row_names: np.ndarray | None = None
-    aside: Table | None = None
+    table: Table  # inputs before preparation, rows without target left out
+    file_rows: np.ndarray | None = None  # position of each row in the file, from 0
+    groups: np.ndarray | None = None  # number of the person, device or day of each row
+    times: np.ndarray | None = None  # only their order counts
+    row_names: np.ndarray | None = None  # file of each row, where each has its own
+    aside: Table | None = None  # columns of groups and times as they are in the file
 
     @property
     def n_samples(self) -> int:
@@ -93,24 +59,10 @@ class Dataset:
         return len(self.columns)
 
     def identical_rows(self) -> np.ndarray:
-        """First row that is equal to each in all columns of the file, the target included.
-
-        Columns that are not learned from count as well, those of groups and times too. A missing
-        value is equal to a missing value. Columns of lists in Parquet files are not read, and do not
-        count.
-
-        Returns
-        -------
-        ndarray of int, shape (n,)
-            Position of the first equal row; its own where no row before it is equal.
-
-        Examples
-        --------
-        >>> iris = load("iris")
-        >>> first = iris.identical_rows()
-        >>> np.flatnonzero(first != np.arange(150)).tolist(), int(first[142])
-        ([142], 101)
-        """
+        """First row that is equal to each in all columns of the file, the target included; shape (n,)."""
+        # Columns that are not learned from count as well, those of groups and times too. A missing
+        # value is equal to a missing value. Columns of lists in Parquet files are not read, and do not
+        # count.
         tables = [self.table] if self.aside is None else [self.table, self.aside]
         return first_equal_rows(tables, self.y)
 
@@ -130,47 +82,25 @@ class Dataset:
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """Training and test rows of a data set.
-
-    Parameters
-    ----------
-    X_train, y_train, X_test, y_test : ndarray
-        Inputs and targets.
-    preparation : Preparation
-        Fitted on the training rows.
-    """
+    """Training and test rows of a data set."""
 
     X_train: np.ndarray
     y_train: np.ndarray
     X_test: np.ndarray
     y_test: np.ndarray
-    preparation: Preparation
+    preparation: Preparation  # fitted on the training rows
 
 
 @dataclass(frozen=True, eq=False)
 class NewData:
-    """Rows to predict.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n, d)
-        Inputs as the model takes them.
-    y : ndarray of shape (n,) or None
-        Target if the data have it, encoded as in training: NaN where it is missing in regression,
-        -1 where a class is missing or was not seen in training.
-    labelled : ndarray of bool, shape (n,)
-        Rows whose target is known.
-    treatments : tuple of str
-        What was done, as sentences without full stop.
-    row_names : ndarray of str, shape (n,), optional
-        File of each row, where each has its own.
-    """
+    """Rows to predict."""
 
     X: np.ndarray
+    # as in training, if the data have it: NaN or -1 where missing, -1 for an unknown class
     y: np.ndarray | None
-    labelled: np.ndarray
-    treatments: tuple[str, ...]
-    row_names: np.ndarray | None = None
+    labelled: np.ndarray  # rows whose target is known
+    treatments: tuple[str, ...]  # sentences without full stop
+    row_names: np.ndarray | None = None  # file of each row, where each has its own
 
 
 def load(

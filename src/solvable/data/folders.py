@@ -9,7 +9,7 @@ import numpy as np
 
 from solvable.data.array_files import load_npy, read_pair, read_shard
 from solvable.data.image_files import ImageForm, image_paths, read_images, visible
-from solvable.data.parts import RawData, array_parts
+from solvable.data.raw_data import RawData, array_parts
 from solvable.errors import InvalidData
 from solvable.plots.words import quoted_names
 

@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 Colour: TypeAlias = Literal["auto", "grey", "rgb"]
 """What becomes of colours: "auto" keeps them where a pixel has any."""
 
-IMAGE_ENDINGS = (".png", ".jpg", ".jpeg")
-"""Endings of images."""
+IMAGE_ENDINGS = (".png", ".jpg", ".jpeg")  # endings of images
 
 
 @dataclass(frozen=True)

@@ -7,12 +7,11 @@ from importlib import metadata
 
 import numpy as np
 
-from solvable.data.parts import RawData, TablePart
+from solvable.data.raw_data import RawData, TablePart
 from solvable.data.table import Table
 from solvable.errors import InvalidParameter, unknown_choice
 
-INSTALL = 'pip install "solvable[data]"'
-"""The command that installs what ships MNIST."""
+INSTALL = 'pip install "solvable[data]"'  # the command that installs what ships MNIST
 
 DATASETS: tuple[str, ...] = (
     "digits",

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from solvable.data.parts import Part, RawData, choose_target, text_column
+from solvable.data.raw_data import Part, RawData, choose_target, text_column
 from solvable.data.table import Table, refuse_duplicates
 from solvable.errors import InvalidData
 from solvable.plots.words import quoted_names

@@ -26,8 +26,7 @@ from solvable.data.target import Target
 from solvable.errors import InvalidData
 from solvable.plots.words import quoted_names
 
-FORMAT = 1
-"""Version of what :meth:`Preparation.to_dict` writes."""
+FORMAT = 1  # version of what :meth:`Preparation.to_dict` writes
 
 
 @dataclass(frozen=True)
@@ -88,39 +87,14 @@ class Preparation:
         cls,
         table: Table,
         *,
-        keep: Sequence[str] = (),
+        keep: Sequence[str] = (),  # columns of numbers to keep though they look like identifiers
         target: Target | None = None,
         image_shape: tuple[int, ...] | None = None,
+        # Columns known to vary outside these rows, and texts that columns hold there.
         varying: Iterable[str] = (),
         further_texts: Mapping[str, frozenset[str]] | None = None,
     ) -> Preparation:
-        """Decide what becomes of each column, and fit medians.
-
-        Parameters
-        ----------
-        table : Table
-            All rows, without the target. For an honest error, :meth:`refit` fits medians on some.
-        keep : sequence of str
-            Columns of numbers to keep though they look like identifiers.
-        target : Target, optional
-            Carried along, so that new data are scored the same way.
-        image_shape : tuple of int, optional
-            Each row is an image: constant pixels are kept, so that filters can be drawn.
-        varying : iterable of str
-            Columns known to vary outside these rows; not dropped as constant.
-        further_texts : mapping from str to frozenset of str
-            Texts that columns hold outside these rows.
-
-        Returns
-        -------
-        Preparation
-            The fitted treatment.
-
-        Raises
-        ------
-        InvalidData
-            If a value is infinite, or no column is left.
-        """
+        """Decide from all rows what becomes of each column, and fit medians; see :meth:`refit`."""
         unknown = [name for name in keep if name not in table]
         if unknown:
             raise InvalidData(
@@ -165,19 +139,9 @@ class Preparation:
         return replace(preparation, treatments=treatments)
 
     def refit(self, table: Table) -> Preparation:
-        """Fit medians on some rows of the table, and leave the columns as they are.
-
-        Parameters
-        ----------
-        table : Table
-            Training rows. However few they are, the same columns are used, since columns that change
-            with the number of rows would make errors at different numbers incomparable.
-
-        Returns
-        -------
-        Preparation
-            The treatment as if later rows were new ones.
-        """
+        """Fit medians on the training rows, as if later rows were new ones."""
+        # The columns stay: if they changed with the number of rows, errors at different numbers could
+        # not be compared.
         statistics = column_statistics(self._numbers(table))
         one_value = statistics.empty | statistics.constant
         still = [(i, float(statistics.medians[i])) for i in np.flatnonzero(one_value).tolist()]

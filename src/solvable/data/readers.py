@@ -14,16 +14,13 @@ from solvable.data.folders import read_folder
 from solvable.data.image_files import IMAGE_ENDINGS, ImageForm, read_images
 from solvable.data.named import DATASETS, read_named
 from solvable.data.parquet import read_parquet
-from solvable.data.parts import RawData, TablePart, array_parts, choose_target, stretches
+from solvable.data.raw_data import RawData, TablePart, array_parts, choose_target, stretches
 from solvable.data.table import Table, as_text, stack_rows
 from solvable.errors import InvalidData, InvalidParameter, unknown_choice
 from solvable.paths import check_path
 
-CSV_ENDINGS = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
-"""Endings of delimited text."""
-
-PARQUET_ENDINGS = (".parquet", ".pq")
-"""Endings of Parquet files."""
+CSV_ENDINGS = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")  # endings of delimited text
+PARQUET_ENDINGS = (".parquet", ".pq")  # endings of Parquet files
 
 ENDINGS = (*CSV_ENDINGS, ".npz", ".npy", *PARQUET_ENDINGS, *IMAGE_ENDINGS)
 """Endings of every file that can be read."""

@@ -12,15 +12,14 @@ import numpy as np
 from solvable.arrays import Array
 from solvable.data.columns import MAX_CATEGORIES, column_statistics
 from solvable.data.parquet import read_parquet
-from solvable.data.parts import Part, RawData
 from solvable.data.preparation import Preparation
+from solvable.data.raw_data import Part, RawData
 from solvable.data.readers import PARQUET_ENDINGS, read_raw
 from solvable.data.table import Table, as_text, missing_mask, stack_rows
 from solvable.data.target import Target, TargetValues, Task, decide_target
 from solvable.errors import InvalidData, InvalidParameter
 
-HEAD_ROWS = 100_000
-"""First rows of a stream from which its preparation is fitted."""
+HEAD_ROWS = 100_000  # first rows of a stream from which its preparation is fitted
 
 HEAD_ENTRIES = 20_000_000
 """Entries, 160 MB at most, after which fewer rows of a wide table have to do."""
@@ -28,17 +27,7 @@ HEAD_ENTRIES = 20_000_000
 
 @runtime_checkable
 class LabelledSource(Protocol):
-    """Samples with labels that can be read again and again in chunks of rows.
-
-    The counterpart of :class:`solvable.arrays.Source` with a label beside each row.
-
-    Attributes
-    ----------
-    n_samples, n_columns : int
-        Shape of the inputs.
-    dtype : numpy dtype or dtype of the array library
-        Type of the inputs.
-    """
+    """Samples with labels that can be read again and again in chunks of rows."""
 
     @property
     def n_samples(self) -> int:

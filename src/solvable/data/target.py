@@ -18,8 +18,7 @@ Kind: TypeAlias = Literal["classification", "regression", "binary"]
 Task: TypeAlias = Literal["auto", "classification", "regression", "binary"]
 """What the user asks for; "auto" decides by the values."""
 
-MAX_CLASSES = 100
-"""Distinct values above which a target cannot be classes."""
+MAX_CLASSES = 100  # distinct values above which a target cannot be classes
 
 
 @dataclass(frozen=True)

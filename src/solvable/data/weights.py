@@ -33,30 +33,14 @@ _NUMPY_NAMES = {"float64": "F64", "float32": "F32", "float16": "F16"}
 
 @dataclass(frozen=True)
 class StoredArray:
-    """One array of a file, read when asked for.
-
-    Parameters
-    ----------
-    name : str
-        Its name in the file.
-    shape : tuple of int
-        As stored.
-    dtype : str
-        As stored, for example ``"BF16"`` or ``"float32"``.
-    precision : float
-        Relative spacing of the stored type; 0 for integers.
-    reader : callable
-        Returns the entries, or raises :class:`InvalidData`.
-    layout : str
-        Of a fused projection: how it was split, or why it was not.
-    """
+    """One array of a file, read when asked for."""
 
     name: str
     shape: tuple[int, ...]
-    dtype: str
-    precision: float
-    reader: Callable[[], np.ndarray]
-    layout: str = ""
+    dtype: str  # as stored, for example "BF16" or "float32"
+    precision: float  # relative spacing of the stored type; 0 for integers
+    reader: Callable[[], np.ndarray]  # returns the entries, or raises InvalidData
+    layout: str = ""  # how a fused projection was split, or why not
 
     def read(self) -> np.ndarray:
         """Entries as stored, except that half of single precision comes as single precision."""
@@ -64,13 +48,7 @@ class StoredArray:
 
 
 def iter_weights(path: str | Path) -> Iterator[StoredArray]:
-    """Arrays of a ``.safetensors``, ``.npz`` or ``.npy`` file, in the order of the file.
-
-    Notes
-    -----
-    Sizes in the header are checked against the file before memory is taken. Backed by
-    ``tests/diagnose/test_weights.py``.
-    """
+    """Arrays of a .safetensors, .npz or .npy file; sizes in headers are checked first."""
     path = check_path(path)
     if not path.is_file():
         raise InvalidData(f"{path} is no file; pass a file ending in {', '.join(ENDINGS)}.")

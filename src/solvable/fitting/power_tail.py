@@ -27,9 +27,9 @@ class TailFit:
     reach: float  # largest value over the threshold
     distance: float  # largest difference of the distribution functions beyond the threshold
     p_value: float  # of such a distance if the tail is a power law; below 0.1 it is none
-    lognormal_gain: float  # log-likelihood over that of the best truncated log-normal; at most 0
-    lognormal_p_value: float  # of so little a loss under that log-normal: below 0.05 ruled out
-    power_law_p_value: float  # of so great a loss under the power law: below 0.05 it is worse
+    # of so great a loss of log-likelihood to the best truncated log-normal, under the power law: below
+    # 0.05 the power law is worse
+    power_law_p_value: float
 
     @property
     def plausible(self) -> bool:
@@ -79,7 +79,6 @@ def fit_tail(
     plain = (found.exponent - 1) / np.sqrt(tail.size)
     spread = max(plain, float(np.std(exponents)) if len(exponents) > 1 else 0.0)
     reach = float(ndtri(0.5 + confidence / 2)) * spread
-    gain, of_rival, of_law = _lognormal(np.log(tail / tail[0]), found.exponent, rng, 99)
     return TailFit(
         found.exponent,
         (max(1.0, found.exponent - reach), found.exponent + reach),
@@ -88,9 +87,7 @@ def fit_tail(
         float(tail[-1] / tail[0]),
         found.distance,
         (1 + exceeding) / (1 + draws),
-        gain,
-        of_rival,
-        of_law,
+        _p_value_against_lognormal(np.log(tail / tail[0]), found.exponent, rng, 99),
     )
 
 
@@ -132,29 +129,18 @@ def _scan(ordered: np.ndarray) -> _Scan | None:
     return best
 
 
-def _lognormal(
+def _p_value_against_lognormal(
     logs: np.ndarray, exponent: float, rng: np.random.Generator, draws: int
-) -> tuple[float, float, float]:
-    """Gain of the power law over a truncated log-normal, and its p-value under either."""
+) -> float:
     # Logarithms of a truncated log-normal have density ~ exp(-a t - b t^2 / 2), t > 0, b > 0: the
-    # power law is its limit b = 0, so the gain is at most zero.
-    gain, slope, curve = _curved(logs)
-    n = logs.size
-    under_law = _gains(rng.exponential(1 / (exponent - 1), (draws, n)))[0]
-    under_rival = _gains(_draw_curved(slope, curve, (draws, n), rng))[0]
-    of_rival = float((1 + (under_rival >= gain).sum()) / (1 + draws))
-    of_law = float((1 + (under_law <= gain).sum()) / (1 + draws))
-    return gain, of_rival, of_law
+    # power law is its limit b = 0, so its gain is at most zero.
+    gain = _gains(logs[None])[0]
+    under_law = _gains(rng.exponential(1 / (exponent - 1), (draws, logs.size)))
+    return float((1 + (under_law <= gain).sum()) / (1 + draws))
 
 
-def _curved(logs: np.ndarray) -> tuple[float, float, float]:
-    """Log-likelihood lost by no curvature, and slope and curvature that are most likely."""
-    gains, slopes, curves = _gains(logs[None, :])
-    return float(gains[0]), float(slopes[0]), float(curves[0])
-
-
-def _gains(logs: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Gain, slope and curvature for each row of logarithms."""
+def _gains(logs: np.ndarray) -> np.ndarray:
+    """Log-likelihood lost by no curvature, for each row of logarithms; at most zero."""
     # With alpha = a / sqrt(b) and sigma = b^(-1/2) the law is that of a Gaussian beyond alpha
     # standard deviations. At fixed alpha the best sigma is the root of sigma^2 - alpha m_1 sigma -
     # m_2, so that one number is searched, all rows at once.
@@ -177,20 +163,5 @@ def _gains(logs: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         best, step = place[np.arange(len(logs)), k], place[:, 1] - place[:, 0]
         place = best[:, None] + step[:, None] * np.linspace(-1, 1, 21)
         place = np.maximum(place, start)
-    alpha = np.sinh(best)[:, None]
-    sigma = (alpha * first + np.sqrt((alpha * first) ** 2 + 4 * second)) / 2
     plain = -1 - np.log(first[:, 0])
-    gain = np.minimum(0.0, logs.shape[1] * (plain - at(alpha)[:, 0]))
-    return gain, (alpha / sigma)[:, 0], (1 / sigma**2)[:, 0]
-
-
-def _draw_curved(
-    slope: float, curve: float, shape: int | tuple[int, ...], rng: np.random.Generator
-) -> np.ndarray:
-    from scipy.special import log_ndtr, ndtri_exp
-
-    width = 1 / np.sqrt(curve)
-    # Upper tail of a Gaussian centred at -slope/curve, cut at zero, by its inverse in logarithms.
-    top = log_ndtr(-slope * width)
-    draws: np.ndarray = -slope / curve - width * ndtri_exp(top + np.log(rng.random(shape)))
-    return np.clip(draws, 0, None)
+    return np.minimum(0.0, logs.shape[1] * (plain - at(np.sinh(best)[:, None])[:, 0]))

@@ -208,8 +208,7 @@ def _check(good: np.ndarray, name: str, values: np.ndarray, allowed: str) -> Non
         )
 
 
-LARGEST = 1e30
-"""Largest sample size and largest error; the smallest is its inverse."""
+LARGEST = 1e30  # largest sample size and largest error; the smallest is its inverse
 
 # Sample sizes, errors and, if the file has them, names of replicates: one entry per error.
 Columns = tuple[list[float], list[float], tuple[str, ...] | None]

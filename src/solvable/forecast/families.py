@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from typing import Protocol
+from typing import TypeAlias
 
 import numpy as np
 
@@ -19,32 +19,6 @@ ROUNDING_FEATURES = 400
 
 # Numbers of features that are tried; 256 is as good as infinite over any measured range.
 RANKS = (1, 2, 3, 4, 6, 8, 12, 16, 32, 64, 256)
-
-
-class Family(Protocol):
-    """A family of curves that is linear in offset and amplitude."""
-
-    @property
-    def name(self) -> str:
-        """Name, as in results."""
-        ...
-
-    @property
-    def parameters(self) -> tuple[str, ...]:
-        """Names of the non-linear parameters."""
-        ...
-
-    def coarse(self, sizes: np.ndarray) -> np.ndarray:
-        """Parameters to try first, shape (g, q)."""
-        ...
-
-    def refined(self, kept: np.ndarray, coarse: np.ndarray) -> np.ndarray:
-        """Finer parameters around those kept, both of shape (., q)."""
-        ...
-
-    def shapes(self, parameters: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-        """Shapes g at the sizes, shape (g, k), between 0 and about 1."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -110,6 +84,10 @@ class Cascade:
             rows = parameters[:, 2] == features
             shapes[rows] = _cascade(parameters[rows, 0], parameters[rows, 1], int(features), sizes)
         return shapes
+
+
+Family: TypeAlias = PowerLaw | Cascade
+"""A family of curves that is linear in offset and amplitude."""
 
 
 def _widened(kept: np.ndarray, coarse: np.ndarray) -> tuple[float, float]:

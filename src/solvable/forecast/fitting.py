@@ -9,8 +9,7 @@ import numpy as np
 from solvable.forecast.families import Family
 from solvable.forecast.noise import ReplicateNoise
 
-BLOCK = 4_000_000
-"""Entries of a table of misfits that are held at once."""
+BLOCK = 4_000_000  # entries of a table of misfits that are held at once
 
 
 @dataclass(frozen=True, eq=False)

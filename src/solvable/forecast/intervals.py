@@ -14,11 +14,9 @@ import numpy as np
 from solvable.forecast.fitting import Fitted, projected
 from solvable.forecast.noise import ReplicateNoise
 
-DEVIANCE_KEPT = 16.0
-"""Deviance up to which curves take part in a profile: four standard deviations."""
+DEVIANCE_KEPT = 16.0  # deviance up to which curves take part in a profile: four standard deviations
 
-CHI_SQUARE_90 = 2.7055
-"""The 90 % quantile of chi-square with one degree of freedom."""
+CHI_SQUARE_90 = 2.7055  # the 90 % quantile of chi-square with one degree of freedom
 
 
 def profile_deviance(

@@ -13,15 +13,7 @@ ModelName = Literal["power law", "cascade"]
 
 @dataclass(frozen=True)
 class Estimate:
-    """A parameter with its interval.
-
-    Attributes
-    ----------
-    value : float
-        Maximum likelihood.
-    lower, upper : float
-        Interval at the confidence of the forecast, from the parametric bootstrap of its model alone.
-    """
+    """Maximum likelihood of a parameter, with its interval by parametric bootstrap."""
 
     value: float
     lower: float
@@ -30,17 +22,7 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Prediction:
-    """The error at one sample size.
-
-    Attributes
-    ----------
-    samples : float
-        n.
-    mean : float
-        Forecast of the mean error.
-    lower, upper : float
-        Interval, which includes the uncertainty of the parameters and of the choice of the model.
-    """
+    """Forecast of the mean error at one sample size, with the uncertainty of parameters and model."""
 
     samples: float
     mean: float
@@ -80,41 +62,19 @@ class Score:
 
 @dataclass(frozen=True)
 class Diagnostics:
-    """What the forecast rests on.
+    """What the forecast rests on."""
 
-    Attributes
-    ----------
-    sizes, means, standard_errors : tuple of float
-        Measured, one entry per distinct sample size; standard errors from the replicates (pooled
-        over sizes), 0 if there are none.
-    replicates : tuple of int
-        Errors per size.
-    held_out : tuple of float
-        Sizes that decided between the models.
-    noise : float or None
-        Relative standard deviation of one error at the largest size; None without replicates.
-    noise_exponent : float or None
-        q in variance ~ error^q.
-    replicate_correlation : float
-        Between errors of one replicate at two sizes.
-    inflation : float
-        Factor by which held-out errors widened the intervals; 1 if they agreed.
-    resamples : int
-        Bootstrap curves per model.
-    notes : tuple of str
-        Sentences a reader should see.
-    """
-
-    sizes: tuple[float, ...]
+    sizes: tuple[float, ...]  # distinct sample sizes
     means: tuple[float, ...]
+    # from the replicates, pooled over sizes; 0 if there are none
     standard_errors: tuple[float, ...]
-    replicates: tuple[int, ...]
-    held_out: tuple[float, ...] = ()
-    noise: float | None = None
-    noise_exponent: float | None = None
-    replicate_correlation: float = 0.0
-    inflation: float = 1.0
-    resamples: int = 0
+    replicates: tuple[int, ...]  # errors per size
+    held_out: tuple[float, ...] = ()  # sizes that decided between the models
+    noise: float | None = None  # relative standard deviation of one error at the largest size
+    noise_exponent: float | None = None  # q in variance ~ error^q
+    replicate_correlation: float = 0.0  # between errors of one replicate at two sizes
+    inflation: float = 1.0  # factor by which held-out errors widened the intervals
+    resamples: int = 0  # bootstrap curves per model
     notes: tuple[str, ...] = ()
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from solvable.forecast.results import Forecast
 from solvable.plots.figure import Figure, Marker, Series
 from solvable.plots.numbers import format_number
-from solvable.plots.tables import Column, Table
+from solvable.plots.tables import Cell, Column, Table
 
 
 def line(found: Forecast) -> str:
@@ -26,6 +26,18 @@ def tables(found: Forecast) -> list[Table]:
     if found.refusal is not None:
         return [prediction_table(found)]
     return [prediction_table(found), model_table(found), parameter_table(found)]
+
+
+def summary(found: Forecast, name: str) -> list[str | Cell | Table]:
+    """Everything that the command prints of a forecast; ``name`` is that of the curve."""
+    what = "mean error" if found.of == "mean" else "one new measurement"
+    parts: list[str | Cell | Table] = [
+        Cell(f"{name}: forecast", "bold"),
+        f"{100 * found.confidence:g} % intervals for the {what}",
+    ]
+    for table in tables(found):
+        parts += ["", table]
+    return [*parts, "", found.verdict, *found.diagnostics.notes]
 
 
 def rows(found: Forecast) -> list[dict[str, Any]]:

@@ -12,8 +12,7 @@ from solvable.arrays import random_stream
 from solvable.data import Preparation
 from solvable.networks.layers import Filter, KernelFilter, Residual
 
-MOST_COLUMNS = 1000
-"""Columns beyond which directions are not attributed."""
+MOST_COLUMNS = 1000  # columns beyond which directions are not attributed
 
 
 @dataclass(frozen=True, eq=False)

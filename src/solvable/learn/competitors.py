@@ -22,8 +22,7 @@ from solvable.networks.base import (
 )
 from solvable.networks.blocks import Block, network_blocks
 
-LEARNED = "learned-features"
-"""Key of the method that the others are compared with."""
+LEARNED = "learned-features"  # key of the method that the others are compared with
 
 
 @dataclass(frozen=True)
@@ -46,7 +45,7 @@ def methods(design: Design) -> tuple[Method, ...]:
     width = "infinitely wide" if design.width == math.inf else f"{design.width} wide"
     gaussian = RbfRegressor if design.regression else RbfClassifier
     trees = TreesRegressor if design.regression else TreesClassifier
-    multi_index = MultiIndexNumbers if design.regression else MultiIndexClasses
+    multi_index = MultiIndexRegressor if design.regression else MultiIndexClassifier
     constant = "the mean" if design.regression else "the most frequent class"
     return (
         Method(
@@ -91,7 +90,7 @@ def methods(design: Design) -> tuple[Method, ...]:
             "multi-index model",
             "a ridge on functions of the few directions of the columns that stand out "
             "(MultiIndexRegressor)",
-            lambda: multi_index(design.seed),
+            lambda: multi_index(random_state=design.seed),
         ),
         Method(
             "ridge",
@@ -168,13 +167,31 @@ class RbfRegressor(RegressorMixin, _Rbf):
         return self._outputs(X)[:, 0]
 
 
-class RbfClassifier(ClassifierMixin, _Rbf):
-    """Kernel ridge on one column of 0 and 1 per class; the largest output wins."""
+class _Classes(ClassifierMixin, BaseEstimator):
+    """Classifier by outputs of regressions on indicators of the classes; the largest wins."""
+
+    def _coded(self, y: np.ndarray) -> np.ndarray:
+        """Keep the classes; return a column of 0 and 1 for each."""
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        return np.eye(len(self.classes_))[codes]
+
+    def decision_function(self, X: np.ndarray) -> np.ndarray:
+        """Outputs, shape (n,) for two classes, (n, C) for more."""
+        raise NotImplementedError
+
+    def predict(self, X: np.ndarray) -> np.ndarray:
+        """Predicted classes, shape (n,)."""
+        outputs = self.decision_function(X)
+        places = (outputs > 0).astype(int) if outputs.ndim == 1 else np.argmax(outputs, axis=1)
+        return np.asarray(self.classes_[places])
+
+
+class RbfClassifier(_Classes, _Rbf):
+    """Kernel ridge on one column per class."""
 
     def fit(self, X: np.ndarray, y: np.ndarray) -> RbfClassifier:
         """Choose width and penalty, then fit all rows."""
-        self.classes_, codes = np.unique(y, return_inverse=True)
-        self._fit_outputs(X, np.eye(len(self.classes_))[codes])
+        self._fit_outputs(X, self._coded(y))
         return self
 
     def decision_function(self, X: np.ndarray) -> np.ndarray:
@@ -182,39 +199,19 @@ class RbfClassifier(ClassifierMixin, _Rbf):
         outputs = self._outputs(X)
         return outputs[:, 1] - outputs[:, 0] if outputs.shape[1] == 2 else outputs
 
-    def predict(self, X: np.ndarray) -> np.ndarray:
-        """Predicted classes, shape (n,)."""
-        return np.asarray(self.classes_[np.argmax(self._outputs(X), axis=1)])
 
+class MultiIndexClassifier(_Classes):
+    """One multi-index learner for each class, for two classes one."""
 
-class MultiIndexNumbers(RegressorMixin, BaseEstimator):
-    """The multi-index learner with its defaults."""
+    def __init__(self, random_state: int = 0) -> None:
+        self.random_state = random_state
 
-    def __init__(self, seed: int = 0) -> None:
-        self.seed = seed
-
-    def fit(self, X: np.ndarray, y: np.ndarray) -> MultiIndexNumbers:
-        """Find directions, and fit a ridge on functions of them."""
-        self.model_ = MultiIndexRegressor(random_state=self.seed).fit(X, y)
-        return self
-
-    def predict(self, X: np.ndarray) -> np.ndarray:
-        """Predicted numbers, shape (n,)."""
-        return np.asarray(self.model_.predict(X))
-
-
-class MultiIndexClasses(ClassifierMixin, BaseEstimator):
-    """One multi-index learner for each class; the largest output wins."""
-
-    def __init__(self, seed: int = 0) -> None:
-        self.seed = seed
-
-    def fit(self, X: np.ndarray, y: np.ndarray) -> MultiIndexClasses:
-        """Fit indicators of the classes, of two of them one."""
-        self.classes_, codes = np.unique(y, return_inverse=True)
-        signals = np.eye(len(self.classes_))[codes][:, len(self.classes_) == 2 :]
+    def fit(self, X: np.ndarray, y: np.ndarray) -> MultiIndexClassifier:
+        """Find directions, and fit a ridge on functions of them, for each class."""
+        signals = self._coded(y)
         self.models_ = [
-            MultiIndexRegressor(random_state=self.seed).fit(X, signal) for signal in signals.T
+            MultiIndexRegressor(random_state=self.random_state).fit(X, signal)
+            for signal in signals[:, signals.shape[1] == 2 :].T
         ]
         return self
 
@@ -222,12 +219,6 @@ class MultiIndexClasses(ClassifierMixin, BaseEstimator):
         """Outputs, shape (n,) for two classes, (n, C) for more."""
         outputs = np.column_stack([model.predict(X) for model in self.models_])
         return outputs[:, 0] - 0.5 if outputs.shape[1] == 1 else outputs
-
-    def predict(self, X: np.ndarray) -> np.ndarray:
-        """Predicted classes, shape (n,)."""
-        outputs = self.decision_function(X)
-        places = (outputs > 0).astype(int) if outputs.ndim == 1 else np.argmax(outputs, axis=1)
-        return np.asarray(self.classes_[places])
 
 
 def _squared_distances(left: np.ndarray, right: np.ndarray) -> np.ndarray:

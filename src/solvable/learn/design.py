@@ -15,17 +15,7 @@ from solvable.networks.base import DEFAULT_WIDTH, KERNEL_SAMPLES, Scaling, filte
 from solvable.networks.blocks import Block, Width
 from solvable.networks.lofi import NeuralLoFiClassifier, NeuralLoFiRegressor
 
-FEW_ROWS = 1000
-"""Training rows up to which it is measured whether directions help."""
-
-FEW_DIRECTIONS = 10
-"""Directions up to which it is measured of more rows as well."""
-
-ALL_PENALTY = 1e9
-"""Penalty, in units of the power of the features, that leaves the constant."""
-
-MOSTLY_WHITE = 0.5
-"""Shrinkage of the correlations of columns above which they are not worth taking away."""
+FEW_ROWS = 1000  # training rows up to which it is measured whether directions help
 
 REMARKS = {
     "directions": "",
@@ -71,11 +61,12 @@ class Design:
     def fitted_network(self, X: np.ndarray, y: np.ndarray) -> Any:
         """The network that learns features, fitted; of few rows in the form that suits them."""
         network = None
+        few_directions = 10  # directions up to which it is measured of more rows as well
         if self.training_rows > FEW_ROWS:
             network = self.network(self.blocks).fit(X, y)
             if (
                 self.training_rows > KERNEL_SAMPLES
-                or len(network.filters_[0].strengths) > FEW_DIRECTIONS
+                or len(network.filters_[0].strengths) > few_directions
             ):
                 return network
         best = self._form(X, y)
@@ -118,7 +109,9 @@ class Design:
             return False
         spread = X.std(axis=0)
         Z = (X - X.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
-        return oracle_shrinkage(Z.T @ Z / len(Z), len(Z)) < MOSTLY_WHITE
+        # Shrinkage of the correlations of columns above which they are not worth taking away
+        mostly_white = 0.5
+        return oracle_shrinkage(Z.T @ Z / len(Z), len(Z)) < mostly_white
 
     def _to_compare(self, name: str) -> Any:
         """The same as :meth:`_in_form`, without a filter whose directions are left out."""
@@ -139,7 +132,9 @@ class Design:
         if name == "straight":
             blocks[-1] = replace(blocks[-1], activation="identity", bias=0.0)
         network = self.network(blocks)
-        return network.set_params(regularisation=ALL_PENALTY) if name == "constant" else network
+        # Penalty, in units of the power of the features, that leaves the constant
+        all_penalty = 1e9
+        return network.set_params(regularisation=all_penalty) if name == "constant" else network
 
     @property
     def lazy_width(self) -> int:

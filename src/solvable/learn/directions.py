@@ -98,15 +98,13 @@ def layers_found(
     *,
     confirmed: bool = False,
 ) -> tuple[LayerFound, ...]:
-    """What each filter found in all rows; labels name the classes, or the target alone.
-
-    Where the learned features are confirmed on unseen rows, directions above their ratio count
-    although permutations of the labels do not tell the strongest from chance.
-    """
+    """Signal that each filter found in all rows; labels name the classes, or the target alone."""
     layers: list[LayerFound] = []
     for number, report in enumerate(model.filters_):
         # Of a first filter that kept chance alone, the next sees what was chosen to go with the labels.
         below = [counts[number] if all(counts[:number]) else 0 for counts in in_folds]
+        # Where the learned features are confirmed on unseen rows, directions above their ratio count
+        # although permutations of the labels do not separate the strongest from chance.
         significant = report.n_kept_above if confirmed else report.n_told
         told = bool(significant) and all(layer.directions for layer in layers)
         shown = _strongest(report, told, None if number else made)
@@ -212,7 +210,7 @@ def above_null(ranks: np.ndarray, ratios: np.ndarray, first_ratio: float = FIRST
 
 
 def pictures_of(
-    model: Any, X: np.ndarray, image_shape: tuple[int, ...] | None, count: int = 12
+    model: Any, X: np.ndarray, image_shape: tuple[int, ...] | None
 ) -> np.ndarray | None:
     """Which pixels go with the strongest directions of the first filter, (k, height, width)."""
     if image_shape is None:
@@ -220,7 +218,7 @@ def pictures_of(
     # A direction of an infinitely wide lift has no weights on pixels; this is what it goes with
     # among the images at hand. For a linear filter it is the covariance times its weights.
     # p_ki = (1/n) sum_mu (f_k(x_mu) - mean f_k) / std(f_k) (x_mu,i - mean x_i)
-    features = first_coordinates(model, X)[:, :count]
+    features = first_coordinates(model, X)[:, :12]
     spread = features.std(axis=0)
     standardised = (features - features.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
     centred = X - X.mean(axis=0, dtype=np.float64)

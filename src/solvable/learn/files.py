@@ -9,9 +9,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from solvable.data.dataset import Dataset
+from solvable.learn.dealt_rows import check_rows
 from solvable.learn.figures import learn_figures, write_pictures
 from solvable.learn.html import render_learn_report
+from solvable.learn.learning import fingerprint_of
+from solvable.learn.request import Request
 from solvable.learn.results import Learned
+from solvable.learn.stored_fits import KeptFits
 from solvable.learn.tables import columns_as_csv, shares_as_csv
 from solvable.networks.files import save_model
 from solvable.pages.result_directory import RESULT, ResultDirectory
@@ -24,8 +28,7 @@ PREDICTIONS = "predictions.csv"
 DIRECTIONS = "directions.csv"
 FIGURES = "figures"
 
-FORMAT = "solvable-learn-1"
-"""Mark of a result of ours."""
+FORMAT = "solvable-learn-1"  # mark of a result of ours
 
 DIRECTORY = ResultDirectory(
     "learn", "data", FORMAT, (REPORT, RESULT, MODEL, PREDICTIONS, DIRECTIONS, FIGURES)
@@ -37,6 +40,15 @@ def kept_folder(directory: Path) -> Path:
     """Where fits that are done wait until the results of a directory are written: hidden, next to it."""
     place = directory.absolute()
     return place.parent / f".{place.name}.part"
+
+
+def reserve(dataset: Dataset, request: Request, output: Path | None) -> tuple[Path, KeptFits]:
+    """Directory of the results, in which nothing else is overwritten, and fits of an earlier run."""
+    check_rows(dataset)
+    fingerprint, _ = fingerprint_of(dataset, request)
+    directory = output or DIRECTORY.default(dataset.name, fingerprint)
+    DIRECTORY.reserve(directory, fingerprint)
+    return directory, KeptFits(kept_folder(directory), fingerprint)
 
 
 class LearnFiles(NamedTuple):

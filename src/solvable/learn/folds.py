@@ -72,14 +72,14 @@ def deal_times(n_folds: int, times: np.ndarray) -> np.ndarray:
     return np.asarray(np.minimum((middles * (n_folds + 1)).astype(np.int64), n_folds)[moments] - 1)
 
 
-def training_sizes(rows: int, *, smallest: int, most: int = 6) -> tuple[int, ...]:
+def training_sizes(rows: int, *, smallest: int) -> tuple[int, ...]:
     """Sizes of the training sets of a learning curve, increasing; one alone if there is no room."""
     if rows < 2 * smallest:
         return (rows,)
     # Halved from the largest; closer together where fewer than five halvings fit.
     halvings = np.log2(rows / smallest)
     if halvings >= 4:
-        count = min(most, 1 + int(halvings))
+        count = min(6, 1 + int(halvings))
         sizes = rows / 2.0 ** np.arange(count)[::-1]
     else:
         sizes = np.geomspace(smallest, rows, 5)

@@ -27,8 +27,7 @@ from solvable.networks.layers import Filter, KernelFilter, Residual
 MOST_DIRECTIONS = 100
 """Directions of a fold, the strongest first, that are looked at on unseen rows."""
 
-LEVEL = 0.05
-"""Of all directions that are shown, and of all columns that are named, together."""
+LEVEL = 0.05  # of all directions that are shown, and of all columns that are named, together
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from base64 import b64encode
-from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -15,60 +14,29 @@ from solvable.learn.results import Learned
 from solvable.pages.environment import GENERATOR, drawings, page_environment, picture
 from solvable.plots.files import check_names, write_atomically
 from solvable.plots.recording_backend import record
-from solvable.plots.words import percent, percents
+from solvable.plots.words import percents
 
 
-@dataclass(frozen=True)
-class MethodLine:
-    """One line of the table of methods, in words and as places of a drawn interval."""
-
-    title: str
-    meaning: str
-    error: str
-    interval: str
-    difference: str
-    verdict: str
-    remark: str
-    # Ends of the interval and its middle, in percent of the scale; None if they are off it.
-    left: float | None
-    right: float | None
-    dot: float | None
-    balanced: str
-    auc: str
-
-
-def method_lines(found: Learned) -> list[MethodLine]:
-    """Lines of the table of methods, on one scale from zero."""
-    # It reaches to the largest interval of a method that knows something.
+def interval_places(found: Learned) -> list[tuple[float, float, float] | None]:
+    """Ends of each method's interval and its error, in percent of one scale; None if off it."""
+    # The scale reaches from zero to the largest interval of a method that knows something.
     ends = [
         score.upper
         for score in found.methods
         if score.key != "constant" and score.upper is not None
     ]
     top = 1.04 * max(ends, default=1.0) or 1.0
-    lines = []
+    places: list[tuple[float, float, float] | None] = []
     for score in found.methods:
-        drawn = score.error is not None and score.error <= top
-        places = [
-            100 * min(max(part or 0.0, 0.0), top) / top if drawn else None
-            for part in (score.lower, score.upper, score.error)
-        ]
-        lines.append(
-            MethodLine(
-                score.title,
-                score.meaning,
-                *percents(score.error, score.lower, score.upper),
-                words.difference_text(score),
-                score.verdict or "",
-                score.remark,
-                left=places[0],
-                right=places[1],
-                dot=places[2],
-                balanced=percent(score.balanced_error),
-                auc=words.area_text(score),
+        if score.error is None or score.error > top:
+            places.append(None)
+        else:
+            left, right, dot = (
+                100 * min(max(part or 0.0, 0.0), top) / top
+                for part in (score.lower, score.upper, score.error)
             )
-        )
-    return lines
+            places.append((left, right, dot))
+    return places
 
 
 def render_learn_report(
@@ -100,7 +68,7 @@ def _html(found: Learned, command: str, model: str) -> str:
         words=words,
         unequal=any(score.balanced_error is not None for score in found.methods),
         generator=f"{GENERATOR} {version('solvable')}",
-        lines=method_lines(found),
+        lines=list(zip(found.methods, interval_places(found), strict=True)),
         shown=shown,
         filters=_filters(found),
         filters_caption=CAPTION,

@@ -17,10 +17,6 @@ CENTRAL_LIMIT_ROWS = 20_000
 """Rows beyond which the mean is as good as normal and no bootstrap is drawn."""
 
 
-MANY_CLUSTERS = 50
-"""Clusters from which the skewness of losses is known; fewer are taken as normal."""
-
-
 class Interval(NamedTuple):
     """An estimate with its interval."""
 
@@ -126,7 +122,9 @@ def loss_of_clusters(values: np.ndarray, clusters: np.ndarray, *, rate: bool) ->
         # Nothing or everything is wrong: as many clusters say so, not as many rows.
         return wilson_interval(number * int(values[0]), number)
     deviations, error = _sums_of_clusters(values, clusters)
-    if number < MANY_CLUSTERS or error == 0:
+    # Clusters from which the skewness of losses is known; fewer are taken as normal
+    many_clusters = 50
+    if number < many_clusters or error == 0:
         found = clustered_interval(values, clusters)
         top = 1.0 if rate else math.inf
         return found._replace(lower=max(found.lower, 0.0), upper=min(found.upper, top))

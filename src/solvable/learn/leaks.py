@@ -8,12 +8,6 @@ from solvable.arrays import random_stream
 from solvable.data import Table
 from solvable.learn.folds import identical_rows, united
 
-NEIGHBOURS = 30
-"""Rows next to each that say how far apart rows usually are."""
-
-MOST_COMPARED = 20_000
-"""Rows up to which all pairs are compared."""
-
 TOLD = 0.02
 """Error, or variance not explained, below which one column alone is said to tell the target."""
 
@@ -24,17 +18,17 @@ def continuous_columns(X: np.ndarray) -> np.ndarray:
 
 
 def near_copies(X: np.ndarray) -> np.ndarray:
-    """First row of each group of equal or nearly equal rows, shape (n,).
-
-    Rows that agree in columns of few values alone may do so by chance, and are no copies.
-    """
+    """First row of each group of equal or nearly equal rows, shape (n,)."""
     groups = identical_rows(X)
     heads = np.unique(groups)
     continuous = continuous_columns(X[heads])
+    # Rows that agree only in columns of few values may do so by chance, and are no copies.
     if not continuous.any():
         return np.arange(len(X))
-    count = min(NEIGHBOURS, (len(heads) - 1) // 2)
-    if count < 4 or len(heads) > MOST_COMPARED:
+    looked_at = 30  # rows next to each that say how far apart rows usually are
+    count = min(looked_at, (len(heads) - 1) // 2)
+    most_compared = 20_000  # rows up to which all pairs are compared
+    if count < 4 or len(heads) > most_compared:
         return groups
     from sklearn.neighbors import NearestNeighbors
 

@@ -14,12 +14,12 @@ import numpy as np
 from solvable.data.dataset import Dataset
 from solvable.learn.competitors import LEARNED
 from solvable.learn.directions import layers_found, made_of, pictures_of
-from solvable.learn.measuring import Keeper, Measured, Progress, measure_all
+from solvable.learn.fold_fits import Keeper, Measured, Progress, measure_all
 from solvable.learn.plan import Plan
 from solvable.learn.request import Request
 from solvable.learn.results import CurvePoint, Learned, Outlook
 from solvable.learn.scoring import Losses, of_stored_model, outlook_of, score_methods
-from solvable.learn.warned import IN_GROUPS, warnings_of
+from solvable.learn.warning_sentences import IN_GROUPS, warnings_of
 
 NOTHING_FOUND = (
     "no direction was found and the learned features are not told from the constant, so there is no "
@@ -68,7 +68,7 @@ def learn(
         Told after every fit: done, in all, seconds left.
     keeper : Keeper, optional
         Where fits that are done are stored and found again, such as
-        :class:`solvable.learn.kept.KeptFits`.
+        :class:`solvable.learn.stored_fits.KeptFits`.
 
     Returns
     -------

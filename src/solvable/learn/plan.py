@@ -11,11 +11,11 @@ import numpy as np
 from solvable.data.dataset import Dataset, Split
 from solvable.errors import InvalidData, MemoryLimitExceeded
 from solvable.learn.competitors import LEARNED, methods
+from solvable.learn.dealt_rows import DealtRows, check_rows, used_rows
 from solvable.learn.design import Design, width_for
+from solvable.learn.fold_fits import Measured, Task
 from solvable.learn.folds import nested_rows, training_sizes
-from solvable.learn.measuring import Measured, Task
 from solvable.learn.request import Request
-from solvable.learn.rows import DealtRows, check_rows, used_rows
 from solvable.memory import available_bytes, gigabytes
 
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from solvable.errors import InvalidParameter
 
-LEAST_ROWS = 20
-"""Rows below which nothing can be said of unseen rows."""
+LEAST_ROWS = 20  # rows below which nothing can be said of unseen rows
 
 
 @dataclass(frozen=True)

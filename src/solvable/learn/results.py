@@ -17,61 +17,30 @@ Verdict: TypeAlias = Literal["better", "worse", "no difference"]
 
 @dataclass(frozen=True)
 class MethodScore:
-    """One method on rows that it has not seen.
-
-    Parameters
-    ----------
-    key, title, meaning : str
-        Name in JSON, name for a reader, and what it is.
-    error, lower, upper : float or None
-        Error with its 95 % interval: rate of wrong classes, or mean squared error over the variance
-        of the target. None if the method could not be measured.
-    test_rows : int
-        Rows that were predicted, each once.
-    training_rows : int
-        Rows of each fit, on average; fewer than there were where the remark says so.
-    seconds : float
-        Of all its fits.
-    difference, difference_lower, difference_upper : float or None
-        Its error less that of the learned features on the same rows, with its interval (Holm: in one
-        table of twenty one of them misses); None for the learned features themselves.
-    verdict : str or None
-        What the difference shows; nothing where no method is told from the constant.
-    beats_constant : bool
-        Whether its error is below that of the constant, all methods tested together.
-    remark : str
-        Why it was not measured, or on fewer rows, or tuned less; empty otherwise.
-    balanced_error : float or None
-        Mean over classes of the rate of wrong predictions among the rows of the class; where the largest
-        class has more than 80 % of the rows.
-    auc : float or None
-        Share of pairs of a row of each class that the output orders rightly (area under the ROC curve),
-        mean over folds; there too, for two classes.
-    never : tuple of str
-        Classes that it predicts for no row, where the largest class has more than 80 % of the rows.
-    recommended : bool
-        Whether it is the one to use: the simplest of those whose error is within one standard error, on
-        the same rows, of the smallest.
-    """
+    """One method on rows that it has not seen."""
 
     key: str
     title: str
     meaning: str
+    # rate of wrong classes, or mean squared error over the variance of the target
     error: float | None
-    lower: float | None
+    lower: float | None  # 95 % interval
     upper: float | None
     test_rows: int
-    training_rows: int
-    seconds: float
+    training_rows: int  # of each fit, on average
+    seconds: float  # of all its fits
+    # its error less that of the learned features on the same rows; Holm over the table
     difference: float | None = None
     difference_lower: float | None = None
     difference_upper: float | None = None
-    verdict: Verdict | None = None
-    beats_constant: bool = False
-    remark: str = ""
+    verdict: Verdict | None = None  # empty where no method differs from the constant
+    beats_constant: bool = False  # all methods tested together
+    remark: str = ""  # why it was not measured, or on fewer rows, or tuned less
+    # mean over classes; this and the next two where one class has more than 80 % of the rows
     balanced_error: float | None = None
-    auc: float | None = None
-    never: tuple[str, ...] = ()
+    auc: float | None = None  # mean over folds, for two classes
+    never: tuple[str, ...] = ()  # classes that it predicts for no row
+    # the simplest of those whose error is within one standard error of the smallest
     recommended: bool = False
 
 
@@ -180,29 +149,14 @@ class Expected:
 
 @dataclass(frozen=True)
 class Outlook:
-    """What more rows are expected to buy.
-
-    Parameters
-    ----------
-    curve : tuple of CurvePoint
-        Measured.
-    expected : tuple of Expected
-        At 1, 2 and 4 times the rows; empty if the curve must not be extrapolated.
-    band : tuple of tuple of float
-        (rows, error, lower, upper) to draw.
-    confidence : float
-        Of the intervals.
-    verdict : str
-        What the forecast rests on, or why there is none.
-    notes : tuple of str
-        What a reader should know.
-    """
+    """Expected error at more rows."""
 
     curve: tuple[CurvePoint, ...]
+    # at 1, 2 and 4 times the rows; empty if the curve must not be extrapolated
     expected: tuple[Expected, ...] = ()
-    band: tuple[tuple[float, float, float, float], ...] = ()
+    band: tuple[tuple[float, float, float, float], ...] = ()  # (rows, error, lower, upper) to draw
     confidence: float = 0.9
-    verdict: str = ""
+    verdict: str = ""  # what the forecast rests on, or why there is none
     notes: tuple[str, ...] = ()
 
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from solvable.forecast import LearningCurve, forecast
 from solvable.learn.competitors import LEARNED, Method
+from solvable.learn.fold_fits import Measured
 from solvable.learn.intervals import (
     CONFIDENCE,
     Interval,
@@ -20,14 +21,7 @@ from solvable.learn.intervals import (
     paired_rate_difference,
     wilson_interval,
 )
-from solvable.learn.measuring import Measured
 from solvable.learn.results import CurvePoint, Expected, MethodScore, Outlook, Verdict
-
-LARGEST_SHARE = 0.8
-"""Share of the largest class beyond which an error alone says little."""
-
-ONE_ERROR = 0.6827
-"""Confidence of an interval of one standard error to either side."""
 
 SIMPLEST = (
     "ridge",
@@ -60,7 +54,8 @@ class Losses:
         """Whether one class has nearly all tested rows."""
         if self.regression:
             return False
-        return bool(np.unique(self.y, return_counts=True)[1].max() > LARGEST_SHARE * len(self.y))
+        largest_share = 0.8  # share of the largest class beyond which an error alone says little
+        return bool(np.unique(self.y, return_counts=True)[1].max() > largest_share * len(self.y))
 
     def of_fold(self, fold: int, predicted: np.ndarray) -> np.ndarray:
         """Losses of the rows of a fold, in the order of the rows."""
@@ -133,10 +128,11 @@ def score_methods(
 def _by_error(known: Mapping[str, np.ndarray], losses: Losses) -> str:
     """The simplest method whose loss is within one standard error of the smallest, on the same rows."""
     best = min(known, key=lambda key: float(known[key].mean()))
+    one_error = 0.6827  # confidence of an interval of one standard error to either side
     for key in SIMPLEST:
         # One standard error to either side covers two thirds.
         if key == best or (
-            key in known and losses.difference(known[key], known[best], ONE_ERROR).lower <= 0
+            key in known and losses.difference(known[key], known[best], one_error).lower <= 0
         ):
             return key
     return ""  # the constant is the best

@@ -1,4 +1,4 @@
-"""Learners after scikit-learn's conventions: layer-wise spectral features and the baselines."""
+"""Learners after scikit-learn's conventions: layer-wise spectral features and networks."""
 
 from solvable.lazy import attach
 

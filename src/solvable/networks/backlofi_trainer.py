@@ -12,8 +12,7 @@ from solvable.networks.backlofi_network import CoupledLayer, propagate, states_o
 from solvable.networks.backlofi_signals import ForwardGain
 from solvable.networks.backlofi_steps import PassSettings, coupled_pass
 
-ERROR_LIMIT = 1.25
-"""Held-back squared error, relative to the best so far, beyond which passes end."""
+ERROR_LIMIT = 1.25  # held-back squared error, relative to the best so far, beyond which passes end
 
 SCALE_LIMIT = 4.0
 """Mean squared norm of held-back features, relative to the forward fit, beyond which passes end."""

@@ -37,11 +37,8 @@ column."""
 
 SCALINGS = ("auto", "columns", "whitened", "global", "none")
 
-KERNEL_SAMPLES = 4000
-"""Largest number of samples at which the default network is infinitely wide."""
-
-DEFAULT_WIDTH = 2000
-"""Width of the default network beyond, and in streams."""
+KERNEL_SAMPLES = 4000  # largest number of samples at which the default network is infinitely wide
+DEFAULT_WIDTH = 2000  # width of the default network beyond, and in streams
 
 
 def default_blocks(n_samples: int | None) -> list[Block]:
@@ -173,10 +170,8 @@ class NeuralLoFiBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         )
 
     def transform(self, X: Any) -> np.ndarray:
-        """Learned features (n, k): the coordinates below the readout, or below the last kernel.
-
-        Inputs that a skip brings to the last lift are left out.
-        """
+        """Learned features (n, k): the coordinates below the readout, or below the last kernel."""
+        # Inputs that a skip brings to the last lift are left out.
         rows = self._validated_rows(X)
         return to_numpy(self.network_.kept(rows))
 

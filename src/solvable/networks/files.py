@@ -22,8 +22,7 @@ from solvable.networks.lofi import (
 )
 from solvable.networks.stored_layers import network_from_parts, network_parts
 
-FORMAT = "solvable-lofi-2"
-"""Name and version of the format that is written."""
+FORMAT = "solvable-lofi-2"  # name and version of the format that is written
 
 FORMATS = (FORMAT, "solvable-lofi-1")
 """Formats that are read; the first version knew no biases of lifts."""

@@ -35,70 +35,40 @@ FilterSolver: TypeAlias = Literal["auto", "dense", "lanczos", "krylov"]
 
 @dataclass(frozen=True)
 class FilterReport:
-    r"""What a filter found, and how it compares with labels that mean nothing.
+    """Directions of a filter, and how they compare with labels that mean nothing."""
 
-    Parameters
-    ----------
-    eigenvalues : ndarray of shape (k,)
-        :math:`\lambda_j` of the kept directions in descending modulus; for many classes the root of
-        the eigenvalue of :math:`\sum_c C_c^2`, without sign.
-    variances : ndarray of shape (k,)
-        :math:`s_j = v_j^T \Sigma v_j`, the power of the features along each direction.
-    residual_dimensions : ndarray of shape (k,)
-        :math:`\mathrm{tr}\,\Sigma_{\rm res} / s_j`, where :math:`\Sigma_{\rm res}` is what is left
-        after the stronger directions.
-    emergence_samples : ndarray of shape (k,)
-        :math:`E[y^2]\,s_j\,\mathrm{tr}\,\Sigma_{\rm res} / \lambda_j^2`: samples at which a direction
-        of this strength is expected to emerge; an underestimate where the eigenvalue is mostly
-        noise.
-    null_counts : ndarray of int, shape (g,)
-        Numbers k of stronger directions removed, at which meaningless labels were tried.
-    null_ratios : ndarray of shape (S, g)
-        :math:`|\lambda_{k+1}|` over the mean largest strength of meaningless labels after the
-        removal, for each signal (class); NaN beyond the first that is not significant.
-    n_linear : int
-        First-moment columns in front of the directions.
-    linear_strengths : ndarray of shape (n_linear,)
-        Singular values of the label-weighted means of the features, along these columns.
-    linear_ratios : ndarray of shape (n_linear,)
-        The same over the largest of meaningless labels, on average; empty if it was not asked for.
-    mean_ratios : ndarray of shape (S,)
-        Length of the label-weighted mean of each signal over that of meaningless labels; empty if it was
-        not asked for.
-    n_significant : int or None
-        Directions above their null; 0 where the strongest is not told from permuted labels, though
-        more may be kept; None if it was not asked for.
-    n_above : int
-        Directions that are above their null by their ratio, or of which the strongest exceeds 19
-        permutations of the labels; they are kept, as features of weak signal are worth more than none.
-    n_linear_significant : int
-        First-moment columns that are told from permuted labels; more may be kept, as of directions.
-    first_ratio : float
-        Ratio to its null from which the strongest direction is above it.
-    n_samples : int
-        Rows behind the moments.
-    solver : str
-        How the pairs were found.
-    largest_residual : float
-        Largest residual of a pair, relative to the largest eigenvalue.
-    """
-
+    # lambda_j of the kept directions, |.| descending; of many classes the root of the eigenvalue of
+    # sum_c C_c^2, without sign; shape (k,)
     eigenvalues: np.ndarray
-    variances: np.ndarray
+    variances: np.ndarray  # s_j = v_j^T Sigma v_j
+    # tr Sigma_res / s_j, Sigma_res what is left after the stronger directions
     residual_dimensions: np.ndarray
+    # E[y^2] s_j tr Sigma_res / lambda_j^2, samples at which a direction of this strength is expected to
+    # emerge; an underestimate where the eigenvalue is mostly noise
     emergence_samples: np.ndarray
+    # numbers k of stronger directions removed, at which meaningless labels were tried; shape (g,)
     null_counts: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=int))
+    # |lambda_(k+1)| over the mean largest strength of meaningless labels after the removal, for each
+    # signal (class); NaN beyond the first that is not significant; shape (S, g)
     null_ratios: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))
-    n_linear: int = 0
+    n_linear: int = 0  # first-moment columns in front of the directions
+    # directions above their null; 0 where the strongest is not above permuted labels, though more may
+    # be kept; None if not asked for
     n_significant: int | None = None
     n_samples: int = 0
     solver: str = "krylov"
-    largest_residual: float = 0.0
+    largest_residual: float = 0.0  # of a pair, relative to the largest eigenvalue
+    # singular values of the label-weighted means of the features, shape (n_linear,)
     linear_strengths: np.ndarray = field(default_factory=lambda: np.empty(0))
+    # the same over the largest of meaningless labels, on average; empty if not asked for
     linear_ratios: np.ndarray = field(default_factory=lambda: np.empty(0))
+    # length of the label-weighted mean of each signal over that of meaningless labels, shape (S,)
     mean_ratios: np.ndarray = field(default_factory=lambda: np.empty(0))
+    # directions above their null by their ratio, or of which the strongest exceeds 19 permutations of
+    # the labels: kept, as features of weak signal are worth more than none
     n_above: int = 0
-    n_linear_significant: int = 0
+    n_linear_significant: int = 0  # first-moment columns above permuted labels; more may be kept
+    # ratio to its null from which the strongest direction is above it
     first_ratio: float = FIRST_RATIO
 
     @property
@@ -167,10 +137,8 @@ class FirstMoments:
 def first_moments(
     means: np.ndarray, settings: FilterSettings, drawn: Callable[[], np.ndarray], *, few: bool
 ) -> FirstMoments:
-    """Directions of first moments (P, S): all of them, or those that meaningless labels do not reach.
-
-    ``drawn`` gives the moments of meaningless labels, shape (B, P, S), few draws or many.
-    """
+    """Directions of first moments (P, S): all of them, or those that meaningless labels do not reach."""
+    # ``drawn`` gives the moments of meaningless labels, shape (B, P, S), few draws or many.
     none = np.empty(0)
     if not settings.first_moment:
         return FirstMoments(np.empty((len(means), 0)), none, none, 0, none)

@@ -13,8 +13,8 @@ from solvable.errors import InvalidParameter, MemoryLimitExceeded
 from solvable.fitting.ridge import ReadoutMoments, Regularisation, RidgeFit, kernel_ridge
 from solvable.memory import available_bytes, gigabytes
 from solvable.networks.blocks import Block, LabelCode
-from solvable.networks.filtering import MOMENT_ROWS, LabelledFilter, rows_of
 from solvable.networks.filters import FilterReport, FilterSettings
+from solvable.networks.in_memory_filter import MOMENT_ROWS, LabelledFilter, rows_of
 from solvable.networks.layers import (
     AsImages,
     Filter,
@@ -32,9 +32,6 @@ from solvable.networks.layers import (
 from solvable.operators.activations import dual_kernel, kernel_diagonal
 from solvable.operators.kernel_factor import KernelFactor, factorise_kernel
 from solvable.operators.lift import patches
-
-KERNEL_BLOCK = 128
-"""Rows of a kernel that are lifted at a time on the host."""
 
 
 @dataclass(frozen=True)
@@ -292,8 +289,9 @@ def _lift_kernel(state: _State, activation: str, bias: float) -> None:
     added = bias**2 * float(xp.mean(diagonal))
     square = float(xp.mean(diagonal)) + added or 1.0
     scaled = (diagonal + added) / square
+    kernel_block = 128  # rows of a kernel that are lifted at a time on the host
     # K' = kappa((K + b^2) / c^2), c^2 the mean diagonal; on the host in parts that stay in its cache.
-    rows = n if is_tensor(kernel) else KERNEL_BLOCK
+    rows = n if is_tensor(kernel) else kernel_block
     lifted = xp.empty_like(kernel)
     for start in range(0, n, rows):
         part = slice(start, start + rows)

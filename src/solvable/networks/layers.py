@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -13,18 +13,7 @@ from solvable.errors import InvalidData
 from solvable.operators.activations import dual_kernel, kernel_diagonal
 from solvable.operators.lift import RandomLift, average_pool, patches
 
-KERNEL_ROWS = 2048
-"""Rows of a cross kernel that are held at a time."""
-
-
-class Layer(Protocol):
-    """A fitted map of samples, made of host arrays and plain settings."""
-
-    kind: ClassVar[str]
-
-    def apply(self, h: Array) -> Array:
-        """Map samples (n, ...) to samples (n, ...)."""
-        ...
+KERNEL_ROWS = 2048  # rows of a cross kernel that are held at a time
 
 
 @dataclass(frozen=True)
@@ -273,7 +262,7 @@ class Network:
 
     Parameters
     ----------
-    layers : tuple of Layer
+    layers : tuple
         From samples to the coordinates that the readout or the last kernel starts from.
     readout : LinearReadout, KernelReadout or None
         The readout; None in a transformer.

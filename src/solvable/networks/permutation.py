@@ -74,14 +74,12 @@ def draws_exceeded(
 
 
 def linear_ratios(moments: np.ndarray, drawn: np.ndarray) -> tuple[np.ndarray, int, np.ndarray]:
-    """Singular values of first moments (P, S) over those of draws (B, P, S), and lengths over theirs.
-
-    Singular values that do not exceed the first ``KEPT_DRAWS`` are left out; of those that are kept, the
-    second value is the number that exceed all draws.
-    """
+    """Singular values of first moments (P, S) over those of draws (B, P, S), and lengths over theirs."""
     sizes = np.linalg.svd(moments, compute_uv=False)
     largest = np.sqrt(np.maximum(np.linalg.eigvalsh(drawn.transpose(0, 2, 1) @ drawn)[:, -1], 0.0))
     with np.errstate(divide="ignore", invalid="ignore"):
+        # Only those that exceed the first KEPT_DRAWS; the second value counts those that exceed all
+        # draws.
         ratios = sizes[sizes > largest[:KEPT_DRAWS].max()] / largest.mean()
         lengths = np.linalg.norm(drawn, axis=1).mean(axis=0)
         by_signal = np.where(lengths > 0, np.linalg.norm(moments, axis=0) / lengths, 0.0)

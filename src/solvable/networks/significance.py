@@ -27,9 +27,6 @@ classes and labels of heavy tails it varies by half, and the strongest of many c
 samples are at hand, :func:`solvable.networks.permutation.stands_out` must agree.
 """
 
-MOST_STEPS = 60
-"""Products after which a null is taken as it is: far more than one in a hundred needs."""
-
 _GRID = (0, 1, 2, 3, 5, 7, 10, 14, 20, 28, 40, 56, 80, 112, 160, 224, 320, 448, 640)
 
 
@@ -151,7 +148,9 @@ def _largest(product: Product, removed: np.ndarray, counts: Sequence[int], seed:
         return np.asarray(Q - removed @ (gone * (removed.T @ Q)))
 
     q = project(np.repeat(start[:, None], width, axis=1))
-    most = min(size, MOST_STEPS)
+    # Products after which a null is taken as it is: far more than one in a hundred needs
+    most_steps = 60
+    most = min(size, most_steps)
     whole = np.zeros((width, most, size))
     projected = np.zeros((width, most, most))
     largest, scale, settled = np.zeros(width), np.zeros(width), np.zeros(width, dtype=bool)

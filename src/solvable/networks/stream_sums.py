@@ -3,7 +3,7 @@ r"""What is summed in one pass over a stream: additive, mergeable, and storable 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -11,18 +11,6 @@ from solvable.arrays import Array, namespace, to_numpy
 from solvable.errors import InvalidData
 from solvable.fitting.described_arrays import under
 from solvable.operators.label_moments import LabelMoments
-
-
-class Sums(Protocol):
-    """Sums of one pass."""
-
-    def merge(self, other: Any) -> Any:
-        """Add the sums of other samples; returns itself."""
-        ...
-
-    def to_arrays(self) -> dict[str, np.ndarray]:
-        """Plain arrays, to be stored or sent."""
-        ...
 
 
 class Survey:

@@ -245,9 +245,12 @@ class PassByPass:
 
     def _begin_readout(self) -> None:
         if len(self.shape) > 1:
-            self.layers.append(Flatten())
-            self.shape = (math.prod(self.shape),)
+            self._flatten()
         self.stage = "readout" if self.settings.readout else "done"
+
+    def _flatten(self) -> None:
+        self.layers.append(Flatten())
+        self.shape = (math.prod(self.shape),)
 
     def _finish_filter(self, sums: FilterSums) -> None:
         assert self.code is not None
@@ -304,8 +307,7 @@ class PassByPass:
             if self.square is not None and self.reports and self.settings.filters[self.block]:
                 # The mean over locations becomes a sum over them.
                 self.square *= math.prod(self.shape[:-1])
-            self.layers.append(Flatten())
-            self.shape = (math.prod(self.shape),)
+            self._flatten()
         if self.square is None or block.patch is not None:
             self.stage = "scale"
         else:

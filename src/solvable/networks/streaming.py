@@ -25,8 +25,8 @@ from solvable.operators.feature_map import floating
 Progress = Callable[[str, int, int], None]
 """Called with the stage, the rows done in it, and all rows."""
 
-CHECKPOINT_FORMAT = "solvable-lofi-checkpoint-3"
-"""Name and version of the format of a fit half done."""
+CHECKPOINT_FORMAT = "solvable-lofi-checkpoint-3"  # name and version of a fit half done
+PASS_STATE = ("rows", "stage", "block", "square", "base", "base_square")  # stored as they are
 
 
 class StreamingMixin(NeuralLoFiBase):
@@ -304,21 +304,13 @@ def _stored(
         "layers": layers,
         "filters": filters,
         "row": row,
-        "rows": passes.rows,
-        "stage": passes.stage,
-        "block": passes.block,
-        "square": passes.square,
         "shape": list(passes.shape),
-        "base": passes.base,
-        "base_square": passes.base_square,
+        **{name: getattr(passes, name) for name in PASS_STATE},
     }
     if passes.code is not None:
         arrays["labels.counts"] = passes.code.counts
         content["label"] = {
-            "mean": passes.code.mean,
-            "deviation": passes.code.deviation,
-            "centre": passes.code.centre,
-            "bounded": passes.code.bounded,
+            name: getattr(passes.code, name) for name in ("mean", "deviation", "centre", "bounded")
         }
     return arrays, content
 
@@ -333,11 +325,7 @@ def _restore(
     passes.classes = classes_from_arrays(labels)
     if "label" in content:
         passes.code = LabelCode(labels["counts"], **content["label"])
-    passes.rows = int(content["rows"])
-    passes.stage = content["stage"]
-    passes.block = int(content["block"])
-    passes.square = content["square"]
+    for name in PASS_STATE:
+        setattr(passes, name, content[name])
     passes.shape = tuple(content["shape"])
-    passes.base = int(content["base"])
-    passes.base_square = float(content["base_square"])
     return passes.sums_from(under(arrays, "sums.")), int(content["row"])

@@ -15,8 +15,7 @@ from solvable.plots.plotly_backend import draw_plotly
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-GENERATOR = "solvable report"
-"""What the ``generator`` of a report begins with."""
+GENERATOR = "solvable report"  # what the ``generator`` of a report begins with
 
 
 def page_environment(package: str) -> Environment:

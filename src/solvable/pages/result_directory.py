@@ -12,8 +12,7 @@ from pathlib import Path
 from solvable.errors import InvalidParameter, StorageFailed, StudyConflict, quoted
 from solvable.paths import check_path
 
-RESULT = "result.json"
-"""The numbers: they carry the fingerprint by which a directory is known."""
+RESULT = "result.json"  # the numbers: they carry the fingerprint by which a directory is known
 
 
 @dataclass(frozen=True)
@@ -31,10 +30,7 @@ class ResultDirectory:
         return Path("solvable-runs") / f"{self.command}-{stem}-{fingerprint[:8]}"
 
     def check(self, directory: Path, fingerprint: str) -> None:
-        """Refuse a directory in which something else would be overwritten.
-
-        The same fingerprint, of content and request, may be written again.
-        """
+        """Refuse a directory that holds results of another content or request."""
         check_path(directory, "--output")
         if directory.exists() and not directory.is_dir():
             raise InvalidParameter(
@@ -49,11 +45,9 @@ class ResultDirectory:
             )
 
     def reserve(self, directory: Path, fingerprint: str) -> None:
-        """Make sure that a directory can be written, and that nothing else would be overwritten.
-
-        A new directory is not left there: its files appear with :func:`~solvable.paths.whole_directory`.
-        """
+        """Make sure that a directory can be written, and that nothing else would be overwritten."""
         self.check(directory, fingerprint)
+        # A new directory is not left there: its files appear with paths.whole_directory.
         try:
             directory.mkdir(parents=True, exist_ok=True)
             probe = directory / f".{os.getpid()}.part"

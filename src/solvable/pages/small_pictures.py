@@ -22,10 +22,8 @@ LEFT, RIGHT, TOP, BOTTOM = 8, 8, 8, 22
 
 
 def small_picture(figure: Figure, *, label: str = "", whole: bool = False) -> str:
-    """Draw a figure as a small SVG element without title, legend and vertical axis.
-
-    ``whole`` labels the horizontal axis at whole numbers alone.
-    """
+    """Draw a figure as a small SVG element without title, legend and vertical axis."""
+    # whole: label the horizontal axis at whole numbers alone.
     canvas = SmallCanvas(whole=whole)
     draw(figure, canvas)
     return canvas.markup(label or figure.title)

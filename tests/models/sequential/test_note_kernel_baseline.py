@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from solvable.arrays import random_stream
-from solvable.fitting.baselines import KernelRidgeBaseline
+from solvable.fitting.kernel_errors import KernelRidge
 from solvable.learners import LayerwiseSpectralRegressor
 from solvable.targets import HierarchicalTarget
 
@@ -27,13 +27,13 @@ def error(model, X, y, Z, truth):
 def test_kernels_learn_nothing_of_degree_four(kind, n):
     X, y, Z, truth = samples(n, decay=1.0)
     for ridge in (1.0, 30.0):
-        assert error(KernelRidgeBaseline(kind, 4, ridge=ridge), X, y, Z, truth) > 0.9
+        assert error(KernelRidge(kind, 4, ridge=ridge), X, y, Z, truth) > 0.9
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("ridge", [1.0, 30.0])
 def test_polynomial_kernel_at_16_samples_per_feature(ridge):
-    assert error(KernelRidgeBaseline("polynomial", 4, ridge=ridge), *samples(13_120, 0.4)) > 0.9
+    assert error(KernelRidge("polynomial", 4, ridge=ridge), *samples(13_120, 0.4)) > 0.9
 
 
 def test_layered_learner_at_16_samples_per_feature():

@@ -12,7 +12,7 @@ import numpy as np
 
 from solvable.arrays import ArraySource, random_stream
 from solvable.errors import InvalidParameter, unknown_choice
-from solvable.fitting.rows import Part
+from solvable.fitting.row_subsets import Part
 from solvable.models.sequential.estimator.spectral_layer import LayerSettings, fit_spectral_layer
 from solvable.operators import HermiteFeatures
 

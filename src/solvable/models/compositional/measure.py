@@ -7,7 +7,7 @@ from typing import Any, cast
 import numpy as np
 
 from solvable.arrays import as_source
-from solvable.fitting.baselines import kernel_errors
+from solvable.fitting.kernel_errors import kernel_errors
 from solvable.frame.points import Metrics
 from solvable.models.compositional.latent_layers import transported
 from solvable.models.compositional.parameters import CompositionalParameters

@@ -9,7 +9,7 @@ from typing import Any, cast
 import numpy as np
 
 from solvable.arrays import ArraySource, Source
-from solvable.fitting.baselines import kernel_errors
+from solvable.fitting.kernel_errors import kernel_errors
 from solvable.frame.points import Metrics
 from solvable.models.sequential.errors import fresh_rows
 from solvable.models.sequential.estimator.learner import LayerwiseSpectralRegressor

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from solvable.arrays import Array, Source, random_stream
 from solvable.errors import InvalidParameter, NoFeatureFound, unknown_choice
 from solvable.fitting.inputs import seed_from, validated_fit_input, validated_input
-from solvable.fitting.rows import Part, count_held_back, part_sizes, split_rows
+from solvable.fitting.row_subsets import Part, count_held_back, part_sizes, split_rows
 from solvable.models.sequential.estimator.readout import fit_spline_readout
 from solvable.models.sequential.estimator.second_layer import (
     SecondLayer,

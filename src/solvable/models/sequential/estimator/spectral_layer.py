@@ -10,7 +10,7 @@ import numpy as np
 
 from solvable.arrays import Array, ArraySource, Source, to_numpy
 from solvable.errors import InvalidData, InvalidParameter
-from solvable.fitting.rows import Part
+from solvable.fitting.row_subsets import Part
 from solvable.models.sequential.estimator.power_iteration import iterated_pairs
 from solvable.models.sequential.estimator.selection import (
     Rejection,

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from solvable.data.dataset import Dataset
+from solvable.learn.dealt_rows import DealtRows
+from solvable.learn.dependent_rows import jump_beyond_neighbours, share_along_a_curve
 from solvable.learn.leaks import likeness_of_neighbours, telling_columns, tight_groups
-from solvable.learn.rows import DealtRows
-from solvable.learn.unordered import jump_beyond_neighbours, share_along_a_curve
 
 ALONG = 0.4
 """Share of rows on one way from neighbour to neighbour from which they lie along a curve."""

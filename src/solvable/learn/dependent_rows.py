@@ -8,14 +8,8 @@ import numpy as np
 
 from solvable.arrays import random_stream
 
-FEW_VALUES = 20
-"""Distinct values up to which a column is taken for classes or counts."""
-
-SCALES = (10, 20, 40)
-"""Nearest rows that are left out, one number after another."""
-
-MOST_ROWS = 3000
-"""Rows whose neighbours are looked at."""
+SCALES = (10, 20, 40)  # nearest rows that are left out, one number after another
+MOST_ROWS = 3000  # rows whose neighbours are looked at
 
 
 class Jump(NamedTuple):
@@ -27,10 +21,7 @@ class Jump(NamedTuple):
 
 
 def jump_beyond_neighbours(X: np.ndarray, y: np.ndarray, *, regression: bool) -> Jump | None:
-    """Errors from near rows and from those beyond, where the target changes faster than any function.
-
-    None where it does not, or where that cannot be told.
-    """
+    """Errors from near rows and beyond, if the target changes faster than any function; else None."""
     from sklearn.neighbors import NearestNeighbors
 
     n = len(X)
@@ -86,7 +77,8 @@ def share_along_a_curve(X: np.ndarray) -> float:
 def _standardised(X: np.ndarray) -> np.ndarray | None:
     """Columns of many values over their deviations; None if there are fewer than two."""
     distinct = np.array([len(np.unique(column)) for column in X.T])
-    Z = X[:, distinct > min(FEW_VALUES, len(X) / 50)].astype(np.float64)
+    few_values = 20  # distinct values up to which a column is taken for classes or counts
+    Z = X[:, distinct > min(few_values, len(X) / 50)].astype(np.float64)
     if Z.shape[1] < 2 or len(Z) < 100:
         return None
     return np.asarray((Z - Z.mean(axis=0)) / Z.std(axis=0))

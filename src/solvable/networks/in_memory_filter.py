@@ -30,8 +30,7 @@ from solvable.operators.signals import (
     SignalOperators,
 )
 
-MOMENT_ROWS = 16384
-"""Rows of features that are added up at a time."""
+MOMENT_ROWS = 16384  # rows of features that are added up at a time
 
 
 @dataclass(frozen=True, eq=False)

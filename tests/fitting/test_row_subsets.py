@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from solvable.arrays import GENERATION_ROWS, ArraySource, GeneratedSource, random_stream
 from solvable.errors import InvalidParameter
-from solvable.fitting.rows import (
+from solvable.fitting.row_subsets import (
     GeneratedRange,
     RowSubset,
     count_held_back,

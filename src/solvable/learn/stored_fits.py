@@ -16,12 +16,11 @@ import numpy as np
 from solvable.errors import InvalidData, StorageFailed
 from solvable.fitting.described_arrays import read_described, write_described
 from solvable.learn.attribution import Attribution
+from solvable.learn.fold_fits import Measured, Task
 from solvable.learn.held_out_signal import Unseen
-from solvable.learn.measuring import Measured, Task
 from solvable.networks.files import load_model, save_model
 
-FORMAT = "solvable-learn-fit-1"
-"""Name and version of the format."""
+FORMAT = "solvable-learn-fit-1"  # name and version of the format
 
 KINDS: dict[str, Callable[..., Any]] = {
     kind.__name__: kind for kind in (Measured, Attribution, Unseen)

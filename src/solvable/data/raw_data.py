@@ -13,11 +13,7 @@ from solvable.data.table import Table, refuse_duplicates, unknown_column
 from solvable.errors import InvalidData
 from solvable.plots.words import quoted_names
 
-PART_ROWS = 16_384
-"""Rows per part of an array; a part of a Parquet file is a row group."""
-
-COMMON_TARGETS = ("y", "target", "label", "labels", "class")
-"""Names that a column is taken as target by when none is named."""
+PART_ROWS = 16_384  # rows per part of an array; a part of a Parquet file is a row group
 
 
 class Part(Protocol):
@@ -213,7 +209,9 @@ def choose_target(
         return "", ()
     if not required:
         return "", ()
-    usual = [name for name in names if name.casefold() in COMMON_TARGETS]
+    # Names that a column is taken as target by when none is named
+    common_targets = ("y", "target", "label", "labels", "class")
+    usual = [name for name in names if name.casefold() in common_targets]
     if len(usual) == 1:
         return usual[0], (f"column {usual[0]!r} was taken as the target by its name",)
     raise InvalidData(

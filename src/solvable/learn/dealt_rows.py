@@ -13,9 +13,6 @@ from solvable.learn.folds import deal_folds, deal_groups, deal_times, united
 from solvable.learn.leaks import continuous_columns, near_copies
 from solvable.learn.request import LEAST_ROWS, Request
 
-STRETCHES = 20
-"""Stretches of time that stand for independent ones: what lasts longer than one is not seen."""
-
 
 def check_rows(dataset: Dataset) -> None:
     """Raise :class:`InvalidData` if there are too few rows to hold some back."""
@@ -125,9 +122,11 @@ class DealtRows:
     def clusters(self) -> np.ndarray | None:
         """Which tested rows may depend on one another; None for none."""
         tested = self.folds >= 0
+        # Stretches of time that stand for independent ones: what lasts longer than one is not seen
+        stretches = 20
         if self.times is not None:
             order = np.argsort(np.argsort(self.times[tested], kind="stable"))
-            return np.asarray(order * STRETCHES // len(order))
+            return np.asarray(order * stretches // len(order))
         if self.groups is not None or self.copies:
             return np.asarray(self.together[tested])
         return None

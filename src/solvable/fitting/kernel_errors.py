@@ -1,0 +1,153 @@
+"""Test errors of two kernels, which learn no features: kernel ridge with its ridge chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal
+
+import numpy as np
+
+from solvable.arrays import random_stream
+from solvable.errors import MemoryLimitExceeded
+from solvable.fitting.inputs import by_blocks
+from solvable.fitting.kernel_system import KernelMatrix, RidgePath
+from solvable.memory import available_bytes, gigabytes
+
+RIDGES = (1e6, 1e5, 1e4, 1000.0, 100.0, 10.0, 1.0, 0.1, 0.01)
+"""Ridges between which ``ridge="auto"`` chooses; with the largest the mean label is predicted."""
+
+TUNING_ROWS = 8_000  # most rows on which the ridge is chosen, a quarter of them for validation
+
+
+def kernel_errors(
+    train: Callable[[], np.ndarray],
+    y: np.ndarray,
+    test: tuple[np.ndarray, np.ndarray],
+    *,
+    degree: int,
+    largest: int,
+) -> dict[str, float | None]:
+    """Normalised error of both kernels on the rows of y; None beyond the largest number of rows."""
+    errors: dict[str, float | None] = {}
+    # The Gaussian kernel searches a bandwidth too: half of the rows in the same time.
+    limits: dict[Literal["polynomial", "rbf"], int] = {"polynomial": largest, "rbf": largest // 2}
+    for name, limit in limits.items():
+        error = None
+        if len(y) <= limit:
+            model = KernelRidge(name, degree)
+            residual = model.fit(train(), y).predict(test[0]) - test[1]
+            error = float(np.mean(residual**2) / test[1].var())
+        errors[f"{name}_kernel_normalised_mse"] = error
+    return errors
+
+
+class KernelRidge:
+    """Kernel ridge regression of standardised inputs, its ridge chosen on held-out training rows."""
+
+    # One Krylov space of the labels serves all ridges: 2 n^2 flops for each of its vectors, 10 to 60 of
+    # them where the best ridge is above the noise of the kernel; a Cholesky factor, n^3 / 3, where
+    # n / 40 vectors do not suffice. Memory: half of the kernel matrix, and as much again for a factor.
+
+    def __init__(
+        self,
+        kind: Literal["rbf", "polynomial"],
+        degree: int = 4,
+        ridge: float | Literal["auto"] = "auto",
+    ) -> None:
+        self.kind = kind
+        self.degree = degree  # of the polynomial kernel, at least 1
+        self.ridge = ridge  # added to the kernel matrix
+
+    def fit(self, X: np.ndarray, y: np.ndarray) -> KernelRidge:
+        """Choose bandwidth and ridge, then fit all rows; the type of X is kept."""
+        _check_memory(len(X), X.itemsize)
+        self.centre_, self.scale_ = _centre_and_scale(X)
+        self.offset_ = float(np.mean(y))
+        order = random_stream(0, "kernel ridge").permutation(len(X))
+        self.rows_ = self._standardised(X)[order]
+        residual = (y - self.offset_)[order]
+        self.bandwidth_ = _median_distance(self.rows_)
+        matrix = KernelMatrix(self._kernel, self.rows_)
+        self.ridge_ = self._chosen_ridge(matrix, residual)
+        solution = RidgePath(matrix, residual).solve(self.ridge_, 1e-8)
+        self.dual_coef_ = solution.astype(X.dtype)
+        return self
+
+    def predict(self, X: np.ndarray) -> np.ndarray:
+        """Predict labels, in blocks of rows."""
+        prediction_rows = 500  # rows predicted at a time
+        outputs = by_blocks(
+            lambda rows: self._kernel(self._standardised(rows), self.rows_) @ self.dual_coef_,
+            X,
+            prediction_rows,
+        )
+        return outputs.astype(np.float64) + self.offset_
+
+    def _standardised(self, X: np.ndarray) -> np.ndarray:
+        return (X - self.centre_) / self.scale_
+
+    def _chosen_ridge(self, matrix: KernelMatrix, residual: np.ndarray) -> float:
+        self.validation_errors_: dict[float, float] = {}
+        if self.ridge != "auto":
+            return float(self.ridge)
+        tuned = residual[:TUNING_ROWS]
+        fitted = len(tuned) - len(tuned) // 4
+        if len(tuned) < 4:
+            return 1.0
+        path, truth = RidgePath(matrix, tuned[:fitted]), tuned[fitted:]
+        for ridge in RIDGES:
+            solution = np.zeros(len(tuned))
+            solution[:fitted] = path.solve(ridge, 1e-5)
+            error = float(np.mean((matrix.product(solution)[fitted:] - truth) ** 2))
+            self.validation_errors_[ridge] = error
+            # The error has one minimum but for noise, of which this is several deviations: smaller
+            # (slower) ridges need not be tried.
+            if error > min(self.validation_errors_.values()) + 0.02 * np.mean(truth**2):
+                break
+        return min(self.validation_errors_, key=self.validation_errors_.__getitem__)
+
+    def _kernel(self, A: np.ndarray, B: np.ndarray) -> np.ndarray:
+        """Kernel matrix of two sets of standardised rows."""
+        gram = A @ B.T
+        if self.kind == "rbf":
+            # exp(-|a - b|^2 / (2 l^2)), l^2 the median squared distance between samples;
+            # |a - b|^2 = |a|^2 + |b|^2 - 2 a.b
+            gram *= -2
+            gram += np.einsum("ij,ij->i", A, A)[:, None]
+            gram += np.einsum("ij,ij->i", B, B)
+            np.maximum(gram, 0, out=gram)
+            gram *= -1 / (2 * self.bandwidth_**2)
+            return np.exp(gram, out=gram)
+        # (1 + a.b / d)^r
+        gram /= A.shape[1]
+        gram += 1
+        base = gram.copy()
+        for _ in range(self.degree - 1):
+            gram *= base
+        return gram
+
+
+def _check_memory(rows: int, itemsize: int) -> None:
+    # Half of the matrix, and the half of its factor if it comes to that.
+    size = 1.0 * itemsize * rows**2
+    if size > available_bytes():
+        raise MemoryLimitExceeded(
+            f"half the kernel matrix of {rows} samples and its factor take {gigabytes(size)}; "
+            f"available: {gigabytes(available_bytes())}. Fit fewer rows, or give float32 "
+            "inputs, which take half."
+        )
+
+
+def _centre_and_scale(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and deviation of each column in the type of X; constant columns are not scaled."""
+    scale = X.std(axis=0, dtype=np.float64)
+    scale[scale == 0] = 1
+    return X.mean(axis=0, dtype=np.float64).astype(X.dtype), scale.astype(X.dtype)
+
+
+def _median_distance(Z: np.ndarray) -> float:
+    """Square root of the median squared distance between rows; 1 if they coincide."""
+    from scipy.spatial.distance import pdist
+
+    distances = pdist(Z[:500]) if len(Z) > 1 else np.ones(1)
+    return float(np.median(distances)) or 1.0
