@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from solvable.arrays import random_stream
+from solvable.moment_spectrum.draws import rotated_form, rotated_numbers
 from solvable.moment_spectrum.operator_population import Mean, Member, Population
 from solvable.moment_spectrum.population_fit import fit_population
-from solvable.moment_spectrum.rotated_draw import rotated_form, rotated_numbers
 from solvable.moment_spectrum.sample_kernel import SampleKernel, corrected_kernel, plain_kernel
 from solvable.moment_spectrum.target_protocol import MomentTarget
 from solvable.operators import apply_label_map
