@@ -14,7 +14,7 @@ import numpy as np
 
 from solvable.arrays import random_stream
 from solvable.errors import InvalidParameter
-from solvable.frame.points import NO_PREDICTION, Metrics
+from solvable.frame.points import NO_PREDICTION, Metrics, listed
 from solvable.moment_spectrum.cubic_forms import (
     CubicSample,
     crossed_contractions,
@@ -75,8 +75,8 @@ def only_known(metrics: Metrics, samples: float) -> Metrics:
     kept = dict(metrics)
     for name, value in metrics.items():
         if name in ("squared_overlap", "threshold_samples", "eigenvalues", "population_floor"):
-            pairs = zip(value, known, strict=True)  # type: ignore[arg-type]
-            kept[name] = [x if sure else None for x, sure in pairs]
+            values = np.array(value, dtype=float)
+            kept[name] = listed(np.where(known, values, np.nan))
         elif name == "bulk_edges" and not known.all():
             kept[name] = [None, None]
         elif name == "last_layer_eigenvalues":

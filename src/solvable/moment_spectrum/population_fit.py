@@ -29,11 +29,9 @@ MOST_FITTED = 64
 
 @dataclass(frozen=True)
 class PopulationRates:
-    """Coefficients of the population operator: smooth functions of the strength of a feature.
+    """Coefficients of the population operator: smooth functions of the strength of a feature."""
 
-    They hardly depend on the dimension, and a first layer of other strengths has others.
-    """
-
+    # They hardly depend on the dimension, and a first layer of other strengths has others.
     unit: float  # strengths are measured in
     inner: np.ndarray  # of Z U Z, moved Z, and <M_i^2, U> M_i^2, then of B U B and B U B moved
     squares: np.ndarray  # of M_i^2 and {M_i^2, G} / 2 in B, and of I
