@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from solvable.arrays import random_stream
+from solvable.models.compositional.first_layer import model_of
 from solvable.models.compositional.learned_directions import (
     FirstStep,
     contraction,
@@ -12,7 +13,6 @@ from solvable.models.compositional.learned_directions import (
     random_directions,
 )
 from solvable.models.compositional.parameters import CompositionalParameters
-from solvable.models.compositional.predict import _model_of
 from solvable.models.compositional.system import system
 from solvable.models.compositional.upper_layers import (
     draw_target,
@@ -106,7 +106,7 @@ def test_the_first_step_has_the_mean_and_the_noise_of_the_measured_operator(corr
     # The noise of a mean of so many rows is not the prediction's fault.
     noise = np.sum(kernel**2, axis=(1, 2)).mean() * samples / 300_000
     assert np.sum((first.population - mean) ** 2) - noise < 0.1 * np.sum(mean**2)
-    law = _model_of(parameters).law
+    law = model_of(parameters).law
     draw = first.noise(law, samples)
     drawn = np.array([draw([k % 4], rng) for k in range(12)])
     powers = [np.sum(noise**2, axis=(1, 2)).mean() for noise in (drawn, kernel)]

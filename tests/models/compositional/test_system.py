@@ -85,11 +85,11 @@ def test_widths_follow_the_exponent_unless_they_are_given():
 
 
 def test_a_prediction_depends_on_nothing_but_the_parameters(setting):
-    from solvable.models.compositional import predict as compositional_prediction
+    from solvable.models.compositional import first_layer
 
     parameters = CompositionalParameters(**setting)
     first = system.predict(parameters)
-    compositional_prediction._model.cache_clear()
+    first_layer._model.cache_clear()
     assert system.predict(parameters) == first
 
 

@@ -11,8 +11,8 @@ from hypothesis.extra import numpy as arrays
 
 from solvable.arrays import random_stream
 from solvable.errors import InvalidData
+from solvable.models.compositional.first_layer import model_of
 from solvable.models.compositional.parameters import CompositionalParameters
-from solvable.models.compositional.predict import _model_of
 from solvable.models.compositional.system import system
 from solvable.models.compositional.target import CompositionalTarget
 from solvable.models.compositional.theory import (
@@ -121,7 +121,7 @@ SETTING = {"dimension": 30, "features": 3, "teacher": 6}
 def law_of(correction="wick"):
     """Parameters, and the law of their first step."""
     parameters = CompositionalParameters(**SETTING, correction=correction)
-    return parameters, _model_of(parameters).law
+    return parameters, model_of(parameters).law
 
 
 @pytest.mark.parametrize(

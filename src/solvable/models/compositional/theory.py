@@ -6,22 +6,32 @@ matrix, whatever stands above it; :mod:`solvable.models.compositional.latent_lay
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import comb
 
 import numpy as np
 
-from solvable.moment_spectrum.operator_draws import OperatorDraws
-from solvable.moment_spectrum.spike_law import SpikeLaw
+from solvable.moment_spectrum.spike_law import DrawnPopulation, Population, SpikeLaw
+from solvable.spectra.structured_spikes import Background
+
+
+@dataclass(frozen=True)
+class _Undrawn:
+    """Background of a population of which operators can be drawn, without drawing them."""
+
+    population: Population
+
+    def at(self, n_samples: float) -> Background:
+        return self.population.at(n_samples)
 
 
 def crossing_samples(law: SpikeLaw) -> float:
     """Samples at which the mean squared overlap reaches one half; infinite beyond 1e6 D."""
     from scipy.optimize import brentq
 
-    if isinstance(law.background, OperatorDraws):
-        # Twenty sizes cost a second each to draw: the law of many directions stands for them.
-        law = replace(law, background=law.background.law)
+    if isinstance(law.background, DrawnPopulation):
+        # Twenty sizes cost a second each to draw: the law of one operator stands for them.
+        law = replace(law, background=_Undrawn(law.background))
 
     def excess(log_samples: float) -> float:
         return float(law.spikes(float(np.exp(log_samples))).squared_overlap.mean()) - 0.5
