@@ -51,7 +51,7 @@ def best_kernel_error(
     Notes
     -----
     O(1). Lower bound by counting dimensions, arXiv:2605.14567 section 3 (n = omega(d^(2q))); backed
-    by ``tests/models/sequential/test_kernel_staircase.py`` (ridgeless regression).
+    by ``tests/moment_spectrum/test_kernel_degrees.py`` (ridgeless regression).
 
     Examples
     --------
