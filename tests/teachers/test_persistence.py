@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from solvable.errors import InvalidData, InvalidParameter
+from solvable.models.compositional.target import CompositionalTarget
 from solvable.targets import HierarchicalTarget
 from solvable.teachers.persistence import load_teacher, save_teacher
 
@@ -43,9 +44,8 @@ def test_an_existing_file_is_kept_unless_asked(saved):
 
 
 def test_another_kind_of_target_is_refused_by_name(saved):
-    rewrite(saved, {"kind": "OtherTarget"})
-    with pytest.raises(InvalidData, match=r"OtherTarget\.load"):
-        HierarchicalTarget.load(saved)
+    with pytest.raises(InvalidData, match=r"HierarchicalTarget\.load"):
+        CompositionalTarget.load(saved)
 
 
 def test_a_newer_format_is_refused(saved):
@@ -93,9 +93,13 @@ def test_a_cut_file_is_refused(saved, keep):
         HierarchicalTarget.load(saved)
 
 
-def test_a_flipped_byte_is_refused_or_harmless(tmp_path):
+@pytest.mark.parametrize("kind", ["hierarchical", "compositional"])
+def test_a_flipped_byte_is_refused_or_harmless(kind, tmp_path):
     """No byte of the file, wherever it is, gives another teacher or another kind of error."""
-    target = HierarchicalTarget(dimension=4, features=2)
+    if kind == "hierarchical":
+        target = HierarchicalTarget(dimension=4, features=2)
+    else:
+        target = CompositionalTarget(dimension=4, features=(3, 2))
     path = target.save(tmp_path / "teacher.npz")
     content = path.read_bytes()
     expected = target.sample(3, 1)

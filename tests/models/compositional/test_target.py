@@ -71,11 +71,12 @@ def test_index_is_the_written_formula():
 
 
 @pytest.mark.parametrize("p", [4, 16])
-def test_dense_layer_has_the_norm_of_the_paper(p):
+def test_dense_layer_has_the_norm_of_the_paper_and_the_index_scales_with_it(p):
     target = CompositionalTarget(dimension=20, features=p, beta=3.0)
     B = target.matrix
     np.testing.assert_array_equal(B, B.T)
     assert np.linalg.norm(B) == pytest.approx(3.0 / np.sqrt(p))
+    assert target.index_scale == pytest.approx(np.sqrt(2) * 3.0 / np.sqrt(p))
     assert np.count_nonzero(B) == p * p
 
 
@@ -92,6 +93,15 @@ def test_diagonal_layer_has_the_scale_of_the_code(decay, first):
     assert {-1, 1} == set(np.sign(diagonal))
 
 
+def test_saturation_of_the_authors_setting_is_the_committed_number():
+    # d = 120, p = 11, decay 0.4: std(s) about 1.7 in the note, from sqrt(2) ||B||_F.
+    target = CompositionalTarget(
+        dimension=120, epsilon=0.5, second_layer="diagonal", decay=0.4, readout="tanh"
+    )
+    assert target.widths == (11,)
+    assert target.index_scale == pytest.approx(1.7, abs=0.05)
+
+
 def test_diagonal_three_layer_target_is_a_hierarchical_one_up_to_scale():
     target = CompositionalTarget(dimension=15, features=4, second_layer="diagonal", decay=1.0)
     twin = HierarchicalTarget(dimension=15, features=4, decay=1.0)
@@ -100,6 +110,14 @@ def test_diagonal_three_layer_target_is_a_hierarchical_one_up_to_scale():
     signs = np.sign(np.diag(target.matrix))
     index = (twin.latent(X) ** 2 - 1) @ (abs(twin.weights) * signs)
     assert np.corrcoef(index, y)[0, 1] == pytest.approx(1.0, abs=1e-10)
+
+
+def test_widths_come_from_features_or_from_exponents():
+    assert CompositionalTarget(dimension=100, features=7).widths == (7,)
+    target = CompositionalTarget(dimension=100, epsilon=(0.75, 0.5))
+    assert target.widths == (round(100**0.75), 10)
+    assert target.layers == 4
+    assert CompositionalTarget(dimension=100, epsilon=0.5).layers == 3
 
 
 def test_random_features_share_most_of_their_variance_with_hermite_directions():
@@ -125,13 +143,30 @@ def test_source_and_sample_do_not_depend_on_chunks_or_length(case):
     np.testing.assert_allclose(labels, more[:300], atol=1e-10)
 
 
+@pytest.mark.parametrize("case", CASES)
+def test_a_saved_teacher_is_read_back_exactly(case, tmp_path, monkeypatch):
+    target = CompositionalTarget(**case, seed=3)
+    path = target.save(tmp_path / "teacher")
+    monkeypatch.setattr("solvable.models.compositional.target.draw_directions", None)
+    monkeypatch.setattr("solvable.models.compositional.target.random_stream", None)
+    monkeypatch.setattr("solvable.teachers.random_features.random_stream", None)
+    again = CompositionalTarget.load(path)
+    assert again == target
+    for mine, theirs in zip(target.sample(50, 1), again.sample(50, 1), strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [
+        ({}, "exactly one"),
+        ({"features": 3, "epsilon": 0.5}, "exactly one"),
         ({"features": ()}, "at least one width"),
         ({"features": 56}, "allowed: 1 to 55"),
         ({"features": (3, 7)}, "layer 2 has 7 features, more than the 6"),
         ({"features": (3, 0)}, "features of layer 2"),
+        ({"epsilon": -0.5}, "epsilon is -0.5"),
+        ({"epsilon": "half"}, "epsilon is 'half'"),
         ({"features": 3, "second_layer": "diag"}, "Did you mean 'diagonal'"),
         ({"features": 3, "first_layer": "random_features"}, "Did you mean 'random-features'"),
         ({"features": 3, "first_layer": "random-features", "degree": 3}, "allowed: 2"),

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from math import comb
+from pathlib import Path
 from typing import Literal
 
 import numpy as np
@@ -14,6 +15,7 @@ from solvable.errors import InvalidParameter, unknown_choice
 from solvable.operators.features import HermiteFeatures
 from solvable.teachers.base import CHUNK_ROWS, LatentTarget
 from solvable.teachers.first_layer import draw_directions, freeze
+from solvable.teachers.persistence import construct, load_teacher, save_teacher, take
 from solvable.teachers.random_features import ReluFeatures
 from solvable.teachers.readouts import ReadoutFunction
 
@@ -39,8 +41,7 @@ def _draw_dense_layer(width: int, beta: float, *key: int | str) -> np.ndarray:
 
 
 def _draw_diagonal_layer(width: int, beta: float, decay: float, *key: int | str) -> np.ndarray:
-    # b_i = z_i i^-gamma times beta / p, p^(2 gamma - 1) or beta: the scale of the authors' code, which
-    # for 0 < gamma <= 1/2 does not depend on beta.
+    # The scale of the authors' code: for 0 < gamma <= 1/2 it does not depend on beta.
     if decay == 0:
         scale = beta / width
     elif decay <= 0.5:
@@ -53,24 +54,66 @@ def _draw_diagonal_layer(width: int, beta: float, decay: float, *key: int | str)
 
 @dataclass(frozen=True)
 class CompositionalTarget(LatentTarget):
-    """A chain of quadratic layers on features of degree q, with a dense or diagonal last layer."""
+    r"""A chain of quadratic layers on features of degree q, with a dense or diagonal last layer.
 
-    # h^(1)_i = <A_i, F(x)>, h^(l+1)_j = (h^(l)T M_j h^(l) - tr M_j) / sqrt(2) with Frobenius-orthonormal
-    # M_j, s = h^T B h - tr B, y = (g(s) - mu) / sigma (2602.10867). Two normalisations differ from
-    # HierarchicalTarget (2605.14567): s has no factor 1 / sqrt(2) and no unit variance; and labels are
-    # standardised by the mean and deviation of the population, so that training and test samples share
-    # them, where the paper takes those of the training set.
-    dimension: int  # d
-    degree: int = 2  # q
-    features: int | tuple[int, ...] = 8  # width of each representation; a number is three layers
-    second_layer: Literal["dense", "diagonal"] = "dense"  # of B
-    decay: float = 0.0  # gamma of a diagonal B
-    beta: float = 1.0  # scale of the index: the saturation of a nonlinear readout
-    readout: str | ReadoutFunction = "identity"  # g, applied to s as it is
-    # Hermite features, or random ReLU features less their constant and linear parts, mixed so that
-    # Cov(h^(1)) = I (degree 2 only).
+    .. math::
+        h^{(1)}_i = \langle A_i, F(x)\rangle,\qquad
+        h^{(l+1)}_j = \frac{h^{(l)\top}M^{(l)}_jh^{(l)}-\mathrm{tr}M^{(l)}_j}{\sqrt2},\qquad
+        s = h^{(L)\top}Bh^{(L)}-\mathrm{tr}B,\qquad y = \frac{g(s)-\mu}{\sigma},
+
+    with Frobenius-orthonormal :math:`M^{(l)}_j`. Three layers have one representation
+    (:math:`L=1`), four layers two, and so on. The last layer is, with :math:`p` the width of the
+    last representation,
+
+    * dense: :math:`B=(G+G^\top)/2` scaled to :math:`\|B\|_F=\beta/\sqrt p`;
+    * diagonal: :math:`b_i=z_ii^{-\gamma}` times :math:`\beta/p` (:math:`\gamma=0`),
+      :math:`p^{2\gamma-1}` (:math:`0<\gamma\le\frac12`) or :math:`\beta` (:math:`\gamma>\frac12`).
+
+    Parameters
+    ----------
+    dimension : int
+        :math:`d \ge 2`, number of input coordinates.
+    degree : {1, 2, 3}
+        :math:`q`, degree of the first layer.
+    features : int or tuple of int, optional
+        Width of each representation; a single number is three layers.
+    epsilon : float or tuple of float, optional
+        Instead of ``features``: widths :math:`\mathrm{round}(d^{\varepsilon})`.
+    second_layer : {"dense", "diagonal"}
+        Shape of the last layer B.
+    decay : float
+        :math:`\gamma \ge 0`, of a diagonal B.
+    beta : float
+        :math:`\beta > 0`, scale of the index: the saturation of a nonlinear readout.
+    readout : {"identity", "tanh"} or callable
+        :math:`g`, applied to s as it is (of standard deviation :math:`\sqrt2\|B\|_F`).
+    first_layer : {"orthonormal", "random", "random-features"}
+        Hermite features, or random ReLU features less their constant and linear parts, mixed so
+        that :math:`\mathrm{Cov}(h^{(1)})=I` (degree 2 only).
+    width : int
+        Number of random features.
+    seed : int
+        Seed of the teacher.
+
+    Notes
+    -----
+    arXiv:2602.10867. Two normalisations differ from :class:`HierarchicalTarget` (arXiv:2605.14567):
+    s has no factor :math:`1/\sqrt2` and no unit variance; and labels are standardised, here by the
+    mean and deviation of the population (Monte Carlo, from the teacher's seed), so that training
+    and test samples share them, where the paper takes those of the training set. Tested in
+    ``tests/models/compositional/test_target.py``.
+    """
+
+    dimension: int
+    degree: int = 2
+    features: int | tuple[int, ...] | None = None
+    epsilon: float | tuple[float, ...] | None = None
+    second_layer: Literal["dense", "diagonal"] = "dense"
+    decay: float = 0.0
+    beta: float = 1.0
+    readout: str | ReadoutFunction = "identity"
     first_layer: Literal["orthonormal", "random", "random-features"] = "orthonormal"
-    width: int = 4096  # number of random features
+    width: int = 4096
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -88,6 +131,11 @@ class CompositionalTarget(LatentTarget):
                 raise InvalidParameter(unknown_choice(kind, value, allowed))
         if self.beta == 0:
             raise InvalidParameter("beta is 0; allowed: a finite number above 0.")
+        if (self.features is None) == (self.epsilon is None):
+            raise InvalidParameter(
+                f"features is {self.features!r} and epsilon is {self.epsilon!r}; exactly one "
+                "of them sets the widths. Give features=8, or epsilon=0.5."
+            )
         if self.first_layer == "random-features" and self.degree != 2:
             raise InvalidParameter(
                 f"degree is {self.degree} with first_layer='random-features'; allowed: 2, as a "
@@ -105,19 +153,30 @@ class CompositionalTarget(LatentTarget):
             if width > available:
                 raise InvalidParameter(
                     f"layer {layer} has {width} features, more than the {available} coordinates "
-                    f"it is made of; allowed: 1 to {available}. Lower features."
+                    f"it is made of; allowed: 1 to {available}. Lower features or epsilon."
                 )
             available = comb(width + 1, 2)
 
     @cached_property
     def widths(self) -> tuple[int, ...]:
         """Width of each representation, from the input to the index."""
-        given = tuple(np.atleast_1d(np.asarray(self.features, dtype=object)).tolist())
+        if self.features is not None:
+            given = tuple(np.atleast_1d(np.asarray(self.features, dtype=object)).tolist())
+        else:
+            exponents = np.atleast_1d(np.asarray(self.epsilon, dtype=object)).tolist()
+            for value in exponents:
+                check_real("epsilon", value, 0.0)
+            given = tuple(round(self.dimension ** float(value)) for value in exponents)
         if not given:
             raise InvalidParameter(
                 "there are no representations; allowed: at least one width, for example features=8."
             )
         return given
+
+    @property
+    def layers(self) -> int:
+        """Number of layers: the representations, the last quadratic layer, and the readout."""
+        return len(self.widths) + 2
 
     @property
     def n_features_total(self) -> int:
@@ -174,6 +233,11 @@ class CompositionalTarget(LatentTarget):
             return _draw_dense_layer(self.widths[-1], self.beta, *key)
         return _draw_diagonal_layer(self.widths[-1], self.beta, self.decay, *key)
 
+    @property
+    def index_scale(self) -> float:
+        r"""Standard deviation :math:`\sqrt2\|B\|_F` of s if the last representation is Gaussian."""
+        return float(np.sqrt(2) * np.linalg.norm(self.matrix))
+
     @cached_property
     def label_standardisation(self) -> tuple[float, float]:
         r"""Mean :math:`\mu` and deviation :math:`\sigma` of :math:`g(s)`, by 100,000 draws."""
@@ -212,3 +276,41 @@ class CompositionalTarget(LatentTarget):
 
     def _index_of(self, latent: np.ndarray) -> np.ndarray:
         return quadratic_forms(latent, self.matrix[None])[:, 0]
+
+    def save(self, path: str | Path, *, overwrite: bool = False) -> Path:
+        """Write the teacher, its standardisation included, to a ``.npz`` file without pickle."""
+        arrays: dict[str, np.ndarray] = {
+            "first_layer_columns": self.first_layer_columns,
+            "matrix": self.matrix,
+            "label_standardisation": np.array(self.label_standardisation),
+        }
+        arrays |= {f"layer_{k}": layer for k, layer in enumerate(self.hidden_layers, start=2)}
+        if self.first_layer == "random-features":
+            arrays["random_rows"] = self.random_features.rows
+        return save_teacher(path, type(self).__name__, asdict(self), arrays, overwrite=overwrite)
+
+    @classmethod
+    def load(cls, path: str | Path) -> CompositionalTarget:
+        """Read a teacher as :meth:`save` wrote it, its arrays included: nothing is drawn again."""
+        parameters, arrays = load_teacher(path, cls.__name__)
+        for name in ("features", "epsilon"):
+            if isinstance(parameters.get(name), list):
+                parameters[name] = tuple(parameters[name])
+        target = construct(path, cls, parameters)
+        p, coordinates = target.widths, target.n_features_total
+        if target.first_layer == "random-features":
+            coordinates = target.width
+            rows = take(path, arrays, "random_rows", (target.width, target.dimension))
+            target.random_features.__dict__["rows"] = rows
+        stored = target.__dict__
+        stored["first_layer_columns"] = take(
+            path, arrays, "first_layer_columns", (coordinates, p[0])
+        )
+        stored["matrix"] = take(path, arrays, "matrix", (p[-1], p[-1]))
+        stored["hidden_layers"] = tuple(
+            take(path, arrays, f"layer_{k}", (p[k - 1], p[k - 2], p[k - 2]))
+            for k in range(2, len(p) + 1)
+        )
+        mean, scale = take(path, arrays, "label_standardisation", (2,)).tolist()
+        stored["label_standardisation"] = (mean, scale)
+        return target
